@@ -1,0 +1,60 @@
+# A front to CMake. Every target first installs the Debian packages that it misses (scripts/need).
+#
+#   BUILD=folder (build)   PREFIX=folder (/usr/local)   DESTDIR=folder   JOBS=number (one per core)
+
+BUILD ?= build
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+# The make that CMake runs is one of its own: its number of jobs is JOBS.
+alone = env -u MAKEFLAGS -u MAKELEVEL
+configure = $(alone) cmake --preset release -B $(BUILD) --log-level=WARNING >/dev/null
+compile = $(alone) cmake --build $(BUILD) --parallel $(JOBS)
+
+.PHONY: all demo check bench install format lint clean help
+
+all: ## build the program (build/hfsad) and the libraries
+	@scripts/need build
+	@$(configure)
+	@$(compile) --target product
+
+demo: ## run the paper's experiment and plot it into build/demo
+	@scripts/need demo
+	@$(configure)
+	@$(compile) --target product
+	$(BUILD)/hfsad paper --out $(BUILD)/demo
+	@echo "pictures: $$(ls $(BUILD)/demo/*.png | tr '\n' ' ')"
+
+check: ## build and run all tests
+	@scripts/need test
+	@$(configure) -DHFSAD_TESTS=ON
+	@$(compile)
+	@$(alone) ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error
+
+bench: ## measure speed and memory beside the machine's own limits
+	@scripts/need bench
+	@$(configure)
+	@$(compile) --target product benchmarks
+	bench/run $(ARGS)
+
+install: ## install into PREFIX (/usr/local), below DESTDIR where it is set
+	@scripts/need build
+	@$(configure) -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
+	@$(compile) --target product
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+format: ## rewrite all C files by clang-format
+	@scripts/need format
+	@scripts/format
+
+lint: ## clang-format, clang-tidy and, where it is installed, cppcheck
+	@scripts/need lint
+	@$(configure)
+	@scripts/lint $(BUILD)
+
+clean: ## remove the build folder
+	rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10

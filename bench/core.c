@@ -1,0 +1,321 @@
+/*
+ * How fast and how large the core is, beside the machine's own limits, all measured in one run.
+ *
+ *     core [--quick] [--only NAME]
+ *
+ * Prints one `name value unit` per line. Fractions are of the copy bandwidth: the bytes that must move in a round
+ * (x, z, q read once, z and q written once; y, |x|^2 and the counter too) over the time of a round.
+ */
+#define _GNU_SOURCE
+#include "admm/kernels.h"
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "sim/sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void say(const char *name, double value, const char *unit)
+{
+    printf("%-44s %12.5g  %s\n", name, value, unit);
+    fflush(stdout);
+}
+
+static void must(hfsad_status status, const hfsad_error *err)
+{
+    if (status) {
+        fprintf(stderr, "core: %s\n", err->message);
+        exit(1);
+    }
+}
+
+/* ---- the machine's limits ------------------------------------------------------------------------------------ */
+
+enum { COPY_BYTES = 256 << 20, COPY_SHARES = 64 };
+
+typedef struct {
+    char *to, *from;
+} copy_job;
+
+static void copy_share(void *context, size_t item, unsigned thread)
+{
+    (void)thread;
+    const copy_job *job = context;
+    const size_t share = COPY_BYTES / COPY_SHARES;
+    memcpy(job->to + item * share, job->from + item * share, share);
+}
+
+/* Bytes read and written per second by memcpy, the best of several. */
+static double copy_bandwidth(unsigned threads)
+{
+    hfsad_error err;
+    pool *p;
+    must(pool_create(&p, threads, &err), &err);
+    copy_job job = {alloc_raw(COPY_BYTES, 1), alloc_raw(COPY_BYTES, 1)};
+    memset(job.to, 1, COPY_BYTES);
+    memset(job.from, 2, COPY_BYTES);
+    double best = INFINITY;
+    for (int i = 0; i < 12; i++) {
+        const double start = now();
+        pool_run(p, COPY_SHARES, copy_share, &job);
+        best = fmin(best, now() - start);
+    }
+    free(job.to);
+    free(job.from);
+    pool_free(p);
+    return 2.0 * COPY_BYTES / best;
+}
+
+#if defined(__x86_64__)
+#define FMA_TARGET __attribute__((target("avx2,fma")))
+#else
+#define FMA_TARGET
+#endif
+
+typedef double four __attribute__((vector_size(32)));
+
+/* Multiply-adds per second on one core: twelve independent chains of four doubles. */
+FMA_TARGET static double fma_rate(void)
+{
+    enum { CHAINS = 12, STEPS = 20000000 };
+    four a[CHAINS];
+    for (int i = 0; i < CHAINS; i++)
+        a[i] = (four){1, 2, 3, 4};
+    const four x = {0.999999, 0.999998, 0.999997, 0.999996}, y = {1e-9, 1e-9, 1e-9, 1e-9};
+    const double start = now();
+    for (int s = 0; s < STEPS; s++)
+        for (int i = 0; i < CHAINS; i++) {
+#if defined(__x86_64__)
+            a[i] = __builtin_ia32_vfmaddpd256(a[i], x, y);
+#else
+            a[i] = a[i] * x + y;
+#endif
+        }
+    const double seconds = now() - start;
+    volatile double keep = 0;
+    for (int i = 0; i < CHAINS; i++)
+        keep = keep + a[i][0];
+    return (double)STEPS * CHAINS * 4 / seconds;
+}
+
+/* ---- a federation ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    dataset *d;
+    plan p;
+    leaf_class class;
+    pool *threads;
+    sim *s;
+    double resident; /* bytes that set-up added to the process */
+} federation;
+
+static double resident_bytes(void)
+{
+    long pages = 0, skip;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%ld %ld", &skip, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void make_data(federation *f, size_t edges, size_t clients, size_t M)
+{
+    hfsad_error err;
+    dataset_builder *b;
+    double *x = alloc_zero(M, sizeof *x);
+    rng r = {rng_key(1, rng_stream("bench")), 0};
+    must(dataset_builder_create(&b, M, &err), &err);
+    for (size_t e = 0, number = 0; e < edges; e++)
+        for (size_t c = 0; c < clients; c++) {
+            char edge[32], client[32];
+            snprintf(edge, sizeof edge, "edge%zu", e + 1);
+            snprintf(client, sizeof client, "client%zu", ++number);
+            double s = 0;
+            for (size_t m = 0; m < M; m++) {
+                x[m] = rng_next_uniform(&r) * 2 - 1;
+                s += m % 3 ? 0 : x[m];
+            }
+            must(dataset_builder_add(b, edge, client, s * s, x, NULL, 0, &err), &err);
+        }
+    must(dataset_builder_finish(b, &f->d, &err), &err);
+    free(x);
+}
+
+static void federation_open(federation *f, size_t edges, size_t clients, size_t M, unsigned threads)
+{
+    hfsad_error err;
+    *f = (federation){0};
+    must(pool_create(&f->threads, threads, &err), &err);
+    const double before = resident_bytes();
+    make_data(f, edges, clients, M);
+    f->class = (leaf_class){
+        .loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5},
+        .rule = {{HFSAD_PENALTY_L1, 5 * sqrt((double)M), 1, 0}, {5 * sqrt((double)M), sqrt(20)}},
+        .participation = 1,
+        .local_steps = 1,
+    };
+    f->p = (plan){.n_leaf_classes = 1, .leaf_classes = &f->class, .seed = 1, .edge_rounds = 1, .at_least_every = 20};
+    f->p.inner = alloc_zero(f->d->n_inner, sizeof *f->p.inner);
+    const double weight = (double)clients * 5 * sqrt((double)M);
+    for (size_t i = 0; i < f->d->n_inner; i++)
+        f->p.inner[i] = (inner_class){{HFSAD_PENALTY_SCAD, (double)clients, 0.1, 2.4},
+                                      {{HFSAD_PENALTY_L1, weight, 1, 0}, {weight / 25, 25 * sqrt(20)}},
+                                      1};
+    double *start = alloc_zero(M, sizeof *start);
+    for (size_t m = 0; m < M; m++)
+        start[m] = 0.1;
+    must(sim_create(&f->s, f->d, &f->p, start, NULL, f->threads, &err), &err);
+    free(start);
+    f->resident = resident_bytes() - before;
+}
+
+static void federation_close(federation *f)
+{
+    sim_free(f->s);
+    free(f->p.inner);
+    dataset_free(f->d);
+    pool_free(f->threads);
+}
+
+/* Seconds per round: the best of many short stretches, since these machines are shared. */
+static double round_seconds(federation *f, double least)
+{
+    enum { STRETCHES = 40 };
+    double best = INFINITY;
+    sim_iterate(f->s);
+    for (int i = 0; i < STRETCHES; i++) {
+        size_t rounds = 0;
+        const double start = now();
+        do {
+            sim_iterate(f->s);
+            rounds++;
+        } while (now() - start < least / STRETCHES);
+        best = fmin(best, (now() - start) / (double)rounds);
+    }
+    return best;
+}
+
+/* x, z, q in; z, q out; y, |x|^2 in; k in and out. */
+static double must_move(const federation *f)
+{
+    return (double)f->d->n_leaves * (8.0 * (5 * (double)f->d->M + 2) + 8);
+}
+
+/* ---- the figures --------------------------------------------------------------------------------------------------
+ */
+
+static void bench_cache(double least)
+{
+    static const char *const names[] = {"plain", "avx2", "avx512"};
+    federation f;
+    federation_open(&f, 5, 50, 25, 1);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!kernels_choose(names[i]))
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "update_ns_5_50_25_%s", names[i]);
+        say(name, round_seconds(&f, least) / (double)f.d->n_leaves * 1e9, "ns per client update");
+    }
+    kernels_choose(NULL);
+    const double best = round_seconds(&f, least) / (double)f.d->n_leaves * 1e9;
+    say("update_ns_5_50_25", best, "ns per client update, edges and cloud included");
+    federation_close(&f);
+}
+
+static void bench_large(const char *label, size_t edges, size_t clients, size_t M, unsigned threads, double bandwidth,
+                        double least)
+{
+    federation f;
+    char name[96];
+    federation_open(&f, edges, clients, M, threads);
+    const double seconds = round_seconds(&f, least);
+    snprintf(name, sizeof name, "round_ms_%s_threads%u", label, threads);
+    say(name, seconds * 1e3, "ms per round");
+    snprintf(name, sizeof name, "fraction_of_copy_%s_threads%u", label, threads);
+    say(name, must_move(&f) / seconds / bandwidth, "of the copy bandwidth of as many threads");
+    const double vectors = 3 * 8.0 * (double)M + 8;
+    snprintf(name, sizeof name, "overhead_bytes_%s_threads%u", label, threads);
+    say(name, f.resident / (double)f.d->n_leaves - vectors, "bytes per client beyond data and two vectors");
+    federation_close(&f);
+}
+
+/* Slope of log time against log size. */
+static double exponent(const double *size, const double *seconds, size_t n)
+{
+    double mx = 0, my = 0, xy = 0, xx = 0;
+    for (size_t i = 0; i < n; i++) {
+        mx += log(size[i]) / (double)n;
+        my += log(seconds[i]) / (double)n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        xy += (log(size[i]) - mx) * (log(seconds[i]) - my);
+        xx += (log(size[i]) - mx) * (log(size[i]) - mx);
+    }
+    return xy / xx;
+}
+
+static void bench_growth(double least)
+{
+    static const size_t clients[] = {1000, 10000, 100000, 1000000}, features[] = {10, 100, 1000, 10000};
+    double size[4], seconds[4];
+    federation f;
+    char name[64];
+    for (size_t i = 0; i < 4; i++) {
+        federation_open(&f, clients[i] / 50, 50, 25, 1);
+        size[i] = (double)clients[i];
+        seconds[i] = round_seconds(&f, least);
+        snprintf(name, sizeof name, "update_ns_clients_%zu", clients[i]);
+        say(name, seconds[i] / size[i] * 1e9, "ns per client update, M = 25, one thread");
+        federation_close(&f);
+    }
+    say("growth_exponent_clients", exponent(size, seconds, 4), "time per round against clients, 1e3 to 1e6");
+    for (size_t i = 0; i < 4; i++) {
+        federation_open(&f, 20, 50, features[i], 1);
+        size[i] = (double)features[i];
+        seconds[i] = round_seconds(&f, least);
+        snprintf(name, sizeof name, "element_ns_features_%zu", features[i]);
+        say(name, seconds[i] / size[i] / 1000 * 1e9, "ns per client and feature, 1000 clients, one thread");
+        federation_close(&f);
+    }
+    say("growth_exponent_features", exponent(size, seconds, 4), "time per round against M, 10 to 1e4");
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = NULL;
+    double least = 1;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--quick"))
+            least = 0.2;
+        else if (!strcmp(argv[i], "--only") && i + 1 < argc)
+            only = argv[++i];
+    const double one = copy_bandwidth(1), two = copy_bandwidth(2);
+    say("kernels_are_avx512", !strcmp(kernels()->name, "avx512"), kernels()->name);
+    say("copy_gb_per_s_threads1", one / 1e9, "GB/s read and written");
+    say("copy_gb_per_s_threads2", two / 1e9, "GB/s read and written");
+    say("fma_per_ns", fma_rate() / 1e9, "multiply-adds of doubles per ns, one core, AVX2");
+    if (!only || !strcmp(only, "cache"))
+        bench_cache(least);
+    if (!only || !strcmp(only, "large")) {
+        bench_large("1000000x25", 20000, 50, 25, 1, one, least);
+        bench_large("1000000x25", 20000, 50, 25, 2, two, least);
+        bench_large("250x10000", 5, 50, 10000, 1, one, least);
+        bench_large("250x10000", 5, 50, 10000, 2, two, least);
+    }
+    if (!only || !strcmp(only, "growth"))
+        bench_growth(least);
+    return 0;
+}

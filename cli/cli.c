@@ -1,0 +1,276 @@
+/* Arguments, failures and interrupts; see cli.h. */
+#include "cli.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Arguments may hold anything, a message is one line. */
+static void print_line(const char *head, const char *text)
+{
+    fprintf(stderr, "hfsad%s%s: ", *head ? " " : "", head);
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+    fputc('\n', stderr);
+}
+
+int cli_fail(const hfsad_error *err)
+{
+    print_line("", err->message[0] ? err->message : hfsad_status_text(err->status));
+    return err->status == HFSAD_ERROR_INPUT ? CLI_WRONG : CLI_FAILED;
+}
+
+int cli_wrong(const char *command, const char *format, ...)
+{
+    char text[900], line[1000];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const size_t length = strlen(text);
+    if (length && text[length - 1] == '?') /* it says already what would be right */
+        snprintf(line, sizeof line, "%s", text);
+    else
+        snprintf(line, sizeof line, "%s; see hfsad%s%s --help", text, *command ? " " : "", command);
+    print_line(command, line);
+    return CLI_WRONG;
+}
+
+const char *cli_nearest(const char *name, const char *const *candidates)
+{
+    const char *best = NULL;
+    size_t least = strlen(name) / 2 + 2; /* farther than this it is another word, not a slip */
+    for (; *candidates; candidates++) {
+        const bool begun = strlen(name) > 1 && !strncmp(name, *candidates, strlen(name));
+        const size_t distance = begun ? 0 : name_distance(name, *candidates);
+        if (distance < least) {
+            least = distance;
+            best = *candidates;
+        }
+    }
+    return best;
+}
+
+bool cli_read_real(const char *text, double least, double most, double *value)
+{
+    char *end;
+    if (!*text || strspn(text, " \t\n\v\f\r"))
+        return false;
+    const double v = strtod(text, &end);
+    if (*end || !isfinite(v) || !(v >= least && v <= most))
+        return false;
+    *value = v;
+    return true;
+}
+
+bool cli_read_whole(const char *text, double least, double most, int64_t *value)
+{
+    const char *digits = text + (*text == '-');
+    if (!*digits || digits[strspn(digits, "0123456789")])
+        return false;
+    errno = 0;
+    const long long v = strtoll(text, NULL, 10);
+    if (errno || !((double)v >= least && (double)v <= most))
+        return false;
+    *value = v;
+    return true;
+}
+
+static int wrong_number(const char *command, const cli_option *o, const char *text)
+{
+    const char *kind = o->kind == CLI_WHOLE ? "a whole number" : "a number";
+    if (isinf(o->most))
+        return cli_wrong(command, "--%s must be %s of at least %.15g, not '%s'", o->name, kind, o->least, text);
+    return cli_wrong(command, "--%s must be %s from %.15g to %.15g, not '%s'", o->name, kind, o->least, o->most, text);
+}
+
+static int read_choice(const char *command, const cli_option *o, const char *text)
+{
+    char list[400] = "";
+    for (int i = 0; o->choices[i]; i++) {
+        if (!strcmp(text, o->choices[i])) {
+            *(int *)o->value = i;
+            return CLI_GO;
+        }
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", o->choices[i]);
+    }
+    const char *nearest = cli_nearest(text, o->choices);
+    if (nearest)
+        return cli_wrong(command, "--%s: unknown value '%s'; did you mean %s?", o->name, text, nearest);
+    return cli_wrong(command, "--%s: unknown value '%s'; known: %s", o->name, text, list);
+}
+
+static int read_value(const char *command, const cli_option *o, const char *text)
+{
+    switch (o->kind) {
+    case CLI_FLAG:
+        *(bool *)o->value = true;
+        break;
+    case CLI_TEXT:
+        if (!*text)
+            return cli_wrong(command, "--%s needs %s that is not empty", o->name, o->operand);
+        *(const char **)o->value = text;
+        break;
+    case CLI_TEXTS: {
+        cli_texts *texts = o->value;
+        texts->room[texts->count++] = text;
+        break;
+    }
+    case CLI_WHOLE:
+        if (!cli_read_whole(text, o->least, o->most, o->value))
+            return wrong_number(command, o, text);
+        break;
+    case CLI_REAL:
+        if (!cli_read_real(text, o->least, o->most, o->value))
+            return wrong_number(command, o, text);
+        break;
+    case CLI_CHOICE:
+        return read_choice(command, o, text);
+    }
+    return CLI_GO;
+}
+
+static int unknown_option(const cli_syntax *syntax, const char *command, const char *name)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (; n < syntax->n_options && n + 2 < sizeof names / sizeof *names; n++)
+        names[n] = syntax->options[n].name;
+    names[n++] = "help";
+    names[n] = NULL;
+    const char *nearest = cli_nearest(name + strspn(name, "-"), names);
+    if (nearest)
+        return cli_wrong(command, "unknown option '%s'; did you mean --%s?", name, nearest);
+    return cli_wrong(command, "unknown option '%s'", name);
+}
+
+/* One option at argv[*at]; *at is left at its last argument. */
+static int parse_option(const cli_syntax *syntax, int argc, char **argv, int *at)
+{
+    const char *argument = argv[*at];
+    const char *equals = strchr(argument, '=');
+    char name[64];
+    const size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), argument);
+    const cli_option *o = NULL;
+    for (size_t i = 0; i < syntax->n_options && !o; i++)
+        if (!strncmp(name, "--", 2) && !strcmp(name + 2, syntax->options[i].name))
+            o = &syntax->options[i];
+    if (!o)
+        return unknown_option(syntax, argv[0], name);
+    if (o->kind == CLI_FLAG && equals)
+        return cli_wrong(argv[0], "--%s takes no value", o->name);
+    if (o->kind == CLI_FLAG)
+        return read_value(argv[0], o, "");
+    if (!equals && *at + 1 >= argc)
+        return cli_wrong(argv[0], "--%s needs %s", o->name, o->operand);
+    return read_value(argv[0], o, equals ? equals + 1 : argv[++*at]);
+}
+
+static void print_indented(const char *text, int column)
+{
+    for (; *text; text++) {
+        putchar(*text);
+        if (*text == '\n')
+            printf("%*s", column, "");
+    }
+    putchar('\n');
+}
+
+static void print_help(const cli_syntax *syntax)
+{
+    printf("usage: hfsad ");
+    print_indented(syntax->usage, 7);
+    printf("\n%s\n\noptions:\n", syntax->about);
+    for (size_t i = 0; i < syntax->n_options; i++) {
+        const cli_option *o = &syntax->options[i];
+        char left[80];
+        snprintf(left, sizeof left, "--%s%s%s", o->name, o->operand ? " " : "", o->operand ? o->operand : "");
+        printf("  %-18s  ", left);
+        print_indented(o->help, 22);
+    }
+    printf("  %-18s  this text\n", "-h, --help");
+    if (syntax->after)
+        printf("\n%s\n", syntax->after);
+}
+
+static bool help_wanted(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
+}
+
+int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **words)
+{
+    if (help_wanted(argc, argv)) {
+        print_help(syntax);
+        return cli_finish_stdout(CLI_DONE);
+    }
+    size_t n = 0;
+    bool options = true;
+    for (int i = 1; i < argc; i++) {
+        if (options && !strcmp(argv[i], "--")) {
+            options = false;
+        } else if (options && argv[i][0] == '-' && argv[i][1]) {
+            const int status = parse_option(syntax, argc, argv, &i);
+            if (status != CLI_GO)
+                return status;
+        } else if (n == syntax->most_words) {
+            return cli_wrong(argv[0], "unexpected argument '%s'", argv[i]);
+        } else {
+            words[n++] = argv[i];
+        }
+    }
+    if (n < syntax->least_words)
+        return cli_wrong(argv[0], "%s is missing", syntax->words);
+    for (; n < syntax->most_words; n++)
+        words[n] = NULL;
+    return CLI_GO;
+}
+
+static volatile sig_atomic_t interrupted;
+
+/* The second signal of either kind finds the default action and ends the program. */
+static void on_interrupt(int number)
+{
+    interrupted = number;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+/* A signal that is ignored stays so: a shell starts background jobs like that. */
+static void catch_signal(int number)
+{
+    struct sigaction old, action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void cli_catch_interrupts(void)
+{
+    catch_signal(SIGINT);
+    catch_signal(SIGTERM);
+}
+
+int cli_interrupted(void)
+{
+    return interrupted;
+}
+
+int cli_finish_stdout(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "hfsad: standard output could not be written: %s\n", strerror(errno));
+    return CLI_FAILED;
+}

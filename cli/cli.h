@@ -1,0 +1,83 @@
+/*
+ * What the commands share: a table-driven parser of arguments, failures as one line and an exit status, and the
+ * flag that Ctrl-C raises.
+ *
+ * Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong, 128 + signal when interrupted.
+ */
+#ifndef HFSAD_CLI_CLI_H
+#define HFSAD_CLI_CLI_H
+
+#include "hfsad/hfsad.h"
+
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2 };
+
+/* argv[0] is the command's name; the return value is the exit status. */
+int cmd_run(int argc, char **argv);
+int cmd_paper(int argc, char **argv);
+int cmd_generate(int argc, char **argv);
+int cmd_settings(int argc, char **argv);
+
+typedef enum {
+    CLI_FLAG,   /* bool *: true where given */
+    CLI_TEXT,   /* const char **: points into argv, never empty */
+    CLI_WHOLE,  /* int64_t *: least <= value <= most */
+    CLI_REAL,   /* double *: finite, least <= value <= most */
+    CLI_CHOICE, /* int *: index into choices */
+    CLI_TEXTS,  /* cli_texts *: may be given many times; the others: the last one counts */
+} cli_kind;
+
+/* room has at least argc places. */
+typedef struct {
+    size_t count;
+    const char **room;
+} cli_texts;
+
+typedef struct {
+    const char *name; /* "out" for --out */
+    cli_kind kind;
+    void *value;                /* holds the default before the call */
+    double least, most;         /* WHOLE and REAL, both ends allowed; not beyond 2^53 for WHOLE */
+    const char *const *choices; /* CHOICE: ends with NULL */
+    const char *operand;        /* its name in the help: "DIR"; NULL for a flag */
+    const char *help;           /* what it does, with the default; may have several lines */
+} cli_option;
+
+typedef struct {
+    const char *usage; /* "run SPEC.yaml [--out DIR]", without "hfsad "; may have several lines */
+    const char *about; /* a paragraph or more, ends without a newline */
+    const cli_option *options;
+    size_t n_options;
+    size_t least_words, most_words; /* arguments that are not options */
+    const char *words;              /* what they are, for messages: "a spec file" */
+    const char *after;              /* further help after the options, or NULL */
+} cli_syntax;
+
+enum { CLI_GO = -1 };
+
+/*
+ * Options and words in any order, `--name value` and `--name=value`; `--` ends the options; --help and -h print the
+ * help. words (may be NULL where most_words is 0) has room for most_words and is filled up with NULL. Returns CLI_GO,
+ * or the exit status where the command is over: after the help, or after a line on stderr that says what is wrong.
+ */
+int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **words);
+
+/* "hfsad: message" on stderr; the exit status for err: 2 for wrong input, 1 otherwise. */
+int cli_fail(const hfsad_error *err);
+/* "hfsad run: message; see hfsad run --help" on stderr (no hint where the message ends in "?"); returns CLI_WRONG. */
+__attribute__((format(printf, 2, 3))) int cli_wrong(const char *command, const char *format, ...);
+/* The candidate nearest to name, NULL where none is near; candidates ends with NULL. */
+const char *cli_nearest(const char *name, const char *const *candidates);
+
+/* Numbers of the command line, whole text used; NaN and infinities are refused, least and most are allowed. */
+bool cli_read_real(const char *text, double least, double most, double *value);
+bool cli_read_whole(const char *text, double least, double most, int64_t *value);
+
+/* Ctrl-C and SIGTERM raise a flag once; a second one ends the program at once. */
+void cli_catch_interrupts(void);
+/* The signal that came, 0 for none. */
+int cli_interrupted(void);
+
+/* Flushes stdout; CLI_FAILED with a line on stderr where it could not be written, status otherwise. */
+int cli_finish_stdout(int status);
+
+#endif

@@ -1,0 +1,289 @@
+/* hfsad generate: data of the paper's kind, its truth and a spec to run it with. */
+#include "base/error.h"
+#include "cli.h"
+#include "report/file.h"
+#include "report/number.h"
+#include "sim/generator.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A federation larger than this is a slip of the pen: its rows alone would fill a disk. */
+static const double CLIENTS_MOST = 1e8;
+
+typedef struct {
+    const char *kind, *out;
+    int64_t edges, clients, features, seed;
+    double snr_db, keep_x, keep_w;
+    bool force;
+} generate_arguments;
+
+enum { DATA, TRUTH, SPEC, FILES };
+static const char *const NAMES[FILES] = {"data.csv", "truth.csv", "spec.yaml"};
+
+static int parse_arguments(generate_arguments *a, int argc, char **argv)
+{
+    const cli_option options[] = {
+        {.name = "out", .kind = CLI_TEXT, .value = &a->out, .operand = "DIR", .help = "folder for the files; required"},
+        {.name = "edges",
+         .kind = CLI_WHOLE,
+         .value = &a->edges,
+         .least = 1,
+         .most = 1e8,
+         .operand = "L",
+         .help = "number of edges (5)"},
+        {.name = "clients",
+         .kind = CLI_WHOLE,
+         .value = &a->clients,
+         .least = 1,
+         .most = 1e8,
+         .operand = "N",
+         .help = "clients below each edge (50), one observation each"},
+        {.name = "features",
+         .kind = CLI_WHOLE,
+         .value = &a->features,
+         .least = 1,
+         .most = 1e7,
+         .operand = "M",
+         .help = "length of the model (25)"},
+        {.name = "snr-db",
+         .kind = CLI_REAL,
+         .value = &a->snr_db,
+         .least = -300,
+         .most = 300,
+         .operand = "DB",
+         .help = "signal to noise, in decibels (20)"},
+        {.name = "seed",
+         .kind = CLI_WHOLE,
+         .value = &a->seed,
+         .least = 0,
+         .most = 0x1p53,
+         .operand = "N",
+         .help = "seed of every draw (1); trial t of `hfsad paper\n--seed S` is the data of seed S + t - 1"},
+        {.name = "keep-x",
+         .kind = CLI_REAL,
+         .value = &a->keep_x,
+         .least = 1e-9,
+         .most = 1,
+         .operand = "RATIO",
+         .help = "part of the features that an edge observes (0.8)"},
+        {.name = "keep-w",
+         .kind = CLI_REAL,
+         .value = &a->keep_w,
+         .least = 1e-9,
+         .most = 1,
+         .operand = "RATIO",
+         .help = "part of the true model that is not zero (0.3)"},
+        {.name = "force", .kind = CLI_FLAG, .value = &a->force, .help = "replace files that are there"},
+    };
+    const cli_syntax syntax = {
+        .usage = "generate phase-retrieval --out DIR [--edges L] [--clients N] [--features M]\n"
+                 "               [--snr-db DB] [--seed N] [--keep-x RATIO] [--keep-w RATIO] [--force]",
+        .about = "Draws the data of the paper's experiment: intensities y = <x,w>^2 + noise of a sparse\n"
+                 "model, with the noise exponential and now and then ten times larger.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .least_words = 1,
+        .most_words = 1,
+        .words = "the kind of data (phase-retrieval)",
+        .after = "DIR gets data.csv (edge, client, y, features), truth.csv (the true model, a number\n"
+                 "per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n"
+                 "Exit status: 0 done, 1 the files could not be written, 2 the arguments are wrong.",
+    };
+    return cli_parse(&syntax, argc, argv, &a->kind);
+}
+
+/* What no single option can see. */
+static int check_arguments(const generate_arguments *a, const char *command)
+{
+    if (strcmp(a->kind, "phase-retrieval") != 0)
+        return cli_wrong(command, "unknown kind of data '%s'; known: phase-retrieval", a->kind);
+    if (!a->out)
+        return cli_wrong(command, "--out DIR is missing");
+    if ((double)a->edges * (double)a->clients > CLIENTS_MOST)
+        return cli_wrong(command, "--edges %" PRId64 " times --clients %" PRId64 " is more than %.0f clients", a->edges,
+                         a->clients, CLIENTS_MOST);
+    for (int i = 0; i < FILES && !a->force; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", a->out, NAMES[i]);
+        if (access(path, F_OK) == 0)
+            return cli_wrong(command, "%s is there already; give another --out, or --force to replace it", path);
+    }
+    return CLI_GO;
+}
+
+static void put_text(whole_file *f, const char *text)
+{
+    whole_file_put(f, text, strlen(text));
+}
+
+static void put_number(whole_file *f, char before, double value)
+{
+    char text[1 + NUMBER_SIZE];
+    text[0] = before;
+    whole_file_put(f, text, 1 + number_write(text + 1, value));
+}
+
+/* false: interrupted */
+static bool write_data(whole_file *f, const dataset *d, double *row)
+{
+    char text[80];
+    put_text(f, "edge,client,y");
+    for (size_t m = 1; m <= d->M; m++) {
+        snprintf(text, sizeof text, ",x%zu", m);
+        put_text(f, text);
+    }
+    put_text(f, "\n");
+    for (size_t i = 0; i < d->n_leaves && !cli_interrupted(); i++) {
+        dataset_gather(d, d->x, i, row);
+        snprintf(text, sizeof text, "%s,%s", d->inner[dataset_parent(d, i)].name, d->names + d->leaf_name[i]);
+        put_text(f, text);
+        put_number(f, ',', d->y[i]);
+        for (size_t m = 0; m < d->M; m++)
+            put_number(f, ',', row[m]);
+        put_text(f, "\n");
+    }
+    return !cli_interrupted();
+}
+
+static void write_truth(whole_file *f, size_t M, const double *truth)
+{
+    char text[NUMBER_SIZE];
+    for (size_t m = 0; m < M; m++) {
+        whole_file_put(f, text, number_write(text, truth[m]));
+        put_text(f, "\n");
+    }
+}
+
+static void write_spec(whole_file *f, const generate_arguments *a)
+{
+    char text[800];
+    snprintf(text, sizeof text,
+             "# Made by: hfsad generate phase-retrieval --edges %" PRId64 " --clients %" PRId64 " --features %" PRId64
+             " --snr-db %.17g\n#          --seed %" PRId64 " --keep-x %.17g --keep-w %.17g\n",
+             a->edges, a->clients, a->features, a->snr_db, a->seed, a->keep_x, a->keep_w);
+    put_text(f, text);
+    snprintf(text, sizeof text,
+             "# `hfsad settings` lists every key.\n"
+             "data: data.csv\n"
+             "truth: truth.csv          # adds relative_error to the trace\n"
+             "loss: {kind: phase-retrieval, box: 5}\n"
+             "preset: paper             # the paper's constants; tuned: the default\n"
+             "run:\n"
+             "  iterations: 300\n"
+             "  edge_rounds: 10         # K_m\n"
+             "  start: spectral\n"
+             "  seed: %" PRId64 "\n",
+             a->seed);
+    put_text(f, text);
+}
+
+/* All three files or none. */
+static hfsad_status write_files(const generate_arguments *a, const dataset *d, double *truth, double *row, bool *whole,
+                                hfsad_error *err)
+{
+    whole_file files[FILES] = {0};
+    hfsad_status status = HFSAD_OK;
+    *whole = true;
+    for (int i = 0; i < FILES && !status; i++)
+        status = whole_file_begin(&files[i], a->out, NAMES[i], err);
+    if (!status) {
+        *whole = write_data(&files[DATA], d, row);
+        write_truth(&files[TRUTH], d->M, truth);
+        write_spec(&files[SPEC], a);
+    }
+    for (int i = 0; i < FILES && !status && *whole; i++)
+        status = whole_file_close(&files[i], err);
+    for (int i = 0; i < FILES && !status && *whole; i++)
+        status = whole_file_replace(&files[i], err);
+    if (!status && *whole)
+        status = folder_sync(a->out, err);
+    for (int i = 0; i < FILES; i++)
+        whole_file_drop(&files[i]);
+    return status;
+}
+
+/* Quoted for a shell where it needs to be. */
+static void print_path(const char *folder, const char *name)
+{
+    const size_t plain = strspn(folder, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-");
+    if (!folder[plain]) {
+        printf("%s/%s", folder, name);
+        return;
+    }
+    putchar('\'');
+    for (; *folder; folder++)
+        fputs(*folder == '\'' ? "'\\''" : (char[2]){*folder, 0}, stdout);
+    printf("/%s'", name);
+}
+
+static void print_outcome(const generate_arguments *a)
+{
+    printf("wrote %s: %s, %s, %s\n", a->out, NAMES[DATA], NAMES[TRUTH], NAMES[SPEC]);
+    printf("%" PRId64 " edge%s with %" PRId64 " client%s each, %" PRId64
+           " feature%s (%zu observed per edge, %zu of the "
+           "model not zero), snr %g dB, seed %" PRId64 "\n",
+           a->edges, a->edges == 1 ? "" : "s", a->clients, a->clients == 1 ? "" : "s", a->features,
+           a->features == 1 ? "" : "s", kept_count(a->keep_x, (size_t)a->features),
+           kept_count(a->keep_w, (size_t)a->features), a->snr_db, a->seed);
+    printf("next: hfsad run ");
+    print_path(a->out, NAMES[SPEC]);
+    printf(" --out ");
+    print_path(a->out, "run");
+    putchar('\n');
+}
+
+static int generate(const generate_arguments *a)
+{
+    const phase_retrieval g = {.edges = (size_t)a->edges,
+                               .clients = (size_t)a->clients,
+                               .features = (size_t)a->features,
+                               .snr_db = a->snr_db,
+                               .keep_x = a->keep_x,
+                               .keep_w = a->keep_w,
+                               .seed = (uint64_t)a->seed};
+    hfsad_error err = {0};
+    dataset *d = NULL;
+    bool whole = false;
+    double *truth = calloc(2 * g.features, sizeof *truth);
+    hfsad_status status = truth ? folder_check(a->out, &err) : error_memory(&err, 16 * g.features, "the true model");
+    if (!status)
+        status = phase_retrieval_generate(&g, &d, truth, &err);
+    if (!status)
+        status = folder_make(a->out, &err);
+    cli_catch_interrupts(); /* before this the default action does no harm; from here on it would leave temporaries */
+    if (!status)
+        status = write_files(a, d, truth, truth + g.features, &whole, &err);
+    if (d)
+        dataset_free(d);
+    free(truth);
+    if (status)
+        return cli_fail(&err);
+    if (!whole) {
+        fputs("hfsad: interrupted; nothing was written\n", stderr);
+        return 128 + cli_interrupted();
+    }
+    print_outcome(a);
+    return cli_finish_stdout(CLI_DONE);
+}
+
+int cmd_generate(int argc, char **argv)
+{
+    const phase_retrieval usual = phase_retrieval_paper();
+    generate_arguments a = {.edges = (int64_t)usual.edges,
+                            .clients = (int64_t)usual.clients,
+                            .features = (int64_t)usual.features,
+                            .seed = (int64_t)usual.seed,
+                            .snr_db = usual.snr_db,
+                            .keep_x = usual.keep_x,
+                            .keep_w = usual.keep_w};
+    int status = parse_arguments(&a, argc, argv);
+    if (status == CLI_GO)
+        status = check_arguments(&a, argv[0]);
+    if (status != CLI_GO)
+        return status;
+    return generate(&a);
+}

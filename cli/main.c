@@ -1,0 +1,91 @@
+/* hfsad: the table of commands. */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} command;
+
+static const command commands[] = {
+    {"run", cmd_run, "train a model as a spec file says"},
+    {"paper", cmd_paper, "run the paper's experiment and plot it"},
+    {"generate", cmd_generate, "make data of the paper's kind"},
+    {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: hfsad COMMAND [ARGUMENTS]\n\n"
+          "Trains models over a tree of nodes (client, edge, cloud) whose data stays with\n"
+          "the clients; losses and penalties may be non-smooth and non-convex.\n\n"
+          "commands:\n",
+          out);
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s  %s\n", commands[i].name, commands[i].summary);
+    fputs("\n  hfsad COMMAND --help   says more about a command\n"
+          "  hfsad --version        prints the version\n\n"
+          "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong,\n"
+          "130 and 143 interrupted by Ctrl-C and SIGTERM.\n",
+          out);
+}
+
+static const command *find(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(name, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    const char *names[N_COMMANDS + 4] = {0};
+    for (int i = 0; i < N_COMMANDS; i++)
+        names[i] = commands[i].name;
+    names[N_COMMANDS] = "help";
+    names[N_COMMANDS + 1] = "--help";
+    names[N_COMMANDS + 2] = "--version";
+    const char *nearest = cli_nearest(name, names);
+    if (nearest)
+        return cli_wrong("", "unknown command '%s'; did you mean %s?", name, nearest);
+    return cli_wrong("", "unknown command '%s'", name);
+}
+
+static int help(const char *name)
+{
+    char *arguments[] = {(char *)name, (char *)"--help", NULL};
+    if (!name) {
+        print_usage(stdout);
+        return cli_finish_stdout(CLI_DONE);
+    }
+    const command *c = find(name);
+    return c ? c->run(2, arguments) : unknown(name);
+}
+
+int main(int argc, char **argv)
+{
+    /* A file size limit and a closed pipe are then errors of the write, which are handled. */
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        print_usage(stderr);
+        return CLI_WRONG;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+        return help(NULL);
+    if (!strcmp(name, "help"))
+        return help(argc > 2 ? argv[2] : NULL);
+    if (!strcmp(name, "--version")) {
+        printf("hfsad %s\n", hfsad_version());
+        return cli_finish_stdout(CLI_DONE);
+    }
+    const command *c = find(name);
+    return c ? c->run(argc - 1, argv + 1) : unknown(name);
+}

@@ -1,0 +1,370 @@
+/* hfsad paper: the paper's experiment, its tables and its plots. */
+#include "paper.h"
+
+#include "base/error.h"
+#include "cli.h"
+#include "report/file.h"
+#include "report/number.h"
+#include "report/plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    int scenario; /* 0, 1, 2; 3: all */
+    int64_t trials, iterations, seed, threads;
+    double snr_db;
+    int start;
+    const char *out;
+    bool one_snr, no_plot, tune, quiet;
+} paper_arguments;
+
+static const char *const SCENARIOS[] = {"1", "2", "3", "all", NULL};
+static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
+
+static int parse_arguments(paper_arguments *a, int argc, char **argv)
+{
+    const cli_option options[] = {
+        {.name = "scenario",
+         .kind = CLI_CHOICE,
+         .value = &a->scenario,
+         .choices = SCENARIOS,
+         .operand = "WHICH",
+         .help = "1: against the sub-gradient method, 2: K_m,\n3: participation; all (the default)"},
+        {.name = "trials",
+         .kind = CLI_WHOLE,
+         .value = &a->trials,
+         .least = 1,
+         .most = 1e6,
+         .operand = "N",
+         .help = "data sets to average over (100)"},
+        {.name = "iterations",
+         .kind = CLI_WHOLE,
+         .value = &a->iterations,
+         .least = 1,
+         .most = 1e6,
+         .operand = "N",
+         .help = "global iterations (300)"},
+        {.name = "snr-db",
+         .kind = CLI_REAL,
+         .value = &a->snr_db,
+         .least = -300,
+         .most = 300,
+         .operand = "DB",
+         .help = "signal to noise (20); its opposite is run as well"},
+        {.name = "one-snr", .kind = CLI_FLAG, .value = &a->one_snr, .help = "run only the snr that was asked for"},
+        {.name = "start",
+         .kind = CLI_CHOICE,
+         .value = &a->start,
+         .choices = STARTS,
+         .operand = "KIND",
+         .help = "start vector of all methods: spectral (the default),\nnormal or zero"},
+        {.name = "seed",
+         .kind = CLI_WHOLE,
+         .value = &a->seed,
+         .least = 0,
+         .most = 0x1p52,
+         .operand = "N",
+         .help = "seed of the first trial (1), the next has the next"},
+        {.name = "threads",
+         .kind = CLI_WHOLE,
+         .value = &a->threads,
+         .least = 0,
+         .most = 1024,
+         .operand = "N",
+         .help = "threads to use; 0, the default: one per core.\nThe files do not depend on it"},
+        {.name = "out",
+         .kind = CLI_TEXT,
+         .value = &a->out,
+         .operand = "DIR",
+         .help = "folder for the files (paper-out)"},
+        {.name = "no-plot", .kind = CLI_FLAG, .value = &a->no_plot, .help = "no plots, so that gnuplot is not needed"},
+        {.name = "tune",
+         .kind = CLI_FLAG,
+         .value = &a->tune,
+         .help = "instead of the experiment, try every step rule of\n"
+                 "the sub-gradient method on seeds 1,000,000 further\n"
+                 "on and print the best; writes no files"},
+        {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no tables on the terminal"},
+    };
+    const cli_syntax syntax = {
+        .usage = "paper [--scenario 1|2|3|all] [--trials N] [--snr-db DB] [--out DIR] ...",
+        .about = "Repeats the experiment of the paper: robust phase retrieval over 5 edges with 50\n"
+                 "clients each and 25 features, HFSAD with the paper's constants, the centralized\n"
+                 "sub-gradient method beside it. Says for each claim of the paper what was measured.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .after = "DIR gets scenario-1.csv ... (iteration, series, mean relative error, median,\n"
+                 "quartiles), each drawn as PNG and SVG, the same for the opposite snr with its name\n"
+                 "added, and report.md. Files are written at the end, each whole; Ctrl-C before that\n"
+                 "leaves DIR as it was.\n\n"
+                 "Exit status: 0 done, 1 the run failed, 2 the arguments are wrong or gnuplot is\n"
+                 "missing, 130 after Ctrl-C, 143 after SIGTERM.",
+    };
+    return cli_parse(&syntax, argc, argv, NULL);
+}
+
+static void show_trials(void *context, size_t trials)
+{
+    paper_watch *watch = context;
+    watch->done = watch->before + trials;
+    progress_draw(&watch->progress, watch->done, "");
+}
+
+static bool interrupted(void *context)
+{
+    (void)context;
+    return cli_interrupted() != 0;
+}
+
+paper_hooks paper_hooks_of(paper_watch *watch)
+{
+    return (paper_hooks){watch, show_trials, interrupted};
+}
+
+int paper_interrupted(paper_watch *watch)
+{
+    progress_end(&watch->progress);
+    fprintf(stderr, "hfsad: interrupted after %zu of %llu trials; nothing was written\n", watch->done,
+            (unsigned long long)watch->progress.total);
+    return 128 + cli_interrupted();
+}
+
+static paper_book make_book(const paper_arguments *a)
+{
+    paper_book book = {.n_parts = a->one_snr || a->snr_db == 0 ? 1 : 2};
+    book.settings = (paper_settings){.data = phase_retrieval_paper(),
+                                     .trials = (size_t)a->trials,
+                                     .iterations = (uint32_t)a->iterations,
+                                     .start = STARTS[a->start],
+                                     .threads = (unsigned)a->threads};
+    book.settings.data.seed = (uint64_t)a->seed;
+    for (int i = 0; i < PAPER_SCENARIOS; i++)
+        book.wanted[i] = a->scenario == i || a->scenario == PAPER_SCENARIOS;
+    for (size_t i = 0; i < book.n_parts; i++) {
+        book.parts[i].snr_db = i ? -a->snr_db : a->snr_db;
+        paper_methods(book.parts[i].methods, book.wanted, book.parts[i].snr_db);
+    }
+    return book;
+}
+
+static int run_parts(paper_book *book, bool quiet)
+{
+    paper_watch watch = {0};
+    hfsad_error err = {0};
+    progress_start(&watch.progress, "trial", 0, book->n_parts * book->settings.trials, quiet);
+    const paper_hooks hooks = paper_hooks_of(&watch);
+    for (size_t i = 0; i < book->n_parts; i++) {
+        paper_part *part = &book->parts[i];
+        paper_settings settings = book->settings;
+        settings.data.snr_db = part->snr_db;
+        watch.before = i * settings.trials;
+        const hfsad_status status = paper_run(&part->result, &settings, part->methods, PAPER_METHODS, &hooks, &err);
+        if (status) {
+            progress_end(&watch.progress);
+            return cli_fail(&err);
+        }
+        if (!part->result)
+            return paper_interrupted(&watch);
+    }
+    progress_end(&watch.progress);
+    return CLI_GO;
+}
+
+/* "scenario-1", "scenario-1-snr-minus-20" */
+static void base_name(const paper_book *book, size_t part, size_t scenario, char *name, size_t size)
+{
+    const double snr = book->parts[part].snr_db;
+    if (part == 0)
+        snprintf(name, size, "scenario-%zu", scenario + 1);
+    else
+        snprintf(name, size, "scenario-%zu-snr-%s-%g", scenario + 1, snr < 0 ? "minus" : "plus", fabs(snr));
+}
+
+/* The spread after every iteration, one array each, as plot and CSV want it. */
+typedef struct {
+    double *mean, *median, *lower, *upper, *room;
+} curves;
+
+static void curves_fill(curves *c, const paper_result *r, size_t method)
+{
+    for (size_t i = 0; i < r->points; i++) {
+        const spread s = spread_of(r->trials, paper_errors(r, method, i), c->room);
+        c->mean[i] = s.mean;
+        c->median[i] = s.median;
+        c->lower[i] = s.lower;
+        c->upper[i] = s.upper;
+    }
+}
+
+static void put_rows(whole_file *f, const char *series, const curves *c, size_t points)
+{
+    for (size_t i = 0; i < points; i++) {
+        char line[64 + 4 * NUMBER_SIZE];
+        const double figures[] = {c->mean[i], c->median[i], c->lower[i], c->upper[i]};
+        size_t n = (size_t)snprintf(line, 64, "%zu,%s", i, series);
+        for (size_t k = 0; k < 4; k++) {
+            line[n++] = ',';
+            n += number_write(line + n, figures[k]);
+        }
+        line[n++] = '\n';
+        whole_file_put(f, line, n);
+    }
+}
+
+typedef struct {
+    size_t n_series;
+    curves series[PAPER_SERIES_MOST];
+    double *block;
+} scenario_curves;
+
+static hfsad_status scenario_curves_create(scenario_curves *c, const paper_part *part, const paper_scenario *s,
+                                           hfsad_error *err)
+{
+    const paper_result *r = part->result;
+    const size_t count = 4 * r->points * s->n_series + r->trials;
+    c->n_series = s->n_series;
+    c->block = calloc(count, sizeof(double));
+    if (!c->block)
+        return error_memory(err, count * sizeof(double), "the curves of a scenario");
+    double *at = c->block, *room = at + 4 * r->points * s->n_series;
+    for (size_t i = 0; i < s->n_series; i++, at += 4 * r->points) {
+        c->series[i] = (curves){at, at + r->points, at + 2 * r->points, at + 3 * r->points, room};
+        curves_fill(&c->series[i], r, s->series[i].method);
+    }
+    return HFSAD_OK;
+}
+
+static hfsad_status write_csv(const char *folder, const char *name, const scenario_curves *c, const paper_scenario *s,
+                              size_t points, hfsad_error *err)
+{
+    static const char header[] = "iteration,series,relative_error,median,lower_quartile,upper_quartile\n";
+    char file[100];
+    whole_file f = {0};
+    snprintf(file, sizeof file, "%s.csv", name);
+    const hfsad_status status = whole_file_begin(&f, folder, file, err);
+    if (status)
+        return status;
+    whole_file_put(&f, header, strlen(header));
+    for (size_t i = 0; i < c->n_series; i++)
+        put_rows(&f, s->series[i].name, &c->series[i], points);
+    return whole_file_end(&f, err);
+}
+
+static hfsad_status draw(const char *folder, const char *name, const scenario_curves *c, const paper_scenario *s,
+                         size_t points, hfsad_error *err)
+{
+    plot_series series[PAPER_SERIES_MOST];
+    for (size_t i = 0; i < c->n_series; i++)
+        series[i] = (plot_series){s->series[i].label, c->series[i].mean, c->series[i].median, c->series[i].lower,
+                                  c->series[i].upper};
+    const plot p = {.x_label = "global iteration",
+                    .y_label = "relative error: mean, median (dashed), quartiles",
+                    .points = points,
+                    .n_series = c->n_series,
+                    .series = series};
+    return plot_write(&p, folder, name, err);
+}
+
+static hfsad_status write_scenarios(const paper_book *book, const char *folder, bool plots, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    for (size_t part = 0; part < book->n_parts; part++)
+        for (size_t i = 0; i < PAPER_SCENARIOS && !status; i++) {
+            if (!book->wanted[i])
+                continue;
+            const paper_scenario *s = &paper_scenarios[i];
+            const size_t points = book->parts[part].result->points;
+            scenario_curves c = {0};
+            char name[80];
+            base_name(book, part, i, name, sizeof name);
+            status = scenario_curves_create(&c, &book->parts[part], s, err);
+            if (!status)
+                status = write_csv(folder, name, &c, s, points, err);
+            if (!status && plots)
+                status = draw(folder, name, &c, s, points, err);
+            free(c.block);
+        }
+    return status;
+}
+
+/* The report on the terminal and in the folder is one text. */
+static int write_report(const paper_book *book, const char *folder, bool quiet)
+{
+    char *text = NULL;
+    size_t size = 0;
+    double *room = calloc(book->settings.trials, sizeof *room);
+    FILE *memory = room ? open_memstream(&text, &size) : NULL;
+    hfsad_error err = {0};
+    hfsad_status status = HFSAD_OK;
+    if (memory) {
+        paper_report(memory, book, room);
+        if (fclose(memory))
+            status = error_memory(&err, size, "the report");
+    } else {
+        status = error_memory(&err, book->settings.trials * sizeof *room, "the report");
+    }
+    if (!status)
+        status = whole_file_write(folder, "report.md", text, size, &err);
+    if (!status && !quiet)
+        fwrite(text, 1, size, stdout);
+    free(text);
+    free(room);
+    return status ? cli_fail(&err) : CLI_GO;
+}
+
+static void print_files(const paper_book *book, const char *folder, bool plots)
+{
+    printf("\nwrote %s: report.md", folder);
+    for (size_t part = 0; part < book->n_parts; part++)
+        for (size_t i = 0; i < PAPER_SCENARIOS; i++) {
+            char name[80];
+            base_name(book, part, i, name, sizeof name);
+            if (book->wanted[i])
+                printf(",\n  %s%s", name, plots ? ".csv .png .svg" : ".csv");
+        }
+    putchar('\n');
+}
+
+static int carry_out(const paper_arguments *a, paper_book *book)
+{
+    hfsad_error err = {0};
+    int status = run_parts(book, a->quiet);
+    if (status != CLI_GO)
+        return status;
+    if (folder_make(a->out, &err) || write_scenarios(book, a->out, !a->no_plot, &err))
+        return cli_fail(&err);
+    status = write_report(book, a->out, a->quiet);
+    if (status != CLI_GO)
+        return status;
+    if (!a->quiet)
+        print_files(book, a->out, !a->no_plot);
+    return cli_finish_stdout(CLI_DONE);
+}
+
+int cmd_paper(int argc, char **argv)
+{
+    paper_arguments a = {.scenario = PAPER_SCENARIOS,
+                         .trials = 100,
+                         .iterations = 300,
+                         .seed = 1,
+                         .snr_db = phase_retrieval_paper().snr_db,
+                         .out = "paper-out"};
+    hfsad_error err = {0};
+    int status = parse_arguments(&a, argc, argv);
+    if (status != CLI_GO)
+        return status;
+    paper_book book = make_book(&a);
+    cli_catch_interrupts();
+    if (a.tune) {
+        const double snrs[] = {a.snr_db, -a.snr_db};
+        return paper_tune(&book.settings, snrs, book.n_parts, a.quiet);
+    }
+    if ((!a.no_plot && plot_check(&err)) || folder_check(a.out, &err))
+        return cli_fail(&err);
+    status = carry_out(&a, &book);
+    for (size_t i = 0; i < book.n_parts; i++)
+        paper_result_free(book.parts[i].result);
+    return status;
+}

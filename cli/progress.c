@@ -1,0 +1,118 @@
+#include "progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double quiet_seconds = 1, redraw_seconds = 0.1, longest_interval = 10;
+
+double progress_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void progress_start(progress *p, const char *unit, uint64_t done, uint64_t total, bool quiet)
+{
+    const char *kind = getenv("TERM");
+    const double now = progress_clock();
+    *p = (progress){
+        .quiet = quiet,
+        .terminal = isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0,
+        .unit = unit,
+        .total = total,
+        .started = now,
+        .next = now + quiet_seconds,
+        .interval = quiet_seconds,
+        .first = done,
+    };
+}
+
+bool progress_due(const progress *p)
+{
+    return !p->quiet && progress_clock() >= p->next;
+}
+
+/* "0.4 s", "35 s", "4:05", "3:04:05". */
+static void time_text(char *text, size_t size, double seconds)
+{
+    if (!(seconds < 1e9)) {
+        snprintf(text, size, "long");
+    } else if (seconds < 60) {
+        snprintf(text, size, seconds < 1 ? "%.1f s" : "%.0f s", seconds);
+    } else {
+        const long s = (long)(seconds + 0.5);
+        if (s < 3600)
+            snprintf(text, size, "%ld:%02ld", s / 60, s % 60);
+        else
+            snprintf(text, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    }
+}
+
+static int terminal_width(void)
+{
+    struct winsize window;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
+        return window.ws_col;
+    return 80;
+}
+
+/* One line of at most width - 1 characters: the last column makes some terminals wrap. The bar gives
+ * way first, then the details at the end. */
+static void draw_line(const char *head, const char *tail, double share)
+{
+    enum { WIDEST = 240 };
+    char line[WIDEST + 1], bar[40];
+    int width = terminal_width() - 1;
+    width = width < WIDEST ? width : WIDEST;
+    int room = width - (int)strlen(head) - (int)strlen(tail) - 5;
+    room = room < 30 ? room : 30;
+    bar[0] = 0;
+    if (room >= 5) {
+        const int full = (int)(share * room);
+        memset(bar, ' ', sizeof bar);
+        bar[1] = '[';
+        memset(bar + 2, '=', (size_t)full);
+        bar[2 + room] = ']';
+        bar[3 + room] = 0;
+    }
+    snprintf(line, (size_t)width + 1, "%s%s  %s", head, bar, tail);
+    fprintf(stderr, "\r%s\033[K", line);
+    fflush(stderr);
+}
+
+void progress_draw(progress *p, uint64_t done, const char *detail)
+{
+    if (!progress_due(p))
+        return;
+    const double now = progress_clock(), elapsed = now - p->started;
+    const double rate = elapsed > 0 ? (double)(done - p->first) / elapsed : 0;
+    const double share = p->total ? (double)done / (double)p->total : 1;
+    char left[40], head[100], tail[200];
+    time_text(left, sizeof left, rate > 0 ? (double)(p->total - done) / rate : INFINITY);
+    snprintf(head, sizeof head, "%s %" PRIu64 "/%" PRIu64 " %3.0f%%", p->unit, done, p->total, floor(100 * share));
+    snprintf(tail, sizeof tail, rate < 100 ? "%.3g/s  %s left  %s" : "%.0f/s  %s left  %s", rate, left, detail);
+    if (p->terminal) {
+        draw_line(head, tail, share);
+        p->drawn = true;
+        p->next = now + redraw_seconds;
+        return;
+    }
+    fprintf(stderr, "%s  %s\n", head, tail);
+    p->next = now + p->interval;
+    p->interval = 2 * p->interval < longest_interval ? 2 * p->interval : longest_interval;
+}
+
+void progress_end(progress *p)
+{
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->drawn = false;
+    p->quiet = true;
+}

@@ -1,0 +1,31 @@
+/*
+ * A line that says how far a long command is. On a terminal it is redrawn in place and erased at the end; otherwise
+ * a plain line now and then. Nothing in the first second, so that short runs stay quiet.
+ */
+#ifndef HFSAD_CLI_PROGRESS_H
+#define HFSAD_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    bool quiet, terminal, drawn;
+    const char *unit; /* "iteration", "trial": singular */
+    uint64_t total;
+    double started, next; /* seconds of a steady clock */
+    double interval;      /* between plain lines */
+    uint64_t first;       /* where the rate counts from */
+} progress;
+
+/* Seconds of a steady clock. */
+double progress_clock(void);
+/* done: how many are done already. unit must outlive p. */
+void progress_start(progress *p, const char *unit, uint64_t done, uint64_t total, bool quiet);
+/* Whether the next progress_draw would show something; cheap enough for every iteration. */
+bool progress_due(const progress *p);
+/* detail: further figures, "" for none. Does nothing where it is not due. */
+void progress_draw(progress *p, uint64_t done, const char *detail);
+/* Erases the line on a terminal. Safe to call more than once. */
+void progress_end(progress *p);
+
+#endif

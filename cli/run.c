@@ -1,0 +1,370 @@
+/* hfsad run: a spec, its data and a folder with what came of it. */
+#include "cli.h"
+#include "progress.h"
+#include "report/file.h"
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *spec_path, *out;
+    int64_t threads;
+    bool quiet;
+    cli_texts sets;
+} run_arguments;
+
+/* Everything between set-up and clean-up; zero: not made yet. */
+typedef struct {
+    run_arguments args;
+    char *default_out;
+    hfsad_spec *spec;
+    hfsad_run *run;
+    report *report;
+    hfsad_figures figures; /* of the last measurement */
+    progress progress;
+    double write_next; /* when the folder is due, on progress_clock */
+    bool write_failed; /* and the person knows */
+} session;
+
+static int parse_arguments(run_arguments *args, int argc, char **argv)
+{
+    const cli_option options[] = {
+        {.name = "set",
+         .kind = CLI_TEXTS,
+         .value = &args->sets,
+         .operand = "KEY=VALUE",
+         .help = "a setting that wins over the spec, such as\nrun.iterations=100; may be given many times"},
+        {.name = "out",
+         .kind = CLI_TEXT,
+         .value = &args->out,
+         .operand = "DIR",
+         .help = "folder for the output, made where it is missing; by\n"
+                 "default spec-out in the current folder for spec.yaml"},
+        {.name = "threads",
+         .kind = CLI_WHOLE,
+         .value = &args->threads,
+         .least = 0,
+         .most = 1024,
+         .operand = "N",
+         .help = "threads to use; 0, the default: one per core.\nThe results do not depend on it"},
+        {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
+    };
+    const cli_syntax syntax = {
+        .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--threads N] [--quiet]",
+        .about = "Trains a model as the spec says. `hfsad settings` lists what a spec can say.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .least_words = 1,
+        .most_words = 1,
+        .words = "a spec file",
+        .after = "DIR holds trace.csv (a row per global iteration), model.csv (the models),\n"
+                 "state.csv (z, q and counter of every link) and summary.json. It is brought up\n"
+                 "to date while the run goes on; a file is replaced whole or not at all.\n\n"
+                 "Ctrl-C and SIGTERM end the run after the current iteration and write what there\n"
+                 "is; a second one ends it at once.\n\n"
+                 "Exit status: 0 done, 1 the run failed (diverged, disk full), 2 the spec, data or\n"
+                 "arguments are wrong, 130 after Ctrl-C, 143 after SIGTERM.",
+    };
+    return cli_parse(&syntax, argc, argv, &args->spec_path);
+}
+
+/* "dir/spec.yaml" gives "spec-out". NULL: no memory. */
+static char *default_folder(const char *spec_path)
+{
+    const char *slash = strrchr(spec_path, '/');
+    const char *name = slash ? slash + 1 : spec_path;
+    const char *dot = strrchr(name, '.');
+    const size_t length = dot && dot != name ? (size_t)(dot - name) : strlen(name);
+    char *folder = malloc(length + sizeof "-out");
+    if (folder)
+        sprintf(folder, "%.*s-out", (int)length, name);
+    return folder;
+}
+
+static int apply_sets(session *s, const char *command, hfsad_error *err)
+{
+    for (size_t i = 0; i < s->args.sets.count; i++) {
+        char key[256];
+        const char *text = s->args.sets.room[i], *equals = strchr(text, '=');
+        if (!equals || equals == text || (size_t)(equals - text) >= sizeof key)
+            return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", text);
+        snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
+        if (hfsad_spec_set(s->spec, key, equals + 1, err))
+            return cli_fail(err);
+    }
+    return CLI_GO;
+}
+
+/* Everything that can be wrong with what the person gave is found here, before anything is written. */
+static int set_up(session *s, const char *command)
+{
+    hfsad_error err = {0};
+    if (!s->args.out) {
+        s->default_out = default_folder(s->args.spec_path);
+        s->args.out = s->default_out;
+    }
+    if (!s->args.out) {
+        fputs("hfsad: not enough memory\n", stderr);
+        return CLI_FAILED;
+    }
+    if (hfsad_spec_load(&s->spec, s->args.spec_path, &err))
+        return cli_fail(&err);
+    const int status = apply_sets(s, command, &err);
+    if (status != CLI_GO)
+        return status;
+    if (hfsad_spec_check(s->spec, &err) || folder_check(s->args.out, &err) ||
+        hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
+        report_create(&s->report, s->run, s->spec, s->args.out, &err) || folder_make(s->args.out, &err))
+        return cli_fail(&err);
+    return CLI_GO;
+}
+
+static void tear_down(session *s)
+{
+    report_free(s->report);
+    hfsad_run_free(s->run);
+    hfsad_spec_free(s->spec);
+    free(s->default_out);
+    free(s->args.sets.room);
+}
+
+/*
+ * Writes the folder and sets when it is due again: not before ten times the time this took, so that a million clients'
+ * models do not become the main work.
+ */
+static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
+{
+    const double before = progress_clock();
+    const hfsad_status status = report_write(s->report, &s->figures, stopped, err);
+    const double after = progress_clock();
+    s->write_next = after + fmax(s->spec->output.every_seconds, 10 * (after - before));
+    return status;
+}
+
+/* While the run goes on a full disk is no reason to lose it: it may have room again at the end. */
+static void write_on_the_way(session *s)
+{
+    hfsad_error err = {0};
+    if (!write_folder(s, STOP_RUNNING, &err)) {
+        s->write_failed = false;
+    } else if (!s->write_failed) {
+        progress_end(&s->progress);
+        fprintf(stderr, "hfsad: %s; the run goes on and tries again\n", err.message);
+        progress_start(&s->progress, "iteration", s->figures.iteration, (uint64_t)s->spec->run.iterations,
+                       s->args.quiet);
+        s->write_failed = true;
+    }
+}
+
+static void draw_progress(session *s, uint64_t iteration)
+{
+    char detail[100];
+    if (!progress_due(&s->progress))
+        return;
+    int n = snprintf(detail, sizeof detail, "objective %.4g", s->figures.objective);
+    if (s->run->truth)
+        snprintf(detail + n, sizeof detail - (size_t)n, "  error %.1e", s->figures.relative_error);
+    progress_draw(&s->progress, iteration, detail);
+}
+
+/* From the start to the last row of the trace; the caller writes the end. */
+static hfsad_status iterate(session *s, stop_reason *stopped, hfsad_error *err)
+{
+    const uint64_t iterations = (uint64_t)s->spec->run.iterations, every = (uint64_t)s->spec->run.trace_every;
+    *stopped = STOP_ITERATIONS;
+    progress_start(&s->progress, "iteration", 0, iterations, s->args.quiet);
+    for (uint64_t i = 1; i <= iterations; i++) {
+        hfsad_run_iterate(s->run);
+        const bool interrupted = cli_interrupted() && i < iterations, last = interrupted || i == iterations;
+        const bool row = last || i % every == 0, write = !last && progress_clock() >= s->write_next;
+        if (row || write) {
+            const hfsad_status status = hfsad_run_measure(s->run, &s->figures, err);
+            if (row || status)
+                report_row(s->report, &s->figures);
+            if (status) {
+                *stopped = STOP_DIVERGED;
+                return status;
+            }
+        }
+        if (interrupted)
+            *stopped = STOP_INTERRUPTED;
+        else if (row && hfsad_run_converged(s->run))
+            *stopped = STOP_TOLERANCE;
+        if (*stopped != STOP_ITERATIONS)
+            break;
+        if (write)
+            write_on_the_way(s);
+        draw_progress(s, i);
+    }
+    return HFSAD_OK;
+}
+
+/* Label and value, the value broken at spaces to stay within 80 columns. */
+static void print_row(const char *label, const char *value)
+{
+    enum { COLUMN = 21, WIDTH = 80 };
+    printf("%-*s", COLUMN, label);
+    int at = COLUMN;
+    while (*value) {
+        const int length = (int)strcspn(value, " ");
+        if (at > COLUMN && at + 1 + length > WIDTH) {
+            printf("\n%*s", COLUMN, "");
+            at = COLUMN;
+        } else if (at > COLUMN) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", length, value);
+        at += length;
+        value += length + (value[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static void print_number(const char *label, double v)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.8g", v);
+    print_row(label, text);
+}
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_data(const dataset *d)
+{
+    char text[300], each[100] = "";
+    const clients_per_edge clients = count_clients(d);
+    if (d->n_inner > 1 && clients.least == clients.most)
+        snprintf(each, sizeof each, " (%zu each)", clients.least);
+    else if (d->n_inner > 1)
+        snprintf(each, sizeof each, " (%zu to %zu each)", clients.least, clients.most);
+    snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s, %zu feature%s, %" PRIu32 " tier%s", d->n_inner - 1,
+             plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, d->M, plural(d->M), d->depth,
+             plural(d->depth));
+    print_row("data", text);
+}
+
+static void print_loss(const hfsad_spec *spec)
+{
+    static const char *const losses[] = {LOSS_NAMES}, *const presets[] = {PRESET_NAMES};
+    char text[300];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", losses[spec->loss.kind]);
+    if (spec->loss.kind == HFSAD_LOSS_QUANTILE)
+        n += (size_t)snprintf(text + n, sizeof text - n, ", tau %g", spec->loss.tau);
+    if (spec->loss.kind == HFSAD_LOSS_HUBER)
+        n += (size_t)snprintf(text + n, sizeof text - n, ", delta %g", spec->loss.delta);
+    if (isfinite(spec->loss.box))
+        snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
+    print_row("loss", text);
+    n = (size_t)snprintf(text, sizeof text, "%s", presets[spec->top.preset]);
+    if (spec->n_overrides)
+        snprintf(text + n, sizeof text - n, ", %zu override%s", spec->n_overrides, plural(spec->n_overrides));
+    print_row("preset", text);
+}
+
+static void print_end(const session *s, stop_reason stopped)
+{
+    static const char *const reasons[] = {
+        [STOP_RUNNING] = "?",
+        [STOP_ITERATIONS] = "iteration limit",
+        [STOP_TOLERANCE] = "tolerances met",
+        [STOP_INTERRUPTED] = "interrupted",
+        [STOP_DIVERGED] = "diverged: the iterates are no longer finite",
+    };
+    char text[200];
+    const hfsad_figures *f = &s->figures;
+    const unsigned threads = pool_threads(s->run->threads);
+    print_row("start", s->run->start_kind ? s->run->start_kind : "?");
+    print_row("stopped", reasons[stopped]);
+    snprintf(text, sizeof text, "%" PRIu64 " in %.3g s, %.4g per second, %u thread%s", f->iteration, f->seconds,
+             f->seconds > 0 ? (double)f->iteration / f->seconds : 0.0, threads, plural(threads));
+    print_row("iterations", text);
+}
+
+static void print_table(const session *s, stop_reason stopped)
+{
+    const hfsad_figures *f = &s->figures;
+    const theorem_report *theorem = report_theorem(s->report);
+    char text[300];
+    print_data(s->run->data);
+    print_loss(s->spec);
+    print_end(s, stopped);
+    print_number("objective", f->objective);
+    print_number("consensus objective", f->consensus_objective);
+    print_number("primal residual", f->primal_residual);
+    print_number("dual residual", f->dual_residual);
+    print_number("consensus gap", f->consensus_gap);
+    print_number("smoothing gap", f->smoothing_gap);
+    if (s->run->truth)
+        print_number("relative error", f->relative_error);
+    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), s->run->data->M);
+    print_row("non-zero", text);
+    snprintf(text, sizeof text, "%s%s",
+             theorem->holds ? "conditions hold" : "conditions do not hold: ", theorem->holds ? "" : theorem->reason);
+    print_row("Theorem 1", text);
+    print_row("written to", s->args.out);
+}
+
+/* Last words on stderr, and the exit status. */
+static int conclude(const session *s, stop_reason stopped)
+{
+    const uint64_t i = s->figures.iteration;
+    if (stopped == STOP_DIVERGED) {
+        fprintf(stderr,
+                "hfsad: the iterates are no longer finite after iteration %" PRIu64
+                ": try a larger schedule.client.c and schedule.edge.c, or another run.start; wrote %s\n",
+                i, s->args.out);
+        return CLI_FAILED;
+    }
+    if (stopped == STOP_INTERRUPTED) {
+        fprintf(stderr, "hfsad: interrupted after iteration %" PRIu64 ": wrote %s\n", i, s->args.out);
+        return 128 + cli_interrupted();
+    }
+    return CLI_DONE;
+}
+
+static int carry_out(session *s)
+{
+    hfsad_error err = {0};
+    stop_reason stopped = STOP_DIVERGED;
+    cli_catch_interrupts();
+    hfsad_status status = hfsad_run_measure(s->run, &s->figures, &err);
+    report_row(s->report, &s->figures);
+    if (!status) {
+        if (write_folder(s, STOP_RUNNING, &err))
+            return cli_fail(&err);
+        iterate(s, &stopped, &err);
+        progress_end(&s->progress);
+    }
+    if (write_folder(s, stopped, &err))
+        return cli_fail(&err);
+    if (!s->args.quiet)
+        print_table(s, stopped);
+    const int exit_status = cli_finish_stdout(CLI_DONE);
+    const int concluded = conclude(s, stopped);
+    return concluded ? concluded : exit_status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    session s = {.args.sets.room = calloc((size_t)argc + 1, sizeof(char *))};
+    if (!s.args.sets.room) {
+        fputs("hfsad: not enough memory\n", stderr);
+        return CLI_FAILED;
+    }
+    int status = parse_arguments(&s.args, argc, argv);
+    if (status == CLI_GO)
+        status = set_up(&s, argv[0]);
+    if (status == CLI_GO)
+        status = carry_out(&s);
+    tear_down(&s);
+    return status;
+}

@@ -1,0 +1,176 @@
+/* hfsad settings: every key of a spec with default, range and meaning, as text or as docs/settings.md. */
+#include "cli.h"
+
+#include "spec/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDTH = 100, DEFAULT_WIDTH = 8, NOTE_MAX = 600 };
+
+/* What the table cannot say. Backquotes are for Markdown; the text goes without them. */
+static const char *const notes[] = {
+    "A spec is a YAML file. `data` and `loss.kind` are required, every other key may be left out. A dot in a key is a "
+    "level of the file: `run.seed` is `run: {seed: 1}`. An unknown key or value is refused with the nearest known one.",
+    "`--set key=value` takes a key with its dots and a YAML value, as in `--set run.seed=7` or `--set 'loss={kind: "
+    "quantile, tau: 0.3}'`. It wins over the file, a later one over an earlier one; a mapping changes only the keys "
+    "that it names.",
+    "`auto` lets the preset decide, from the data; a key that is given wins over the preset. `none` is absence. Text "
+    "may be quoted, numbers may not: `truth: \"none\"` is a file of that name.",
+    "The files named by `data`, `truth` and `run.start` are looked for beside the spec, then in the current folder.",
+    "A spec has at most 1 MiB and one document.",
+};
+
+static const char *const override_notes[] = {
+    "`overrides` is a list; each entry changes the settings of the nodes that its `node` names: `edge2`, "
+    "`edge1/client7`, or a pattern with `*`, `?` and `[...]` such as `edge1/*`. What an entry leaves out, or gives as "
+    "`auto`, is inherited from the keys above; `box: none` lifts an inherited box. The loss is a client's, the prior "
+    "an edge's, link and schedule belong "
+    "to the link from the node to its parent. `--set 'overrides=[...]'` replaces the whole list.",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Words of text from column on, the first line being there already; backquotes left out. */
+static void print_wrapped(const char *text, size_t column)
+{
+    size_t at = column;
+    bool first = true;
+    while (*text) {
+        const size_t length = strcspn(text, " ");
+        size_t shown = 0;
+        for (size_t i = 0; i < length; i++)
+            shown += text[i] != '`';
+        if (!first && at + 1 + shown > WIDTH) {
+            printf("\n%*s", (int)column, "");
+            at = column;
+            first = true;
+        }
+        if (!first) {
+            putchar(' ');
+            at++;
+        }
+        for (size_t i = 0; i < length; i++)
+            if (text[i] != '`')
+                putchar(text[i]);
+        at += shown;
+        first = false;
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static size_t key_width(const settings_schema *schema)
+{
+    setting_at at;
+    size_t width = 0;
+    for (size_t i = 0; settings_at(schema, i, &at); i++)
+        width = strlen(at.key) > width ? strlen(at.key) : width;
+    return width;
+}
+
+static const char *default_of(const setting_at *at)
+{
+    if (at->schema->inherits && at->row->type != SETTING_TEXT)
+        return "auto";
+    return at->row->fallback;
+}
+
+static void print_rows(const settings_schema *schema, const char *before_heading, size_t width)
+{
+    setting_at at;
+    const settings_group *group = NULL;
+    for (size_t i = 0; settings_at(schema, i, &at); i++) {
+        char range[SETTING_TEXT_MAX], text[NOTE_MAX];
+        if (at.group != group)
+            printf("\n%s%s\n", before_heading, at.group->heading);
+        group = at.group;
+        setting_range_text(at.row, range, sizeof range);
+        const bool limited = at.row->type != SETTING_TEXT;
+        snprintf(text, sizeof text, "%s%s%s%s", at.row->sentence, limited ? " (" : "", limited ? range : "",
+                 limited ? ")" : "");
+        printf("  %-*s  %-*s  ", (int)width, at.key, DEFAULT_WIDTH, default_of(&at));
+        print_wrapped(text, 2 + width + 2 + DEFAULT_WIDTH + 2);
+    }
+}
+
+static void print_text(void)
+{
+    const size_t width = key_width(&spec_schema);
+    printf("Keys of a spec, their defaults, meanings and ranges.\n");
+    for (size_t i = 0; i < COUNT(notes); i++) {
+        putchar('\n');
+        print_wrapped(notes[i], 0);
+    }
+    print_rows(&spec_schema, "", width);
+    printf("\nOverrides\n");
+    for (size_t i = 0; i < COUNT(override_notes); i++) {
+        printf("  ");
+        print_wrapped(override_notes[i], 2);
+    }
+    print_rows(&override_schema, "Overrides: ", width);
+}
+
+static void print_cell(const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("|*<", *text))
+            putchar('\\');
+        putchar(*text);
+    }
+    printf(" |");
+}
+
+static void print_tables(const settings_schema *schema, const char *level)
+{
+    setting_at at;
+    const settings_group *group = NULL;
+    for (size_t i = 0; settings_at(schema, i, &at); i++) {
+        char range[SETTING_TEXT_MAX];
+        if (at.group != group)
+            printf("\n%s %s\n\n| key | default | range | meaning |\n|---|---|---|---|\n", level, at.group->heading);
+        group = at.group;
+        setting_range_text(at.row, range, sizeof range);
+        printf("| `%s` | %s | ", at.key, default_of(&at));
+        print_cell(range);
+        putchar(' ');
+        print_cell(at.row->sentence);
+        putchar('\n');
+    }
+}
+
+static void print_markdown(void)
+{
+    printf("<!-- Written by `hfsad settings --markdown` from src/spec/settings.h; edit that. -->\n\n# Settings\n");
+    for (size_t i = 0; i < COUNT(notes); i++)
+        printf("\n%s\n", notes[i]);
+    print_tables(&spec_schema, "##");
+    printf("\n## Overrides\n");
+    for (size_t i = 0; i < COUNT(override_notes); i++)
+        printf("\n%s\n", override_notes[i]);
+    printf("\n```yaml\noverrides:\n  - {node: edge2, prior: {penalty: mcp, lambda: 0.2, gamma: 3}}\n"
+           "  - {node: edge1/*, loss: {kind: huber, delta: 2}, local_steps: 5}\n```\n");
+    print_tables(&override_schema, "###");
+}
+
+int cmd_settings(int argc, char **argv)
+{
+    bool markdown = false;
+    const cli_option options[] = {
+        {.name = "markdown", .kind = CLI_FLAG, .value = &markdown, .help = "print docs/settings.md"},
+    };
+    const cli_syntax syntax = {
+        .usage = "settings [--markdown]",
+        .about = "Prints every key of a spec with its default, range and meaning.",
+        .options = options,
+        .n_options = COUNT(options),
+    };
+    const int status = cli_parse(&syntax, argc, argv, NULL);
+    if (status != CLI_GO)
+        return status;
+    if (markdown)
+        print_markdown();
+    else
+        print_text();
+    return cli_finish_stdout(CLI_DONE);
+}

@@ -1,0 +1,23 @@
+# hfsad_flags: how every file of this project is compiled.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(hfsad_flags INTERFACE)
+
+# Same inputs, same bits: nothing that lets the compiler change a rounding. Not setting errno and not keeping the
+# order of floating-point traps change no result, and let loops with sqrt and conditions become vector code.
+target_compile_options(hfsad_flags INTERFACE -ffp-contract=off -fno-math-errno -fno-trapping-math)
+
+target_compile_options(hfsad_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes
+                                             $<$<BOOL:${HFSAD_WERROR}>:-Werror>)
+
+if(HFSAD_SANITIZE)
+    # libFuzzer brings a main of its own: all code is instrumented for it, only fuzz targets are linked with it.
+    string(REPLACE "fuzzer" "fuzzer-no-link" sanitize "${HFSAD_SANITIZE}")
+    set(HFSAD_SANITIZE_FLAGS -fsanitize=${sanitize} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_compile_options(hfsad_flags INTERFACE ${HFSAD_SANITIZE_FLAGS})
+    target_link_options(hfsad_flags INTERFACE ${HFSAD_SANITIZE_FLAGS})
+endif()

@@ -1,0 +1,214 @@
+/*
+ * hfsad: hierarchical federated learning with non-smooth and non-convex objectives.
+ *
+ * Two levels. The upper one reads a spec and runs it (hfsad_spec_*, hfsad_run_*). The lower one is the
+ * mathematics of docs/algorithm.md as functions of their arguments (penalties, losses, schedule, link, leaf,
+ * inner and root steps): they take caller-owned memory, allocate nothing, print nothing, read no clock.
+ *
+ * Every function that can fail returns an hfsad_status and, where err is not NULL, leaves one line in it.
+ */
+#ifndef HFSAD_HFSAD_H
+#define HFSAD_HFSAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HFSAD_API __attribute__((visibility("default")))
+#else
+#define HFSAD_API
+#endif
+
+#define HFSAD_VERSION_MAJOR 0
+#define HFSAD_VERSION_MINOR 1
+#define HFSAD_VERSION_PATCH 0
+
+/* "0.1.0" */
+HFSAD_API const char *hfsad_version(void);
+
+/* ---- status ------------------------------------------------------------------------------------------- */
+
+/* name, text. The world can fail in these ways; our own mistakes are assertions. */
+#define HFSAD_STATUS_LIST(X)                                                                                           \
+    X(OK, "ok")                                                                                                        \
+    X(ERROR_INPUT, "the spec, the data or an argument is wrong")                                                       \
+    X(ERROR_IO, "a file could not be written")                                                                         \
+    X(ERROR_MEMORY, "not enough memory")                                                                               \
+    X(ERROR_DIVERGED, "the iterates are no longer finite")
+
+typedef enum {
+#define HFSAD_STATUS_ENUM(name, text) HFSAD_##name,
+    HFSAD_STATUS_LIST(HFSAD_STATUS_ENUM)
+#undef HFSAD_STATUS_ENUM
+} hfsad_status;
+
+typedef struct {
+    hfsad_status status;
+    char message[1000]; /* one line without a newline: what is wrong, where, and the way out */
+} hfsad_error;
+
+HFSAD_API const char *hfsad_status_name(hfsad_status status);
+HFSAD_API const char *hfsad_status_text(hfsad_status status);
+
+/* ---- penalties (section 4) ---------------------------------------------------------------------------- */
+
+typedef enum {
+    HFSAD_PENALTY_NONE,
+    HFSAD_PENALTY_L1, /* "tv" on a link */
+    HFSAD_PENALTY_MCP,
+    HFSAD_PENALTY_SCAD,
+} hfsad_penalty_kind;
+
+/* weight * P(t; lambda, gamma), P(t) = lambda |t| for l1; gamma > 1 for mcp, > 2 for scad. */
+typedef struct {
+    hfsad_penalty_kind kind;
+    double weight, lambda, gamma;
+} hfsad_penalty;
+
+/* mu > 0: the kink smoothed by |t|_mu; mu = 0: the penalty itself. */
+HFSAD_API double hfsad_penalty_value(const hfsad_penalty *p, double t, double mu);
+/* derivative of the smoothed value; mu > 0 (mu may be INFINITY). */
+HFSAD_API double hfsad_penalty_gradient(const hfsad_penalty *p, double t, double mu);
+/* a global minimiser of value(x, mu) + (x - v)^2 / (2 step), step > 0, also where that is not convex. */
+HFSAD_API double hfsad_penalty_prox(const hfsad_penalty *p, double v, double step, double mu);
+/* the largest slope of the penalty: weight * lambda. */
+HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
+
+/* ---- losses of one observation (section 5) -------------------------------------------------------------- */
+
+typedef enum {
+    HFSAD_LOSS_PHASE_RETRIEVAL, /* |y - s^2| */
+    HFSAD_LOSS_QUANTILE,        /* rho_tau(y - s) */
+    HFSAD_LOSS_ABSOLUTE,        /* |y - s| */
+    HFSAD_LOSS_SQUARED,         /* (y - s)^2 / 2 */
+    HFSAD_LOSS_HUBER,           /* (y - s)^2 / 2, delta |y - s| - delta^2 / 2 beyond delta */
+    HFSAD_LOSS_LOGISTIC,        /* log(1 + exp(-y s)), y = -1 or 1 */
+    HFSAD_LOSS_HINGE,           /* max(0, 1 - y s), y = -1 or 1 */
+} hfsad_loss_kind;
+
+typedef struct {
+    hfsad_loss_kind kind;
+    double tau;   /* quantile: in (0, 1) */
+    double delta; /* huber: > 0 */
+    double box;   /* |w_m| <= box; INFINITY: none */
+} hfsad_loss;
+
+/* The loss at the inner product s = <x, w>, the box left out. */
+HFSAD_API double hfsad_loss_value(const hfsad_loss *loss, double y, double s);
+/* A subgradient of it in s. */
+HFSAD_API double hfsad_loss_slope(const hfsad_loss *loss, double y, double s);
+
+/* Doubles of scratch that a prox or a leaf step with M features needs. */
+HFSAD_API size_t hfsad_loss_scratch(const hfsad_loss *loss, size_t M);
+
+/* w = a global minimiser of loss(y, <x,w>) + sigma/2 |w - v|^2 over the box. n = |x|^2. w may be v. */
+HFSAD_API void hfsad_loss_prox(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
+                               double sigma, double *w, double *scratch);
+
+/* ---- one link and the three node steps (sections 2 and 3) ------------------------------------------------ */
+
+typedef struct {
+    double c, alpha; /* sigma(k) = c sqrt(k), mu(k) = alpha / sqrt(k) */
+} hfsad_schedule;
+
+HFSAD_API double hfsad_schedule_sigma(const hfsad_schedule *s, uint64_t k);
+HFSAD_API double hfsad_schedule_mu(const hfsad_schedule *s, uint64_t k);
+
+typedef struct {
+    hfsad_penalty penalty;
+    hfsad_schedule schedule;
+} hfsad_link_rule;
+
+/* The whole state of a link. z and q have M numbers each and belong to the caller. */
+typedef struct {
+    double *z, *q;
+    uint32_t k;
+} hfsad_link;
+
+/* All of w, z, q equal to start, k = 0. */
+HFSAD_API void hfsad_link_start(hfsad_link *link, size_t M, const double *start);
+
+/* The link step of section 2; link->k is already incremented. */
+HFSAD_API void hfsad_link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
+                               const double *w_parent);
+
+/* What the parent needs: u = sigma(k+1) q - Gamma; returns sigma(k+1). */
+HFSAD_API double hfsad_link_message(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u);
+
+/* A client: its one observation and its loss. n = |x|^2. */
+typedef struct {
+    const hfsad_loss *loss;
+    const double *x;
+    double y, n;
+} hfsad_leaf;
+
+/* One step: k is incremented, w = prox_f(z - Lambda/sigma; 1/sigma), then the link step with w_parent. */
+HFSAD_API void hfsad_leaf_step(const hfsad_leaf *leaf, const hfsad_link_rule *rule, hfsad_link *link, size_t M,
+                               const double *w_parent, double *w, double *scratch);
+
+/* One step of an inner node from the sums over its children of u and of sigma: k is incremented, w is
+ * updated, then the link step with w_parent. */
+HFSAD_API void hfsad_inner_step(const hfsad_penalty *prior, const hfsad_link_rule *rule, hfsad_link *link, size_t M,
+                                const double *sum_u, double sum_sigma, const double *w_parent, double *w);
+
+/* The root's step. */
+HFSAD_API void hfsad_root_step(const hfsad_penalty *prior, size_t M, const double *sum_u, double sum_sigma, double *w);
+
+/* ---- a run ------------------------------------------------------------------------------------------------ */
+
+/* What a spec file says, checked. */
+typedef struct hfsad_spec hfsad_spec;
+
+HFSAD_API hfsad_status hfsad_spec_load(hfsad_spec **spec, const char *path, hfsad_error *err);
+/* "run.iterations", "100"; the value is YAML. Call hfsad_spec_check after the last one. */
+HFSAD_API hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err);
+HFSAD_API void hfsad_spec_free(hfsad_spec *spec);
+
+#define HFSAD_TIERS_MAX 16
+
+/* The figures of one row of the trace; docs/algorithm.md defines each. */
+typedef struct {
+    uint64_t iteration;
+    double objective, consensus_objective;
+    double primal_residual, dual_residual;
+    double consensus_gap, smoothing_gap;
+    double relative_error; /* NAN where the truth is not known */
+    double seconds;
+    uint64_t bytes_up, bytes_down;
+    size_t tiers; /* tier t: the links at depth t + 1 */
+    double primal_tier[HFSAD_TIERS_MAX], dual_tier[HFSAD_TIERS_MAX];
+} hfsad_figures;
+
+/* A federation in this process: the tree, the data and the state of every link. */
+typedef struct hfsad_run hfsad_run;
+
+/* Reads the data that the spec names and takes all memory. threads = 0: one per core. The spec may be freed. */
+HFSAD_API hfsad_status hfsad_run_create(hfsad_run **run, const hfsad_spec *spec, unsigned threads, hfsad_error *err);
+HFSAD_API void hfsad_run_free(hfsad_run *run);
+/* One global iteration; allocates nothing. */
+HFSAD_API void hfsad_run_iterate(hfsad_run *run);
+/* The figures at the current point. HFSAD_ERROR_DIVERGED where the objective is not finite. */
+HFSAD_API hfsad_status hfsad_run_measure(hfsad_run *run, hfsad_figures *figures, hfsad_error *err);
+/* Whether the stop rule's tolerances were met at the last measurement. */
+HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
+
+HFSAD_API size_t hfsad_run_features(const hfsad_run *run);
+HFSAD_API size_t hfsad_run_nodes(const hfsad_run *run);
+/* Node 0 is the cloud, then the inner nodes by depth, then the clients: "cloud", "edge1", "edge1/client7". The
+ * name is written to buffer (cut to size) and its full length is returned. */
+HFSAD_API size_t hfsad_run_node_name(const hfsad_run *run, size_t node, char *buffer, size_t size);
+/* Copies the node's w (M numbers). A client's own w is kept where the spec's output.clients is true; otherwise
+ * its copy z stands for it. */
+HFSAD_API void hfsad_run_node_model(const hfsad_run *run, size_t node, double *w);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

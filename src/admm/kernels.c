@@ -1,0 +1,55 @@
+/* Which kernels this machine runs. */
+#include "admm/kernels.h"
+
+#include "model/box.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static _Atomic(const kernel_table *) chosen;
+
+static const kernel_table *find(const char *name)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if ((!name || !strcmp(name, "avx512")) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return &kernels_avx512;
+    if ((!name || !strcmp(name, "avx2")) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &kernels_avx2;
+#endif
+    return !name || !strcmp(name, "plain") ? &kernels_plain : NULL;
+}
+
+const kernel_table *kernels(void)
+{
+    const kernel_table *table = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (!table) {
+        table = find(NULL);
+        atomic_store_explicit(&chosen, table, memory_order_release);
+    }
+    return table;
+}
+
+bool kernels_choose(const char *name)
+{
+    const kernel_table *table = find(name);
+    if (table)
+        atomic_store_explicit(&chosen, table, memory_order_release);
+    return table != NULL;
+}
+
+size_t run_slots(size_t M)
+{
+    size_t slots = 1024;
+    while (slots > 8 && slots * M > 32768)
+        slots /= 2;
+    return slots;
+}
+
+/* Sums, two blocks' centres, x, z, q, w of a narrow block, and w in the box, 8 numbers each per feature; a leaf's x and
+ * w, and the box's events. */
+size_t leaf_run_scratch(size_t M)
+{
+    return 8 * 8 * M + 2 * M + box_scratch(M);
+}

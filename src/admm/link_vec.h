@@ -1,0 +1,78 @@
+/*
+ * One link on eight numbers at once (section 2), with Gamma = -Lambda:
+ *
+ *     v = z - Lambda/sigma,  Lambda = -grad R(q - z; mu(k-1))       what the child's prox is taken at
+ *     e = prox of R(.; mu(k)) at (w_parent - w_child - 2 Lambda/sigma) with step 2/sigma
+ *     z = (w_child + w_parent - e)/2,  q = (w_child + w_parent + e)/2
+ *     u = sigma(k+1) q - grad R(q - z; mu(k))                       what the parent needs
+ *
+ * Coefficients are vectors: eight clients with counters of their own, or one link with all lanes alike.
+ */
+#ifndef HFSAD_ADMM_LINK_VEC_H
+#define HFSAD_ADMM_LINK_VEC_H
+
+#include "math/penalty_vec.h"
+
+/* 1/mu(k) = sqrt(k)/alpha is finite for k = 0 too, where the multiplier is 0. */
+VEC_FN vec schedule_inv_mu(const hfsad_schedule *s, vec k)
+{
+    return vec_div(vec_sqrt(k), vec_set(s->alpha));
+}
+
+VEC_FN vec schedule_sigma(const hfsad_schedule *s, vec k)
+{
+    return vec_mul(vec_set(s->c), vec_sqrt(k));
+}
+
+typedef struct {
+    vec sigma, inv_sigma;
+    vec inv_mu_before; /* of the multiplier held */
+    vec step;          /* 2/sigma */
+    vec mu, inv_mu;
+    vec pull, inv_den; /* linear penalty: step * slope, 1/(mu + pull) */
+} link_step_vec;
+
+/* k: the counter after its increment */
+VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p, vec k)
+{
+    const vec one = vec_set(1), root = vec_sqrt(k);
+    link_step_vec c;
+    c.sigma = vec_mul(vec_set(s->c), root);
+    c.inv_sigma = vec_div(one, c.sigma);
+    c.inv_mu_before = schedule_inv_mu(s, vec_sub(k, one));
+    c.step = vec_add(c.inv_sigma, c.inv_sigma);
+    c.mu = vec_div(vec_set(s->alpha), root);
+    c.inv_mu = vec_div(root, vec_set(s->alpha));
+    c.pull = vec_mul(c.step, p->slope);
+    c.inv_den = vec_div(one, vec_add(c.mu, c.pull));
+    return c;
+}
+
+/* v = z - Lambda/sigma */
+VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec q)
+{
+    return vec_fma(penalty_gradient(p, vec_sub(q, z), c->inv_mu_before), c->inv_sigma, z);
+}
+
+VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, vec v, vec w_child, vec w_parent, vec *z, vec *q)
+{
+    const vec shift = vec_sub(*z, v); /* Lambda/sigma */
+    const vec t = vec_fnma(vec_set(2), shift, vec_sub(w_parent, w_child)), half = vec_set(0.5);
+    const vec e = penalty_is_linear(p->kind) ? penalty_prox_linear(t, c->pull, c->inv_den)
+                                             : penalty_prox_concave(p, t, c->step, c->mu, c->inv_mu, true);
+    const vec middle = vec_mul(half, vec_add(w_child, w_parent));
+    *z = vec_fnma(half, e, middle);
+    *q = vec_fma(half, e, middle);
+}
+
+/* u from the state alone: sigma = sigma(k+1), inv_mu = 1/mu(k) */
+VEC_FN vec link_up(const penalty_vec *p, vec sigma, vec inv_mu, vec z, vec q)
+{
+    if (penalty_is_linear(p->kind)) {
+        const vec rho = vec_clip(vec_mul(vec_sub(q, z), inv_mu), vec_set(-1), vec_set(1));
+        return vec_fnma(p->slope, rho, vec_mul(sigma, q));
+    }
+    return vec_sub(vec_mul(sigma, q), penalty_gradient(p, vec_sub(q, z), inv_mu));
+}
+
+#endif

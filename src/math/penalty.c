@@ -1,0 +1,39 @@
+/* The penalties for one number at a time: section 4 through the same code as the kernels. */
+#include "math/penalty_vec.h"
+
+/* mu = 0 is the exact penalty: no smoothing, and 1/mu never enters. */
+static double inverse(double mu)
+{
+    return mu > 0 ? 1 / mu : 0;
+}
+
+double hfsad_penalty_value(const hfsad_penalty *p, double t, double mu)
+{
+    const penalty_vec pen = penalty_vec_of(p);
+    const vec a = vec_set(fabs(t));
+    const vec smoothing = penalty_smoothing(&pen, a, vec_set(mu), vec_set(inverse(mu)));
+    return vec_first(vec_add(penalty_exact(&pen, a), smoothing));
+}
+
+double hfsad_penalty_gradient(const hfsad_penalty *p, double t, double mu)
+{
+    const penalty_vec pen = penalty_vec_of(p);
+    return vec_first(penalty_gradient(&pen, vec_set(t), vec_set(inverse(mu))));
+}
+
+double hfsad_penalty_prox(const hfsad_penalty *p, double v, double step, double mu)
+{
+    const penalty_vec pen = penalty_vec_of(p);
+    if (mu <= 0)
+        return vec_first(penalty_prox_exact(&pen, vec_set(v), vec_set(step)));
+    if (penalty_is_linear(p->kind)) {
+        const vec pull = vec_mul(vec_set(step), pen.slope);
+        return vec_first(penalty_prox_linear(vec_set(v), pull, vec_div(vec_set(1), vec_add(vec_set(mu), pull))));
+    }
+    return vec_first(penalty_prox_concave(&pen, vec_set(v), vec_set(step), vec_set(mu), vec_set(inverse(mu)), true));
+}
+
+double hfsad_penalty_slope(const hfsad_penalty *p)
+{
+    return p->kind == HFSAD_PENALTY_NONE ? 0 : p->weight * p->lambda;
+}

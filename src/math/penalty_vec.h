@@ -1,0 +1,140 @@
+/*
+ * The penalties of section 4 on eight numbers at once; the one place where their mathematics stands.
+ *
+ *     P(t; mu) = omega ( lambda |t|_mu - h(t) )
+ *
+ * With a = |t|, b = clip(a - theta, 0, kappa lambda):   h = b^2/(2 kappa) + lambda max(a - gamma lambda, 0)
+ * mcp: theta = 0, kappa = gamma;   scad: theta = lambda, kappa = gamma - 1;   l1: h = 0.
+ */
+#ifndef HFSAD_MATH_PENALTY_VEC_H
+#define HFSAD_MATH_PENALTY_VEC_H
+
+#include "hfsad/hfsad.h"
+#include "math/vec.h"
+
+typedef struct {
+    hfsad_penalty_kind kind;
+    vec slope; /* omega lambda */
+    vec omega, lambda, theta, inv_kappa;
+    vec reach; /* gamma lambda: beyond it the penalty is flat */
+    vec bend;  /* kappa lambda = reach - theta */
+} penalty_vec;
+
+VEC_FN penalty_vec penalty_vec_of(const hfsad_penalty *p)
+{
+    const bool scad = p->kind == HFSAD_PENALTY_SCAD;
+    const double kappa = scad ? p->gamma - 1 : p->gamma, theta = scad ? p->lambda : 0;
+    return (penalty_vec){
+        .kind = p->kind,
+        .slope = vec_set(p->kind == HFSAD_PENALTY_NONE ? 0 : p->weight * p->lambda),
+        .omega = vec_set(p->weight),
+        .lambda = vec_set(p->lambda),
+        .theta = vec_set(theta),
+        .inv_kappa = vec_set(1 / kappa),
+        .reach = vec_set(p->gamma * p->lambda),
+        .bend = vec_set(kappa * p->lambda),
+    };
+}
+
+VEC_FN bool penalty_is_linear(hfsad_penalty_kind kind)
+{
+    return kind == HFSAD_PENALTY_L1 || kind == HFSAD_PENALTY_NONE;
+}
+
+/* omega h(a), a >= 0 */
+VEC_FN vec penalty_concave_part(const penalty_vec *p, vec a)
+{
+    const vec b = vec_clip(vec_sub(a, p->theta), vec_zero(), p->bend);
+    const vec bent = vec_mul(vec_mul(vec_mul(b, b), vec_set(0.5)), p->inv_kappa);
+    const vec flat = vec_mul(p->lambda, vec_max(vec_sub(a, p->reach), vec_zero()));
+    return vec_mul(p->omega, vec_add(bent, flat));
+}
+
+/* P(a; 0), a >= 0 */
+VEC_FN vec penalty_exact(const penalty_vec *p, vec a)
+{
+    const vec linear = vec_mul(p->slope, a);
+    return penalty_is_linear(p->kind) ? linear : vec_sub(linear, penalty_concave_part(p, a));
+}
+
+/* P(a; mu) - P(a; 0) = slope max(mu - a, 0)^2 / (2 mu); inv_mu = 1/mu, both 0 for the exact penalty */
+VEC_FN vec penalty_smoothing(const penalty_vec *p, vec a, vec mu, vec inv_mu)
+{
+    const vec below = vec_max(vec_sub(mu, a), vec_zero());
+    return vec_mul(p->slope, vec_mul(vec_mul(vec_mul(below, below), vec_set(0.5)), inv_mu));
+}
+
+/* dP/dt at t with inv_mu = 1/mu; inv_mu = 0 is mu = infinity */
+VEC_FN vec penalty_gradient(const penalty_vec *p, vec t, vec inv_mu)
+{
+    const vec one = vec_set(1), minus = vec_set(-1);
+    const vec linear = vec_mul(p->slope, vec_clip(vec_mul(t, inv_mu), minus, one));
+    if (penalty_is_linear(p->kind))
+        return linear;
+    const vec bent = vec_mul(vec_sub(vec_abs(t), p->theta), p->inv_kappa);
+    const vec h = vec_mul(p->omega, vec_clip(bent, vec_zero(), p->lambda));
+    return vec_sub(linear, vec_copysign(h, t));
+}
+
+/* step times the prox's objective at x >= 0 */
+VEC_FN vec penalty_prox_objective(const penalty_vec *p, vec x, vec v, vec step, vec mu, vec inv_mu)
+{
+    const vec far = vec_sub(x, v);
+    const vec value = vec_add(penalty_exact(p, x), penalty_smoothing(p, x, mu, inv_mu));
+    return vec_add(vec_mul(step, value), vec_mul(vec_set(0.5), vec_mul(far, far)));
+}
+
+/*
+ * Prox of a concave penalty: on x >= 0 (the sign of v) the objective is a quadratic on each cell between the
+ * breakpoints mu, theta, reach. It is smooth but at 0, so a global minimiser is 0 or the stationary point of a
+ * convex cell. Every candidate is judged by the objective itself, so that a candidate from an empty or a concave
+ * cell does no harm; the first of equals wins. Without smoothing (mu = 0) the cells below mu are left out.
+ */
+VEC_FN vec penalty_prox_concave(const penalty_vec *p, vec v, vec step, vec mu, vec inv_mu, bool smoothed)
+{
+    const vec a = vec_abs(v), infinity = vec_set(INFINITY), one = vec_set(1);
+    const vec low[3] = {vec_zero(), p->theta, p->reach}, high[3] = {p->theta, p->reach, infinity};
+    const vec bent = vec_mul(p->omega, p->inv_kappa);
+    vec best = vec_zero();
+    vec least = penalty_prox_objective(p, best, a, step, mu, inv_mu);
+    for (int smooth = 0; smooth < 1 + smoothed; smooth++)
+        for (int piece = 0; piece < 3; piece++) {
+            /* P' = A x + B on this cell */
+            vec A = smooth ? vec_mul(p->slope, inv_mu) : vec_zero();
+            vec B = smooth ? vec_zero() : p->slope;
+            if (piece == 1) {
+                A = vec_sub(A, bent);
+                B = vec_add(B, vec_mul(bent, p->theta));
+            } else if (piece == 2) {
+                B = vec_sub(B, p->slope);
+            }
+            const vec bottom = smooth ? low[piece] : vec_max(low[piece], mu);
+            const vec top = smooth ? vec_min(high[piece], mu) : high[piece];
+            vec x = vec_div(vec_sub(a, vec_mul(step, B)), vec_add(one, vec_mul(step, A)));
+            x = vec_clip(x, bottom, top);
+            const vec value = penalty_prox_objective(p, x, a, step, mu, inv_mu);
+            const vmask better = vec_less(value, least);
+            best = vec_select(better, x, best);
+            least = vec_select(better, value, least);
+        }
+    return vec_copysign(best, v);
+}
+
+/* Prox of slope |.|_mu: v - step slope clip(v / (mu + step slope), -1, 1); pull = step slope, inv_den = 1/(mu + pull)
+ */
+VEC_FN vec penalty_prox_linear(vec v, vec pull, vec inv_den)
+{
+    return vec_fnma(pull, vec_clip(vec_mul(v, inv_den), vec_set(-1), vec_set(1)), v);
+}
+
+/* The exact penalty's prox (mu = 0), as an inner node's prior needs it. */
+VEC_FN vec penalty_prox_exact(const penalty_vec *p, vec v, vec step)
+{
+    if (p->kind == HFSAD_PENALTY_NONE)
+        return v;
+    if (p->kind == HFSAD_PENALTY_L1)
+        return vec_copysign(vec_max(vec_sub(vec_abs(v), vec_mul(step, p->slope)), vec_zero()), v);
+    return penalty_prox_concave(p, v, step, vec_zero(), vec_zero(), false);
+}
+
+#endif

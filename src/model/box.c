@@ -1,0 +1,181 @@
+/*
+ * The prox over a box. Clipping the unconstrained answer is not it: a coordinate at its bound leaves more of the
+ * work to the others. For a given s = <x, w> the nearest w in the box is w(t) = clip(v - t x, -B, B), and s(t) is
+ * piecewise linear and falls with t. Between two breakpoints the free coordinates F are known, and with
+ *
+ *     s_F = sum_F x v + sum of the others' x w,      n_F = sum_F x^2,      s(t) = s_F - n_F t
+ *
+ * the objective is  phi(s) + sigma/2 (n_F t^2 + C): the loss's scalar problem with s_F and n_F in place of s0 and n.
+ * All its stationary points are tried, cut to the segment, and the least of all segments is the prox.
+ */
+#include "model/box.h"
+
+#include "model/loss_vec.h"
+
+#include <assert.h>
+
+/* A coordinate becomes free, or leaves for its other bound, as t grows past `at`. */
+typedef struct {
+    double at;
+    size_t m; /* 2 * coordinate + (1 where it leaves) */
+} event;
+
+_Static_assert(sizeof(event) == 2 * sizeof(double), "an event is two doubles of scratch");
+
+size_t box_scratch(size_t M)
+{
+    return 2 * 2 * M;
+}
+
+static bool later(event a, event b)
+{
+    return a.at > b.at || (!(b.at > a.at) && a.m > b.m);
+}
+
+/* Heap sort, since qsort may allocate. */
+static void sift(event *events, size_t root, size_t n)
+{
+    const event moving = events[root];
+    for (size_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
+        if (child + 1 < n && later(events[child + 1], events[child]))
+            child++;
+        if (!later(events[child], moving))
+            break;
+        events[root] = events[child];
+        root = child;
+    }
+    events[root] = moving;
+}
+
+static void sort_events(event *events, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;)
+        sift(events, i, n);
+    for (size_t end = n; end-- > 1;) {
+        const event last = events[0];
+        events[0] = events[end];
+        events[end] = last;
+        sift(events, 0, end);
+    }
+}
+
+static double clip(double a, double bound)
+{
+    return a < -bound ? -bound : a > bound ? bound : a;
+}
+
+/* What is known between two events. */
+typedef struct {
+    double s, n, cost; /* s_F, n_F, and C = sum over the others of (w - v)^2 */
+} segment;
+
+typedef struct {
+    double t, value;
+} answer;
+
+static void try_t(const hfsad_loss *loss, double y, double sigma, segment g, double t, answer *best)
+{
+    const double value = hfsad_loss_value(loss, y, g.s - g.n * t) + sigma / 2 * (g.n * t * t + g.cost);
+    if (value < best->value)
+        *best = (answer){t, value};
+}
+
+/* The stationary t of the scalar problem (s, n), not cut; returns how many. */
+static size_t stationary(const hfsad_loss *loss, double y, double sigma, segment g, double t[4])
+{
+    if (!(g.n > 0))
+        return 0;
+    if (loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL) {
+        t[0] = -vec_first(loss_coefficient(loss, vec_set(y), vec_set(g.n), vec_set(g.s), vec_set(1 / sigma)));
+        return 1;
+    }
+    const double two_kappa = 2 * g.n / sigma, root = sqrt(y > 0 ? y : 0);
+    const double s[4] = {g.s / (1 + two_kappa), g.s / (1 - two_kappa), root, -root};
+    size_t count = 0;
+    for (size_t i = 0; i < 4; i++)
+        if (isfinite(s[i]))
+            t[count++] = (g.s - s[i]) / g.n;
+    return count;
+}
+
+static void try_segment(const hfsad_loss *loss, double y, double sigma, segment g, double from, double to, answer *best)
+{
+    double t[4];
+    const size_t count = stationary(loss, y, sigma, g, t);
+    for (size_t i = 0; i < count; i++)
+        try_t(loss, y, sigma, g, t[i] < from ? from : t[i] > to ? to : t[i], best);
+    if (isfinite(from))
+        try_t(loss, y, sigma, g, from, best);
+    if (isfinite(to))
+        try_t(loss, y, sigma, g, to, best);
+}
+
+/* The segment that holds t, from the coordinates themselves. */
+static segment segment_at(size_t M, const double *x, const double *v, double bound, double t)
+{
+    segment g = {0, 0, 0};
+    for (size_t m = 0; m < M; m++) {
+        const double free = v[m] - t * x[m], w = clip(free, bound);
+        if (w == free) { /* both are the same number inside the box, to the bit */
+            g.n += x[m] * x[m];
+            g.s += x[m] * v[m];
+        } else {
+            g.s += x[m] * w;
+            g.cost += (w - v[m]) * (w - v[m]);
+        }
+    }
+    return g;
+}
+
+/* Running sums drift by rounding over many segments: solve once more with fresh sums, and keep the stationary point
+ * next to t if it is one. */
+static double polish(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma,
+                     double t)
+{
+    const segment g = segment_at(M, x, v, loss->box, t);
+    double candidates[4];
+    const size_t count = stationary(loss, y, sigma, g, candidates);
+    for (size_t i = 0; i < count; i++)
+        if (fabs(candidates[i] - t) <= 1e-9 * (fabs(t) + 1e-300))
+            return candidates[i];
+    return t;
+}
+
+void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma, double *w,
+              double *scratch)
+{
+    const double bound = loss->box;
+    event *events = (event *)scratch;
+    size_t n = 0;
+    segment g = {0, 0, 0}; /* at t = -infinity: every coordinate at the bound on x's side */
+    for (size_t m = 0; m < M; m++) {
+        const double far = x[m] > 0 ? bound : x[m] < 0 ? -bound : clip(v[m], bound);
+        g.s += x[m] * far;
+        g.cost += (far - v[m]) * (far - v[m]);
+        if (x[m] == 0)
+            continue;
+        events[n++] = (event){(v[m] - far) / x[m], 2 * m};
+        events[n++] = (event){(v[m] + far) / x[m], 2 * m + 1};
+    }
+    sort_events(events, n);
+    answer best = {0, INFINITY};
+    double from = -INFINITY;
+    for (size_t i = 0; i <= n; i++) {
+        const double to = i < n ? events[i].at : INFINITY;
+        try_segment(loss, y, sigma, g, from, to, &best);
+        from = to;
+        if (i == n)
+            break;
+        const size_t m = events[i].m / 2;
+        const bool leaves = events[i].m & 1;
+        const double side = (x[m] > 0) != leaves ? bound : -bound, way = leaves ? -1 : 1;
+        g.n += way * x[m] * x[m];
+        g.s += way * (x[m] * v[m] - x[m] * side);
+        g.cost -= way * (side - v[m]) * (side - v[m]);
+        if (g.n < 0)
+            g.n = 0;
+    }
+    const double t = polish(loss, M, x, y, v, sigma, best.t);
+    for (size_t m = 0; m < M; m++)
+        w[m] = clip(v[m] - t * x[m], bound);
+}

@@ -1,0 +1,41 @@
+/* What the readers of files use of the builder beside dataset.h: rows are parsed where they stay. */
+#ifndef HFSAD_MODEL_BUILDER_H
+#define HFSAD_MODEL_BUILDER_H
+
+#include "model/dataset.h"
+
+/* Text without a closing 0. */
+typedef struct {
+    const char *text;
+    size_t length;
+} slice;
+
+/* Room for so many observations in all, so that adding them moves nothing. */
+hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err);
+
+size_t builder_rows(const dataset_builder *b);
+bool builder_is_full(const dataset_builder *b);
+/* Where the next observation's M features go. The builder must not be full. */
+double *builder_next_row(dataset_builder *b);
+
+/* Says early which client the next observation is of: its place in the table of names comes to the cache meanwhile. */
+void builder_expect(const dataset_builder *b, slice client);
+
+/* An observation whose x stands in builder_next_row. */
+typedef struct {
+    slice path, client;
+    double y;
+    const char *file;                  /* may be NULL */
+    size_t line;                       /* counted from 1 */
+    size_t edge_column, client_column; /* counted from 1, for messages; 0: they do not come from columns */
+} builder_entry;
+
+/* Refuses bad names, a client's second row, and numbers that are not finite. After a failure the builder can only
+ * be freed. */
+hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsad_error *err);
+
+/* What stands in a file, as a message shows it: 40 characters, what cannot be printed as \xNN. */
+enum { EXCERPT_CHARACTERS = 40, EXCERPT_SIZE = 4 * EXCERPT_CHARACTERS + 4 };
+const char *excerpt(char out[EXCERPT_SIZE], slice s);
+
+#endif

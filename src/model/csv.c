@@ -1,0 +1,611 @@
+/*
+ * CSV to a data set: RFC 4180 with spaces allowed around fields, a line being a row (no quoted newlines).
+ *
+ * A number is read where it stands in the mapped file and written to where it stays in the builder. The way that
+ * nearly every number takes is the loop of read_features; spaces, quotes, the last column and everything that is wrong
+ * go through number_field. Nothing depends on the locale (number.c), and none is set.
+ *
+ * A regular file is mapped, and what has been read of it is unmapped on the way, so that the file does not count as
+ * memory in use. A file that is cut short by others while it is read ends the process (SIGBUS), as with every mapping.
+ */
+#include "model/csv.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/builder.h"
+#include "model/number.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXPECTED_HEADER "edge,client,y,x1,x2,..."
+#define EXPECTED_CSV "a CSV file with the header " EXPECTED_HEADER
+#define EXPECTED_NUMBER "expected a number such as -1.25 or 3e-4"
+
+enum {
+    NAME_SHOWN = 300,        /* bytes of the file's name in a message */
+    FIRST_ROWS = 64,         /* read before the number of rows is estimated */
+    RELEASE_BYTES = 1 << 22, /* unmapped at a time */
+    READ_BYTES = 1 << 20,
+};
+
+/* What cannot be mapped is kept in memory whole; larger than this must be a file. */
+static const size_t STREAM_MOST = (size_t)4 << 30;
+
+enum { EDGE, CLIENT, Y, SPECIALS };
+static const char *const SPECIAL_NAMES[SPECIALS] = {"edge", "client", "y"};
+
+typedef struct {
+    size_t column;
+    int kind; /* EDGE, CLIENT or Y */
+} special;
+
+/* The bytes of a file. Of a mapping, [gone, kept) has been given back. */
+typedef struct {
+    const char *bytes;
+    size_t size;
+    char *mapping, *block; /* where it is mapped, or the memory it was read to */
+    size_t gone, kept, block_capacity;
+} source;
+
+typedef struct {
+    const char *name;
+    const char *at, *end; /* the byte to be read next, the end of the file */
+    const char *line_start, *body;
+    size_t line;
+    slice *columns; /* their names */
+    size_t n_columns;
+    special specials[SPECIALS]; /* in order of column */
+    size_t n_specials;
+    dataset_builder *builder;
+    hfsad_error *err;
+} reader;
+
+/* ---- messages ---- */
+
+__attribute__((format(printf, 2, 3))) static hfsad_status line_error(const reader *r, const char *format, ...)
+{
+    char text[sizeof r->err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s:%zu: %s", NAME_SHOWN, r->name, r->line, text);
+}
+
+__attribute__((format(printf, 3, 4))) static hfsad_status column_error(const reader *r, size_t column,
+                                                                       const char *format, ...)
+{
+    char text[sizeof r->err->message], shown[EXCERPT_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (column >= r->n_columns) /* in the header, or beyond its last column */
+        return line_error(r, "column %zu: %s", column + 1, text);
+    return line_error(r, "column %zu (%s): %s", column + 1, excerpt(shown, r->columns[column]), text);
+}
+
+/* ---- lines and fields ---- */
+
+static inline bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* At a newline, a carriage return before one or at the end, or at the end. */
+static inline bool at_line_end(const reader *r, const char *p)
+{
+    if (p < r->end && *p == '\r')
+        p++;
+    return p == r->end || *p == '\n';
+}
+
+static void next_line(reader *r)
+{
+    if (r->at < r->end && *r->at == '\r')
+        r->at++;
+    if (r->at < r->end)
+        r->at++;
+    r->line++;
+    r->line_start = r->at;
+}
+
+static const char *skip_spaces(const reader *r, const char *p)
+{
+    while (p < r->end && is_space(*p))
+        p++;
+    return p;
+}
+
+/* Reads a field without what closes it. A quote that is written twice stays so: no name and no number holds one. */
+static hfsad_status read_text(reader *r, size_t column, slice *field)
+{
+    const char *p = skip_spaces(r, r->at), *start = p;
+    if (p < r->end && *p == '"') {
+        start = ++p;
+        while (p < r->end && *p != '\n' && (*p != '"' || (r->end - p > 1 && p[1] == '"')))
+            p += *p == '"' ? 2 : 1;
+        if (p == r->end || *p == '\n')
+            return column_error(r, column, "a quote is opened and not closed on its line; close it");
+        *field = (slice){start, (size_t)(p - start)};
+        r->at = skip_spaces(r, p + 1);
+        if (r->at < r->end && *r->at != ',' && !at_line_end(r, r->at))
+            return column_error(r, column, "text after the closing quote; expected a comma");
+        return HFSAD_OK;
+    }
+    for (; p < r->end && *p != ',' && *p != '\n'; p++) {
+        if (*p == '"')
+            return column_error(r, column, "a quote inside a field; expected quotes around the whole field");
+        if (*p == '\r' && at_line_end(r, p))
+            break;
+    }
+    r->at = p;
+    while (p > start && is_space(p[-1]))
+        p--;
+    *field = (slice){start, (size_t)(p - start)};
+    return HFSAD_OK;
+}
+
+static hfsad_status refuse_long_row(reader *r)
+{
+    size_t fields = r->n_columns;
+    slice first = {"", 0}, field = first;
+    while (r->at < r->end && *r->at == ',') {
+        r->at++;
+        if (read_text(r, fields, &field))
+            return HFSAD_ERROR_INPUT;
+        if (fields++ == r->n_columns)
+            first = field;
+    }
+    char shown[EXCERPT_SIZE];
+    return line_error(r, "%zu fields, expected %zu: column %zu (\"%s\") is one too many", fields, r->n_columns,
+                      r->n_columns + 1, excerpt(shown, first));
+}
+
+/* Steps over what follows the field in a column: a comma, or the end of the line after the last one. */
+static hfsad_status close_field(reader *r, size_t column)
+{
+    const bool last = column + 1 == r->n_columns;
+    if (r->at < r->end && *r->at == ',') {
+        if (last)
+            return refuse_long_row(r);
+        r->at++;
+    } else if (!last) {
+        char shown[EXCERPT_SIZE];
+        return line_error(r, "%zu fields, expected %zu: column %zu (%s) is missing", column + 1, r->n_columns,
+                          column + 2, excerpt(shown, r->columns[column + 1]));
+    }
+    return HFSAD_OK;
+}
+
+static hfsad_status name_field(reader *r, size_t column, slice *field)
+{
+    const hfsad_status status = read_text(r, column, field);
+    return status ? status : close_field(r, column);
+}
+
+static hfsad_status refuse_number(const reader *r, size_t column, slice field, bool infinite)
+{
+    char shown[EXCERPT_SIZE];
+    excerpt(shown, field);
+    if (field.length == 0)
+        return column_error(r, column, "empty field (a hole); expected a number");
+    if (infinite)
+        return column_error(r, column, "\"%s\" is too large for a double; expected a finite number", shown);
+    const size_t sign = field.text[0] == '-' || field.text[0] == '+';
+    if (field.length - sign >= 3 &&
+        (strncasecmp(field.text + sign, "nan", 3) == 0 || strncasecmp(field.text + sign, "inf", 3) == 0))
+        return column_error(r, column, "\"%s\" is not finite; expected a finite number", shown);
+    return column_error(r, column, "\"%s\" is not a number; " EXPECTED_NUMBER, shown);
+}
+
+static hfsad_status number_field(reader *r, size_t column, double *value)
+{
+    slice field = {"", 0};
+    const hfsad_status status = read_text(r, column, &field);
+    if (status)
+        return status;
+    const char *end = field.text + field.length;
+    while (field.length > 0 && is_space(*field.text)) /* spaces within quotes */
+        field.text++, field.length--;
+    while (field.length > 0 && is_space(end[-1]))
+        end--, field.length--;
+    if (number_parse(field.text, end, value) != end)
+        return refuse_number(r, column, field, false);
+    if (!isfinite(*value))
+        return refuse_number(r, column, field, true);
+    return close_field(r, column);
+}
+
+/* The numbers of columns [column, stop). */
+static hfsad_status read_features(reader *r, size_t column, size_t stop, double *x)
+{
+    const size_t quick = stop < r->n_columns ? stop : r->n_columns - 1;
+    for (; column < stop; column++, x++) {
+        const char *p = column < quick ? number_parse(r->at, r->end, x) : NULL;
+        if (p && p < r->end && *p == ',' && isfinite(*x)) {
+            r->at = p + 1;
+            continue;
+        }
+        const hfsad_status status = number_field(r, column, x);
+        if (status)
+            return status;
+    }
+    return HFSAD_OK;
+}
+
+/* Whether the rest of the file is blank; a blank line before other text is refused. */
+static hfsad_status skip_blank(reader *r, bool *over)
+{
+    const char *p = skip_spaces(r, r->at);
+    *over = p == r->end;
+    if (*over || !at_line_end(r, p))
+        return HFSAD_OK;
+    while (p < r->end && (is_space(*p) || *p == '\r' || *p == '\n'))
+        p++;
+    *over = p == r->end;
+    if (*over)
+        return HFSAD_OK;
+    return line_error(r, "a blank line with text below it; remove it");
+}
+
+/* ---- header ---- */
+
+typedef struct {
+    slice name;
+    size_t column;
+} sorted_column;
+
+static int compare_columns(const void *left, const void *right)
+{
+    const sorted_column *a = left, *b = right;
+    const size_t common = a->name.length < b->name.length ? a->name.length : b->name.length;
+    const int order = memcmp(a->name.text, b->name.text, common);
+    if (order != 0)
+        return order;
+    if (a->name.length != b->name.length)
+        return a->name.length < b->name.length ? -1 : 1;
+    return a->column < b->column ? -1 : 1;
+}
+
+static hfsad_status check_duplicates(const reader *r)
+{
+    sorted_column *sorted = alloc_raw(r->n_columns, sizeof *sorted);
+    if (!sorted)
+        return error_memory(r->err, r->n_columns * sizeof *sorted, "the header");
+    for (size_t c = 0; c < r->n_columns; c++)
+        sorted[c] = (sorted_column){r->columns[c], c};
+    qsort(sorted, r->n_columns, sizeof *sorted, compare_columns);
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 1; i < r->n_columns && !status; i++) {
+        const sorted_column *a = &sorted[i - 1], *b = &sorted[i];
+        if (a->name.length == b->name.length && memcmp(a->name.text, b->name.text, a->name.length) == 0)
+            status = column_error(r, b->column, "duplicate column, column %zu has the same name; rename or remove one",
+                                  a->column + 1);
+    }
+    free(sorted);
+    return status;
+}
+
+static bool is_called(slice name, const char *text)
+{
+    return name.length == strlen(text) && memcmp(name.text, text, name.length) == 0;
+}
+
+static hfsad_status refuse_missing(const reader *r, int kind, slice header)
+{
+    const char *name = SPECIAL_NAMES[kind];
+    char shown[EXCERPT_SIZE];
+    for (size_t c = 0; c < r->n_columns; c++)
+        if (r->columns[c].length == strlen(name) && strncasecmp(r->columns[c].text, name, strlen(name)) == 0)
+            return column_error(r, c, "expected \"%s\", in small letters", name);
+    if (kind == EDGE)
+        return HFSAD_OK; /* all clients are below the cloud */
+    return line_error(r, "no column \"%s\" in the header \"%s\"; expected " EXPECTED_HEADER, name,
+                      excerpt(shown, header));
+}
+
+/* Finds the columns that are not features. */
+static hfsad_status find_specials(reader *r, slice header)
+{
+    bool found[SPECIALS] = {false};
+    for (size_t c = 0; c < r->n_columns; c++) {
+        if (r->columns[c].length == 0)
+            return column_error(r, c, "empty name in the header; expected a name for every column");
+        for (int kind = 0; kind < SPECIALS; kind++)
+            if (!found[kind] && is_called(r->columns[c], SPECIAL_NAMES[kind])) {
+                found[kind] = true;
+                r->specials[r->n_specials++] = (special){c, kind};
+            }
+    }
+    for (int kind = 0; kind < SPECIALS; kind++) {
+        const hfsad_status status = found[kind] ? HFSAD_OK : refuse_missing(r, kind, header);
+        if (status)
+            return status;
+    }
+    return check_duplicates(r);
+}
+
+static hfsad_status read_header(reader *r)
+{
+    if (at_line_end(r, skip_spaces(r, r->at)))
+        return line_error(r, "the first line is blank; expected the header " EXPECTED_HEADER);
+    const char *start = r->at;
+    size_t capacity = 0;
+    for (;;) {
+        slice name = {"", 0};
+        const hfsad_status status = read_text(r, r->n_columns, &name);
+        if (status)
+            return status;
+        if (!alloc_grow((void **)&r->columns, &capacity, r->n_columns + 1, sizeof *r->columns))
+            return error_memory(r->err, (r->n_columns + 1) * sizeof *r->columns, "the header");
+        r->columns[r->n_columns++] = name;
+        if (memchr(name.text, '\0', name.length))
+            return column_error(r, r->n_columns - 1, "a NUL byte; expected text in UTF-8");
+        if (r->at == r->end || *r->at != ',')
+            break;
+        r->at++;
+    }
+    const hfsad_status status = find_specials(r, (slice){start, (size_t)(r->at - start)});
+    if (status)
+        return status;
+    if (r->n_columns == r->n_specials)
+        return line_error(r, "no column with a feature in the header; expected " EXPECTED_HEADER);
+    next_line(r);
+    r->body = r->at;
+    return HFSAD_OK;
+}
+
+/* ---- rows ---- */
+
+/* Room for the rows to come, as many as the bytes left say; a guess that is too small is corrected when it is met. */
+static hfsad_status make_room(reader *r)
+{
+    const size_t rows = builder_rows(r->builder), left = (size_t)(r->end - r->at);
+    const size_t most = rows + left / (2 * (r->n_columns - r->n_specials)) + 1; /* a digit and a comma per number */
+    size_t expected = rows + FIRST_ROWS;
+    if (rows > 0) {
+        const size_t bytes = (size_t)(r->at - r->body) / rows;
+        expected = rows + left / bytes;
+        expected += expected / 16 + FIRST_ROWS;
+    }
+    const hfsad_status status = dataset_builder_reserve(r->builder, expected < most ? expected : most, r->err);
+    if (!status || rows == 0)
+        return status;
+    return dataset_builder_reserve(r->builder, rows + rows / 2 + 1, r->err);
+}
+
+static hfsad_status read_row(reader *r)
+{
+    builder_entry entry = {.path = {"", 0}, .file = r->name, .line = r->line};
+    double *x = builder_next_row(r->builder);
+    size_t column = 0;
+    for (size_t s = 0; s <= r->n_specials; s++) {
+        const size_t stop = s < r->n_specials ? r->specials[s].column : r->n_columns;
+        hfsad_status status = read_features(r, column, stop, x);
+        if (status)
+            return status;
+        if (s == r->n_specials)
+            break;
+        x += stop - column;
+        column = stop + 1;
+        if (r->specials[s].kind == Y) {
+            status = number_field(r, stop, &entry.y);
+        } else if (r->specials[s].kind == EDGE) {
+            entry.edge_column = column;
+            status = name_field(r, stop, &entry.path);
+        } else {
+            entry.client_column = column;
+            status = name_field(r, stop, &entry.client);
+            builder_expect(r->builder, entry.client);
+        }
+        if (status)
+            return status;
+    }
+    return builder_commit(r->builder, &entry, r->err);
+}
+
+/* Gives back the pages of the mapping that lie between the header, which messages quote, and the current line. */
+static void release(source *from, const reader *r)
+{
+    const size_t read = (size_t)(r->line_start - from->bytes);
+    if (!from->mapping || read < from->kept + RELEASE_BYTES)
+        return;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (from->gone == 0)
+        from->gone = from->kept = ((size_t)(r->body - from->bytes) + page - 1) / page * page;
+    const size_t keep = read / page * page;
+    if (keep > from->kept && munmap(from->mapping + from->kept, keep - from->kept) == 0)
+        from->kept = keep;
+}
+
+static hfsad_status read_rows(reader *r, source *from)
+{
+    for (;;) {
+        bool over;
+        hfsad_status status = skip_blank(r, &over);
+        if (status)
+            return status;
+        if (over)
+            break;
+        if (builder_is_full(r->builder) && (status = make_room(r)))
+            return status;
+        status = read_row(r);
+        if (status)
+            return status;
+        next_line(r);
+        release(from, r);
+    }
+    if (builder_rows(r->builder) == 0)
+        return line_error(r, "no row below the header; expected a row for every client");
+    return HFSAD_OK;
+}
+
+/* Steps over a byte order mark. Refuses what is no text at all. */
+static hfsad_status open_text(reader *r, const char *expected)
+{
+    if (r->end - r->at >= 3 && memcmp(r->at, "\xef\xbb\xbf", 3) == 0)
+        r->at += 3;
+    r->line_start = r->at;
+    if (r->at == r->end)
+        return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s: the file is empty; expected %s", NAME_SHOWN, r->name,
+                         expected);
+    if (r->end - r->at >= 2 && (memcmp(r->at, "\xff\xfe", 2) == 0 || memcmp(r->at, "\xfe\xff", 2) == 0))
+        return line_error(r, "text in UTF-16; save it as UTF-8");
+    return HFSAD_OK;
+}
+
+static hfsad_status parse_source(source *from, const char *name, dataset **d, hfsad_error *err)
+{
+    *d = NULL;
+    reader r = {.name = name, .at = from->bytes, .end = from->bytes + from->size, .line = 1, .err = err};
+    hfsad_status status = open_text(&r, EXPECTED_CSV);
+    if (!status)
+        status = read_header(&r);
+    if (!status)
+        status = dataset_builder_create(&r.builder, r.n_columns - r.n_specials, err);
+    if (!status)
+        status = read_rows(&r, from);
+    free(r.columns);
+    if (!status)
+        return dataset_builder_finish(r.builder, d, err);
+    dataset_builder_free(r.builder);
+    return status;
+}
+
+hfsad_status csv_parse(const char *bytes, size_t size, const char *name, dataset **d, hfsad_error *err)
+{
+    source from = {.bytes = bytes ? bytes : "", .size = size};
+    return parse_source(&from, name, d, err);
+}
+
+/* Numbers are counted beyond those expected, so that the message can say how many there are. */
+static hfsad_status read_numbers(reader *r, double *values, size_t count, const char *what)
+{
+    size_t found = 0;
+    for (;; found++) {
+        bool over;
+        hfsad_status status = skip_blank(r, &over);
+        if (status)
+            return status;
+        if (over)
+            break;
+        double beyond;
+        status = number_field(r, 0, found < count ? &values[found] : &beyond);
+        if (status)
+            return status;
+        next_line(r);
+    }
+    if (found == count)
+        return HFSAD_OK;
+    return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s: %zu numbers for %s, expected %zu: one per line and feature",
+                     NAME_SHOWN, r->name, found, what, count);
+}
+
+hfsad_status vector_parse(double *values, size_t count, const char *bytes, size_t size, const char *name,
+                          const char *what, hfsad_error *err)
+{
+    const char *start = bytes ? bytes : "";
+    slice column = {what, strlen(what)};
+    reader r = {
+        .name = name, .at = start, .end = start + size, .line = 1, .columns = &column, .n_columns = 1, .err = err};
+    const hfsad_status status = open_text(&r, "one number per line");
+    return status ? status : read_numbers(&r, values, count, what);
+}
+
+/* ---- files ---- */
+
+static void source_close(source *s)
+{
+    free(s->block);
+    if (!s->mapping)
+        return;
+    if (s->gone > 0)
+        munmap(s->mapping, s->gone);
+    if (s->kept < s->size)
+        munmap(s->mapping + s->kept, s->size - s->kept);
+}
+
+/* Reads what is no regular file until its end, or to the first block with a NUL: such a file is refused anyway. */
+static hfsad_status read_stream(int file, source *s, const char *path, hfsad_error *err)
+{
+    for (;;) {
+        if (s->size > STREAM_MOST)
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: more than %zu bytes and no regular file; save it as one",
+                             NAME_SHOWN, path, STREAM_MOST);
+        if (!alloc_grow((void **)&s->block, &s->block_capacity, s->size + READ_BYTES, 1))
+            return error_memory(err, s->size + READ_BYTES, path);
+        s->bytes = s->block;
+        const ssize_t got = read(file, s->block + s->size, READ_BYTES);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
+        s->size += (size_t)got;
+        if (got == 0 || memchr(s->block + s->size - got, '\0', (size_t)got))
+            return HFSAD_OK;
+    }
+}
+
+static hfsad_status source_load(int file, source *s, const char *path, const char *expected, hfsad_error *err)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: is a folder; expected %s", NAME_SHOWN, path, expected);
+    if (!S_ISREG(info.st_mode) || info.st_size <= 0 || (uintmax_t)info.st_size > SIZE_MAX / 2)
+        return read_stream(file, s, path, err); /* files of /proc say they are empty */
+    const size_t size = (size_t)info.st_size;
+    void *mapping = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapping == MAP_FAILED)
+        return read_stream(file, s, path, err);
+    posix_madvise(mapping, size, POSIX_MADV_SEQUENTIAL);
+    *s = (source){.bytes = mapping, .size = size, .mapping = mapping};
+    return HFSAD_OK;
+}
+
+static hfsad_status source_open(source *s, const char *path, const char *expected, hfsad_error *err)
+{
+    *s = (source){.bytes = ""};
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be opened: %s; expected %s", NAME_SHOWN, path,
+                         strerror(errno), expected);
+    const hfsad_status status = source_load(file, s, path, expected, err);
+    close(file);
+    return status;
+}
+
+hfsad_status dataset_read_csv(dataset **d, const char *path, hfsad_error *err)
+{
+    *d = NULL;
+    source s;
+    hfsad_status status = source_open(&s, path, EXPECTED_CSV, err);
+    if (!status)
+        status = parse_source(&s, path, d, err);
+    source_close(&s);
+    return status;
+}
+
+hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err)
+{
+    char expected[100];
+    snprintf(expected, sizeof expected, "the numbers of %.40s, one per line", what);
+    source s;
+    hfsad_status status = source_open(&s, path, expected, err);
+    if (!status)
+        status = vector_parse(values, count, s.bytes, s.size, path, what, err);
+    source_close(&s);
+    return status;
+}

@@ -1,0 +1,82 @@
+/*
+ * A tree of nodes and the clients' observations.
+ *
+ * Inner nodes are in breadth-first order: node 0 is the cloud, the inner children of a node are contiguous. Leaves
+ * (clients) are ordered by their parent, within a parent by first appearance, so the leaves of a node are
+ * contiguous too; a leaf's place among its siblings is its slot.
+ *
+ * Layout of one vector per leaf (x, z, q, w), "blocks": the leaves of a parent are cut into blocks of
+ * `lanes` leaves (the last one narrower); a block holds element m of all its leaves side by side, then element
+ * m + 1. With 8 lanes a vector instruction works on 8 clients at once and a client's sums run over m in the same
+ * order on every machine; with 1 lane (large M) a block is a client's plain row. Nothing is padded but the start
+ * of each parent's blocks, which is aligned to a cache line.
+ */
+#ifndef HFSAD_MODEL_DATASET_H
+#define HFSAD_MODEL_DATASET_H
+
+#include "hfsad/hfsad.h"
+
+enum { NO_NODE = 0xffffffff };
+
+typedef struct {
+    uint32_t parent; /* NO_NODE for the cloud */
+    uint32_t depth;  /* 0 for the cloud */
+    uint32_t first_inner, n_inner;
+    uint32_t first_leaf, n_leaves;
+    size_t base; /* where its leaves' blocks start, in doubles */
+    char *name;  /* full: "cloud", "edge1", "region2/edge1" */
+} inner_node;
+
+typedef struct {
+    size_t M;
+    size_t n_inner, n_leaves;
+    uint32_t depth;      /* of the deepest leaf */
+    uint32_t lanes;      /* width of a block: tree_lanes(M) */
+    size_t leaf_doubles; /* length of one vector per leaf for all leaves, with the alignment */
+    inner_node *inner;   /* n_inner */
+    uint32_t *leaf_name; /* offset into names of each leaf's own name ("client7"), n_leaves */
+    char *names;
+    double *x; /* leaf_doubles */
+    double *y; /* n_leaves */
+    double *n; /* n_leaves: |x|^2, summed as dot8 does */
+} dataset;
+
+/* Width of a block for M features. */
+uint32_t tree_lanes(size_t M);
+
+/* First element and stride between elements of a leaf's vector, relative to the array's start. */
+typedef struct {
+    size_t first, stride;
+} leaf_place;
+
+leaf_place dataset_place(const dataset *d, const inner_node *parent, uint32_t slot);
+/* The parent of a leaf, by bisection. */
+uint32_t dataset_parent(const dataset *d, size_t leaf);
+/* Copies a leaf's vector out of, or into, an array in block layout. */
+void dataset_gather(const dataset *d, const double *array, size_t leaf, double *row);
+void dataset_scatter(const dataset *d, double *array, size_t leaf, const double *row);
+/* "edge1/client7", cut to size; returns the full length. */
+size_t dataset_leaf_name(const dataset *d, size_t leaf, char *buffer, size_t size);
+
+/*
+ * Building one: add observations in any order, then finish. `path` is the inner node's name ("edge1",
+ * "region2/edge1", "" = directly below the cloud). `where` names file and line for messages and may be NULL.
+ */
+typedef struct dataset_builder dataset_builder;
+
+hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *err);
+/* Adds a client with the observation (y, x); a client name may stand once in the whole tree. */
+hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *client, double y, const double *x,
+                                 const char *file, size_t line, hfsad_error *err);
+/* Builds the tree and moves the rows into blocks. Frees the builder, also on failure. */
+hfsad_status dataset_builder_finish(dataset_builder *b, dataset **d, hfsad_error *err);
+void dataset_builder_free(dataset_builder *b);
+
+void dataset_free(dataset *d);
+
+/* One CSV file: columns edge, client, y, then M features. */
+hfsad_status dataset_read_csv(dataset **d, const char *path, hfsad_error *err);
+/* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */
+hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err);
+
+#endif

@@ -1,0 +1,224 @@
+/* Files replaced whole and folders made; see file.h. */
+#include "report/file.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static hfsad_status failed(hfsad_error *err, const char *path, int reason)
+{
+    return error_set(err, HFSAD_ERROR_IO, "%s could not be written: %s", path, strerror(reason));
+}
+
+/* A name of this process in the same folder: a rename does not cross file systems, and two runs do not mix. */
+static char *temporary_name(const char *folder, const char *name)
+{
+    const size_t size = strlen(folder) + strlen(name) + 40;
+    char *temporary = malloc(size);
+    if (temporary)
+        snprintf(temporary, size, "%s/.%s.%ld.tmp", folder, name, (long)getpid());
+    return temporary;
+}
+
+static void forget(whole_file *f)
+{
+    free(f->path);
+    free(f->temporary);
+    *f = (whole_file){0};
+}
+
+void whole_file_drop(whole_file *f)
+{
+    if (f->stream)
+        fclose(f->stream);
+    if (f->temporary)
+        unlink(f->temporary);
+    forget(f);
+}
+
+hfsad_status whole_file_begin(whole_file *f, const char *folder, const char *name, hfsad_error *err)
+{
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    *f = (whole_file){.path = malloc(size), .temporary = temporary_name(folder, name)};
+    if (!f->path || !f->temporary) {
+        forget(f);
+        return error_memory(err, 2 * size, "a file name");
+    }
+    snprintf(f->path, size, "%s/%s", folder, name);
+    unlink(f->temporary); /* of an earlier process with our number that was killed */
+    const int fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    f->stream = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!f->stream) {
+        const int reason = errno;
+        const hfsad_status status = failed(err, f->path, reason);
+        if (fd >= 0) {
+            close(fd);
+            unlink(f->temporary);
+        }
+        forget(f);
+        return status;
+    }
+    return HFSAD_OK;
+}
+
+void whole_file_put(whole_file *f, const void *bytes, size_t count)
+{
+    if (!f->reason && fwrite(bytes, 1, count, f->stream) != count)
+        f->reason = errno ? errno : EIO;
+}
+
+hfsad_status whole_file_close(whole_file *f, hfsad_error *err)
+{
+    int reason = f->reason;
+    errno = 0;
+    if (!reason && (fflush(f->stream) != 0 || ferror(f->stream) || fsync(fileno(f->stream)) != 0))
+        reason = errno ? errno : EIO;
+    if (fclose(f->stream) != 0 && !reason)
+        reason = errno;
+    f->stream = NULL;
+    if (!reason)
+        return HFSAD_OK;
+    const hfsad_status status = failed(err, f->path, reason);
+    whole_file_drop(f);
+    return status;
+}
+
+hfsad_status whole_file_replace(whole_file *f, hfsad_error *err)
+{
+    if (rename(f->temporary, f->path) != 0) {
+        const hfsad_status status = failed(err, f->path, errno);
+        whole_file_drop(f);
+        return status;
+    }
+    forget(f);
+    return HFSAD_OK;
+}
+
+hfsad_status folder_sync(const char *folder, hfsad_error *err)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems cannot sync a folder and say EINVAL; the files themselves are safe. */
+    const bool bad = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
+    const int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    return bad ? failed(err, folder, reason) : HFSAD_OK;
+}
+
+hfsad_status whole_file_end(whole_file *f, hfsad_error *err)
+{
+    hfsad_status status = whole_file_close(f, err);
+    if (status)
+        return status;
+    char *folder = strdup(f->path);
+    if (!folder) {
+        whole_file_drop(f);
+        return error_memory(err, 0, "a file name");
+    }
+    *strrchr(folder, '/') = 0; /* begin put it there */
+    status = whole_file_replace(f, err);
+    if (!status)
+        status = folder_sync(*folder ? folder : "/", err);
+    free(folder);
+    return status;
+}
+
+hfsad_status whole_file_write(const char *folder, const char *name, const void *bytes, size_t count, hfsad_error *err)
+{
+    whole_file f;
+    const hfsad_status status = whole_file_begin(&f, folder, name, err);
+    if (status)
+        return status;
+    whole_file_put(&f, bytes, count);
+    return whole_file_end(&f, err);
+}
+
+/* The folder that holds path, in place: "a/b/" becomes "a", "a" becomes ".", "/a" becomes "/". */
+static void cut_last(char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (n == 0)
+        path[n++] = '.'; /* path was not empty, so there is room */
+    path[n] = 0;
+}
+
+static hfsad_status folder_failed(hfsad_error *err, const char *path, int reason)
+{
+    return error_set(err, HFSAD_ERROR_INPUT, "output folder %s cannot be used: %s", path, strerror(reason));
+}
+
+hfsad_status folder_check(const char *path, hfsad_error *err)
+{
+    char *at = strdup(*path ? path : ".");
+    if (!at)
+        return error_memory(err, strlen(path), "a file name");
+    struct stat info;
+    int reason = 0;
+    while (stat(at, &info) != 0 && !reason) {
+        if (errno != ENOENT || !strcmp(at, ".") || !strcmp(at, "/"))
+            reason = errno;
+        else
+            cut_last(at);
+    }
+    if (!reason && !S_ISDIR(info.st_mode))
+        reason = ENOTDIR;
+    if (!reason && access(at, W_OK | X_OK) != 0)
+        reason = errno;
+    free(at);
+    return reason ? folder_failed(err, path, reason) : HFSAD_OK;
+}
+
+/* Removes the folders at[0 … j) for the ends j from last down to first, which this process made. */
+static void unmake(char *at, size_t first, size_t last)
+{
+    for (size_t j = last; first && j >= first; j--) {
+        if (at[j] == '/' || !at[j]) {
+            at[j] = 0;
+            rmdir(at);
+        }
+    }
+}
+
+hfsad_status folder_make(const char *path, hfsad_error *err)
+{
+    char *at = strdup(*path ? path : ".");
+    if (!at)
+        return error_memory(err, strlen(path), "a file name");
+    size_t first = 0, i = 1; /* end of the first folder made here; 0 for none */
+    int reason = 0;
+    for (;; i++) {
+        const char kept = at[i];
+        if (kept && kept != '/')
+            continue;
+        at[i] = 0;
+        if (mkdir(at, 0777) == 0)
+            first = first ? first : i;
+        else if (errno != EEXIST)
+            reason = errno;
+        at[i] = kept;
+        if (reason || !kept)
+            break;
+    }
+    struct stat info;
+    if (!reason && stat(at, &info) != 0)
+        reason = errno;
+    if (!reason && !S_ISDIR(info.st_mode))
+        reason = ENOTDIR;
+    if (!reason && access(at, W_OK | X_OK) != 0)
+        reason = errno;
+    if (reason)
+        unmake(at, first, i);
+    free(at);
+    return reason ? folder_failed(err, path, reason) : HFSAD_OK;
+}

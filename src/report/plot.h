@@ -1,0 +1,37 @@
+/*
+ * Convergence plots for print, drawn by gnuplot as a child process: one column wide, logarithmic error axis, a line
+ * with marks, a thin dashed line and a band per series, told apart by colour (also by colour-blind readers) and by
+ * marks.
+ */
+#ifndef HFSAD_REPORT_PLOT_H
+#define HFSAD_REPORT_PLOT_H
+
+#include "hfsad/hfsad.h"
+
+enum { PLOT_SERIES_MOST = 6 };
+
+/* Point i of each array is iteration i. What is not above 0 and finite is left out. */
+typedef struct {
+    const char *label;  /* gnuplot's enhanced text: "K_m" has a lowered m */
+    const double *line; /* strong, with marks */
+    const double *thin; /* a second line */
+    const double *low, *high;
+} plot_series;
+
+typedef struct {
+    const char *x_label, *y_label;
+    size_t points, n_series;
+    const plot_series *series;
+} plot;
+
+/* Whether gnuplot is there and can draw PNG and SVG; HFSAD_ERROR_INPUT with the remedy otherwise. */
+hfsad_status plot_check(hfsad_error *err);
+
+/* Draws folder/name.png and folder/name.svg; each file is replaced whole. */
+hfsad_status plot_write(const plot *p, const char *folder, const char *name, hfsad_error *err);
+
+/* The script that plot_write hands to gnuplot, which draws `png` and `svg` in its current folder. Exposed for tests. */
+#include <stdio.h>
+void plot_script(FILE *out, const plot *p, const char *png, const char *svg);
+
+#endif

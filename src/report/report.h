@@ -1,0 +1,23 @@
+/*
+ * The output folder of a run: model.csv, state.csv, trace.csv, summary.json. An update writes all of them beside the
+ * old ones and then puts them in place, so a disk that fills up leaves the folder as the last update left it.
+ */
+#ifndef HFSAD_REPORT_REPORT_H
+#define HFSAD_REPORT_REPORT_H
+
+#include "report/summary.h"
+
+typedef struct report report;
+
+/* Takes all memory, writes nothing. run, spec and folder must outlive it. */
+hfsad_status report_create(report **r, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
+                           hfsad_error *err);
+void report_free(report *r);
+/* Adds a row to the trace; at most run.iterations / run.trace_every + 2 of them. */
+void report_row(report *r, const hfsad_figures *figures);
+/* Brings the folder up to date; figures: those of the current point. */
+hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
+
+const theorem_report *report_theorem(const report *r);
+
+#endif

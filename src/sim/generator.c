@@ -1,0 +1,153 @@
+/* The paper's data, section 6; see generator.h. */
+#include "sim/generator.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "math/dot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The mixture: exponential with rate lambda_1 with this probability, with rate lambda_1 / 10 otherwise. */
+static const double USUAL = 0.9, SLOWER = 10;
+/* Its second moment times lambda_1^2: 2 (0.9 + 0.1 * 100) */
+static const double SECOND_MOMENT = 21.8;
+
+phase_retrieval phase_retrieval_paper(void)
+{
+    return (phase_retrieval){
+        .edges = 5, .clients = 50, .features = 25, .snr_db = 20, .keep_x = 0.8, .keep_w = 0.3, .seed = 1};
+}
+
+size_t kept_count(double ratio, size_t M)
+{
+    /* 0.07 * 100 is a little above 7 in binary; what is meant is 7. */
+    const size_t kept = (size_t)ceil(ratio * (double)M - 1e-9 * (double)M);
+    return kept < 1 ? 1 : kept > M ? M : kept;
+}
+
+double noise_scale(size_t n, double sum, double snr_db)
+{
+    return sqrt(sum / ((double)n * SECOND_MOMENT * pow(10, snr_db / 10)));
+}
+
+double noise_draw(double scale, double pick, double u)
+{
+    return -log(u) * scale * (pick < USUAL ? 1 : SLOWER);
+}
+
+static rng draws_of(const phase_retrieval *g, const char *what, size_t number, const char *part)
+{
+    char name[64];
+    snprintf(name, sizeof name, "phase-retrieval/%s%zu%s", what, number, part);
+    return (rng){.key = rng_key(g->seed, rng_stream(name)), .counter = 0};
+}
+
+/* keep[m] = 1 on a random set of kept_count(ratio, M) coordinates, 0 elsewhere. */
+static void draw_support(rng r, double ratio, size_t M, size_t *index, double *keep)
+{
+    for (size_t m = 0; m < M; m++) {
+        index[m] = m;
+        keep[m] = 0;
+    }
+    rng_shuffle(&r, index, M);
+    const size_t kept = kept_count(ratio, M);
+    for (size_t i = 0; i < kept; i++)
+        keep[index[i]] = 1;
+}
+
+/* N(0, I) on the coordinates to keep. All are drawn, so that the values do not depend on which are kept. */
+static void draw_row(rng r, size_t M, const double *keep, double *row)
+{
+    for (size_t m = 0; m < M; m++) {
+        const double value = rng_next_normal(&r);
+        row[m] = keep[m] != 0 ? value : 0;
+    }
+}
+
+typedef struct {
+    double *keep, *row;
+    size_t *index;
+} room;
+
+/* Calls use(context, edge, client, x) for every client in order; both count from 1. */
+static hfsad_status each_client(const phase_retrieval *g, room *r, void *context,
+                                hfsad_status (*use)(void *context, size_t edge, size_t client, const double *x))
+{
+    for (size_t l = 1; l <= g->edges; l++) {
+        draw_support(draws_of(g, "edge", l, "/support"), g->keep_x, g->features, r->index, r->keep);
+        for (size_t j = 1; j <= g->clients; j++) {
+            const size_t client = (l - 1) * g->clients + j;
+            draw_row(draws_of(g, "client", client, ""), g->features, r->keep, r->row);
+            const hfsad_status status = use(context, l, client, r->row);
+            if (status)
+                return status;
+        }
+    }
+    return HFSAD_OK;
+}
+
+/* The noise level needs all <x,w> before the first y, so the rows are drawn twice rather than kept. */
+typedef struct {
+    const phase_retrieval *g;
+    const double *truth;
+    double sum, scale;
+    dataset_builder *builder;
+    hfsad_error *err;
+} making;
+
+static hfsad_status add_square(void *context, size_t edge, size_t client, const double *x)
+{
+    making *k = context;
+    (void)edge, (void)client;
+    const double s = dot8(k->g->features, x, k->truth);
+    k->sum += s * s;
+    return HFSAD_OK;
+}
+
+static hfsad_status add_observation(void *context, size_t edge, size_t client, const double *x)
+{
+    making *k = context;
+    rng r = draws_of(k->g, "client", client, "/noise");
+    const double pick = rng_next_uniform(&r), u = rng_next_uniform(&r);
+    const double s = dot8(k->g->features, x, k->truth);
+    char path[32], name[32];
+    snprintf(path, sizeof path, "edge%zu", edge);
+    snprintf(name, sizeof name, "client%zu", client);
+    return dataset_builder_add(k->builder, path, name, s * s + noise_draw(k->scale, pick, u), x, NULL, 0, k->err);
+}
+
+static hfsad_status generate(const phase_retrieval *g, room *r, dataset **d, double *truth, hfsad_error *err)
+{
+    draw_support(draws_of(g, "w", 0, "/support"), g->keep_w, g->features, r->index, r->keep);
+    draw_row(draws_of(g, "w", 0, ""), g->features, r->keep, truth);
+    making k = {.g = g, .truth = truth, .err = err};
+    each_client(g, r, &k, add_square);
+    k.scale = noise_scale(g->edges * g->clients, k.sum, g->snr_db);
+    hfsad_status status = dataset_builder_create(&k.builder, g->features, err);
+    if (status)
+        return status;
+    status = each_client(g, r, &k, add_observation);
+    if (status) {
+        dataset_builder_free(k.builder);
+        return status;
+    }
+    return dataset_builder_finish(k.builder, d, err);
+}
+
+hfsad_status phase_retrieval_generate(const phase_retrieval *g, dataset **d, double *truth, hfsad_error *err)
+{
+    const size_t M = g->features;
+    room r = {alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(size_t))};
+    hfsad_status status;
+    if (r.keep && r.row && r.index)
+        status = generate(g, &r, d, truth, err);
+    else
+        status = error_memory(err, 3 * M * sizeof(double), "one row of the data");
+    free(r.keep);
+    free(r.row);
+    free(r.index);
+    return status;
+}

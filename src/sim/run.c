@@ -1,0 +1,151 @@
+/* A run from a spec: read, plan, start, iterate, measure. */
+#define _POSIX_C_SOURCE 200809L
+#include "sim/run.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static hfsad_status read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    if (!spec->top.truth)
+        return HFSAD_OK;
+    char *path = spec_find_file(spec, spec->top.truth);
+    r->truth = alloc_zero(r->data->M, sizeof *r->truth);
+    if (!path || !r->truth) {
+        free(path);
+        return error_memory(err, r->data->M * sizeof *r->truth, "the truth");
+    }
+    hfsad_status status = vector_read(r->truth, r->data->M, path, "truth", err);
+    double size = 0;
+    for (size_t m = 0; m < r->data->M; m++)
+        size += r->truth[m] * r->truth[m];
+    if (!status && !(size > 0))
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%s: truth is all zero, so no relative error exists; leave it out", path);
+    free(path);
+    return status;
+}
+
+static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    const bool phase = spec->loss.kind == (int)HFSAD_LOSS_PHASE_RETRIEVAL;
+    const char *kind = spec->run.start ? spec->run.start : phase ? "spectral" : "zero";
+    const bool named = !strcmp(kind, "zero") || !strcmp(kind, "normal") || !strcmp(kind, "spectral");
+    r->start = alloc_zero(r->data->M, sizeof *r->start);
+    r->start_kind = named ? strdup(kind) : spec_find_file(spec, kind);
+    if (!r->start || !r->start_kind)
+        return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
+    return start_vector(r->start, r->start_kind, r->data, (uint64_t)spec->run.seed, err);
+}
+
+static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+{
+    hfsad_status status = hfsad_spec_check(spec, err);
+    if (status)
+        return status;
+    char *path = spec_find_file(spec, spec->top.data);
+    if (!path)
+        return error_memory(err, strlen(spec->top.data) + 1, "a path");
+    status = dataset_read_csv(&r->data, path, err);
+    free(path);
+    if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
+        (status = make_start(r, spec, err)) || (status = pool_create(&r->threads, threads, err)))
+        return status;
+    return sim_create(&r->sim, r->data, r->plan, r->start, r->truth, r->threads, err);
+}
+
+hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+{
+    *out = NULL;
+    hfsad_run *r = alloc_zero(1, sizeof *r);
+    if (!r)
+        return error_memory(err, sizeof *r, "a run");
+    const hfsad_status status = fill(r, spec, threads, err);
+    if (status) {
+        hfsad_run_free(r);
+        return status;
+    }
+    *out = r;
+    return HFSAD_OK;
+}
+
+void hfsad_run_free(hfsad_run *r)
+{
+    if (!r)
+        return;
+    sim_free(r->sim);
+    pool_free(r->threads);
+    plan_free(r->plan);
+    dataset_free(r->data);
+    free(r->truth);
+    free(r->start);
+    free(r->start_kind);
+    free(r);
+}
+
+void hfsad_run_iterate(hfsad_run *r)
+{
+    const double before = now();
+    sim_iterate(r->sim);
+    r->seconds += now() - before;
+}
+
+hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
+{
+    sim_measure(r->sim, f);
+    f->seconds = r->seconds;
+    if (!isfinite(f->objective) || !isfinite(f->consensus_objective))
+        return error_set(err, HFSAD_ERROR_DIVERGED,
+                         "iteration %llu: the objective is no longer finite; take a larger schedule c or another start",
+                         (unsigned long long)f->iteration);
+    return HFSAD_OK;
+}
+
+bool hfsad_run_converged(const hfsad_run *r)
+{
+    return sim_converged(r->sim);
+}
+
+size_t hfsad_run_features(const hfsad_run *r)
+{
+    return r->data->M;
+}
+
+size_t hfsad_run_nodes(const hfsad_run *r)
+{
+    return r->data->n_inner + r->data->n_leaves;
+}
+
+size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t size)
+{
+    if (node >= r->data->n_inner)
+        return dataset_leaf_name(r->data, node - r->data->n_inner, buffer, size);
+    const char *name = r->data->inner[node].name;
+    const size_t length = strlen(name);
+    if (size) {
+        const size_t kept = length < size ? length : size - 1;
+        memcpy(buffer, name, kept);
+        buffer[kept] = 0;
+    }
+    return length;
+}
+
+void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
+{
+    if (node < r->data->n_inner)
+        memcpy(w, sim_inner_model(r->sim, node), r->data->M * sizeof *w);
+    else
+        sim_leaf_model(r->sim, node - r->data->n_inner, w);
+}

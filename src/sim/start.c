@@ -1,0 +1,144 @@
+/* Start vectors: zero, N(0, I), the spectral one, or a file. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "math/dot.h"
+#include "sim/sim.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POWER_STEPS = 500 };
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void normal_vector(double *v, size_t M, uint64_t seed, const char *stream)
+{
+    rng r = {rng_key(seed, rng_stream(stream)), 0};
+    for (size_t m = 0; m < M; m++)
+        v[m] = rng_next_normal(&r);
+}
+
+static double normalise(double *v, size_t M)
+{
+    const double size = sqrt(dot8(M, v, v));
+    for (size_t m = 0; m < M; m++)
+        v[m] /= size;
+    return size;
+}
+
+/* What the power iteration works with. */
+typedef struct {
+    const dataset *d;
+    double *weight; /* min(y, 3 median), at least 0 */
+    double *row, *next;
+} spectrum;
+
+/* next = sum weight x <x, v> */
+static void apply(const spectrum *s, const double *v)
+{
+    const size_t M = s->d->M;
+    memset(s->next, 0, M * sizeof *s->next);
+    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
+        dataset_gather(s->d, s->d->x, leaf, s->row);
+        const double a = s->weight[leaf] * dot8(M, s->row, v);
+        for (size_t m = 0; m < M; m++)
+            s->next[m] += a * s->row[m];
+    }
+}
+
+/* The length t that fits best: t^2 minimises sum |y - t^2 <x,v>^2|, the median of y/<x,v>^2 with weights <x,v>^2. */
+typedef struct {
+    double ratio, weight;
+} weighted;
+
+static int by_ratio(const void *a, const void *b)
+{
+    return ascending(&((const weighted *)a)->ratio, &((const weighted *)b)->ratio);
+}
+
+static double fit_length(const spectrum *s, const double *v, weighted *list)
+{
+    const dataset *d = s->d;
+    double total = 0, sum = 0;
+    size_t n = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        dataset_gather(d, d->x, leaf, s->row);
+        const double p = dot8(d->M, s->row, v), p2 = p * p;
+        if (p2 > 0 && isfinite(d->y[leaf] / p2)) {
+            list[n++] = (weighted){d->y[leaf] / p2, p2};
+            total += p2;
+        }
+    }
+    qsort(list, n, sizeof *list, by_ratio);
+    for (size_t i = 0; i < n; i++)
+        if ((sum += list[i].weight) >= total / 2)
+            return sqrt(fmax(list[i].ratio, 0));
+    return 0;
+}
+
+static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, weighted *list, hfsad_error *err)
+{
+    const dataset *d = s->d;
+    const size_t n = d->n_leaves;
+    memcpy(s->weight, d->y, n * sizeof *s->weight);
+    qsort(s->weight, n, sizeof *s->weight, ascending);
+    const double median = n % 2 ? s->weight[n / 2] : (s->weight[n / 2 - 1] + s->weight[n / 2]) / 2;
+    for (size_t leaf = 0; leaf < n; leaf++)
+        s->weight[leaf] = fmax(0, fmin(d->y[leaf], 3 * median));
+    normal_vector(v, d->M, seed, "spectral");
+    normalise(v, d->M);
+    for (int step = 0; step < POWER_STEPS; step++) {
+        apply(s, v);
+        const double size = normalise(s->next, d->M);
+        if (!(size > 0) || !isfinite(size))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "run.start: spectral needs observations that are mostly positive; take zero or normal");
+        double moved = 0;
+        for (size_t m = 0; m < d->M; m++) {
+            moved = fmax(moved, fabs(s->next[m] - v[m]));
+            v[m] = s->next[m];
+        }
+        if (moved < 1e-12)
+            break;
+    }
+    const double length = fit_length(s, v, list);
+    for (size_t m = 0; m < d->M; m++)
+        v[m] *= length;
+    return HFSAD_OK;
+}
+
+static hfsad_status spectral_vector(double *v, const dataset *d, uint64_t seed, hfsad_error *err)
+{
+    spectrum s = {d, alloc_raw(d->n_leaves, sizeof(double)), alloc_raw(d->M, sizeof(double)),
+                  alloc_raw(d->M, sizeof(double))};
+    weighted *list = alloc_raw(d->n_leaves, sizeof *list);
+    hfsad_status status;
+    if (s.weight && s.row && s.next && list)
+        status = find_spectrum(&s, v, seed, list, err);
+    else
+        status = error_memory(err, d->n_leaves * sizeof *list, "the spectral start");
+    free(s.weight);
+    free(s.row);
+    free(s.next);
+    free(list);
+    return status;
+}
+
+hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err)
+{
+    if (!strcmp(kind, "zero"))
+        memset(start, 0, d->M * sizeof *start);
+    else if (!strcmp(kind, "normal"))
+        normal_vector(start, d->M, seed, "start");
+    else if (!strcmp(kind, "spectral"))
+        return spectral_vector(start, d, seed, err);
+    else
+        return vector_read(start, d->M, kind, "run.start", err);
+    return HFSAD_OK;
+}

@@ -1,0 +1,102 @@
+/* Theorem 1: consensus and stationarity hold for tv links if
+ *
+ *     alpha c >= sqrt(20) nu_f,  weight >= nu_f                 on client links
+ *     beta  d >= sqrt(20) omega_0,  weight >= omega_0           on the links of inner nodes
+ *     omega_0 = (what pulls from below: the children's nu_f or omega_0 added up, the most of a depth) + nu_r
+ *
+ * nu_f bounds the subgradients of the losses and nu_r those of the priors. For phase retrieval nu_f is the paper's
+ * 5 max |x|; the report says so, since over the whole box the subgradients are larger.
+ */
+#include "sim/sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double tolerance = 1e-12; /* the paper's constants meet the conditions with equality */
+
+static const leaf_class *class_of(const plan *p, size_t leaf)
+{
+    return &p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0];
+}
+
+static void find_bounds(theorem_report *t, const dataset *d, const plan *p)
+{
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const hfsad_loss *loss = &class_of(p, leaf)->loss;
+        double bound = loss_slope_bound(loss, d->y[leaf]) * sqrt(d->n[leaf]);
+        if (loss->kind == HFSAD_LOSS_SQUARED) /* |y - <x,w>| is bounded only where w is, and |x|_1 <= sqrt(M) |x| */
+            bound += loss->box * sqrt((double)d->M) * d->n[leaf];
+        t->nu_f = fmax(t->nu_f, bound);
+    }
+    for (size_t i = 0; i < d->n_inner; i++)
+        t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
+}
+
+/* Keeps the link with the smallest margin. */
+static void worst(double have, double need, double *kept_have, double *kept_need, bool first)
+{
+    if (first || have / need < *kept_have / *kept_need) {
+        *kept_have = have;
+        *kept_need = need;
+    }
+}
+
+static void check_leaves(theorem_report *t, const plan *p)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const hfsad_link_rule *rule = &p->leaf_classes[c].rule;
+        t->links_are_tv = t->links_are_tv && rule->penalty.kind == HFSAD_PENALTY_L1;
+        worst(rule->schedule.alpha * rule->schedule.c, sqrt(20) * t->nu_f, &t->client_alpha_c, &t->client_needed, !c);
+        worst(hfsad_penalty_slope(&rule->penalty), t->nu_f, &t->client_weight, &t->client_weight_needed, !c);
+    }
+}
+
+static void check_inner(theorem_report *t, const dataset *d, const plan *p)
+{
+    double need[HFSAD_TIERS_MAX + 2] = {0};
+    for (size_t i = d->n_inner; i-- > 1;) { /* deepest first */
+        const inner_node *node = &d->inner[i];
+        const double pull = node->n_leaves * t->nu_f + node->n_inner * need[node->depth + 1] + t->nu_r;
+        need[node->depth] = fmax(need[node->depth], pull);
+    }
+    for (size_t i = 1; i < d->n_inner; i++) {
+        const hfsad_link_rule *rule = &p->inner[i].rule;
+        const double omega_0 = need[d->inner[i].depth];
+        t->links_are_tv = t->links_are_tv && rule->penalty.kind == HFSAD_PENALTY_L1;
+        worst(rule->schedule.alpha * rule->schedule.c, sqrt(20) * omega_0, &t->edge_beta_d, &t->edge_needed, i == 1);
+        worst(hfsad_penalty_slope(&rule->penalty), omega_0, &t->edge_weight, &t->edge_weight_needed, i == 1);
+    }
+}
+
+static bool enough(double have, double need)
+{
+    return have >= need * (1 - tolerance);
+}
+
+void theorem_check(theorem_report *t, const dataset *d, const plan *p)
+{
+    *t = (theorem_report){.links_are_tv = true};
+    find_bounds(t, d, p);
+    check_leaves(t, p);
+    check_inner(t, d, p);
+    char *why = t->reason;
+    const size_t room = sizeof t->reason;
+    if (!t->links_are_tv)
+        snprintf(why, room, "not every link is tv");
+    else if (!isfinite(t->nu_f))
+        snprintf(why, room, "the squared loss without a box has no bounded gradient");
+    else if (!enough(t->client_weight, t->client_weight_needed))
+        snprintf(why, room, "a client link's weight is %.4g, below nu_f = %.4g", t->client_weight,
+                 t->client_weight_needed);
+    else if (!enough(t->client_alpha_c, t->client_needed))
+        snprintf(why, room, "alpha c = %.4g on client links, below sqrt(20) nu_f = %.4g", t->client_alpha_c,
+                 t->client_needed);
+    else if (d->n_inner > 1 && !enough(t->edge_weight, t->edge_weight_needed))
+        snprintf(why, room, "an edge link's weight is %.4g, below omega_0 = %.4g", t->edge_weight,
+                 t->edge_weight_needed);
+    else if (d->n_inner > 1 && !enough(t->edge_beta_d, t->edge_needed))
+        snprintf(why, room, "alpha c = %.4g on edge links, below sqrt(20) omega_0 = %.4g", t->edge_beta_d,
+                 t->edge_needed);
+    t->holds = !*why;
+}

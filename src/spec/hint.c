@@ -1,0 +1,112 @@
+/* The second half of a message: what would be right. Text from the table of settings alone. */
+#include "spec/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_at_or_below(const char *candidate, const char *key)
+{
+    const size_t length = strlen(key);
+    return length == 0 || (!strncmp(candidate, key, length) && (candidate[length] == '.' || !candidate[length]));
+}
+
+/* "loss.kind" to "loss: {kind: value}". */
+static void write_nested(const char *key, const char *value, char *text, size_t size)
+{
+    size_t depth = 0;
+    *text = 0;
+    while (true) {
+        const size_t length = strcspn(key, "."), used = strlen(text);
+        const bool last = !key[length];
+        snprintf(text + used, size - used, "%.*s: %s", (int)length, key, last ? value : "{");
+        if (last)
+            break;
+        key += length + 1;
+        depth++;
+    }
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "%.*s", (int)depth, "}}}}}}}}");
+}
+
+/* skip: how many characters of the key's front are left out. */
+static void write_example(const settings_schema *schema, const char *key, const char *given, bool dotted, size_t skip,
+                          char *text, size_t size)
+{
+    setting_at at;
+    for (size_t i = 0; settings_at(schema, i, &at); i++)
+        if (is_at_or_below(at.key, key))
+            break;
+    char why[SETTING_WHY_MAX];
+    setting_value value;
+    const char *shown = given;
+    if (!given || !*given || strlen(given) >= SETTING_KEY_MAX || !setting_parse(&at, given, true, &value, why)) {
+        shown = at.row->fallback;
+        if (!strcmp(shown, "required"))
+            shown = at.row->choices ? at.row->choices[0] : "data.csv";
+    }
+    if (dotted)
+        snprintf(text, size, "%s=%s", at.key, shown);
+    else
+        write_nested(at.key + skip, shown, text, size);
+}
+
+void setting_example(const settings_schema *schema, const char *key, const char *given, bool dotted, char *text,
+                     size_t size)
+{
+    const char *last = strrchr(key, '.');
+    write_example(schema, key, given, dotted, last ? (size_t)(last + 1 - key) : 0, text, size);
+}
+
+static bool is_last_part(const char *candidate, const char *name)
+{
+    const size_t all = strlen(candidate), part = strlen(name);
+    return part > 0 && all >= part && !strcmp(candidate + all - part, name) &&
+           (all == part || candidate[all - part - 1] == '.');
+}
+
+/* The right word at the wrong place: a setting or mapping whose key is name or ends with it, below key if it can be. */
+static bool find_elsewhere(const settings_schema *schema, const char *key, const char *name, char *found)
+{
+    setting_at at;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; settings_at(schema, i, &at); i++) {
+            if (pass == 0 && !is_at_or_below(at.key, key))
+                continue;
+            const bool group = is_last_part(at.group->key, name);
+            if (group || is_last_part(at.key, name)) {
+                snprintf(found, SETTING_KEY_MAX, "%s", group ? at.group->key : at.key);
+                return true;
+            }
+        }
+    return false;
+}
+
+void setting_hint(const settings_schema *schema, const char *key, const char *name, bool dotted, char *text,
+                  size_t size)
+{
+    setting_names names;
+    bool near;
+    char elsewhere[SETTING_KEY_MAX];
+    settings_below(schema, key, &names);
+    if (names.count == 0) { /* a setting, which has nothing below it */
+        snprintf(text, size, "did you mean '%s'?", key);
+        return;
+    }
+    const char *nearest = names.name[names_nearest(&names, name, &near)];
+    const char *above = dotted ? key : "", *dot = *above ? "." : "";
+    const bool moved = !near && find_elsewhere(schema, key, name, elsewhere);
+    if (near) {
+        snprintf(text, size, "did you mean '%s%s%s'?", above, dot, nearest);
+    } else if (!dotted && strchr(name, '.')) {
+        char example[SETTING_TEXT_MAX];
+        write_example(schema, moved ? elsewhere : "loss", NULL, false, 0, example, sizeof example);
+        snprintf(text, size, "keys with dots are for --set, a file nests them, as in '%s'", example);
+    } else if (moved) {
+        snprintf(text, size, "did you mean '%s'?", elsewhere);
+    } else {
+        snprintf(text, size, "did you mean '%s%s%s'? (known here: ", above, dot, nearest);
+        names_list(&names, text, size);
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, ")");
+    }
+}

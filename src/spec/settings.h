@@ -1,0 +1,177 @@
+/*
+ * Every setting of a spec, written once. A row is
+ *
+ *     X(GROUP, type, field, default, range, sentence)
+ *
+ * and yields the struct member, the check, the spec key, `hfsad settings` and docs/settings.md. A group may stand
+ * at several places of the spec (SPEC_GROUPS): the client's and the edge's link are the same rows.
+ *
+ * Types: REAL (double; "auto" = NAN: the preset decides, an override inherits), WHOLE (int64_t; auto = -1),
+ * CHOICE_xxx (int, index into the list of names; auto = -1), FLAG (int: 0, 1; auto = -1), TEXT (char *, NULL: unset).
+ * The default is written as a spec would write it; "auto" and "none" are unset, "required" must be given.
+ * Range: REAL and WHOLE as an interval such as "(0,1)", "[0,inf)"; "" otherwise.
+ */
+#ifndef HFSAD_SPEC_SETTINGS_H
+#define HFSAD_SPEC_SETTINGS_H
+
+#include "hfsad/hfsad.h"
+
+#define RANGE_LOCAL_STEPS "[1,1000000]"
+#define RANGE_PROBABILITY "[0,1]"
+
+#define SETTINGS_TOP(X)                                                                                                \
+    X(TOP, TEXT, data, "required", "", "CSV file: columns edge, client, y, then the features")                         \
+    X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
+    X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")
+
+#define SETTINGS_LOSS(X)                                                                                               \
+    X(LOSS, CHOICE_LOSS, kind, "required", "", "loss of a client's observation")                                       \
+    X(LOSS, REAL, box, "none", "(0,inf)", "bound on every |w_m| of a client")                                          \
+    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile: the level")                                                          \
+    X(LOSS, REAL, delta, "1", "(0,inf)", "huber: where the parabola ends")
+
+#define SETTINGS_LINK(X)                                                                                               \
+    X(LINK, CHOICE_LINK, penalty, "auto", "", "what ties a child to its parent: R_c")                                  \
+    X(LINK, REAL, weight, "auto", "[0,inf)", "factor of the penalty")                                                  \
+    X(LINK, REAL, lambda, "auto", "(0,inf)", "slope of the penalty at 0")                                              \
+    X(LINK, REAL, gamma, "auto", "(1,inf)", "mcp: above 1, scad: above 2; where the pull ends, over lambda")
+
+#define SETTINGS_PRIOR(X)                                                                                              \
+    X(PRIOR, CHOICE_PRIOR, penalty, "auto", "", "prior of a node's model: R_w")                                        \
+    X(PRIOR, REAL, weight, "auto", "[0,inf)", "factor of the penalty")                                                 \
+    X(PRIOR, REAL, lambda, "auto", "(0,inf)", "slope of the penalty at 0")                                             \
+    X(PRIOR, REAL, gamma, "auto", "(1,inf)", "mcp: above 1, scad: above 2; where the pull ends, over lambda")
+
+#define SETTINGS_SCHEDULE(X)                                                                                           \
+    X(SCHEDULE, REAL, c, "auto", "(0,inf)", "sigma = c sqrt(k) at the k-th step")                                      \
+    X(SCHEDULE, REAL, alpha, "auto", "(0,inf)", "mu = alpha / sqrt(k) at the k-th step")
+
+#define SETTINGS_RUN(X)                                                                                                \
+    X(RUN, WHOLE, iterations, "300", "[0,1000000000]", "global iterations")                                            \
+    X(RUN, WHOLE, edge_rounds, "10", "[1,1000000]", "rounds of clients and edges per global iteration: K_m")           \
+    X(RUN, WHOLE, local_steps, "1", RANGE_LOCAL_STEPS, "steps of a client per round")                                  \
+    X(RUN, TEXT, start, "auto", "",                                                                                    \
+      "zero, normal, spectral, or a file with one number per line; auto: spectral for phase-retrieval, else zero")     \
+    X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
+    X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")
+
+#define SETTINGS_PARTICIPATION(X)                                                                                      \
+    X(PARTICIPATION, REAL, client, "1", RANGE_PROBABILITY, "probability that a client takes part in a round: p_c")     \
+    X(PARTICIPATION, REAL, edge, "1", RANGE_PROBABILITY, "probability that an edge takes part in a round")             \
+    X(PARTICIPATION, WHOLE, at_least_every, "20", "[1,1000000000]",                                                    \
+      "a node takes part at least once in so many global iterations: K_a")
+
+#define SETTINGS_STOP(X)                                                                                               \
+    X(STOP, REAL, absolute, "0", "[0,inf)", "stop when both residuals per constraint are below this; 0: off")          \
+    X(STOP, REAL, relative, "0", "[0,inf)", "and this much of the iterates' and multipliers' norms; 0: off")
+
+#define SETTINGS_OUTPUT(X)                                                                                             \
+    X(OUTPUT, FLAG, clients, "true", "", "keep and write every client's own model")                                    \
+    X(OUTPUT, FLAG, state, "true", "", "write state.csv: z, q and counter of every link")                              \
+    X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "how often the output folder is brought up to date")
+
+/* What an entry of `overrides` has besides the groups below. */
+#define SETTINGS_OVERRIDE(X)                                                                                           \
+    X(OVERRIDE, TEXT, node, "required", "",                                                                            \
+      "name of the edge or client, \"edge2\" or \"edge1/client7\"; * and ? match")                                     \
+    X(OVERRIDE, WHOLE, local_steps, "auto", RANGE_LOCAL_STEPS, "steps of this client per round")                       \
+    X(OVERRIDE, REAL, participation, "auto", RANGE_PROBABILITY, "probability that this node takes part in a round")
+
+/* C member, key prefix, group, heading. Members are declared from this list in this order. */
+#define SPEC_GROUPS(G)                                                                                                 \
+    G(top, "", TOP, "What to train on")                                                                                \
+    G(loss, "loss", LOSS, "Loss of the clients")                                                                       \
+    G(link_client, "link.client", LINK, "Links between clients and edges")                                             \
+    G(link_edge, "link.edge", LINK, "Links between edges and cloud")                                                   \
+    G(prior_edge, "prior.edge", PRIOR, "Prior of the edges")                                                           \
+    G(prior_cloud, "prior.cloud", PRIOR, "Prior of the cloud")                                                         \
+    G(schedule_client, "schedule.client", SCHEDULE, "Schedule of the client links")                                    \
+    G(schedule_edge, "schedule.edge", SCHEDULE, "Schedule of the edge links")                                          \
+    G(run, "run", RUN, "The run")                                                                                      \
+    G(participation, "run.participation", PARTICIPATION, "Participation")                                              \
+    G(stop, "run.stop", STOP, "Stop rule")                                                                             \
+    G(output, "output", OUTPUT, "Output")
+
+/* The groups that an entry of `overrides` may have, in the same form. */
+#define OVERRIDE_GROUPS(G)                                                                                             \
+    G(loss, "loss", LOSS, "Loss of a client")                                                                          \
+    G(link, "link", LINK, "Link of the node to its parent")                                                            \
+    G(prior, "prior", PRIOR, "Prior of an edge")                                                                       \
+    G(schedule, "schedule", SCHEDULE, "Schedule of the node's link to its parent")
+
+#define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge"
+#define PRESET_NAMES "paper", "tuned"
+#define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
+#define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
+
+enum { PRESET_PAPER, PRESET_TUNED };
+
+#define C_TYPE_REAL double
+#define C_TYPE_WHOLE int64_t
+#define C_TYPE_FLAG int
+#define C_TYPE_TEXT char *
+#define C_TYPE_CHOICE_PRESET int
+#define C_TYPE_CHOICE_LOSS int
+#define C_TYPE_CHOICE_LINK int
+#define C_TYPE_CHOICE_PRIOR int
+#define SETTING_MEMBER(group, type, field, fallback, range, sentence) C_TYPE_##type field;
+
+typedef struct {
+    SETTINGS_TOP(SETTING_MEMBER)
+} TOP_settings;
+typedef struct {
+    SETTINGS_LOSS(SETTING_MEMBER)
+} LOSS_settings;
+typedef struct {
+    SETTINGS_LINK(SETTING_MEMBER)
+} LINK_settings;
+typedef struct {
+    SETTINGS_PRIOR(SETTING_MEMBER)
+} PRIOR_settings;
+typedef struct {
+    SETTINGS_SCHEDULE(SETTING_MEMBER)
+} SCHEDULE_settings;
+typedef struct {
+    SETTINGS_RUN(SETTING_MEMBER)
+} RUN_settings;
+typedef struct {
+    SETTINGS_PARTICIPATION(SETTING_MEMBER)
+} PARTICIPATION_settings;
+typedef struct {
+    SETTINGS_STOP(SETTING_MEMBER)
+} STOP_settings;
+typedef struct {
+    SETTINGS_OUTPUT(SETTING_MEMBER)
+} OUTPUT_settings;
+
+#define SPEC_MEMBER(member, key, GROUP, heading) GROUP##_settings member;
+
+/*
+ * An entry of `overrides`: settings for the nodes whose name matches `node` ("edge2", "edge1/client7", with the
+ * wildcards of fnmatch: "edge1/ *" without the space). No row has a default here: what is auto is inherited, and a
+ * box of "none" is INFINITY, since NAN inherits. line: of the spec, 0 where --set gave it.
+ */
+typedef struct {
+    int line;
+    SETTINGS_OVERRIDE(SETTING_MEMBER)
+    OVERRIDE_GROUPS(SPEC_MEMBER)
+} override_settings;
+
+struct hfsad_spec {
+    char *path;   /* of the spec file */
+    char *folder; /* of the spec file, "." where it has none */
+    SPEC_GROUPS(SPEC_MEMBER)
+    size_t n_overrides;
+    override_settings *overrides;
+    int *lines; /* where each setting was given, in the order of settings_at: 0 nowhere, -1 by hfsad_spec_set */
+};
+
+/* All defaults, as if read from an empty file at path. */
+hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);
+/* hfsad_spec_load from memory; path is for messages and for finding files. */
+hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *text, size_t size, hfsad_error *err);
+
+/* A file that the spec names: beside the spec, otherwise in the current folder. Free it. NULL: no memory. */
+char *spec_find_file(const hfsad_spec *spec, const char *name);
+
+#endif

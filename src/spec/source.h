@@ -1,0 +1,27 @@
+/* YAML text as a checked document of libyaml, and messages that say where in it something is wrong. */
+#ifndef HFSAD_SPEC_SOURCE_H
+#define HFSAD_SPEC_SOURCE_H
+
+#include "hfsad/hfsad.h"
+
+#include <yaml.h>
+
+enum { SOURCE_MAX_BYTES = 1 << 20 };
+
+typedef struct {
+    const char *path;        /* of the file; NULL: the text is a value of hfsad_spec_set */
+    const char *key, *value; /* of hfsad_spec_set */
+    hfsad_error *err;
+    yaml_document_t document;
+} source;
+
+/* Fills s->err: "spec.yaml:3: ..." (without the line where it is 0) or "--set key=value: ...". */
+__attribute__((format(printf, 3, 4))) hfsad_status source_fail(source *s, size_t line, const char *format, ...);
+
+/* The file's bytes, to be freed. */
+hfsad_status source_read(source *s, char **text, size_t *size);
+/* One document without tags and without aliases that contain themselves; source_end afterwards. */
+hfsad_status source_parse(source *s, const char *text, size_t size);
+void source_end(source *s);
+
+#endif

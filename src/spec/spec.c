@@ -1,0 +1,153 @@
+/* A spec as a whole: made, checked across its fields, freed; and the files that it names. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "spec/source.h"
+#include "spec/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LABEL_MAX = 80 };
+
+hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    hfsad_spec *made = alloc_zero(1, sizeof *made);
+    *spec = NULL;
+    if (!made)
+        return error_memory(err, sizeof *made, "the spec");
+    made->path = strdup(path);
+    made->folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    made->lines = alloc_zero(settings_count(&spec_schema), sizeof *made->lines);
+    if (!made->path || !made->folder || !made->lines || !settings_fill(&spec_schema, made)) {
+        hfsad_spec_free(made);
+        return error_memory(err, sizeof *made, "the spec");
+    }
+    *spec = made;
+    return HFSAD_OK;
+}
+
+void hfsad_spec_free(hfsad_spec *spec)
+{
+    if (!spec)
+        return;
+    settings_clear(&spec_schema, spec);
+    for (size_t i = 0; i < spec->n_overrides; i++)
+        settings_clear(&override_schema, &spec->overrides[i]);
+    free(spec->overrides);
+    free(spec->lines);
+    free(spec->folder);
+    free(spec->path);
+    free(spec);
+}
+
+static bool is_unset(const setting_at *at, const void *base)
+{
+    const char *member = (const char *)base + at->offset;
+    double real;
+    int64_t whole;
+    int index;
+    switch (at->row->type) {
+    case SETTING_REAL:
+        memcpy(&real, member, sizeof real);
+        return isnan(real);
+    case SETTING_WHOLE:
+        memcpy(&whole, member, sizeof whole);
+        return whole == -1;
+    case SETTING_TEXT:
+        return *(char *const *)(const void *)member == NULL;
+    case SETTING_FLAG:
+    case SETTING_CHOICE:
+        break;
+    }
+    memcpy(&index, member, sizeof index);
+    return index == -1;
+}
+
+static hfsad_status check_required(const hfsad_spec *spec, hfsad_error *err)
+{
+    setting_at at;
+    char example[SETTING_TEXT_MAX], top[SETTING_KEY_MAX], choices[SETTING_TEXT_MAX] = "";
+    for (size_t i = 0; settings_at(&spec_schema, i, &at); i++) {
+        if (strcmp(at.row->fallback, "required") != 0 || !is_unset(&at, spec))
+            continue;
+        snprintf(top, sizeof top, "%.*s", (int)strcspn(at.key, "."), at.key);
+        setting_example(&spec_schema, top, NULL, false, example, sizeof example);
+        if (at.row->choices)
+            setting_range_text(at.row, choices, sizeof choices);
+        source s = {.path = spec->path, .err = err};
+        return source_fail(&s, 0, "the key '%s' is missing; add '%s'%s%s%s", at.key, example, *choices ? " (" : "",
+                           choices, *choices ? ")" : "");
+    }
+    return HFSAD_OK;
+}
+
+/* Bounds that another key decides: the range of the row itself is the widest of them. line: as in hfsad_spec.lines. */
+static hfsad_status check_gamma(const hfsad_spec *spec, int line, const char *key, int penalty, double gamma,
+                                hfsad_error *err)
+{
+    const bool scad = penalty == HFSAD_PENALTY_SCAD;
+    char full[LABEL_MAX + SETTING_KEY_MAX], value[32];
+    if ((!scad && penalty != HFSAD_PENALTY_MCP) || isnan(gamma) || gamma > (scad ? 2 : 1))
+        return HFSAD_OK;
+    snprintf(full, sizeof full, "%s.gamma", key);
+    snprintf(value, sizeof value, "%g", gamma);
+    source s = {.path = line > 0 ? spec->path : NULL, .key = full, .value = value, .err = err};
+    return source_fail(&s, line > 0 ? (size_t)line : 0,
+                       "%s = %s is out of range for the penalty %s; expected a number above %d", full, value,
+                       scad ? "scad" : "mcp", scad ? 2 : 1);
+}
+
+static hfsad_status check_override(const hfsad_spec *spec, const override_settings *o, hfsad_error *err)
+{
+    char key[LABEL_MAX];
+    snprintf(key, sizeof key, "overrides[%.60s].link", o->node);
+    const hfsad_status status = check_gamma(spec, o->line, key, o->link.penalty, o->link.gamma, err);
+    if (status)
+        return status;
+    snprintf(key, sizeof key, "overrides[%.60s].prior", o->node);
+    return check_gamma(spec, o->line, key, o->prior.penalty, o->prior.gamma, err);
+}
+
+hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
+{
+    const struct {
+        const char *key;
+        int penalty;
+        double gamma;
+    } pairs[] = {
+        {"link.client", spec->link_client.penalty, spec->link_client.gamma},
+        {"link.edge", spec->link_edge.penalty, spec->link_edge.gamma},
+        {"prior.edge", spec->prior_edge.penalty, spec->prior_edge.gamma},
+        {"prior.cloud", spec->prior_cloud.penalty, spec->prior_cloud.gamma},
+    };
+    hfsad_status status = check_required(spec, err);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !status; i++) {
+        char key[SETTING_KEY_MAX];
+        setting_at at;
+        snprintf(key, sizeof key, "%s.gamma", pairs[i].key);
+        const int line = settings_find(&spec_schema, key, &at) ? spec->lines[at.index] : 0;
+        status = check_gamma(spec, line, pairs[i].key, pairs[i].penalty, pairs[i].gamma, err);
+    }
+    for (size_t i = 0; i < spec->n_overrides && !status; i++)
+        status = check_override(spec, &spec->overrides[i], err);
+    return status;
+}
+
+char *spec_find_file(const hfsad_spec *spec, const char *name)
+{
+    struct stat about;
+    const bool here = name[0] == '/' || !strcmp(spec->folder, ".");
+    const size_t size = strlen(spec->folder) + strlen(name) + 2;
+    char *beside = here ? NULL : malloc(size);
+    if (here || !beside)
+        return here ? strdup(name) : NULL;
+    snprintf(beside, size, "%s/%s", spec->folder, name);
+    if (stat(beside, &about) == 0 || stat(name, &about) != 0) /* where neither exists, the message names this one */
+        return beside;
+    free(beside);
+    return strdup(name);
+}

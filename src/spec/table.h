@@ -1,0 +1,107 @@
+/*
+ * The rows of settings.h as a table that can be walked: defaults, parsing, ranges, the nearest key, `hfsad settings`
+ * and docs/settings.md all come from here.
+ */
+#ifndef HFSAD_SPEC_TABLE_H
+#define HFSAD_SPEC_TABLE_H
+
+#include "spec/settings.h"
+
+typedef enum { SETTING_REAL, SETTING_WHOLE, SETTING_FLAG, SETTING_TEXT, SETTING_CHOICE } setting_type;
+
+typedef struct {
+    const char *name;
+    setting_type type;
+    const char *const *choices; /* CHOICE: ends with NULL */
+    size_t offset;              /* in the group's struct */
+    const char *fallback, *range, *sentence;
+} setting;
+
+typedef struct {
+    const char *key; /* "link.client"; "" for the top */
+    const char *heading;
+    size_t offset; /* of the group's struct */
+    const setting *rows;
+    size_t n_rows;
+} settings_group;
+
+/* A struct that settings fill: the spec, or an entry of its overrides. */
+typedef struct {
+    const settings_group *groups;
+    size_t n_groups;
+    const char *list; /* a key of the top that holds a list and is no setting; NULL: none */
+    bool inherits;    /* no defaults: what is not given is inherited, and every row but text takes "auto" */
+} settings_schema;
+
+extern const settings_schema spec_schema, override_schema;
+
+enum { SETTING_KEY_MAX = 64, SETTING_TEXT_MAX = 256 };
+
+/* A setting at its place. */
+typedef struct {
+    const settings_schema *schema;
+    const settings_group *group;
+    const setting *row;
+    size_t index, offset;
+    char key[SETTING_KEY_MAX]; /* "link.client.weight" */
+} setting_at;
+
+/* The i-th setting in the order of the table; false behind the last one. */
+bool settings_at(const settings_schema *schema, size_t i, setting_at *at);
+bool settings_find(const settings_schema *schema, const char *key, setting_at *at);
+size_t settings_count(const settings_schema *schema);
+
+typedef struct {
+    size_t count;
+    char name[32][SETTING_KEY_MAX];
+} setting_names;
+
+/* What may stand below the mapping at key ("" for the top), settings and mappings alike; none: not a mapping. */
+void settings_below(const settings_schema *schema, const char *key, setting_names *names);
+/* Index of the name nearest to the given one; *near: so near that the other is a slip of the pen. count > 0. */
+size_t names_nearest(const setting_names *names, const char *name, bool *near);
+/* Appends "a, b, c" to text of the given size. */
+void names_list(const setting_names *names, char *text, size_t size);
+
+/* The type of the member decides which of these holds. */
+typedef union {
+    double real;
+    int64_t whole;
+    int index; /* FLAG, CHOICE */
+    const char *text;
+} setting_value;
+
+/* What stands in the struct where nothing was given: NAN, -1 or NULL. */
+setting_value setting_unset(const setting *row);
+/* What the default in the table says; unset for "auto", "none", "required" and where the schema inherits. */
+setting_value setting_default(const setting_at *at);
+/*
+ * Reads one scalar. plain: it was not quoted, so that "none" and 5 are more than text. value->text points to text.
+ * Where it is refused, why (SETTING_WHY_MAX bytes) says what is wrong and what would be right.
+ */
+bool setting_parse(const setting_at *at, const char *text, bool plain, setting_value *value, char *why);
+enum { SETTING_WHY_MAX = 600 };
+
+/* Puts the value into the struct at base; a text is copied and the old one freed. false: no memory. */
+bool setting_store(const setting_at *at, void *base, setting_value value);
+/* Puts every default into a zeroed struct; false: no memory. */
+bool settings_fill(const settings_schema *schema, void *base);
+/* Frees the texts of a struct. */
+void settings_clear(const settings_schema *schema, void *base);
+
+/* "above 0", "from 1 to 1000000", "one of tv, mcp, scad", "true or false", "text". */
+void setting_range_text(const setting *row, char *text, size_t size);
+/* The same as part of a message: "a number above 0, or auto". */
+void setting_expected(const setting_at *at, char *text, size_t size);
+
+/*
+ * "loss: {kind: quantile}", or "loss.kind=quantile" where dotted: how the first setting at or below key is written.
+ * The value is given where that setting takes it (given may be NULL), otherwise one that it does take.
+ */
+void setting_example(const settings_schema *schema, const char *key, const char *given, bool dotted, char *text,
+                     size_t size);
+/* The way out of an unknown key: name does not stand below the mapping at key. dotted: as --set writes keys. */
+void setting_hint(const settings_schema *schema, const char *key, const char *name, bool dotted, char *text,
+                  size_t size);
+
+#endif

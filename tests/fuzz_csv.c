@@ -1,0 +1,56 @@
+/* The reader of CSV data and the reader of numbers on any bytes: a data set that holds together, or one line. */
+#include "model/csv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_refusal(hfsad_status status, const hfsad_error *err)
+{
+    check(status == HFSAD_ERROR_INPUT && err->status == status);
+    check(strncmp(err->message, "fuzz.csv:", 9) == 0 && strchr(err->message, '\n') == NULL);
+}
+
+static void check_dataset(const dataset *d)
+{
+    check(d->M > 0 && d->n_leaves > 0 && d->n_inner > 0 && d->depth > 0 && d->depth <= HFSAD_TIERS_MAX);
+    double *row = malloc(d->M * sizeof *row);
+    check(row != NULL);
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        char name[64];
+        check(dataset_leaf_name(d, leaf, name, sizeof name) > 0);
+        check(isfinite(d->y[leaf]) && isfinite(d->n[leaf]));
+        dataset_gather(d, d->x, leaf, row);
+        for (size_t m = 0; m < d->M; m++)
+            check(isfinite(row[m]));
+    }
+    free(row);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    hfsad_error err;
+    dataset *d;
+    const char *bytes = (const char *)data;
+    hfsad_status status = csv_parse(bytes, size, "fuzz.csv", &d, &err);
+    if (status)
+        check_refusal(status, &err);
+    else
+        check_dataset(d);
+    dataset_free(d);
+    double values[3];
+    status = vector_parse(values, 3, bytes, size, "fuzz.csv", "truth", &err);
+    if (status)
+        check_refusal(status, &err);
+    else
+        check(isfinite(values[0]) && isfinite(values[1]) && isfinite(values[2]));
+    return 0;
+}

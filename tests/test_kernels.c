@@ -1,0 +1,157 @@
+/*
+ * The same bits from every set of kernels, from blocks, rows and message by message: an edge that receives its clients'
+ * vectors one by one reaches what the simulator computes eight at a time.
+ */
+#include "tools.h"
+
+#include "admm/fold.h"
+#include "admm/kernels.h"
+
+static leaf_class class_for(size_t i)
+{
+    return (leaf_class){
+        .loss = {(hfsad_loss_kind)(i % 7), 0.3, 1, i % 2 ? 0.5 : INFINITY},
+        .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3}, {5, 4}},
+        .participation = i % 4 == 3 ? 0.6 : 1,
+        .local_steps = i % 5 == 4 ? 2 : 1,
+    };
+}
+
+static const inner_class edge_class = {
+    {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4}, {{HFSAD_PENALTY_L1, 20, 1, 0}, {10, 20}}, 0.8};
+
+static double *state_after(const char *name, const dataset *d, const plan *p, int iterations, size_t *count)
+{
+    hfsad_error err;
+    pool *threads;
+    sim *s;
+    hfsad_figures f;
+    double *start = alloc_zero(d->M, sizeof *start);
+    for (size_t m = 0; m < d->M; m++)
+        start[m] = 0.3 - 0.01 * (double)(m % 50);
+    assert_true(kernels_choose(name));
+    ok(pool_create(&threads, 1, &err), &err);
+    ok(sim_create(&s, d, p, start, NULL, threads, &err), &err);
+    for (int i = 0; i < iterations; i++)
+        sim_iterate(s);
+    double *state = whole_state(s, d, count);
+    sim_measure(s, &f);
+    state = realloc(state, (*count + 6) * sizeof *state);
+    const double figures[] = {f.objective,     f.consensus_objective, f.primal_residual,
+                              f.dual_residual, f.consensus_gap,       f.smoothing_gap};
+    memcpy(state + *count, figures, sizeof figures);
+    *count += 6;
+    sim_free(s);
+    pool_free(threads);
+    free(start);
+    kernels_choose(NULL);
+    return state;
+}
+
+static void every_instruction_set(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"avx2", "avx512"};
+    const char *const paths[] = {"a", "b", ""};
+    const size_t clients[] = {21, 8, 3}, features[] = {1, 7, 25, 33, 600};
+    for (size_t i = 0; i < 42; i++) {
+        rng r = {rng_key(i, rng_stream("kernels")), 0};
+        dataset *d = random_dataset(&r, 3, paths, clients, features[i % 5], i % 7 >= 5);
+        plan *p = simple_plan(d, class_for(i), edge_class, 2, i % 3 != 0);
+        size_t count, other;
+        double *plain = state_after("plain", d, p, 6, &count);
+        for (size_t k = 0; k < 2; k++) {
+            if (!kernels_choose(names[k]))
+                continue;
+            double *fast = state_after(names[k], d, p, 6, &other);
+            assert_int_equal(count, other);
+            if (memcmp(plain, fast, count * sizeof *plain))
+                fail_msg("case %zu: %s differs from plain", i, names[k]);
+            free(fast);
+        }
+        free(plain);
+        plan_free(p);
+        dataset_free(d);
+    }
+}
+
+/* A federation of one edge, played by hand through the public functions, client by client. */
+static void by_messages(size_t clients, size_t M, size_t i)
+{
+    rng r = {rng_key(i, rng_stream("messages")), 0};
+    const char *const paths[] = {"edge"};
+    dataset *d = random_dataset(&r, 1, paths, &clients, M, false);
+    leaf_class c = class_for(i % 5);
+    c.participation = 1;
+    inner_class e = edge_class;
+    e.participation = 1;
+    plan *p = simple_plan(d, c, e, 1, true);
+    size_t count;
+    double *want = state_after("plain", d, p, 4, &count);
+
+    double *memory = alloc_zero((4 * clients + 10 + tree_lanes(M)) * M, sizeof *memory);
+    double *x = memory, *z = x + clients * M, *q = z + clients * M, *w = q + clients * M, *row = w + clients * M;
+    double *edge = row, *edge_z = row + M, *edge_q = row + 2 * M, *cloud = row + 3 * M, *u = row + 4 * M;
+    double *sum = row + 5 * M, *start = row + 6 * M, *partial = row + 7 * M;
+    double *scratch = alloc_zero(hfsad_loss_scratch(&c.loss, M), sizeof *scratch);
+    uint32_t *k = alloc_zero(clients, sizeof *k);
+    hfsad_link up = {edge_z, edge_q, 0};
+    for (size_t m = 0; m < M; m++)
+        start[m] = edge[m] = cloud[m] = 0.3 - 0.01 * (double)(m % 50);
+    hfsad_link_start(&up, M, start);
+    for (size_t j = 0; j < clients; j++) {
+        hfsad_link link = {z + j * M, q + j * M, 0};
+        hfsad_link_start(&link, M, start);
+        dataset_gather(d, d->x, j, x + j * M);
+    }
+    for (int iteration = 0; iteration < 4; iteration++) {
+        fold total;
+        fold_begin(&total, M, partial, sum);
+        for (size_t j = 0; j < clients; j++) {
+            const hfsad_leaf leaf = {&c.loss, x + j * M, d->y[j], d->n[j]};
+            hfsad_link link = {z + j * M, q + j * M, k[j]};
+            for (uint32_t step = 0; step < c.local_steps; step++)
+                hfsad_leaf_step(&leaf, &c.rule, &link, M, edge, w + j * M, scratch);
+            k[j] = link.k;
+            const double sigma = hfsad_link_message(&c.rule, &link, M, u);
+            fold_add(&total, u, sigma);
+        }
+        fold_end(&total);
+        hfsad_inner_step(&e.prior, &e.rule, &up, M, sum, total.sum_sigma, cloud, edge);
+        const double sigma = hfsad_link_message(&e.rule, &up, M, u);
+        hfsad_root_step(&e.prior, M, u, sigma, cloud);
+    }
+    assert_memory_equal(want, cloud, M * sizeof *cloud);
+    assert_memory_equal(want + 3 * M, edge, M * sizeof *edge);
+    for (size_t j = 0; j < clients; j++) {
+        const double *node = want + (6 + 3 * j) * M;
+        assert_memory_equal(node, w + j * M, M * sizeof *w);
+        assert_memory_equal(node + M, z + j * M, M * sizeof *z);
+        assert_memory_equal(node + 2 * M, q + j * M, M * sizeof *q);
+    }
+    free(want);
+    free(memory);
+    free(scratch);
+    free(k);
+    plan_free(p);
+    dataset_free(d);
+}
+
+static void message_by_message(void **state)
+{
+    (void)state;
+    by_messages(1, 5, 0);
+    by_messages(19, 25, 1);
+    by_messages(2500, 9, 2); /* several runs */
+    by_messages(21, 600, 3); /* rows, and runs of 32 */
+    by_messages(70, 1024, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_instruction_set),
+        cmocka_unit_test(message_by_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* Losses against their definitions: the prox of one observation against brute force, with and without a box. */
+#include "tools.h"
+
+enum { LOSSES = 7, M_MOST = 40 };
+
+/* Section 5, independently of the library. */
+static double defined_loss(const hfsad_loss *loss, double y, double s)
+{
+    const double r = y - s;
+    switch (loss->kind) {
+    case HFSAD_LOSS_PHASE_RETRIEVAL:
+        return fabs(y - s * s);
+    case HFSAD_LOSS_QUANTILE:
+        return r >= 0 ? loss->tau * r : (loss->tau - 1) * r;
+    case HFSAD_LOSS_ABSOLUTE:
+        return fabs(r);
+    case HFSAD_LOSS_SQUARED:
+        return r * r / 2;
+    case HFSAD_LOSS_HUBER:
+        return fabs(r) <= loss->delta ? r * r / 2 : loss->delta * fabs(r) - loss->delta * loss->delta / 2;
+    case HFSAD_LOSS_LOGISTIC:
+        return y * s > -30 ? log1p(exp(-y * s)) : -y * s;
+    case HFSAD_LOSS_HINGE:
+        return fmax(0, 1 - y * s);
+    }
+    return NAN;
+}
+
+typedef struct {
+    hfsad_loss loss;
+    size_t M;
+    double x[M_MOST], v[M_MOST], y, n, sigma;
+} setting;
+
+static double value_at(const setting *s, const double *w)
+{
+    double product = 0, far = 0;
+    for (size_t m = 0; m < s->M; m++) {
+        product += s->x[m] * w[m];
+        far += (w[m] - s->v[m]) * (w[m] - s->v[m]);
+    }
+    return defined_loss(&s->loss, s->y, product) + s->sigma / 2 * far;
+}
+
+static double clip(double a, double bound)
+{
+    return fmin(fmax(a, -bound), bound);
+}
+
+/* The family that holds the minimiser: v - t x, cut to the box. */
+static double along(const void *context, double t)
+{
+    const setting *s = context;
+    double w[M_MOST];
+    for (size_t m = 0; m < s->M; m++)
+        w[m] = clip(s->v[m] - t * s->x[m], s->loss.box);
+    return value_at(s, w);
+}
+
+static setting random_setting(rng *r, size_t kind, size_t M, bool boxed)
+{
+    setting s = {.M = M, .sigma = log_uniform(r, 1e-2, 1e2)};
+    s.loss = (hfsad_loss){(hfsad_loss_kind)kind, uniform(r, 0.05, 0.95), log_uniform(r, 0.1, 3),
+                          boxed ? log_uniform(r, 0.1, 3) : INFINITY};
+    for (size_t m = 0; m < M; m++) {
+        s.x[m] = below(r, 6) ? rng_next_normal(r) : 0;
+        s.v[m] = 2 * rng_next_normal(r);
+        s.n += s.x[m] * s.x[m];
+    }
+    s.y = 3 * rng_next_normal(r);
+    if (kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE)
+        s.y = s.y > 0 ? 1 : -1;
+    return s;
+}
+
+static void prox_of(const setting *s, double *w)
+{
+    double *scratch = alloc_zero(hfsad_loss_scratch(&s->loss, s->M), sizeof *scratch);
+    hfsad_loss_prox(&s->loss, s->M, s->x, s->y, s->n, s->v, s->sigma, w, scratch);
+    free(scratch);
+    for (size_t m = 0; m < s->M; m++)
+        assert_true(fabs(w[m]) <= s->loss.box);
+}
+
+static void check(const setting *s, double least, const char *what, size_t number)
+{
+    double w[M_MOST];
+    prox_of(s, w);
+    const double have = value_at(s, w);
+    if (!(have <= least + 1e-9 * (fabs(least) + 1)))
+        fail_msg("%s %zu: loss %d M %zu y %.17g sigma %.17g box %g: prox has %.17g, brute force %.17g", what, number,
+                 (int)s->loss.kind, s->M, s->y, s->sigma, s->loss.box, have, least);
+}
+
+static void against_the_line(void **state)
+{
+    (void)state;
+    rng r = {rng_key(1, rng_stream("loss")), 0};
+    for (size_t i = 0; i < 7 * 700; i++) {
+        const setting s = random_setting(&r, i % LOSSES, 1 + below(&r, i % 10 ? 12 : M_MOST), i % 2);
+        const double reach = 40 / (sqrt(s.n) + 0.1) + 40;
+        check(&s, brute_minimum(along, &s, -reach, reach), "draw", i);
+    }
+}
+
+/* Two features, all of the square: nothing is assumed about where the minimiser lies. */
+static double square_minimum(const setting *s)
+{
+    double centre[2] = {0, 0}, half = s->loss.box, best = INFINITY;
+    for (int round = 0; round < 12; round++) {
+        double at[2] = {centre[0], centre[1]};
+        for (int i = -60; i <= 60; i++)
+            for (int j = -60; j <= 60; j++) {
+                const double w[2] = {clip(centre[0] + half * i / 60, s->loss.box),
+                                     clip(centre[1] + half * j / 60, s->loss.box)};
+                const double value = value_at(s, w);
+                if (value < best) {
+                    best = value;
+                    at[0] = w[0];
+                    at[1] = w[1];
+                }
+            }
+        centre[0] = at[0];
+        centre[1] = at[1];
+        half /= 8;
+    }
+    return best;
+}
+
+static void against_the_square(void **state)
+{
+    (void)state;
+    rng r = {rng_key(2, rng_stream("loss")), 0};
+    for (size_t i = 0; i < 7 * 40; i++) {
+        const setting s = random_setting(&r, i % LOSSES, 2, true);
+        check(&s, square_minimum(&s), "square", i);
+    }
+}
+
+/* Cases where clipping the unconstrained prox is not the prox. */
+static void a_clip_is_wrong(void **state)
+{
+    (void)state;
+    rng r = {rng_key(3, rng_stream("loss")), 0};
+    size_t wrong[LOSSES] = {0};
+    for (size_t i = 0; i < 7 * 200; i++) {
+        const setting s = random_setting(&r, i % LOSSES, 5, true);
+        setting free_of_box = s;
+        free_of_box.loss.box = INFINITY;
+        double w[M_MOST], clipped[M_MOST];
+        prox_of(&s, w);
+        prox_of(&free_of_box, clipped);
+        for (size_t m = 0; m < s.M; m++)
+            clipped[m] = clip(clipped[m], s.loss.box);
+        assert_true(value_at(&s, w) <= value_at(&s, clipped) + 1e-9);
+        wrong[i % LOSSES] += value_at(&s, clipped) > value_at(&s, w) + 1e-3;
+    }
+    for (size_t kind = 0; kind < LOSSES; kind++)
+        assert_true(wrong[kind] > 10);
+    /* by hand: minimise |4 - (w1+w2)| + ((w1-3)^2 + w2^2)/2 over |w_m| <= 2. Free: (3.5, 0.5), clipped (2, 0.5) with
+     * 1.5 + 0.625; the box's own minimiser moves the second coordinate on to (2, 1): 1 + 1 = 2. */
+    const setting s = {
+        .loss = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 2}, .M = 2, .x = {1, 1}, .v = {3, 0}, .y = 4, .n = 2, .sigma = 1};
+    double w[2];
+    prox_of(&s, w);
+    assert_true(fabs(w[0] - 2) < 1e-12 && fabs(w[1] - 1) < 1e-12);
+}
+
+static void slopes(void **state)
+{
+    (void)state;
+    rng r = {rng_key(4, rng_stream("loss")), 0};
+    for (size_t i = 0; i < 7 * 200; i++) {
+        const setting s = random_setting(&r, i % LOSSES, 1, false);
+        const double at = 3 * rng_next_normal(&r), h = 1e-6;
+        const double difference = (defined_loss(&s.loss, s.y, at + h) - defined_loss(&s.loss, s.y, at - h)) / (2 * h);
+        assert_true(fabs(hfsad_loss_value(&s.loss, s.y, at) - defined_loss(&s.loss, s.y, at)) < 1e-12 * (1 + at * at));
+        assert_true(fabs(hfsad_loss_slope(&s.loss, s.y, at) - difference) < 1e-4 * (1 + fabs(at)));
+    }
+}
+
+static void no_features_of_weight(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < LOSSES; kind++) {
+        const setting s = {
+            .loss = {(hfsad_loss_kind)kind, 0.5, 1, INFINITY}, .M = 3, .v = {1, -2, 3}, .y = 1, .sigma = 2};
+        double w[3];
+        prox_of(&s, w);
+        assert_memory_equal(w, s.v, sizeof w);
+    }
+}
+
+/* 2 n = sigma: one of the candidates of phase retrieval is infinite. y = 0, s0 = 0: they all meet. */
+static void corners_of_phase_retrieval(void **state)
+{
+    (void)state;
+    const double ys[] = {-1, 0, 1e-300, 1, 4}, vs[] = {0, -1, 2, 1e-160}, sigmas[] = {1e-6, 1, 2, 1e6};
+    for (size_t a = 0; a < 5; a++)
+        for (size_t b = 0; b < 4; b++)
+            for (size_t c = 0; c < 4; c++) {
+                const setting s = {.loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, c % 2 ? 1.5 : INFINITY},
+                                   .M = 1,
+                                   .x = {1},
+                                   .v = {vs[b]},
+                                   .y = ys[a],
+                                   .n = 1,
+                                   .sigma = sigmas[c]};
+                check(&s, brute_minimum(along, &s, -6, 6), "corner", a * 100 + b * 10 + c);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(against_the_line),      cmocka_unit_test(against_the_square),
+        cmocka_unit_test(a_clip_is_wrong),       cmocka_unit_test(slopes),
+        cmocka_unit_test(no_features_of_weight), cmocka_unit_test(corners_of_phase_retrieval),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* Penalties against their definitions: values, derivatives, and the prox against brute force. */
+#include "tools.h"
+
+/* Section 4, written down once more and independently of the library. */
+static double absolute(double t, double mu)
+{
+    const double a = fabs(t);
+    return a >= mu ? a : t * t / (2 * mu) + mu / 2;
+}
+
+static double defined_value(const hfsad_penalty *p, double t, double mu)
+{
+    const double a = fabs(t), l = p->lambda, g = p->gamma;
+    double exact = 0;
+    switch (p->kind) {
+    case HFSAD_PENALTY_NONE:
+        return 0;
+    case HFSAD_PENALTY_L1:
+        return p->weight * l * absolute(t, mu);
+    case HFSAD_PENALTY_MCP:
+        exact = a <= g * l ? l * a - t * t / (2 * g) : g * l * l / 2;
+        break;
+    case HFSAD_PENALTY_SCAD:
+        exact = a <= l ? l * a : a <= g * l ? (2 * g * l * a - t * t - l * l) / (2 * (g - 1)) : l * l * (g + 1) / 2;
+        break;
+    }
+    return p->weight * (exact - l * a + l * absolute(t, mu));
+}
+
+typedef struct {
+    hfsad_penalty p;
+    double v, step, mu;
+} setting;
+
+static double objective(const void *context, double x)
+{
+    const setting *s = context;
+    return s->step * defined_value(&s->p, x, s->mu) + (x - s->v) * (x - s->v) / 2;
+}
+
+static hfsad_penalty random_penalty(rng *r, size_t kind)
+{
+    const double least = kind == HFSAD_PENALTY_SCAD ? 2 : 1;
+    return (hfsad_penalty){(hfsad_penalty_kind)kind, log_uniform(r, 1e-2, 1e2), log_uniform(r, 1e-2, 10),
+                           least + log_uniform(r, 1e-2, 10)};
+}
+
+static void check_prox(const setting *s, const char *what, uint64_t number)
+{
+    const double x = hfsad_penalty_prox(&s->p, s->v, s->step, s->mu), have = objective(s, x);
+    const double reach = fmax(fmax(fabs(s->v), s->mu), s->p.gamma * s->p.lambda) * 1.01;
+    const double least = brute_minimum(objective, s, -reach, reach);
+    if (!(have <= least + 1e-9 * (fabs(least) + 1e-12)))
+        fail_msg("%s %llu: kind %d weight %.17g lambda %.17g gamma %.17g v %.17g step %.17g mu %.17g: prox %.17g has "
+                 "%.17g, brute force %.17g",
+                 what, (unsigned long long)number, (int)s->p.kind, s->p.weight, s->p.lambda, s->p.gamma, s->v, s->step,
+                 s->mu, x, have, least);
+}
+
+static void prox_is_the_global_minimiser(void **state)
+{
+    (void)state;
+    rng r = {rng_key(1, rng_stream("penalty")), 0};
+    size_t not_convex = 0;
+    for (uint64_t i = 0; i < 6000; i++) {
+        setting s = {random_penalty(&r, i % 4), 0, log_uniform(&r, 1e-3, 1e3), i % 3 ? log_uniform(&r, 1e-4, 1e2) : 0};
+        const double scale = s.p.gamma * s.p.lambda + s.step * s.p.weight * s.p.lambda + s.mu;
+        s.v = uniform(&r, -1.5, 1.5) * scale;
+        const double kappa = s.p.kind == HFSAD_PENALTY_SCAD ? s.p.gamma - 1 : s.p.gamma;
+        not_convex += s.p.kind >= HFSAD_PENALTY_MCP && s.step * s.p.weight / kappa > 1;
+        check_prox(&s, "draw", i);
+    }
+    assert_true(not_convex > 1000);
+}
+
+/* Points where pieces meet, and where two minima are equally deep. */
+static void prox_at_breakpoints_and_ties(void **state)
+{
+    (void)state;
+    rng r = {rng_key(2, rng_stream("penalty")), 0};
+    for (uint64_t i = 0; i < 300; i++) {
+        const hfsad_penalty p = random_penalty(&r, i % 4);
+        const double step = log_uniform(&r, 1e-2, 1e2), mu = i % 2 ? log_uniform(&r, 1e-3, 10) : 0;
+        const double pull = step * p.weight * p.lambda;
+        const double points[] = {0,         p.lambda,        p.gamma * p.lambda,        mu,        pull,
+                                 mu + pull, p.lambda + pull, p.gamma * p.lambda + pull, -p.lambda, -p.gamma * p.lambda};
+        for (size_t k = 0; k < sizeof points / sizeof *points; k++)
+            check_prox(&(setting){p, points[k], step, mu}, "breakpoint", i);
+        /* bisection for the v at which the prox jumps; just beside it both branches are within rounding of each other
+         */
+        double low = 0, high = p.gamma * p.lambda + 2 * pull + mu;
+        for (int round = 0; round < 60; round++) {
+            const double v = (low + high) / 2, x = hfsad_penalty_prox(&p, v, step, mu);
+            if (x < v / 2)
+                low = v;
+            else
+                high = v;
+        }
+        check_prox(&(setting){p, low, step, mu}, "tie", i);
+        check_prox(&(setting){p, high, step, mu}, "tie", i);
+        check_prox(&(setting){p, -low, step, mu}, "tie", i);
+    }
+}
+
+static void values_and_gradients(void **state)
+{
+    (void)state;
+    rng r = {rng_key(3, rng_stream("penalty")), 0};
+    for (uint64_t i = 0; i < 4000; i++) {
+        const hfsad_penalty p = random_penalty(&r, i % 4);
+        const double mu = log_uniform(&r, 1e-3, 10), t = uniform(&r, -2, 2) * (p.gamma * p.lambda + mu), h = 1e-6 * mu;
+        const double want = defined_value(&p, t, mu), scale = p.weight * p.lambda * (fabs(t) + mu);
+        assert_true(fabs(hfsad_penalty_value(&p, t, mu) - want) <= 1e-12 * scale);
+        assert_true(fabs(hfsad_penalty_value(&p, t, 0) - defined_value(&p, t, 0)) <= 1e-12 * scale);
+        assert_true(hfsad_penalty_value(&p, t, mu) >= hfsad_penalty_value(&p, t, 0) - 1e-12 * scale);
+        const double slope = (defined_value(&p, t + h, mu) - defined_value(&p, t - h, mu)) / (2 * h);
+        const double error = fabs(hfsad_penalty_gradient(&p, t, mu) - slope);
+        if (error > 1e-4 * p.weight * p.lambda + 1e-9 * scale / h)
+            fail_msg("draw %llu: gradient off by %g", (unsigned long long)i, error);
+        assert_true(fabs(hfsad_penalty_gradient(&p, t, mu)) <= hfsad_penalty_slope(&p) * (1 + 1e-12) ||
+                    p.kind >= HFSAD_PENALTY_MCP);
+    }
+}
+
+/* mu = infinity is where a link starts: the multiplier at q - z = 0 is 0. */
+static void infinite_smoothing(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < 4; kind++) {
+        const hfsad_penalty p = {(hfsad_penalty_kind)kind, 2, 0.5, 3};
+        assert_true(hfsad_penalty_gradient(&p, 0, INFINITY) == 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prox_is_the_global_minimiser),
+        cmocka_unit_test(prox_at_breakpoints_and_ties),
+        cmocka_unit_test(values_and_gradients),
+        cmocka_unit_test(infinite_smoothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
