@@ -1,7 +1,7 @@
 /*
  * How fast and how large the core is, beside the machine's own limits, all measured in one run.
  *
- *     core [--quick] [--only NAME]
+ *     core [--quick] [--only cache|large|growth]
  *
  * Prints one `name value unit` per line. Fractions are of the copy bandwidth: the bytes that must move in a round
  * (x, z, q read once, z and q written once; y, |x|^2 and the counter too) over the time of a round.
@@ -246,9 +246,13 @@ static void bench_large(const char *label, size_t edges, size_t clients, size_t 
     say(name, seconds * 1e3, "ms per round");
     snprintf(name, sizeof name, "fraction_of_copy_%s_threads%u", label, threads);
     say(name, must_move(&f) / seconds / bandwidth, "of the copy bandwidth of as many threads");
-    const double vectors = 3 * 8.0 * (double)M + 8;
-    snprintf(name, sizeof name, "overhead_bytes_%s_threads%u", label, threads);
-    say(name, f.resident / (double)f.d->n_leaves - vectors, "bytes per client beyond data and two vectors");
+    if (threads == 1) {
+        const double vectors = 3 * 8.0 * (double)M + 8, each = f.resident / (double)f.d->n_leaves;
+        snprintf(name, sizeof name, "overhead_bytes_%s", label);
+        say(name, each - vectors, "bytes per client beyond data and two vectors, edges and threads included");
+        snprintf(name, sizeof name, "memory_ratio_%s", label);
+        say(name, each / vectors, "resident bytes over data and two vectors");
+    }
     federation_close(&f);
 }
 

@@ -102,7 +102,7 @@ static void print_claim_table(const report_state *s)
 static void print_claim_sentences(const report_state *s)
 {
     static const char *const words[] = {
-        [VERDICT_NO] = "not so", [VERDICT_PARTLY] = "partly so", [VERDICT_YES] = "so it is"};
+        [VERDICT_NO] = "does not hold", [VERDICT_PARTLY] = "holds in part", [VERDICT_YES] = "holds"};
     fputc('\n', s->out);
     for (size_t i = 0; i < PAPER_CLAIMS; i++)
         for (size_t part = 0; s->book->wanted[paper_claims[i].scenario] && part < s->book->n_parts; part++) {

@@ -63,14 +63,12 @@ static int terminal_width(void)
     return 80;
 }
 
-/* One line of at most width - 1 characters: the last column makes some terminals wrap. The bar gives
- * way first, then the details at the end. */
+/* One line, short of the last column, which makes some terminals wrap. Where it is too long the bar gives way first,
+ * then the details at the end. */
 static void draw_line(const char *head, const char *tail, double share)
 {
-    enum { WIDEST = 240 };
-    char line[WIDEST + 1], bar[40];
-    int width = terminal_width() - 1;
-    width = width < WIDEST ? width : WIDEST;
+    char line[400], bar[40];
+    const int width = terminal_width() - 1;
     int room = width - (int)strlen(head) - (int)strlen(tail) - 5;
     room = room < 30 ? room : 30;
     bar[0] = 0;
@@ -82,8 +80,8 @@ static void draw_line(const char *head, const char *tail, double share)
         bar[2 + room] = ']';
         bar[3 + room] = 0;
     }
-    snprintf(line, (size_t)width + 1, "%s%s  %s", head, bar, tail);
-    fprintf(stderr, "\r%s\033[K", line);
+    snprintf(line, sizeof line, "%s%s  %s", head, bar, tail);
+    fprintf(stderr, "\r%.*s\033[K", width, line);
     fflush(stderr);
 }
 

@@ -2,6 +2,7 @@
 #include "admm/kernels.h"
 
 #include "model/box.h"
+#include "model/dataset.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -47,9 +48,10 @@ size_t run_slots(size_t M)
     return slots;
 }
 
-/* Sums, two blocks' centres, x, z, q, w of a narrow block, and w in the box, 8 numbers each per feature; a leaf's x and
- * w, and the box's events. */
+/* Blocks: sums, two centres, x, z, q, w of a narrow block, and w in the box, 8 numbers each per feature. Rows: a centre
+ * and w. Both: a leaf's x and w, and the box's events. */
 size_t leaf_run_scratch(size_t M)
 {
-    return 8 * 8 * M + 2 * M + box_scratch(M);
+    const size_t rows = tree_lanes(M) == 8 ? 8 * 8 : 2;
+    return rows * M + 2 * M + box_scratch(M);
 }

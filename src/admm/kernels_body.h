@@ -356,6 +356,12 @@ VEC_FN void row_store(double *p, vec a, size_t m, size_t M)
         vec_store_part(p + m, a, M - m);
 }
 
+/* 0 past the end of the row: a concave link's prox at 0 need not be 0. */
+VEC_FN vec row_cut(vec a, size_t m, size_t M)
+{
+    return M - m >= VEC_LANES ? a : vec_select(vec_mask((1u << (M - m)) - 1), a, vec_zero());
+}
+
 /* The loss's prox at centre, into w (which may be centre). */
 static void row_prox(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *centre,
                      vec s0, vec inv_sigma, vec sigma, double *w, double *box)
@@ -396,7 +402,7 @@ static void row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf
         link_copies(&c, p, row_load(centre, m, M), row_load(w, m, M), row_load(run->w_parent, m, M), &z_new, &q_new);
         if (dual) {
             const vec dz = vec_sub(z_new, z_old), dq = vec_sub(q_new, row_load(q, m, M));
-            change = vec_fma(dz, dz, vec_fma(dq, dq, change));
+            change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
         }
         row_store(z, z_new, m, M);
         row_store(q, q_new, m, M);
@@ -482,7 +488,7 @@ static void link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, c
         link_copies(&c, &p, link_centre(&c, &p, z_old, q_old), row_load(w_child, m, M), row_load(w_parent, m, M), &z,
                     &q);
         const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
-        change = vec_fma(dz, dz, vec_fma(dq, dq, change));
+        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
         row_store(link->z, z, m, M);
         row_store(link->q, q, m, M);
     }

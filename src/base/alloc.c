@@ -1,18 +1,27 @@
+#define _DEFAULT_SOURCE /* madvise */
 #include "base/alloc.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20 };
 
 void *alloc_raw(size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
         return NULL;
-    bytes = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-    return aligned_alloc(CACHE_LINE, bytes ? bytes : CACHE_LINE);
+    const bool large = bytes >= 4 * (size_t)HUGE_PAGE;
+    const size_t unit = large ? HUGE_PAGE : CACHE_LINE;
+    bytes = bytes ? (bytes + unit - 1) / unit * unit : unit;
+    void *p = aligned_alloc(unit, bytes);
+#if defined(MADV_HUGEPAGE)
+    if (p && large) /* a hint: streaming over hundreds of megabytes misses the TLB otherwise */
+        (void)madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+    return p;
 }
 
 void *alloc_zero(size_t count, size_t size)

@@ -8,7 +8,7 @@
  * paper    c = omega, alpha = sqrt(20);  c = omega_0/25, alpha = 25 sqrt(20)
  * tuned    the same with c a tenth
  */
-#include "sim/sim.h"
+#include "plan/plan.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -339,6 +339,19 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
     return HFSAD_OK;
 }
 
+/* A link's counter has 31 bits. */
+static hfsad_status check_counters(const plan *p, hfsad_error *err)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const double steps = (double)p->iterations * p->edge_rounds * p->leaf_classes[c].local_steps;
+        if (steps >= 0x1p31)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "run: iterations * edge_rounds * local_steps = %.3g steps of a client, at most 2^31 - 1",
+                             steps);
+    }
+    return HFSAD_OK;
+}
+
 hfsad_status plan_create(plan **out, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
 {
     *out = NULL;
@@ -364,7 +377,8 @@ hfsad_status plan_create(plan **out, const hfsad_spec *spec, const dataset *d, h
     p->stop_relative = spec->stop.relative;
     preset_weights(&t);
     if ((status = plan_leaves(p, &t, used, err)) || (status = plan_inner(p, &t, used, err)) ||
-        (status = check_used(spec, d, used, err)) || (status = check_labels(p, d, err)))
+        (status = check_used(spec, d, used, err)) || (status = check_labels(p, d, err)) ||
+        (status = check_counters(p, err)))
         goto out;
     *out = p;
     p = NULL;

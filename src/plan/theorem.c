@@ -7,7 +7,7 @@
  * nu_f bounds the subgradients of the losses and nu_r those of the priors. For phase retrieval nu_f is the paper's
  * 5 max |x|; the report says so, since over the whole box the subgradients are larger.
  */
-#include "sim/sim.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,245 @@
+/* From spec to numbers: section 6 recomputed, overrides, what is refused, and Theorem 1's conditions. */
+#include "tools.h"
+
+#include "spec/settings.h"
+
+static const char *const paths[] = {"edge1", "edge2", "edge3"};
+static const size_t clients[] = {5, 9, 2};
+
+static hfsad_spec *spec_of(const char *const *pairs)
+{
+    hfsad_error err;
+    hfsad_spec *spec;
+    ok(spec_create(&spec, "test.yaml", &err), &err);
+    for (; *pairs; pairs += 2)
+        ok(hfsad_spec_set(spec, pairs[0], pairs[1], &err), &err);
+    ok(hfsad_spec_check(spec, &err), &err);
+    return spec;
+}
+
+static plan *plan_of(const dataset *d, const char *const *pairs)
+{
+    hfsad_error err;
+    hfsad_spec *spec = spec_of(pairs);
+    plan *p;
+    ok(plan_create(&p, spec, d, &err), &err);
+    hfsad_spec_free(spec);
+    return p;
+}
+
+static void refused(const dataset *d, const char *const *pairs, const char *part)
+{
+    hfsad_error err;
+    hfsad_spec *spec = spec_of(pairs);
+    plan *p;
+    assert_int_equal(plan_create(&p, spec, d, &err), HFSAD_ERROR_INPUT);
+    assert_null(p);
+    if (!strstr(err.message, part))
+        fail_msg("'%s' does not say '%s'", err.message, part);
+    hfsad_spec_free(spec);
+}
+
+static void near(double have, double want)
+{
+    if (!(fabs(have - want) <= 1e-12 * fabs(want)))
+        fail_msg("%.17g, expected %.17g", have, want);
+}
+
+static dataset *data(bool labels)
+{
+    rng r = {rng_key(1, rng_stream("plan")), 0};
+    return random_dataset(&r, 3, paths, clients, 6, labels);
+}
+
+static double largest_norm(const dataset *d)
+{
+    double most = 0, x[6];
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        double n = 0;
+        dataset_gather(d, d->x, leaf, x);
+        for (size_t m = 0; m < 6; m++)
+            n += x[m] * x[m];
+        most = fmax(most, n);
+    }
+    return sqrt(most);
+}
+
+static void the_papers_constants(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+    plan *p = plan_of(
+        d, (const char *const[]){"data", "x", "loss", "{kind: phase-retrieval, box: 5}", "preset", "paper", NULL});
+    const double omega = 5 * largest_norm(d), omega_0 = 9 * omega + (9 - 1.0 / 3) * 0.1 * 2.4;
+    const hfsad_link_rule *client = &p->leaf_classes[0].rule;
+    near(client->penalty.weight, omega);
+    near(client->schedule.c, omega);
+    near(client->schedule.alpha, sqrt(20));
+    double total = 0;
+    for (size_t i = 0; i < d->n_inner; i++) {
+        const inner_class *c = &p->inner[i];
+        assert_int_equal(c->prior.kind, HFSAD_PENALTY_SCAD);
+        near(c->prior.lambda, 0.1);
+        near(c->prior.gamma, 2.4);
+        near(c->prior.weight, i ? (double)clients[i - 1] - 1.0 / 3 : 1);
+        total += c->prior.weight;
+        if (!i)
+            continue;
+        near(c->rule.penalty.weight, omega_0);
+        near(c->rule.schedule.c, omega_0 / 25);
+        near(c->rule.schedule.alpha, 25 * sqrt(20));
+    }
+    near(total, 16);
+    theorem_report t;
+    theorem_check(&t, d, p);
+    if (!t.holds)
+        fail_msg("%s", t.reason);
+    near(t.nu_f, omega);
+    plan_free(p);
+    dataset_free(d);
+}
+
+static void explicit_keys_win(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+    plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: quantile, tau: 0.2}", "link.client.weight",
+                                               "3", "schedule.edge.alpha", "7", "prior.cloud",
+                                               "{penalty: l1, weight: 2}", "preset", "paper", NULL});
+    near(p->leaf_classes[0].rule.penalty.weight, 3);
+    near(p->leaf_classes[0].rule.schedule.c, 3); /* c follows the weight that is in force */
+    near(p->inner[1].rule.schedule.alpha, 7);
+    near(p->inner[1].rule.penalty.weight, 9 * 3 + (9 - 1.0 / 3) * 0.1 * 2.4);
+    assert_int_equal(p->inner[0].prior.kind, HFSAD_PENALTY_L1);
+    near(p->inner[0].prior.weight, 2);
+    assert_int_equal(p->inner[1].prior.kind, HFSAD_PENALTY_SCAD);
+    plan_free(p);
+    dataset_free(d);
+}
+
+static void overrides(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+    plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: absolute}", "link.client.weight", "3",
+                                               "overrides",
+                                               "[{node: edge2, prior: {penalty: mcp, lambda: 0.2, gamma: 3}},"
+                                               " {node: 'edge1/*', link: {penalty: scad, gamma: 4}, local_steps: 2},"
+                                               " {node: edge1/client2, link: {weight: 9}, participation: 0.5}]",
+                                               NULL});
+    assert_int_equal(p->inner[2].prior.kind, HFSAD_PENALTY_MCP);
+    near(p->inner[2].prior.lambda, 0.2);
+    assert_int_equal(p->inner[1].prior.kind, HFSAD_PENALTY_NONE);
+    const leaf_class *first = &p->leaf_classes[p->leaf_class_of[0]], *second = &p->leaf_classes[p->leaf_class_of[1]];
+    const leaf_class *other = &p->leaf_classes[p->leaf_class_of[5]];
+    assert_int_equal(first->rule.penalty.kind, HFSAD_PENALTY_SCAD);
+    near(first->rule.penalty.gamma, 4);
+    near(first->rule.penalty.weight, 3);
+    assert_int_equal(first->local_steps, 2);
+    near(second->rule.penalty.weight, 9);
+    near(second->participation, 0.5);
+    assert_int_equal(second->rule.penalty.kind, HFSAD_PENALTY_SCAD);
+    assert_int_equal(other->rule.penalty.kind, HFSAD_PENALTY_L1);
+    assert_int_equal(p->n_leaf_classes, 3);
+    theorem_report t;
+    theorem_check(&t, d, p);
+    assert_false(t.holds);
+    assert_non_null(strstr(t.reason, "tv"));
+    plan_free(p);
+    dataset_free(d);
+}
+
+static void bad_input(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+#define BASE "data", "x", "loss", "{kind: absolute}"
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: edge9, participation: 1}]", NULL}, "edge9");
+    refused(d,
+            (const char *const[]){BASE, "link.client.gamma", "1.5", "overrides",
+                                  "[{node: edge1/client1, link: {penalty: scad}}]", NULL},
+            "gamma > 2");
+    refused(d, (const char *const[]){"data", "x", "loss", "{kind: hinge}", NULL}, "-1 and 1");
+    refused(d, (const char *const[]){BASE, "run", "{iterations: 1000000, edge_rounds: 10000}", NULL}, "2^31");
+    dataset_free(d);
+    d = data(true);
+    plan_free(plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: logistic}", NULL}));
+    dataset_free(d);
+}
+
+static void theorem_needs_its_constants(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+    static const struct {
+        const char *key, *value, *reason;
+    } cases[] = {
+        {"schedule.client.alpha", "1", "alpha c"},
+        {"schedule.edge.c", "0.01", "edge links"},
+        {"link.client.weight", "0.1", "client link's weight"},
+        {"link.edge.weight", "0.1", "edge link's weight"},
+        {"loss", "{kind: squared, box: none}", "squared"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: phase-retrieval, box: 5}", "preset",
+                                                   "paper", cases[i].key, cases[i].value, NULL});
+        theorem_report t;
+        theorem_check(&t, d, p);
+        assert_false(t.holds);
+        if (!strstr(t.reason, cases[i].reason))
+            fail_msg("%s: '%s'", cases[i].key, t.reason);
+        plan_free(p);
+    }
+    dataset_free(d);
+}
+
+/* The spectral start finds the direction of a signal without noise. */
+static void spectral_start(void **state)
+{
+    (void)state;
+    enum { M = 8, CLIENTS = 4000 };
+    hfsad_error err;
+    rng r = {rng_key(2, rng_stream("plan")), 0};
+    dataset_builder *b;
+    dataset *d;
+    double x[M], w[M] = {1, -2, 0, 0.5, 0, 0, 3, 0}, start[M], again[M];
+    ok(dataset_builder_create(&b, M, &err), &err);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "c%zu", i);
+        double s = 0;
+        for (size_t m = 0; m < M; m++) {
+            x[m] = rng_next_normal(&r);
+            s += x[m] * w[m];
+        }
+        ok(dataset_builder_add(b, "e", name, s * s, x, NULL, 0, &err), &err);
+    }
+    ok(dataset_builder_finish(b, &d, &err), &err);
+    ok(start_vector(start, "spectral", d, 3, &err), &err);
+    ok(start_vector(again, "spectral", d, 3, &err), &err);
+    assert_memory_equal(start, again, sizeof start);
+    assert_true(relative_error(M, start, w, true) < 0.1);
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        d->y[leaf] = -1;
+    assert_int_equal(start_vector(start, "spectral", d, 3, &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(start_vector(start, "no/such/file", d, 3, &err), HFSAD_ERROR_INPUT);
+    ok(start_vector(start, "zero", d, 3, &err), &err);
+    assert_true(start[3] == 0);
+    ok(start_vector(start, "normal", d, 3, &err), &err);
+    ok(start_vector(again, "normal", d, 4, &err), &err);
+    assert_memory_not_equal(start, again, sizeof start);
+    dataset_free(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_papers_constants),
+        cmocka_unit_test(explicit_keys_win),
+        cmocka_unit_test(overrides),
+        cmocka_unit_test(bad_input),
+        cmocka_unit_test(theorem_needs_its_constants),
+        cmocka_unit_test(spectral_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
