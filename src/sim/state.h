@@ -1,0 +1,65 @@
+/* What the files of the simulator share: its state, and views of it for the kernels. */
+#ifndef HFSAD_SIM_STATE_H
+#define HFSAD_SIM_STATE_H
+
+#include "admm/kernels.h"
+#include "sim/sim.h"
+
+enum { MIXED = 0xffff };
+
+/* Consecutive leaves of one parent. */
+typedef struct {
+    uint32_t parent, first_slot, count;
+    uint16_t class; /* of all its leaves, or MIXED */
+    uint32_t stepped;
+    double sum_sigma, dual;
+} run_of_leaves;
+
+typedef struct {
+    uint32_t k, last;
+    bool stepped; /* in this round */
+    double dual;  /* of the last edge round; 0 where it took no part */
+    uint64_t key;
+    size_t first_run, n_runs;
+} inner_state;
+
+/* What a thread works with. */
+typedef struct {
+    double *scratch; /* for a run, or 8 rows of M */
+    double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
+    uint8_t *active; /* run_slots(M) */
+} thread_space;
+
+struct sim {
+    const dataset *d;
+    const plan *p;
+    const double *truth;
+    pool *threads;
+    size_t M;
+    double *z, *q, *w;                   /* leaves, block layout; w may be NULL */
+    uint32_t *k, *last;                  /* leaves; last only where somebody may sit out */
+    uint64_t *key;                       /* likewise */
+    double *inner_w, *inner_z, *inner_q; /* rows */
+    inner_state *inner;
+    size_t n_runs;
+    run_of_leaves *runs;
+    double *run_u;       /* n_runs rows: sum of u over the run */
+    link_sums *run_sums; /* of a measurement */
+    thread_space *spaces;
+    size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
+    uint64_t iteration, round, bytes_up, bytes_down;
+    bool last_round, want_dual, dual_known, converged;
+};
+
+/* The first leaf of a run. */
+size_t run_first_leaf(const sim *s, const run_of_leaves *r);
+/* A run as the kernels take it. */
+leaf_run run_view(const sim *s, const run_of_leaves *r, size_t index, thread_space *space);
+/* One leaf of a run of mixed classes, copied out into rows of the space. */
+leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *space);
+/* The link of inner node i to its parent. */
+hfsad_link inner_link(const sim *s, size_t i);
+/* work(s, i, thread) for first <= i < end, by all threads where `rows` rows of M numbers are enough to do. */
+void for_each(sim *s, size_t first, size_t end, size_t rows, void (*work)(void *, size_t, unsigned));
+
+#endif
