@@ -27,57 +27,16 @@ static const char *const NAMES[FILES] = {"data.csv", "truth.csv", "spec.yaml"};
 static int parse_arguments(generate_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
-        {.name = "out", .kind = CLI_TEXT, .value = &a->out, .operand = "DIR", .help = "folder for the files; required"},
-        {.name = "edges",
-         .kind = CLI_WHOLE,
-         .value = &a->edges,
-         .least = 1,
-         .most = 1e8,
-         .operand = "L",
-         .help = "number of edges (5)"},
-        {.name = "clients",
-         .kind = CLI_WHOLE,
-         .value = &a->clients,
-         .least = 1,
-         .most = 1e8,
-         .operand = "N",
-         .help = "clients below each edge (50), one observation each"},
-        {.name = "features",
-         .kind = CLI_WHOLE,
-         .value = &a->features,
-         .least = 1,
-         .most = 1e7,
-         .operand = "M",
-         .help = "length of the model (25)"},
-        {.name = "snr-db",
-         .kind = CLI_REAL,
-         .value = &a->snr_db,
-         .least = -300,
-         .most = 300,
-         .operand = "DB",
-         .help = "signal to noise, in decibels (20)"},
-        {.name = "seed",
-         .kind = CLI_WHOLE,
-         .value = &a->seed,
-         .least = 0,
-         .most = 0x1p53,
-         .operand = "N",
-         .help = "seed of every draw (1); trial t of `hfsad paper\n--seed S` is the data of seed S + t - 1"},
-        {.name = "keep-x",
-         .kind = CLI_REAL,
-         .value = &a->keep_x,
-         .least = 1e-9,
-         .most = 1,
-         .operand = "RATIO",
-         .help = "part of the features that an edge observes (0.8)"},
-        {.name = "keep-w",
-         .kind = CLI_REAL,
-         .value = &a->keep_w,
-         .least = 1e-9,
-         .most = 1,
-         .operand = "RATIO",
-         .help = "part of the true model that is not zero (0.3)"},
-        {.name = "force", .kind = CLI_FLAG, .value = &a->force, .help = "replace files that are there"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files; required"},
+        {"edges", CLI_WHOLE, &a->edges, 1, 1e8, NULL, "L", "number of edges (5)"},
+        {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50), one observation each"},
+        {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
+        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise, in decibels (20)"},
+        {"seed", CLI_WHOLE, &a->seed, 0, 0x1p53, NULL, "N",
+         "seed of every draw (1); trial t of `hfsad paper\n--seed S` is the data of seed S + t - 1"},
+        {"keep-x", CLI_REAL, &a->keep_x, 1e-9, 1, NULL, "RATIO", "part of the features that an edge observes (0.8)"},
+        {"keep-w", CLI_REAL, &a->keep_w, 1e-9, 1, NULL, "RATIO", "part of the true model that is not zero (0.3)"},
+        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace files that are there"},
     };
     const cli_syntax syntax = {
         .usage = "generate phase-retrieval --out DIR [--edges L] [--clients N] [--features M]\n"
@@ -249,7 +208,11 @@ static int generate(const generate_arguments *a)
     dataset *d = NULL;
     bool whole = false;
     double *truth = calloc(2 * g.features, sizeof *truth);
-    hfsad_status status = truth ? folder_check(a->out, &err) : error_memory(&err, 16 * g.features, "the true model");
+    if (!truth) {
+        error_memory(&err, 2 * g.features * sizeof *truth, "the true model");
+        return cli_fail(&err);
+    }
+    hfsad_status status = folder_check(a->out, &err);
     if (!status)
         status = phase_retrieval_generate(&g, &d, truth, &err);
     if (!status)

@@ -26,67 +26,24 @@ static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
 static int parse_arguments(paper_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
-        {.name = "scenario",
-         .kind = CLI_CHOICE,
-         .value = &a->scenario,
-         .choices = SCENARIOS,
-         .operand = "WHICH",
-         .help = "1: against the sub-gradient method, 2: K_m,\n3: participation; all (the default)"},
-        {.name = "trials",
-         .kind = CLI_WHOLE,
-         .value = &a->trials,
-         .least = 1,
-         .most = 1e6,
-         .operand = "N",
-         .help = "data sets to average over (100)"},
-        {.name = "iterations",
-         .kind = CLI_WHOLE,
-         .value = &a->iterations,
-         .least = 1,
-         .most = 1e6,
-         .operand = "N",
-         .help = "global iterations (300)"},
-        {.name = "snr-db",
-         .kind = CLI_REAL,
-         .value = &a->snr_db,
-         .least = -300,
-         .most = 300,
-         .operand = "DB",
-         .help = "signal to noise (20); its opposite is run as well"},
-        {.name = "one-snr", .kind = CLI_FLAG, .value = &a->one_snr, .help = "run only the snr that was asked for"},
-        {.name = "start",
-         .kind = CLI_CHOICE,
-         .value = &a->start,
-         .choices = STARTS,
-         .operand = "KIND",
-         .help = "start vector of all methods: spectral (the default),\nnormal or zero"},
-        {.name = "seed",
-         .kind = CLI_WHOLE,
-         .value = &a->seed,
-         .least = 0,
-         .most = 0x1p52,
-         .operand = "N",
-         .help = "seed of the first trial (1), the next has the next"},
-        {.name = "threads",
-         .kind = CLI_WHOLE,
-         .value = &a->threads,
-         .least = 0,
-         .most = 1024,
-         .operand = "N",
-         .help = "threads to use; 0, the default: one per core.\nThe files do not depend on it"},
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &a->out,
-         .operand = "DIR",
-         .help = "folder for the files (paper-out)"},
-        {.name = "no-plot", .kind = CLI_FLAG, .value = &a->no_plot, .help = "no plots, so that gnuplot is not needed"},
-        {.name = "tune",
-         .kind = CLI_FLAG,
-         .value = &a->tune,
-         .help = "instead of the experiment, try every step rule of\n"
-                 "the sub-gradient method on seeds 1,000,000 further\n"
-                 "on and print the best; writes no files"},
-        {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no tables on the terminal"},
+        {"scenario", CLI_CHOICE, &a->scenario, 0, 0, SCENARIOS, "WHICH",
+         "1: against the sub-gradient method, 2: K_m,\n3: participation; all (the default)"},
+        {"trials", CLI_WHOLE, &a->trials, 1, 1e6, NULL, "N", "data sets to average over (100)"},
+        {"iterations", CLI_WHOLE, &a->iterations, 1, 1e6, NULL, "N", "global iterations (300)"},
+        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise (20); its opposite is run as well"},
+        {"one-snr", CLI_FLAG, &a->one_snr, 0, 0, NULL, NULL, "run only the snr that was asked for"},
+        {"start", CLI_CHOICE, &a->start, 0, 0, STARTS, "KIND",
+         "start vector of all methods: spectral (the default),\nnormal or zero"},
+        {"seed", CLI_WHOLE, &a->seed, 0, 0x1p52, NULL, "N", "seed of the first trial (1), the next has the next"},
+        {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
+         "threads to use; 0, the default: one per core.\nThe files do not depend on it"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files (paper-out)"},
+        {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plots, so that gnuplot is not needed"},
+        {"tune", CLI_FLAG, &a->tune, 0, 0, NULL, NULL,
+         "instead of the experiment, try every step rule of\n"
+         "the sub-gradient method on seeds 1,000,000 further\n"
+         "on and print the best; writes no files"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no tables on the terminal"},
     };
     const cli_syntax syntax = {
         .usage = "paper [--scenario 1|2|3|all] [--trials N] [--snr-db DB] [--out DIR] ...",
@@ -226,8 +183,10 @@ static hfsad_status scenario_curves_create(scenario_curves *c, const paper_part 
     const size_t count = 4 * r->points * s->n_series + r->trials;
     c->n_series = s->n_series;
     c->block = calloc(count, sizeof(double));
-    if (!c->block)
-        return error_memory(err, count * sizeof(double), "the curves of a scenario");
+    if (!c->block) {
+        error_memory(err, count * sizeof(double), "the curves of a scenario");
+        return HFSAD_ERROR_MEMORY;
+    }
     double *at = c->block, *room = at + 4 * r->points * s->n_series;
     for (size_t i = 0; i < s->n_series; i++, at += 4 * r->points) {
         c->series[i] = (curves){at, at + r->points, at + 2 * r->points, at + 3 * r->points, room};

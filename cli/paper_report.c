@@ -224,7 +224,8 @@ static void print_notes(const report_state *s, double *room)
     snprintf(
         text, sizeof text,
         "\"> %.2f\" counts the trials whose error is above %.2f after the last iteration; a few of them decide the "
-        "mean, which is what the paper shows. The plots have the mean as line and the quartiles as band.",
+        "mean, which is what the paper shows. The plots show the mean (line with marks), the median (dashed) and the "
+        "quartiles (band).",
         LOST_ABOVE, LOST_ABOVE);
     paragraph(out, "- ", text);
 }

@@ -3,13 +3,14 @@
 #include "spec/table.h"
 #include "tools.h"
 
-enum { TRIALS = 3, ITERATIONS = 5, METHODS = 4 };
+enum { TRIALS = 3, ITERATIONS = 5, METHODS = 5 };
 
 static const paper_method METHOD[METHODS] = {
     {.edge_rounds = 3, .participation = 1},
     {.edge_rounds = 1, .participation = 0.5},
     {.skip = true},
     {.central = true, .rule = {STEP_POLYAK, 0.5, 1}},
+    {.central = true, .rule = {STEP_GEOMETRIC, 0.2, 0.8}},
 };
 
 static paper_settings small(void)
@@ -96,7 +97,8 @@ static void baseline_is_the_method(void **state)
     const hfsad_loss loss = {.kind = HFSAD_LOSS_PHASE_RETRIEVAL, .box = 5};
     const hfsad_penalty prior = {HFSAD_PENALTY_SCAD, 16, 0.1, 2.4};
     hfsad_error err;
-    for (size_t t = 0; t < TRIALS; t++) {
+    for (size_t k = 0; k < 2 * TRIALS; k++) {
+        const size_t t = k / 2, method = 3 + k % 2;
         single one = make_single(s.data.seed + t);
         central_problem *p;
         double g[8];
@@ -104,8 +106,8 @@ static void baseline_is_the_method(void **state)
         const double target = central_objective(p, one.truth, NULL);
         for (size_t i = 0; i <= ITERATIONS; i++) {
             if (i)
-                subgradient_step(p, &METHOD[3].rule, target, i - 1, one.start, g);
-            const double mine = relative_error(6, one.start, one.truth, true), its = paper_errors(r, 3, i)[t];
+                subgradient_step(p, &METHOD[method].rule, target, i - 1, one.start, g);
+            const double mine = relative_error(6, one.start, one.truth, true), its = paper_errors(r, method, i)[t];
             if (fabs(mine - its) > 1e-9 * mine)
                 fail_msg("trial %zu, iteration %zu: %.17g instead of %.17g", t, i, its, mine);
         }

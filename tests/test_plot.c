@@ -126,7 +126,8 @@ static void missing_gnuplot(void **state)
 {
     (void)state;
     hfsad_error err;
-    char *path = strdup(getenv("PATH"));
+    const char *usual = getenv("PATH");
+    char *path = strdup(usual ? usual : "/usr/bin");
     setenv("PATH", "/nonexistent", 1);
     assert_int_equal(plot_check(&err), HFSAD_ERROR_INPUT);
     assert_non_null(strstr(err.message, "gnuplot-nox"));

@@ -130,8 +130,10 @@ static hfsad_status trial_create(trial *k, const campaign *c, size_t t, hfsad_er
     *k = (trial){.data = c->settings->data};
     k->data.seed += t;
     k->truth = alloc_zero(4 * M, sizeof(double));
-    if (!k->truth)
-        return error_memory(err, 4 * M * sizeof(double), "a trial's vectors");
+    if (!k->truth) {
+        error_memory(err, 4 * M * sizeof(double), "a trial's vectors");
+        return HFSAD_ERROR_MEMORY;
+    }
     k->start = k->truth + M;
     k->w = k->start + M;
     k->g = k->w + M;
