@@ -52,18 +52,37 @@ static void apply(const spectrum *s, const double *v)
     }
 }
 
-/* E <x,w>^2 = |w|^2 E|x|^2/M for x without a preferred direction, so |w|^2 is about M sum weight / sum |x|^2. */
-static double length_of(const spectrum *s)
+/* The length t that fits best: t^2 minimises sum |y - t^2 <x,v>^2|, the median of y/<x,v>^2 with weights <x,v>^2. */
+typedef struct {
+    double ratio, weight;
+} weighted;
+
+static int by_ratio(const void *a, const void *b)
 {
-    double weight = 0, size = 0;
-    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        weight += s->weight[leaf];
-        size += s->d->n[leaf];
-    }
-    return sqrt((double)s->d->M * weight / size);
+    return ascending(&((const weighted *)a)->ratio, &((const weighted *)b)->ratio);
 }
 
-static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, hfsad_error *err)
+static double fit_length(const spectrum *s, const double *v, weighted *list)
+{
+    const dataset *d = s->d;
+    double total = 0, sum = 0;
+    size_t n = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        dataset_gather(d, d->x, leaf, s->row);
+        const double p = dot8(d->M, s->row, v), p2 = p * p;
+        if (p2 > 0 && isfinite(d->y[leaf] / p2)) {
+            list[n++] = (weighted){d->y[leaf] / p2, p2};
+            total += p2;
+        }
+    }
+    qsort(list, n, sizeof *list, by_ratio);
+    for (size_t i = 0; i < n; i++)
+        if ((sum += list[i].weight) >= total / 2)
+            return sqrt(fmax(list[i].ratio, 0));
+    return 0;
+}
+
+static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, weighted *list, hfsad_error *err)
 {
     const dataset *d = s->d;
     const size_t n = d->n_leaves;
@@ -88,7 +107,7 @@ static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, hfsad_e
         if (moved < 1e-12)
             break;
     }
-    const double length = length_of(s);
+    const double length = fit_length(s, v, list);
     for (size_t m = 0; m < d->M; m++)
         v[m] *= length;
     return HFSAD_OK;
@@ -98,14 +117,16 @@ static hfsad_status spectral_vector(double *v, const dataset *d, uint64_t seed, 
 {
     spectrum s = {d, alloc_raw(d->n_leaves, sizeof(double)), alloc_raw(d->M, sizeof(double)),
                   alloc_raw(d->M, sizeof(double))};
+    weighted *list = alloc_raw(d->n_leaves, sizeof *list);
     hfsad_status status;
-    if (s.weight && s.row && s.next)
-        status = find_spectrum(&s, v, seed, err);
+    if (s.weight && s.row && s.next && list)
+        status = find_spectrum(&s, v, seed, list, err);
     else
-        status = error_memory(err, d->n_leaves * sizeof(double), "the spectral start");
+        status = error_memory(err, d->n_leaves * sizeof *list, "the spectral start");
     free(s.weight);
     free(s.row);
     free(s.next);
+    free(list);
     return status;
 }
 
