@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "cli.h"
-#include "report/file.h"
+#include "report/batch.h"
 #include "report/number.h"
 #include "report/plot.h"
 
@@ -22,6 +22,17 @@ typedef struct {
 
 static const char *const SCENARIOS[] = {"1", "2", "3", "all", NULL};
 static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
+
+static const char ABOUT[] = "Repeats the experiment of the paper: robust phase retrieval over 5 edges with 50\n"
+                            "clients each and 25 features, HFSAD with the paper's constants, the centralized\n"
+                            "sub-gradient method beside it. Says for each claim of the paper what was measured.";
+
+static const char AFTER[] = "DIR gets scenario-1.csv ... (iteration, series, mean relative error, median,\n"
+                            "quartiles), each drawn as PNG and SVG, the same for the opposite snr with its name\n"
+                            "added, and report.md. All files take their places at the end, together; Ctrl-C or a\n"
+                            "full disk before that leaves DIR as it was.\n\n"
+                            "Exit status: 0 done, 1 the run failed, 2 the arguments are wrong or gnuplot is\n"
+                            "missing, 130 after Ctrl-C, 143 after SIGTERM, 129 after a hang-up.";
 
 static int parse_arguments(paper_arguments *a, int argc, char **argv)
 {
@@ -47,17 +58,10 @@ static int parse_arguments(paper_arguments *a, int argc, char **argv)
     };
     const cli_syntax syntax = {
         .usage = "paper [--scenario 1|2|3|all] [--trials N] [--snr-db DB] [--out DIR] ...",
-        .about = "Repeats the experiment of the paper: robust phase retrieval over 5 edges with 50\n"
-                 "clients each and 25 features, HFSAD with the paper's constants, the centralized\n"
-                 "sub-gradient method beside it. Says for each claim of the paper what was measured.",
+        .about = ABOUT,
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .after = "DIR gets scenario-1.csv ... (iteration, series, mean relative error, median,\n"
-                 "quartiles), each drawn as PNG and SVG, the same for the opposite snr with its name\n"
-                 "added, and report.md. Files are written at the end, each whole; Ctrl-C before that\n"
-                 "leaves DIR as it was.\n\n"
-                 "Exit status: 0 done, 1 the run failed, 2 the arguments are wrong or gnuplot is\n"
-                 "missing, 130 after Ctrl-C, 143 after SIGTERM.",
+        .after = AFTER,
     };
     return cli_parse(&syntax, argc, argv, NULL);
 }
@@ -195,23 +199,27 @@ static hfsad_status scenario_curves_create(scenario_curves *c, const paper_part 
     return HFSAD_OK;
 }
 
-static hfsad_status write_csv(const char *folder, const char *name, const scenario_curves *c, const paper_scenario *s,
+static whole_file *add_file(file_batch *files, const char *name, const char *type, hfsad_error *err)
+{
+    char file[100];
+    snprintf(file, sizeof file, "%s.%s", name, type);
+    return file_batch_add(files, file, err);
+}
+
+static hfsad_status write_csv(file_batch *files, const char *name, const scenario_curves *c, const paper_scenario *s,
                               size_t points, hfsad_error *err)
 {
     static const char header[] = "iteration,series,relative_error,median,lower_quartile,upper_quartile\n";
-    char file[100];
-    whole_file f = {0};
-    snprintf(file, sizeof file, "%s.csv", name);
-    const hfsad_status status = whole_file_begin(&f, folder, file, err);
-    if (status)
-        return status;
-    whole_file_put(&f, header, strlen(header));
+    whole_file *f = add_file(files, name, "csv", err);
+    if (!f)
+        return err->status;
+    whole_file_put(f, header, strlen(header));
     for (size_t i = 0; i < c->n_series; i++)
-        put_rows(&f, s->series[i].name, &c->series[i], points);
-    return whole_file_end(&f, err);
+        put_rows(f, s->series[i].name, &c->series[i], points);
+    return whole_file_close(f, err); /* a full disk is to show before the plots are drawn */
 }
 
-static hfsad_status draw(const char *folder, const char *name, const scenario_curves *c, const paper_scenario *s,
+static hfsad_status draw(file_batch *files, const char *name, const scenario_curves *c, const paper_scenario *s,
                          size_t points, hfsad_error *err)
 {
     plot_series series[PAPER_SERIES_MOST];
@@ -223,53 +231,77 @@ static hfsad_status draw(const char *folder, const char *name, const scenario_cu
                     .points = points,
                     .n_series = c->n_series,
                     .series = series};
-    return plot_write(&p, folder, name, err);
+    const whole_file *png = add_file(files, name, "png", err);
+    const whole_file *svg = png ? add_file(files, name, "svg", err) : NULL;
+    return svg ? plot_draw(&p, png, svg, err) : err->status;
 }
 
-static hfsad_status write_scenarios(const paper_book *book, const char *folder, bool plots, hfsad_error *err)
+static hfsad_status write_scenario(const paper_book *book, size_t part, size_t scenario, file_batch *files, bool plots,
+                                   hfsad_error *err)
 {
-    hfsad_status status = HFSAD_OK;
-    for (size_t part = 0; part < book->n_parts; part++)
-        for (size_t i = 0; i < PAPER_SCENARIOS && !status; i++) {
-            if (!book->wanted[i])
-                continue;
-            const paper_scenario *s = &paper_scenarios[i];
-            const size_t points = book->parts[part].result->points;
-            scenario_curves c = {0};
-            char name[80];
-            base_name(book, part, i, name, sizeof name);
-            status = scenario_curves_create(&c, &book->parts[part], s, err);
-            if (!status)
-                status = write_csv(folder, name, &c, s, points, err);
-            if (!status && plots)
-                status = draw(folder, name, &c, s, points, err);
-            free(c.block);
-        }
+    const paper_scenario *s = &paper_scenarios[scenario];
+    const size_t points = book->parts[part].result->points;
+    scenario_curves c = {0};
+    char name[80];
+    base_name(book, part, scenario, name, sizeof name);
+    hfsad_status status = scenario_curves_create(&c, &book->parts[part], s, err);
+    if (!status)
+        status = write_csv(files, name, &c, s, points, err);
+    if (!status && plots)
+        status = draw(files, name, &c, s, points, err);
+    free(c.block);
     return status;
 }
 
 /* The report on the terminal and in the folder is one text. */
-static int write_report(const paper_book *book, const char *folder, bool quiet)
+typedef struct {
+    char *text;
+    size_t size;
+} report;
+
+static hfsad_status make_report(report *r, const paper_book *book, hfsad_error *err)
 {
-    char *text = NULL;
-    size_t size = 0;
     double *room = calloc(book->settings.trials, sizeof *room);
-    FILE *memory = room ? open_memstream(&text, &size) : NULL;
-    hfsad_error err = {0};
-    hfsad_status status = HFSAD_OK;
-    if (memory) {
+    FILE *memory = room ? open_memstream(&r->text, &r->size) : NULL;
+    if (memory)
         paper_report(memory, book, room);
-        if (fclose(memory))
-            status = error_memory(&err, size, "the report");
-    } else {
-        status = error_memory(&err, book->settings.trials * sizeof *room, "the report");
-    }
-    if (!status)
-        status = whole_file_write(folder, "report.md", text, size, &err);
-    if (!status && !quiet)
-        fwrite(text, 1, size, stdout);
-    free(text);
+    const bool made = memory && fclose(memory) == 0;
     free(room);
+    return made ? HFSAD_OK : error_memory(err, book->settings.trials * sizeof *room, "the report");
+}
+
+/* All files under temporary names, the plots last: they take longest. Ends early where interrupted. */
+static hfsad_status write_files(const paper_book *book, const report *r, file_batch *files, bool plots,
+                                hfsad_error *err)
+{
+    whole_file *f = file_batch_add(files, "report.md", err);
+    if (!f)
+        return err->status;
+    whole_file_put(f, r->text, r->size);
+    hfsad_status status = whole_file_close(f, err);
+    for (size_t part = 0; part < book->n_parts; part++)
+        for (size_t i = 0; i < PAPER_SCENARIOS && !status && !cli_interrupted(); i++)
+            if (book->wanted[i])
+                status = write_scenario(book, part, i, files, plots, err);
+    return status;
+}
+
+/* All files or none. */
+static int replace_files(const paper_book *book, const report *r, const char *folder, bool plots)
+{
+    hfsad_error err = {0};
+    file_batch files = {0};
+    hfsad_status status = file_batch_begin(&files, folder, &err);
+    if (!status)
+        status = write_files(book, r, &files, plots, &err);
+    const int interrupt = cli_interrupted();
+    if (!status && !interrupt)
+        status = file_batch_commit(&files, &err);
+    file_batch_drop(&files);
+    if (interrupt) {
+        fputs("hfsad: interrupted while the files were written; nothing was changed\n", stderr);
+        return 128 + interrupt;
+    }
     return status ? cli_fail(&err) : CLI_GO;
 }
 
@@ -289,17 +321,18 @@ static void print_files(const paper_book *book, const char *folder, bool plots)
 static int carry_out(const paper_arguments *a, paper_book *book)
 {
     hfsad_error err = {0};
+    report r = {0};
     int status = run_parts(book, a->quiet);
-    if (status != CLI_GO)
-        return status;
-    if (folder_make(a->out, &err) || write_scenarios(book, a->out, !a->no_plot, &err))
-        return cli_fail(&err);
-    status = write_report(book, a->out, a->quiet);
-    if (status != CLI_GO)
-        return status;
-    if (!a->quiet)
+    if (status == CLI_GO && make_report(&r, book, &err))
+        status = cli_fail(&err);
+    if (status == CLI_GO)
+        status = replace_files(book, &r, a->out, !a->no_plot);
+    if (status == CLI_GO && !a->quiet) {
+        fwrite(r.text, 1, r.size, stdout);
         print_files(book, a->out, !a->no_plot);
-    return cli_finish_stdout(CLI_DONE);
+    }
+    free(r.text);
+    return status == CLI_GO ? cli_finish_stdout(CLI_DONE) : status;
 }
 
 int cmd_paper(int argc, char **argv)
@@ -320,7 +353,7 @@ int cmd_paper(int argc, char **argv)
         const double snrs[] = {a.snr_db, -a.snr_db};
         return paper_tune(&book.settings, snrs, book.n_parts, a.quiet);
     }
-    if ((!a.no_plot && plot_check(&err)) || folder_check(a.out, &err))
+    if (folder_check(a.out, &err) || (!a.no_plot && plot_check(&err)))
         return cli_fail(&err);
     status = carry_out(&a, &book);
     for (size_t i = 0; i < book.n_parts; i++)

@@ -60,8 +60,10 @@ static double along(const void *context, double t)
 static setting random_setting(rng *r, size_t kind, size_t M, bool boxed)
 {
     setting s = {.M = M, .sigma = log_uniform(r, 1e-2, 1e2)};
-    s.loss = (hfsad_loss){(hfsad_loss_kind)kind, uniform(r, 0.05, 0.95), log_uniform(r, 0.1, 3),
-                          boxed ? log_uniform(r, 0.1, 3) : INFINITY};
+    s.loss = (hfsad_loss){(hfsad_loss_kind)kind, uniform(r, 0.05, 0.95), 1, INFINITY};
+    s.loss.delta = log_uniform(r, 0.1, 3);
+    if (boxed)
+        s.loss.box = log_uniform(r, 0.1, 3);
     for (size_t m = 0; m < M; m++) {
         s.x[m] = below(r, 6) ? rng_next_normal(r) : 0;
         s.v[m] = 2 * rng_next_normal(r);
@@ -97,7 +99,8 @@ static void against_the_line(void **state)
     (void)state;
     rng r = {rng_key(1, rng_stream("loss")), 0};
     for (size_t i = 0; i < 7 * 700; i++) {
-        const setting s = random_setting(&r, i % LOSSES, 1 + below(&r, i % 10 ? 12 : M_MOST), i % 2);
+        const size_t M = 1 + below(&r, i % 10 ? 12 : M_MOST);
+        const setting s = random_setting(&r, i % LOSSES, M, i % 2);
         const double reach = 40 / (sqrt(s.n) + 0.1) + 40;
         check(&s, brute_minimum(along, &s, -reach, reach), "draw", i);
     }

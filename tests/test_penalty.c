@@ -41,8 +41,8 @@ static double objective(const void *context, double x)
 static hfsad_penalty random_penalty(rng *r, size_t kind)
 {
     const double least = kind == HFSAD_PENALTY_SCAD ? 2 : 1;
-    return (hfsad_penalty){(hfsad_penalty_kind)kind, log_uniform(r, 1e-2, 1e2), log_uniform(r, 1e-2, 10),
-                           least + log_uniform(r, 1e-2, 10)};
+    const double weight = log_uniform(r, 1e-2, 1e2), lambda = log_uniform(r, 1e-2, 10);
+    return (hfsad_penalty){(hfsad_penalty_kind)kind, weight, lambda, least + log_uniform(r, 1e-2, 10)};
 }
 
 static void check_prox(const setting *s, const char *what, uint64_t number)
@@ -63,7 +63,9 @@ static void prox_is_the_global_minimiser(void **state)
     rng r = {rng_key(1, rng_stream("penalty")), 0};
     size_t not_convex = 0;
     for (uint64_t i = 0; i < 6000; i++) {
-        setting s = {random_penalty(&r, i % 4), 0, log_uniform(&r, 1e-3, 1e3), i % 3 ? log_uniform(&r, 1e-4, 1e2) : 0};
+        setting s = {random_penalty(&r, i % 4), 0, 0, 0};
+        s.step = log_uniform(&r, 1e-3, 1e3);
+        s.mu = i % 3 ? log_uniform(&r, 1e-4, 1e2) : 0;
         const double scale = s.p.gamma * s.p.lambda + s.step * s.p.weight * s.p.lambda + s.mu;
         s.v = uniform(&r, -1.5, 1.5) * scale;
         const double kappa = s.p.kind == HFSAD_PENALTY_SCAD ? s.p.gamma - 1 : s.p.gamma;

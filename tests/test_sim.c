@@ -221,6 +221,43 @@ static void stops_on_tolerances(void **state)
     dataset_free(d);
 }
 
+/* With participation by chance an iteration in which nobody steps has no dual residual: that is not convergence. */
+static void an_idle_iteration_is_no_convergence(void **state)
+{
+    (void)state;
+    rng r = {rng_key(8, rng_stream("sim")), 0};
+    const char *const two[] = {"a", "b"};
+    const size_t few[] = {1, 1};
+    dataset *d = random_dataset(&r, 2, two, few, 3, false);
+    leaf_class c = plain_leaves(0.05);
+    c.loss.kind = HFSAD_LOSS_SQUARED;
+    plan *p = simple_plan(d, c, plain_inner(0.05), 1, true);
+    p->at_least_every = 10;
+    p->stop_absolute = 1e-3;
+    hfsad_error err;
+    pool *t;
+    sim *s;
+    hfsad_figures f;
+    const double start[3] = {0};
+    size_t idle = 0;
+    ok(pool_create(&t, 1, &err), &err);
+    ok(sim_create(&s, d, p, start, NULL, t, &err), &err);
+    for (uint64_t i = 1, met = 0; i <= 3000; i++) {
+        sim_iterate(s);
+        sim_measure(s, &f);
+        idle += f.dual_residual == 0;
+        const double n = sqrt(2.0 * 4 * 3) * 1e-3;
+        met = f.primal_residual <= n && f.dual_residual <= n ? met + 1 : 0;
+        assert_int_equal(sim_converged(s), met > 10);
+    }
+    assert_true(idle > 100);
+    assert_true(sim_converged(s));
+    sim_free(s);
+    pool_free(t);
+    plan_free(p);
+    dataset_free(d);
+}
+
 /* ---- the loop allocates nothing ----------------------------------------------------------------------------- */
 
 static atomic_size_t allocations;
@@ -288,9 +325,14 @@ static void the_loop_allocates_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_change_no_bit),         cmocka_unit_test(participation),
-        cmocka_unit_test(who_sits_out_keeps_everything), cmocka_unit_test(bytes),
-        cmocka_unit_test(finds_the_least_squares),       cmocka_unit_test(stops_on_tolerances),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(participation),
+        cmocka_unit_test(who_sits_out_keeps_everything),
+        cmocka_unit_test(bytes),
+        cmocka_unit_test(finds_the_least_squares),
+        cmocka_unit_test(stops_on_tolerances),
+        cmocka_unit_test(an_idle_iteration_is_no_convergence),
+
         cmocka_unit_test(the_loop_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

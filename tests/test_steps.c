@@ -164,22 +164,30 @@ static void run_both(const dataset *d, const plan *p, rng *r, uint64_t seed)
     free(t.leaf);
 }
 
+/* Draws in statements of their own: in an argument list their order would be the compiler's. With a concave link
+ * mu <= gamma lambda from the first step: above that the prox at 0 is one of two minimisers of equal depth, and which
+ * one is a matter of rounding. */
 static leaf_class random_leaf_class(rng *r, size_t kind, size_t link)
 {
-    leaf_class c = {
-        .loss = {(hfsad_loss_kind)kind, 0.3, 1, below(r, 2) ? 1.5 : INFINITY},
-        .rule = {{(hfsad_penalty_kind)link, uniform(r, 1, 5), uniform(r, 0.5, 1.5), 3}, {uniform(r, 2, 8), 4}},
-        .participation = 1,
-        .local_steps = 1 + (uint32_t)below(r, 2),
-    };
+    leaf_class c = {.participation = 1};
+    c.loss = (hfsad_loss){(hfsad_loss_kind)kind, 0.3, 1, INFINITY};
+    if (below(r, 2))
+        c.loss.box = 1.5;
+    c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 1, 5), 1, 3};
+    c.rule.penalty.lambda = uniform(r, 0.5, 1.5);
+    c.rule.schedule = (hfsad_schedule){uniform(r, 2, 8), link == HFSAD_PENALTY_L1 ? 4 : 1};
+    c.local_steps = 1 + (uint32_t)below(r, 2);
     return c;
 }
 
 static inner_class random_inner_class(rng *r, size_t link)
 {
-    return (inner_class){{(hfsad_penalty_kind)below(r, 4), uniform(r, 0.1, 2), 0.1, 2.4},
-                         {{(hfsad_penalty_kind)link, uniform(r, 5, 20), 1, 3}, {uniform(r, 5, 20), 20}},
-                         1};
+    inner_class c = {.participation = 1};
+    c.prior = (hfsad_penalty){(hfsad_penalty_kind)below(r, 4), 1, 0.1, 2.4};
+    c.prior.weight = uniform(r, 0.1, 2);
+    c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 5, 20), 1, 3};
+    c.rule.schedule = (hfsad_schedule){uniform(r, 5, 20), link == HFSAD_PENALTY_L1 ? 20 : 2};
+    return c;
 }
 
 static const struct {

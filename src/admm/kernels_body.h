@@ -470,7 +470,7 @@ static void leaf_run_rows(leaf_run *run)
 
 static void leaf_run_any(leaf_run *run)
 {
-    if (run->lanes == VEC_LANES)
+    if (run->lanes == VEC_LANES && run->count > 1) /* a block of one leaf is a row */
         leaf_run_blocks(run);
     else
         leaf_run_rows(run);

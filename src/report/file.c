@@ -3,16 +3,40 @@
 
 #include "base/error.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *remedy(int reason)
+{
+    if (reason == ENOSPC || reason == EDQUOT)
+        return "free some space";
+    return reason == EFBIG ? "raise the limit on file sizes (ulimit -f)" : "give another --out";
+}
+
 static hfsad_status failed(hfsad_error *err, const char *path, int reason)
 {
-    return error_set(err, HFSAD_ERROR_IO, "%s could not be written: %s", path, strerror(reason));
+    return error_set(err, HFSAD_ERROR_IO, "%s could not be written: %s; %s", path, strerror(reason), remedy(reason));
+}
+
+/* The folder that holds path, in place: "a/b/" becomes "a", "a" becomes ".", "/a" becomes "/". */
+static void cut_last(char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (n == 0)
+        path[n++] = '.'; /* path was not empty, so there is room */
+    path[n] = 0;
 }
 
 /* A name of this process in the same folder: a rename does not cross file systems, and two runs do not mix. */
@@ -23,6 +47,35 @@ static char *temporary_name(const char *folder, const char *name)
     if (temporary)
         snprintf(temporary, size, "%s/.%s.%ld.tmp", folder, name, (long)getpid());
     return temporary;
+}
+
+/* Whose temporary the entry of a folder is: the process's number, 0 where it is none of a file of this name. */
+static pid_t temporary_owner(const char *entry, const char *name)
+{
+    const size_t length = strlen(name);
+    if (entry[0] != '.' || strncmp(entry + 1, name, length) != 0 || entry[1 + length] != '.')
+        return 0;
+    const char *digits = entry + length + 2;
+    const size_t n = strspn(digits, "0123456789");
+    if (n == 0 || n > 9 || strcmp(digits + n, ".tmp") != 0)
+        return 0;
+    return (pid_t)strtol(digits, NULL, 10);
+}
+
+void folder_sweep(const char *folder, const char *const *names, size_t count)
+{
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return;
+    const struct dirent *entry;
+    while ((entry = readdir(entries))) {
+        for (size_t i = 0; i < count; i++) {
+            const pid_t owner = temporary_owner(entry->d_name, names[i]);
+            if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH)
+                unlinkat(dirfd(entries), entry->d_name, 0);
+        }
+    }
+    closedir(entries);
 }
 
 static void forget(whole_file *f)
@@ -120,10 +173,10 @@ hfsad_status whole_file_end(whole_file *f, hfsad_error *err)
         whole_file_drop(f);
         return error_memory(err, 0, "a file name");
     }
-    *strrchr(folder, '/') = 0; /* begin put it there */
+    cut_last(folder);
     status = whole_file_replace(f, err);
     if (!status)
-        status = folder_sync(*folder ? folder : "/", err);
+        status = folder_sync(folder, err);
     free(folder);
     return status;
 }
@@ -138,24 +191,10 @@ hfsad_status whole_file_write(const char *folder, const char *name, const void *
     return whole_file_end(&f, err);
 }
 
-/* The folder that holds path, in place: "a/b/" becomes "a", "a" becomes ".", "/a" becomes "/". */
-static void cut_last(char *path)
-{
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    while (n > 0 && path[n - 1] != '/')
-        n--;
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    if (n == 0)
-        path[n++] = '.'; /* path was not empty, so there is room */
-    path[n] = 0;
-}
-
 static hfsad_status folder_failed(hfsad_error *err, const char *path, int reason)
 {
-    return error_set(err, HFSAD_ERROR_INPUT, "output folder %s cannot be used: %s", path, strerror(reason));
+    return error_set(err, HFSAD_ERROR_INPUT, "output folder %s cannot be used: %s; give another --out", path,
+                     strerror(reason));
 }
 
 hfsad_status folder_check(const char *path, hfsad_error *err)
@@ -190,9 +229,24 @@ static void unmake(char *at, size_t first, size_t last)
     }
 }
 
+void folder_unmake(const char *path, size_t made)
+{
+    char *at = made ? strdup(path) : NULL;
+    if (at)
+        unmake(at, made, strlen(at));
+    free(at);
+}
+
 hfsad_status folder_make(const char *path, hfsad_error *err)
 {
+    size_t made;
+    return folder_make_new(path, &made, err);
+}
+
+hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err)
+{
     char *at = strdup(*path ? path : ".");
+    *made = 0;
     if (!at)
         return error_memory(err, strlen(path), "a file name");
     size_t first = 0, i = 1; /* end of the first folder made here; 0 for none */
@@ -219,6 +273,8 @@ hfsad_status folder_make(const char *path, hfsad_error *err)
         reason = errno;
     if (reason)
         unmake(at, first, i);
+    else
+        *made = first;
     free(at);
     return reason ? folder_failed(err, path, reason) : HFSAD_OK;
 }

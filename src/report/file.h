@@ -38,5 +38,10 @@ hfsad_status whole_file_write(const char *folder, const char *name, const void *
 hfsad_status folder_check(const char *path, hfsad_error *err);
 /* mkdir -p; HFSAD_ERROR_INPUT on failure, and then nothing is left of what was made. */
 hfsad_status folder_make(const char *path, hfsad_error *err);
+/* The same; *made is for folder_unmake, which removes the folders that were made here, as far as they are empty. */
+hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err);
+void folder_unmake(const char *path, size_t made);
+/* Removes the temporaries of these files that processes left which are no more (SIGKILL, a crash). */
+void folder_sweep(const char *folder, const char *const *names, size_t count);
 
 #endif

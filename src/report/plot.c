@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -32,11 +31,11 @@ static void print_number(FILE *out, double value)
         fputs(" NaN", out);
 }
 
-/* Iterations between two points that are drawn: about sixty points, as many as a column can show. Odd, so that a
+/* Iterations between two points that are drawn: one up to a thousand, where a column can show no more. Odd, so that a
  * method that jumps up and down in turn is shown to do so. */
 static size_t stride_of(const plot *p)
 {
-    const size_t stride = p->points / 60;
+    const size_t stride = (p->points + 1000) / 1001;
     return stride % 2 ? stride : stride + 1;
 }
 
@@ -123,7 +122,7 @@ void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
     print_data(out, p);
     print_setting(out, p);
     print_axis(out, p);
-    const size_t drawn = p->points / stride_of(p), marks = drawn > 8 ? drawn / 8 : 1;
+    const size_t drawn = p->points / stride_of(p), marks = drawn > 8 ? drawn / 8 : 1; /* eight marks a curve */
     fputs("draw = \"plot", out);
     for (size_t s = 0; s < p->n_series; s++) /* bands first, so that no band hides a line */
         fprintf(out,
@@ -152,38 +151,68 @@ void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
             png, svg);
 }
 
-/* The child: a script as its input, everything it says into messages. Ctrl-C is the parent's business. */
+/* The child: a script as its input, everything it says into messages, and a session of its own: a Ctrl-C or a hang-up
+ * of the terminal is the parent's business. */
 _Noreturn static void become_gnuplot(const char *folder, int script, int messages)
 {
-    signal(SIGINT, SIG_IGN);
-    if (dup2(script, STDIN_FILENO) >= 0 && dup2(messages, STDOUT_FILENO) >= 0 && dup2(messages, STDERR_FILENO) >= 0 &&
-        chdir(folder) == 0)
-        execlp("gnuplot", "gnuplot", "--default-settings", (char *)NULL);
-    _exit(127);
+    enum { NO_START = 126, NOT_FOUND = 127 }; /* as a shell has it */
+    setsid();
+    if (dup2(script, STDIN_FILENO) < 0 || dup2(messages, STDOUT_FILENO) < 0 || dup2(messages, STDERR_FILENO) < 0 ||
+        chdir(folder) != 0)
+        _exit(NO_START);
+    execlp("gnuplot", "gnuplot", "--default-settings", (char *)NULL);
+    _exit(errno == ENOENT ? NOT_FOUND : NO_START);
 }
 
-/* The exit status of gnuplot, 127 where it could not be started, -1 where even that failed (errno). */
-static int run_gnuplot(FILE *script, const char *folder, FILE *messages)
+/* A script for gnuplot, and what gnuplot said. Both are files: neither side ever waits for the other. */
+typedef struct {
+    FILE *script, *messages;
+} dialogue;
+
+static void dialogue_end(dialogue *d)
 {
-    if (fflush(script) || fseek(script, 0, SEEK_SET))
-        return -1;
+    if (d->script)
+        fclose(d->script);
+    if (d->messages)
+        fclose(d->messages);
+}
+
+static hfsad_status dialogue_begin(dialogue *d, hfsad_error *err)
+{
+    d->script = tmpfile();
+    d->messages = d->script ? tmpfile() : NULL;
+    if (d->messages)
+        return HFSAD_OK;
+    const int reason = errno;
+    dialogue_end(d);
+    return error_set(err, HFSAD_ERROR_IO, "a temporary file for gnuplot could not be made in %s: %s", P_tmpdir,
+                     strerror(reason));
+}
+
+/* *code: the exit status of gnuplot as a shell shows it, 127 where it was not found. */
+static hfsad_status dialogue_run(dialogue *d, const char *folder, int *code, hfsad_error *err)
+{
+    if (fflush(d->script) || ferror(d->script) || fseek(d->script, 0, SEEK_SET))
+        return error_set(err, HFSAD_ERROR_IO, "the script for gnuplot could not be written in %s: %s", P_tmpdir,
+                         strerror(errno));
     const pid_t child = fork();
-    if (child < 0)
-        return -1;
     if (child == 0)
-        become_gnuplot(folder, fileno(script), fileno(messages));
-    int status;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        become_gnuplot(folder, fileno(d->script), fileno(d->messages));
+    int status = 0;
+    pid_t ended = -1;
+    while (child > 0 && (ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
+        continue;
+    if (ended < 0)
+        return error_set(err, HFSAD_ERROR_IO, "gnuplot could not be started: %s", strerror(errno));
+    *code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return HFSAD_OK;
 }
 
 /* What gnuplot said, as one line: it repeats the command with a caret under it before it comes to the point. */
-static void last_message(FILE *messages, char *text, size_t size)
+static void last_message(FILE *messages, int code, char *text, size_t size)
 {
     char line[300];
-    snprintf(text, size, "no message");
+    snprintf(text, size, "exit status %d", code);
     rewind(messages);
     while (fgets(line, sizeof line, messages)) {
         line[strcspn(line, "\n")] = 0;
@@ -194,22 +223,20 @@ static void last_message(FILE *messages, char *text, size_t size)
 
 hfsad_status plot_check(hfsad_error *err)
 {
-    FILE *script = tmpfile(), *messages = tmpfile();
-    int status = -1;
-    if (script && messages) {
-        fputs("set terminal pngcairo\nset terminal svg\n", script);
-        status = run_gnuplot(script, ".", messages);
-    }
-    if (script)
-        fclose(script);
-    if (messages)
-        fclose(messages);
-    if (status == 0)
-        return HFSAD_OK;
-    const char *remedy = "install it (Debian: apt install gnuplot-nox), or give --no-plot";
-    if (status == 127)
-        return error_set(err, HFSAD_ERROR_INPUT, "gnuplot, which draws the plots, was not found; %s", remedy);
-    return error_set(err, HFSAD_ERROR_INPUT, "the gnuplot that was found cannot draw PNG and SVG; %s", remedy);
+    static const char remedy[] = "install it (Debian: apt install gnuplot-nox), or give --no-plot";
+    dialogue d;
+    int code = 0;
+    hfsad_status status = dialogue_begin(&d, err);
+    if (status)
+        return status;
+    fputs("set terminal pngcairo\nset terminal svg\n", d.script);
+    status = dialogue_run(&d, ".", &code, err);
+    dialogue_end(&d);
+    if (!status && code == 127)
+        status = error_set(err, HFSAD_ERROR_INPUT, "gnuplot, which draws the plots, was not found; %s", remedy);
+    else if (!status && code)
+        status = error_set(err, HFSAD_ERROR_INPUT, "the gnuplot that was found cannot draw PNG and SVG; %s", remedy);
+    return status;
 }
 
 /* Whether the file has this mark near its end: gnuplot does not notice that a disk is full. */
@@ -229,62 +256,38 @@ static bool is_whole(const char *path, const char *mark)
     return false;
 }
 
-typedef struct {
-    char partial_name[120], partial[4200], path[4200];
-    const char *mark;
-} image;
-
-static hfsad_status image_name(image *g, const char *folder, const char *name, const char *type, const char *mark,
-                               hfsad_error *err)
+static hfsad_status draw(dialogue *d, const plot *p, const whole_file *png, const whole_file *svg, char *folder,
+                         hfsad_error *err)
 {
-    g->mark = mark;
-    const int a = snprintf(g->partial_name, sizeof g->partial_name, ".%s.%s.%ld", name, type, (long)getpid());
-    const int b = snprintf(g->partial, sizeof g->partial, "%s/%s", folder, g->partial_name);
-    snprintf(g->path, sizeof g->path, "%s/%s.%s", folder, name, type);
-    if (a < 0 || b < 0 || (size_t)a >= sizeof g->partial_name || (size_t)b >= sizeof g->partial)
-        return error_set(err, HFSAD_ERROR_INPUT, "%s: the name is too long for a plot", folder);
-    return HFSAD_OK;
-}
-
-static hfsad_status image_take(const image *g, hfsad_error *err)
-{
-    if (!is_whole(g->partial, g->mark))
-        return error_set(err, HFSAD_ERROR_IO, "%s: gnuplot did not write the whole plot; is the disk full?", g->path);
-    if (rename(g->partial, g->path))
-        return error_set(err, HFSAD_ERROR_IO, "%s: %s", g->path, strerror(errno));
-    return HFSAD_OK;
-}
-
-hfsad_status plot_write(const plot *p, const char *folder, const char *name, hfsad_error *err)
-{
-    image png, svg;
-    hfsad_status status = image_name(&png, folder, name, "png", "IEND", err);
-    if (!status)
-        status = image_name(&svg, folder, name, "svg", "</svg>", err);
+    char text[300];
+    int code = 0;
+    *strrchr(folder, '/') = 0; /* whole_file_begin put it there */
+    plot_script(d->script, p, strrchr(png->temporary, '/') + 1, strrchr(svg->temporary, '/') + 1);
+    const hfsad_status status = dialogue_run(d, *folder ? folder : "/", &code, err);
     if (status)
         return status;
-    FILE *script = tmpfile(), *messages = tmpfile();
-    int code = -1;
-    if (script && messages) {
-        plot_script(script, p, png.partial_name, svg.partial_name);
-        code = run_gnuplot(script, folder, messages);
+    if (code) {
+        last_message(d->messages, code, text, sizeof text);
+        return error_set(err, HFSAD_ERROR_IO, "%s: gnuplot failed: %s", png->path, text);
     }
-    char text[300] = "it could not be started";
-    if (code > 0 && code != 127)
-        last_message(messages, text, sizeof text);
-    if (code != 0)
-        status = error_set(err, HFSAD_ERROR_IO, "%s: gnuplot failed: %s", png.path, text);
-    if (!status)
-        status = image_take(&png, err);
-    if (!status)
-        status = image_take(&svg, err);
-    if (status) {
-        remove(png.partial);
-        remove(svg.partial);
+    const bool first = is_whole(png->temporary, "IEND");
+    if (!first || !is_whole(svg->temporary, "</svg>"))
+        return error_set(err, HFSAD_ERROR_IO, "%s: gnuplot did not write the whole plot; is the disk full?",
+                         first ? svg->path : png->path);
+    return HFSAD_OK;
+}
+
+hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+{
+    dialogue d;
+    char *folder = strdup(png->temporary);
+    if (!folder)
+        return error_memory(err, strlen(png->temporary), "a file name");
+    hfsad_status status = dialogue_begin(&d, err);
+    if (!status) {
+        status = draw(&d, p, png, svg, folder, err);
+        dialogue_end(&d);
     }
-    if (script)
-        fclose(script);
-    if (messages)
-        fclose(messages);
+    free(folder);
     return status;
 }

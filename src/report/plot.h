@@ -6,7 +6,7 @@
 #ifndef HFSAD_REPORT_PLOT_H
 #define HFSAD_REPORT_PLOT_H
 
-#include "hfsad/hfsad.h"
+#include "report/file.h"
 
 enum { PLOT_SERIES_MOST = 6 };
 
@@ -24,14 +24,15 @@ typedef struct {
     const plot_series *series;
 } plot;
 
-/* Whether gnuplot is there and can draw PNG and SVG; HFSAD_ERROR_INPUT with the remedy otherwise. */
+/* Whether gnuplot is there and can draw PNG and SVG; HFSAD_ERROR_INPUT with the remedy where not, HFSAD_ERROR_IO where
+ * it could not even be asked. */
 hfsad_status plot_check(hfsad_error *err);
 
-/* Draws folder/name.png and folder/name.svg; each file is replaced whole. */
-hfsad_status plot_write(const plot *p, const char *folder, const char *name, hfsad_error *err);
+/* Draws into two files of one folder that were begun; to close, replace or drop them is the caller's. gnuplot runs in a
+ * session of its own, so that Ctrl-C does not reach it: look for interrupts after each plot. */
+hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 
-/* The script that plot_write hands to gnuplot, which draws `png` and `svg` in its current folder. Exposed for tests. */
-#include <stdio.h>
+/* The script that plot_draw hands to gnuplot, which draws `png` and `svg` in its current folder. Exposed for tests. */
 void plot_script(FILE *out, const plot *p, const char *png, const char *svg);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct report {
@@ -88,17 +89,69 @@ static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figure
     return HFSAD_OK;
 }
 
-/* A state.csv of an earlier run into the same folder would not belong to this one's model. */
-static hfsad_status remove_stale(const char *folder, const char *name, hfsad_error *err)
+static char *path_in(const char *folder, const char *name)
 {
     const size_t size = strlen(folder) + strlen(name) + 2;
     char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s/%s", folder, name);
+    return path;
+}
+
+/* A state.csv of an earlier run into the same folder would not belong to this one's model; one of the person's own
+ * stays. */
+static hfsad_status remove_stale_state(const char *folder, hfsad_error *err)
+{
+    char *path = path_in(folder, file_names[STATE]);
     if (!path)
-        return error_memory(err, size, "a file name");
-    snprintf(path, size, "%s/%s", folder, name);
-    unlink(path);
+        return error_memory(err, strlen(folder), "a file name");
+    char head[sizeof STATE_HEAD] = "";
+    FILE *f = fopen(path, "r");
+    const bool ours = f && fread(head, 1, sizeof head - 1, f) == sizeof head - 1 && !strcmp(head, STATE_HEAD);
+    if (f)
+        fclose(f);
+    if (ours)
+        unlink(path);
     free(path);
     return HFSAD_OK;
+}
+
+/* -1: no memory. */
+static int stat_in(const char *folder, const char *name, struct stat *info)
+{
+    char *path = path_in(folder, name);
+    const int found = path ? stat(path, info) == 0 : -1;
+    free(path);
+    return found;
+}
+
+hfsad_status report_check_inputs(const char *folder, const char *const *labels, const char *const *inputs, size_t count,
+                                 hfsad_error *err)
+{
+    for (int i = 0; i < N_FILES; i++) {
+        struct stat output, input;
+        const int found = stat_in(folder, file_names[i], &output);
+        if (found < 0)
+            return error_memory(err, strlen(folder), "a file name");
+        for (size_t n = 0; n < count && found; n++)
+            if (inputs[n] && stat(inputs[n], &input) == 0 && input.st_dev == output.st_dev &&
+                input.st_ino == output.st_ino)
+                return error_set(err, HFSAD_ERROR_INPUT,
+                                 "%s/%s is %s and would be replaced by this run's output; give another --out", folder,
+                                 file_names[i], labels[n]);
+    }
+    return HFSAD_OK;
+}
+
+bool report_exists(const char *folder)
+{
+    struct stat info;
+    return stat_in(folder, file_names[SUMMARY], &info) > 0;
+}
+
+void report_sweep(const char *folder)
+{
+    folder_sweep(folder, file_names, N_FILES);
 }
 
 hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err)
@@ -118,7 +171,7 @@ hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason s
         if (files[i].path)
             status = whole_file_replace(&files[i], err);
         else
-            status = remove_stale(r->folder, file_names[i], err);
+            status = remove_stale_state(r->folder, err);
     }
     for (int i = 0; i < N_FILES; i++)
         whole_file_drop(&files[i]);

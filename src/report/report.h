@@ -18,6 +18,17 @@ void report_row(report *r, const hfsad_figures *figures);
 /* Brings the folder up to date; figures: those of the current point. */
 hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
 
+/*
+ * Before anything is written: refuses inputs (NULL or missing files are passed over) that are the same file as one of
+ * the outputs. labels: what the inputs are, for the message.
+ */
+hfsad_status report_check_inputs(const char *folder, const char *const *labels, const char *const *inputs, size_t count,
+                                 hfsad_error *err);
+/* Whether the folder holds the result of an earlier run. */
+bool report_exists(const char *folder);
+/* Removes what killed runs left half-written in the folder. */
+void report_sweep(const char *folder);
+
 const theorem_report *report_theorem(const report *r);
 
 #endif

@@ -100,8 +100,9 @@ void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *ro
 void state_table(whole_file *f, const hfsad_run *run, row_room *room)
 {
     const size_t M = hfsad_run_features(run), nodes = hfsad_run_nodes(run), inner = run->data->n_inner;
-    memcpy(room->text, "node,k,last", 11);
-    put_row(f, room, write_columns(write_columns(room->text + 11, 'z', M), 'q', M));
+    const size_t head = sizeof STATE_HEAD - 1;
+    memcpy(room->text, STATE_HEAD, head);
+    put_row(f, room, write_columns(write_columns(room->text + head, 'z', M), 'q', M));
     for (size_t i = 1; i < nodes; i++) {
         const link_counters counters = i < inner ? sim_inner_link(run->sim, i, room->z, room->q)
                                                  : sim_leaf_link(run->sim, i - inner, room->z, room->q);

@@ -16,6 +16,8 @@ void row_room_free(row_room *room);
 
 /* node,w1,…,wM: cloud, inner nodes and, where asked for, clients. */
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room);
+/* What the first line of state.csv starts with. */
+#define STATE_HEAD "node,k,last"
 /* node,k,last,z1,…,zM,q1,…,qM: every link under the name of its child. */
 void state_table(whole_file *f, const hfsad_run *run, row_room *room);
 

@@ -54,7 +54,7 @@ static void measure_tiers(sim *s, link_sums *tier, double *dual)
 }
 
 /* Both residuals below  sqrt(number of constraints) absolute + relative * the size of what they compare. */
-static bool stop_rule(const sim *s, const link_sums *total, double primal, double dual)
+static bool tolerances_met(const sim *s, const link_sums *total, double primal, double dual)
 {
     const plan *p = s->p;
     if (!(p->stop_absolute > 0 || p->stop_relative > 0) || s->iteration == 0)
@@ -64,6 +64,17 @@ static bool stop_rule(const sim *s, const link_sums *total, double primal, doubl
     const double size = sqrt(fmax(total->size_w, total->size_zq));
     return primal <= absolute + p->stop_relative * size &&
            dual <= absolute + p->stop_relative * sqrt(total->size_multiplier);
+}
+
+/* A link that sits out adds nothing to the dual residual. So where somebody may sit out, the tolerances must hold in
+ * every measurement over K_a global iterations, in which everybody steps. */
+static void stop_rule(sim *s, bool met)
+{
+    if (!met)
+        s->met_since = UINT64_MAX;
+    else if (s->met_since == UINT64_MAX)
+        s->met_since = s->iteration;
+    s->converged = met && (!s->absences || s->iteration - s->met_since >= s->p->at_least_every);
 }
 
 void sim_measure(sim *s, hfsad_figures *f)
@@ -94,7 +105,7 @@ void sim_measure(sim *s, hfsad_figures *f)
     f->relative_error = s->truth ? relative_error(s->M, s->inner_w, s->truth, sign_free) : NAN;
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
-    s->converged = stop_rule(s, &total, f->primal_residual, f->dual_residual);
+    stop_rule(s, tolerances_met(s, &total, f->primal_residual, f->dual_residual));
 }
 
 bool sim_converged(const sim *s)

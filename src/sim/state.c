@@ -196,10 +196,18 @@ static void make_start(sim *s, const double *start)
     }
 }
 
-static bool somebody_sits_out(const plan *p)
+static bool leaves_sit_out(const plan *p)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++)
         if (p->leaf_classes[c].participation < 1)
+            return true;
+    return false;
+}
+
+static bool inner_nodes_sit_out(const plan *p, size_t n_inner)
+{
+    for (size_t i = 1; i < n_inner; i++)
+        if (p->inner[i].participation < 1)
             return true;
     return false;
 }
@@ -239,7 +247,7 @@ static bool take_memory(sim *s)
     s->n_runs = 0;
     for (size_t i = 0; i < d->n_inner; i++)
         s->n_runs += runs_of(&d->inner[i], slots);
-    const bool draws = somebody_sits_out(s->p);
+    const bool draws = leaves_sit_out(s->p);
     s->z = alloc_zero(d->leaf_doubles, sizeof(double));
     s->q = alloc_zero(d->leaf_doubles, sizeof(double));
     s->w = s->p->keep_w ? alloc_zero(d->leaf_doubles, sizeof(double)) : NULL;
@@ -269,6 +277,8 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     s->truth = truth;
     s->threads = threads;
     s->M = d->M;
+    s->met_since = UINT64_MAX;
+    s->absences = leaves_sit_out(p) || inner_nodes_sit_out(p, d->n_inner);
     if (!take_memory(s)) {
         sim_free(s);
         return error_memory(err, d->leaf_doubles * sizeof(double) * (p->keep_w ? 3 : 2), "the state of the links");

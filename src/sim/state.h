@@ -48,6 +48,8 @@ struct sim {
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
     uint64_t iteration, round, bytes_up, bytes_down;
+    uint64_t met_since; /* iteration since which the stop rule's tolerances are met, or UINT64_MAX */
+    bool absences;      /* somebody may sit out */
     bool last_round, want_dual, dual_known, converged;
 };
 
