@@ -40,8 +40,6 @@ static void must(hfsad_status status, const hfsad_error *err)
     }
 }
 
-/* ---- the machine's limits ------------------------------------------------------------------------------------ */
-
 enum { COPY_BYTES = 256 << 20, COPY_SHARES = 64 };
 
 typedef struct {
@@ -108,8 +106,6 @@ FMA_TARGET static double fma_rate(void)
         keep = keep + a[i][0];
     return (double)STEPS * CHAINS * 4 / seconds;
 }
-
-/* ---- a federation ----------------------------------------------------------------------------------------------- */
 
 typedef struct {
     dataset *d;
@@ -213,9 +209,6 @@ static double must_move(const federation *f)
 {
     return (double)f->d->n_leaves * (8.0 * (5 * (double)f->d->M + 2) + 8);
 }
-
-/* ---- the figures --------------------------------------------------------------------------------------------------
- */
 
 static void bench_cache(double least)
 {

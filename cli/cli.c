@@ -5,11 +5,15 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* Arguments may hold anything, a message is one line. */
 static void print_line(const char *head, const char *text)
@@ -42,14 +46,34 @@ int cli_wrong(const char *command, const char *format, ...)
     return CLI_WRONG;
 }
 
+const char *cli_shown(char shown[CLI_SHOWN_SIZE], const char *argument)
+{
+    size_t n = strnlen(argument, CLI_SHOWN_SIZE);
+    if (n < CLI_SHOWN_SIZE) {
+        memcpy(shown, argument, n + 1);
+        return shown;
+    }
+    n = CLI_SHOWN_SIZE - 4;
+    while (n > 0 && ((unsigned char)argument[n] & 0xc0) == 0x80) /* not within a character of UTF-8 */
+        n--;
+    memcpy(shown, argument, n);
+    memcpy(shown + n, "...", 4);
+    return shown;
+}
+
 const char *cli_nearest(const char *name, const char *const *candidates)
 {
+    const size_t length = strlen(name);
     const char *best = NULL;
-    size_t least = strlen(name) / 2 + 2; /* farther than this it is another word, not a slip */
+    size_t least = (length + 1) / 2 + 1; /* as far as this it is another word, not a slip */
+    char small[CLI_SHOWN_SIZE];          /* the candidates are in small letters */
+    snprintf(small, sizeof small, "%s", name);
+    for (char *p = small; *p; p++)
+        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     for (; *candidates; candidates++) {
-        const bool begun = strlen(name) > 1 && !strncmp(name, *candidates, strlen(name));
-        const size_t distance = begun ? 0 : name_distance(name, *candidates);
-        if (distance < least) {
+        const bool begun = length > 1 && !strncmp(small, *candidates, length);
+        const size_t distance = begun ? 0 : name_distance(small, *candidates);
+        if (distance < least && distance < strlen(*candidates)) {
             least = distance;
             best = *candidates;
         }
@@ -85,14 +109,16 @@ bool cli_read_whole(const char *text, double least, double most, int64_t *value)
 static int wrong_number(const char *command, const cli_option *o, const char *text)
 {
     const char *kind = o->kind == CLI_WHOLE ? "a whole number" : "a number";
+    char shown[CLI_SHOWN_SIZE];
+    cli_shown(shown, text);
     if (isinf(o->most))
-        return cli_wrong(command, "--%s must be %s of at least %.15g, not '%s'", o->name, kind, o->least, text);
-    return cli_wrong(command, "--%s must be %s from %.15g to %.15g, not '%s'", o->name, kind, o->least, o->most, text);
+        return cli_wrong(command, "--%s must be %s of at least %.15g, not '%s'", o->name, kind, o->least, shown);
+    return cli_wrong(command, "--%s must be %s from %.15g to %.15g, not '%s'", o->name, kind, o->least, o->most, shown);
 }
 
 static int read_choice(const char *command, const cli_option *o, const char *text)
 {
-    char list[400] = "";
+    char list[400] = "", shown[CLI_SHOWN_SIZE];
     for (int i = 0; o->choices[i]; i++) {
         if (!strcmp(text, o->choices[i])) {
             *(int *)o->value = i;
@@ -101,10 +127,11 @@ static int read_choice(const char *command, const cli_option *o, const char *tex
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", o->choices[i]);
     }
+    cli_shown(shown, text);
     const char *nearest = cli_nearest(text, o->choices);
     if (nearest)
-        return cli_wrong(command, "--%s: unknown value '%s'; did you mean %s?", o->name, text, nearest);
-    return cli_wrong(command, "--%s: unknown value '%s'; known: %s", o->name, text, list);
+        return cli_wrong(command, "--%s: unknown value '%s'; did you mean %s?", o->name, shown, nearest);
+    return cli_wrong(command, "--%s: unknown value '%s'; known: %s", o->name, shown, list);
 }
 
 static int read_value(const char *command, const cli_option *o, const char *text)
@@ -148,7 +175,12 @@ static int unknown_option(const cli_syntax *syntax, const char *command, const c
     const char *nearest = cli_nearest(name + strspn(name, "-"), names);
     if (nearest)
         return cli_wrong(command, "unknown option '%s'; did you mean --%s?", name, nearest);
-    return cli_wrong(command, "unknown option '%s'", name);
+    char list[400] = "";
+    for (size_t i = 0; i < n; i++) {
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s--%s", i ? ", " : "", names[i]);
+    }
+    return cli_wrong(command, "unknown option '%s'; known: %s", name, list);
 }
 
 /* One option at argv[*at]; *at is left at its last argument. */
@@ -159,6 +191,8 @@ static int parse_option(const cli_syntax *syntax, int argc, char **argv, int *at
     char name[64];
     const size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), argument);
+    if (length >= sizeof name)
+        memcpy(name + sizeof name - 4, "...", 4);
     const cli_option *o = NULL;
     for (size_t i = 0; i < syntax->n_options && !o; i++)
         if (!strncmp(name, "--", 2) && !strcmp(name + 2, syntax->options[i].name))
@@ -225,7 +259,8 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **word
             if (status != CLI_GO)
                 return status;
         } else if (n == syntax->most_words) {
-            return cli_wrong(argv[0], "unexpected argument '%s'", argv[i]);
+            char shown[CLI_SHOWN_SIZE];
+            return cli_wrong(argv[0], "unexpected argument '%s'", cli_shown(shown, argv[i]));
         } else {
             words[n++] = argv[i];
         }
@@ -237,20 +272,45 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **word
     return CLI_GO;
 }
 
-static volatile sig_atomic_t interrupted;
+/* Of C's types only these may be shared by a handler and several threads. */
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2, "a handler must not wait for a lock");
+static atomic_int interrupted, heeded;
+static const char *_Atomic slow_line;
+static timer_t slow_timer;
+static bool slow_timer_made;
 
-/* The second signal of either kind finds the default action and ends the program. */
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_CAUGHT = sizeof caught / sizeof *caught };
+
+/* The second signal of any kind finds the default action and ends the program. */
 static void on_interrupt(int number)
 {
-    interrupted = number;
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    const int kept = errno;
+    const struct itimerspec half_a_second = {.it_value.tv_nsec = 500000000};
+    atomic_store(&interrupted, number);
+    for (int i = 0; i < N_CAUGHT; i++)
+        signal(caught[i], SIG_DFL);
+    if (slow_timer_made)
+        timer_settime(slow_timer, 0, &half_a_second, NULL);
+    errno = kept;
 }
 
-/* A signal that is ignored stays so: a shell starts background jobs like that. */
-static void catch_signal(int number)
+static void on_slow(int number)
 {
-    struct sigaction old, action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    const int kept = errno;
+    const char *line = atomic_load(&slow_line);
+    (void)number;
+    if (line && atomic_load(&interrupted) && !atomic_load(&heeded)) {
+        const ssize_t written = write(STDERR_FILENO, line, strlen(line)) + write(STDERR_FILENO, "\n", 1);
+        (void)written; /* nowhere to say it */
+    }
+    errno = kept;
+}
+
+/* A signal that is ignored stays so: a shell starts background jobs like that, nohup everything. */
+static void catch_signal(int number, void (*handler)(int))
+{
+    struct sigaction old, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
@@ -258,19 +318,45 @@ static void catch_signal(int number)
 
 void cli_catch_interrupts(void)
 {
-    catch_signal(SIGINT);
-    catch_signal(SIGTERM);
+    for (int i = 0; i < N_CAUGHT; i++)
+        catch_signal(caught[i], on_interrupt);
 }
 
 int cli_interrupted(void)
 {
-    return interrupted;
+    return atomic_load(&interrupted);
+}
+
+/* timer_settime is among the few calls that a handler may make; it raises SIGALRM. */
+void cli_when_slow(const char *line)
+{
+    atomic_store(&slow_line, line);
+    if (!line || slow_timer_made)
+        return;
+    catch_signal(SIGALRM, on_slow);
+    slow_timer_made = timer_create(CLOCK_MONOTONIC, NULL, &slow_timer) == 0;
+}
+
+void cli_interrupts_heed(void)
+{
+    atomic_store(&heeded, 1);
+}
+
+/* An earlier write may have failed, of which stdio keeps no reason: the pipe is asked. */
+static bool reader_is_gone(int reason)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return reason == EPIPE || (poll(&out, 1, 0) > 0 && (out.revents & POLLERR));
 }
 
 int cli_finish_stdout(int status)
 {
+    errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "hfsad: standard output could not be written: %s\n", strerror(errno));
+    const int reason = errno;
+    if (reader_is_gone(reason))
+        return 128 + SIGPIPE;
+    fprintf(stderr, "hfsad: standard output could not be written: %s\n", strerror(reason ? reason : EIO));
     return CLI_FAILED;
 }

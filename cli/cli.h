@@ -2,7 +2,8 @@
  * What the commands share: a table-driven parser of arguments, failures as one line and an exit status, and the
  * flag that Ctrl-C raises.
  *
- * Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong, 128 + signal when interrupted.
+ * Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong, 128 + signal when interrupted
+ * (SIGHUP, SIGINT, SIGTERM) or when stdout's reader went away (SIGPIPE).
  */
 #ifndef HFSAD_CLI_CLI_H
 #define HFSAD_CLI_CLI_H
@@ -65,19 +66,32 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **word
 int cli_fail(const hfsad_error *err);
 /* "hfsad run: message; see hfsad run --help" on stderr (no hint where the message ends in "?"); returns CLI_WRONG. */
 __attribute__((format(printf, 2, 3))) int cli_wrong(const char *command, const char *format, ...);
-/* The candidate nearest to name, NULL where none is near; candidates ends with NULL. */
+/* The candidate nearest to name, small and capital letters being the same; NULL where none is near. candidates ends
+ * with NULL. */
 const char *cli_nearest(const char *name, const char *const *candidates);
+/* An argument as a message shows it: the first 60 bytes or so. */
+enum { CLI_SHOWN_SIZE = 64 };
+const char *cli_shown(char shown[CLI_SHOWN_SIZE], const char *argument);
 
 /* Numbers of the command line, whole text used; NaN and infinities are refused, least and most are allowed. */
 bool cli_read_real(const char *text, double least, double most, double *value);
 bool cli_read_whole(const char *text, double least, double most, int64_t *value);
 
-/* Ctrl-C and SIGTERM raise a flag once; a second one ends the program at once. */
+/* Ctrl-C, SIGTERM and SIGHUP raise a flag once; a second one ends the program at once. */
 void cli_catch_interrupts(void);
-/* The signal that came, 0 for none. */
+/* The signal that came, 0 for none. Any thread may ask. */
 int cli_interrupted(void);
+/*
+ * The line (without a newline; NULL: none) is said on stderr where half a second after the signal cli_interrupts_heed
+ * has not been called. It must outlive the program's work. To be called before cli_catch_interrupts.
+ */
+void cli_when_slow(const char *line);
+void cli_interrupts_heed(void);
 
-/* Flushes stdout; CLI_FAILED with a line on stderr where it could not be written, status otherwise. */
+/*
+ * Flushes stdout; status, or CLI_FAILED with a line on stderr where it could not be written. Where the reader went away
+ * (hfsad settings | head) nothing is said and the status is that of a program ended by SIGPIPE.
+ */
 int cli_finish_stdout(int status);
 
 #endif

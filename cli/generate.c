@@ -1,9 +1,9 @@
 /* hfsad generate: data of the paper's kind, its truth and a spec to run it with. */
 #include "base/error.h"
 #include "cli.h"
-#include "report/file.h"
+#include "paper.h"
+#include "report/batch.h"
 #include "report/number.h"
-#include "sim/generator.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +14,11 @@
 /* A federation larger than this is a slip of the pen: its rows alone would fill a disk. */
 static const double CLIENTS_MOST = 1e8;
 
+/* As run.seed has it. */
+static const int64_t SEED_MOST = INT64_C(1) << 53;
+
 typedef struct {
-    const char *kind, *out;
+    const char *kind, *out, *seed_text;
     int64_t edges, clients, features, seed;
     double snr_db, keep_x, keep_w;
     bool force;
@@ -32,7 +35,7 @@ static int parse_arguments(generate_arguments *a, int argc, char **argv)
         {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50), one observation each"},
         {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
         {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise, in decibels (20)"},
-        {"seed", CLI_WHOLE, &a->seed, 0, 0x1p53, NULL, "N",
+        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N",
          "seed of every draw (1); trial t of `hfsad paper\n--seed S` is the data of seed S + t - 1"},
         {"keep-x", CLI_REAL, &a->keep_x, 1e-9, 1, NULL, "RATIO", "part of the features that an edge observes (0.8)"},
         {"keep-w", CLI_REAL, &a->keep_w, 1e-9, 1, NULL, "RATIO", "part of the true model that is not zero (0.3)"},
@@ -50,9 +53,23 @@ static int parse_arguments(generate_arguments *a, int argc, char **argv)
         .words = "the kind of data (phase-retrieval)",
         .after = "DIR gets data.csv (edge, client, y, features), truth.csv (the true model, a number\n"
                  "per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n"
-                 "Exit status: 0 done, 1 the files could not be written, 2 the arguments are wrong.",
+                 "Exit status: 0 done, 1 the files could not be written, 2 the arguments are wrong, 130 after\n"
+                 "Ctrl-C, 143 after SIGTERM, 129 after a hang-up; unless it is 0, DIR is as it was.",
     };
     return cli_parse(&syntax, argc, argv, &a->kind);
+}
+
+/* Data that this machine cannot hold would end in the kernel killing something, this program at best. */
+static int check_memory(const generate_arguments *a, const char *command)
+{
+    const double need = (double)a->edges * (double)a->clients * (double)a->features * sizeof(double);
+    const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (need <= have || have <= 0)
+        return CLI_GO;
+    return cli_wrong(command,
+                     "the data need %.0f bytes of memory and this machine has %.0f; take fewer --edges, --clients or "
+                     "--features",
+                     need, have);
 }
 
 /* What no single option can see. */
@@ -71,7 +88,7 @@ static int check_arguments(const generate_arguments *a, const char *command)
         if (access(path, F_OK) == 0)
             return cli_wrong(command, "%s is there already; give another --out, or --force to replace it", path);
     }
-    return CLI_GO;
+    return check_memory(a, command);
 }
 
 static void put_text(whole_file *f, const char *text)
@@ -140,29 +157,20 @@ static void write_spec(whole_file *f, const generate_arguments *a)
     put_text(f, text);
 }
 
-/* All three files or none. */
-static hfsad_status write_files(const generate_arguments *a, const dataset *d, double *truth, double *row, bool *whole,
-                                hfsad_error *err)
+/* All three files or none; none too where interrupted. */
+static hfsad_status write_files(const generate_arguments *a, const dataset *d, const double *truth, double *row,
+                                file_batch *files, bool *whole, hfsad_error *err)
 {
-    whole_file files[FILES] = {0};
-    hfsad_status status = HFSAD_OK;
-    *whole = true;
-    for (int i = 0; i < FILES && !status; i++)
-        status = whole_file_begin(&files[i], a->out, NAMES[i], err);
-    if (!status) {
-        *whole = write_data(&files[DATA], d, row);
-        write_truth(&files[TRUTH], d->M, truth);
-        write_spec(&files[SPEC], a);
+    whole_file *open[FILES];
+    for (int i = 0; i < FILES; i++) {
+        open[i] = file_batch_add(files, NAMES[i], err);
+        if (!open[i])
+            return err->status;
     }
-    for (int i = 0; i < FILES && !status && *whole; i++)
-        status = whole_file_close(&files[i], err);
-    for (int i = 0; i < FILES && !status && *whole; i++)
-        status = whole_file_replace(&files[i], err);
-    if (!status && *whole)
-        status = folder_sync(a->out, err);
-    for (int i = 0; i < FILES; i++)
-        whole_file_drop(&files[i]);
-    return status;
+    write_spec(open[SPEC], a);
+    write_truth(open[TRUTH], d->M, truth);
+    *whole = write_data(open[DATA], d, row);
+    return *whole ? file_batch_commit(files, err) : HFSAD_OK;
 }
 
 /* Quoted for a shell where it needs to be. */
@@ -195,7 +203,8 @@ static void print_outcome(const generate_arguments *a)
     putchar('\n');
 }
 
-static int generate(const generate_arguments *a)
+/* *whole: false where interrupted. */
+static hfsad_status generate(const generate_arguments *a, double *truth, double *row, bool *whole, hfsad_error *err)
 {
     const phase_retrieval g = {.edges = (size_t)a->edges,
                                .clients = (size_t)a->clients,
@@ -204,24 +213,33 @@ static int generate(const generate_arguments *a)
                                .keep_x = a->keep_x,
                                .keep_w = a->keep_w,
                                .seed = (uint64_t)a->seed};
-    hfsad_error err = {0};
     dataset *d = NULL;
-    bool whole = false;
-    double *truth = calloc(2 * g.features, sizeof *truth);
+    file_batch files = {0};
+    hfsad_status status = folder_check(a->out, err);
+    if (!status)
+        status = phase_retrieval_generate(&g, &d, truth, err);
+    if (status || !d)
+        return status;
+    cli_catch_interrupts(); /* before this the default action does no harm; from here on it would leave temporaries */
+    status = file_batch_begin(&files, a->out, err);
+    if (!status)
+        status = write_files(a, d, truth, row, &files, whole, err);
+    file_batch_drop(&files);
+    dataset_free(d);
+    return status;
+}
+
+static int carry_out(const generate_arguments *a)
+{
+    hfsad_error err = {0};
+    const size_t M = (size_t)a->features;
+    double *truth = calloc(2 * M, sizeof *truth);
     if (!truth) {
-        error_memory(&err, 2 * g.features * sizeof *truth, "the true model");
+        error_memory(&err, 2 * M * sizeof *truth, "the true model");
         return cli_fail(&err);
     }
-    hfsad_status status = folder_check(a->out, &err);
-    if (!status)
-        status = phase_retrieval_generate(&g, &d, truth, &err);
-    if (!status)
-        status = folder_make(a->out, &err);
-    cli_catch_interrupts(); /* before this the default action does no harm; from here on it would leave temporaries */
-    if (!status)
-        status = write_files(a, d, truth, truth + g.features, &whole, &err);
-    if (d)
-        dataset_free(d);
+    bool whole = false;
+    const hfsad_status status = generate(a, truth, truth + M, &whole, &err);
     free(truth);
     if (status)
         return cli_fail(&err);
@@ -239,14 +257,16 @@ int cmd_generate(int argc, char **argv)
     generate_arguments a = {.edges = (int64_t)usual.edges,
                             .clients = (int64_t)usual.clients,
                             .features = (int64_t)usual.features,
-                            .seed = (int64_t)usual.seed,
+                            .seed_text = "1",
                             .snr_db = usual.snr_db,
                             .keep_x = usual.keep_x,
                             .keep_w = usual.keep_w};
     int status = parse_arguments(&a, argc, argv);
     if (status == CLI_GO)
+        status = paper_seed(argv[0], a.seed_text, SEED_MOST, &a.seed);
+    if (status == CLI_GO)
         status = check_arguments(&a, argv[0]);
     if (status != CLI_GO)
         return status;
-    return generate(&a);
+    return carry_out(&a);
 }

@@ -31,7 +31,7 @@ static void print_usage(FILE *out)
     fputs("\n  hfsad COMMAND --help   says more about a command\n"
           "  hfsad --version        prints the version\n\n"
           "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong,\n"
-          "130 and 143 interrupted by Ctrl-C and SIGTERM.\n",
+          "129, 130 and 143 interrupted by SIGHUP, Ctrl-C and SIGTERM.\n",
           out);
 }
 
@@ -52,9 +52,15 @@ static int unknown(const char *name)
     names[N_COMMANDS + 1] = "--help";
     names[N_COMMANDS + 2] = "--version";
     const char *nearest = cli_nearest(name, names);
+    char shown[CLI_SHOWN_SIZE], list[200] = "";
+    cli_shown(shown, name);
     if (nearest)
-        return cli_wrong("", "unknown command '%s'; did you mean %s?", name, nearest);
-    return cli_wrong("", "unknown command '%s'", name);
+        return cli_wrong("", "unknown command '%s'; did you mean %s?", shown, nearest);
+    for (int i = 0; i < N_COMMANDS; i++) {
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    return cli_wrong("", "unknown command '%s'; known: %s", shown, list);
 }
 
 static int help(const char *name)

@@ -7,6 +7,7 @@
 #include "report/number.h"
 #include "report/plot.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,15 @@ typedef struct {
     int64_t trials, iterations, seed, threads;
     double snr_db;
     int start;
-    const char *out;
+    const char *seed_text, *out;
     bool one_snr, no_plot, tune, quiet;
 } paper_arguments;
 
 static const char *const SCENARIOS[] = {"1", "2", "3", "all", NULL};
 static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
+
+/* Every trial's seed, those of --tune too, is one that `generate` takes. */
+static const int64_t SEED_MOST = INT64_C(1) << 52;
 
 static const char ABOUT[] = "Repeats the experiment of the paper: robust phase retrieval over 5 edges with 50\n"
                             "clients each and 25 features, HFSAD with the paper's constants, the centralized\n"
@@ -45,7 +49,7 @@ static int parse_arguments(paper_arguments *a, int argc, char **argv)
         {"one-snr", CLI_FLAG, &a->one_snr, 0, 0, NULL, NULL, "run only the snr that was asked for"},
         {"start", CLI_CHOICE, &a->start, 0, 0, STARTS, "KIND",
          "start vector of all methods: spectral (the default),\nnormal or zero"},
-        {"seed", CLI_WHOLE, &a->seed, 0, 0x1p52, NULL, "N", "seed of the first trial (1), the next has the next"},
+        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of the first trial (1), the next has the next"},
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
          "threads to use; 0, the default: one per core.\nThe files do not depend on it"},
         {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files (paper-out)"},
@@ -63,7 +67,17 @@ static int parse_arguments(paper_arguments *a, int argc, char **argv)
         .n_options = sizeof options / sizeof *options,
         .after = AFTER,
     };
-    return cli_parse(&syntax, argc, argv, NULL);
+    const int status = cli_parse(&syntax, argc, argv, NULL);
+    return status == CLI_GO ? paper_seed(argv[0], a->seed_text, SEED_MOST, &a->seed) : status;
+}
+
+int paper_seed(const char *command, const char *text, int64_t most, int64_t *seed)
+{
+    char shown[CLI_SHOWN_SIZE];
+    if (cli_read_whole(text, 0, (double)most, seed) && *seed <= most)
+        return CLI_GO;
+    return cli_wrong(command, "--seed must be a whole number from 0 to %" PRId64 ", not '%s'", most,
+                     cli_shown(shown, text));
 }
 
 static void show_trials(void *context, size_t trials)
@@ -340,7 +354,7 @@ int cmd_paper(int argc, char **argv)
     paper_arguments a = {.scenario = PAPER_SCENARIOS,
                          .trials = 100,
                          .iterations = 300,
-                         .seed = 1,
+                         .seed_text = "1",
                          .snr_db = phase_retrieval_paper().snr_db,
                          .out = "paper-out"};
     hfsad_error err = {0};

@@ -26,6 +26,10 @@ typedef struct {
 /* Claims, figures and what to know about them, as Markdown of at most 100 columns. room: a number per trial. */
 void paper_report(FILE *out, const paper_book *book, double *room);
 
+/* Reads --seed, of this command and of `generate`, whose seeds are those of the trials; exact, where the bounds of a
+ * CLI_WHOLE are doubles. CLI_GO, or the exit status after a line on stderr. */
+int paper_seed(const char *command, const char *text, int64_t most, int64_t *seed);
+
 /* Shows progress and obeys Ctrl-C while trials run; context of the hooks. */
 typedef struct {
     progress progress;

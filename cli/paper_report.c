@@ -220,12 +220,13 @@ static void print_notes(const report_state *s, double *room)
         paragraph(out, "- ",
                   "The paper gives no start vector. All methods start from the same one; the default would be the "
                   "spectral one, the usual choice for phase retrieval.");
-    char text[300];
+    char text[500];
     snprintf(
         text, sizeof text,
         "\"> %.2f\" counts the trials whose error is above %.2f after the last iteration; a few of them decide the "
         "mean, which is what the paper shows. The plots show the mean (line with marks), the median (dashed) and the "
-        "quartiles (band).",
+        "quartiles (band); each iteration is drawn as the mean of it and its two neighbours, since some methods jump "
+        "up and down in turn, while the CSV files have every value as it is.",
         LOST_ABOVE, LOST_ABOVE);
     paragraph(out, "- ", text);
 }

@@ -1,8 +1,10 @@
 /* hfsad run: a spec, its data and a folder with what came of it. */
+#include "base/error.h"
 #include "cli.h"
 #include "progress.h"
 #include "report/file.h"
 #include "report/report.h"
+#include "spec/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
     const char *spec_path, *out;
@@ -27,6 +30,7 @@ typedef struct {
     report *report;
     hfsad_figures figures; /* of the last measurement */
     progress progress;
+    size_t made;       /* folders, for folder_unmake */
     double write_next; /* when the folder is due, on progress_clock */
     bool write_failed; /* and the person knows */
 } session;
@@ -64,11 +68,12 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
         .words = "a spec file",
         .after = "DIR holds trace.csv (a row per global iteration), model.csv (the models),\n"
                  "state.csv (z, q and counter of every link) and summary.json. It is brought up\n"
-                 "to date while the run goes on; a file is replaced whole or not at all.\n\n"
-                 "Ctrl-C and SIGTERM end the run after the current iteration and write what there\n"
-                 "is; a second one ends it at once.\n\n"
+                 "to date while the run goes on; a file is replaced whole or not at all, and an\n"
+                 "earlier result stays until there is more than this run's start to put there.\n\n"
+                 "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration and write\n"
+                 "what there is; a second one ends it at once.\n\n"
                  "Exit status: 0 done, 1 the run failed (diverged, disk full), 2 the spec, data or\n"
-                 "arguments are wrong, 130 after Ctrl-C, 143 after SIGTERM.",
+                 "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.",
     };
     return cli_parse(&syntax, argc, argv, &args->spec_path);
 }
@@ -86,18 +91,50 @@ static char *default_folder(const char *spec_path)
     return folder;
 }
 
+#define BLANKS " \t"
+
 static int apply_sets(session *s, const char *command, hfsad_error *err)
 {
     for (size_t i = 0; i < s->args.sets.count; i++) {
         char key[256];
-        const char *text = s->args.sets.room[i], *equals = strchr(text, '=');
-        if (!equals || equals == text || (size_t)(equals - text) >= sizeof key)
-            return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", text);
-        snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
+        char shown[CLI_SHOWN_SIZE];
+        const char *text = s->args.sets.room[i] + strspn(s->args.sets.room[i], BLANKS), *equals = strchr(text, '=');
+        cli_shown(shown, s->args.sets.room[i]);
+        if (!equals || equals == text)
+            return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", shown);
+        size_t length = (size_t)(equals - text);
+        while (length > 0 && strchr(BLANKS, text[length - 1]))
+            length--;
+        if (length >= sizeof key)
+            return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
+                             SETTING_KEY_MAX - 1);
+        snprintf(key, sizeof key, "%.*s", (int)length, text);
         if (hfsad_spec_set(s->spec, key, equals + 1, err))
             return cli_fail(err);
     }
     return CLI_GO;
+}
+
+/* A run must not write over what it reads. */
+static hfsad_status check_inputs(const session *s, hfsad_error *err)
+{
+    static const char *const labels[] = {"the spec", "data", "truth", "run.start"};
+    const char *const names[] = {s->args.spec_path, s->spec->top.data, s->spec->top.truth, s->spec->run.start};
+    enum { N = sizeof labels / sizeof *labels };
+    char *paths[N] = {0};
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < N && !status; i++) {
+        if (!names[i])
+            continue;
+        paths[i] = i ? spec_find_file(s->spec, names[i]) : strdup(names[i]);
+        if (!paths[i])
+            status = error_memory(err, strlen(names[i]), "a file name");
+    }
+    if (!status)
+        status = report_check_inputs(s->args.out, labels, (const char *const *)paths, N, err);
+    for (size_t i = 0; i < N; i++)
+        free(paths[i]);
+    return status;
 }
 
 /* Everything that can be wrong with what the person gave is found here, before anything is written. */
@@ -117,10 +154,11 @@ static int set_up(session *s, const char *command)
     const int status = apply_sets(s, command, &err);
     if (status != CLI_GO)
         return status;
-    if (hfsad_spec_check(s->spec, &err) || folder_check(s->args.out, &err) ||
+    if (hfsad_spec_check(s->spec, &err) || folder_check(s->args.out, &err) || check_inputs(s, &err) ||
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
-        report_create(&s->report, s->run, s->spec, s->args.out, &err) || folder_make(s->args.out, &err))
+        report_create(&s->report, s->run, s->spec, s->args.out, &err) || folder_make_new(s->args.out, &s->made, &err))
         return cli_fail(&err);
+    report_sweep(s->args.out);
     return CLI_GO;
 }
 
@@ -180,6 +218,8 @@ static hfsad_status iterate(session *s, stop_reason *stopped, hfsad_error *err)
     progress_start(&s->progress, "iteration", 0, iterations, s->args.quiet);
     for (uint64_t i = 1; i <= iterations; i++) {
         hfsad_run_iterate(s->run);
+        if (cli_interrupted())
+            cli_interrupts_heed();
         const bool interrupted = cli_interrupted() && i < iterations, last = interrupted || i == iterations;
         const bool row = last || i % every == 0, write = !last && progress_clock() >= s->write_next;
         if (row || write) {
@@ -331,21 +371,45 @@ static int conclude(const session *s, stop_reason stopped)
     return CLI_DONE;
 }
 
+/* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
+static hfsad_status write_start(session *s, hfsad_error *err)
+{
+    if (!report_exists(s->args.out))
+        return write_folder(s, STOP_RUNNING, err);
+    s->write_next = progress_clock() + s->spec->output.every_seconds;
+    return HFSAD_OK;
+}
+
+static int fail_write(session *s, const hfsad_error *err)
+{
+    folder_unmake(s->args.out, s->made);
+    return cli_fail(err);
+}
+
+/* On a terminal the line of the progress, or what Ctrl-C is echoed as, is left first. */
+static void catch_interrupts(bool quiet)
+{
+#define SLOW_LINE "hfsad: finishing the iteration; Ctrl-C again ends at once"
+    cli_when_slow(quiet ? NULL : isatty(STDERR_FILENO) ? "\n" SLOW_LINE : SLOW_LINE);
+#undef SLOW_LINE
+    cli_catch_interrupts();
+}
+
 static int carry_out(session *s)
 {
     hfsad_error err = {0};
     stop_reason stopped = STOP_DIVERGED;
-    cli_catch_interrupts();
+    catch_interrupts(s->args.quiet);
     hfsad_status status = hfsad_run_measure(s->run, &s->figures, &err);
     report_row(s->report, &s->figures);
     if (!status) {
-        if (write_folder(s, STOP_RUNNING, &err))
-            return cli_fail(&err);
+        if (write_start(s, &err))
+            return fail_write(s, &err);
         iterate(s, &stopped, &err);
         progress_end(&s->progress);
     }
     if (write_folder(s, stopped, &err))
-        return cli_fail(&err);
+        return fail_write(s, &err);
     if (!s->args.quiet)
         print_table(s, stopped);
     const int exit_status = cli_finish_stdout(CLI_DONE);

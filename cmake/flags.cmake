@@ -20,7 +20,4 @@ if(HFSAD_SANITIZE)
     set(HFSAD_SANITIZE_FLAGS -fsanitize=${sanitize} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_compile_options(hfsad_flags INTERFACE ${HFSAD_SANITIZE_FLAGS})
     target_link_options(hfsad_flags INTERFACE ${HFSAD_SANITIZE_FLAGS})
-    # The kernels force everything inline. Instrumented, that costs a compiler minutes and gigabytes, so here the word
-    # is taken out of the attribute; the compilers' own headers write it with underscores.
-    target_compile_definitions(hfsad_flags INTERFACE always_inline=unused)
 endif()

@@ -1,30 +1,8 @@
 #!/usr/bin/env bash
 # hfsad generate from end to end: its files against the paper's formulas, refusals, full disks, and that the command
 # it suggests works. Needs HFSAD, the path of the program.
-set -u
-: "${HFSAD:?the path of the program}"
-HFSAD=$(realpath "$HFSAD")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-failures=0
-fail() {
-    echo "FAIL: $*" >&2
-    failures=$((failures + 1))
-}
-
-# expect STATUS ARGUMENTS…: runs the program; its output is in stdout.txt and stderr.txt.
-expect() {
-    local wanted=$1 status
-    shift
-    "$HFSAD" "$@" >stdout.txt 2>stderr.txt </dev/null
-    status=$?
-    [ "$status" = "$wanted" ] || { fail "exit status $status instead of $wanted: hfsad $*"; cat stderr.txt >&2; }
-    [ "$wanted" = 0 ] || [ "$(wc -l <stderr.txt)" = 1 ] || { fail "not one line on stderr: hfsad $*"; cat stderr.txt >&2; }
-}
-says() { grep -q -- "$1" stderr.txt || { fail "stderr does not say '$1':"; cat stderr.txt >&2; }; }
-names() { find "$1" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' '; }
+# shellcheck source=tests/shell.sh
+. "$(dirname "$0")/shell.sh"
 
 # ---- the files ----
 
@@ -70,19 +48,19 @@ head -1 "a 'quoted' name/run/trace.csv" | grep -q relative_error || fail "the tr
 # ---- refusals: exit status 2, nothing written ----
 
 cp small/data.csv before.csv
-expect 2 generate phase-retrieval --out small --seed 9
+expect_line 2 generate phase-retrieval --out small --seed 9
 says "--force"
 cmp -s small/data.csv before.csv || fail "a file was replaced without --force"
 expect 0 generate phase-retrieval --out small --seed 9 --force
 cmp -s small/data.csv before.csv && fail "--force replaced nothing"
 mkdir partly && touch partly/spec.yaml
-expect 2 generate phase-retrieval --out partly
+expect_line 2 generate phase-retrieval --out partly
 [ "$(names partly)" = "spec.yaml " ] || fail "files beside one that was kept: $(names partly)"
 
 refused() {
     local message=$1
     shift
-    expect 2 generate "$@" --out refused
+    expect_line 2 generate "$@" --out refused
     says "$message"
     [ ! -e refused ] || { fail "written although refused: $*"; rm -rf refused; }
 }
@@ -97,12 +75,15 @@ refused "--snr-db" phase-retrieval --snr-db inf
 refused "--keep-x" phase-retrieval --keep-x 0
 refused "--keep-w" phase-retrieval --keep-w 1.2
 refused "--seed" phase-retrieval --seed -1
+refused "from 0 to 9007199254740992, not '9007199254740993'" phase-retrieval --seed 9007199254740993
+refused "from 0 to 9007199254740992," phase-retrieval --seed 99999999999999999999
 refused "clients" phase-retrieval --edges 100000 --clients 100000
+refused "800000000000000 bytes" phase-retrieval --edges 10000 --clients 10000 --features 1000000
 refused "snr" phase-retrieval --snr 20
-expect 2 generate phase-retrieval
+expect_line 2 generate phase-retrieval
 says "--out"
 touch file
-expect 2 generate phase-retrieval --out file/below
+expect_line 2 generate phase-retrieval --out file/below
 expect 0 generate --help
 grep -q -- "--keep-x" stdout.txt || fail "the help does not list --keep-x"
 
@@ -112,13 +93,37 @@ cp -r small intact
 (
     failures=0
     ulimit -f 8
-    expect 1 generate phase-retrieval --features 200 --out small --force
+    expect_line 1 generate phase-retrieval --features 200 --out small --force
+    expect_line 1 generate phase-retrieval --features 200 --out new/folder
     exit "$failures"
 ) || fail "a full disk"
 for name in data.csv truth.csv spec.yaml; do
     cmp -s "small/$name" "intact/$name" || fail "a full disk changed $name"
 done
 [ "$(names small)" = "$(names intact)" ] || fail "a full disk left $(names small)"
+[ ! -e new ] || fail "a full disk left a new folder"
 
-[ "$failures" = 0 ] && echo "all passed"
-exit "$((failures > 0))"
+# ---- Ctrl-C while the files are written: nothing is left, not even the folder ----
+
+python3 - <<'PYTHON' || fail "interrupts"
+import os, signal, subprocess
+
+for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+    p = subprocess.Popen(
+        [os.environ["HFSAD"], "generate", "phase-retrieval", "--features", "2000", "--clients", "400",
+         "--out", "interrupted/run"],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    try:
+        while p.poll() is None and not os.path.exists("interrupted/run"):
+            pass
+        p.send_signal(number)
+        out, err = p.communicate(timeout=120)
+    finally:
+        p.kill()
+    assert p.returncode == status, (number, p.returncode, err)
+    assert err.splitlines() == ["hfsad: interrupted; nothing was written"], err
+    assert out == "" and not os.path.exists("interrupted")
+PYTHON
+
+finish

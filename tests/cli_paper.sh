@@ -1,30 +1,8 @@
 #!/usr/bin/env bash
 # hfsad paper from end to end: its files recomputed from single trials and from hfsad run, threads, plots, refusals,
 # Ctrl-C. Needs HFSAD, the path of the program.
-set -u
-: "${HFSAD:?the path of the program}"
-HFSAD=$(realpath "$HFSAD")
-export HFSAD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-failures=0
-fail() {
-    echo "FAIL: $*" >&2
-    failures=$((failures + 1))
-}
-
-# expect STATUS ARGUMENTS…: runs the program; its output is in stdout.txt and stderr.txt.
-expect() {
-    local wanted=$1 status
-    shift
-    "$HFSAD" "$@" >stdout.txt 2>stderr.txt </dev/null
-    status=$?
-    [ "$status" = "$wanted" ] || { fail "exit status $status instead of $wanted: hfsad $*"; cat stderr.txt >&2; }
-}
-says() { grep -q -- "$1" stderr.txt || { fail "stderr does not say '$1':"; cat stderr.txt >&2; }; }
-names() { find "$1" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' '; }
+# shellcheck source=tests/shell.sh
+. "$(dirname "$0")/shell.sh"
 
 # ---- the files, and that they do not depend on the threads ----
 
@@ -126,15 +104,17 @@ fi
 PATH=$work/empty expect 2 paper --trials 1 --iterations 1 --out plotless
 says "gnuplot-nox"
 [ ! -e plotless ] || fail "written without gnuplot"
+touch file
+PATH=$work/empty expect 2 paper --trials 1 --iterations 1 --out file # the folder is looked at first
+says "output folder"
 
 # ---- refusals: exit status 2, one line, nothing written ----
 
 refused() {
     local message=$1
     shift
-    expect 2 paper --no-plot --out refused "$@"
+    expect_line 2 paper --no-plot --out refused "$@"
     says "$message"
-    [ "$(wc -l <stderr.txt)" = 1 ] || fail "not one line: $*"
     [ ! -e refused ] || { fail "written although refused: $*"; rm -rf refused; }
 }
 refused "--scenario" --scenario 4
@@ -142,29 +122,42 @@ refused "--trials" --trials 0
 refused "--iterations" --iterations 0
 refused "--snr-db" --snr-db nan
 refused "--seed" --seed x
+refused "from 0 to 4503599627370496, not '4503599627370497'" --seed 4503599627370497
 refused "--start" --start spectrum
 refused "--threads" --threads -1
 refused "trails" --trails 3
 refused "unexpected" word
-touch file
 refused "file" --out file
 
-# ---- a disk that is full: exit status 1 ----
+# ---- a disk that is full, while tables or plots are written: exit status 1, the folder as it was ----
 
 (
     failures=0
     ulimit -f 1
-    expect 1 paper --trials 1 --iterations 30 --no-plot --out one
+    expect_line 1 paper --quiet --trials 1 --iterations 30 --no-plot --out one
+    expect_line 1 paper --quiet --trials 1 --iterations 30 --no-plot --out new/folder
     exit "$failures"
 ) || fail "a full disk"
 diff -r one three >/dev/null || fail "a full disk changed earlier output"
+[ ! -e new ] || fail "a full disk left a new folder"
+if command -v gnuplot >/dev/null; then
+    cp -r plots intact
+    (
+        failures=0
+        ulimit -f 24 # kilobytes or half of them: room for the tables and the scripts, not for a PNG
+        expect_line 1 paper --quiet --scenario 3 --trials 2 --iterations 12 --seed 9 --out plots
+        says "plot"
+        exit "$failures"
+    ) || fail "a disk that is too full for the plots"
+    diff -r plots intact >/dev/null || fail "a disk that is too full for the plots changed earlier output"
+fi
 
 # ---- Ctrl-C: nothing written, and said so ----
 
 python3 - <<'PYTHON' || fail "interrupts"
 import os, signal, subprocess
 
-for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
     p = subprocess.Popen(
         [os.environ["HFSAD"], "paper", "--trials", "2000", "--no-plot", "--out", "interrupted"],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -180,5 +173,65 @@ for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
     assert out == "" and not os.path.exists("interrupted")
 PYTHON
 
-[ "$failures" = 0 ] && echo "all passed"
-exit "$((failures > 0))"
+# ---- the same while a plot is drawn: a gnuplot that waits at its third call (the first is the check that it is there)
+# until the signal has been sent, to the program alone or, as a terminal does, to its whole group ----
+
+if command -v gnuplot >/dev/null; then
+    mkdir slow
+    GNUPLOT=$(command -v gnuplot)
+    export GNUPLOT
+    cat >slow/gnuplot <<'SCRIPT'
+#!/usr/bin/env bash
+echo call >>"$CALLS"
+if [ "$(wc -l <"$CALLS")" = 3 ]; then
+    echo waiting >"$READY"
+    read -r <"$GO"
+fi
+exec "$GNUPLOT" "$@"
+SCRIPT
+    chmod +x slow/gnuplot
+    python3 - <<'PYTHON' || fail "interrupts of a plot"
+import os, signal, subprocess
+
+os.mkfifo("ready")
+os.mkfifo("go")
+work = os.getcwd()
+environment = dict(os.environ, CALLS=work + "/calls", READY=work + "/ready", GO=work + "/go",
+                   PATH=work + "/slow:" + os.environ["PATH"])
+
+
+def contents(folder):
+    return {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}
+
+
+before = contents("plots")
+for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+    for to_group in (False, True):
+        for out in ("plots", "interrupted/plots"):
+            if os.path.exists("calls"):
+                os.remove("calls")
+            p = subprocess.Popen(
+                [os.environ["HFSAD"], "paper", "--quiet", "--scenario", "3", "--trials", "2", "--iterations", "12",
+                 "--seed", "9", "--out", out],
+                env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            try:
+                with open("ready") as f:
+                    f.readline()
+                assert os.path.isdir(out)
+                (os.killpg if to_group else os.kill)(p.pid, number)
+                with open("go", "w") as f:
+                    f.write("go\n")
+                text, err = p.communicate(timeout=60)
+            finally:
+                p.kill()
+            case = (number, to_group, out)
+            assert p.returncode == status, (case, p.returncode, err)
+            assert err.count("\n") == 1 and "interrupted" in err, (case, err)
+            assert text == "", case
+            assert contents("plots") == before, (case, os.listdir("plots"))
+            assert not os.path.exists("interrupted"), case
+PYTHON
+fi
+
+finish

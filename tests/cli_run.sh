@@ -1,33 +1,7 @@
 #!/usr/bin/env bash
 # hfsad run from end to end: the shape of its files, every figure recomputed from them, bad input, full disks,
 # interrupts, threads. Needs HFSAD, the path of the program.
-set -u
-: "${HFSAD:?the path of the program}"
-HFSAD=$(realpath "$HFSAD")
-export HFSAD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-failures=0
-fail() {
-    echo "FAIL: $*" >&2
-    failures=$((failures + 1))
-}
-
-# expect STATUS ARGUMENTS…: runs the program; its output is in stdout.txt and stderr.txt.
-expect() {
-    local wanted=$1 status
-    shift
-    "$HFSAD" "$@" >stdout.txt 2>stderr.txt </dev/null
-    status=$?
-    [ "$status" = "$wanted" ] && return
-    fail "exit status $status instead of $wanted: hfsad $*"
-    cat stderr.txt >&2
-}
-
-# The names in a folder, hidden ones too.
-names() { find "$1" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' '; }
+. "$(dirname "$0")/shell.sh"
 
 cat >make_data.py <<'PYTHON'
 """data.csv and truth.csv: make_data.py KIND M SEED PATH:CLIENTS…; PATH may be empty (a client of the cloud)."""
@@ -315,7 +289,8 @@ expect 0 run spec.yaml --out plain --set run.iterations=1
 python3 - <<'PYTHON' || fail "the summary does not show what the overrides mix"
 import json
 s = json.load(open("plain/summary.json"))["settings"]
-assert s["overrides"] == 2
+assert [o["node"] for o in s["overrides"]] == ["edge2", "edge1/c2"], s
+assert s["overrides"][1]["schedule"] == {"c": 9, "alpha": 2}, s
 assert s["prior"]["edge"]["penalty"] == ["l1", "mcp"], s
 assert s["prior"]["edge"]["weight"] == [0.1, 1], s
 PYTHON
@@ -371,9 +346,10 @@ expect 2
 [ -s stdout.txt ] && fail "no command: usage belongs on stderr"
 
 echo "-- diverged"
-printf 'edge,client,y,x1\ne,a,1e200,1\ne,b,1,1\n' >huge.csv
-expect 1 run spec.yaml --out diverged --set data=huge.csv --set truth=none --set 'loss={kind: squared}' --set run.start=zero
-[ "$(wc -l <stderr.txt)" = 1 ] || fail "diverged: not one line"
+printf 'edge,client,y,x1\ne,a,1,1e153\ne,b,1,1\n' >huge.csv
+echo 1e10 >start.txt
+expect_line 1 run spec.yaml --out diverged --set data=huge.csv --set truth=none --set 'loss={kind: squared}' \
+    --set run.start=start.txt
 grep -q 'schedule' stderr.txt || fail "diverged: no remedy"
 python3 -c 'import json; s = json.load(open("diverged/summary.json")); assert s["stopped"] == "diverged", s
 assert s["figures"]["objective"] is None' || fail "diverged: wrong summary"
@@ -391,12 +367,21 @@ refuse() {
     [ -e refused ] || [ -e spec-out ] && fail "an output folder was made: hfsad run $*"
 }
 refuse 'spec' --out refused
+refuse 'known: --set, --out, --threads, --quiet' spec.yaml --out refused --xyzzy
+refuse 'did you mean --quiet?' spec.yaml --out refused --QUIET
 refuse '--threads' spec.yaml --out refused --treads 2
 refuse '--threads' spec.yaml --out refused --threads two
 refuse '--threads' spec.yaml --out refused --threads -1
 refuse '--threads' spec.yaml --out refused --threads
 refuse 'other' spec.yaml other --out refused
 refuse 'KEY=VALUE' spec.yaml --out refused --set run.iterations
+long=$(printf 'x%.0s' {1..300})
+refuse 'key' spec.yaml --out refused --set "$long=1"
+refuse '300 bytes' spec.yaml --out refused --set "$long=1"
+for words in "--set $long=1" "--set $long" "--$long" "--threads $long" "$long"; do
+    refuse '...' spec.yaml --out refused $words
+    [ "$(wc -c <stderr.txt)" -lt 250 ] || fail "an argument is not cut: $(cat stderr.txt)"
+done
 refuse 'run.iterations' spec.yaml --out refused --set run.iteration=5
 refuse 'iterations' spec.yaml --out refused --set run.iterations=-1
 refuse 'iterations' spec.yaml --out refused --set run.iterations=.nan
@@ -407,6 +392,7 @@ refuse 'quantile' spec.yaml --out refused --set loss.kind=quantil
 refuse 'missing.csv' spec.yaml --out refused --set data=missing.csv
 refuse 'missing.yaml' missing.yaml --out refused
 refuse 'missing.txt' spec.yaml --out refused --set run.start=missing.txt
+refuse "did you mean 'spectral'" spec.yaml --out refused --set run.start=spectrl
 refuse 'missing.txt' spec.yaml --out refused --set truth=missing.txt
 printf 'data: data.csv\nloss: {kind: absolute}\nrun: {iterations: 5\n' >bad.yaml
 refuse 'bad.yaml' bad.yaml --out refused
@@ -425,11 +411,37 @@ refuse_data 'edge,client,y,x1,x2\ne,a,1,1,1\ne,b,1,1e999,1\n' ':3'
 refuse_data 'edge,client,y,x1,x1\ne,a,1,1,1\n' 'x1'
 refuse_data 'edge,client,y,x1\ne,a,1,1\nf,a,1,1\n' 'a'
 printf x >file
-refuse 'file' spec.yaml --out file
+refuse 'give another --out' spec.yaml --out file
 refuse 'file/a' spec.yaml --out file/a
 [ "$(cat file)" = x ] || fail "a file in the place of the folder was changed"
-expect 2 runn
-grep -q 'did you mean run' stderr.txt || fail "no nearest command"
+for word in runn RUN; do
+    expect 2 "$word"
+    says 'did you mean run?'
+done
+expect 2 xyzzy
+says 'known: run, paper, generate, settings'
+expect 0 run spec.yaml --out blanks --quiet --set ' run.iterations = 3 '
+[ "$(wc -l <blanks/trace.csv)" = 5 ] || fail "blanks around a key and a value change it"
+
+echo "-- what it reads stays"
+mkdir -p input/out
+for name in model.csv state.csv trace.csv summary.json; do
+    cp data.csv input/out/data.csv
+    ln -f input/out/data.csv "input/out/$name"
+    refuse 'is data' spec.yaml --out input/out --set data=input/out/data.csv
+    refuse 'is data' spec.yaml --out input/out --set data="input/out/$name" --set output.state=false
+    cp truth.csv "input/out/$name.new" && mv "input/out/$name.new" "input/out/$name"
+    refuse 'is truth' spec.yaml --out input/out --set truth="input/out/$name"
+    refuse 'is run.start' spec.yaml --out input/../input/out --set run.start="input/out/$name"
+    cmp -s truth.csv "input/out/$name" || fail "$name was changed"
+    cp spec.yaml "input/out/$name"
+    refuse 'is the spec' "input/out/$name" --out input/out
+    rm "input/out/$name"
+done
+[ "$(names input/out)" = "data.csv " ] || fail "a refused run left $(names input/out)"
+echo state,capital >input/out/state.csv
+expect 0 run spec.yaml --out input/out --set output.state=false --set run.iterations=2
+[ "$(cat input/out/state.csv)" = state,capital ] || fail "a state.csv of the person's own is gone"
 
 echo "-- full disk"
 expect 0 run spec.yaml --out kept --set run.iterations=10
@@ -439,7 +451,16 @@ cp -a kept kept-copy
 [ "$(wc -l <stderr.txt)" = 1 ] || fail "file size limit: not one line"
 grep -q 'kept/.*could not be written: File too large' stderr.txt || fail "file size limit: $(cat stderr.txt)"
 diff -r kept kept-copy >&2 || fail "file size limit: the earlier output changed"
-# Room for the start, none for the trace at the end: what there was stays, here the start of this run.
+says 'ulimit -f'
+# Room for the start, none for the trace at the end: what there was stays.
+(ulimit -f 8 && exec "$HFSAD" run spec.yaml --out kept --quiet) >stdout.txt 2>stderr.txt
+[ $? = 1 ] || fail "file size limit at the end: wrong exit status"
+diff -r kept kept-copy >&2 || fail "file size limit at the end: the earlier output changed"
+(ulimit -f 1 && exec "$HFSAD" run spec.yaml --out none/of/these --quiet) >stdout.txt 2>stderr.txt
+[ $? = 1 ] || fail "file size limit in a new folder: wrong exit status"
+[ -e none ] && fail "a failed run left an empty folder"
+# In a new folder the start is there at once; what there was, here that start, stays when the end does not fit.
+rm -r kept
 (ulimit -f 8 && exec "$HFSAD" run spec.yaml --out kept --quiet) >stdout.txt 2>stderr.txt
 [ $? = 1 ] || fail "file size limit at the end: wrong exit status"
 python3 - <<'PYTHON' || fail "file size limit at the end: the folder is not that of the start"
@@ -448,6 +469,32 @@ assert json.load(open("kept/summary.json"))["stopped"] == "running"
 assert len(open("kept/trace.csv").readlines()) == 2
 PYTHON
 [ "$(names kept)" = "$all" ] || fail "temporaries are left: $(names kept)"
+
+# A run that is killed leaves temporaries; the next one removes them, and nothing else.
+true &
+dead=$!
+wait $dead
+touch "kept/.model.csv.$dead.tmp" "kept/.summary.json.$dead.tmp" "kept/.model.csv.$$.tmp" "kept/.notes.$dead.tmp"
+expect 0 run spec.yaml --out kept --quiet --set run.iterations=2
+[ "$(names kept)" = ".model.csv.$$.tmp .notes.$dead.tmp $all" ] || fail "swept to $(names kept)"
+
+echo "-- stdout that nobody reads"
+python3 - <<'PYTHON' || fail "a closed stdout"
+import os, subprocess
+for words in (["settings"], ["run", "spec.yaml", "--out", "kept"], ["--help"]):
+    read, write = os.pipe()
+    os.close(read)
+    p = subprocess.run([os.environ["HFSAD"], *words], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert p.returncode in (0, 141) and p.stderr == "", (words, p)
+PYTHON
+
+echo "-- a spec whose name is no text"
+odd=$(printf 'odd\377.yaml')
+cp spec.yaml "$odd"
+expect 0 run "$odd" --out odd --quiet --set run.iterations=1
+python3 -c 'import json; assert json.load(open("odd/summary.json", encoding="utf-8"))["spec"] == "odd?.yaml"' ||
+    fail "summary.json is not UTF-8"
 
 echo "-- threads"
 python3 make_data.py square 20 6 edge1:400 edge2:300 edge3:250
@@ -471,7 +518,7 @@ def read_all(out):
         assert len(lines) > 1 and all(len(l) == len(lines[0]) for l in lines), name
     return json.load(open(f"{out}/summary.json"))
 
-for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
     out = f"interrupted{status}"
     p = subprocess.Popen(
         [os.environ["HFSAD"], "run", "spec.yaml", "--out", out, "--set", "run.iterations=50000000",
@@ -497,7 +544,30 @@ for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
     assert summary["stopped"] == "interrupted" and summary["iterations"] > 0
     assert "interrupted" in stdout
     assert len(os.listdir(out)) == 4, os.listdir(out)
+    assert "finishing" not in stderr, stderr
+
+# An iteration that takes long: after half a second it is said what a second Ctrl-C does, which then ends the run.
+for quiet in (False, True):
+    p = subprocess.Popen(
+        [os.environ["HFSAD"], "run", "spec.yaml", "--out", f"slow{quiet}", "--set", "run.edge_rounds=1000000",
+         "--set", "run.local_steps=1000", "--set", "run.iterations=2"] + ["--quiet"] * quiet,
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    while not os.path.exists(f"slow{quiet}/summary.json"):
+        assert p.poll() is None
+    p.send_signal(signal.SIGINT)
+    if quiet:
+        try:
+            p.wait(1)
+            assert False, "the iteration was too short for this test"
+        except subprocess.TimeoutExpired:
+            pass
+    else:
+        line = p.stderr.readline()
+        assert line == "hfsad: finishing the iteration; Ctrl-C again ends at once\n", line
+    p.send_signal(signal.SIGINT)
+    stdout, stderr = p.communicate()
+    assert p.returncode == -signal.SIGINT and stderr == "", (p.returncode, stderr)
 PYTHON
 
-[ "$failures" = 0 ] || { echo "$failures failed" >&2; exit 1; }
-echo "all passed"
+finish

@@ -450,6 +450,7 @@ static const bad_file bad_headers[] = {
     {"\xff\xfe"
      "e",
      {"data.csv:1: ", "UTF-16", "UTF-8"}},
+    {"edge,client,y,x1\re,a,1,2\re,b,1,2\r", {"data.csv:1: ", "end in CR alone", "LF"}},
 };
 
 #define HEAD "edge,client,y,x1,x2\ne,a,1,2,3\n"
@@ -486,6 +487,10 @@ static const bad_file bad_rows[] = {
     {HEAD "e,\"b\"c,1,2,3\n", {"data.csv:3: column 2 (client): ", "after the closing quote"}},
     {HEAD "e,b\"c,1,2,3\n", {"data.csv:3: column 2 (client): ", "quote inside a field"}},
     {HEAD "e,b\rc,1,2,3\n", {"data.csv:3: column 2 (client): ", "b\\x0dc", "control character"}},
+    {HEAD "e,b\xff,1,2,3\n", {"data.csv:3: column 2 (client): ", "b\\xff", "is not UTF-8"}},
+    {HEAD "\xc3,b,1,2,3\n", {"data.csv:3: column 1 (edge): ", "is not UTF-8"}},
+    {HEAD "e,b,1e200,2,3\n", {"data.csv:3: column 3 (y): y of b is 1e+200", "scale y down"}},
+    {HEAD "e,b,-1.1e150,2,3\n", {"data.csv:3: column 3 (y): y of b is -1.1e+150"}},
     {HEAD "e,,1,2,3\n", {"data.csv:3: column 2 (client): ", "empty field", "the client's name"}},
     {HEAD "e,\"b,c\",1,2,3\n", {"data.csv:3: column 2 (client): ", "\"b,c\" holds a comma"}},
     {HEAD "e,\"b\"\"c\",1,2,3\n", {"data.csv:3: column 2 (client): ", "holds a quote"}},
@@ -637,6 +642,7 @@ static void test_vectors(void **state)
         {"", {"truth.csv: ", "empty", "one number per line"}},
         {"1\n2\n", {"truth.csv: ", "2 numbers for truth, expected 3"}},
         {"1\n2\n3\n4\n5\n", {"truth.csv: ", "5 numbers for truth, expected 3"}},
+        {"1\r2\r3\r", {"truth.csv:1: ", "end in CR alone"}},
         {"\n", {"truth.csv: ", "0 numbers for truth, expected 3"}},
         {"1\n\n2\n3\n", {"truth.csv:2: ", "blank line"}},
         {"w\n1\n2\n3\n", {"truth.csv:1: column 1 (truth): ", "\"w\" is not a number", "expected a number"}},

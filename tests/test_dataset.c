@@ -295,7 +295,10 @@ static void expect(const char *message, const char *part)
 static void test_bad_names(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"cloud", "a,b", "a\"b", "a\nb", "a\x7f"};
+    static const char *const bad[] = {"cloud", "a,b", "a\"b", "a\nb", "a\x7f",
+                                      /* no UTF-8: a byte alone, cut short, too long a form, a surrogate, too large */
+                                      "a\x80", "\xe2\x82", "\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf",
+                                      "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         expect(refusal("e", "c", "e", bad[i], 0, 1), "a.csv:9: ");
         expect(refusal("e", "c", "e", bad[i], 0, 1), "client's name");
@@ -330,6 +333,28 @@ static void test_bad_rows(void **state)
     expect(refusal("e", "c", "e", "d", NAN, 1), "y of d is nan; expected a finite number");
     expect(refusal("e", "c", "e", "d", 0, -INFINITY), "feature 1 of d is -inf; expected a finite number");
     expect(refusal("e", "c", "e", "d", 0, 1e200), "scale them down");
+    expect(refusal("e", "c", "e", "d", 1.01e150, 1), "a.csv:9: y of d is 1.01e+150, too large");
+    expect(refusal("e", "c", "e", "d", -1e300, 1), "scale y down");
+}
+
+/* What is unusual and allowed. */
+static void test_good_rows(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8c\xb3", "\xf4\x8f\xbf\xbf",
+                                        "\xee\x80\x80"};
+    enum { N = sizeof names / sizeof *names };
+    dataset_builder *b;
+    dataset *d;
+    hfsad_error err;
+    const double one = 1;
+    assert_int_equal(dataset_builder_create(&b, 1, &err), HFSAD_OK);
+    for (size_t i = 0; i < N; i++)
+        if (dataset_builder_add(b, "", names[i], i % 2 ? 1e150 : -1e150, &one, NULL, 0, &err))
+            fail_msg("%s", err.message);
+    assert_int_equal(dataset_builder_finish(b, &d, &err), HFSAD_OK);
+    assert_int_equal(d->n_leaves, N);
+    dataset_free(d);
 }
 
 /* What looks like a clash and is none. */
@@ -380,7 +405,7 @@ int main(void)
         cmocka_unit_test(test_random_trees),     cmocka_unit_test(test_many_small_parents),
         cmocka_unit_test(test_names_are_cut),    cmocka_unit_test(test_bad_names),
         cmocka_unit_test(test_bad_rows),         cmocka_unit_test(test_names_apart),
-        cmocka_unit_test(test_nothing_to_build),
+        cmocka_unit_test(test_nothing_to_build), cmocka_unit_test(test_good_rows),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (failed)

@@ -213,12 +213,61 @@ static void corners_of_phase_retrieval(void **state)
             }
 }
 
+static void close_to(double have, double want)
+{
+    if (!(fabs(have - want) <= 1e-9 * fabs(want)))
+        fail_msg("%.17g, expected %.17g", have, want);
+}
+
+/* Features of very different size: sums that large terms enter and leave keep the small ones. */
+static void box_with_uneven_features(void **state)
+{
+    (void)state;
+    double w[2];
+    setting s = {.loss = {HFSAD_LOSS_SQUARED, 0.5, 1, 1},
+                 .M = 2,
+                 .x = {1e8, 1},
+                 .v = {0, 0},
+                 .y = -(1e8 + 0.5),
+                 .n = 1e16 + 1,
+                 .sigma = 1};
+    prox_of(&s, w);
+    close_to(w[0], -1);
+    close_to(w[1], -0.25); /* minimise (0.5 + w)^2/2 + w^2/2 */
+    s.loss.kind = HFSAD_LOSS_PHASE_RETRIEVAL;
+    s.v[0] = -1;
+    s.y = (1e8 + 0.5) * (1e8 + 0.5);
+    prox_of(&s, w);
+    close_to(w[0], -1);
+    close_to(w[1], -0.5);
+}
+
+/* The logistic prox: a = kappa / (1 + exp(margin + a)), far out on every side. */
+static void extremes_of_logistic(void **state)
+{
+    (void)state;
+    const hfsad_loss loss = {HFSAD_LOSS_LOGISTIC, 0.5, 1, INFINITY};
+    const double kappas[] = {1e-8, 1, 1e10, 1e60, 1e100}, margins[] = {-800, -30, 0, 30, 700};
+    for (size_t i = 0; i < 5; i++)
+        for (size_t j = 0; j < 5; j++) {
+            const double x = 1, v = margins[j], sigma = 1 / kappas[i];
+            double w, scratch[8];
+            hfsad_loss_prox(&loss, 1, &x, 1, 1, &v, sigma, &w, scratch);
+            const double a = w - v, back = kappas[i] / (1 + exp(v + a));
+            if (!(fabs(a - back) <= 1e-9 * fabs(a) + 1e-13 * fabs(v) * (1 + back)))
+                fail_msg("kappa %g, margin %g: a = %.17g, but %.17g comes back", kappas[i], v, a, back);
+        }
+    close_to(hfsad_loss_value(&loss, 1, -800), 800);
+    close_to(hfsad_loss_value(&loss, -1, 800), 800);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_the_line),      cmocka_unit_test(against_the_square),
-        cmocka_unit_test(a_clip_is_wrong),       cmocka_unit_test(slopes),
-        cmocka_unit_test(no_features_of_weight), cmocka_unit_test(corners_of_phase_retrieval),
+        cmocka_unit_test(against_the_line),         cmocka_unit_test(against_the_square),
+        cmocka_unit_test(a_clip_is_wrong),          cmocka_unit_test(slopes),
+        cmocka_unit_test(no_features_of_weight),    cmocka_unit_test(corners_of_phase_retrieval),
+        cmocka_unit_test(box_with_uneven_features), cmocka_unit_test(extremes_of_logistic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,27 @@ static void values_and_gradients(void **state)
     }
 }
 
+/* All digits, not only as many as comparing objectives leaves: the derivative vanishes at the prox. */
+static void prox_to_the_last_digits(void **state)
+{
+    (void)state;
+    rng r = {rng_key(4, rng_stream("penalty")), 0};
+    for (uint64_t i = 0; i < 4000; i++) {
+        const hfsad_penalty p = random_penalty(&r, 1 + i % 3);
+        const double mu = log_uniform(&r, 1e-3, 10), step = log_uniform(&r, 1e-3, 10);
+        const double v = log_uniform(&r, 1e-12, 10) * (mu + step * p.weight * p.lambda);
+        const double x = hfsad_penalty_prox(&p, v, step, mu);
+        const double pull = step * hfsad_penalty_gradient(&p, x, mu), left = x + pull - v;
+        /* what a rounding of x changes */
+        const double steep = step * p.weight * (p.lambda / mu + 1);
+        if (!(fabs(left) <= 1e-14 * (fabs(x) * (1 + steep) + fabs(pull) + fabs(v))))
+            fail_msg("draw %llu: kind %d, v %.17g: derivative %g at the prox %.17g", (unsigned long long)i, (int)p.kind,
+                     v, left, x);
+    }
+    const hfsad_penalty mcp = {HFSAD_PENALTY_MCP, 1, 1, 3};
+    assert_true(fabs(hfsad_penalty_prox(&mcp, 1e-9, 0.5, 0.1) / (1e-9 / (1 + 0.5 * (10 - 1.0 / 3))) - 1) < 1e-12);
+}
+
 /* mu = infinity is where a link starts: the multiplier at q - z = 0 is 0. */
 static void infinite_smoothing(void **state)
 {
@@ -137,9 +158,8 @@ static void infinite_smoothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prox_is_the_global_minimiser),
-        cmocka_unit_test(prox_at_breakpoints_and_ties),
-        cmocka_unit_test(values_and_gradients),
+        cmocka_unit_test(prox_is_the_global_minimiser), cmocka_unit_test(prox_at_breakpoints_and_ties),
+        cmocka_unit_test(values_and_gradients),         cmocka_unit_test(prox_to_the_last_digits),
         cmocka_unit_test(infinite_smoothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,87 @@ static void the_papers_constants(void **state)
     dataset_free(d);
 }
 
+/* Section 6 carried over to other trees: weights add up from below, priors to the number of clients, and the paper's
+ * constants meet Theorem 1's conditions on each of them. */
+static void other_trees(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t edges;
+        const char *paths[4];
+        size_t clients[4], inner;
+    } trees[] = {
+        {1, {""}, {7}, 1},
+        {4, {"r1/a", "r1/b", "r2/c", "r2"}, {3, 8, 4, 2}, 6},
+        {3, {"", "a", "b"}, {60, 2, 3}, 3},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        rng r = {rng_key(i, rng_stream("trees")), 0};
+        dataset *d = random_dataset(&r, trees[i].edges, trees[i].paths, trees[i].clients, 6, false);
+        assert_int_equal(d->n_inner, trees[i].inner);
+        for (int tuned = 0; tuned < 2; tuned++) {
+            plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: quantile, tau: 0.8}",
+                                                       "prior.edge.penalty", "l1", "prior.cloud.penalty", "l1",
+                                                       "preset", tuned ? "tuned" : "paper", NULL});
+            const double omega = 0.8 * largest_norm(d), shrink = tuned ? 0.1 : 1;
+            near(p->leaf_classes[0].rule.penalty.weight, omega);
+            near(p->leaf_classes[0].rule.schedule.c, omega * shrink);
+            double etas = 0;
+            for (size_t k = 0; k < d->n_inner; k++)
+                etas += p->inner[k].prior.weight;
+            near(etas, (double)d->n_leaves);
+            theorem_report t;
+            theorem_check(&t, d, p);
+            assert_int_equal(t.holds, !tuned);
+            if (i == 1) { /* r1 has two edges below, of which b is the larger; r2 has one and two clients */
+                const double deep = 8 * omega + (8 - 1.0 / 4) * 0.1,
+                             high = fmax(2 * deep, deep + 2 * omega + (2 - 0.25) * 0.1);
+                for (size_t k = 1; k < d->n_inner; k++) {
+                    near(p->inner[k].rule.penalty.weight, d->inner[k].depth == 1 ? high : deep);
+                    near(p->inner[k].rule.schedule.c, (d->inner[k].depth == 1 ? high : deep) / 25 * shrink);
+                }
+            }
+            plan_free(p);
+        }
+        dataset_free(d);
+    }
+}
+
+/* The presets see what overrides make of a client's loss and of an edge's prior. */
+static void presets_see_overrides(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+    plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: absolute}", "preset", "paper", "overrides",
+                                               "[{node: '*/*', loss: {kind: phase-retrieval, box: 5}},"
+                                               " {node: edge2, prior: {weight: 1000}}]",
+                                               NULL});
+    theorem_report t;
+    theorem_check(&t, d, p);
+    if (!t.holds)
+        fail_msg("%s", t.reason);
+    near(t.nu_f, 5 * largest_norm(d));
+    plan_free(p);
+    /* a class that no leaf has does not count */
+    p = plan_of(d,
+                (const char *const[]){"data", "x", "loss", "{kind: absolute}", "preset", "paper", "link.client.penalty",
+                                      "mcp", "overrides", "[{node: '*/*', link: {penalty: tv}}]", NULL});
+    theorem_check(&t, d, p);
+    if (!t.holds)
+        fail_msg("%s", t.reason);
+    plan_free(p);
+    dataset_free(d);
+}
+
+static void slopes_of_losses(void **state)
+{
+    (void)state;
+    near(loss_slope_bound(&(hfsad_loss){HFSAD_LOSS_QUANTILE, 0.3, 1, 1}, 2), 0.7);
+    near(loss_slope_bound(&(hfsad_loss){HFSAD_LOSS_HUBER, 0.3, 4, 1}, 2), 4);
+    near(loss_slope_bound(&(hfsad_loss){HFSAD_LOSS_SQUARED, 0.3, 4, 1}, -2), 2);
+    near(loss_slope_bound(&(hfsad_loss){HFSAD_LOSS_HINGE, 0.3, 4, 1}, 1), 1);
+}
+
 static void explicit_keys_win(void **state)
 {
     (void)state;
@@ -160,6 +241,16 @@ static void bad_input(void **state)
                                   "[{node: edge1/client1, link: {penalty: scad}}]", NULL},
             "gamma > 2");
     refused(d, (const char *const[]){"data", "x", "loss", "{kind: hinge}", NULL}, "-1 and 1");
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: edge1, loss: {kind: huber}}]", NULL}, "has no loss");
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: edge1, local_steps: 3}]", NULL}, "edge/*");
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: edge1/client2, prior: {weight: 1}}]", NULL},
+            "no prior");
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: cloud, participation: 0.5}]", NULL}, "participation");
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: cloud, link: {weight: 0.5}}]", NULL}, "no link");
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: edge1}]", NULL}, "sets nothing");
+    refused(d, (const char *const[]){BASE, "overrides", "[{node: edgee2, participation: 1}]", NULL}, "'edge2'");
+    refused(d, (const char *const[]){BASE, "schedule.client.c", "1e300", NULL}, "1e100");
+    refused(d, (const char *const[]){BASE, "link.edge", "{weight: 1e90, lambda: 1e90}", NULL}, "1e100");
     refused(d, (const char *const[]){BASE, "run", "{iterations: 1000000, edge_rounds: 10000}", NULL}, "2^31");
     dataset_free(d);
     d = data(true);
@@ -239,6 +330,9 @@ int main(void)
         cmocka_unit_test(overrides),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(theorem_needs_its_constants),
+        cmocka_unit_test(other_trees),
+        cmocka_unit_test(presets_see_overrides),
+        cmocka_unit_test(slopes_of_losses),
         cmocka_unit_test(spectral_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

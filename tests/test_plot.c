@@ -3,6 +3,7 @@
 #include "tools.h"
 
 #include <dirent.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { POINTS = 301 };
@@ -49,10 +50,59 @@ static void labels_and_last_point(void **state)
     assert_non_null(strstr(text, "title 'second of them'"));
     assert_non_null(strstr(text, "x of it"));
     assert_non_null(strstr(text, "y of it"));
-    snprintf(row, sizeof row, "\n300 %.9g %.9g %.9g %.9g %.9g", a.line[300], a.thin[300], a.low[300], a.high[300],
-             b.line[300]);
+    snprintf(row, sizeof row, "\n0 %.9g %.9g %.9g %.9g %.9g", a.line[0], a.thin[0], a.low[0], a.high[0], b.line[0]);
     assert_non_null(strstr(text, row));
+    assert_non_null(strstr(text, "\n300 "));
+    assert_null(strstr(text, "\n301 "));
     free(text);
+}
+
+/* The first series of the script's data: the number of rows, values in line[]. */
+static size_t drawn_rows(const plot *p, double *line)
+{
+    char row[200];
+    size_t n = 0;
+    FILE *f = tmpfile();
+    assert_non_null(f);
+    plot_script(f, p, "a.png", "a.svg");
+    rewind(f);
+    assert_non_null(fgets(row, sizeof row, f));
+    assert_string_equal(row, "$data << END\n");
+    while (fgets(row, sizeof row, f) && strcmp(row, "END\n") != 0) {
+        char *end;
+        assert_true(strtoul(row, &end, 10) < p->points);
+        line[n++] = strtod(end, NULL);
+    }
+    fclose(f);
+    return n;
+}
+
+/* Every iteration up to a thousand is drawn; a curve that jumps up and down in turn is drawn as its middle, whatever
+ * the number of points; one that does not jump keeps its heights. */
+static void jumping_curves(void **state)
+{
+    (void)state;
+    enum { MANY = 5001 };
+    static double jumping[MANY], smooth[MANY], line[MANY];
+    for (int i = 0; i < MANY; i++) {
+        jumping[i] = i % 2 ? 0.5 : 0.02;
+        smooth[i] = exp(-0.01 * i);
+    }
+    for (size_t points = 301; points <= MANY; points += MANY - 301) {
+        const plot_series series[] = {{"a", jumping, jumping, jumping, jumping}};
+        plot_series straight[] = {{"b", smooth, smooth, smooth, smooth}};
+        const plot p = {"x", "y", points, 1, series}, q = {"x", "y", points, 1, straight};
+        const size_t n = drawn_rows(&p, line);
+        assert_true(points > 1001 ? n > 500 && n <= 1002 : n == points);
+        assert_float_equal(line[0], jumping[0], 1e-9);
+        for (size_t i = 1; i < n; i++)
+            assert_float_equal(line[i], 0.1, 1e-8);
+        if (points > 1001)
+            continue;
+        assert_int_equal(drawn_rows(&q, line), n);
+        for (size_t i = 0; i + 1 < n; i++)
+            assert_float_equal(line[i], smooth[i], 1e-8);
+    }
 }
 
 /* A logarithmic axis has no place for 0, and none for what diverged. */
@@ -94,6 +144,25 @@ static void check_head(const char *folder, const char *name, const char *head, s
     unlink(path);
 }
 
+/* Draws name.png and name.svg; on failure both are dropped. */
+static hfsad_status draw(const plot *p, const char *folder, const char *name, hfsad_error *err)
+{
+    char png_name[100], svg_name[100];
+    whole_file png, svg;
+    snprintf(png_name, sizeof png_name, "%s.png", name);
+    snprintf(svg_name, sizeof svg_name, "%s.svg", name);
+    ok(whole_file_begin(&png, folder, png_name, err), err);
+    ok(whole_file_begin(&svg, folder, svg_name, err), err);
+    const hfsad_status status = plot_draw(p, &png, &svg, err);
+    if (!status) {
+        ok(whole_file_end(&png, err), err);
+        ok(whole_file_end(&svg, err), err);
+    }
+    whole_file_drop(&png);
+    whole_file_drop(&svg);
+    return status;
+}
+
 static void drawn(void **state)
 {
     (void)state;
@@ -106,20 +175,19 @@ static void drawn(void **state)
     assert_non_null(mkdtemp(folder));
     const plot_series series[] = {series_of("HFSAD ({/:Italic K_m}=10)", &a), series_of("all zero", &nothing)};
     plot p = {"global iteration", "relative error", POINTS, 2, series};
-    ok(plot_write(&p, folder, "one", &err), &err);
+    ok(draw(&p, folder, "one", &err), &err);
     p.points = 1; /* iteration 0 alone */
-    ok(plot_write(&p, folder, "short", &err), &err);
+    ok(draw(&p, folder, "short", &err), &err);
     assert_int_equal(count_files(folder), 4);
     check_head(folder, "one.png", "\x89PNG\r\n", 6);
     check_head(folder, "one.svg", "<?xml", 5);
     check_head(folder, "short.png", "\x89PNG\r\n", 6);
     check_head(folder, "short.svg", "<?xml", 5);
     p.x_label = "a ' quote that breaks the script"; /* gnuplot's own message comes back, and nothing is left */
-    assert_int_equal(plot_write(&p, folder, "broken", &err), HFSAD_ERROR_IO);
+    assert_int_equal(draw(&p, folder, "broken", &err), HFSAD_ERROR_IO);
     assert_non_null(strstr(err.message, "gnuplot failed"));
     assert_int_equal(count_files(folder), 0);
     assert_int_equal(rmdir(folder), 0);
-    assert_int_equal(plot_write(&p, folder, "gone", &err), HFSAD_ERROR_IO);
 }
 
 static void missing_gnuplot(void **state)
@@ -136,13 +204,29 @@ static void missing_gnuplot(void **state)
     free(path);
 }
 
+/* Where no temporary file can be had that is said, and not that gnuplot cannot draw. */
+static void no_temporary_file(void **state)
+{
+    (void)state;
+    hfsad_error err;
+    struct rlimit usual, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const hfsad_status status = plot_check(&err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(status, HFSAD_ERROR_IO);
+    assert_non_null(strstr(err.message, "temporary file"));
+    assert_null(strstr(err.message, "install"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_and_last_point),
-        cmocka_unit_test(undrawable_values),
-        cmocka_unit_test(drawn),
-        cmocka_unit_test(missing_gnuplot),
+        cmocka_unit_test(labels_and_last_point), cmocka_unit_test(jumping_curves),
+        cmocka_unit_test(undrawable_values),     cmocka_unit_test(drawn),
+        cmocka_unit_test(missing_gnuplot),       cmocka_unit_test(no_temporary_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[64];
@@ -266,10 +267,59 @@ static void folders(void **state)
         strcpy(path, in_folder(bad[i]));
         assert_int_equal(folder_make(path, &err), HFSAD_ERROR_INPUT);
         assert_non_null(strstr(err.message, bad[i]));
+        assert_non_null(strstr(err.message, "give another --out"));
         if (bad[i] != long_name)
             assert_int_equal(folder_check(path, &err), HFSAD_ERROR_INPUT);
         assert_int_equal(count_entries(folder), before);
     }
+}
+
+/* What was made goes again as far as it is empty, what was there stays. */
+static void made_folders_go_again(void **state)
+{
+    (void)state;
+    hfsad_error err = {0};
+    struct stat info;
+    size_t made;
+    assert_int_equal(mkdir(in_folder("old"), 0777), 0);
+    assert_int_equal(folder_make_new(in_folder("old/a//b/"), &made, &err), HFSAD_OK);
+    assert_int_equal(stat(in_folder("old/a/b"), &info), 0);
+    folder_unmake(in_folder("old/a//b/"), made);
+    assert_int_not_equal(stat(in_folder("old/a"), &info), 0);
+    assert_int_equal(stat(in_folder("old"), &info), 0);
+    assert_int_equal(folder_make_new(in_folder("old"), &made, &err), HFSAD_OK);
+    folder_unmake(in_folder("old"), made);
+    assert_int_equal(stat(in_folder("old"), &info), 0);
+    assert_int_equal(folder_make_new(in_folder("new/c"), &made, &err), HFSAD_OK);
+    put("new/file", "x");
+    folder_unmake(in_folder("new/c"), made);
+    assert_int_not_equal(stat(in_folder("new/c"), &info), 0);
+    assert_content("new/file", "x");
+}
+
+/* Only what a process that is no more left of our files. */
+static void temporaries_of_the_dead_are_swept(void **state)
+{
+    (void)state;
+    const pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    assert_int_equal(waitpid(dead, NULL, 0), dead);
+    char gone[100], alive[100], other[100];
+    snprintf(gone, sizeof gone, ".a.csv.%ld.tmp", (long)dead);
+    snprintf(alive, sizeof alive, ".a.csv.%ld.tmp", (long)getpid());
+    snprintf(other, sizeof other, ".b.csv.%ld.tmp", (long)dead);
+    const char *const stay[] = {alive,  other, ".a.csv.tmp", ".a.csv..tmp", ".a.csv.0.tmp", ".a.csv.99999999999.tmp",
+                                "a.csv"};
+    enum { N_STAY = sizeof stay / sizeof *stay };
+    for (size_t i = 0; i < N_STAY; i++)
+        put(stay[i], "x");
+    put(gone, "x");
+    const char *const names[] = {"c.csv", "a.csv"};
+    folder_sweep(folder, names, 2);
+    assert_int_equal(count_entries(folder), N_STAY);
+    assert_int_not_equal(access(in_folder(gone), F_OK), 0);
+    folder_sweep(in_folder("missing"), names, 2);
 }
 
 /* ---- trace ---- */
@@ -362,7 +412,8 @@ static void start_run(fixture *x, const char *settings)
     hfsad_error err = {0};
     char spec[600];
     put("data.csv", data);
-    snprintf(spec, sizeof spec, "data: data.csv\nloss: {kind: quantile, tau: 0.3}\n%s", settings);
+    snprintf(spec, sizeof spec, "data: data.csv\n%s%s",
+             !strncmp(settings, "loss:", 5) ? "" : "loss: {kind: quantile, tau: 0.3}\n", settings);
     put("spec.yaml", spec);
     strcpy(x->out, in_folder("out"));
     if (hfsad_spec_load(&x->spec, in_folder("spec.yaml"), &err) || hfsad_spec_check(x->spec, &err) ||
@@ -483,10 +534,71 @@ static void files_that_are_not_wanted(void **state)
     fixture x = {0};
     hfsad_error err = {0};
     start_run(&x, "output: {clients: false, state: false}");
-    put("out/state.csv", "of an earlier run");
+    put("out/state.csv", "node,k,last,z1,q1\n");
     assert_int_equal(report_write(x.report, &x.figures, STOP_ITERATIONS, &err), HFSAD_OK);
     assert_int_equal(count_entries(x.out), 3);
+    put("out/state.csv", "state,capital\n"); /* not ours */
+    assert_int_equal(report_write(x.report, &x.figures, STOP_ITERATIONS, &err), HFSAD_OK);
+    assert_content("out/state.csv", "state,capital\n");
     assert_int_equal(check_table("out/model.csv", 3), 1 + 3);
+    end_run(&x);
+}
+
+static void inputs_are_not_outputs(void **state)
+{
+    (void)state;
+    hfsad_error err = {0};
+    static const char *const names[] = {"model.csv", "state.csv", "trace.csv", "summary.json"};
+    static const char *const labels[] = {"the spec", "data"};
+    char out[600], input[600];
+    strcpy(out, in_folder("out"));
+    strcpy(input, in_folder("input"));
+    const char *const inputs[] = {NULL, input};
+    assert_int_equal(report_check_inputs(out, labels, inputs, 2, &err), HFSAD_OK); /* neither exists */
+    assert_int_equal(mkdir(out, 0777), 0);
+    put("input", "x");
+    for (int i = 0; i < 4; i++) {
+        char output[600];
+        snprintf(output, sizeof output, "%s/out/%s", folder, names[i]);
+        put("out/other", "x");
+        assert_int_equal(rename(in_folder("out/other"), output), 0);
+        assert_int_equal(report_check_inputs(out, labels, inputs, 2, &err), HFSAD_OK);
+        for (int hard = 0; hard < 2; hard++) {
+            assert_int_equal(unlink(input), 0);
+            assert_int_equal(hard ? link(output, input) : symlink(output, input), 0);
+            assert_int_equal(report_check_inputs(out, labels, inputs, 2, &err), HFSAD_ERROR_INPUT);
+            assert_non_null(strstr(err.message, names[i]));
+            assert_non_null(strstr(err.message, " is data and would be replaced"));
+            assert_non_null(strstr(err.message, "give another --out"));
+        }
+        assert_int_equal(unlink(input), 0);
+        put("input", "x");
+    }
+}
+
+/* Overrides are listed as they were given, and a file of any name leaves the summary UTF-8. */
+static void summary_of_odd_specs(void **state)
+{
+    (void)state;
+    fixture x = {0};
+    hfsad_error err = {0};
+    start_run(&x, "loss: {kind: quantile, tau: 0.3, box: 2}\noverrides:\n"
+                  "  - {node: e2, prior: {penalty: mcp, gamma: 3}, participation: 0.5}\n"
+                  "  - {node: \"e1/*\", loss: {box: none}, local_steps: 4, link: {weight: auto}}\n");
+    free(x.spec->path);
+    x.spec->path = strdup("\xff"
+                          "a\xe2\x82.\xc3\xa9\xed\xa0\x80.yaml\xc3");
+    char *text = summary_text(x.run, x.spec, report_theorem(x.report), &x.figures, STOP_RUNNING);
+    cJSON *summary = cJSON_Parse(text);
+    assert_non_null(summary);
+    assert_string_equal(at(summary, "spec")->valuestring, "?a??.\xc3\xa9???.yaml?");
+    char *list = cJSON_PrintUnformatted(at(at(summary, "settings"), "overrides"));
+    assert_string_equal(list, "[{\"node\":\"e2\",\"participation\":0.5,\"prior\":{\"penalty\":\"mcp\",\"gamma\":3}},"
+                              "{\"node\":\"e1/*\",\"local_steps\":4,\"loss\":{\"box\":\"none\"}}]");
+    cJSON_free(list);
+    cJSON_Delete(summary);
+    free(text);
+    assert_int_equal(err.status, HFSAD_OK);
     end_run(&x);
 }
 
@@ -501,12 +613,16 @@ int main(void)
         IN_FOLDER(full_disk_keeps_the_old_file),
         IN_FOLDER(unwritable_place_is_an_error),
         IN_FOLDER(folders),
+        IN_FOLDER(made_folders_go_again),
+        IN_FOLDER(temporaries_of_the_dead_are_swept),
         cmocka_unit_test(trace_holds_what_it_was_made_for),
         cmocka_unit_test(trace_columns),
         cmocka_unit_test(too_long_a_trace_names_the_remedy),
         IN_FOLDER(files_of_a_run),
         IN_FOLDER(full_disk_keeps_the_old_folder),
         IN_FOLDER(files_that_are_not_wanted),
+        IN_FOLDER(inputs_are_not_outputs),
+        IN_FOLDER(summary_of_odd_specs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,9 +141,8 @@ static void bytes(void **state)
     hfsad_figures f;
     size_t count;
     free(play(d, p, 1, 7, &f, &count));
-    const uint64_t leaves = d->n_leaves, links = leaves + d->n_inner - 1,
-                   cloud = d->inner[0].n_inner + d->inner[0].n_leaves;
-    assert_int_equal(f.bytes_up, 7 * 8 * 4 * (3 * leaves + d->n_inner - 1));
+    const uint64_t links = d->n_leaves + d->n_inner - 1, cloud = d->inner[0].n_inner + d->inner[0].n_leaves;
+    assert_int_equal(f.bytes_up, 7 * 8 * 4 * (3 * (links - cloud) + cloud)); /* the cloud uses only the last */
     assert_int_equal(f.bytes_down, 7 * 8 * 4 * (3 * (links - cloud) + cloud));
     plan_free(p);
     dataset_free(d);
@@ -221,6 +220,64 @@ static void stops_on_tolerances(void **state)
     dataset_free(d);
 }
 
+/* The tolerances are those of docs/algorithm.md, recomputed from the state. */
+static void tolerances_are_the_documented_ones(void **state)
+{
+    (void)state;
+    enum { M = 3 };
+    rng r = {rng_key(9, rng_stream("sim")), 0};
+    const char *const two[] = {"a", "b"};
+    const size_t few[] = {4, 2};
+    dataset *d = random_dataset(&r, 2, two, few, M, false);
+    leaf_class c = plain_leaves(1);
+    c.loss.kind = HFSAD_LOSS_SQUARED;
+    plan *p = simple_plan(d, c, plain_inner(1), 1, true);
+    hfsad_error err;
+    pool *t;
+    sim *s;
+    hfsad_figures f;
+    const double start[M] = {0.5, -0.5, 1};
+    size_t met = 0, missed = 0;
+    for (int i = 0; i < 60; i++) {
+        p->stop_relative = exp(-14 + 0.3 * i);
+        p->stop_absolute = i % 2 ? 0 : 1e-3;
+        ok(pool_create(&t, 1, &err), &err);
+        ok(sim_create(&s, d, p, start, NULL, t, &err), &err);
+        for (int k = 0; k < 40; k++)
+            sim_iterate(s);
+        sim_measure(s, &f);
+        double w[M], z[M], q[M], child = 0, copies = 0, multipliers = 0;
+        for (size_t node = 1; node < d->n_inner + d->n_leaves; node++) {
+            const bool inner = node < d->n_inner;
+            const size_t leaf = node - d->n_inner, up = inner ? 0 : dataset_parent(d, leaf);
+            const link_counters k = inner ? sim_inner_link(s, node, z, q) : sim_leaf_link(s, leaf, z, q);
+            const hfsad_link_rule *rule = inner ? &p->inner[node].rule : &c.rule;
+            if (inner)
+                memcpy(w, sim_inner_model(s, node), sizeof w);
+            else
+                sim_leaf_model(s, leaf, w);
+            for (size_t m = 0; m < M; m++) {
+                const double parent = sim_inner_model(s, up)[m];
+                const double l = hfsad_penalty_gradient(&rule->penalty, q[m] - z[m], rule->schedule.alpha / sqrt(k.k));
+                child += w[m] * w[m] + parent * parent;
+                copies += z[m] * z[m] + q[m] * q[m];
+                multipliers += 2 * l * l;
+            }
+        }
+        const double absolute = sqrt(2.0 * M * 8) * p->stop_absolute;
+        const bool want = f.primal_residual <= absolute + p->stop_relative * sqrt(fmax(child, copies)) &&
+                          f.dual_residual <= absolute + p->stop_relative * sqrt(multipliers);
+        assert_int_equal(sim_converged(s), want);
+        met += want;
+        missed += !want;
+        sim_free(s);
+        pool_free(t);
+    }
+    assert_true(met > 5 && missed > 5);
+    plan_free(p);
+    dataset_free(d);
+}
+
 /* With participation by chance an iteration in which nobody steps has no dual residual: that is not convergence. */
 static void an_idle_iteration_is_no_convergence(void **state)
 {
@@ -257,8 +314,6 @@ static void an_idle_iteration_is_no_convergence(void **state)
     plan_free(p);
     dataset_free(d);
 }
-
-/* ---- the loop allocates nothing ----------------------------------------------------------------------------- */
 
 static atomic_size_t allocations;
 
@@ -332,6 +387,7 @@ int main(void)
         cmocka_unit_test(finds_the_least_squares),
         cmocka_unit_test(stops_on_tolerances),
         cmocka_unit_test(an_idle_iteration_is_no_convergence),
+        cmocka_unit_test(tolerances_are_the_documented_ones),
 
         cmocka_unit_test(the_loop_allocates_nothing),
     };

@@ -433,7 +433,7 @@ static const struct {
      "spec.yaml:3: unknown key 'link.client.wieght'; did you mean 'weight'?"},
     {"iterations: 5\n", "spec.yaml:1: unknown key 'iterations'; did you mean 'run.iterations'?"},
     {"link: {penalty: tv}\n", "unknown key 'link.penalty'; did you mean 'link.client.penalty'?"},
-    {"data: d\nzzzzzzzz: 1\n", "spec.yaml:2: unknown key 'zzzzzzzz'|known here: data, truth,|overrides)"},
+    {"data: d\nzzzzzzzz: 1\n", "spec.yaml:2: unknown key 'zzzzzzzz'|known here: data, truth,|output, overrides"},
     {"run.seed: 5\n", "unknown key 'run.seed'|run: {seed: 1}"},
     {"'': 5\n", "unknown key ''"},
     {"\"data\\0\": 5\n", "unknown key 'data'"},
@@ -445,6 +445,9 @@ static const struct {
     {"loss: {kind: quantle}\n",
      "loss.kind = 'quantle' is not known; did you mean 'quantile'?|phase-retrieval, quantile, "
      "absolute, squared, huber, logistic, hinge"},
+    {"Data: d\n", "spec.yaml:1: unknown key 'Data'; did you mean 'data'?"},
+    {"loss: {kind: HUBER}\n", "loss.kind = 'HUBER' is not known; did you mean 'huber'?"},
+    {"loss: {kind: xyzzy}\n", "loss.kind = 'xyzzy' is not known; expected one of phase-retrieval"},
     {"preset: papr\n", "preset = 'papr'|did you mean 'paper'?|one of paper, tuned"},
     {"loss: {tau: {a: 1}}\n", "'loss.tau' takes one value, not a mapping; expected a number above 0 and below 1"},
     {"loss: {tau: [1]}\n", "'loss.tau' takes one value, not a list; expected a number above 0 and below 1"},
@@ -577,6 +580,9 @@ static void test_check(void **state)
         {SMALLEST "prior: {cloud: {gamma: 1.5, penalty: scad}}\n", NULL, NULL, "spec.yaml:3: prior.cloud.gamma"},
         {SMALLEST "overrides:\n  - {node: e, prior: {penalty: scad, gamma: 1.5}}\n", NULL, NULL,
          "spec.yaml:4: overrides[e].prior.gamma = 1.5|scad; expected a number above 2"},
+        {SMALLEST "run:\n  start: Spectrl\n", NULL, NULL,
+         "spec.yaml:4: run.start = 'Spectrl'|did you mean 'spectral'?"},
+        {SMALLEST, "run.start", "zeroes", "--set run.start=zeroes: |did you mean 'zero'?"},
         {SMALLEST, "overrides", "[{node: e, link: {penalty: scad, gamma: 2}}]", "--set |overrides[e].link.gamma = 2"},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -591,6 +597,12 @@ static void test_check(void **state)
     assert_int_equal(hfsad_spec_check(spec, NULL), HFSAD_OK);
     set_good(spec, "prior.edge", "{penalty: scad, gamma: 2.000001}");
     assert_int_equal(hfsad_spec_check(spec, NULL), HFSAD_OK);
+    /* a missing file that is like none of the words is found where it is read; one that exists may have any name */
+    static const char *const starts[] = {"zero", "normal", "spectral", "w0.csv", "/dev/null", "auto"};
+    for (size_t i = 0; i < COUNT(starts); i++) {
+        set_good(spec, "run.start", starts[i]);
+        assert_int_equal(hfsad_spec_check(spec, NULL), HFSAD_OK);
+    }
     hfsad_spec_free(spec);
 }
 

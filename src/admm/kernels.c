@@ -40,12 +40,15 @@ bool kernels_choose(const char *name)
     return table != NULL;
 }
 
+/* Tens of thousands of numbers for an even share of the work; but a run's sum is a row of M numbers, which may cost a
+ * leaf 32 bytes at most. */
 size_t run_slots(size_t M)
 {
     size_t slots = 1024;
-    while (slots > 8 && slots * M > 32768)
+    while (slots > 64 && slots * M > 32768)
         slots /= 2;
-    return slots;
+    const size_t least = (M / 4 + 7) / 8 * 8;
+    return slots > least ? slots : least;
 }
 
 /* Blocks: sums, two centres, x, z, q, w of a narrow block, and w in the box, 8 numbers each per feature. Rows: a centre

@@ -51,8 +51,9 @@ typedef struct {
                       double sigma, double *w, double *scratch);
     /* run->w, or z where that is NULL, against w_parent and w_0 */
     void (*leaf_measure)(const leaf_run *run, const double *w0, link_sums *sums);
-    void (*link_step)(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
-                      const double *w_parent, double *dual);
+    /* returns sigma^2 (|dz|^2 + |dq|^2) */
+    double (*link_step)(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
+                        const double *w_parent);
     double (*link_message)(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u);
     void (*link_measure)(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, const double *w_child,
                          const double *w_parent, const double *w0, link_sums *sums);
@@ -72,7 +73,7 @@ extern const kernel_table kernels_plain;
 extern const kernel_table kernels_avx2, kernels_avx512;
 #endif
 
-/* Leaves per run: a few tens of thousands of numbers, so that threads share the work evenly. */
+/* Leaves per run; a multiple of 8. */
 size_t run_slots(size_t M);
 
 #endif

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- blocks of eight leaves ------------------------------------------------------------------------------- */
-
 /* One block: pointers to its first element. */
 typedef struct {
     const double *x;
@@ -16,7 +14,8 @@ typedef struct {
     vec y, n, k;
 } block;
 
-/* centre[m] = z - Lambda/sigma; <x, centre> summed as dot8 does, and the largest |centre| of each lane. */
+/* centre[m] = z - Lambda/sigma; <x, centre>, element m in partial sum m mod 8, and the largest |centre| of each lane.
+ */
 typedef struct {
     vec dot, most;
 } centre_facts;
@@ -340,8 +339,6 @@ static void leaf_run_blocks(leaf_run *run)
     run->sum_sigma = vec_sum(space.sum_sigma);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------- */
-
 /* The numbers m … m+7 of a row, fewer at its end. */
 VEC_FN vec row_load(const double *p, size_t m, size_t M)
 {
@@ -380,13 +377,30 @@ static void row_prox(const hfsad_loss *loss, size_t M, const double *x, double y
         row_store(w, vec_fma(a, row_load(x, m, M), row_load(centre, m, M)), m, M);
 }
 
-/* One leaf step on plain rows. w: M numbers, out. centre: M numbers of scratch. dual: NULL or out. */
-static void row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf, double *centre, double *w,
-                          double *box, double *dual)
+/* The link step on a row; centre is z - Lambda/sigma, or NULL: formed here. Returns sigma^2 (|dz|^2 + |dq|^2). */
+VEC_FN double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, double *z, double *q,
+                       const double *centre, const double *w_child, const double *w_parent)
+{
+    vec change = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        const vec z_old = row_load(z, m, M), q_old = row_load(q, m, M);
+        const vec v = centre ? row_load(centre, m, M) : link_centre(c, p, z_old, q_old);
+        vec z_new = z_old, q_new;
+        link_copies(c, p, v, row_load(w_child, m, M), row_load(w_parent, m, M), &z_new, &q_new);
+        const vec dz = vec_sub(z_new, z_old), dq = vec_sub(q_new, q_old);
+        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
+        row_store(z, z_new, m, M);
+        row_store(q, q_new, m, M);
+    }
+    return vec_first(vec_mul(c->sigma, c->sigma)) * vec_sum(change);
+}
+
+/* One leaf step on plain rows. w: M numbers, out. centre: M numbers of scratch. Returns what row_link does. */
+static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf, double *centre, double *w,
+                            double *box)
 {
     const size_t M = run->M, at = leaf * M;
-    const double *x = run->x + at;
-    double *z = run->z + at, *q = run->q + at;
+    const double *x = run->x + at, *z = run->z + at, *q = run->q + at;
     const link_step_vec c = link_step_of(&run->rule->schedule, p, vec_set(++run->k[leaf]));
     vec part = vec_zero();
     for (size_t m = 0; m < M; m += VEC_LANES) {
@@ -395,26 +409,26 @@ static void row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf
         part = vec_fma(row_load(x, m, M), v, part);
     }
     row_prox(run->loss, M, x, run->y[leaf], run->n[leaf], centre, vec_set(vec_sum(part)), c.inv_sigma, c.sigma, w, box);
-    vec change = vec_zero();
+    return row_link(&c, p, M, run->z + at, run->q + at, centre, w, run->w_parent);
+}
+
+/* u into, or added to, the M numbers at `to`; returns sigma(k+1). */
+VEC_FN double row_message(const hfsad_schedule *schedule, const penalty_vec *p, const hfsad_link *link, size_t M,
+                          double *to, bool added)
+{
+    const vec k = vec_set(link->k), sigma = schedule_sigma(schedule, vec_add(k, vec_set(1)));
+    const vec inv_mu = schedule_inv_mu(schedule, k);
     for (size_t m = 0; m < M; m += VEC_LANES) {
-        const vec z_old = row_load(z, m, M);
-        vec z_new = z_old, q_new;
-        link_copies(&c, p, row_load(centre, m, M), row_load(w, m, M), row_load(run->w_parent, m, M), &z_new, &q_new);
-        if (dual) {
-            const vec dz = vec_sub(z_new, z_old), dq = vec_sub(q_new, row_load(q, m, M));
-            change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
-        }
-        row_store(z, z_new, m, M);
-        row_store(q, q_new, m, M);
+        const vec u = link_up(p, sigma, inv_mu, row_load(link->z, m, M), row_load(link->q, m, M));
+        row_store(to, added ? vec_add(row_load(to, m, M), u) : u, m, M);
     }
-    if (dual)
-        *dual = vec_first(vec_mul(c.sigma, c.sigma)) * vec_sum(change);
+    return vec_first(sigma);
 }
 
 static void leaf_step(leaf_run *run)
 {
     const penalty_vec p = penalty_vec_of(&run->rule->penalty);
-    row_leaf_step(run, &p, 0, run->scratch, run->w, run->scratch + run->M, NULL);
+    (void)row_leaf_step(run, &p, 0, run->scratch, run->w, run->scratch + run->M);
 }
 
 static void loss_prox(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
@@ -429,11 +443,7 @@ static void loss_prox(const hfsad_loss *loss, size_t M, const double *x, double 
 static double link_message(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u)
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
-    const vec k = vec_set(link->k), sigma = schedule_sigma(&rule->schedule, vec_add(k, vec_set(1)));
-    const vec inv_mu = schedule_inv_mu(&rule->schedule, k);
-    for (size_t m = 0; m < M; m += VEC_LANES)
-        row_store(u, link_up(&p, sigma, inv_mu, row_load(link->z, m, M), row_load(link->q, m, M)), m, M);
-    return vec_first(sigma);
+    return row_message(&rule->schedule, &p, link, M, u, false);
 }
 
 static void add(size_t M, double *sum, const double *term)
@@ -452,19 +462,12 @@ static void leaf_run_rows(leaf_run *run)
     run->sum_sigma = run->dual = 0;
     for (size_t leaf = 0; leaf < run->count; leaf++) {
         double *w = run->w ? run->w + leaf * M : own, dual = 0;
-        if (!run->active || run->active[leaf]) {
-            for (uint32_t step = 0; step < run->local_steps; step++)
-                row_leaf_step(run, &p, leaf, centre, w, box, run->want_dual ? &dual : NULL);
-            run->dual += dual;
-        }
+        const bool active = !run->active || run->active[leaf];
+        for (uint32_t step = 0; active && step < run->local_steps; step++)
+            dual = row_leaf_step(run, &p, leaf, centre, w, box);
+        run->dual += dual;
         const hfsad_link link = {run->z + leaf * M, run->q + leaf * M, run->k[leaf]};
-        const vec k = vec_set(link.k), sigma = schedule_sigma(&run->rule->schedule, vec_add(k, vec_set(1)));
-        const vec inv_mu = schedule_inv_mu(&run->rule->schedule, k);
-        for (size_t m = 0; m < M; m += VEC_LANES) {
-            const vec u = link_up(&p, sigma, inv_mu, row_load(link.z, m, M), row_load(link.q, m, M));
-            row_store(run->sum_u, vec_add(row_load(run->sum_u, m, M), u), m, M);
-        }
-        run->sum_sigma += vec_first(sigma);
+        run->sum_sigma += row_message(&run->rule->schedule, &p, &link, M, run->sum_u, true);
     }
 }
 
@@ -476,24 +479,12 @@ static void leaf_run_any(leaf_run *run)
         leaf_run_rows(run);
 }
 
-static void link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
-                      const double *w_parent, double *dual)
+static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
+                        const double *w_parent)
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
-    vec change = vec_zero();
-    for (size_t m = 0; m < M; m += VEC_LANES) {
-        const vec z_old = row_load(link->z, m, M), q_old = row_load(link->q, m, M);
-        vec z = z_old, q;
-        link_copies(&c, &p, link_centre(&c, &p, z_old, q_old), row_load(w_child, m, M), row_load(w_parent, m, M), &z,
-                    &q);
-        const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
-        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
-        row_store(link->z, z, m, M);
-        row_store(link->q, q, m, M);
-    }
-    if (dual)
-        *dual = vec_first(vec_mul(c.sigma, c.sigma)) * vec_sum(change);
+    return row_link(&c, &p, M, link->z, link->q, NULL, w_child, w_parent);
 }
 
 static void inner_update(const hfsad_penalty *prior, const hfsad_link_rule *rule, const hfsad_link *link, size_t M,
@@ -519,8 +510,6 @@ static double prior_value(const hfsad_penalty *prior, size_t M, const double *w)
         sum = vec_add(sum, penalty_exact(&p, vec_abs(row_load(w, m, M)))); /* P(0) = 0 past the end */
     return vec_sum(sum);
 }
-
-/* ---- measurement ------------------------------------------------------------------------------------------- */
 
 typedef struct {
     vec penalty, smoothing, primal, gap, w, zq, multiplier;

@@ -29,7 +29,7 @@ typedef struct {
     vec inv_mu_before; /* of the multiplier held */
     vec step;          /* 2/sigma */
     vec mu, inv_mu;
-    vec pull, inv_den; /* linear penalty: step * slope, 1/(mu + pull) */
+    vec pull, ratio; /* linear penalty: step * slope, mu/(mu + pull) */
 } link_step_vec;
 
 /* k: the counter after its increment */
@@ -44,7 +44,7 @@ VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p,
     c.mu = vec_div(vec_set(s->alpha), root);
     c.inv_mu = vec_div(root, vec_set(s->alpha));
     c.pull = vec_mul(c.step, p->slope);
-    c.inv_den = vec_div(one, vec_add(c.mu, c.pull));
+    c.ratio = vec_div(c.mu, vec_add(c.mu, c.pull));
     return c;
 }
 
@@ -58,7 +58,7 @@ VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, vec v, vec
 {
     const vec shift = vec_sub(*z, v); /* Lambda/sigma */
     const vec t = vec_fnma(vec_set(2), shift, vec_sub(w_parent, w_child)), half = vec_set(0.5);
-    const vec e = penalty_is_linear(p->kind) ? penalty_prox_linear(t, c->pull, c->inv_den)
+    const vec e = penalty_is_linear(p->kind) ? penalty_prox_linear(t, c->pull, c->ratio)
                                              : penalty_prox_concave(p, t, c->step, c->mu, c->inv_mu, true);
     const vec middle = vec_mul(half, vec_add(w_child, w_parent));
     *z = vec_fnma(half, e, middle);

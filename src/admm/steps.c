@@ -25,7 +25,7 @@ void hfsad_link_start(hfsad_link *link, size_t M, const double *start)
 void hfsad_link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
                      const double *w_parent)
 {
-    kernels()->link_step(rule, link, M, w_child, w_parent, NULL);
+    (void)kernels()->link_step(rule, link, M, w_child, w_parent);
 }
 
 double hfsad_link_message(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u)
@@ -72,7 +72,7 @@ void hfsad_inner_step(const hfsad_penalty *prior, const hfsad_link_rule *rule, h
 {
     link->k++;
     kernels()->inner_update(prior, rule, link, M, sum_u, sum_sigma, w);
-    kernels()->link_step(rule, link, M, w, w_parent, NULL);
+    (void)kernels()->link_step(rule, link, M, w, w_parent);
 }
 
 void hfsad_root_step(const hfsad_penalty *prior, size_t M, const double *sum_u, double sum_sigma, double *w)

@@ -1,7 +1,7 @@
 /*
- * The inner product in the one order that every kernel keeps: element m is added to partial sum m mod 8, multiply and
- * add rounded apart, and the eight sums are folded as a vector register of eight is. Whoever uses another width or
- * order gets other bits.
+ * The inner product for set-up code: element m is added to partial sum m mod 8, multiply and add rounded apart, and the
+ * eight sums are added as vec_sum does. The kernels keep the same order but fuse the multiply-add, so their bits
+ * differ.
  */
 #ifndef HFSAD_MATH_DOT_H
 #define HFSAD_MATH_DOT_H

@@ -28,7 +28,7 @@ double hfsad_penalty_prox(const hfsad_penalty *p, double v, double step, double 
         return vec_first(penalty_prox_exact(&pen, vec_set(v), vec_set(step)));
     if (penalty_is_linear(p->kind)) {
         const vec pull = vec_mul(vec_set(step), pen.slope);
-        return vec_first(penalty_prox_linear(vec_set(v), pull, vec_div(vec_set(1), vec_add(vec_set(mu), pull))));
+        return vec_first(penalty_prox_linear(vec_set(v), pull, vec_div(vec_set(mu), vec_add(vec_set(mu), pull))));
     }
     return vec_first(penalty_prox_concave(&pen, vec_set(v), vec_set(step), vec_set(mu), vec_set(inverse(mu)), true));
 }

@@ -86,22 +86,41 @@ VEC_FN vec penalty_prox_objective(const penalty_vec *p, vec x, vec v, vec step, 
 
 /*
  * Prox of a concave penalty: on x >= 0 (the sign of v) the objective is a quadratic on each cell between the
- * breakpoints mu, theta, reach. It is smooth but at 0, so a global minimiser is 0 or the stationary point of a
- * convex cell. Every candidate is judged by the objective itself, so that a candidate from an empty or a concave
- * cell does no harm; the first of equals wins. Without smoothing (mu = 0) the cells below mu are left out.
+ * breakpoints mu, theta, reach. It is smooth but at 0 where mu = 0, so a global minimiser is the stationary point of a
+ * convex cell, or 0. Cells outside of which their stationary point lies have it cut to their ends: such a point counts
+ * only where it is clearly better, which happens at a breakpoint that rounding put outside of both its cells. So
+ * objectives that differ by a rounding decide only between two minima. Without smoothing the cells below mu are left
+ * out.
  */
+typedef struct {
+    vec x, value;
+} penalty_candidate;
+
+VEC_FN void penalty_consider(penalty_candidate *best, vmask where, vec x, vec value)
+{
+    const vec counted = vec_select(where, value, vec_set(INFINITY));
+    const vmask better = vec_less(counted, best->value);
+    best->x = vec_select(better, x, best->x);
+    best->value = vec_select(better, value, best->value);
+}
+
 VEC_FN vec penalty_prox_concave(const penalty_vec *p, vec v, vec step, vec mu, vec inv_mu, bool smoothed)
 {
-    const vec a = vec_abs(v), infinity = vec_set(INFINITY), one = vec_set(1);
-    const vec low[3] = {vec_zero(), p->theta, p->reach}, high[3] = {p->theta, p->reach, infinity};
+    const vec a = vec_abs(v), zero = vec_zero(), infinity = vec_set(INFINITY), one = vec_set(1);
+    const vec low[3] = {zero, p->theta, p->reach}, high[3] = {p->theta, p->reach, infinity};
     const vec bent = vec_mul(p->omega, p->inv_kappa);
-    vec best = vec_zero();
-    vec least = penalty_prox_objective(p, best, a, step, mu, inv_mu);
+    const vmask all = vec_mask(0xff);
+    penalty_candidate minimum = {zero, infinity}, any = {zero, infinity};
+    if (!smoothed) { /* 0 is a minimum where the kink holds it; <= without <= */
+        const vec value = penalty_prox_objective(p, zero, a, step, mu, inv_mu);
+        penalty_consider(&any, all, zero, value);
+        minimum.value = vec_select(vec_less(vec_mul(step, p->slope), a), infinity, value);
+    }
     for (int smooth = 0; smooth < 1 + smoothed; smooth++)
         for (int piece = 0; piece < 3; piece++) {
             /* P' = A x + B on this cell */
-            vec A = smooth ? vec_mul(p->slope, inv_mu) : vec_zero();
-            vec B = smooth ? vec_zero() : p->slope;
+            vec A = smooth ? vec_mul(p->slope, inv_mu) : zero;
+            vec B = smooth ? zero : p->slope;
             if (piece == 1) {
                 A = vec_sub(A, bent);
                 B = vec_add(B, vec_mul(bent, p->theta));
@@ -110,21 +129,26 @@ VEC_FN vec penalty_prox_concave(const penalty_vec *p, vec v, vec step, vec mu, v
             }
             const vec bottom = smooth ? low[piece] : vec_max(low[piece], mu);
             const vec top = smooth ? vec_min(high[piece], mu) : high[piece];
-            vec x = vec_div(vec_sub(a, vec_mul(step, B)), vec_add(one, vec_mul(step, A)));
-            x = vec_clip(x, bottom, top);
-            const vec value = penalty_prox_objective(p, x, a, step, mu, inv_mu);
-            const vmask better = vec_less(value, least);
-            best = vec_select(better, x, best);
-            least = vec_select(better, value, least);
+            const vec curvature = vec_add(one, vec_mul(step, A));
+            const vec x = vec_div(vec_sub(a, vec_mul(step, B)), curvature), cut = vec_clip(x, bottom, top);
+            const vec value = penalty_prox_objective(p, cut, a, step, mu, inv_mu);
+            /* x = cut, and the cell is convex and not empty */
+            const vmask inside =
+                vec_mask(~(vec_bits(vec_less(x, cut)) | vec_bits(vec_less(cut, x)) | vec_bits(vec_less(top, bottom))) &
+                         vec_bits(vec_less(zero, curvature)));
+            penalty_consider(&minimum, inside, cut, value);
+            penalty_consider(&any, all, cut, value);
         }
-    return vec_copysign(best, v);
+    const vmask clearly = vec_less(any.value, vec_mul(minimum.value, vec_set(1 - 1e-12)));
+    return vec_copysign(vec_select(clearly, any.x, minimum.x), v);
 }
 
-/* Prox of slope |.|_mu: v - step slope clip(v / (mu + step slope), -1, 1); pull = step slope, inv_den = 1/(mu + pull)
- */
-VEC_FN vec penalty_prox_linear(vec v, vec pull, vec inv_den)
+/* Prox of slope |.|_mu with pull = step slope, ratio = mu/(mu + pull): of |v| ratio (inside) and |v| - pull (outside)
+ * the larger is the right one. */
+VEC_FN vec penalty_prox_linear(vec v, vec pull, vec ratio)
 {
-    return vec_fnma(pull, vec_clip(vec_mul(v, inv_den), vec_set(-1), vec_set(1)), v);
+    const vec a = vec_abs(v);
+    return vec_copysign(vec_max(vec_mul(a, ratio), vec_sub(a, pull)), v);
 }
 
 /* The exact penalty's prox (mu = 0), as an inner node's prior needs it. */

@@ -364,7 +364,7 @@ VEC_FN vec vec_clip(vec a, vec low, vec high)
     return vec_min(vec_max(a, low), high);
 }
 
-/* The order in which eight partial sums are added up, everywhere (dot8 in dot.h too). */
+/* The order in which eight partial sums are added up, everywhere (in dot.h and fold.c too). */
 VEC_FN vec vec_sum_of(const vec p[VEC_LANES])
 {
     return vec_add(vec_add(vec_add(p[0], p[4]), vec_add(p[2], p[6])),

@@ -12,15 +12,29 @@
 
 #include "model/loss_vec.h"
 
-#include <assert.h>
-
 /* A coordinate becomes free, or leaves for its other bound, as t grows past `at`. */
 typedef struct {
     double at;
-    size_t m; /* 2 * coordinate + (1 where it leaves) */
+    double m; /* 2 * coordinate + (1 where it leaves); a double, since events live in the caller's doubles */
 } event;
 
-_Static_assert(sizeof(event) == 2 * sizeof(double), "an event is two doubles of scratch");
+/* A sum that terms enter and leave again: what an addition rounds off is kept beside it, so that large terms which
+ * have left take no digits of the small ones with them. */
+typedef struct {
+    double high, low;
+} exact_sum;
+
+static void sum_add(exact_sum *sum, double term)
+{
+    const double total = sum->high + term, back = total - sum->high;
+    sum->low += (sum->high - (total - back)) + (term - back);
+    sum->high = total;
+}
+
+static double sum_value(const exact_sum *sum)
+{
+    return sum->high + sum->low;
+}
 
 size_t box_scratch(size_t M)
 {
@@ -110,35 +124,22 @@ static void try_segment(const hfsad_loss *loss, double y, double sigma, segment 
         try_t(loss, y, sigma, g, to, best);
 }
 
-/* The segment that holds t, from the coordinates themselves. */
-static segment segment_at(size_t M, const double *x, const double *v, double bound, double t)
+typedef struct {
+    exact_sum s, n, cost;
+} running;
+
+static segment segment_of(const running *r)
 {
-    segment g = {0, 0, 0};
-    for (size_t m = 0; m < M; m++) {
-        const double free = v[m] - t * x[m], w = clip(free, bound);
-        if (w == free) { /* both are the same number inside the box, to the bit */
-            g.n += x[m] * x[m];
-            g.s += x[m] * v[m];
-        } else {
-            g.s += x[m] * w;
-            g.cost += (w - v[m]) * (w - v[m]);
-        }
-    }
-    return g;
+    return (segment){sum_value(&r->s), fmax(sum_value(&r->n), 0), fmax(sum_value(&r->cost), 0)};
 }
 
-/* Running sums drift by rounding over many segments: solve once more with fresh sums, and keep the stationary point
- * next to t if it is one. */
-static double polish(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma,
-                     double t)
+/* Coordinate m leaves `bound_m` for the inside (way 1), or arrives there (way -1). */
+static void move(running *r, double x, double v, double bound_m, double way)
 {
-    const segment g = segment_at(M, x, v, loss->box, t);
-    double candidates[4];
-    const size_t count = stationary(loss, y, sigma, g, candidates);
-    for (size_t i = 0; i < count; i++)
-        if (fabs(candidates[i] - t) <= 1e-9 * (fabs(t) + 1e-300))
-            return candidates[i];
-    return t;
+    sum_add(&r->n, way * (x * x));
+    sum_add(&r->s, way * (x * v));
+    sum_add(&r->s, -way * (x * bound_m));
+    sum_add(&r->cost, -way * ((bound_m - v) * (bound_m - v)));
 }
 
 void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma, double *w,
@@ -147,35 +148,27 @@ void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const
     const double bound = loss->box;
     event *events = (event *)scratch;
     size_t n = 0;
-    segment g = {0, 0, 0}; /* at t = -infinity: every coordinate at the bound on x's side */
+    running sums = {{0, 0}, {0, 0}, {0, 0}}; /* at t = -infinity: every coordinate at the bound on x's side */
     for (size_t m = 0; m < M; m++) {
         const double far = x[m] > 0 ? bound : x[m] < 0 ? -bound : clip(v[m], bound);
-        g.s += x[m] * far;
-        g.cost += (far - v[m]) * (far - v[m]);
+        sum_add(&sums.s, x[m] * far);
+        sum_add(&sums.cost, (far - v[m]) * (far - v[m]));
         if (x[m] == 0)
             continue;
-        events[n++] = (event){(v[m] - far) / x[m], 2 * m};
-        events[n++] = (event){(v[m] + far) / x[m], 2 * m + 1};
+        events[n++] = (event){(v[m] - far) / x[m], 2 * (double)m};
+        events[n++] = (event){(v[m] + far) / x[m], 2 * (double)m + 1};
     }
     sort_events(events, n);
     answer best = {0, INFINITY};
     double from = -INFINITY;
-    for (size_t i = 0; i <= n; i++) {
-        const double to = i < n ? events[i].at : INFINITY;
-        try_segment(loss, y, sigma, g, from, to, &best);
-        from = to;
-        if (i == n)
-            break;
-        const size_t m = events[i].m / 2;
-        const bool leaves = events[i].m & 1;
-        const double side = (x[m] > 0) != leaves ? bound : -bound, way = leaves ? -1 : 1;
-        g.n += way * x[m] * x[m];
-        g.s += way * (x[m] * v[m] - x[m] * side);
-        g.cost -= way * (side - v[m]) * (side - v[m]);
-        if (g.n < 0)
-            g.n = 0;
+    for (size_t i = 0; i < n; i++) {
+        try_segment(loss, y, sigma, segment_of(&sums), from, events[i].at, &best);
+        from = events[i].at;
+        const size_t which = (size_t)events[i].m, m = which / 2;
+        const bool leaves = which & 1;
+        move(&sums, x[m], v[m], (x[m] > 0) != leaves ? bound : -bound, leaves ? -1 : 1);
     }
-    const double t = polish(loss, M, x, y, v, sigma, best.t);
+    try_segment(loss, y, sigma, segment_of(&sums), from, INFINITY, &best);
     for (size_t m = 0; m < M; m++)
-        w[m] = clip(v[m] - t * x[m], bound);
+        w[m] = clip(v[m] - best.t * x[m], bound);
 }

@@ -32,6 +32,9 @@ enum {
     ALIGN = 8,               /* doubles in a cache line */
 };
 
+/* The squares of as many y as there can be still add up to a finite number. */
+static const double Y_MOST = 1e150;
+
 /* Texts one after the other, each closed by a 0, named by their offset. */
 typedef struct {
     char *text;
@@ -80,19 +83,27 @@ struct dataset_builder {
 
 /* ---- texts ---- */
 
+size_t utf8_length(const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    if (length == 0 || at[0] < 0x80)
+        return length > 0;
+    const size_t bytes = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+    if (at[0] < 0xc2 || at[0] > 0xf4 || bytes > length)
+        return 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    const bool longer_than_need = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    const bool surrogate = at[0] == 0xed && at[1] >= 0xa0, beyond = at[0] == 0xf4 && at[1] >= 0x90;
+    return longer_than_need || surrogate || beyond ? 0 : bytes;
+}
+
 /* Bytes of the UTF-8 character at text, 0 where there is none that can be shown. */
 static size_t character_length(const char *text, size_t length)
 {
     const unsigned char first = (unsigned char)text[0];
-    if (first < 0x80)
-        return first >= 0x20 && first != 0x7f;
-    const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || bytes > length)
-        return 0;
-    for (size_t i = 1; i < bytes; i++)
-        if (((unsigned char)text[i] & 0xc0) != 0x80)
-            return 0;
-    return bytes;
+    return first < 0x20 || first == 0x7f ? 0 : utf8_length(text, length);
 }
 
 const char *excerpt(char out[EXCERPT_SIZE], slice s)
@@ -205,20 +216,20 @@ static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t paren
 
 /* ---- messages ---- */
 
-enum { COLUMN_NONE, COLUMN_EDGE, COLUMN_CLIENT };
+enum { COLUMN_NONE, COLUMN_EDGE, COLUMN_CLIENT, COLUMN_Y };
+static const char *const COLUMN_NAMES[] = {"", "edge", "client", "y"};
 
 /* "data.csv:9: column 2 (client): " and the text. */
 __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_entry *e, int column, hfsad_error *err,
                                                                  const char *format, ...)
 {
-    const size_t number = column == COLUMN_EDGE ? e->edge_column : column == COLUMN_CLIENT ? e->client_column : 0;
+    const size_t numbers[] = {0, e->edge_column, e->client_column, e->y_column}, number = numbers[column];
     char where[FILE_BYTES + 80] = "", text[sizeof err->message];
     int n = 0;
     if (e->file)
         n = snprintf(where, sizeof where, "%.*s:%zu: ", FILE_BYTES, e->file, e->line);
     if (number > 0)
-        snprintf(where + n, sizeof where - (size_t)n, "column %zu (%s): ", number,
-                 column == COLUMN_EDGE ? "edge" : "client");
+        snprintf(where + n, sizeof where - (size_t)n, "column %zu (%s): ", number, COLUMN_NAMES[column]);
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -245,7 +256,7 @@ static const char *branch_text(char out[EXCERPT_SIZE], const dataset_builder *b,
 {
     if (i == 0)
         return "the cloud";
-    uint32_t up[PATH_LEVELS];
+    uint32_t up[PATH_LEVELS] = {i};
     size_t levels = 0, length = 0;
     for (; i != 0; i = b->branches[i].parent)
         up[levels++] = i;
@@ -267,13 +278,18 @@ static const char *name_problem(slice name)
         return "is too long";
     if (name.length == 5 && memcmp(name.text, "cloud", 5) == 0)
         return "is the root's name";
+    unsigned char high = 0;
     for (size_t i = 0; i < name.length; i++) {
         const unsigned char c = (unsigned char)name.text[i];
         if (c < 0x20 || c == 0x7f)
             return "holds a control character";
         if (c == ',' || c == '"' || c == '/')
             return c == ',' ? "holds a comma" : c == '"' ? "holds a quote" : "holds a slash";
+        high |= c;
     }
+    for (size_t i = 0, bytes; high >= 0x80 && i < name.length; i += bytes)
+        if (!(bytes = utf8_length(name.text + i, name.length - i)))
+            return "is not UTF-8";
     return NULL;
 }
 
@@ -294,7 +310,7 @@ static hfsad_status check_name(const builder_entry *e, int column, slice name, h
                       shown);
     }
     return refuse(e, column, err,
-                  "the %s name \"%s\" %s; expected 1 to %d bytes without commas, quotes, slashes and "
+                  "the %s name \"%s\" %s; expected 1 to %d bytes of UTF-8 without commas, quotes, slashes and "
                   "control characters, and not \"cloud\"",
                   kind, excerpt(shown, name), problem, NAME_BYTES);
 }
@@ -383,7 +399,11 @@ static hfsad_status refuse_numbers(const dataset_builder *b, const builder_entry
     char shown[EXCERPT_SIZE];
     excerpt(shown, e->client);
     if (!isfinite(e->y))
-        return refuse(e, COLUMN_NONE, err, "y of %s is %g; expected a finite number", shown, e->y);
+        return refuse(e, COLUMN_Y, err, "y of %s is %g; expected a finite number", shown, e->y);
+    if (fabs(e->y) > Y_MOST)
+        return refuse(e, COLUMN_Y, err,
+                      "y of %s is %g, too large to be squared and added up (at most %g); scale y down", shown, e->y,
+                      Y_MOST);
     for (size_t m = 0; m < b->M; m++)
         if (!isfinite(x[m]))
             return refuse(e, COLUMN_NONE, err, "feature %zu of %s is %g; expected a finite number", m + 1, shown, x[m]);
@@ -412,7 +432,7 @@ static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_err
     if (status)
         return status;
     added.file = b->last_file;
-    if (!isfinite(e->y) || !isfinite(added.n))
+    if (!(fabs(e->y) <= Y_MOST) || !isfinite(added.n))
         return refuse_numbers(b, e, x, err);
     if ((status = check_name(e, COLUMN_CLIENT, client, err)) || (status = find_branch(b, e, &added.parent, err)))
         return status;
@@ -712,9 +732,12 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, uint32
     place_leaves(b, d, leaf_of);
     free(b->notes);
     b->notes = NULL;
-    char *names = realloc(b->clients.text, b->clients.size);
-    d->names = names ? names : b->clients.text;
+    d->names = b->clients.text;
     b->clients.text = NULL;
+    char *names = realloc(d->names, b->clients.size); /* gives back what growing left over */
+    if (names)
+        d->names = names;
+    /* cppcheck-suppress memleak; d has it */
     return move_rows(b, d, leaf_of, err);
 }
 

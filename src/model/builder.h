@@ -25,14 +25,17 @@ void builder_expect(const dataset_builder *b, slice client);
 typedef struct {
     slice path, client;
     double y;
-    const char *file;                  /* may be NULL */
-    size_t line;                       /* counted from 1 */
-    size_t edge_column, client_column; /* counted from 1, for messages; 0: they do not come from columns */
+    const char *file;                            /* may be NULL */
+    size_t line;                                 /* counted from 1 */
+    size_t edge_column, client_column, y_column; /* counted from 1, for messages; 0: they do not come from columns */
 } builder_entry;
 
-/* Refuses bad names, a client's second row, and numbers that are not finite. After a failure the builder can only
- * be freed. */
+/* Refuses bad names, a client's second row, and numbers that are not finite or too large to be squared. After a failure
+ * the builder can only be freed. */
 hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsad_error *err);
+
+/* Bytes of the UTF-8 character that text starts with, 0 where it starts with none (or is empty). */
+size_t utf8_length(const char *text, size_t length);
 
 /* What stands in a file, as a message shows it: 40 characters, what cannot be printed as \xNN. */
 enum { EXCERPT_CHARACTERS = 40, EXCERPT_SIZE = 4 * EXCERPT_CHARACTERS + 4 };

@@ -400,6 +400,7 @@ static hfsad_status read_row(reader *r)
         x += stop - column;
         column = stop + 1;
         if (r->specials[s].kind == Y) {
+            entry.y_column = column;
             status = number_field(r, stop, &entry.y);
         } else if (r->specials[s].kind == EDGE) {
             entry.edge_column = column;
@@ -462,6 +463,12 @@ static hfsad_status open_text(reader *r, const char *expected)
                          expected);
     if (r->end - r->at >= 2 && (memcmp(r->at, "\xff\xfe", 2) == 0 || memcmp(r->at, "\xfe\xff", 2) == 0))
         return line_error(r, "text in UTF-16; save it as UTF-8");
+    /* Looks no farther than the first line where there is one. */
+    const size_t size = (size_t)(r->end - r->at);
+    const char *cr = memchr(r->at, '\n', size) ? NULL : memchr(r->at, '\r', size);
+    if (cr && r->end - cr > 1)
+        return line_error(r,
+                          "the lines end in CR alone, as on old Macintoshes; save the file with LF or CRLF line ends");
     return HFSAD_OK;
 }
 

@@ -7,13 +7,14 @@ double logistic_value(double margin)
 }
 
 /*
- * With a = y d: a = kappa p(a), p(a) = 1 / (1 + exp(y s0 + a)), a in (0, kappa). The function a - kappa p(a) is
- * increasing; where Newton's step leaves the bracket or does not halve the last one, the bracket is halved instead.
+ * With a = y d: a = kappa p(a), p(a) = 1 / (1 + exp(y s0 + a)), a in (0, kappa); a exp(a) <= kappa exp(-y s0) bounds it
+ * too. The function a - kappa p(a) is increasing; where Newton's step leaves the bracket or does not halve the last
+ * one, the bracket is halved instead.
  */
 double logistic_shift(double y, double s0, double kappa)
 {
     const double margin = y * s0;
-    double low = 0, high = kappa, a = kappa / 2, step = kappa;
+    double low = 0, high = fmin(kappa, fmax(1, log(kappa) - margin)), a = high / 2, step = high;
     for (int i = 0; i < 200; i++) {
         const double p = 1 / (1 + exp(margin + a)), f = a - kappa * p;
         if (f > 0)

@@ -15,8 +15,11 @@
 
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NAME_SIZE = HFSAD_TIERS_MAX * 256 };
 
 static double pick(double given, double otherwise)
 {
@@ -27,8 +30,6 @@ static int pick_choice(int given, int otherwise)
 {
     return given < 0 ? otherwise : given;
 }
-
-/* ---- penalties ------------------------------------------------------------------------------------------------ */
 
 static double default_gamma(hfsad_penalty_kind kind)
 {
@@ -64,25 +65,42 @@ static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
     return (hfsad_penalty){kind, pick(c.weight, preset.weight), pick(c.lambda, preset.lambda), pick(c.gamma, gamma)};
 }
 
-/* gamma may come from one place of the spec and the kind from another, so it is checked once more at the end. */
+/* gamma may come from one place of the spec and the kind from another, so it is checked once more at the end; and
+ * numbers that are fine one by one may overflow together. */
 static hfsad_status check_penalty(const hfsad_penalty *p, const char *what, const char *node, hfsad_error *err)
 {
-    const double least = p->kind == HFSAD_PENALTY_SCAD ? 2 : 1;
-    if ((p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD) && !(p->gamma > least))
-        return error_set(err, HFSAD_ERROR_INPUT, "%s of %s: gamma = %g, but %s needs gamma > %g", what, node, p->gamma,
-                         p->kind == HFSAD_PENALTY_SCAD ? "scad" : "mcp", least);
+    const double least = p->kind == HFSAD_PENALTY_SCAD ? 2 : 1, most = 1e100;
+    const bool concave = p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD;
+    if (concave && !(p->gamma > least))
+        return error_set(err, HFSAD_ERROR_INPUT, "%s of %s: gamma = %g, but %s needs gamma > %g; set %s.gamma", what,
+                         node, p->gamma, p->kind == HFSAD_PENALTY_SCAD ? "scad" : "mcp", least, what);
+    if (p->kind != HFSAD_PENALTY_NONE &&
+        (!(p->weight * p->lambda <= most) || (concave && !(p->gamma * p->lambda <= most))))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%s of %s: weight = %g, lambda = %g: weight lambda and gamma lambda may be 1e100 at most",
+                         what, node, p->weight, p->lambda);
     return HFSAD_OK;
 }
 
-/* ---- the presets' numbers -----------------------------------------------------------------------------------------
- */
+static hfsad_status check_rule(const hfsad_link_rule *rule, const char *node, hfsad_error *err)
+{
+    const double values[] = {rule->schedule.c, rule->schedule.alpha};
+    static const char *const names[] = {"c", "alpha"};
+    for (size_t i = 0; i < 2; i++)
+        if (!(values[i] >= 1e-100 && values[i] <= 1e100))
+            return error_set(err, HFSAD_ERROR_INPUT, "schedule of %s: %s = %g; it may be from 1e-100 to 1e100", node,
+                             names[i], values[i]);
+    return check_penalty(&rule->penalty, "link", node, err);
+}
 
+/* What the presets work with. */
 typedef struct {
     const hfsad_spec *spec;
     const dataset *d;
+    bool *used;                          /* n_overrides: matched a node */
     double shrink;                       /* of c: 1 for paper, 0.1 for tuned */
     double omega;                        /* weight of a client's link by the preset */
-    double omega_0[HFSAD_TIERS_MAX + 1]; /* of an inner node's link, by its depth */
+    double omega_0[HFSAD_TIERS_MAX + 2]; /* of an inner node's link, by its depth */
     size_t edges;                        /* inner nodes with clients, but the cloud */
 } preset;
 
@@ -160,34 +178,17 @@ static hfsad_schedule schedule_of(const preset *t, const SCHEDULE_settings *s, c
     return (hfsad_schedule){pick(given_c, c > 0 ? c : 1), pick(given_alpha, alpha)};
 }
 
-static void preset_weights(preset *t)
+void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
+                      double *omega_0)
 {
-    const dataset *d = t->d;
-    const hfsad_loss loss = loss_of(&t->spec->loss, NULL);
-    t->omega = 0;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
-        t->omega = fmax(t->omega, loss_slope_bound(&loss, d->y[leaf]) * sqrt(d->n[leaf]));
-    for (size_t i = 1; i < d->n_inner; i++)
-        t->edges += d->inner[i].n_leaves > 0;
-    const double client = hfsad_penalty_slope(&(hfsad_penalty){
-        HFSAD_PENALTY_L1, pick(t->spec->link_client.weight, t->omega), pick(t->spec->link_client.lambda, 1), 0});
-    for (uint32_t depth = HFSAD_TIERS_MAX; depth > 0; depth--) {
-        double most = 0, prior = 0;
-        for (size_t i = 1; i < d->n_inner; i++) {
-            if (d->inner[i].depth != depth)
-                continue;
-            const double below = depth < HFSAD_TIERS_MAX ? t->omega_0[depth + 1] : 0;
-            const hfsad_penalty p = prior_of(t, i, NULL);
-            most = fmax(most, d->inner[i].n_leaves * client + d->inner[i].n_inner * below);
-            if (p.kind != HFSAD_PENALTY_NONE)
-                prior = fmax(prior, p.weight * p.lambda * (p.kind == HFSAD_PENALTY_L1 ? 1 : p.gamma));
-        }
-        t->omega_0[depth] = most + prior;
+    for (uint32_t depth = 0; depth < HFSAD_TIERS_MAX + 2; depth++)
+        omega_0[depth] = 0;
+    for (size_t i = d->n_inner; i-- > 1;) { /* breadth-first order: the deepest first */
+        const inner_node *node = &d->inner[i];
+        const double below = node->n_leaves * leaf_pull + node->n_inner * omega_0[node->depth + 1];
+        omega_0[node->depth] = fmax(omega_0[node->depth], below + prior_pull(&p->inner[i].prior));
     }
 }
-
-/* ---- classes
- * ---------------------------------------------------------------------------------------------------------- */
 
 static leaf_class leaf_class_of(const preset *t, const override_settings *special)
 {
@@ -213,38 +214,141 @@ static inner_class inner_class_of(const preset *t, size_t i, const override_sett
     return c;
 }
 
-/* ---- overrides ----------------------------------------------------------------------------------------------------
- */
+typedef enum { CLOUD, EDGE, CLIENT } node_kind;
 
-/* All entries that match a node, the later ones over the earlier; false where none does. */
-static bool override_for(const hfsad_spec *spec, const char *name, bool *used, override_settings *merged)
+static bool says_loss(const override_settings *s)
 {
-    bool any = false;
-    for (size_t o = 0; o < spec->n_overrides; o++) {
-        const override_settings *s = &spec->overrides[o];
-        if (fnmatch(s->node, name, FNM_PATHNAME) != 0)
+    return s->loss.kind >= 0 || !isnan(s->loss.tau) || !isnan(s->loss.delta) || !isnan(s->loss.box);
+}
+
+static bool says_penalty(penalty_choice c)
+{
+    return c.kind >= 0 || !isnan(c.weight) || !isnan(c.lambda) || !isnan(c.gamma);
+}
+
+static bool says_schedule(const override_settings *s)
+{
+    return !isnan(s->schedule.c) || !isnan(s->schedule.alpha);
+}
+
+/* The first part of an override that a node of this kind does not have, or NULL. */
+static const char *foreign_part(const override_settings *s, node_kind kind)
+{
+    if (kind != CLIENT && says_loss(s))
+        return "loss";
+    if (kind != CLIENT && s->local_steps > 0)
+        return "local_steps";
+    if (kind == CLIENT && says_penalty(prior_choice(&s->prior)))
+        return "prior";
+    if (kind == CLOUD && says_penalty(link_choice(&s->link)))
+        return "link";
+    if (kind == CLOUD && says_schedule(s))
+        return "schedule";
+    if (kind == CLOUD && !isnan(s->participation))
+        return "participation";
+    return NULL;
+}
+
+enum { PLACE_SIZE = 300 };
+
+/* "spec.yaml:12: overrides" or "--set overrides". */
+static const char *place_of(const hfsad_spec *spec, const override_settings *s, char buffer[PLACE_SIZE])
+{
+    if (s->line > 0)
+        snprintf(buffer, PLACE_SIZE, "%s:%d: overrides", spec->path, s->line);
+    else
+        snprintf(buffer, PLACE_SIZE, "--set overrides");
+    return buffer;
+}
+
+static void lay_over(override_settings *merged, const override_settings *s)
+{
+    const penalty_choice link = over(link_choice(&merged->link), link_choice(&s->link));
+    const penalty_choice prior = over(prior_choice(&merged->prior), prior_choice(&s->prior));
+    merged->link = (LINK_settings){link.kind, link.weight, link.lambda, link.gamma};
+    merged->prior = (PRIOR_settings){prior.kind, prior.weight, prior.lambda, prior.gamma};
+    merged->loss.kind = pick_choice(s->loss.kind, merged->loss.kind);
+    merged->loss.tau = pick(s->loss.tau, merged->loss.tau);
+    merged->loss.delta = pick(s->loss.delta, merged->loss.delta);
+    merged->loss.box = pick(s->loss.box, merged->loss.box);
+    merged->schedule.c = pick(s->schedule.c, merged->schedule.c);
+    merged->schedule.alpha = pick(s->schedule.alpha, merged->schedule.alpha);
+    merged->participation = pick(s->participation, merged->participation);
+    if (s->local_steps > 0)
+        merged->local_steps = s->local_steps;
+}
+
+/* All entries that match a node, the later ones over the earlier. *any: whether there is one. */
+static hfsad_status override_for(const preset *t, const char *name, node_kind kind, override_settings *merged,
+                                 bool *any, hfsad_error *err)
+{
+    static const char *const kinds[] = {"the cloud", "an edge", "a client"};
+    *any = false;
+    for (size_t o = 0; o < t->spec->n_overrides; o++) {
+        const override_settings *s = &t->spec->overrides[o];
+        if (strcmp(s->node, name) != 0 && fnmatch(s->node, name, FNM_PATHNAME) != 0)
             continue;
-        used[o] = true;
-        if (!any) {
+        char place[PLACE_SIZE];
+        const char *foreign = foreign_part(s, kind);
+        if (foreign)
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: %s is %s, which has no %s%s", place_of(t->spec, s, place),
+                             name, kinds[kind], foreign, kind == EDGE ? "; write edge/* for its clients" : "");
+        t->used[o] = true;
+        if (*any)
+            lay_over(merged, s);
+        else
             *merged = *s;
-            any = true;
-            continue;
-        }
-        const penalty_choice link = over(link_choice(&merged->link), link_choice(&s->link));
-        const penalty_choice prior = over(prior_choice(&merged->prior), prior_choice(&s->prior));
-        merged->link = (LINK_settings){link.kind, link.weight, link.lambda, link.gamma};
-        merged->prior = (PRIOR_settings){prior.kind, prior.weight, prior.lambda, prior.gamma};
-        merged->loss.kind = pick_choice(s->loss.kind, merged->loss.kind);
-        merged->loss.tau = pick(s->loss.tau, merged->loss.tau);
-        merged->loss.delta = pick(s->loss.delta, merged->loss.delta);
-        merged->loss.box = pick(s->loss.box, merged->loss.box);
-        merged->schedule.c = pick(s->schedule.c, merged->schedule.c);
-        merged->schedule.alpha = pick(s->schedule.alpha, merged->schedule.alpha);
-        merged->participation = pick(s->participation, merged->participation);
-        if (s->local_steps > 0)
-            merged->local_steps = s->local_steps;
+        *any = true;
     }
-    return any;
+    return HFSAD_OK;
+}
+
+static hfsad_status leaf_override(const preset *t, size_t leaf, char *name, size_t size, override_settings *special,
+                                  bool *any, hfsad_error *err)
+{
+    dataset_leaf_name(t->d, leaf, name, size);
+    return override_for(t, name, CLIENT, special, any, err);
+}
+
+static hfsad_status inner_override(const preset *t, size_t i, override_settings *special, bool *any, hfsad_error *err)
+{
+    return override_for(t, t->d->inner[i].name, i ? EDGE : CLOUD, special, any, err);
+}
+
+/* The node that is spelt most like `wanted`. */
+static void nearest_node(const dataset *d, const char *wanted, char *buffer, size_t size)
+{
+    size_t least = SIZE_MAX;
+    char name[NAME_SIZE];
+    for (size_t i = 0; i < d->n_inner + d->n_leaves && least; i++) {
+        if (i < d->n_inner)
+            snprintf(name, sizeof name, "%s", d->inner[i].name);
+        else
+            dataset_leaf_name(d, i - d->n_inner, name, sizeof name);
+        const size_t distance = name_distance(wanted, name);
+        if (distance < least) {
+            least = distance;
+            snprintf(buffer, size, "%.200s", name);
+        }
+    }
+}
+
+static hfsad_status check_overrides(const preset *t, hfsad_error *err)
+{
+    for (size_t o = 0; o < t->spec->n_overrides; o++) {
+        const override_settings *s = &t->spec->overrides[o];
+        char place[PLACE_SIZE], near[256];
+        place_of(t->spec, s, place);
+        if (!t->used[o]) {
+            nearest_node(t->d, s->node, near, sizeof near);
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: no node is called '%s'; the nearest is '%s'", place, s->node,
+                             near);
+        }
+        if (!says_loss(s) && !says_schedule(s) && s->local_steps <= 0 && isnan(s->participation) &&
+            !says_penalty(link_choice(&s->link)) && !says_penalty(prior_choice(&s->prior)))
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: '%s' sets nothing; take it out", place, s->node);
+    }
+    return HFSAD_OK;
 }
 
 static bool same_class(const leaf_class *a, const leaf_class *b)
@@ -271,25 +375,48 @@ static hfsad_status assign_class(plan *p, size_t leaf, const leaf_class *c, cons
                          CLASSES_MAX, name);
     p->leaf_class_of[leaf] = (uint16_t)p->n_leaf_classes;
     p->leaf_classes[p->n_leaf_classes++] = *c;
-    return check_penalty(&c->rule.penalty, "link", name, err);
+    return check_rule(&c->rule, name, err);
 }
 
-static hfsad_status plan_leaves(plan *p, const preset *t, bool *used, hfsad_error *err)
+/* The preset's weight of a client's link: the largest slope of any client's loss. */
+static hfsad_status find_omega(preset *t, hfsad_error *err)
+{
+    char name[NAME_SIZE];
+    const hfsad_loss common = loss_of(&t->spec->loss, NULL);
+    for (size_t leaf = 0; leaf < t->d->n_leaves; leaf++) {
+        override_settings special;
+        bool any = false;
+        hfsad_status status = HFSAD_OK;
+        if (t->spec->n_overrides)
+            status = leaf_override(t, leaf, name, sizeof name, &special, &any, err);
+        if (status)
+            return status;
+        const hfsad_loss loss = any ? loss_of(&t->spec->loss, &special.loss) : common;
+        t->omega = fmax(t->omega, loss_slope_bound(&loss, t->d->y[leaf]) * sqrt(t->d->n[leaf]));
+    }
+    return HFSAD_OK;
+}
+
+static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
 {
     const dataset *d = t->d;
+    hfsad_status status = find_omega(t, err);
+    if (status)
+        return status;
     p->leaf_classes[0] = leaf_class_of(t, NULL);
     p->n_leaf_classes = 1;
-    hfsad_status status = check_penalty(&p->leaf_classes[0].rule.penalty, "link.client", "every client", err);
+    status = check_rule(&p->leaf_classes[0].rule, "every client", err);
     if (status || !t->spec->n_overrides)
         return status;
     p->leaf_class_of = alloc_zero(d->n_leaves, sizeof *p->leaf_class_of);
     if (!p->leaf_class_of)
         return error_memory(err, d->n_leaves * sizeof *p->leaf_class_of, "overrides");
-    char name[HFSAD_TIERS_MAX * 256];
+    char name[NAME_SIZE];
     for (size_t leaf = 0; leaf < d->n_leaves && !status; leaf++) {
         override_settings special;
-        dataset_leaf_name(d, leaf, name, sizeof name);
-        if (!override_for(t->spec, name, used, &special))
+        bool any;
+        status = leaf_override(t, leaf, name, sizeof name, &special, &any, err);
+        if (status || !any)
             continue;
         const leaf_class c = leaf_class_of(t, &special);
         status = assign_class(p, leaf, &c, name, err);
@@ -297,30 +424,33 @@ static hfsad_status plan_leaves(plan *p, const preset *t, bool *used, hfsad_erro
     return status;
 }
 
-static hfsad_status plan_inner(plan *p, const preset *t, bool *used, hfsad_error *err)
+/* The paper's eta lambda gamma. */
+static double paper_prior_pull(const hfsad_penalty *prior)
 {
-    hfsad_status status = HFSAD_OK;
-    for (size_t i = 0; i < t->d->n_inner && !status; i++) {
-        const char *name = t->d->inner[i].name;
-        override_settings special;
-        const bool any = override_for(t->spec, name, used, &special);
-        p->inner[i] = inner_class_of(t, i, any ? &special : NULL);
-        status = check_penalty(&p->inner[i].prior, "prior", name, err);
-        if (!status)
-            status = check_penalty(&p->inner[i].rule.penalty, "link", name, err);
-    }
-    return status;
+    const bool concave = prior->kind == HFSAD_PENALTY_MCP || prior->kind == HFSAD_PENALTY_SCAD;
+    return hfsad_penalty_slope(prior) * (concave ? prior->gamma : 1);
 }
 
-static hfsad_status check_used(const hfsad_spec *spec, const dataset *d, const bool *used, hfsad_error *err)
+/* Priors first, since the preset's weight of an edge's link depends on them; then the links. */
+static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
 {
-    for (size_t o = 0; o < spec->n_overrides; o++)
-        if (!used[o])
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%s:%d: overrides: no node is called '%s'; names look like '%s' or 'edge/client'",
-                             spec->path, spec->overrides[o].line, spec->overrides[o].node,
-                             d->inner[d->n_inner > 1].name);
-    return HFSAD_OK;
+    const dataset *d = t->d;
+    hfsad_status status = HFSAD_OK;
+    override_settings special;
+    bool any;
+    for (size_t i = 0; i < d->n_inner && !status; i++)
+        if (!(status = inner_override(t, i, &special, &any, err))) {
+            p->inner[i].prior = prior_of(t, i, any ? &special : NULL);
+            status = check_penalty(&p->inner[i].prior, "prior", d->inner[i].name, err);
+        }
+    const double client = pick(t->spec->link_client.weight, t->omega) * pick(t->spec->link_client.lambda, 1);
+    omega_0_by_depth(d, client, paper_prior_pull, p, t->omega_0);
+    for (size_t i = 0; i < d->n_inner && !status; i++)
+        if (!(status = inner_override(t, i, &special, &any, err))) {
+            p->inner[i] = inner_class_of(t, i, any ? &special : NULL);
+            status = i ? check_rule(&p->inner[i].rule, d->inner[i].name, err) : HFSAD_OK;
+        }
+    return status;
 }
 
 /* Labels of the two-class losses. */
@@ -345,28 +475,18 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const double steps = (double)p->iterations * p->edge_rounds * p->leaf_classes[c].local_steps;
         if (steps >= 0x1p31)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "run: iterations * edge_rounds * local_steps = %.3g steps of a client, at most 2^31 - 1",
-                             steps);
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "run: iterations * edge_rounds * local_steps = %.3g steps of a client; at most 2^31 - 1, so lower "
+                "one of the three",
+                steps);
     }
     return HFSAD_OK;
 }
 
-hfsad_status plan_create(plan **out, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
+static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
 {
-    *out = NULL;
-    plan *p = alloc_zero(1, sizeof *p);
-    bool *used = alloc_zero(spec->n_overrides + 1, sizeof *used);
-    preset t = {.spec = spec, .d = d, .shrink = spec->top.preset == PRESET_PAPER ? 1 : 0.1};
-    hfsad_status status = HFSAD_OK;
-    if (p) {
-        p->leaf_classes = alloc_zero(spec->n_overrides ? CLASSES_MAX : 1, sizeof *p->leaf_classes);
-        p->inner = alloc_zero(d->n_inner, sizeof *p->inner);
-    }
-    if (!p || !used || !p->leaf_classes || !p->inner) {
-        status = error_memory(err, d->n_inner * sizeof *p->inner, "the plan");
-        goto out;
-    }
+    const hfsad_spec *spec = t->spec;
     p->seed = (uint64_t)spec->run.seed;
     p->iterations = (uint64_t)spec->run.iterations;
     p->trace_every = (uint64_t)spec->run.trace_every;
@@ -375,16 +495,35 @@ hfsad_status plan_create(plan **out, const hfsad_spec *spec, const dataset *d, h
     p->keep_w = spec->output.clients == 1;
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
-    preset_weights(&t);
-    if ((status = plan_leaves(p, &t, used, err)) || (status = plan_inner(p, &t, used, err)) ||
-        (status = check_used(spec, d, used, err)) || (status = check_labels(p, d, err)) ||
-        (status = check_counters(p, err)))
-        goto out;
-    *out = p;
-    p = NULL;
-out:
-    free(used);
-    plan_free(p);
+    for (size_t i = 1; i < t->d->n_inner; i++)
+        t->edges += t->d->inner[i].n_leaves > 0;
+    hfsad_status status;
+    if ((status = plan_leaves(p, t, err)) || (status = plan_inner(p, t, err)) || (status = check_overrides(t, err)) ||
+        (status = check_labels(p, t->d, err)))
+        return status;
+    return check_counters(p, err);
+}
+
+hfsad_status plan_create(plan **out, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
+{
+    *out = NULL;
+    plan *p = alloc_zero(1, sizeof *p);
+    preset t = {.spec = spec, .d = d, .shrink = spec->top.preset == PRESET_PAPER ? 1 : 0.1};
+    t.used = alloc_zero(spec->n_overrides, sizeof *t.used);
+    if (p) {
+        p->leaf_classes = alloc_zero(spec->n_overrides ? CLASSES_MAX : 1, sizeof *p->leaf_classes);
+        p->inner = alloc_zero(d->n_inner, sizeof *p->inner);
+    }
+    hfsad_status status;
+    if (p && t.used && p->leaf_classes && p->inner)
+        status = fill_plan(p, &t, err);
+    else
+        status = error_memory(err, d->n_inner * sizeof *p->inner, "the plan");
+    free(t.used);
+    if (status)
+        plan_free(p);
+    else
+        *out = p;
     return status;
 }
 

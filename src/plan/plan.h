@@ -44,6 +44,11 @@ void plan_free(plan *p);
  * |y| for the squared loss (its slope at s = 0). */
 double loss_slope_bound(const hfsad_loss *loss, double y);
 
+/* omega_0 of section 6 and of Theorem 1, by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner node of that depth
+ * from below, with its own prior, the most of its depth. leaf_pull: of one client. */
+void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
+                      double *omega_0);
+
 /* Start vectors. "zero", "normal", "spectral" or a file's path. */
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err);
 

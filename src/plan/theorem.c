@@ -29,7 +29,7 @@ static void find_bounds(theorem_report *t, const dataset *d, const plan *p)
             bound += loss->box * sqrt((double)d->M) * d->n[leaf];
         t->nu_f = fmax(t->nu_f, bound);
     }
-    for (size_t i = 0; i < d->n_inner; i++)
+    for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
         t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
 }
 
@@ -42,24 +42,26 @@ static void worst(double have, double need, double *kept_have, double *kept_need
     }
 }
 
-static void check_leaves(theorem_report *t, const plan *p)
+static void check_leaves(theorem_report *t, const dataset *d, const plan *p)
 {
-    for (size_t c = 0; c < p->n_leaf_classes; c++) {
-        const hfsad_link_rule *rule = &p->leaf_classes[c].rule;
+    const leaf_class *before = NULL;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const leaf_class *class = class_of(p, leaf);
+        if (class == before)
+            continue;
+        const hfsad_link_rule *rule = &class->rule;
         t->links_are_tv = t->links_are_tv && rule->penalty.kind == HFSAD_PENALTY_L1;
-        worst(rule->schedule.alpha * rule->schedule.c, sqrt(20) * t->nu_f, &t->client_alpha_c, &t->client_needed, !c);
-        worst(hfsad_penalty_slope(&rule->penalty), t->nu_f, &t->client_weight, &t->client_weight_needed, !c);
+        worst(rule->schedule.alpha * rule->schedule.c, sqrt(20) * t->nu_f, &t->client_alpha_c, &t->client_needed,
+              !before);
+        worst(hfsad_penalty_slope(&rule->penalty), t->nu_f, &t->client_weight, &t->client_weight_needed, !before);
+        before = class;
     }
 }
 
 static void check_inner(theorem_report *t, const dataset *d, const plan *p)
 {
-    double need[HFSAD_TIERS_MAX + 2] = {0};
-    for (size_t i = d->n_inner; i-- > 1;) { /* deepest first */
-        const inner_node *node = &d->inner[i];
-        const double pull = node->n_leaves * t->nu_f + node->n_inner * need[node->depth + 1] + t->nu_r;
-        need[node->depth] = fmax(need[node->depth], pull);
-    }
+    double need[HFSAD_TIERS_MAX + 2];
+    omega_0_by_depth(d, t->nu_f, hfsad_penalty_slope, p, need);
     for (size_t i = 1; i < d->n_inner; i++) {
         const hfsad_link_rule *rule = &p->inner[i].rule;
         const double omega_0 = need[d->inner[i].depth];
@@ -78,7 +80,7 @@ void theorem_check(theorem_report *t, const dataset *d, const plan *p)
 {
     *t = (theorem_report){.links_are_tv = true};
     find_bounds(t, d, p);
-    check_leaves(t, p);
+    check_leaves(t, d, p);
     check_inner(t, d, p);
     char *why = t->reason;
     const size_t room = sizeof t->reason;

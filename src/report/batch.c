@@ -6,33 +6,13 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* The length of the longest part of path, cut before a slash or at its end, that exists. */
-static size_t existing_part(char *path)
-{
-    struct stat info;
-    for (size_t i = strlen(path); i > 0; i--) {
-        const char kept = path[i];
-        if (kept && kept != '/')
-            continue;
-        path[i] = 0;
-        const bool there = stat(path, &info) == 0;
-        path[i] = kept;
-        if (there)
-            return i;
-    }
-    return 0;
-}
 
 hfsad_status file_batch_begin(file_batch *b, const char *folder, hfsad_error *err)
 {
     *b = (file_batch){.folder = strdup(*folder ? folder : ".")};
     if (!b->folder)
         return error_memory(err, strlen(folder), "a file name");
-    b->there = existing_part(b->folder);
-    const hfsad_status status = folder_make(b->folder, err);
+    const hfsad_status status = folder_make_new(b->folder, &b->made, err);
     if (status) {
         free(b->folder);
         *b = (file_batch){0};
@@ -43,6 +23,7 @@ hfsad_status file_batch_begin(file_batch *b, const char *folder, hfsad_error *er
 whole_file *file_batch_add(file_batch *b, const char *name, hfsad_error *err)
 {
     assert(b->count < BATCH_MOST);
+    folder_sweep(b->folder, &name, 1);
     if (whole_file_begin(&b->files[b->count], b->folder, name, err))
         return NULL;
     return &b->files[b->count++];
@@ -71,12 +52,7 @@ void file_batch_drop(file_batch *b)
         return;
     for (size_t i = 0; i < b->count; i++)
         whole_file_drop(&b->files[i]);
-    /* rmdir takes only empty folders: what others put there meanwhile stays. */
-    for (size_t i = strlen(b->folder); i > b->there; i--)
-        if (!b->folder[i] || b->folder[i] == '/') {
-            b->folder[i] = 0;
-            rmdir(b->folder);
-        }
+    folder_unmake(b->folder, b->made);
     free(b->folder);
     *b = (file_batch){0};
 }

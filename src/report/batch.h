@@ -12,7 +12,7 @@ enum { BATCH_MOST = 32 };
 
 typedef struct {
     char *folder;
-    size_t there; /* how much of `folder` was there before: its first bytes, 0 for none of a relative path */
+    size_t made; /* for folder_unmake */
     size_t count;
     whole_file files[BATCH_MOST];
 } file_batch;

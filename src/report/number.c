@@ -96,7 +96,7 @@ static size_t spell(char *out, uint64_t n)
         }
     }
     size_t count = DIGITS;
-    while (count > 1 && out[count - 1] == '0')
+    while (count > 1 && out[count - 1] == '0') /* cppcheck-suppress uninitvar; the loop above wrote them all */
         count--;
     return count;
 }

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Okabe and Ito's colours, ordered so that neighbours differ in grey as well, and a mark each. Lines are solid: some
- * methods jump up and down from one iteration to the next, which makes dashes unreadable. */
+/* Okabe and Ito's colours, ordered so that neighbours differ in grey as well, and a mark each. The strong lines
+ * are solid, the medians dashed. */
 static const struct {
     const char *colour;
     int mark;
@@ -31,12 +31,25 @@ static void print_number(FILE *out, double value)
         fputs(" NaN", out);
 }
 
-/* Iterations between two points that are drawn: one up to a thousand, where a column can show no more. Odd, so that a
- * method that jumps up and down in turn is shown to do so. */
+/* Iterations between two points that are drawn: one up to a thousand, where a column can show no more. */
 static size_t stride_of(const plot *p)
 {
-    const size_t stride = (p->points + 1000) / 1001;
-    return stride % 2 ? stride : stride + 1;
+    return 1 + p->points / 1002;
+}
+
+/* The height of a curve at iteration i: on the logarithmic axis the mean of the iteration and its neighbours, weighed
+ * 1:2:1. Sub-gradient methods jump up and down in turn, which would fill the plot with a hatching; this takes out
+ * exactly that and keeps the course. The start, where all methods meet, is drawn as it is. */
+static double height(const plot *p, const double *curve, size_t i)
+{
+    if (i == 0)
+        return curve[0];
+    const double before = curve[i - 1], here = curve[i], after = i + 1 < p->points ? curve[i + 1] : before;
+    if (!drawable(before) || !drawable(here) || !drawable(after))
+        return here;
+    if (i + 1 == p->points)
+        return sqrt(before) * sqrt(here);
+    return exp((log(before) + 2 * log(here) + log(after)) / 4);
 }
 
 /* In the script rather than in a file: no path needs quoting. */
@@ -49,10 +62,9 @@ static void print_data(FILE *out, const plot *p)
             continue;
         fprintf(out, "%zu", i);
         for (size_t s = 0; s < p->n_series; s++) {
-            print_number(out, p->series[s].line[i]);
-            print_number(out, p->series[s].thin[i]);
-            print_number(out, p->series[s].low[i]);
-            print_number(out, p->series[s].high[i]);
+            const double *const curves[] = {p->series[s].line, p->series[s].thin, p->series[s].low, p->series[s].high};
+            for (size_t k = 0; k < 4; k++)
+                print_number(out, height(p, curves[k], i));
         }
         fputc('\n', out);
     }
@@ -74,10 +86,9 @@ static void print_axis(FILE *out, const plot *p)
     double least = INFINITY, most = 0;
     for (size_t s = 0; s < p->n_series; s++)
         for (size_t i = 0; i < p->points; i += stride_of(p)) {
-            const plot_series *series = &p->series[s];
-            const double values[] = {series->line[i], series->thin[i], series->low[i], series->high[i]};
+            const double *const curves[] = {p->series[s].line, p->series[s].thin, p->series[s].low, p->series[s].high};
             for (size_t k = 0; k < 4; k++)
-                widen(values[k], &least, &most);
+                widen(height(p, curves[k], i), &least, &most);
         }
     if (most == 0)
         least = most = 1;
@@ -169,6 +180,7 @@ typedef struct {
     FILE *script, *messages;
 } dialogue;
 
+/* To be called after a failed begin too. */
 static void dialogue_end(dialogue *d)
 {
     if (d->script)
@@ -183,10 +195,8 @@ static hfsad_status dialogue_begin(dialogue *d, hfsad_error *err)
     d->messages = d->script ? tmpfile() : NULL;
     if (d->messages)
         return HFSAD_OK;
-    const int reason = errno;
-    dialogue_end(d);
     return error_set(err, HFSAD_ERROR_IO, "a temporary file for gnuplot could not be made in %s: %s", P_tmpdir,
-                     strerror(reason));
+                     strerror(errno));
 }
 
 /* *code: the exit status of gnuplot as a shell shows it, 127 where it was not found. */
@@ -227,10 +237,10 @@ hfsad_status plot_check(hfsad_error *err)
     dialogue d;
     int code = 0;
     hfsad_status status = dialogue_begin(&d, err);
-    if (status)
-        return status;
-    fputs("set terminal pngcairo\nset terminal svg\n", d.script);
-    status = dialogue_run(&d, ".", &code, err);
+    if (!status) {
+        fputs("set terminal pngcairo\nset terminal svg\n", d.script);
+        status = dialogue_run(&d, ".", &code, err);
+    }
     dialogue_end(&d);
     if (!status && code == 127)
         status = error_set(err, HFSAD_ERROR_INPUT, "gnuplot, which draws the plots, was not found; %s", remedy);
@@ -284,10 +294,9 @@ hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *s
     if (!folder)
         return error_memory(err, strlen(png->temporary), "a file name");
     hfsad_status status = dialogue_begin(&d, err);
-    if (!status) {
+    if (!status)
         status = draw(&d, p, png, svg, folder, err);
-        dialogue_end(&d);
-    }
+    dialogue_end(&d);
     free(folder);
     return status;
 }

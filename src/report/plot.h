@@ -10,7 +10,8 @@
 
 enum { PLOT_SERIES_MOST = 6 };
 
-/* Point i of each array is iteration i. What is not above 0 and finite is left out. */
+/* Point i of each array is iteration i, drawn as the mean of it and its neighbours (1:2:1, of the logarithms). What is
+ * not above 0 and finite is left out. */
 typedef struct {
     const char *label;  /* gnuplot's enhanced text: "K_m" has a lowered m */
     const double *line; /* strong, with marks */

@@ -4,6 +4,7 @@
  */
 #include "report/summary.h"
 
+#include "model/builder.h"
 #include "report/number.h"
 #include "spec/table.h"
 
@@ -93,9 +94,27 @@ static void add_flag(json *j, cJSON *object, const char *key, bool v)
     add_item(j, object, key, cJSON_CreateBool(v));
 }
 
+/* A file may have any name; JSON is UTF-8. */
+static cJSON *text_item(const char *v)
+{
+    char *copy = strdup(v);
+    if (!copy)
+        return NULL;
+    for (size_t i = 0, bytes, length = strlen(copy); i < length; i += bytes) {
+        bytes = utf8_length(copy + i, length - i);
+        if (!bytes) {
+            copy[i] = '?';
+            bytes = 1;
+        }
+    }
+    cJSON *item = cJSON_CreateString(copy);
+    free(copy);
+    return item;
+}
+
 static void add_text(json *j, cJSON *object, const char *key, const char *v)
 {
-    add_item(j, object, key, v ? cJSON_CreateString(v) : cJSON_CreateNull());
+    add_item(j, object, key, v ? text_item(v) : cJSON_CreateNull());
 }
 
 static const char *const link_names[] = {LINK_NAMES};
@@ -264,6 +283,31 @@ static bool applies(const char *key, const hfsad_spec *spec)
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 
+/* As the spec has them: the node and the keys that are set. */
+static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; i < spec->n_overrides && j->ok; i++) {
+        const char *base = (const char *)&spec->overrides[i];
+        setting_at at;
+        cJSON *entry = cJSON_CreateObject();
+        for (size_t n = 0; settings_at(&override_schema, n, &at); n++) {
+            if (setting_is_unset(&at, base))
+                continue;
+            cJSON *object = object_at(j, entry, at.group->key);
+            if (at.row->type == SETTING_REAL && isinf(*(const double *)(const void *)(base + at.offset)))
+                add_text(j, object, at.row->name, "none"); /* a box that is lifted */
+            else
+                add_value(j, object, at.row, base + at.offset);
+        }
+        if (!list || !entry || !cJSON_AddItemToArray(list, entry)) {
+            cJSON_Delete(entry);
+            j->ok = false;
+        }
+    }
+    add_item(j, settings, "overrides", list);
+}
+
 static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec)
 {
     cJSON *settings = add_object(j, root, "settings");
@@ -273,7 +317,7 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
     add_text(j, object_at(j, settings, "run"), "start", run->start_kind);
     add_resolved(j, settings, run);
-    add_whole(j, settings, "overrides", spec->n_overrides);
+    add_overrides(j, settings, spec);
 }
 
 static void add_shape(json *j, cJSON *root, const dataset *d)

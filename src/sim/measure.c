@@ -101,8 +101,7 @@ void sim_measure(sim *s, hfsad_figures *f)
     f->dual_residual = known ? sqrt(all_dual) : NAN;
     f->consensus_gap = total.gap;
     f->smoothing_gap = total.smoothing;
-    const bool sign_free = s->p->leaf_classes[0].loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
-    f->relative_error = s->truth ? relative_error(s->M, s->inner_w, s->truth, sign_free) : NAN;
+    f->relative_error = s->truth ? relative_error(s->M, s->inner_w, s->truth, s->sign_free) : NAN;
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
     stop_rule(s, tolerances_met(s, &total, f->primal_residual, f->dual_residual));

@@ -106,7 +106,8 @@ hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
 {
     sim_measure(r->sim, f);
     f->seconds = r->seconds;
-    if (!isfinite(f->objective) || !isfinite(f->consensus_objective))
+    if (!isfinite(f->objective + f->consensus_objective + f->primal_residual + f->consensus_gap + f->smoothing_gap) ||
+        isinf(f->dual_residual))
         return error_set(err, HFSAD_ERROR_DIVERGED,
                          "iteration %llu: the objective is no longer finite; take a larger schedule c or another start",
                          (unsigned long long)f->iteration);

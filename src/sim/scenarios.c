@@ -37,10 +37,10 @@ const paper_scenario paper_scenarios[PAPER_SCENARIOS] = {
  * STEP_SHRINKS whose mean error at the end is within a tenth of the least, the one with the lowest curve.
  */
 static const step_rule TUNED[STEP_KINDS][2] = {
-    [STEP_GEOMETRIC] = {{STEP_GEOMETRIC, 1, 0.92}, {STEP_GEOMETRIC, 3, 0.97}},
-    [STEP_POWER] = {{STEP_POWER, 30, 1.5}, {STEP_POWER, 1, 0.5}},
-    [STEP_POLYAK] = {{STEP_POLYAK, 1.5, 1}, {STEP_POLYAK, 1.25, 1}},
-    [STEP_CONSTANT] = {{STEP_CONSTANT, 0.03, 1}, {STEP_CONSTANT, 0.3, 1}},
+    [STEP_GEOMETRIC] = {{STEP_GEOMETRIC, 3, 0.9}, {STEP_GEOMETRIC, 3, 0.94}},
+    [STEP_POWER] = {{STEP_POWER, 3, 1}, {STEP_POWER, 3, 0.5}},
+    [STEP_POLYAK] = {{STEP_POLYAK, 0.25, 1}, {STEP_POLYAK, 0.5, 1}},
+    [STEP_CONSTANT] = {{STEP_CONSTANT, 0.1, 1}, {STEP_CONSTANT, 0.3, 1}},
 };
 
 enum { GRID_SIZES = 8, GRID_SHRINKS = 9 };

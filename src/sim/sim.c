@@ -14,8 +14,6 @@
 
 #include <string.h>
 
-/* ---- participation ------------------------------------------------------------------------------------------ */
-
 /* Whether a node takes part: a draw keyed by (seed, node, round), and at the latest in the last round of the K_a-th
  * global iteration since it last did. */
 static bool takes_part(const sim *s, double probability, uint64_t key, uint32_t last)
@@ -25,23 +23,21 @@ static bool takes_part(const sim *s, double probability, uint64_t key, uint32_t 
     return s->last_round && s->iteration - last >= s->p->at_least_every;
 }
 
-/* Fills active; returns how many take part. */
-static uint32_t draw_leaves(sim *s, const run_of_leaves *r, size_t first, uint8_t *active)
+/* Fills active, and counts who takes part and for whom it is the first time in this global iteration. */
+static void draw_leaves(sim *s, run_of_leaves *r, size_t first, uint8_t *active)
 {
-    uint32_t stepping = 0;
+    r->stepped = r->first_time = 0;
     for (size_t i = 0; i < r->count; i++) {
         const size_t leaf = first + i;
         const leaf_class *class = &s->p->leaf_classes[s->p->leaf_class_of ? s->p->leaf_class_of[leaf] : 0];
         active[i] = class->participation >= 1 || takes_part(s, class->participation, s->key[leaf], s->last[leaf]);
         if (active[i]) {
+            r->stepped++;
+            r->first_time += s->last[leaf] < s->iteration;
             s->last[leaf] = (uint32_t)s->iteration;
-            stepping++;
         }
     }
-    return stepping;
 }
-
-/* ---- leaves ------------------------------------------------------------------------------------------------- */
 
 /* A run whose leaves differ in loss, link or schedule: one by one, to the same bits. */
 static void step_mixed_run(sim *s, run_of_leaves *r, size_t index, thread_space *space)
@@ -73,11 +69,13 @@ static void step_run(void *context, size_t index, unsigned thread)
     sim *s = context;
     run_of_leaves *r = &s->runs[index];
     thread_space *space = &s->spaces[thread];
-    r->stepped = r->count;
-    if (s->last)
-        r->stepped = draw_leaves(s, r, run_first_leaf(s, r), space->active);
-    else
+    if (s->last) {
+        draw_leaves(s, r, run_first_leaf(s, r), space->active);
+    } else {
         memset(space->active, 1, r->count);
+        r->stepped = r->count;
+        r->first_time = s->first_round ? r->count : 0;
+    }
     if (r->class == MIXED) {
         step_mixed_run(s, r, index, space);
         return;
@@ -88,8 +86,6 @@ static void step_run(void *context, size_t index, unsigned thread)
     r->sum_sigma = run.sum_sigma;
     r->dual = run.dual;
 }
-
-/* ---- inner nodes and the root --------------------------------------------------------------------------------- */
 
 /* Sum of the children's u, inner ones first, each in the order of its slot; returns the sum of their sigma. */
 static double sum_children(const sim *s, size_t i, thread_space *space)
@@ -125,7 +121,8 @@ static void step_inner(void *context, size_t i, unsigned thread)
     hfsad_link link = inner_link(s, i);
     link.k++;
     kernels()->inner_update(&class->prior, &class->rule, &link, s->M, sum, sigma, w);
-    kernels()->link_step(&class->rule, &link, s->M, w, s->inner_w + (size_t)s->d->inner[i].parent * s->M, &state->dual);
+    const double *w_parent = s->inner_w + (size_t)s->d->inner[i].parent * s->M;
+    state->dual = kernels()->link_step(&class->rule, &link, s->M, w, w_parent);
     state->k = link.k;
 }
 
@@ -135,24 +132,22 @@ static void step_root(sim *s)
     hfsad_root_step(&s->p->inner[0].prior, s->M, s->spaces[0].rows + 5 * s->M, sigma, s->inner_w);
 }
 
-/* ---- an iteration ------------------------------------------------------------------------------------------- */
-
 static uint64_t children(const inner_node *node)
 {
     return (uint64_t)node->n_inner + node->n_leaves;
 }
 
-/* A vector up per client that stepped; down per child of every node that stepped. An inner node's vector goes up once
- * in a global iteration, since its parent uses only the last. */
+/* A vector up per step of a child, but below the cloud one per global iteration, since the cloud uses only the last;
+ * a vector down per child of every node that stepped. */
 static void count_round(sim *s)
 {
     const uint64_t vector = s->M * sizeof(double);
     for (size_t r = 0; r < s->n_runs; r++)
-        s->bytes_up += vector * s->runs[r].stepped;
+        s->bytes_up += vector * (s->runs[r].parent ? s->runs[r].stepped : s->runs[r].first_time);
     for (size_t i = 1; i < s->d->n_inner; i++)
         if (s->inner[i].stepped) {
             s->bytes_down += vector * children(&s->d->inner[i]);
-            s->bytes_up += s->inner[i].last < s->iteration ? vector : 0;
+            s->bytes_up += s->d->inner[i].parent || s->inner[i].last < s->iteration ? vector : 0;
             s->inner[i].last = (uint32_t)s->iteration;
         }
 }
@@ -174,6 +169,7 @@ void sim_iterate(sim *s)
     s->iteration++;
     const bool measured = p->trace_every && (s->iteration % p->trace_every == 0 || s->iteration == p->iterations);
     for (uint32_t round = 1; round <= p->edge_rounds; round++) {
+        s->first_round = round == 1;
         s->last_round = round == p->edge_rounds;
         s->want_dual = measured && s->last_round;
         play_round(s);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- views ---------------------------------------------------------------------------------------------------- */
-
 size_t run_first_leaf(const sim *s, const run_of_leaves *r)
 {
     return s->d->inner[r->parent].first_leaf + r->first_slot;
@@ -101,8 +99,6 @@ void for_each(sim *s, size_t first, size_t end, size_t rows, void (*work)(void *
             work(s, i, 0);
 }
 
-/* ---- what others read --------------------------------------------------------------------------------------- */
-
 const double *sim_cloud(const sim *s)
 {
     return s->inner_w;
@@ -133,8 +129,6 @@ link_counters sim_inner_link(const sim *s, size_t i, double *z, double *q)
     return (link_counters){link.k, s->inner[i].last};
 }
 
-/* ---- set-up --------------------------------------------------------------------------------------------------- */
-
 static uint16_t class_of_run(const sim *s, const run_of_leaves *r)
 {
     if (!s->p->leaf_class_of)
@@ -162,7 +156,7 @@ static void make_runs(sim *s)
         for (size_t first = 0; first < node->n_leaves; first += slots) {
             const size_t left = node->n_leaves - first;
             run_of_leaves *r = &s->runs[next++];
-            *r = (run_of_leaves){(uint32_t)i, (uint32_t)first, (uint32_t)(left < slots ? left : slots), 0, 0, 0, 0};
+            *r = (run_of_leaves){(uint32_t)i, (uint32_t)first, (uint32_t)(left < slots ? left : slots), 0, 0, 0, 0, 0};
             r->class = class_of_run(s, r);
         }
     }
@@ -223,6 +217,16 @@ static void make_keys(sim *s)
         dataset_leaf_name(s->d, leaf, name, sizeof name);
         s->key[leaf] = rng_key(s->p->seed, rng_stream(name));
     }
+}
+
+static bool signs_are_free(const sim *s)
+{
+    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
+        const size_t class = s->p->leaf_class_of ? s->p->leaf_class_of[leaf] : 0;
+        if (s->p->leaf_classes[class].loss.kind != HFSAD_LOSS_PHASE_RETRIEVAL)
+            return false;
+    }
+    return true;
 }
 
 static bool take_spaces(sim *s)
@@ -287,6 +291,7 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     make_levels(s);
     make_start(s, start);
     make_keys(s);
+    s->sign_free = signs_are_free(s);
     *out = s;
     return HFSAD_OK;
 }

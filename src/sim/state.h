@@ -10,8 +10,8 @@ enum { MIXED = 0xffff };
 /* Consecutive leaves of one parent. */
 typedef struct {
     uint32_t parent, first_slot, count;
-    uint16_t class; /* of all its leaves, or MIXED */
-    uint32_t stepped;
+    uint16_t class;               /* of all its leaves, or MIXED */
+    uint32_t stepped, first_time; /* in this round; of those, for the first time in this global iteration */
     double sum_sigma, dual;
 } run_of_leaves;
 
@@ -50,7 +50,8 @@ struct sim {
     uint64_t iteration, round, bytes_up, bytes_down;
     uint64_t met_since; /* iteration since which the stop rule's tolerances are met, or UINT64_MAX */
     bool absences;      /* somebody may sit out */
-    bool last_round, want_dual, dual_known, converged;
+    bool sign_free;     /* the truth's sign cannot be told: all losses are phase retrieval's */
+    bool first_round, last_round, want_dual, dual_known, converged;
 };
 
 /* The first leaf of a run. */

@@ -104,9 +104,7 @@ void setting_hint(const settings_schema *schema, const char *key, const char *na
     } else if (moved) {
         snprintf(text, size, "did you mean '%s'?", elsewhere);
     } else {
-        snprintf(text, size, "did you mean '%s%s%s'? (known here: ", above, dot, nearest);
+        snprintf(text, size, "known here: ");
         names_list(&names, text, size);
-        const size_t used = strlen(text);
-        snprintf(text + used, size - used, ")");
     }
 }

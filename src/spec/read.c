@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_MAX = 80, KEY_SHOWN_MAX = 80 };
+enum { LABEL_MAX = 80, KEY_SHOWN_MAX = 60 };
 
 /* The struct that is filled. */
 typedef struct {

@@ -20,7 +20,8 @@
 #define RANGE_PROBABILITY "[0,1]"
 
 #define SETTINGS_TOP(X)                                                                                                \
-    X(TOP, TEXT, data, "required", "", "CSV file: columns edge, client, y, then the features")                         \
+    X(TOP, TEXT, data, "required", "",                                                                                 \
+      "CSV file: columns edge, client, y, then the features; a client whose edge is empty is right below the cloud")   \
     X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
     X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")
 

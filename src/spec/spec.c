@@ -44,7 +44,7 @@ void hfsad_spec_free(hfsad_spec *spec)
     free(spec);
 }
 
-static bool is_unset(const setting_at *at, const void *base)
+bool setting_is_unset(const setting_at *at, const void *base)
 {
     const char *member = (const char *)base + at->offset;
     double real;
@@ -72,7 +72,7 @@ static hfsad_status check_required(const hfsad_spec *spec, hfsad_error *err)
     setting_at at;
     char example[SETTING_TEXT_MAX], top[SETTING_KEY_MAX], choices[SETTING_TEXT_MAX] = "";
     for (size_t i = 0; settings_at(&spec_schema, i, &at); i++) {
-        if (strcmp(at.row->fallback, "required") != 0 || !is_unset(&at, spec))
+        if (strcmp(at.row->fallback, "required") != 0 || !setting_is_unset(&at, spec))
             continue;
         snprintf(top, sizeof top, "%.*s", (int)strcspn(at.key, "."), at.key);
         setting_example(&spec_schema, top, NULL, false, example, sizeof example);
@@ -112,6 +112,35 @@ static hfsad_status check_override(const hfsad_spec *spec, const override_settin
     return check_gamma(spec, o->line, key, o->prior.penalty, o->prior.gamma, err);
 }
 
+/* A start that is no file and nearly one of the words is a slip; any other missing file is found where it is read. */
+static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
+{
+    setting_names words = {3, {"zero", "normal", "spectral"}};
+    const char *start = spec->run.start;
+    bool near;
+    if (!start)
+        return HFSAD_OK;
+    for (size_t i = 0; i < words.count; i++)
+        if (!strcmp(start, words.name[i]))
+            return HFSAD_OK;
+    const char *word = words.name[names_nearest(&words, start, &near)];
+    if (!near)
+        return HFSAD_OK;
+    struct stat about;
+    char *path = spec_find_file(spec, start);
+    if (!path)
+        return error_memory(err, strlen(start), "a file name");
+    const bool found = stat(path, &about) == 0;
+    free(path);
+    if (found)
+        return HFSAD_OK;
+    setting_at at;
+    const int line = settings_find(&spec_schema, "run.start", &at) ? spec->lines[at.index] : 0;
+    source s = {.path = line > 0 ? spec->path : NULL, .key = "run.start", .value = start, .err = err};
+    return source_fail(&s, line > 0 ? (size_t)line : 0,
+                       "run.start = '%.60s' is no file and no known word; did you mean '%s'?", start, word);
+}
+
 hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
 {
     const struct {
@@ -125,6 +154,8 @@ hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
         {"prior.cloud", spec->prior_cloud.penalty, spec->prior_cloud.gamma},
     };
     hfsad_status status = check_required(spec, err);
+    if (!status)
+        status = check_start(spec, err);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !status; i++) {
         char key[SETTING_KEY_MAX];
         setting_at at;

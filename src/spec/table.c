@@ -111,15 +111,18 @@ void settings_below(const settings_schema *schema, const char *key, setting_name
 size_t names_nearest(const setting_names *names, const char *name, bool *near)
 {
     size_t best = 0, least = SIZE_MAX;
+    char small[SETTING_KEY_MAX]; /* the known names are in small letters */
+    snprintf(small, sizeof small, "%s", name);
+    for (char *p = small; *p; p++)
+        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     for (size_t i = 0; i < names->count; i++) {
-        const size_t distance = name_distance(names->name[i], name);
+        const size_t distance = name_distance(names->name[i], small);
         if (distance < least) {
             least = distance;
             best = i;
         }
     }
-    const size_t half = strlen(name) / 2;
-    *near = least <= (half > 1 ? half : 1) && least < strlen(names->name[best]);
+    *near = least <= (strlen(small) + 1) / 2 && least < strlen(names->name[best]);
     return best;
 }
 
@@ -263,12 +266,14 @@ setting_value setting_default(const setting_at *at)
     return value;
 }
 
+enum { VALUE_SHOWN_MAX = 60 };
+
 static bool refuse(const setting_at *at, const char *text, const char *problem, char *why)
 {
     char expected[SETTING_TEXT_MAX];
     setting_expected(at, expected, sizeof expected);
-    snprintf(why, SETTING_WHY_MAX, "'%.80s%s' %s; expected %s", text, strlen(text) > 80 ? "..." : "", problem,
-             expected);
+    snprintf(why, SETTING_WHY_MAX, "'%.*s%s' %s; expected %s", VALUE_SHOWN_MAX, text,
+             strlen(text) > VALUE_SHOWN_MAX ? "..." : "", problem, expected);
     return false;
 }
 
@@ -318,8 +323,11 @@ static bool parse_choice(const setting_at *at, const char *text, int *index, cha
     bool near;
     char expected[SETTING_TEXT_MAX];
     setting_expected(at, expected, sizeof expected);
-    snprintf(why, SETTING_WHY_MAX, "'%.80s%s' is not known; did you mean '%s'? (expected %s)", text,
-             strlen(text) > 80 ? "..." : "", names.name[names_nearest(&names, text, &near)], expected);
+    const char *nearest = names.name[names_nearest(&names, text, &near)];
+    if (!near)
+        return refuse(at, text, "is not known", why);
+    snprintf(why, SETTING_WHY_MAX, "'%.*s%s' is not known; did you mean '%s'? (expected %s)", VALUE_SHOWN_MAX, text,
+             strlen(text) > VALUE_SHOWN_MAX ? "..." : "", nearest, expected);
     return false;
 }
 

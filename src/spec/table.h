@@ -58,7 +58,8 @@ typedef struct {
 
 /* What may stand below the mapping at key ("" for the top), settings and mappings alike; none: not a mapping. */
 void settings_below(const settings_schema *schema, const char *key, setting_names *names);
-/* Index of the name nearest to the given one; *near: so near that the other is a slip of the pen. count > 0. */
+/* Index of the name nearest to the given one, small and capital letters being the same; *near: so near that the other
+ * is a slip of the pen. count > 0. */
 size_t names_nearest(const setting_names *names, const char *name, bool *near);
 /* Appends "a, b, c" to text of the given size. */
 void names_list(const setting_names *names, char *text, size_t size);
@@ -73,6 +74,8 @@ typedef union {
 
 /* What stands in the struct where nothing was given: NAN, -1 or NULL. */
 setting_value setting_unset(const setting *row);
+/* Whether that stands at the setting's place in the struct at base. */
+bool setting_is_unset(const setting_at *at, const void *base);
 /* What the default in the table says; unset for "auto", "none", "required" and where the schema inherits. */
 setting_value setting_default(const setting_at *at);
 /*
