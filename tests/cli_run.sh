@@ -301,7 +301,10 @@ for folder in sys.argv[1:]:
     s = json.load(open(folder + "/summary.json"))
     p = json.load(open("uniform/summary.json"))["settings"]
     for key in ("link", "prior", "schedule"):
-        s["settings"][key] = p[key]
+        for which, values in s["settings"][key].items():
+            for name, value in values.items():
+                if isinstance(value, list):
+                    values[name] = p[key][which][name]
     json.dump(s, open(folder + "/summary.json", "w"))
 PYTHON
 expect 0 run spec.yaml --out mixed --set run.iterations=15
@@ -346,9 +349,9 @@ expect 2
 [ -s stdout.txt ] && fail "no command: usage belongs on stderr"
 
 echo "-- diverged"
-printf 'edge,client,y,x1\ne,a,1,1e153\ne,b,1,1\n' >huge.csv
-echo 1e10 >start.txt
-expect_line 1 run spec.yaml --out diverged --set data=huge.csv --set truth=none --set 'loss={kind: squared}' \
+printf 'edge,client,y,x1\ne,a,1,1\ne,b,1,1\n' >two.csv
+echo 1e200 >start.txt
+expect_line 1 run spec.yaml --out diverged --set data=two.csv --set truth=none --set 'loss={kind: squared}' \
     --set run.start=start.txt
 grep -q 'schedule' stderr.txt || fail "diverged: no remedy"
 python3 -c 'import json; s = json.load(open("diverged/summary.json")); assert s["stopped"] == "diverged", s

@@ -14,14 +14,15 @@
 
 enum { VEC_LANES = 8 };
 
-/* Always inline, or the coefficients of a kernel would travel through memory; not under a sanitizer, where the checks
- * of so much inlined code take a compiler minutes. */
+/* Always inline, or the coefficients of a kernel would travel through memory. Not in plain C, where they do anyhow, and
+ * not under a sanitizer: so much inlined code takes a compiler minutes. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define VEC_IS_CHECKED 1
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(VEC_IS_CHECKED)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(VEC_IS_CHECKED) ||                        \
+    !(defined(HFSAD_VEC_AVX512) || defined(HFSAD_VEC_AVX2))
 #define VEC_FN static inline __attribute__((unused))
 #else
 #define VEC_FN static inline __attribute__((always_inline, unused))
