@@ -151,6 +151,18 @@ VEC_FN vec penalty_prox_linear(vec v, vec pull, vec ratio)
     return vec_copysign(vec_max(vec_mul(a, ratio), vec_sub(a, pull)), v);
 }
 
+/* The exact penalty's prox where step omega / kappa < 1: the objective is convex, and the stationary point of the one
+ * cell that holds it is the answer. */
+VEC_FN vec penalty_prox_convex(const penalty_vec *p, vec v, vec step, vec bent)
+{
+    const vec a = vec_abs(v), pull = vec_mul(step, p->slope);
+    const vec first = vec_max(vec_sub(a, pull), vec_zero());
+    const vec middle = vec_div(vec_fnma(bent, p->theta, vec_sub(a, pull)), vec_sub(vec_set(1), bent));
+    const vec inner = vec_select(vec_less(p->theta, first), middle, first);
+    /* mcp: theta = 0, and first > 0 says that the middle cell holds it */
+    return vec_copysign(vec_select(vec_less(p->reach, a), a, inner), v);
+}
+
 /* The exact penalty's prox (mu = 0), as an inner node's prior needs it. */
 VEC_FN vec penalty_prox_exact(const penalty_vec *p, vec v, vec step)
 {
@@ -158,6 +170,9 @@ VEC_FN vec penalty_prox_exact(const penalty_vec *p, vec v, vec step)
         return v;
     if (p->kind == HFSAD_PENALTY_L1)
         return vec_copysign(vec_max(vec_sub(vec_abs(v), vec_mul(step, p->slope)), vec_zero()), v);
+    const vec bent = vec_mul(step, vec_mul(p->omega, p->inv_kappa));
+    if (vec_bits(vec_less(bent, vec_set(1 - 1e-6))) == 0xff)
+        return penalty_prox_convex(p, v, step, bent);
     return penalty_prox_concave(p, v, step, vec_zero(), vec_zero(), false);
 }
 
