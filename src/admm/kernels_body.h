@@ -372,40 +372,31 @@ VEC_FN vec row_cut(vec a, size_t m, size_t M)
     return M - m >= VEC_LANES ? a : vec_select(vec_mask((1u << (M - m)) - 1), a, vec_zero());
 }
 
-/* The loss's prox at centre, into w (which may be centre). */
-static void row_prox(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *centre,
-                     vec s0, vec inv_sigma, vec sigma, double *w, double *box)
+/* Where the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
+static bool row_box(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *centre,
+                    double most, vec a, double sigma, double *w, double *scratch)
 {
-    const vec a = loss_coefficient(loss, vec_set(y), vec_set(n), s0, inv_sigma);
-    if (loss->box < INFINITY) {
-        vec most = vec_zero();
-        for (size_t m = 0; m < M; m += VEC_LANES)
-            most = vec_max(most, vec_abs(vec_fma(a, row_load(x, m, M), row_load(centre, m, M))));
-        if (vec_bits(vec_less(vec_set(loss->box), most))) {
-            box_prox(loss, M, x, y, centre, vec_first(sigma), w, box);
-            return;
-        }
-    }
+    if (!(loss->box < (most + fabs(vec_first(a)) * sqrt(n)) * (1 + 1e-12))) /* as in block_outside */
+        return false;
+    vec reach = vec_zero();
     for (size_t m = 0; m < M; m += VEC_LANES)
-        row_store(w, vec_fma(a, row_load(x, m, M), row_load(centre, m, M)), m, M);
+        reach = vec_max(reach, vec_abs(vec_fma(a, row_load(x, m, M), row_load(centre, m, M))));
+    if (!(loss->box < vec_largest(reach)))
+        return false;
+    box_prox(loss, M, x, y, centre, sigma, w, scratch);
+    return true;
 }
 
-/* The link step on a row; centre is z - Lambda/sigma, or NULL: formed here. next_x: NULL, or the next leaf's x, whose z
- * and q follow this one's. Returns sigma^2 (|dz|^2 + |dq|^2). */
-VEC_FN double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, double *z, double *q,
-                       const double *centre, const double *w_child, const double *w_parent, const double *next_x)
+/* The link step on a row, Lambda taken from z and q. Returns sigma^2 (|dz|^2 + |dq|^2). */
+static double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, double *z, double *q,
+                       const double *w_child, const double *w_parent)
 {
     vec change = vec_zero();
     for (size_t m = 0; m < M; m += VEC_LANES) {
         const vec z_old = row_load(z, m, M), q_old = row_load(q, m, M);
-        const vec v = centre ? row_load(centre, m, M) : link_centre(c, p, z_old, q_old);
-        if (next_x) {
-            soon(next_x + m);
-            soon(z + M + m);
-            soon(q + M + m);
-        }
         vec z_new = z_old, q_new;
-        link_copies(c, p, v, row_load(w_child, m, M), row_load(w_parent, m, M), &z_new, &q_new);
+        link_copies(c, p, link_centre(c, p, z_old, q_old), row_load(w_child, m, M), row_load(w_parent, m, M), &z_new,
+                    &q_new);
         const vec dz = vec_sub(z_new, z_old), dq = vec_sub(q_new, q_old);
         change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
         row_store(z, z_new, m, M);
@@ -414,22 +405,88 @@ VEC_FN double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, d
     return vec_first(vec_mul(c->sigma, c->sigma)) * vec_sum(change);
 }
 
-/* One leaf step on plain rows. w: M numbers, out. centre: M numbers of scratch. Returns what row_link does. */
-static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf, double *centre, double *w,
-                            double *box)
+/* A leaf's row, half way through a step. */
+typedef struct {
+    const double *x, *centre, *w_parent,
+        *next_x; /* next_x: NULL, or the next leaf's, whose z and q follow this one's */
+    double *z, *q;
+    double *w;   /* NULL: not kept */
+    double *sum; /* NULL, or u is added to it */
+    bool boxed;  /* w holds the prox already */
+    vec a, up_sigma, up_inv_mu;
+} row_half;
+
+/* w = centre + a x, the link step and the message in one pass. Returns sigma^2 (|dz|^2 + |dq|^2). */
+VEC_FN double row_update(const row_half *h, const link_step_vec *step, const penalty_vec *penalty, size_t M)
+{
+    const row_half r = *h;
+    const link_step_vec c = *step;
+    const penalty_vec p = *penalty;
+    vec change = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        if (r.next_x) {
+            soon(r.next_x + m);
+            soon(r.z + M + m);
+            soon(r.q + M + m);
+        }
+        const vec z_old = row_load(r.z, m, M), q_old = row_load(r.q, m, M), v = row_load(r.centre, m, M);
+        const vec w = r.boxed ? row_load(r.w, m, M) : vec_fma(r.a, row_load(r.x, m, M), v);
+        vec z = z_old, q;
+        link_copies(&c, &p, v, w, row_load(r.w_parent, m, M), &z, &q);
+        const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
+        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
+        row_store(r.z, z, m, M);
+        row_store(r.q, q, m, M);
+        if (r.w)
+            row_store(r.w, w, m, M);
+        if (r.sum)
+            row_store(r.sum, vec_add(row_load(r.sum, m, M), link_up(&p, r.up_sigma, r.up_inv_mu, z, q)), m, M);
+    }
+    return vec_first(vec_mul(c.sigma, c.sigma)) * vec_sum(change);
+}
+
+/* What a leaf's step on a row works with: centre and own have M numbers each. */
+typedef struct {
+    double *centre, *own, *box;
+} row_space;
+
+/* One leaf step on plain rows. w: NULL or M numbers, out; sum: NULL or u is added to it. Returns what row_update does.
+ */
+static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf, const row_space *space, double *w,
+                            double *sum)
 {
     const size_t M = run->M, at = leaf * M;
-    const double *x = run->x + at, *z = run->z + at, *q = run->q + at;
-    const link_step_vec c = link_step_of(&run->rule->schedule, p, vec_set(++run->k[leaf]));
-    vec part = vec_zero();
+    const double *x = run->x + at, *z = run->z + at, *q = run->q + at, y = run->y[leaf], n = run->n[leaf];
+    const hfsad_schedule *schedule = &run->rule->schedule;
+    const vec k = vec_set(++run->k[leaf]);
+    const link_step_vec c = link_step_of(schedule, p, k);
+    vec part = vec_zero(), most = vec_zero();
     for (size_t m = 0; m < M; m += VEC_LANES) {
         const vec v = link_centre(&c, p, row_load(z, m, M), row_load(q, m, M));
-        row_store(centre, v, m, M);
+        row_store(space->centre, v, m, M);
         part = vec_fma(row_load(x, m, M), v, part);
+        most = vec_max(most, row_cut(vec_abs(v), m, M));
     }
-    row_prox(run->loss, M, x, run->y[leaf], run->n[leaf], centre, vec_set(vec_sum(part)), c.inv_sigma, c.sigma, w, box);
-    const double *next_x = leaf + 1 < run->count ? x + M : NULL;
-    return row_link(&c, p, M, run->z + at, run->q + at, centre, w, run->w_parent, next_x);
+    row_half h = {x,
+                  space->centre,
+                  run->w_parent,
+                  leaf + 1 < run->count ? x + M : NULL,
+                  run->z + at,
+                  run->q + at,
+                  w,
+                  sum,
+                  false,
+                  vec_zero(),
+                  schedule_sigma(schedule, vec_add(k, vec_set(1))),
+                  c.inv_mu};
+    h.a = loss_coefficient(run->loss, vec_set(y), vec_set(n), vec_set(vec_sum(part)), c.inv_sigma);
+    double *prox = w ? w : space->own;
+    if (run->loss->box < INFINITY &&
+        row_box(run->loss, M, x, y, n, space->centre, vec_largest(most), h.a, vec_first(c.sigma), prox, space->box)) {
+        h.boxed = true;
+        h.w = prox;
+    }
+    return row_update(&h, &c, p, M);
 }
 
 /* u into, or added to, the M numbers at `to`; returns sigma(k+1). */
@@ -448,16 +505,24 @@ VEC_FN double row_message(const hfsad_schedule *schedule, const penalty_vec *p, 
 static void leaf_step(leaf_run *run)
 {
     const penalty_vec p = penalty_vec_of(&run->rule->penalty);
-    (void)row_leaf_step(run, &p, 0, run->scratch, run->w, run->scratch + run->M);
+    const row_space space = {run->scratch, NULL, run->scratch + run->M};
+    (void)row_leaf_step(run, &p, 0, &space, run->w, NULL);
 }
 
 static void loss_prox(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
                       double sigma, double *w, double *scratch)
 {
-    vec part = vec_zero();
+    vec part = vec_zero(), most = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        const vec at = row_load(v, m, M);
+        part = vec_fma(row_load(x, m, M), at, part);
+        most = vec_max(most, vec_abs(at));
+    }
+    const vec a = loss_coefficient(loss, vec_set(y), vec_set(n), vec_set(vec_sum(part)), vec_set(1 / sigma));
+    if (loss->box < INFINITY && row_box(loss, M, x, y, n, v, vec_largest(most), a, sigma, w, scratch))
+        return;
     for (size_t m = 0; m < M; m += VEC_LANES)
-        part = vec_fma(row_load(x, m, M), row_load(v, m, M), part);
-    row_prox(loss, M, x, y, n, v, vec_set(vec_sum(part)), vec_set(1 / sigma), vec_set(sigma), w, scratch);
+        row_store(w, vec_fma(a, row_load(x, m, M), row_load(v, m, M)), m, M);
 }
 
 static double link_message(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u)
@@ -476,18 +541,21 @@ static void leaf_run_rows(leaf_run *run)
 {
     const size_t M = run->M;
     const penalty_vec p = penalty_vec_of(&run->rule->penalty);
-    double *centre = run->scratch, *own = centre + M, *box = own + M;
+    const row_space space = {run->scratch, run->scratch + M, run->scratch + 2 * M};
     for (size_t m = 0; m < M; m++)
         run->sum_u[m] = 0;
     run->sum_sigma = run->dual = 0;
     for (size_t leaf = 0; leaf < run->count; leaf++) {
-        double *w = run->w ? run->w + leaf * M : own, dual = 0;
-        const bool active = !run->active || run->active[leaf];
-        for (uint32_t step = 0; active && step < run->local_steps; step++)
-            dual = row_leaf_step(run, &p, leaf, centre, w, box);
-        run->dual += dual;
+        double *w = run->w ? run->w + leaf * M : NULL, dual = 0;
         const hfsad_link link = {run->z + leaf * M, run->q + leaf * M, run->k[leaf]};
-        run->sum_sigma += row_message(&run->rule->schedule, &p, &link, M, run->sum_u, true);
+        if (run->active && !run->active[leaf]) {
+            run->sum_sigma += row_message(&run->rule->schedule, &p, &link, M, run->sum_u, true);
+            continue;
+        }
+        for (uint32_t step = 1; step <= run->local_steps; step++)
+            dual = row_leaf_step(run, &p, leaf, &space, w, step == run->local_steps ? run->sum_u : NULL);
+        run->dual += dual;
+        run->sum_sigma += hfsad_schedule_sigma(&run->rule->schedule, (uint64_t)run->k[leaf] + 1);
     }
 }
 
@@ -504,7 +572,7 @@ static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M,
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
-    return row_link(&c, &p, M, link->z, link->q, NULL, w_child, w_parent, NULL);
+    return row_link(&c, &p, M, link->z, link->q, w_child, w_parent);
 }
 
 static void inner_update(const hfsad_penalty *prior, const hfsad_link_rule *rule, const hfsad_link *link, size_t M,
