@@ -256,12 +256,18 @@ static void narrow_block(leaf_run *run, block_space *space, size_t first)
         narrow(run->w + at, w, M, width);
 }
 
+/* What the counters decide. */
+typedef struct {
+    vec k;
+    link_step_vec c;
+    vec up_sigma;
+} step_facts;
+
 /* A block half done: its centre is known, its coefficient is on the way. */
 typedef struct {
     block b;
-    link_step_vec c;
+    const step_facts *step;
     centre_facts facts;
-    vec up_sigma;
     double *centre;
 } half_block;
 
@@ -271,38 +277,42 @@ VEC_FN bool same_counters(vec a, vec b)
     return !vec_bits(vec_less(a, b)) && !vec_bits(vec_less(b, a));
 }
 
-VEC_FN void half_begin(half_block *h, const half_block *before, leaf_run *run, block_space *space, size_t first)
+/* steps: room for two, since the block before may still need its own. */
+VEC_FN void half_begin(half_block *h, const half_block *before, step_facts steps[2], leaf_run *run, block_space *space,
+                       size_t first)
 {
     h->b = block_at(run, first);
     h->b.k = vec_add(h->b.k, vec_set(1));
-    if (before && same_counters(before->b.k, h->b.k)) {
-        h->c = before->c;
-        h->up_sigma = before->up_sigma;
+    if (before && same_counters(before->step->k, h->b.k)) {
+        h->step = before->step;
     } else {
-        h->c = link_step_of(&run->rule->schedule, &space->p, h->b.k);
-        h->up_sigma = schedule_sigma(&run->rule->schedule, vec_add(h->b.k, vec_set(1)));
+        step_facts *step = before && before->step == &steps[0] ? &steps[1] : &steps[0];
+        step->k = h->b.k;
+        step->c = link_step_of(&run->rule->schedule, &space->p, h->b.k);
+        step->up_sigma = schedule_sigma(&run->rule->schedule, vec_add(h->b.k, vec_set(1)));
+        h->step = step;
     }
     h->centre = space->centre[first / VEC_LANES % 2];
-    h->facts = block_centre(&h->b, &h->c, &space->p, run->M, h->centre);
+    h->facts = block_centre(&h->b, &h->step->c, &space->p, run->M, h->centre);
 }
 
 VEC_FN void half_end(half_block *h, vec coefficient, leaf_run *run, block_space *space, size_t first)
 {
-    block_pass pass = {.coefficient = coefficient, .up_sigma = h->up_sigma, .up_inv_mu = h->c.inv_mu};
+    block_pass pass = {.coefficient = coefficient, .up_sigma = h->step->up_sigma, .up_inv_mu = h->step->c.inv_mu};
     unsigned outside = 0;
     if (run->loss->box < INFINITY)
         outside = block_outside(&h->b, run->loss, run->M, h->centre, h->facts.most, coefficient);
     if (outside) {
-        block_box(&h->b, run->loss, run->M, h->centre, h->c.sigma, outside, space->boxed, space->box);
+        block_box(&h->b, run->loss, run->M, h->centre, h->step->c.sigma, outside, space->boxed, space->box);
         pass.active = vec_mask(0xff);
         pass.last = true;
         pass.outside = vec_mask(outside);
         pass.boxed = space->boxed;
-        block_update(&h->b, &h->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, false);
+        block_update(&h->b, &h->step->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, false);
     } else {
-        block_update(&h->b, &h->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, true);
+        block_update(&h->b, &h->step->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, true);
     }
-    space->sum_sigma = vec_add(space->sum_sigma, h->up_sigma);
+    space->sum_sigma = vec_add(space->sum_sigma, h->step->up_sigma);
     vec_store_counters(run->k + first, h->b.k);
 }
 
@@ -311,13 +321,14 @@ VEC_FN void half_end(half_block *h, vec coefficient, leaf_run *run, block_space 
 static void blocks_plain(leaf_run *run, block_space *space, size_t full)
 {
     half_block halves[2];
+    step_facts steps[2];
     if (full)
-        half_begin(&halves[0], NULL, run, space, 0);
+        half_begin(&halves[0], NULL, steps, run, space, 0);
     for (size_t first = 0; first < full; first += VEC_LANES) {
         half_block *h = &halves[first / VEC_LANES % 2];
-        const vec a = loss_coefficient(run->loss, h->b.y, h->b.n, h->facts.dot, h->c.inv_sigma);
+        const vec a = loss_coefficient(run->loss, h->b.y, h->b.n, h->facts.dot, h->step->c.inv_sigma);
         if (first + VEC_LANES < full)
-            half_begin(&halves[(first / VEC_LANES + 1) % 2], h, run, space, first + VEC_LANES);
+            half_begin(&halves[(first / VEC_LANES + 1) % 2], h, steps, run, space, first + VEC_LANES);
         half_end(h, a, run, space, first);
     }
 }
