@@ -164,16 +164,20 @@ typedef struct {
 
 /* Full width; lanes may sit out, step several times, and the dual residual is formed. `bits`: who takes part; `there`:
  * the lanes that exist. Returns the new counters. */
-static vec block_steps(leaf_run *run, block_space *space, block b, unsigned bits, unsigned there)
+static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *space, block b, unsigned bits,
+                                                 unsigned there)
 {
     const vmask active = vec_mask(bits);
+    penalty_vec p = space->p;
+    p.slope = vec_select(vec_mask(there), p.slope, vec_zero()); /* so that a lane that is not there sends 0 */
+    const bool all = bits == there && run->local_steps == 1 && !run->want_dual && penalty_is_linear(p.kind);
     const hfsad_schedule *schedule = &run->rule->schedule;
     const vec one = vec_set(1);
     double *centre = space->centre[0];
     for (uint32_t step = 1; step <= run->local_steps; step++) {
         const vec k = vec_add(b.k, one);
-        const link_step_vec c = link_step_of(schedule, &space->p, k);
-        const centre_facts facts = block_centre(&b, &c, &space->p, run->M, centre);
+        const link_step_vec c = link_step_of(schedule, &p, k);
+        const centre_facts facts = block_centre(&b, &c, &p, run->M, centre);
         const vec a = loss_coefficient(run->loss, b.y, b.n, facts.dot, c.inv_sigma);
         unsigned outside = 0;
         if (run->loss->box < INFINITY)
@@ -191,7 +195,10 @@ static vec block_steps(leaf_run *run, block_space *space, block b, unsigned bits
             .outside = vec_mask(outside),
             .boxed = space->boxed,
         };
-        block_update(&b, &c, &space->p, &pass, run->M, run->w_parent, centre, space->sum, false);
+        if (all && !outside)
+            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, true);
+        else
+            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, false);
         if (pass.last) {
             space->sum_sigma = vec_add(space->sum_sigma, pass.up_sigma);
             run->dual += vec_sum(vec_select(active, vec_mul(vec_mul(c.sigma, c.sigma), pass.dual), vec_zero()));
