@@ -485,18 +485,18 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
         part = vec_fma(row_load(x, m, M), v, part);
         most = vec_max(most, row_cut(vec_abs(v), m, M));
     }
-    row_half h = {x,
-                  space->centre,
-                  run->w_parent,
-                  leaf + 1 < run->count ? x + M : NULL,
-                  run->z + at,
-                  run->q + at,
-                  w,
-                  sum,
-                  false,
-                  vec_zero(),
-                  schedule_sigma(schedule, vec_add(k, vec_set(1))),
-                  c.inv_mu};
+    row_half h = {
+        .x = x,
+        .centre = space->centre,
+        .w_parent = run->w_parent,
+        .next_x = leaf + 1 < run->count ? x + M : NULL,
+        .z = run->z + at,
+        .q = run->q + at,
+        .w = w,
+        .sum = sum,
+        .up_sigma = schedule_sigma(schedule, vec_add(k, vec_set(1))),
+        .up_inv_mu = c.inv_mu,
+    };
     h.a = loss_coefficient(run->loss, vec_set(y), vec_set(n), vec_set(vec_sum(part)), c.inv_sigma);
     double *prox = w ? w : space->own;
     if (run->loss->box < INFINITY &&
