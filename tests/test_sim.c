@@ -189,130 +189,129 @@ static void finds_the_least_squares(void **state)
     dataset_free(d);
 }
 
+/* Clients under two edges, three features, the squared loss: for the stop rule. */
+typedef struct {
+    dataset *d;
+    plan *p;
+    pool *t;
+    sim *s;
+} small;
+
+static small small_open(uint64_t seed, size_t first, size_t second, double participation, double absolute,
+                        double relative)
+{
+    rng r = {rng_key(seed, rng_stream("sim")), 0};
+    const char *const two[] = {"a", "b"};
+    const size_t few[] = {first, second};
+    const double start[3] = {0};
+    hfsad_error err;
+    small o = {.d = random_dataset(&r, 2, two, few, 3, false)};
+    leaf_class c = plain_leaves(participation);
+    c.loss.kind = HFSAD_LOSS_SQUARED;
+    o.p = simple_plan(o.d, c, plain_inner(participation), 1, true);
+    o.p->at_least_every = 10;
+    o.p->stop_absolute = absolute;
+    o.p->stop_relative = relative;
+    ok(pool_create(&o.t, 1, &err), &err);
+    ok(sim_create(&o.s, o.d, o.p, start, NULL, o.t, &err), &err);
+    return o;
+}
+
+static void small_close(small *o)
+{
+    sim_free(o->s);
+    pool_free(o->t);
+    plan_free(o->p);
+    dataset_free(o->d);
+}
+
 static void stops_on_tolerances(void **state)
 {
     (void)state;
-    rng r = {rng_key(6, rng_stream("sim")), 0};
-    const char *const two[] = {"a", "b"};
-    const size_t few[] = {10, 12};
-    dataset *d = random_dataset(&r, 2, two, few, 3, false);
-    leaf_class c = plain_leaves(1);
-    c.loss.kind = HFSAD_LOSS_SQUARED;
-    plan *p = simple_plan(d, c, plain_inner(1), 1, true);
-    hfsad_error err;
-    pool *t;
-    sim *s;
     hfsad_figures f;
-    const double start[3] = {0};
     for (int loose = 0; loose < 2; loose++) {
-        p->stop_absolute = loose ? 1e6 : 1e-300;
-        ok(pool_create(&t, 1, &err), &err);
-        ok(sim_create(&s, d, p, start, NULL, t, &err), &err);
-        sim_measure(s, &f);
-        assert_false(sim_converged(s)); /* the start never counts */
-        sim_iterate(s);
-        sim_measure(s, &f);
-        assert_int_equal(sim_converged(s), loose);
-        sim_free(s);
-        pool_free(t);
+        small o = small_open(6, 10, 12, 1, loose ? 1e6 : 1e-300, 0);
+        sim_measure(o.s, &f);
+        assert_false(sim_converged(o.s)); /* the start never counts */
+        sim_iterate(o.s);
+        sim_measure(o.s, &f);
+        assert_int_equal(sim_converged(o.s), loose);
+        small_close(&o);
     }
-    plan_free(p);
-    dataset_free(d);
+}
+
+/* Squared sizes of what the residuals compare, from the state. */
+typedef struct {
+    double w, copies, multipliers;
+} sizes;
+
+static sizes sizes_of(const small *o)
+{
+    enum { M = 3 };
+    sizes z2 = {0, 0, 0};
+    double w[M], z[M], q[M];
+    for (size_t node = 1; node < o->d->n_inner + o->d->n_leaves; node++) {
+        const bool inner = node < o->d->n_inner;
+        const size_t leaf = node - o->d->n_inner, up = inner ? 0 : dataset_parent(o->d, leaf);
+        const link_counters k = inner ? sim_inner_link(o->s, node, z, q) : sim_leaf_link(o->s, leaf, z, q);
+        const hfsad_link_rule *rule = inner ? &o->p->inner[node].rule : &o->p->leaf_classes[0].rule;
+        if (inner)
+            memcpy(w, sim_inner_model(o->s, node), sizeof w);
+        else
+            sim_leaf_model(o->s, leaf, w);
+        for (size_t m = 0; m < M; m++) {
+            const double parent = sim_inner_model(o->s, up)[m];
+            const double l = hfsad_penalty_gradient(&rule->penalty, q[m] - z[m], rule->schedule.alpha / sqrt(k.k));
+            z2.w += w[m] * w[m] + parent * parent;
+            z2.copies += z[m] * z[m] + q[m] * q[m];
+            z2.multipliers += 2 * l * l;
+        }
+    }
+    return z2;
 }
 
 /* The tolerances are those of docs/algorithm.md, recomputed from the state. */
 static void tolerances_are_the_documented_ones(void **state)
 {
     (void)state;
-    enum { M = 3 };
-    rng r = {rng_key(9, rng_stream("sim")), 0};
-    const char *const two[] = {"a", "b"};
-    const size_t few[] = {4, 2};
-    dataset *d = random_dataset(&r, 2, two, few, M, false);
-    leaf_class c = plain_leaves(1);
-    c.loss.kind = HFSAD_LOSS_SQUARED;
-    plan *p = simple_plan(d, c, plain_inner(1), 1, true);
-    hfsad_error err;
-    pool *t;
-    sim *s;
     hfsad_figures f;
-    const double start[M] = {0.5, -0.5, 1};
     size_t met = 0, missed = 0;
     for (int i = 0; i < 60; i++) {
-        p->stop_relative = exp(-14 + 0.3 * i);
-        p->stop_absolute = i % 2 ? 0 : 1e-3;
-        ok(pool_create(&t, 1, &err), &err);
-        ok(sim_create(&s, d, p, start, NULL, t, &err), &err);
+        const double relative = exp(-14 + 0.3 * i), absolute = i % 2 ? 0 : 1e-3;
+        small o = small_open(9, 4, 2, 1, absolute, relative);
         for (int k = 0; k < 40; k++)
-            sim_iterate(s);
-        sim_measure(s, &f);
-        double w[M], z[M], q[M], child = 0, copies = 0, multipliers = 0;
-        for (size_t node = 1; node < d->n_inner + d->n_leaves; node++) {
-            const bool inner = node < d->n_inner;
-            const size_t leaf = node - d->n_inner, up = inner ? 0 : dataset_parent(d, leaf);
-            const link_counters k = inner ? sim_inner_link(s, node, z, q) : sim_leaf_link(s, leaf, z, q);
-            const hfsad_link_rule *rule = inner ? &p->inner[node].rule : &c.rule;
-            if (inner)
-                memcpy(w, sim_inner_model(s, node), sizeof w);
-            else
-                sim_leaf_model(s, leaf, w);
-            for (size_t m = 0; m < M; m++) {
-                const double parent = sim_inner_model(s, up)[m];
-                const double l = hfsad_penalty_gradient(&rule->penalty, q[m] - z[m], rule->schedule.alpha / sqrt(k.k));
-                child += w[m] * w[m] + parent * parent;
-                copies += z[m] * z[m] + q[m] * q[m];
-                multipliers += 2 * l * l;
-            }
-        }
-        const double absolute = sqrt(2.0 * M * 8) * p->stop_absolute;
-        const bool want = f.primal_residual <= absolute + p->stop_relative * sqrt(fmax(child, copies)) &&
-                          f.dual_residual <= absolute + p->stop_relative * sqrt(multipliers);
-        assert_int_equal(sim_converged(s), want);
+            sim_iterate(o.s);
+        sim_measure(o.s, &f);
+        const sizes z2 = sizes_of(&o);
+        const double floor = sqrt(2.0 * 3 * 8) * absolute; /* 8 links of 3 features, two constraints each */
+        const bool want = f.primal_residual <= floor + relative * sqrt(fmax(z2.w, z2.copies)) &&
+                          f.dual_residual <= floor + relative * sqrt(z2.multipliers);
+        assert_int_equal(sim_converged(o.s), want);
         met += want;
         missed += !want;
-        sim_free(s);
-        pool_free(t);
+        small_close(&o);
     }
     assert_true(met > 5 && missed > 5);
-    plan_free(p);
-    dataset_free(d);
 }
 
 /* With participation by chance an iteration in which nobody steps has no dual residual: that is not convergence. */
 static void an_idle_iteration_is_no_convergence(void **state)
 {
     (void)state;
-    rng r = {rng_key(8, rng_stream("sim")), 0};
-    const char *const two[] = {"a", "b"};
-    const size_t few[] = {1, 1};
-    dataset *d = random_dataset(&r, 2, two, few, 3, false);
-    leaf_class c = plain_leaves(0.05);
-    c.loss.kind = HFSAD_LOSS_SQUARED;
-    plan *p = simple_plan(d, c, plain_inner(0.05), 1, true);
-    p->at_least_every = 10;
-    p->stop_absolute = 1e-3;
-    hfsad_error err;
-    pool *t;
-    sim *s;
     hfsad_figures f;
-    const double start[3] = {0};
+    small o = small_open(8, 1, 1, 0.05, 1e-3, 0);
     size_t idle = 0;
-    ok(pool_create(&t, 1, &err), &err);
-    ok(sim_create(&s, d, p, start, NULL, t, &err), &err);
     for (uint64_t i = 1, met = 0; i <= 3000; i++) {
-        sim_iterate(s);
-        sim_measure(s, &f);
+        sim_iterate(o.s);
+        sim_measure(o.s, &f);
         idle += f.dual_residual == 0;
         const double n = sqrt(2.0 * 4 * 3) * 1e-3;
         met = f.primal_residual <= n && f.dual_residual <= n ? met + 1 : 0;
-        assert_int_equal(sim_converged(s), met > 10);
+        assert_int_equal(sim_converged(o.s), met > 10);
     }
     assert_true(idle > 100);
-    assert_true(sim_converged(s));
-    sim_free(s);
-    pool_free(t);
-    plan_free(p);
-    dataset_free(d);
+    assert_true(sim_converged(o.s));
+    small_close(&o);
 }
 
 static atomic_size_t allocations;
