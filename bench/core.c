@@ -10,6 +10,7 @@
 #include "admm/kernels.h"
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "model/builder.h"
 #include "sim/sim.h"
 
 #include <math.h>
@@ -136,6 +137,7 @@ static void make_data(federation *f, size_t edges, size_t clients, size_t M)
     double *x = alloc_zero(M, sizeof *x);
     rng r = {rng_key(1, rng_stream("bench")), 0};
     must(dataset_builder_create(&b, M, &err), &err);
+    must(dataset_builder_reserve(b, edges * clients, &err), &err); /* as the CSV reader does */
     for (size_t e = 0, number = 0; e < edges; e++)
         for (size_t c = 0; c < clients; c++) {
             char edge[32], client[32];
