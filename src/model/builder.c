@@ -717,7 +717,7 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, uint32
 {
     d->M = b->M;
     d->n_inner = b->n_branches;
-    d->n_leaves = b->n_rows;
+    d->n_leaves = d->n_rows = b->n_rows;
     d->lanes = tree_lanes(b->M);
     d->inner = alloc_zero(d->n_inner, sizeof *d->inner);
     d->y = alloc_raw(d->n_leaves, sizeof *d->y);

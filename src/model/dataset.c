@@ -74,6 +74,23 @@ size_t dataset_leaf_name(const dataset *d, size_t leaf, char *buffer, size_t siz
     return length;
 }
 
+client_rows dataset_rows(const dataset *d, size_t leaf)
+{
+    const row_table *t = &d->rows;
+    assert(t->first && leaf < d->n_leaves);
+    const size_t first = t->first[leaf];
+    return (client_rows){
+        .count = t->first[leaf + 1] - first,
+        .F = t->F,
+        .start = t->start ? t->start + first : NULL,
+        .column = t->column,
+        .x = t->start ? t->x : t->x + first * t->F,
+        .y = t->y + first,
+        .weight = t->weight ? t->weight + first : NULL,
+        .constant = t->constant,
+    };
+}
+
 void dataset_free(dataset *d)
 {
     if (!d)
@@ -86,5 +103,13 @@ void dataset_free(dataset *d)
     free(d->x);
     free(d->y);
     free(d->n);
+    free(d->rows.first);
+    free(d->rows.start);
+    free(d->rows.column);
+    free(d->rows.x);
+    free(d->rows.y);
+    free(d->rows.weight);
+    free(d->centre);
+    free(d->scale);
     free(d);
 }

@@ -1,5 +1,5 @@
 /*
- * A tree of nodes and the clients' observations.
+ * A tree of nodes and the clients' rows (observations).
  *
  * Inner nodes are in breadth-first order: node 0 is the cloud, the inner children of a node are contiguous. Leaves
  * (clients) are ordered by their parent, within a parent by first appearance, so the leaves of a node are
@@ -10,6 +10,10 @@
  * m + 1. With 8 lanes a vector instruction works on 8 clients at once and a client's sums run over m in the same
  * order on every machine; with 1 lane (large M) a block is a client's plain row. Nothing is padded but the start
  * of each parent's blocks, which is aligned to a cache line.
+ *
+ * The rows lie in one of two layouts. One dense row per client: x in blocks, as above, beside y and n = |x|^2.
+ * Otherwise (a client with several rows, sparse rows, row weights, an intercept, or whoever asks for it): the table
+ * `rows`, with lanes = 1 for the clients' vectors.
  */
 #ifndef HFSAD_MODEL_DATASET_H
 #define HFSAD_MODEL_DATASET_H
@@ -27,19 +31,50 @@ typedef struct {
     char *name;  /* full: "cloud", "edge1", "region2/edge1" */
 } inner_node;
 
+/*
+ * Rows in the order of the leaves: leaf j has the rows first[j] to first[j + 1] - 1. Dense: row r is x[r * F] to
+ * x[r * F + F - 1]. Sparse: its non-zeros are x[start[r]] to x[start[r + 1] - 1], in the columns column[start[r]] …,
+ * which rise. An intercept is one more coordinate of the model, the last, behind a column that is not stored: it is
+ * `constant` in every row.
+ */
 typedef struct {
-    size_t M;
-    size_t n_inner, n_leaves;
+    size_t F;      /* columns of x */
+    size_t *first; /* n_leaves + 1; NULL: the other layout */
+    size_t *start; /* n_rows + 1; NULL: dense */
+    uint32_t *column;
+    double *x;
+    double *y;       /* n_rows */
+    double *weight;  /* n_rows; NULL: all 1 */
+    double constant; /* 0: no intercept */
+} row_table;
+
+/* The rows of one leaf. */
+typedef struct {
+    size_t count, F;
+    const size_t *start; /* NULL: dense; otherwise count + 1 offsets into column and x */
+    const uint32_t *column;
+    const double *x, *y, *weight;
+    double constant;
+} client_rows;
+
+typedef struct {
+    size_t M; /* numbers of a model: the features, and the intercept where there is one */
+    size_t n_inner, n_leaves, n_rows;
     uint32_t depth;      /* of the deepest leaf */
-    uint32_t lanes;      /* width of a block: tree_lanes(M) */
+    uint32_t lanes;      /* width of a block: tree_lanes(M), or 1 where rows.first is not NULL */
     size_t leaf_doubles; /* length of one vector per leaf for all leaves, with the alignment */
     inner_node *inner;   /* n_inner */
     uint32_t *leaf_name; /* offset into names of each leaf's own name ("client7"), n_leaves */
     char *names;
-    double *x; /* leaf_doubles */
+    double *x; /* leaf_doubles; NULL where rows.first is not, likewise y and n */
     double *y; /* n_leaves */
     double *n; /* n_leaves: |x|^2, summed as dot8 does */
+    row_table rows;
+    double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
 } dataset;
+
+/* The rows of a leaf; only where d->rows.first is not NULL. */
+client_rows dataset_rows(const dataset *d, size_t leaf);
 
 /* Width of a block for M features. */
 uint32_t tree_lanes(size_t M);
@@ -76,6 +111,8 @@ void dataset_free(dataset *d);
 
 /* One CSV file: columns edge, client, y, then M features. */
 hfsad_status dataset_read_csv(dataset **d, const char *path, hfsad_error *err);
+/* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
+hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);
 /* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */
 hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err);
 

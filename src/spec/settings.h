@@ -29,7 +29,17 @@
     X(LOSS, CHOICE_LOSS, kind, "required", "", "loss of a client's observation")                                       \
     X(LOSS, REAL, box, "none", "(0,inf)", "bound on every |w_m| of a client")                                          \
     X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile: the level")                                                          \
-    X(LOSS, REAL, delta, "1", "(0,inf)", "huber: where the parabola ends")
+    X(LOSS, REAL, delta, "1", "(0,inf)", "huber: where the parabola ends")                                             \
+    X(LOSS, CHOICE_SCALE, scale, "sum", "", "a client's loss is the sum over its rows, or their mean")                 \
+    X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
+      "client step of many rows: exact prox, or the loss smoothed and linearised; auto: exact")                        \
+    X(LOSS, REAL, tolerance, "1e-6", "(0,1)", "exact: rows are swept until they move the step by no more than this")   \
+    X(LOSS, WHOLE, sweeps, "200", "[1,1000000]", "exact: sweeps over a client's rows at most")
+
+#define SETTINGS_FEATURES(X)                                                                                           \
+    X(FEATURES, CHOICE_INTERCEPT, intercept, "none", "",                                                               \
+      "a constant per client, per edge or for all; never penalised")                                                   \
+    X(FEATURES, FLAG, standardize, "false", "", "train on columns of mean 0 (with an intercept) and variance 1")
 
 #define SETTINGS_LINK(X)                                                                                               \
     X(LINK, CHOICE_LINK, penalty, "auto", "", "what ties a child to its parent: R_c")                                  \
@@ -81,6 +91,7 @@
 /* C member, key prefix, group, heading. Members are declared from this list in this order. */
 #define SPEC_GROUPS(G)                                                                                                 \
     G(top, "", TOP, "What to train on")                                                                                \
+    G(features, "features", FEATURES, "Features")                                                                      \
     G(loss, "loss", LOSS, "Loss of the clients")                                                                       \
     G(link_client, "link.client", LINK, "Links between clients and edges")                                             \
     G(link_edge, "link.edge", LINK, "Links between edges and cloud")                                                   \
@@ -102,10 +113,16 @@
 
 #define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge"
 #define PRESET_NAMES "paper", "tuned"
+#define SCALE_NAMES "sum", "mean"
+#define SOLVER_NAMES "auto", "exact", "linearized"
+#define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
 #define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
 
 enum { PRESET_PAPER, PRESET_TUNED };
+enum { SCALE_SUM, SCALE_MEAN };
+enum { SOLVER_AUTO, SOLVER_EXACT, SOLVER_LINEARIZED };
+enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 
 #define C_TYPE_REAL double
 #define C_TYPE_WHOLE int64_t
@@ -113,6 +130,9 @@ enum { PRESET_PAPER, PRESET_TUNED };
 #define C_TYPE_TEXT char *
 #define C_TYPE_CHOICE_PRESET int
 #define C_TYPE_CHOICE_LOSS int
+#define C_TYPE_CHOICE_SCALE int
+#define C_TYPE_CHOICE_SOLVER int
+#define C_TYPE_CHOICE_INTERCEPT int
 #define C_TYPE_CHOICE_LINK int
 #define C_TYPE_CHOICE_PRIOR int
 #define SETTING_MEMBER(group, type, field, fallback, range, sentence) C_TYPE_##type field;
@@ -123,6 +143,9 @@ typedef struct {
 typedef struct {
     SETTINGS_LOSS(SETTING_MEMBER)
 } LOSS_settings;
+typedef struct {
+    SETTINGS_FEATURES(SETTING_MEMBER)
+} FEATURES_settings;
 typedef struct {
     SETTINGS_LINK(SETTING_MEMBER)
 } LINK_settings;

@@ -13,6 +13,9 @@
 
 static const char *const loss_names[] = {LOSS_NAMES, NULL};
 static const char *const preset_names[] = {PRESET_NAMES, NULL};
+static const char *const scale_names[] = {SCALE_NAMES, NULL};
+static const char *const solver_names[] = {SOLVER_NAMES, NULL};
+static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
 static const char *const link_names[] = {LINK_NAMES, NULL};
 static const char *const prior_names[] = {PRIOR_NAMES, NULL};
 
@@ -24,6 +27,9 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_TEXT SETTING_TEXT, NULL
 #define TYPE_CHOICE_LOSS SETTING_CHOICE, loss_names
 #define TYPE_CHOICE_PRESET SETTING_CHOICE, preset_names
+#define TYPE_CHOICE_SCALE SETTING_CHOICE, scale_names
+#define TYPE_CHOICE_SOLVER SETTING_CHOICE, solver_names
+#define TYPE_CHOICE_INTERCEPT SETTING_CHOICE, intercept_names
 #define TYPE_CHOICE_LINK SETTING_CHOICE, link_names
 #define TYPE_CHOICE_PRIOR SETTING_CHOICE, prior_names
 #define ROW(GROUP, type, field, fallback, range, sentence)                                                             \
@@ -31,6 +37,7 @@ typedef override_settings OVERRIDE_settings;
 
 static const setting TOP_rows[] = {SETTINGS_TOP(ROW)};
 static const setting LOSS_rows[] = {SETTINGS_LOSS(ROW)};
+static const setting FEATURES_rows[] = {SETTINGS_FEATURES(ROW)};
 static const setting LINK_rows[] = {SETTINGS_LINK(ROW)};
 static const setting PRIOR_rows[] = {SETTINGS_PRIOR(ROW)};
 static const setting SCHEDULE_rows[] = {SETTINGS_SCHEDULE(ROW)};
