@@ -68,6 +68,7 @@ typedef enum {
 typedef struct {
     hfsad_penalty_kind kind;
     double weight, lambda, gamma;
+    size_t free; /* the last so many coordinates of a vector have no penalty: an intercept */
 } hfsad_penalty;
 
 /* mu > 0: the kink smoothed by |t|_mu; mu = 0: the penalty itself. */

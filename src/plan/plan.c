@@ -62,7 +62,11 @@ static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
 {
     const hfsad_penalty_kind kind = (hfsad_penalty_kind)pick_choice(c.kind, (int)preset.kind);
     const double gamma = kind == preset.kind ? preset.gamma : default_gamma(kind);
-    return (hfsad_penalty){kind, pick(c.weight, preset.weight), pick(c.lambda, preset.lambda), pick(c.gamma, gamma)};
+    return (hfsad_penalty){.kind = kind,
+                           .weight = pick(c.weight, preset.weight),
+                           .lambda = pick(c.lambda, preset.lambda),
+                           .gamma = pick(c.gamma, gamma),
+                           .free = preset.free};
 }
 
 /* gamma may come from one place of the spec and the kind from another, so it is checked once more at the end; and
@@ -123,6 +127,28 @@ double loss_slope_bound(const hfsad_loss *loss, double y)
     return 1;
 }
 
+/* A row pulls by its slope times |x|; that of the squared loss, |y - <x,w>|, is bounded only where w is, and
+ * |x|_1 <= sqrt(M) |x|. */
+static double row_pull(const hfsad_loss *loss, size_t M, double y, double n, double reach)
+{
+    const double grown = loss->kind == HFSAD_LOSS_SQUARED && reach > 0 ? reach * sqrt((double)M) * n : 0;
+    return loss_slope_bound(loss, y) * sqrt(n) + grown;
+}
+
+double loss_pull(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach)
+{
+    if (!d->rows.first)
+        return row_pull(loss, d->M, d->y[leaf], d->n[leaf], reach);
+    const client_rows rows = dataset_rows(d, leaf);
+    double sum = 0, weights = 0;
+    for (size_t r = 0; r < rows.count; r++) {
+        const double weight = row_weight(&rows, r);
+        sum += weight * row_pull(loss, d->M, rows.y[r], row_norm2(&rows, r), reach);
+        weights += weight;
+    }
+    return mean ? sum / weights : sum;
+}
+
 static hfsad_loss loss_of(const LOSS_settings *s, const LOSS_settings *special)
 {
     hfsad_loss loss = {(hfsad_loss_kind)s->kind, s->tau, s->delta, s->box};
@@ -148,8 +174,11 @@ static double eta(const preset *t, size_t i)
 static hfsad_penalty prior_preset(const preset *t, size_t i)
 {
     const bool paper = t->spec->top.preset == PRESET_PAPER;
-    return (hfsad_penalty){paper ? HFSAD_PENALTY_SCAD : HFSAD_PENALTY_NONE, eta(t, i), 0.1,
-                           paper ? 2.4 : default_gamma(HFSAD_PENALTY_NONE)};
+    return (hfsad_penalty){.kind = paper ? HFSAD_PENALTY_SCAD : HFSAD_PENALTY_NONE,
+                           .weight = eta(t, i),
+                           .lambda = 0.1,
+                           .gamma = paper ? 2.4 : default_gamma(HFSAD_PENALTY_NONE),
+                           .free = t->spec->features.intercept != INTERCEPT_NONE};
 }
 
 static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings *special)
@@ -160,12 +189,13 @@ static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings
     return penalty_of(c, prior_preset(t, i));
 }
 
-static hfsad_penalty link_of(const LINK_settings *s, const LINK_settings *special, double weight)
+/* own: the child has an intercept of its own. */
+static hfsad_penalty link_of(const LINK_settings *s, const LINK_settings *special, double weight, bool own)
 {
     penalty_choice c = link_choice(s);
     if (special)
         c = over(c, link_choice(special));
-    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, weight, 1, default_gamma(HFSAD_PENALTY_MCP)});
+    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, weight, 1, default_gamma(HFSAD_PENALTY_MCP), 0});
 }
 
 /* c and alpha where the spec leaves them out; slope is the link's, at_least where the link pulls not at all. */
@@ -190,15 +220,26 @@ void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(c
     }
 }
 
+static bool is_mean(const hfsad_spec *s, const override_settings *special)
+{
+    return (special ? pick_choice(special->loss.scale, s->loss.scale) : s->loss.scale) == SCALE_MEAN;
+}
+
 static leaf_class leaf_class_of(const preset *t, const override_settings *special)
 {
     const hfsad_spec *s = t->spec;
     leaf_class c = {.loss = loss_of(&s->loss, special ? &special->loss : NULL)};
-    c.rule.penalty = link_of(&s->link_client, special ? &special->link : NULL, t->omega);
+    c.rule.penalty = link_of(&s->link_client, special ? &special->link : NULL, t->omega,
+                             s->features.intercept == INTERCEPT_CLIENT);
     c.rule.schedule = schedule_of(t, &s->schedule_client, special ? &special->schedule : NULL,
                                   hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
     c.participation = special ? pick(special->participation, s->participation.client) : s->participation.client;
     c.local_steps = (uint32_t)(special && special->local_steps > 0 ? special->local_steps : s->run.local_steps);
+    const int solver = special ? pick_choice(special->loss.solver, s->loss.solver) : s->loss.solver;
+    c.solver.method = solver == SOLVER_LINEARIZED ? ROWS_LINEARIZED : ROWS_EXACT;
+    c.solver.tolerance = special ? pick(special->loss.tolerance, s->loss.tolerance) : s->loss.tolerance;
+    c.solver.sweeps = (uint32_t)(special && special->loss.sweeps > 0 ? special->loss.sweeps : s->loss.sweeps);
+    c.mean = is_mean(s, special);
     return c;
 }
 
@@ -207,7 +248,8 @@ static inner_class inner_class_of(const preset *t, size_t i, const override_sett
     const hfsad_spec *s = t->spec;
     const double weight = t->omega_0[t->d->inner[i].depth];
     inner_class c = {.prior = prior_of(t, i, special)};
-    c.rule.penalty = link_of(&s->link_edge, special ? &special->link : NULL, weight);
+    c.rule.penalty = link_of(&s->link_edge, special ? &special->link : NULL, weight,
+                             s->features.intercept == INTERCEPT_CLIENT || s->features.intercept == INTERCEPT_EDGE);
     c.rule.schedule = schedule_of(t, &s->schedule_edge, special ? &special->schedule : NULL,
                                   hfsad_penalty_slope(&c.rule.penalty), weight, 25);
     c.participation = special ? pick(special->participation, s->participation.edge) : s->participation.edge;
@@ -218,7 +260,8 @@ typedef enum { CLOUD, EDGE, CLIENT } node_kind;
 
 static bool says_loss(const override_settings *s)
 {
-    return s->loss.kind >= 0 || !isnan(s->loss.tau) || !isnan(s->loss.delta) || !isnan(s->loss.box);
+    return s->loss.kind >= 0 || !isnan(s->loss.tau) || !isnan(s->loss.delta) || !isnan(s->loss.box) ||
+           s->loss.scale >= 0 || s->loss.solver >= 0 || !isnan(s->loss.tolerance) || s->loss.sweeps > 0;
 }
 
 static bool says_penalty(penalty_choice c)
@@ -271,6 +314,11 @@ static void lay_over(override_settings *merged, const override_settings *s)
     merged->loss.tau = pick(s->loss.tau, merged->loss.tau);
     merged->loss.delta = pick(s->loss.delta, merged->loss.delta);
     merged->loss.box = pick(s->loss.box, merged->loss.box);
+    merged->loss.scale = pick_choice(s->loss.scale, merged->loss.scale);
+    merged->loss.solver = pick_choice(s->loss.solver, merged->loss.solver);
+    merged->loss.tolerance = pick(s->loss.tolerance, merged->loss.tolerance);
+    if (s->loss.sweeps > 0)
+        merged->loss.sweeps = s->loss.sweeps;
     merged->schedule.c = pick(s->schedule.c, merged->schedule.c);
     merged->schedule.alpha = pick(s->schedule.alpha, merged->schedule.alpha);
     merged->participation = pick(s->participation, merged->participation);
@@ -358,7 +406,8 @@ static bool same_class(const leaf_class *a, const leaf_class *b)
            a->loss.box == b->loss.box && p->kind == q->kind && p->weight == q->weight && p->lambda == q->lambda &&
            p->gamma == q->gamma && a->rule.schedule.c == b->rule.schedule.c &&
            a->rule.schedule.alpha == b->rule.schedule.alpha && a->participation == b->participation &&
-           a->local_steps == b->local_steps;
+           a->local_steps == b->local_steps && a->solver.method == b->solver.method &&
+           a->solver.tolerance == b->solver.tolerance && a->solver.sweeps == b->solver.sweeps && a->mean == b->mean;
 }
 
 enum { CLASSES_MAX = 4096 };
@@ -392,7 +441,7 @@ static hfsad_status find_omega(preset *t, hfsad_error *err)
         if (status)
             return status;
         const hfsad_loss loss = any ? loss_of(&t->spec->loss, &special.loss) : common;
-        t->omega = fmax(t->omega, loss_slope_bound(&loss, t->d->y[leaf]) * sqrt(t->d->n[leaf]));
+        t->omega = fmax(t->omega, loss_pull(t->d, leaf, &loss, is_mean(t->spec, any ? &special : NULL), 0));
     }
     return HFSAD_OK;
 }
@@ -453,20 +502,33 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     return status;
 }
 
+static hfsad_status check_label(const dataset *d, size_t leaf, hfsad_loss_kind kind, double y, hfsad_error *err)
+{
+    if (y == 1 || y == -1)
+        return HFSAD_OK;
+    char name[256];
+    dataset_leaf_name(d, leaf, name, sizeof name);
+    return error_set(err, HFSAD_ERROR_INPUT, "%s has y = %g: the %s loss takes the labels -1 and 1", name, y,
+                     kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic");
+}
+
 /* Labels of the two-class losses. */
 static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *err)
 {
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+    hfsad_status status = HFSAD_OK;
+    for (size_t leaf = 0; leaf < d->n_leaves && !status; leaf++) {
         const hfsad_loss_kind kind = p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0].loss.kind;
-        const bool two_classes = kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE;
-        if (!two_classes || d->y[leaf] == 1 || d->y[leaf] == -1)
+        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
             continue;
-        char name[256];
-        dataset_leaf_name(d, leaf, name, sizeof name);
-        return error_set(err, HFSAD_ERROR_INPUT, "%s has y = %g: the %s loss takes the labels -1 and 1", name,
-                         d->y[leaf], kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic");
+        if (!d->rows.first) {
+            status = check_label(d, leaf, kind, d->y[leaf], err);
+            continue;
+        }
+        const client_rows rows = dataset_rows(d, leaf);
+        for (size_t r = 0; r < rows.count && !status; r++)
+            status = check_label(d, leaf, kind, rows.y[r], err);
     }
-    return HFSAD_OK;
+    return status;
 }
 
 /* A link's counter has 31 bits. */

@@ -5,7 +5,7 @@
 #ifndef HFSAD_PLAN_PLAN_H
 #define HFSAD_PLAN_PLAN_H
 
-#include "model/dataset.h"
+#include "model/rows.h"
 #include "spec/settings.h"
 
 /* What a class of leaves has in common. */
@@ -14,6 +14,8 @@ typedef struct {
     hfsad_link_rule rule;
     double participation;
     uint32_t local_steps;
+    rows_solver solver; /* of a client with many rows */
+    bool mean;          /* its loss is the mean over the rows */
 } leaf_class;
 
 typedef struct {
@@ -43,6 +45,10 @@ void plan_free(plan *p);
 /* Bound of |phi'(s)| by which the presets scale: exact for the Lipschitz losses, the paper's 5 for phase retrieval,
  * |y| for the squared loss (its slope at s = 0). */
 double loss_slope_bound(const hfsad_loss *loss, double y);
+
+/* Bound of a client's subgradients |sum weight phi'(s) x|, over its rows or their mean. reach > 0: of every |w_m|, for
+ * the squared loss; 0: at w = 0. */
+double loss_pull(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach);
 
 /* omega_0 of section 6 and of Theorem 1, by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner node of that depth
  * from below, with its own prior, the most of its depth. leaf_pull: of one client. */

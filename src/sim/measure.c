@@ -9,6 +9,10 @@ static void measure_run(void *context, size_t index, unsigned thread)
     const run_of_leaves *r = &s->runs[index];
     link_sums *sums = &s->run_sums[index];
     *sums = (link_sums){0};
+    if (s->many.slope) {
+        many_measure(s, r, &s->spaces[thread], sums);
+        return;
+    }
     if (r->class == MIXED) {
         for (size_t i = 0; i < r->count; i++) {
             const leaf_run one = leaf_view(s, run_first_leaf(s, r) + i, r->parent, &s->spaces[thread]);
@@ -36,7 +40,7 @@ static void add_sums(link_sums *total, const link_sums *part)
 /* Sums per tier (the depth of the child, less one), and the dual residual's beside them. */
 static void measure_tiers(sim *s, link_sums *tier, double *dual)
 {
-    for_each(s, 0, s->n_runs, s->d->n_leaves, measure_run);
+    for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
     for (size_t i = 1; i < s->d->n_inner; i++) {
         const inner_node *node = &s->d->inner[i];
         const hfsad_link link = inner_link(s, i);
