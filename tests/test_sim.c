@@ -16,7 +16,8 @@ static leaf_class plain_leaves(double participation)
 
 static inner_class plain_inner(double participation)
 {
-    return (inner_class){{HFSAD_PENALTY_SCAD, 3, 0.1, 2.4, 0}, {{HFSAD_PENALTY_L1, 900, 1, 0, 0}, {40, 100}}, participation};
+    return (inner_class){
+        {HFSAD_PENALTY_SCAD, 3, 0.1, 2.4, 0}, {{HFSAD_PENALTY_L1, 900, 1, 0, 0}, {40, 100}}, participation};
 }
 
 static double *play(const dataset *d, const plan *p, unsigned threads, int iterations, hfsad_figures *f, size_t *count)

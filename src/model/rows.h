@@ -22,12 +22,12 @@ typedef struct {
     const rows_solver *solver;
     client_rows rows;
     size_t M;
-    double factor; /* of every row's weight: 1, or 1 over their sum */
-    double *slope; /* count: the rows' weighted slopes at the last solution, kept from step to step; exact only */
-    double *anchor;                  /* count: phase retrieval by the exact method only */
-    double *eta;                     /* linearized: the majorising weight, kept from step to step */
-    const squared_factor *squared;   /* NULL: not factored */
-    double *scratch;                 /* rows_scratch(M) */
+    double factor;  /* of every row's weight: 1, or 1 over their sum */
+    double *slope;  /* count: the rows' weighted slopes at the last solution, kept from step to step; exact only */
+    double *anchor; /* count: phase retrieval by the exact method only */
+    double *eta;    /* linearized: the majorising weight, kept from step to step */
+    const squared_factor *squared; /* NULL: not factored */
+    double *scratch;               /* rows_scratch(M) */
 } rows_problem;
 
 size_t rows_scratch(size_t M, size_t rows);

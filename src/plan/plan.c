@@ -195,7 +195,7 @@ static hfsad_penalty link_of(const LINK_settings *s, const LINK_settings *specia
     penalty_choice c = link_choice(s);
     if (special)
         c = over(c, link_choice(special));
-    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, weight, 1, default_gamma(HFSAD_PENALTY_MCP), 0});
+    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, weight, 1, default_gamma(HFSAD_PENALTY_MCP), own});
 }
 
 /* c and alpha where the spec leaves them out; slope is the link's, at_least where the link pulls not at all. */
@@ -229,8 +229,8 @@ static leaf_class leaf_class_of(const preset *t, const override_settings *specia
 {
     const hfsad_spec *s = t->spec;
     leaf_class c = {.loss = loss_of(&s->loss, special ? &special->loss : NULL)};
-    c.rule.penalty = link_of(&s->link_client, special ? &special->link : NULL, t->omega,
-                             s->features.intercept == INTERCEPT_CLIENT);
+    c.rule.penalty =
+        link_of(&s->link_client, special ? &special->link : NULL, t->omega, s->features.intercept == INTERCEPT_CLIENT);
     c.rule.schedule = schedule_of(t, &s->schedule_client, special ? &special->schedule : NULL,
                                   hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
     c.participation = special ? pick(special->participation, s->participation.client) : s->participation.client;

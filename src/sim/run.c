@@ -59,10 +59,6 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     if (!path)
         return error_memory(err, strlen(spec->top.data) + 1, "a path");
     status = dataset_read(&r->data, path, false, err);
-    if (!status && r->data->rows.first)
-        status = error_set(err, HFSAD_ERROR_INPUT,
-                           "%s: clients with several rows or row weights cannot be trained yet; expected one row each",
-                           path);
     free(path);
     if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
         (status = make_start(r, spec, err)) || (status = pool_create(&r->threads, threads, err)))

@@ -48,9 +48,9 @@ struct sim {
     const double *truth;
     pool *threads;
     size_t M;
-    double *z, *q, *w;                   /* leaves, block layout; w may be NULL */
-    uint32_t *k, *last;                  /* leaves; last only where somebody may sit out */
-    uint64_t *key;                       /* likewise */
+    double *z, *q, *w;  /* leaves, block layout; w may be NULL */
+    uint32_t *k, *last; /* leaves; last only where somebody may sit out */
+    uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
     inner_state *inner;
