@@ -46,9 +46,17 @@ void plan_free(plan *p);
  * |y| for the squared loss (its slope at s = 0). */
 double loss_slope_bound(const hfsad_loss *loss, double y);
 
-/* Bound of a client's subgradients |sum weight phi'(s) x|, over its rows or their mean. reach > 0: of every |w_m|, for
- * the squared loss; 0: at w = 0. */
-double loss_pull(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach);
+/* A client's rows, or their mean. */
+typedef struct {
+    double pull;   /* bound of its subgradients |sum weight phi'(s) x| */
+    double energy; /* sum weight |x|^2 */
+    double weight;
+} loss_facts;
+/* reach > 0: bound of every |w_m|, for the squared loss; 0: at w = 0. */
+loss_facts loss_measure(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach);
+/* The scale of the observations, and how much a row's loss bends at that scale. */
+double data_spread(const dataset *d, const hfsad_loss *loss);
+double loss_bend(const hfsad_loss *loss, double spread);
 
 /* omega_0 of section 6 and of Theorem 1, by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner node of that depth
  * from below, with its own prior, the most of its depth. leaf_pull: of one client. */

@@ -24,7 +24,7 @@ static void find_bounds(theorem_report *t, const dataset *d, const plan *p)
 {
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const leaf_class *class = class_of(p, leaf);
-        t->nu_f = fmax(t->nu_f, loss_pull(d, leaf, &class->loss, class->mean, class->loss.box));
+        t->nu_f = fmax(t->nu_f, loss_measure(d, leaf, &class->loss, class->mean, class->loss.box).pull);
     }
     for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
         t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
