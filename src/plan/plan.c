@@ -416,7 +416,7 @@ static hfsad_status find_scales(preset *t, hfsad_error *err)
         const hfsad_loss loss = any ? loss_of(&t->spec->loss, &special.loss) : common;
         const loss_facts f = loss_measure(t->d, leaf, &loss, is_mean(t->spec, any ? &special : NULL), 0);
         t->omega = fmax(t->omega, f.pull);
-        t->bend += loss_bend(&loss, spread) * f.energy / M / (double)t->d->n_leaves;
+        t->bend += loss_bend(&common, spread) * f.energy / M / (double)t->d->n_leaves;
         energy += f.energy;
         weight += f.weight;
     }

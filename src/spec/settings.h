@@ -115,14 +115,14 @@
 #define PRESET_NAMES "paper", "tuned"
 #define SCALE_NAMES "sum", "mean"
 #define SOLVER_NAMES "exact", "linearized"
-#define INTERCEPT_NAMES "client", "edge", "global"
+#define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
 #define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
 
 enum { PRESET_PAPER, PRESET_TUNED };
 enum { SCALE_SUM, SCALE_MEAN };
 enum { SOLVER_EXACT, SOLVER_LINEARIZED };
-enum { INTERCEPT_NONE = -1, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
+enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 
 #define C_TYPE_REAL double
 #define C_TYPE_WHOLE int64_t
