@@ -63,8 +63,10 @@ double loss_bend(const hfsad_loss *loss, double spread);
 void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
                       double *omega_0);
 
-/* Start vectors. "zero", "normal", "spectral" or a file's path. */
+/* Start vectors. "zero", "normal", "spectral" or the path of a file in the user's units. */
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err);
+/* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
+void start_intercept(double *start, const dataset *d);
 
 /* Whether Theorem 1's conditions hold for the numbers in p. */
 typedef struct {

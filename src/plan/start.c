@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "math/dot.h"
+#include "model/features.h"
 #include "plan/plan.h"
 
 #include <math.h>
@@ -141,15 +142,35 @@ static hfsad_status spectral_vector(double *v, const dataset *d, uint64_t seed, 
     return status;
 }
 
+void start_intercept(double *start, const dataset *d)
+{
+    const size_t F = features_count(d);
+    double sum = 0, weights = 0;
+    start[F] = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        for (size_t r = 0; r < rows.count; r++) {
+            sum += row_weight(&rows, r) * (rows.y[r] - row_dot(&rows, r, start));
+            weights += row_weight(&rows, r);
+        }
+    }
+    start[F] = sum / weights / d->rows.constant;
+}
+
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err)
 {
+    const size_t F = features_count(d);
+    memset(start, 0, d->M * sizeof *start);
     if (!strcmp(kind, "zero"))
-        memset(start, 0, d->M * sizeof *start);
-    else if (!strcmp(kind, "normal"))
-        normal_vector(start, d->M, seed, "start");
-    else if (!strcmp(kind, "spectral"))
+        return HFSAD_OK;
+    if (!strcmp(kind, "spectral"))
         return spectral_vector(start, d, seed, err);
-    else
-        return vector_read(start, d->M, kind, "run.start", err);
-    return HFSAD_OK;
+    if (!strcmp(kind, "normal")) {
+        normal_vector(start, F, seed, "start");
+        return HFSAD_OK;
+    }
+    const hfsad_status status = vector_read(start, F, kind, "run.start", err);
+    if (!status)
+        model_from_user(d, start, start);
+    return status;
 }

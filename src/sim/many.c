@@ -87,6 +87,33 @@ void many_round(sim *s)
     for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
 }
 
+/* Where clients or edges have intercepts of their own, nothing ties the nodes above: they get the mean over the clients
+ * below, for whoever uses their models. */
+void many_settle(sim *s)
+{
+    const size_t F = s->d->rows.F, M = s->M;
+    const bool own_client = s->p->leaf_classes[0].rule.penalty.free;
+    if (!own_client && !(s->d->n_inner > 1 && s->p->inner[1].rule.penalty.free))
+        return;
+    double *sum = s->many.intercept, *count = sum + s->d->n_inner;
+    memset(sum, 0, 2 * s->d->n_inner * sizeof *sum);
+    for (size_t i = s->d->n_inner; i-- > 0;) {
+        const inner_node *node = &s->d->inner[i];
+        double *w = s->inner_w + i * M + F;
+        for (size_t slot = 0; own_client && slot < node->n_leaves; slot++)
+            sum[i] += s->w[node->base + slot * M + F];
+        if (!own_client)
+            sum[i] += node->n_leaves * *w;
+        count[i] += node->n_leaves;
+        if (own_client || node->n_leaves == 0)
+            *w = sum[i] / count[i];
+        if (i > 0) {
+            sum[node->parent] += sum[i];
+            count[node->parent] += count[i];
+        }
+    }
+}
+
 /* w_0, with the intercept of whoever has one of his own. */
 static const double *consensus_model(const sim *s, const rows_leaf *one, uint32_t parent, double *w)
 {
@@ -151,8 +178,9 @@ static bool take_many(sim *s, bool anchored, bool linearized, bool factored, siz
 {
     many_rows *m = &s->many;
     const size_t n = s->d->n_leaves;
-    bool done = take(&m->slope, s->d->n_rows, true) && take(&m->anchor, s->d->n_rows, anchored) &&
-                take(&m->eta, n, linearized) && take(&m->factor, n, true) && take(&m->dual, n, true);
+    bool done = take(&m->intercept, 2 * s->d->n_inner, true) && take(&m->slope, s->d->n_rows, true) &&
+                take(&m->anchor, s->d->n_rows, anchored) && take(&m->eta, n, linearized) && take(&m->factor, n, true) &&
+                take(&m->dual, n, true);
     m->active = alloc_zero(n, 1);
     m->squared = factored ? alloc_zero(n, sizeof(squared_factor *)) : NULL;
     done = done && m->active && (m->squared || !factored);
@@ -186,6 +214,7 @@ void many_free(sim *s)
 {
     for (size_t leaf = 0; s->many.squared && leaf < s->d->n_leaves; leaf++)
         squared_free(s->many.squared[leaf]);
+    free(s->many.intercept);
     free(s->many.slope);
     free(s->many.anchor);
     free(s->many.eta);

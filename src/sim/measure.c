@@ -1,6 +1,8 @@
 /* The figures of a trace's row (docs/algorithm.md defines each) and the stop rule. */
 #include "sim/state.h"
 
+#include "model/features.h"
+
 #include <math.h>
 
 static void measure_run(void *context, size_t index, unsigned thread)
@@ -105,7 +107,12 @@ void sim_measure(sim *s, hfsad_figures *f)
     f->dual_residual = known ? sqrt(all_dual) : NAN;
     f->consensus_gap = total.gap;
     f->smoothing_gap = total.smoothing;
-    f->relative_error = s->truth ? relative_error(s->M, s->inner_w, s->truth, s->sign_free) : NAN;
+    f->relative_error = NAN;
+    if (s->truth) {
+        double *user = s->spaces[0].rows;
+        model_to_user(s->d, s->inner_w, user);
+        f->relative_error = relative_error(features_count(s->d), user, s->truth, s->sign_free);
+    }
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
     stop_rule(s, tolerances_met(s, &total, f->primal_residual, f->dual_residual));

@@ -182,6 +182,8 @@ void sim_iterate(sim *s)
         play_round(s);
     }
     step_root(s);
+    if (s->d->rows.constant != 0)
+        many_settle(s);
     s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);
     s->dual_known = measured;
 }

@@ -31,6 +31,7 @@ typedef struct {
     double *factor;           /* n_leaves: of the rows' weights */
     squared_factor **squared; /* n_leaves; NULL: nobody's squared loss is factored */
     uint8_t *active;          /* n_leaves */
+    double *intercept;        /* 2 n_inner: room for many_settle */
     double *dual;             /* n_leaves: sigma^2 (|dz|^2 + |dq|^2) of this round */
 } many_rows;
 
@@ -80,6 +81,8 @@ hfsad_status many_create(sim *s, hfsad_error *err);
 void many_free(sim *s);
 /* The round of all clients with many rows: the steps, and the sums of every run. */
 void many_round(sim *s);
+/* Gives nodes that are not tied to their children's intercepts the mean of those. */
+void many_settle(sim *s);
 /* Adds the figures of a run's clients. */
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
 /* Fills active for a run's leaves, and counts who takes part and for whom it is the first time in this iteration. */
