@@ -4,6 +4,7 @@
 #include "model/features.h"
 #include "progress.h"
 #include "report/file.h"
+#include "report/groups.h"
 #include "report/report.h"
 #include "spec/table.h"
 
@@ -334,6 +335,41 @@ static void print_end(const session *s, stop_reason stopped)
     print_row("iterations", text);
 }
 
+/* "25 clients in a group of their own: edge1/client3, edge2/client7, ..." */
+static void print_group(const hfsad_run *run, const node_groups *g, uint32_t group)
+{
+    enum { SHOWN = 6 };
+    char text[80 + SHOWN * 70], name[64];
+    size_t shown = 0, n = (size_t)snprintf(text, sizeof text, "%zu client%s on %s own:", g->clients[group],
+                                           plural(g->clients[group]), g->clients[group] == 1 ? "its" : "their");
+    const size_t inner = run->data->n_inner;
+    for (size_t node = inner; node < hfsad_run_nodes(run) && shown <= SHOWN; node++) {
+        if (g->group[node] != group)
+            continue;
+        hfsad_run_node_name(run, node, name, sizeof name);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", shown ? ", " : " ", shown < SHOWN ? name : "...");
+        shown++;
+    }
+    print_row("", text);
+}
+
+static void print_groups(const hfsad_run *run)
+{
+    enum { LINES = 8 };
+    node_groups g;
+    char text[100];
+    if (groups_find(&g, run, NULL) || g.count == 0)
+        return;
+    snprintf(text, sizeof text, "%zu found: %zu client%s with the cloud's model", g.count, g.clients[0],
+             plural(g.clients[0]));
+    print_row("groups", text);
+    for (uint32_t i = 1; i < g.count && i <= LINES; i++)
+        print_group(run, &g, i);
+    if (g.count > LINES + 1)
+        print_row("", "and others; summary.json names all of them");
+    groups_free(&g);
+}
+
 static void print_table(const session *s, stop_reason stopped)
 {
     const hfsad_figures *f = &s->figures;
@@ -352,6 +388,7 @@ static void print_table(const session *s, stop_reason stopped)
         print_number("relative error", f->relative_error);
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), features_count(s->run->data));
     print_row("non-zero", text);
+    print_groups(s->run);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "conditions hold" : "conditions do not hold: ", theorem->holds ? "" : theorem->reason);
     print_row("Theorem 1", text);

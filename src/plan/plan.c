@@ -109,6 +109,8 @@ typedef struct {
     double bend, length;                 /* c and 100 alpha of a client's link, where by_bend */
     double inner_c[HFSAD_TIERS_MAX + 2]; /* c of an inner node's link, by its depth; likewise */
     double omega;                        /* weight of a client's link by the preset */
+    double noise;                        /* deviation of a coordinate of a client's gradient at its own truth */
+    bool consensus;                      /* every link is tv, whatever the spec says */
     double omega_0[HFSAD_TIERS_MAX + 2]; /* of an inner node's link, by its depth */
     size_t edges;                        /* inner nodes with clients, but the cloud */
 } preset;
@@ -153,13 +155,26 @@ static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings
     return penalty_of(c, prior_preset(t, i));
 }
 
-/* own: the child has an intercept of its own. */
-static hfsad_penalty link_of(const LINK_settings *s, const LINK_settings *special, double weight, bool own)
+/* What a link has where the spec leaves it out. tv: weight lambda is the bound that Theorem 1 asks for. mcp and scad,
+ * for who may go his own way: they let go at a third of a coefficient's likely size and pull twice as hard as
+ * the noise of those who follow the common law does. own: the child has an intercept of its own. */
+typedef struct {
+    double bound, noise, length;
+    bool own;
+} link_preset;
+
+static hfsad_penalty link_of(const preset *t, const LINK_settings *s, const LINK_settings *special, link_preset from)
 {
     penalty_choice c = link_choice(s);
     if (special)
         c = over(c, link_choice(special));
-    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, weight, 1, default_gamma(HFSAD_PENALTY_MCP), own});
+    if (t->consensus)
+        c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN};
+    const bool concave = c.kind == HFSAD_PENALTY_MCP || c.kind == HFSAD_PENALTY_SCAD;
+    const double lambda = pick(c.lambda, concave && t->by_bend ? from.length / 10 : 1);
+    const double slope = concave && t->by_bend ? 2 * from.noise : from.bound;
+    return penalty_of(
+        c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda, default_gamma(HFSAD_PENALTY_MCP), from.own});
 }
 
 /* What the spec leaves out is the preset's. */
@@ -198,11 +213,11 @@ static leaf_class leaf_class_of(const preset *t, const override_settings *specia
 {
     const hfsad_spec *s = t->spec;
     leaf_class c = {.loss = loss_of(&s->loss, special ? &special->loss : NULL)};
-    c.rule.penalty =
-        link_of(&s->link_client, special ? &special->link : NULL, t->omega, s->features.intercept == INTERCEPT_CLIENT);
-    const hfsad_schedule own = t->by_bend ? (hfsad_schedule){t->bend, t->length / 100}
-                                          : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
-    c.rule.schedule = schedule_of(&s->schedule_client, special ? &special->schedule : NULL, own);
+    c.rule.penalty = link_of(t, &s->link_client, special ? &special->link : NULL,
+                             (link_preset){t->omega, t->noise, t->length, s->features.intercept == INTERCEPT_CLIENT});
+    const hfsad_schedule usual = t->by_bend ? (hfsad_schedule){t->bend, t->length / 100}
+                                            : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
+    c.rule.schedule = schedule_of(&s->schedule_client, special ? &special->schedule : NULL, usual);
     c.participation = special ? pick(special->participation, s->participation.client) : s->participation.client;
     c.local_steps = (uint32_t)(special && special->local_steps > 0 ? special->local_steps : s->run.local_steps);
     const int solver = special ? pick_choice(special->loss.solver, s->loss.solver) : s->loss.solver;
@@ -213,16 +228,26 @@ static leaf_class leaf_class_of(const preset *t, const override_settings *specia
     return c;
 }
 
+static size_t leaves_below(const dataset *d, size_t i)
+{
+    size_t sum = d->inner[i].n_leaves;
+    for (size_t child = d->inner[i].first_inner; child < d->inner[i].first_inner + d->inner[i].n_inner; child++)
+        sum += leaves_below(d, child);
+    return sum;
+}
+
 static inner_class inner_class_of(const preset *t, size_t i, const override_settings *special)
 {
     const hfsad_spec *s = t->spec;
     const double weight = t->omega_0[t->d->inner[i].depth];
     inner_class c = {.prior = prior_of(t, i, special)};
-    c.rule.penalty = link_of(&s->link_edge, special ? &special->link : NULL, weight,
-                             s->features.intercept == INTERCEPT_CLIENT || s->features.intercept == INTERCEPT_EDGE);
-    const hfsad_schedule own = t->by_bend ? (hfsad_schedule){t->inner_c[t->d->inner[i].depth], t->length / 100}
-                                          : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), weight, 25);
-    c.rule.schedule = schedule_of(&s->schedule_edge, special ? &special->schedule : NULL, own);
+    const bool own = s->features.intercept == INTERCEPT_CLIENT || s->features.intercept == INTERCEPT_EDGE;
+    const double noise = t->noise * sqrt((double)leaves_below(t->d, i));
+    c.rule.penalty =
+        link_of(t, &s->link_edge, special ? &special->link : NULL, (link_preset){weight, noise, t->length, own});
+    const hfsad_schedule usual = t->by_bend ? (hfsad_schedule){t->inner_c[t->d->inner[i].depth], t->length / 100}
+                                            : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), weight, 25);
+    c.rule.schedule = schedule_of(&s->schedule_edge, special ? &special->schedule : NULL, usual);
     c.participation = special ? pick(special->participation, s->participation.edge) : s->participation.edge;
     return c;
 }
@@ -417,6 +442,7 @@ static hfsad_status find_scales(preset *t, hfsad_error *err)
         const loss_facts f = loss_measure(t->d, leaf, &loss, is_mean(t->spec, any ? &special : NULL), 0);
         t->omega = fmax(t->omega, f.pull);
         t->bend += loss_bend(&common, spread) * f.energy / M / (double)t->d->n_leaves;
+        t->noise += loss_noise(&common, spread) * sqrt(f.energy / M) / (double)t->d->n_leaves;
         energy += f.energy;
         weight += f.weight;
     }
@@ -558,11 +584,11 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     return check_counters(p, err);
 }
 
-hfsad_status plan_create(plan **out, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
+static hfsad_status create(plan **out, const hfsad_spec *spec, const dataset *d, bool consensus, hfsad_error *err)
 {
     *out = NULL;
     plan *p = alloc_zero(1, sizeof *p);
-    preset t = {.spec = spec, .d = d, .shrink = spec->top.preset == PRESET_PAPER ? 1 : 0.1};
+    preset t = {.spec = spec, .d = d, .shrink = spec->top.preset == PRESET_PAPER ? 1 : 0.1, .consensus = consensus};
     t.used = alloc_zero(spec->n_overrides, sizeof *t.used);
     if (p) {
         p->leaf_classes = alloc_zero(spec->n_overrides ? CLASSES_MAX : 1, sizeof *p->leaf_classes);
@@ -579,6 +605,27 @@ hfsad_status plan_create(plan **out, const hfsad_spec *spec, const dataset *d, h
     else
         *out = p;
     return status;
+}
+
+hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
+{
+    return create(p, spec, d, false, err);
+}
+
+hfsad_status plan_create_consensus(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
+{
+    return create(p, spec, d, true, err);
+}
+
+bool plan_lets_go(const plan *p, size_t n_inner)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (penalty_lets_go(&p->leaf_classes[c].rule.penalty))
+            return true;
+    for (size_t i = 1; i < n_inner; i++)
+        if (penalty_lets_go(&p->inner[i].rule.penalty))
+            return true;
+    return false;
 }
 
 void plan_free(plan *p)

@@ -40,7 +40,17 @@ typedef struct {
 
 /* Resolves preset and overrides against the data. */
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
+/* The same with tv links everywhere: what all clients together would find. */
+hfsad_status plan_create_consensus(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
 void plan_free(plan *p);
+
+/* A link that stops pulling a child that is far away. */
+static inline bool penalty_lets_go(const hfsad_penalty *p)
+{
+    return p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD;
+}
+/* Whether any link does. */
+bool plan_lets_go(const plan *p, size_t n_inner);
 
 /* Bound of |phi'(s)| by which the presets scale: exact for the Lipschitz losses, the paper's 5 for phase retrieval,
  * |y| for the squared loss (its slope at s = 0). */
@@ -57,6 +67,8 @@ loss_facts loss_measure(const dataset *d, size_t leaf, const hfsad_loss *loss, b
 /* The scale of the observations, and how much a row's loss bends at that scale. */
 double data_spread(const dataset *d, const hfsad_loss *loss);
 double loss_bend(const hfsad_loss *loss, double spread);
+/* The root mean square of a row's slope where the model is right. */
+double loss_noise(const hfsad_loss *loss, double spread);
 
 /* omega_0 of section 6 and of Theorem 1, by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner node of that depth
  * from below, with its own prior, the most of its depth. leaf_pull: of one client. */

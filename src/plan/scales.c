@@ -70,6 +70,25 @@ double loss_bend(const hfsad_loss *loss, double spread)
     return loss_slope_bound(loss, 0) / spread;
 }
 
+double loss_noise(const hfsad_loss *loss, double spread)
+{
+    switch (loss->kind) {
+    case HFSAD_LOSS_QUANTILE:
+        return sqrt(loss->tau * (1 - loss->tau));
+    case HFSAD_LOSS_SQUARED:
+        return spread;
+    case HFSAD_LOSS_HUBER:
+        return fmin(loss->delta, spread);
+    case HFSAD_LOSS_LOGISTIC:
+    case HFSAD_LOSS_HINGE:
+        return 0.5;
+    case HFSAD_LOSS_ABSOLUTE:
+    case HFSAD_LOSS_PHASE_RETRIEVAL:
+        break;
+    }
+    return 1;
+}
+
 /* Mean |y|, around the mean where an intercept takes that up; 1 for labels. */
 double data_spread(const dataset *d, const hfsad_loss *loss)
 {

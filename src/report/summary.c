@@ -6,6 +6,7 @@
 
 #include "model/builder.h"
 #include "model/features.h"
+#include "report/groups.h"
 #include "report/number.h"
 #include "spec/table.h"
 
@@ -361,6 +362,33 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
     add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
 }
 
+/* The groups, the cloud's first; the others with their clients' names. */
+static void add_groups(json *j, cJSON *root, const hfsad_run *run)
+{
+    node_groups g;
+    if (groups_find(&g, run, NULL))
+        j->ok = false;
+    if (g.count == 0)
+        return;
+    cJSON *groups = cJSON_CreateArray();
+    char name[HFSAD_TIERS_MAX * 256];
+    for (uint32_t i = 0; i < g.count; i++) {
+        cJSON *group = cJSON_CreateObject(), *names = i ? cJSON_CreateArray() : NULL;
+        add_whole(j, group, "clients", g.clients[i]);
+        for (size_t node = run->data->n_inner; names && node < hfsad_run_nodes(run); node++)
+            if (g.group[node] == i) {
+                hfsad_run_node_name(run, node, name, sizeof name);
+                cJSON_AddItemToArray(names, cJSON_CreateString(name));
+            }
+        if (names)
+            add_item(j, group, "names", names);
+        if (!group || !cJSON_AddItemToArray(groups, group))
+            j->ok = false;
+    }
+    add_item(j, root, "groups", groups);
+    groups_free(&g);
+}
+
 static void add_theorem(json *j, cJSON *root, const hfsad_run *run, const theorem_report *t)
 {
     cJSON *theorem = add_object(j, root, "theorem_1");
@@ -397,6 +425,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     add_text(j, root, "start", run->start_kind);
     add_shape(j, root, run->data);
     add_figures(j, root, run, figures);
+    add_groups(j, root, run);
     add_settings(j, root, run, spec);
     add_theorem(j, root, run, theorem);
 

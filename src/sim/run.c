@@ -40,20 +40,55 @@ static hfsad_status read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error
     return status;
 }
 
-static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+static const char *default_start(const hfsad_spec *spec)
 {
-    const bool phase = spec->loss.kind == (int)HFSAD_LOSS_PHASE_RETRIEVAL;
-    const char *kind = spec->run.start ? spec->run.start : phase ? "spectral" : "zero";
-    const bool named = !strcmp(kind, "zero") || !strcmp(kind, "normal") || !strcmp(kind, "spectral");
-    r->start = alloc_zero(r->data->M, sizeof *r->start);
-    r->start_kind = named ? strdup(kind) : spec_find_file(spec, kind);
-    if (!r->start || !r->start_kind)
-        return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    const hfsad_status status = start_vector(r->start, r->start_kind, r->data, (uint64_t)spec->run.seed, err);
-    const bool labels = spec->loss.kind == (int)HFSAD_LOSS_LOGISTIC || spec->loss.kind == (int)HFSAD_LOSS_HINGE;
-    if (!status && hfsad_run_intercept(r) && !labels && !phase)
+    return spec->loss.kind == (int)HFSAD_LOSS_PHASE_RETRIEVAL ? "spectral" : "zero";
+}
+
+static hfsad_status plain_start(hfsad_run *r, const hfsad_spec *spec, const char *kind, hfsad_error *err)
+{
+    const hfsad_status status = start_vector(r->start, kind, r->data, (uint64_t)spec->run.seed, err);
+    const bool regression = spec->loss.kind != (int)HFSAD_LOSS_LOGISTIC && spec->loss.kind != (int)HFSAD_LOSS_HINGE &&
+                            spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL;
+    if (!status && hfsad_run_intercept(r) && regression)
         start_intercept(r->start, r->data);
     return status;
+}
+
+/* What everybody together finds, tied to each other: from there whoever follows another law is torn away, and nobody
+ * else. From anywhere else all clients would leave their edges before those have moved. */
+static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    enum { ITERATIONS = 100 };
+    plan *tied = NULL;
+    sim *s = NULL;
+    hfsad_status status = plain_start(r, spec, default_start(spec), err);
+    if (!status)
+        status = plan_create_consensus(&tied, spec, r->data, err);
+    if (!status)
+        status = sim_create(&s, r->data, tied, r->start, NULL, r->threads, err);
+    for (int i = 0; i < ITERATIONS && !status; i++)
+        sim_iterate(s);
+    if (!status)
+        memcpy(r->start, sim_cloud(s), r->data->M * sizeof *r->start);
+    sim_free(s);
+    plan_free(tied);
+    return status;
+}
+
+static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    static const char *const named[] = {"zero", "normal", "spectral", "consensus"};
+    const bool apart = plan_lets_go(r->plan, r->data->n_inner);
+    const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : default_start(spec);
+    bool known = false;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        known = known || !strcmp(kind, named[i]);
+    r->start = alloc_zero(r->data->M, sizeof *r->start);
+    r->start_kind = known ? strdup(kind) : spec_find_file(spec, kind);
+    if (!r->start || !r->start_kind)
+        return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
+    return strcmp(kind, "consensus") == 0 ? consensus_start(r, spec, err) : plain_start(r, spec, r->start_kind, err);
 }
 
 static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
@@ -70,7 +105,7 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
         status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);
     if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
-        (status = make_start(r, spec, err)) || (status = pool_create(&r->threads, threads, err)))
+        (status = pool_create(&r->threads, threads, err)) || (status = make_start(r, spec, err)))
         return status;
     return sim_create(&r->sim, r->data, r->plan, r->start, r->truth, r->threads, err);
 }

@@ -62,7 +62,8 @@
     X(RUN, WHOLE, edge_rounds, "10", "[1,1000000]", "rounds of clients and edges per global iteration: K_m")           \
     X(RUN, WHOLE, local_steps, "1", RANGE_LOCAL_STEPS, "steps of a client per round")                                  \
     X(RUN, TEXT, start, "auto", "",                                                                                    \
-      "zero, normal, spectral, or a file with one number per line; auto: spectral for phase-retrieval, else zero")     \
+      "zero, normal, spectral, consensus (what 100 iterations with tv links find) or a file with one number per "      \
+      "line; auto: consensus where a link is mcp or scad, spectral for phase-retrieval, else zero")                    \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
     X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")
 

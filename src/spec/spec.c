@@ -115,7 +115,7 @@ static hfsad_status check_override(const hfsad_spec *spec, const override_settin
 /* A start that is no file and nearly one of the words is a slip; any other missing file is found where it is read. */
 static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
 {
-    setting_names words = {3, {"zero", "normal", "spectral"}};
+    setting_names words = {4, {"zero", "normal", "spectral", "consensus"}};
     const char *start = spec->run.start;
     bool near;
     if (!start)
