@@ -90,6 +90,7 @@ typedef enum {
     HFSAD_LOSS_HUBER,           /* (y - s)^2 / 2, delta |y - s| - delta^2 / 2 beyond delta */
     HFSAD_LOSS_LOGISTIC,        /* log(1 + exp(-y s)), y = -1 or 1 */
     HFSAD_LOSS_HINGE,           /* max(0, 1 - y s), y = -1 or 1 */
+    HFSAD_LOSS_OWN,             /* the program's own: hfsad_spec_own_loss; not for the functions below */
 } hfsad_loss_kind;
 
 typedef struct {
@@ -170,6 +171,50 @@ HFSAD_API hfsad_status hfsad_spec_load(hfsad_spec **spec, const char *path, hfsa
 HFSAD_API hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err);
 HFSAD_API hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err);
 HFSAD_API void hfsad_spec_free(hfsad_spec *spec);
+
+/* ---- a loss of one's own ---- */
+
+/* A client as a callback sees it; valid during the call. */
+typedef struct {
+    size_t node;          /* as in hfsad_run_node_name */
+    size_t rows;          /* at least 1 */
+    size_t M;             /* numbers of a model: features, and the intercept last where there is one */
+    const double *y;      /* rows */
+    const double *weight; /* rows; NULL: all 1 */
+    const void *inside;   /* for the functions below */
+} hfsad_client;
+
+/* <x, w> of a row; g += a x; the row as M numbers. A row costs its non-zeros where the data is sparse, and all three
+ * know of intercept and standardisation. */
+HFSAD_API double hfsad_client_dot(const hfsad_client *client, size_t row, const double *w);
+HFSAD_API void hfsad_client_add(const hfsad_client *client, size_t row, double a, double *g);
+HFSAD_API void hfsad_client_row(const hfsad_client *client, size_t row, double *x);
+
+/*
+ * The loss of a whole client, f(w). `value` and one of `prox` and `gradient` are needed; with both, loss.solver chooses
+ * (auto: prox).
+ *
+ * Every slot is called for different clients from different threads at once, never for one client twice at once. It
+ * must give the same result for the same arguments, must not change anything that another client's call reads, keeps no
+ * pointer beyond the call, and may block and allocate, though time in it is time of the run. Row weights are the loss's
+ * own business; loss.scale is not applied.
+ */
+typedef struct {
+    void *context; /* handed to every call; the program's, must outlive the run */
+    /* f(w), finite for every finite w. */
+    double (*value)(void *context, const hfsad_client *client, const double *w);
+    /* w = argmin f(w) + sigma/2 |w - v|^2, sigma > 0. On entry w holds the client's last w, to start from. v and w are
+     * apart. loss.box does not go with it. */
+    void (*prox)(void *context, const hfsad_client *client, const double *v, double sigma, double *w);
+    /* g = the gradient at w (all M numbers written); returns f(w). The client then steps by linearising: f must have a
+     * Lipschitz gradient on bounded sets, which is found by backtracking. */
+    double (*gradient)(void *context, const hfsad_client *client, const double *w, double *g);
+} hfsad_own_loss;
+
+/* What clients whose loss.kind is `own` use. The struct is copied. */
+HFSAD_API hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err);
+
+/* ---- the run ---- */
 
 #define HFSAD_TIERS_MAX 16
 

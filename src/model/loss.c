@@ -55,6 +55,8 @@ double hfsad_loss_slope(const hfsad_loss *loss, double y, double s)
         return -y / (1 + exp(y * s));
     case HFSAD_LOSS_HINGE:
         return y * s < 1 ? -y : 0;
+    case HFSAD_LOSS_OWN:
+        break;
     }
     return 0;
 }

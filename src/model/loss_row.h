@@ -35,6 +35,7 @@ static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0,
     case HFSAD_LOSS_HINGE:
         return -y * loss_row_clip((1 - y * s0) / kappa, 0, 1);
     case HFSAD_LOSS_PHASE_RETRIEVAL:
+    case HFSAD_LOSS_OWN:
         break;
     }
     return 0;
@@ -82,6 +83,7 @@ static inline double loss_row_smooth(const hfsad_loss *loss, double y, double s,
     case HFSAD_LOSS_SQUARED:
     case HFSAD_LOSS_HUBER:
     case HFSAD_LOSS_LOGISTIC: /* smooth as they are */
+    case HFSAD_LOSS_OWN:
         break;
     }
     *slope = hfsad_loss_slope(loss, y, s);

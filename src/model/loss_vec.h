@@ -40,6 +40,8 @@ VEC_FN vec loss_value(const hfsad_loss *loss, vec y, vec s)
     }
     case HFSAD_LOSS_HINGE:
         return vec_max(vec_sub(vec_set(1), vec_mul(y, s)), zero);
+    case HFSAD_LOSS_OWN:
+        break;
     }
     return zero;
 }
@@ -95,6 +97,8 @@ VEC_FN vec loss_shift(const hfsad_loss *loss, vec y, vec s0, vec kappa)
     }
     case HFSAD_LOSS_HINGE:
         return vec_mul(y, vec_clip(vec_sub(one, vec_mul(y, s0)), zero, kappa));
+    case HFSAD_LOSS_OWN:
+        break;
     }
     return zero;
 }

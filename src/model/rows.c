@@ -49,3 +49,18 @@ void row_spread(const client_rows *rows, size_t r, size_t M, double *x)
     memset(x, 0, M * sizeof *x);
     row_add(rows, r, 1, x);
 }
+
+double hfsad_client_dot(const hfsad_client *client, size_t row, const double *w)
+{
+    return row_dot(client->inside, row, w);
+}
+
+void hfsad_client_add(const hfsad_client *client, size_t row, double a, double *g)
+{
+    row_add(client->inside, row, a, g);
+}
+
+void hfsad_client_row(const hfsad_client *client, size_t row, double *x)
+{
+    row_spread(client->inside, row, client->M, x);
+}

@@ -27,10 +27,18 @@ typedef struct {
     double *anchor; /* count: phase retrieval by the exact method only */
     double *eta;    /* linearized: the majorising weight, kept from step to step */
     const squared_factor *squared; /* NULL: not factored */
+    const hfsad_own_loss *own;     /* NULL: one of ours */
+    size_t node;                   /* for it */
     double *scratch;               /* rows_scratch(M) */
 } rows_problem;
 
 size_t rows_scratch(size_t M, size_t rows);
+
+/* What a callback is given. */
+static inline hfsad_client rows_client(const rows_problem *p)
+{
+    return (hfsad_client){p->node, p->rows.count, p->M, p->rows.y, p->rows.weight, &p->rows};
+}
 
 /* Whether the exact method needs the anchors. */
 static inline bool rows_anchored(const hfsad_loss *loss)

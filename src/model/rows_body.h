@@ -217,6 +217,10 @@ static void start_from_slopes(const rows_state *at, const double *v)
 
 static double rows_loss(const rows_problem *p, const double *w)
 {
+    if (p->own) {
+        const hfsad_client client = rows_client(p);
+        return p->own->value(p->own->context, &client, w);
+    }
     double sum = 0;
     for (size_t r = 0; r < p->rows.count; r++)
         sum += row_weight(&p->rows, r) * hfsad_loss_value(p->loss, p->rows.y[r], facts_at(&p->rows, r, w).s);
@@ -297,6 +301,10 @@ static void exact_prox(const rows_problem *p, const double *v, double sigma, dou
 /* The smoothed loss, and its gradient into g where that is not NULL. */
 static double smooth_loss(const rows_problem *p, double mu, const double *w, double *g)
 {
+    if (p->own) {
+        const hfsad_client client = rows_client(p);
+        return g ? p->own->gradient(p->own->context, &client, w, g) : p->own->value(p->own->context, &client, w);
+    }
     double sum = 0;
     if (g)
         memset(g, 0, p->M * sizeof *g);
@@ -336,12 +344,16 @@ static void linearized_prox(const rows_problem *p, const double *v, double sigma
 /* w: the last one on entry. mu: the smoothing of the linearised method. */
 static void rows_prox(const rows_problem *p, const double *v, double sigma, double mu, double *w)
 {
-    if (p->solver->method == ROWS_LINEARIZED)
+    if (p->solver->method == ROWS_LINEARIZED) {
         linearized_prox(p, v, sigma, mu, w);
-    else if (p->rows.count == 1)
+    } else if (p->own) {
+        const hfsad_client client = rows_client(p);
+        p->own->prox(p->own->context, &client, v, sigma, w);
+    } else if (p->rows.count == 1) {
         single_row_prox(p, v, sigma, w);
-    else if (p->squared)
+    } else if (p->squared) {
         squared_prox(p->squared, &p->rows, v, sigma, w, p->scratch);
-    else
+    } else {
         exact_prox(p, v, sigma, w);
+    }
 }

@@ -225,6 +225,8 @@ static leaf_class leaf_class_of(const preset *t, const override_settings *specia
     c.solver.tolerance = special ? pick(special->loss.tolerance, s->loss.tolerance) : s->loss.tolerance;
     c.solver.sweeps = (uint32_t)(special && special->loss.sweeps > 0 ? special->loss.sweeps : s->loss.sweeps);
     c.mean = is_mean(s, special);
+    if (c.loss.kind == HFSAD_LOSS_OWN && (solver < 0 ? !s->own.prox : solver == SOLVER_LINEARIZED))
+        c.solver.method = ROWS_LINEARIZED;
     return c;
 }
 
@@ -395,6 +397,23 @@ static hfsad_status check_overrides(const preset *t, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* A loss that is to come from a program. */
+static hfsad_status check_own(const hfsad_spec *spec, const leaf_class *c, const char *node, hfsad_error *err)
+{
+    if (c->loss.kind != HFSAD_LOSS_OWN)
+        return HFSAD_OK;
+    const bool linearized = c->solver.method == ROWS_LINEARIZED;
+    const char *wrong = !spec->own.value                       ? "no program has given one (hfsad_spec_own_loss)"
+                        : linearized && !spec->own.gradient    ? "loss.solver: linearized needs its gradient"
+                        : !linearized && !spec->own.prox       ? "loss.solver: exact needs its prox"
+                        : !linearized && isfinite(c->loss.box) ? "loss.box does not go with a prox of one's own"
+                        : c->mean                              ? "loss.scale does not go with it"
+                                                               : NULL;
+    if (!wrong)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "loss.kind: own of %s: %s", node, wrong);
+}
+
 static bool same_class(const leaf_class *a, const leaf_class *b)
 {
     const hfsad_penalty *p = &a->rule.penalty, *q = &b->rule.penalty;
@@ -451,15 +470,39 @@ static hfsad_status find_scales(preset *t, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* Nothing is known of a program's own loss but what its functions say. Ten times the slope at 0 is taken for a bound;
+ * who knows better sets link.client.weight and schedule.client. */
+static hfsad_status find_own_scales(preset *t, hfsad_error *err)
+{
+    const dataset *d = t->d;
+    double *scratch = alloc_zero(3 * d->M, sizeof *scratch), bend = 0, slope = 0;
+    if (!scratch)
+        return error_memory(err, 3 * d->M * sizeof *scratch, "the plan");
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const own_facts f = own_measure(d, leaf, &t->spec->own, t->length, scratch);
+        slope = fmax(slope, f.slope);
+        bend += f.bend / (double)d->n_leaves;
+    }
+    free(scratch);
+    t->omega = 10 * slope;
+    t->bend = bend > 0 ? bend : slope / t->length;
+    t->noise = slope / 10;
+    return HFSAD_OK;
+}
+
 static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
 {
     const dataset *d = t->d;
     hfsad_status status = find_scales(t, err);
+    if (!status && t->spec->loss.kind == (int)HFSAD_LOSS_OWN && t->spec->own.value)
+        status = find_own_scales(t, err);
     if (status)
         return status;
     p->leaf_classes[0] = leaf_class_of(t, NULL);
     p->n_leaf_classes = 1;
     status = check_rule(&p->leaf_classes[0].rule, "every client", err);
+    if (!status)
+        status = check_own(t->spec, &p->leaf_classes[0], "every client", err);
     if (status || !t->spec->n_overrides)
         return status;
     p->leaf_class_of = alloc_zero(d->n_leaves, sizeof *p->leaf_class_of);
@@ -473,7 +516,8 @@ static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
         if (status || !any)
             continue;
         const leaf_class c = leaf_class_of(t, &special);
-        status = assign_class(p, leaf, &c, name, err);
+        if (!(status = check_own(t->spec, &c, name, err)))
+            status = assign_class(p, leaf, &c, name, err);
     }
     return status;
 }
@@ -575,6 +619,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->keep_w = spec->output.clients == 1;
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
+    p->own = spec->own;
     for (size_t i = 1; i < t->d->n_inner; i++)
         t->edges += t->d->inner[i].n_leaves > 0;
     hfsad_status status;

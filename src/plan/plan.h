@@ -36,6 +36,7 @@ typedef struct {
     uint64_t trace_every; /* the dual residual is formed in the iterations that will be measured; 0: in none */
     bool keep_w;          /* keep every client's own w */
     double stop_absolute, stop_relative;
+    hfsad_own_loss own; /* of the clients whose loss is their program's */
 } plan;
 
 /* Resolves preset and overrides against the data. */
@@ -64,6 +65,11 @@ typedef struct {
 } loss_facts;
 /* reach > 0: bound of every |w_m|, for the squared loss; 0: at w = 0. */
 loss_facts loss_measure(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach);
+/* A program's own loss: |gradient| at 0, and by how much it changes on the way down, per length. scratch: 3 M. */
+typedef struct {
+    double slope, bend;
+} own_facts;
+own_facts own_measure(const dataset *d, size_t leaf, const hfsad_own_loss *own, double length, double *scratch);
 /* The scale of the observations, and how much a row's loss bends at that scale. */
 double data_spread(const dataset *d, const hfsad_loss *loss);
 double loss_bend(const hfsad_loss *loss, double spread);

@@ -4,7 +4,10 @@
  */
 #include "plan/plan.h"
 
+#include "math/dot.h"
+
 #include <math.h>
+#include <string.h>
 
 /* A row pulls by its slope times |x|; that of the squared loss, |y - <x,w>|, is bounded only where w is, and
  * |x|_1 <= sqrt(M) |x|. */
@@ -45,6 +48,7 @@ double loss_slope_bound(const hfsad_loss *loss, double y)
     case HFSAD_LOSS_ABSOLUTE:
     case HFSAD_LOSS_LOGISTIC:
     case HFSAD_LOSS_HINGE:
+    case HFSAD_LOSS_OWN:
         break;
     }
     return 1;
@@ -65,6 +69,7 @@ double loss_bend(const hfsad_loss *loss, double spread)
     case HFSAD_LOSS_QUANTILE:
     case HFSAD_LOSS_ABSOLUTE:
     case HFSAD_LOSS_PHASE_RETRIEVAL:
+    case HFSAD_LOSS_OWN:
         break;
     }
     return loss_slope_bound(loss, 0) / spread;
@@ -84,6 +89,7 @@ double loss_noise(const hfsad_loss *loss, double spread)
         return 0.5;
     case HFSAD_LOSS_ABSOLUTE:
     case HFSAD_LOSS_PHASE_RETRIEVAL:
+    case HFSAD_LOSS_OWN:
         break;
     }
     return 1;
@@ -104,4 +110,40 @@ double data_spread(const dataset *d, const hfsad_loss *loss)
     for (size_t i = 0; i < d->n_rows; i++)
         spread += (weight ? weight[i] : 1) * fabs(y[i] - centre);
     return spread > 0 ? spread / weights : 1;
+}
+
+/* The gradient at w, through a prox of short step where the program has no gradient. */
+static void own_slope(const hfsad_own_loss *own, const hfsad_client *client, const double *w, double sigma, double *g)
+{
+    if (own->gradient) {
+        (void)own->gradient(own->context, client, w, g);
+        return;
+    }
+    memcpy(g, w, client->M * sizeof *g);
+    own->prox(own->context, client, w, sigma, g);
+    for (size_t m = 0; m < client->M; m++)
+        g[m] = sigma * (w[m] - g[m]);
+}
+
+own_facts own_measure(const dataset *d, size_t leaf, const hfsad_own_loss *own, double length, double *scratch)
+{
+    const client_rows rows = dataset_rows(d, leaf);
+    const hfsad_client client = {d->n_inner + leaf, rows.count, d->M, rows.y, rows.weight, &rows};
+    const size_t M = d->M;
+    double *w = scratch, *g = scratch + M, *there = scratch + 2 * M, energy = 0;
+    for (size_t r = 0; r < rows.count; r++)
+        energy += row_norm2(&rows, r);
+    const double sigma = 1e6 * (energy > 0 ? energy : 1);
+    memset(w, 0, M * sizeof *w);
+    own_slope(own, &client, w, sigma, g);
+    const double slope = sqrt(dot8(M, g, g));
+    if (!(slope > 0))
+        return (own_facts){0, 0};
+    for (size_t m = 0; m < M; m++)
+        w[m] = -length / slope * g[m];
+    own_slope(own, &client, w, sigma, there);
+    double change = 0;
+    for (size_t m = 0; m < M; m++)
+        change += (there[m] - g[m]) * (there[m] - g[m]);
+    return (own_facts){slope, sqrt(change) / length};
 }

@@ -100,7 +100,7 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     if (!path)
         return error_memory(err, strlen(spec->top.data) + 1, "a path");
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
-    status = dataset_read(&r->data, path, intercept || standardize, err);
+    status = dataset_read(&r->data, path, intercept || standardize || spec->own.value, err);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);

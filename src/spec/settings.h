@@ -26,7 +26,7 @@
     X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")
 
 #define SETTINGS_LOSS(X)                                                                                               \
-    X(LOSS, CHOICE_LOSS, kind, "required", "", "loss of a client's observation")                                       \
+    X(LOSS, CHOICE_LOSS, kind, "required", "", "loss of a client's row; own: a program's, by hfsad_spec_own_loss")     \
     X(LOSS, REAL, box, "none", "(0,inf)", "bound on every |w_m| of a client")                                          \
     X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile: the level")                                                          \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: where the parabola ends")                                             \
@@ -112,7 +112,7 @@
     G(prior, "prior", PRIOR, "Prior of an edge")                                                                       \
     G(schedule, "schedule", SCHEDULE, "Schedule of the node's link to its parent")
 
-#define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge"
+#define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge", "own"
 #define PRESET_NAMES "paper", "tuned"
 #define SCALE_NAMES "sum", "mean"
 #define SOLVER_NAMES "exact", "linearized"
@@ -188,7 +188,8 @@ struct hfsad_spec {
     SPEC_GROUPS(SPEC_MEMBER)
     size_t n_overrides;
     override_settings *overrides;
-    int *lines; /* where each setting was given, in the order of settings_at: 0 nowhere, -1 by hfsad_spec_set */
+    hfsad_own_loss own; /* all NULL: none */
+    int *lines;         /* where each setting was given, in the order of settings_at: 0 nowhere, -1 by hfsad_spec_set */
 };
 
 /* All defaults, as if read from an empty file at path. */

@@ -168,6 +168,16 @@ hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
     return status;
 }
 
+hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err)
+{
+    if (!loss->value)
+        return error_set(err, HFSAD_ERROR_INPUT, "a loss of one's own needs a function for its value");
+    if (!loss->prox && !loss->gradient)
+        return error_set(err, HFSAD_ERROR_INPUT, "a loss of one's own needs a function for its prox or its gradient");
+    spec->own = *loss;
+    return HFSAD_OK;
+}
+
 char *spec_find_file(const hfsad_spec *spec, const char *name)
 {
     struct stat about;
