@@ -116,28 +116,47 @@ static bool give_observation(void *context, size_t edge, size_t client, const do
     return k->use(k->context, &row);
 }
 
-static void give_rows(const phase_retrieval *g, room *r, double *truth, row_use use, void *context)
+static hfsad_status room_make(room *r, size_t M, hfsad_error *err)
 {
-    support_draw(draws_of(g, "w", 0, "/support"), kept_count(g->keep_w, g->features), g->features, r->index, r->keep);
-    draw_row(draws_of(g, "w", 0, ""), g->features, r->keep, truth);
-    making k = {.g = g, .truth = truth, .use = use, .context = context};
-    each_client(g, r, &k, add_square);
-    k.scale = noise_scale(g->edges * g->clients, k.sum, g->snr_db);
-    each_client(g, r, &k, give_observation);
+    *r = (room){alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(size_t))};
+    if (r->keep && r->row && r->index)
+        return HFSAD_OK;
+    return error_memory(err, 3 * M * sizeof(double), "one row of the data");
 }
 
-hfsad_status phase_retrieval_rows(const phase_retrieval *g, double *truth, row_use use, void *context, hfsad_error *err)
+static void room_free(room *r)
+{
+    free(r->keep);
+    free(r->row);
+    free(r->index);
+}
+
+hfsad_status phase_retrieval_prepare(const phase_retrieval *g, double *truth, double *scale, hfsad_error *err)
 {
     const size_t M = g->features;
-    room r = {alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(size_t))};
-    hfsad_status status = HFSAD_OK;
-    if (r.keep && r.row && r.index)
-        give_rows(g, &r, truth, use, context);
-    else
-        status = error_memory(err, 3 * M * sizeof(double), "one row of the data");
-    free(r.keep);
-    free(r.row);
-    free(r.index);
+    room r;
+    const hfsad_status status = room_make(&r, M, err);
+    if (!status) {
+        support_draw(draws_of(g, "w", 0, "/support"), kept_count(g->keep_w, M), M, r.index, r.keep);
+        draw_row(draws_of(g, "w", 0, ""), M, r.keep, truth);
+        making k = {.g = g, .truth = truth};
+        each_client(g, &r, &k, add_square);
+        *scale = noise_scale(g->edges * g->clients, k.sum, g->snr_db);
+    }
+    room_free(&r);
+    return status;
+}
+
+hfsad_status phase_retrieval_rows(const phase_retrieval *g, const double *truth, double scale, row_use use,
+                                  void *context, hfsad_error *err)
+{
+    room r;
+    const hfsad_status status = room_make(&r, g->features, err);
+    if (!status) {
+        making k = {.g = g, .truth = truth, .scale = scale, .use = use, .context = context};
+        each_client(g, &r, &k, give_observation);
+    }
+    room_free(&r);
     return status;
 }
 
@@ -166,9 +185,12 @@ hfsad_status row_collector_end(row_collector *c, hfsad_status status, dataset **
 
 hfsad_status phase_retrieval_generate(const phase_retrieval *g, dataset **d, double *truth, hfsad_error *err)
 {
+    double scale;
     row_collector c;
-    const hfsad_status status = row_collector_begin(&c, g->features, err);
+    hfsad_status status = phase_retrieval_prepare(g, truth, &scale, err);
+    if (!status)
+        status = row_collector_begin(&c, g->features, err);
     if (status)
         return status;
-    return row_collector_end(&c, phase_retrieval_rows(g, truth, row_collect, &c, err), d);
+    return row_collector_end(&c, phase_retrieval_rows(g, truth, scale, row_collect, &c, err), d);
 }

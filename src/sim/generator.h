@@ -41,10 +41,12 @@ typedef struct {
 /* The paper's numbers, at the snr that its -20 dB means when read as noise to signal. */
 phase_retrieval phase_retrieval_paper(void);
 
-/* Draws the true w into truth (M numbers), then gives out every row. Needs edges, clients, features >= 1 and ratios in
- * (0, 1]. HFSAD_OK also where `use` wanted no more. */
-hfsad_status phase_retrieval_rows(const phase_retrieval *g, double *truth, row_use use, void *context,
-                                  hfsad_error *err);
+/* The true w (M numbers) and 1/lambda_1, which depends on all rows. Needs edges, clients, features >= 1 and ratios in
+ * (0, 1]. */
+hfsad_status phase_retrieval_prepare(const phase_retrieval *g, double *truth, double *scale, hfsad_error *err);
+/* Then gives out every row. HFSAD_OK also where `use` wanted no more. */
+hfsad_status phase_retrieval_rows(const phase_retrieval *g, const double *truth, double scale, row_use use,
+                                  void *context, hfsad_error *err);
 
 /* The data set, with edges edge1, edge2, … and clients numbered through the federation, and the true w in
  * truth. */
