@@ -57,6 +57,7 @@ typedef struct {
     size_t M;
     progress *shown;
     uint64_t *done; /* rows of all files so far */
+    const char *name;
 } row_writer;
 
 static void put_header(const row_writer *k)
@@ -77,7 +78,7 @@ static bool put_row(void *context, const generated_row *row)
     for (size_t m = 0; m < k->M; m++)
         put_number(k->file, ',', row->x[m]);
     put_text(k->file, "\n");
-    progress_draw(k->shown, ++*k->done, "");
+    progress_draw(k->shown, ++*k->done, k->name);
     return !k->file->reason; /* a full disk: the rest need not be drawn */
 }
 
@@ -143,7 +144,8 @@ typedef struct {
 static hfsad_status write_rows(writing *k, population_part part, int64_t rows, hfsad_error *err)
 {
     const source *s = k->s;
-    row_writer w = {k->files[k->next++], (size_t)k->a->features, &k->shown, &k->done};
+    const char *name = part == ROWS_TEST ? "test.csv" : "data.csv";
+    row_writer w = {k->files[k->next++], (size_t)k->a->features, &k->shown, &k->done, name};
     put_header(&w);
     if (s->people)
         return population_rows(s->people, part, (size_t)rows, put_row, &w, err);

@@ -21,7 +21,8 @@ static double beta_fraction(double a, double b, double x)
     d = 1 / (fabs(d) < tiny ? tiny : d);
     double value = d;
     for (int i = 2; i <= STEPS_MOST; i++) {
-        const double k = (double)(i / 2), even = k * (b - k) / ((a + 2 * k - 1) * (a + 2 * k));
+        const int half = i / 2;
+        const double k = half, even = k * (b - k) / ((a + 2 * k - 1) * (a + 2 * k));
         const double odd = -(a + k) * (a + b + k) / ((a + 2 * k) * (a + 2 * k + 1));
         const double term = x * (i % 2 ? odd : even);
         d = 1 + term * d;

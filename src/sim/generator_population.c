@@ -149,17 +149,19 @@ static void choose_edges(population *p, size_t *index)
 static hfsad_status set_up(population *p, hfsad_error *err)
 {
     const population_law *law = &p->law;
-    const size_t M = law->features, others = law->minority_by == MINORITY_BY_EDGE ? law->edges : law->clients;
+    const bool by_edge = law->minority_by == MINORITY_BY_EDGE;
+    const size_t M = law->features, others = by_edge ? law->edges : law->clients;
     room s = {alloc_raw(M > others ? M : others, sizeof(size_t)), alloc_raw(M, sizeof(double))};
     p->truth = alloc_zero(law->groups * M, sizeof *p->truth);
     p->group = alloc_zero(law->edges * law->clients, sizeof *p->group);
     hfsad_status status;
-    if (s.index && s.keep && p->truth && p->group)
+    if (s.index && s.keep && p->truth && p->group) {
         status = draw_models(p, &s, err);
-    else
+        if (law->groups > 1)
+            (by_edge ? choose_edges : choose_clients)(p, s.index);
+    } else {
         status = error_memory(err, (law->groups + 2) * M * sizeof(double) + law->edges * law->clients, "the models");
-    if (!status && law->groups > 1)
-        (law->minority_by == MINORITY_BY_EDGE ? choose_edges : choose_clients)(p, s.index);
+    }
     free(s.index);
     free(s.keep);
     return status;
