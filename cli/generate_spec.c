@@ -82,21 +82,23 @@ static double pull_of_row(const generate_arguments *a)
         const noise_law noise = generate_law(a).noise;
         return fmax(noise_quantile(&noise, 0.75) / 0.67449, 0.01) * feature;
     }
-    case LOSS_LOGISTIC:
+    case LOSS_LOGISTIC: /* sqrt(p (1 - p)), less than 1/2 since most rows are on the right side */
+        return 0.35 * feature;
+    case LOSS_HINGE: /* most rows do not pull */
         return 0.5 * feature;
     default:
         return feature;
     }
 }
 
-static void put_run(whole_file *f, const generate_arguments *a)
+static void put_run(whole_file *f, const generate_arguments *a, int edge_rounds, const char *why)
 {
     generate_put(f,
                  "run:\n"
                  "  iterations: 300\n"
-                 "  edge_rounds: 10         # K_m\n"
+                 "  edge_rounds: %-2d         # %s\n"
                  "  seed: %" PRId64 "\n",
-                 a->seed);
+                 edge_rounds, why, a->seed);
 }
 
 static void put_loss(whole_file *f, const generate_arguments *a)
@@ -117,25 +119,31 @@ static void put_quantile(whole_file *f, const generate_arguments *a)
                  "  cloud:                  # lambda: about the most that noise alone pulls any of the features\n"
                  "    {penalty: l1, weight: 1, lambda: %.6g}\n",
                  pull_of_row(a) * sqrt(2 * rows * log(2 * (double)a->features)));
-    put_run(f, a);
+    put_run(f, a, 10, "K_m");
 }
 
 /*
  * A child at its parent's model is pulled by its rows with about sqrt(rows) times a row's pull: three times that holds
- * it there. The link ends (gamma lambda) halfway to the other models.
+ * it there. The link ends (gamma lambda) halfway to the other models; it must not be smoothed beyond that, or its least
+ * value is away from 0 in the first rounds and tears everybody apart. From a start that is farther away than the link
+ * reaches, parent and children must come together: no edge may run ahead of the cloud where its link can end.
  */
 static void put_clustered(whole_file *f, const generate_arguments *a)
 {
     const bool edges = a->minority_by == MINORITY_BY_EDGE;
     const double rows = (double)a->rows * (edges ? (double)a->clients : 1);
-    const double lambda = a->distance / 4, gamma = 2;
+    const double slope = 3 * pull_of_row(a) * sqrt(rows), lambda = a->distance / 4, gamma = 2;
     put_loss(f, a);
     generate_put(f,
                  "link:\n"
-                 "  %s               # ends halfway to the other models: who is farther keeps its own\n"
-                 "    {penalty: mcp, weight: %.6g, lambda: %.6g, gamma: %g}\n",
-                 edges ? "edge:  " : "client:", 3 * pull_of_row(a) * sqrt(rows) / lambda, lambda, gamma);
-    put_run(f, a);
+                 "  %-24s# ends halfway to the other models: who is farther away keeps its own\n"
+                 "    {penalty: mcp, weight: %.6g, lambda: %.6g, gamma: %g}\n"
+                 "schedule:\n"
+                 "  %-24s# smoothed no farther than the link reaches\n"
+                 "    {c: %.6g, alpha: %.6g}\n",
+                 edges ? "edge:" : "client:", slope / lambda, lambda, gamma, edges ? "edge:" : "client:", slope,
+                 lambda);
+    put_run(f, a, edges ? 1 : 10, edges ? "K_m: the edges wait for the cloud" : "K_m");
 }
 
 void generate_spec(whole_file *f, const generate_arguments *a)
