@@ -212,12 +212,29 @@ size_t population_edge(const population *p, size_t client)
 
 /* ---- rows ---- */
 
+/* What the rows of a client are drawn from. */
+typedef struct {
+    const double *w;
+    uint64_t features, noise, centre; /* keys */
+} client_source;
+
+static client_source source_of(const population *p, size_t client, population_part part)
+{
+    static const char *const features[] = {"/features", "/test/features"}, *const noise[] = {"/noise", "/test/noise"};
+    return (client_source){
+        .w = population_truth(p, population_group(p, client)),
+        .features = key_of(&p->law, "client", client + 1, features[part]),
+        .noise = key_of(&p->law, "client", client + 1, noise[part]),
+        .centre = key_of(&p->law, "client", client + 1, "/centre"),
+    };
+}
+
 /* A stationary autoregression along the features has the covariances rho^|i-j|. */
-static void draw_features(const population_law *law, uint64_t key, uint64_t centre_key, size_t row, double *x)
+static void draw_features(const population_law *law, const client_source *s, size_t row, double *x)
 {
     const size_t M = law->features;
     const double fresh = sqrt((1 - law->rho) * (1 + law->rho));
-    rng r = {key, 2 * M * row}, centre = {centre_key, 0};
+    rng r = {s->features, 2 * M * row}, centre = {s->centre, 0};
     double last = rng_next_normal(&r);
     x[0] = last;
     for (size_t m = 1; m < M; m++)
@@ -226,25 +243,25 @@ static void draw_features(const population_law *law, uint64_t key, uint64_t cent
         x[m] += law->shift * rng_next_normal(&centre);
 }
 
+/* Fills x and returns y. */
+static double draw_row(const population *p, const client_source *s, size_t row, double *x)
+{
+    const population_law *law = &p->law;
+    draw_features(law, s, row, x);
+    const double spread = law->heteroscedastic ? (1 + fabs(x[0])) / 2 : 1;
+    const double noise = noise_sample(&law->noise, s->noise, row) - p->offset;
+    const double observed = dot8(law->features, x, s->w) + spread * noise;
+    if (law->task == TASK_CLASSIFICATION)
+        return observed > 0 ? 1 : -1;
+    return observed;
+}
+
 void population_fill(const population *p, size_t client, population_part part, size_t first, size_t count, double *x,
                      double *y)
 {
-    static const char *const features[] = {"/features", "/test/features"}, *const noise[] = {"/noise", "/test/noise"};
-    const population_law *law = &p->law;
-    const double *w = population_truth(p, population_group(p, client));
-    const uint64_t feature_key = key_of(law, "client", client + 1, features[part]);
-    const uint64_t noise_key = key_of(law, "client", client + 1, noise[part]);
-    const uint64_t centre_key = key_of(law, "client", client + 1, "/centre");
-    for (size_t i = 0; i < count; i++, x += law->features) {
-        draw_features(law, feature_key, centre_key, first + i, x);
-        const double spread = law->heteroscedastic ? (1 + fabs(x[0])) / 2 : 1;
-        const double s = dot8(law->features, x, w);
-        const double observed = s + spread * (noise_sample(&law->noise, noise_key, first + i) - p->offset);
-        if (law->task == TASK_CLASSIFICATION)
-            y[i] = observed > 0 ? 1 : -1;
-        else
-            y[i] = observed;
-    }
+    const client_source s = source_of(p, client, part);
+    for (size_t i = 0; i < count; i++)
+        y[i] = draw_row(p, &s, first + i, x + i * p->law.features);
 }
 
 hfsad_status population_rows(const population *p, population_part part, size_t rows, row_use use, void *context,
@@ -256,12 +273,13 @@ hfsad_status population_rows(const population *p, population_part part, size_t r
         return error_memory(err, law->features * sizeof *x, "one row of the data");
     bool more = true;
     for (size_t client = 0; client < law->edges * law->clients && more; client++) {
+        const client_source s = source_of(p, client, part);
         char edge[32], name[32];
         snprintf(edge, sizeof edge, "edge%zu", population_edge(p, client) + 1);
         snprintf(name, sizeof name, "client%zu", client + 1);
         generated_row row = {edge, name, 0, x};
         for (size_t i = 0; i < rows && more; i++) {
-            population_fill(p, client, part, i, 1, x, &row.y);
+            row.y = draw_row(p, &s, i, x);
             more = use(context, &row);
         }
     }
