@@ -125,8 +125,8 @@ static void put_quantile(whole_file *f, const generate_arguments *a)
 /*
  * A child at its parent's model is pulled by its rows with about sqrt(rows) times a row's pull: three times that holds
  * it there. The link ends (gamma lambda) halfway to the other models; it must not be smoothed beyond that, or its least
- * value is away from 0 in the first rounds and tears everybody apart. From a start that is farther away than the link
- * reaches, parent and children must come together: no edge may run ahead of the cloud where its link can end.
+ * value is away from 0 in the first rounds and tears everybody apart. The start may be farther from the models than a
+ * link reaches: then children and parents must get there together, with one edge round per cloud round.
  */
 static void put_clustered(whole_file *f, const generate_arguments *a)
 {
@@ -143,7 +143,7 @@ static void put_clustered(whole_file *f, const generate_arguments *a)
                  "    {c: %.6g, alpha: %.6g}\n",
                  edges ? "edge:" : "client:", slope / lambda, lambda, gamma, edges ? "edge:" : "client:", slope,
                  lambda);
-    put_run(f, a, edges ? 1 : 10, edges ? "K_m: the edges wait for the cloud" : "K_m");
+    put_run(f, a, 1, "K_m: no edge runs ahead of the others, beyond a link's reach");
 }
 
 void generate_spec(whole_file *f, const generate_arguments *a)
