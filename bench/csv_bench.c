@@ -74,7 +74,7 @@ static double time_csv(const char *path, size_t *values, double *cpu)
     const double start = now(), cpu_start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     dataset *d;
     hfsad_error err;
-    if (dataset_read_csv(&d, path, &err)) {
+    if (dataset_read(&d, path, false, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return -1;
     }

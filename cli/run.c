@@ -1,6 +1,7 @@
 /* hfsad run: a spec, its data and a folder with what came of it. */
 #include "base/error.h"
 #include "cli.h"
+#include "model/features.h"
 #include "progress.h"
 #include "report/file.h"
 #include "report/report.h"
@@ -286,9 +287,13 @@ static void print_data(const dataset *d)
         snprintf(each, sizeof each, " (%zu each)", clients.least);
     else if (d->n_inner > 1)
         snprintf(each, sizeof each, " (%zu to %zu each)", clients.least, clients.most);
-    snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s, %zu feature%s, %" PRIu32 " tier%s", d->n_inner - 1,
-             plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, d->M, plural(d->M), d->depth,
-             plural(d->depth));
+    const size_t F = features_count(d);
+    char rows[60] = "";
+    if (d->n_rows > d->n_leaves)
+        snprintf(rows, sizeof rows, ", %zu rows", d->n_rows);
+    snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s%s, %zu feature%s%s, %" PRIu32 " tier%s", d->n_inner - 1,
+             plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, rows, F, plural(F),
+             d->M > F ? " and intercept" : "", d->depth, plural(d->depth));
     print_row("data", text);
 }
 
@@ -345,7 +350,7 @@ static void print_table(const session *s, stop_reason stopped)
     print_number("smoothing gap", f->smoothing_gap);
     if (s->run->truth)
         print_number("relative error", f->relative_error);
-    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), s->run->data->M);
+    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), features_count(s->run->data));
     print_row("non-zero", text);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "conditions hold" : "conditions do not hold: ", theorem->holds ? "" : theorem->reason);

@@ -265,7 +265,7 @@ static dataset *parsed_bytes(const char *bytes, size_t size)
 {
     dataset *d;
     hfsad_error err = {0};
-    if (csv_parse(bytes, size, "data.csv", &d, &err))
+    if (csv_parse(bytes, size, "data.csv", false, &d, &err))
         fail_msg("refused: %s", err.message);
     return d;
 }
@@ -332,6 +332,38 @@ static void test_depths(void **state)
     dataset_free(d);
 }
 
+/* A client's rows in order of arrival, wherever they stand; weights behind y. */
+static void test_several_rows(void **state)
+{
+    (void)state;
+    dataset *d = parsed("edge,client,y,weight,x\ne,a,1,1,10\nf,b,2,0.5,20\ne,a,3,2,30\ne,c,4,1,40\ne,a,5,4,50\n");
+    assert_true(d->rows.first && d->rows.weight && !d->x);
+    assert_int_equal(d->M, 1);
+    assert_int_equal(d->n_leaves, 3);
+    assert_int_equal(d->n_rows, 5);
+    static const double y[] = {1, 3, 5, 4, 2}, weight[] = {1, 2, 4, 1, 0.5};
+    static const size_t first[] = {0, 3, 4, 5};
+    for (size_t i = 0; i < 5; i++)
+        assert_true(d->rows.y[i] == y[i] && d->rows.x[i] == 10 * y[i] && d->rows.weight[i] == weight[i]);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(d->rows.first[i], first[i]);
+    dataset_free(d);
+    /* Elsewhere a weight is a feature; and weights of 1 are none. */
+    d = parsed("edge,client,y,x,weight\ne,a,1,2,3\ne,a,1,2,4\n");
+    assert_int_equal(d->M, 2);
+    assert_true(d->rows.first && !d->rows.weight && d->rows.x[3] == 4);
+    dataset_free(d);
+    d = parsed("y,weight,client,x\n1,1,a,2\n1,1.0,b,2\n");
+    assert_int_equal(d->M, 1);
+    assert_true(!d->rows.first && d->x);
+    dataset_free(d);
+    hfsad_error err;
+    const char *one = "client,y,x\na,1,2\n";
+    assert_int_equal(csv_parse(one, strlen(one), "data.csv", true, &d, &err), HFSAD_OK);
+    assert_true(d->rows.first && d->rows.y[0] == 1 && d->rows.x[0] == 2);
+    dataset_free(d);
+}
+
 static void in_folder(char path[256], const char *name)
 {
     const char *folder = getenv("TMPDIR");
@@ -369,7 +401,7 @@ static void test_round_trip(void **state)
     assert_int_equal(fclose(file), 0);
     dataset *d;
     hfsad_error err;
-    assert_int_equal(dataset_read_csv(&d, path, &err), HFSAD_OK);
+    assert_int_equal(dataset_read(&d, path, false, &err), HFSAD_OK);
     unlink(path);
     assert_int_equal(d->n_leaves, ROWS);
     assert_int_equal(d->n_inner, 1 + EDGES);
@@ -413,7 +445,7 @@ static void check_refused(const char *bytes, size_t size, const char *const *say
     char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
     memcpy(exact, bytes, size);
-    const hfsad_status status = csv_parse(exact, size, "data.csv", &d, &err);
+    const hfsad_status status = csv_parse(exact, size, "data.csv", false, &d, &err);
     free(exact);
     if (status != HFSAD_ERROR_INPUT)
         fail_msg("status %d for %s", (int)status, bytes);
@@ -429,7 +461,7 @@ static const bad_file bad_headers[] = {
     {"\xef\xbb\xbfz", {"data.csv:1: ", "no column"}},
     {"\n\n", {"data.csv:1: ", "blank", "edge,client,y,x1"}},
     {"  \r\nedge,client,y,x1\n", {"data.csv:1: ", "blank"}},
-    {"edge,client,y,x1\n", {"data.csv:2: ", "no row", "a row for every client"}},
+    {"edge,client,y,x1\n", {"data.csv:2: ", "no row", "at least one for every client"}},
     {"edge,client,y,x1", {"data.csv:2: ", "no row"}},
     {"edge,client,y,x1\n\n\n", {"data.csv:2: ", "no row"}},
     {"edge,y,x1\ne,1,2\n", {"data.csv:1: ", "no column \"client\"", "\"edge,y,x1\"", "expected edge,client,y,x1"}},
@@ -439,6 +471,7 @@ static const bad_file bad_headers[] = {
     {"edge,Client,y,x1\ne,c,1,2\n", {"data.csv:1: column 2 (Client): ", "\"client\"", "small letters"}},
     {"Edge,client,y,x1\n1,c,1,2\n", {"data.csv:1: column 1 (Edge): ", "\"edge\"", "small letters"}},
     {"edge,client,y\ne,c,1\n", {"data.csv:1: ", "feature", "edge,client,y,x1"}},
+    {"edge,client,y,weight\ne,c,1,1\n", {"data.csv:1: ", "feature", "edge,client,y,x1"}},
     {"edge,client,y,x1,x2,x1\n", {"data.csv:1: column 6 (x1): ", "duplicate", "column 4", "rename or remove"}},
     {"edge,client,y,x1,client\n", {"data.csv:1: column 5 (client): ", "duplicate", "column 2"}},
     {"edge,client,y,x1,\"x1\"\n", {"data.csv:1: column 5 (x1): ", "duplicate", "column 4"}},
@@ -498,7 +531,10 @@ static const bad_file bad_rows[] = {
     {HEAD "e,cloud,1,2,3\n", {"data.csv:3: column 2 (client): ", "root's name"}},
     {HEAD "cloud,b,1,2,3\n", {"data.csv:3: column 1 (edge): ", "root's name"}},
     {HEAD "e//f,b,1,2,3\n", {"data.csv:3: column 1 (edge): ", "\"e//f\" has an empty name"}},
-    {HEAD "e,a,1,2,3\n", {"data.csv:3: column 2 (client): a has a second row (line 3, first on line 2): one row"}},
+    {"client,y,weight,x\na,1,1,2\na,1,0,2\n",
+     {"data.csv:3: column 3 (weight): ", "a is 0", "above 0", "leave the row out"}},
+    {"client,y,weight,x\na,1,-1,2\n", {"data.csv:2: column 3 (weight): ", "a is -1"}},
+    {"client,y,weight,x\na,1,inf,2\n", {"data.csv:2: column 3 (weight): ", "\"inf\" is not finite"}},
     {HEAD "f,a,1,2,3\n", {"data.csv:3: column 1 (edge): a is below e (line 2) and below f (line 3)", "one edge"}},
     {HEAD ",e,1,2,3\n", {"data.csv:3: e is a client (line 3) and an edge (line 2)", "rename"}},
     {HEAD "e,b,1,2345678901234567890123456789012345678901234567890x,3\n",
@@ -543,11 +579,11 @@ static void test_long_messages(void **state)
     const int size = snprintf(text, 3 * LONG, "edge,client,y,%s\n%s,c,1,2\n", name, name);
     dataset *d;
     hfsad_error err;
-    assert_int_equal(csv_parse(text, (size_t)size, name, &d, &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(csv_parse(text, (size_t)size, name, false, &d, &err), HFSAD_ERROR_INPUT);
     expect(err.message, ":2: column 1 (edge): ");
     expect(err.message, "is too long");
     expect(err.message, "not \"cloud\"");
-    assert_int_equal(csv_parse(text, (size_t)size, name, &d, NULL), HFSAD_ERROR_INPUT);
+    assert_int_equal(csv_parse(text, (size_t)size, name, false, &d, NULL), HFSAD_ERROR_INPUT);
     free(text);
     free(name);
 }
@@ -559,31 +595,31 @@ static void test_files(void **state)
     hfsad_error err;
     char path[256], folder[256];
     in_folder(path, "file.csv");
-    assert_int_equal(dataset_read_csv(&d, path, &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(dataset_read(&d, path, false, &err), HFSAD_ERROR_INPUT);
     expect(err.message, path);
     expect(err.message, "No such file");
     expect(err.message, "edge,client,y,x1");
     in_folder(folder, "folder");
     assert_int_equal(mkdir(folder, 0700), 0);
-    assert_int_equal(dataset_read_csv(&d, folder, &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(dataset_read(&d, folder, false, &err), HFSAD_ERROR_INPUT);
     expect(err.message, "is a folder; expected a CSV file");
     rmdir(folder);
     write_bytes(path, "", 0);
-    assert_int_equal(dataset_read_csv(&d, path, &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(dataset_read(&d, path, false, &err), HFSAD_ERROR_INPUT);
     expect(err.message, "the file is empty");
     write_bytes(path, HEAD, strlen(HEAD));
     if (geteuid() != 0) {
         assert_int_equal(chmod(path, 0), 0);
-        assert_int_equal(dataset_read_csv(&d, path, &err), HFSAD_ERROR_INPUT);
+        assert_int_equal(dataset_read(&d, path, false, &err), HFSAD_ERROR_INPUT);
         expect(err.message, "Permission denied");
         assert_int_equal(chmod(path, 0600), 0);
     }
-    assert_int_equal(dataset_read_csv(&d, path, &err), HFSAD_OK);
+    assert_int_equal(dataset_read(&d, path, false, &err), HFSAD_OK);
     assert_int_equal(d->n_leaves, 1);
     dataset_free(d);
     unlink(path);
     /* bytes without end: refused at the first block with a NUL */
-    assert_int_equal(dataset_read_csv(&d, "/dev/zero", &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(dataset_read(&d, "/dev/zero", false, &err), HFSAD_ERROR_INPUT);
     expect(err.message, "NUL");
 }
 
@@ -604,7 +640,7 @@ static void test_pipe(void **state)
     }
     dataset *d;
     hfsad_error err;
-    const hfsad_status status = dataset_read_csv(&d, path, &err);
+    const hfsad_status status = dataset_read(&d, path, false, &err);
     int code;
     waitpid(child, &code, 0);
     unlink(path);
@@ -675,23 +711,15 @@ static void test_vector_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_printed_doubles),
-        cmocka_unit_test(test_random_strings),
-        cmocka_unit_test(test_halfway),
-        cmocka_unit_test(test_edges_of_numbers),
-        cmocka_unit_test(test_long_numbers),
-        cmocka_unit_test(test_number_ends),
-        cmocka_unit_test(test_ways_to_write),
-        cmocka_unit_test(test_depths),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_bad_headers),
-        cmocka_unit_test(test_bad_rows),
-        cmocka_unit_test(test_nul_bytes),
-        cmocka_unit_test(test_long_messages),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_vector_files),
+        cmocka_unit_test(test_printed_doubles), cmocka_unit_test(test_random_strings),
+        cmocka_unit_test(test_halfway),         cmocka_unit_test(test_edges_of_numbers),
+        cmocka_unit_test(test_long_numbers),    cmocka_unit_test(test_number_ends),
+        cmocka_unit_test(test_ways_to_write),   cmocka_unit_test(test_depths),
+        cmocka_unit_test(test_several_rows),    cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_bad_headers),     cmocka_unit_test(test_bad_rows),
+        cmocka_unit_test(test_nul_bytes),       cmocka_unit_test(test_long_messages),
+        cmocka_unit_test(test_files),           cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_vectors),         cmocka_unit_test(test_vector_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

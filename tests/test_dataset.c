@@ -20,6 +20,12 @@ enum { ROWS_MOST = 400, PATHS_MOST = 24, PATH_SIZE = 80 };
 
 static uint64_t last_seed;
 
+static void expect(const char *message, const char *part)
+{
+    if (!strstr(message, part))
+        fail_msg("\"%s\" does not say \"%s\"", message, part);
+}
+
 /* What was added: row r is client "c<r>" below paths[path_of[r]]. */
 typedef struct {
     size_t M, n_paths, n_rows;
@@ -210,6 +216,138 @@ static void test_random_trees(void **state)
     free(s);
 }
 
+/* ---- the table of rows ---- */
+
+/* Row r belongs to client "c<client_of[r]>" below paths[path_of[client]]; y is r, so that it says which row it is. */
+typedef struct {
+    size_t clients, client_of[ROWS_MOST];
+    double weight[ROWS_MOST];
+} assignment;
+
+static void add_row(dataset_builder *b, const sample *s, const assignment *a, size_t row)
+{
+    hfsad_error err;
+    char client[32];
+    const size_t c = a->client_of[row];
+    const char *path = s->paths[s->path_of[c]];
+    snprintf(client, sizeof client, "c%zu", c);
+    if (builder_is_full(b))
+        assert_int_equal(dataset_builder_reserve(b, row + 1 + row / 2, &err), HFSAD_OK);
+    memcpy(builder_next_row(b), s->x + row * s->M, s->M * sizeof *s->x);
+    const builder_entry entry = {
+        .path = {path, strlen(path)}, .client = {client, strlen(client)}, .y = (double)row, .weight = a->weight[row]};
+    if (builder_commit(b, &entry, &err))
+        fail_msg("%s; seed %llu", err.message, (unsigned long long)last_seed);
+}
+
+static void check_table(const sample *s, const assignment *a, const dataset *d)
+{
+    const row_table *t = &d->rows;
+    assert_true(!d->x && !d->y && !d->n && t->first && !t->start && !t->column);
+    assert_int_equal(d->lanes, 1);
+    assert_int_equal(t->F, s->M);
+    assert_int_equal(d->n_rows, s->n_rows);
+    assert_int_equal(t->first[0], 0);
+    assert_int_equal(t->first[d->n_leaves], s->n_rows);
+    size_t seen = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        char name[PATH_SIZE + 40], expected[PATH_SIZE + 40];
+        const size_t c = strtoul(d->names + d->leaf_name[leaf] + 1, NULL, 10);
+        const char *path = s->paths[s->path_of[c]];
+        snprintf(expected, sizeof expected, "%s%sc%zu", path, *path ? "/" : "", c);
+        dataset_leaf_name(d, leaf, name, sizeof name);
+        assert_string_equal(name, expected);
+        size_t next = 0;
+        for (size_t row = 0; row < s->n_rows; row++) {
+            if (a->client_of[row] != c)
+                continue;
+            assert_true(next < rows.count && rows.y[next] == (double)row);
+            assert_memory_equal(rows.x + next * rows.F, s->x + row * s->M, s->M * sizeof *s->x);
+            assert_true((rows.weight ? rows.weight[next] : 1) == a->weight[row]);
+            next++;
+        }
+        assert_int_equal(next, rows.count);
+        assert_true(next > 0);
+        seen += next;
+    }
+    assert_int_equal(seen, s->n_rows);
+}
+
+static void test_many_rows(void **state)
+{
+    (void)state;
+    sample *s = malloc(sizeof *s);
+    assignment *a = malloc(sizeof *a);
+    assert_true(s && a);
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        rng r = {.key = rng_key(seed, 1)};
+        hfsad_error err;
+        dataset_builder *b;
+        dataset *d;
+        last_seed = seed;
+        sample_draw(s, &r, 1 + rng_next_below(&r, 30), 1 + seed % 4);
+        a->clients = 1 + rng_next_below(&r, s->n_rows);
+        /* Now and then one row each of weight 1, where only the wish makes a table. */
+        const bool single = seed % 5 == 0, weighted = !single && seed % 2, sorted = seed % 3 == 0;
+        assert_int_equal(dataset_builder_create(&b, s->M, &err), HFSAD_OK);
+        for (size_t row = 0; row < s->n_rows; row++) {
+            a->client_of[row] = single ? row : sorted ? row * a->clients / s->n_rows : rng_next_below(&r, a->clients);
+            a->weight[row] = weighted && rng_next_below(&r, 3) ? rng_next_exponential(&r) + 1e-3 : 1;
+            add_row(b, s, a, row);
+        }
+        const bool asked = single || seed % 7 == 0;
+        if (asked)
+            dataset_builder_use_rows(b);
+        assert_int_equal(dataset_builder_finish(b, &d, &err), HFSAD_OK);
+        bool any_weight = false;
+        for (size_t row = 0; row < s->n_rows; row++)
+            any_weight |= a->weight[row] != 1;
+        assert_int_equal(d->rows.first != NULL, asked || any_weight || d->n_leaves < s->n_rows);
+        assert_int_equal(d->rows.weight != NULL, any_weight);
+        if (d->rows.first)
+            check_table(s, a, d);
+        dataset_free(d);
+        free(s->x);
+    }
+    free(a);
+    free(s);
+}
+
+static void test_bad_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        double y, x, weight;
+        const char *says;
+    } bad[] = {
+        {1, 1, 0, "the weight of a row of c is 0; expected a finite number above 0"},
+        {1, 1, -2, "the weight of a row of c is -2"},
+        {1, 1, NAN, "the weight of a row of c is nan"},
+        {0, 0, INFINITY, "the weight of a row of c is inf"},
+        {1e140, 1, 1e30, "scale the weights down"},
+        {1, 1e140, 1e30, "scale the weights down"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        dataset_builder *b;
+        hfsad_error err;
+        assert_int_equal(dataset_builder_create(&b, 1, &err), HFSAD_OK);
+        assert_int_equal(dataset_builder_reserve(b, 1, &err), HFSAD_OK);
+        builder_next_row(b)[0] = bad[i].x;
+        const builder_entry entry = {.path = {"e", 1},
+                                     .client = {"c", 1},
+                                     .y = bad[i].y,
+                                     .weight = bad[i].weight,
+                                     .file = "a.csv",
+                                     .line = 4,
+                                     .weight_column = 3};
+        assert_int_equal(builder_commit(b, &entry, &err), HFSAD_ERROR_INPUT);
+        expect(err.message, "a.csv:4: column 3 (weight): ");
+        expect(err.message, bad[i].says);
+        dataset_builder_free(b);
+    }
+}
+
 /* One leaf per parent: the blocks need far more room than the rows. */
 static void test_many_small_parents(void **state)
 {
@@ -286,12 +424,6 @@ static const char *refusal(const char *first_path, const char *first_client, con
     return err.message;
 }
 
-static void expect(const char *message, const char *part)
-{
-    if (!strstr(message, part))
-        fail_msg("\"%s\" does not say \"%s\"", message, part);
-}
-
 static void test_bad_names(void **state)
 {
     (void)state;
@@ -323,8 +455,6 @@ static void test_bad_names(void **state)
 static void test_bad_rows(void **state)
 {
     (void)state;
-    expect(refusal("edge1", "client7", "edge1", "client7", 0, 1),
-           "a.csv:9: client7 has a second row (line 9, first on line 3): one row per client");
     expect(refusal("edge1", "client7", "r/edge2", "client7", 0, 1),
            "a.csv:9: client7 is below edge1 (line 3) and below r/edge2 (line 9)");
     expect(refusal("", "client7", "edge2", "client7", 0, 1), "below the cloud (line 3) and below edge2 (line 9)");
@@ -390,7 +520,7 @@ static void test_nothing_to_build(void **state)
     assert_null(b);
     assert_int_equal(dataset_builder_create(&b, 3, &err), HFSAD_OK);
     assert_int_equal(dataset_builder_finish(b, &d, &err), HFSAD_ERROR_INPUT);
-    expect(err.message, "no observations");
+    expect(err.message, "no rows");
     assert_int_equal(dataset_builder_create(&b, SIZE_MAX / 4, &err), HFSAD_OK);
     assert_int_equal(dataset_builder_reserve(b, 1, &err), HFSAD_ERROR_MEMORY);
     assert_int_equal(dataset_builder_reserve(b, 100, &err), HFSAD_ERROR_MEMORY);
@@ -406,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_names_are_cut),    cmocka_unit_test(test_bad_names),
         cmocka_unit_test(test_bad_rows),         cmocka_unit_test(test_names_apart),
         cmocka_unit_test(test_nothing_to_build), cmocka_unit_test(test_good_rows),
+        cmocka_unit_test(test_many_rows),        cmocka_unit_test(test_bad_weights),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (failed)

@@ -18,7 +18,7 @@ static leaf_class class_for(size_t i)
 }
 
 static const inner_class edge_class = {
-    {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4}, {{HFSAD_PENALTY_L1, 20, 1, 0}, {10, 20}}, 0.8};
+    {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4, 0}, {{HFSAD_PENALTY_L1, 20, 1, 0, 0}, {10, 20}}, 0.8};
 
 static double *state_after(const char *name, const dataset *d, const plan *p, int iterations, size_t *count)
 {

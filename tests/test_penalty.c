@@ -42,7 +42,7 @@ static hfsad_penalty random_penalty(rng *r, size_t kind)
 {
     const double least = kind == HFSAD_PENALTY_SCAD ? 2 : 1;
     const double weight = log_uniform(r, 1e-2, 1e2), lambda = log_uniform(r, 1e-2, 10);
-    return (hfsad_penalty){(hfsad_penalty_kind)kind, weight, lambda, least + log_uniform(r, 1e-2, 10)};
+    return (hfsad_penalty){(hfsad_penalty_kind)kind, weight, lambda, least + log_uniform(r, 1e-2, 10), 0};
 }
 
 static void check_prox(const setting *s, const char *what, uint64_t number)
@@ -141,7 +141,7 @@ static void prox_to_the_last_digits(void **state)
             fail_msg("draw %llu: kind %d, v %.17g: derivative %g at the prox %.17g", (unsigned long long)i, (int)p.kind,
                      v, left, x);
     }
-    const hfsad_penalty mcp = {HFSAD_PENALTY_MCP, 1, 1, 3};
+    const hfsad_penalty mcp = {HFSAD_PENALTY_MCP, 1, 1, 3, 0};
     assert_true(fabs(hfsad_penalty_prox(&mcp, 1e-9, 0.5, 0.1) / (1e-9 / (1 + 0.5 * (10 - 1.0 / 3))) - 1) < 1e-12);
 }
 
@@ -150,7 +150,7 @@ static void infinite_smoothing(void **state)
 {
     (void)state;
     for (size_t kind = 0; kind < 4; kind++) {
-        const hfsad_penalty p = {(hfsad_penalty_kind)kind, 2, 0.5, 3};
+        const hfsad_penalty p = {(hfsad_penalty_kind)kind, 2, 0.5, 3, 0};
         assert_true(hfsad_penalty_gradient(&p, 0, INFINITY) == 0);
     }
 }

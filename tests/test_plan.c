@@ -99,6 +99,17 @@ static void the_papers_constants(void **state)
     dataset_free(d);
 }
 
+/* The mean over the clients of slope / (mean |y|) * |x|^2 / M. */
+static double mean_bend(const dataset *d, double slope)
+{
+    double y = 0, n = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        y += fabs(d->y[leaf]);
+        n += d->n[leaf];
+    }
+    return slope / y * n / (double)d->M;
+}
+
 /* Section 6 carried over to other trees: weights add up from below, priors to the number of clients, and the paper's
  * constants meet Theorem 1's conditions on each of them. */
 static void other_trees(void **state)
@@ -121,9 +132,9 @@ static void other_trees(void **state)
             plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: quantile, tau: 0.8}",
                                                        "prior.edge.penalty", "l1", "prior.cloud.penalty", "l1",
                                                        "preset", tuned ? "tuned" : "paper", NULL});
-            const double omega = 0.8 * largest_norm(d), shrink = tuned ? 0.1 : 1;
+            const double omega = 0.8 * largest_norm(d), c = tuned ? mean_bend(d, 0.8) : omega;
             near(p->leaf_classes[0].rule.penalty.weight, omega);
-            near(p->leaf_classes[0].rule.schedule.c, omega * shrink);
+            near(p->leaf_classes[0].rule.schedule.c, c);
             double etas = 0;
             for (size_t k = 0; k < d->n_inner; k++)
                 etas += p->inner[k].prior.weight;
@@ -134,9 +145,12 @@ static void other_trees(void **state)
             if (i == 1) { /* r1 has two edges below, of which b is the larger; r2 has one and two clients */
                 const double deep = 8 * omega + (8 - 1.0 / 4) * 0.1,
                              high = fmax(2 * deep, deep + 2 * omega + (2 - 0.25) * 0.1);
+                const double tuned_deep = 0.1 * 8 * c, tuned_high = 0.1 * 10 * fmax(2 * tuned_deep, tuned_deep + 2 * c);
                 for (size_t k = 1; k < d->n_inner; k++) {
-                    near(p->inner[k].rule.penalty.weight, d->inner[k].depth == 1 ? high : deep);
-                    near(p->inner[k].rule.schedule.c, (d->inner[k].depth == 1 ? high : deep) / 25 * shrink);
+                    const bool top = d->inner[k].depth == 1;
+                    near(p->inner[k].rule.penalty.weight, top ? high : deep);
+                    near(p->inner[k].rule.schedule.c,
+                         tuned ? (top ? tuned_high : tuned_deep) : (top ? high : deep) / 25);
                 }
             }
             plan_free(p);

@@ -68,6 +68,7 @@ typedef enum {
 typedef struct {
     hfsad_penalty_kind kind;
     double weight, lambda, gamma;
+    size_t free; /* the last so many coordinates of a vector have no penalty: an intercept */
 } hfsad_penalty;
 
 /* mu > 0: the kink smoothed by |t|_mu; mu = 0: the penalty itself. */
@@ -198,13 +199,15 @@ HFSAD_API hfsad_status hfsad_run_measure(hfsad_run *run, hfsad_figures *figures,
 /* Whether the stop rule's tolerances were met at the last measurement. */
 HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 
+/* Numbers of a model: the features, and the intercept behind them where there is one. */
 HFSAD_API size_t hfsad_run_features(const hfsad_run *run);
+HFSAD_API bool hfsad_run_intercept(const hfsad_run *run);
 HFSAD_API size_t hfsad_run_nodes(const hfsad_run *run);
 /* Node 0 is the cloud, then the inner nodes by depth, then the clients: "cloud", "edge1", "edge1/client7". The
  * name is written to buffer (cut to size) and its full length is returned. */
 HFSAD_API size_t hfsad_run_node_name(const hfsad_run *run, size_t node, char *buffer, size_t size);
-/* Copies the node's w (M numbers). A client's own w is kept where the spec's output.clients is true; otherwise
- * its copy z stands for it. */
+/* Copies the node's w, in the units of the data. A client's own w is kept where the spec's output.clients is true;
+ * otherwise its copy z stands for it. */
 HFSAD_API void hfsad_run_node_model(const hfsad_run *run, size_t node, double *w);
 
 #ifdef __cplusplus

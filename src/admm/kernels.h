@@ -9,7 +9,7 @@
 #ifndef HFSAD_ADMM_KERNELS_H
 #define HFSAD_ADMM_KERNELS_H
 
-#include "hfsad/hfsad.h"
+#include "model/rows.h"
 
 /* Consecutive leaves of one parent and of one class, in the block layout of model/dataset.h. */
 typedef struct {
@@ -33,6 +33,16 @@ typedef struct {
 
 size_t leaf_run_scratch(size_t M);
 
+/* A leaf with many rows. */
+typedef struct {
+    rows_problem problem;
+    const hfsad_link_rule *rule;
+    double *z, *q, *w;
+    uint32_t *k;
+    const double *w_parent;
+    double *centre; /* M */
+} rows_leaf;
+
 /* What a measurement adds up over links. */
 typedef struct {
     double loss, consensus_loss;             /* f at w_child and at w_0; leaves only */
@@ -49,6 +59,10 @@ typedef struct {
     void (*leaf_step)(leaf_run *run);
     void (*loss_prox)(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
                       double sigma, double *w, double *scratch);
+    /* one step of a leaf with many rows; returns sigma^2 (|dz|^2 + |dq|^2) */
+    double (*rows_step)(const rows_leaf *leaf);
+    /* the rows' loss at w */
+    double (*rows_loss)(const rows_problem *problem, const double *w);
     /* run->w, or z where that is NULL, against w_parent and w_0 */
     void (*leaf_measure)(const leaf_run *run, const double *w0, link_sums *sums);
     /* returns sigma^2 (|dz|^2 + |dq|^2) */

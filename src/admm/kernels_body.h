@@ -390,6 +390,8 @@ VEC_FN vec row_cut(vec a, size_t m, size_t M)
     return M - m >= VEC_LANES ? a : vec_select(vec_mask((1u << (M - m)) - 1), a, vec_zero());
 }
 
+#include "model/rows_body.h"
+
 /* Where the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
 static bool row_box(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *centre,
                     double most, vec a, double sigma, double *w, double *scratch)
@@ -543,10 +545,18 @@ static void loss_prox(const hfsad_loss *loss, size_t M, const double *x, double 
         row_store(w, vec_fma(a, row_load(x, m, M), row_load(v, m, M)), m, M);
 }
 
+static const hfsad_penalty no_penalty = {.kind = HFSAD_PENALTY_NONE, .lambda = 1, .gamma = 3};
+
 static double link_message(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u)
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
-    return row_message(&rule->schedule, &p, link, M, u, false);
+    const size_t tied = M - rule->penalty.free;
+    if (tied < M) {
+        const penalty_vec none = penalty_vec_of(&no_penalty);
+        const hfsad_link rest = {link->z + tied, link->q + tied, link->k};
+        (void)row_message(&rule->schedule, &none, &rest, M - tied, u + tied, false);
+    }
+    return row_message(&rule->schedule, &p, link, tied, u, false);
 }
 
 static void add(size_t M, double *sum, const double *term)
@@ -585,33 +595,75 @@ static void leaf_run_any(leaf_run *run)
         leaf_run_rows(run);
 }
 
+/* The tied coordinates, then the free ones, which have a link without a penalty. */
 static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
                         const double *w_parent)
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
-    return row_link(&c, &p, M, link->z, link->q, w_child, w_parent);
+    const size_t tied = M - rule->penalty.free;
+    double change = row_link(&c, &p, tied, link->z, link->q, w_child, w_parent);
+    if (tied < M) {
+        const penalty_vec none = penalty_vec_of(&no_penalty);
+        const link_step_vec rest = link_step_of(&rule->schedule, &none, vec_set(link->k));
+        change += row_link(&rest, &none, M - tied, link->z + tied, link->q + tied, w_child + tied, w_parent + tied);
+    }
+    return change;
+}
+
+/* centre = z - Lambda/sigma */
+static void link_centres(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *centre)
+{
+    const penalty_vec p = penalty_vec_of(&rule->penalty);
+    const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
+    const size_t tied = M - rule->penalty.free;
+    for (size_t m = 0; m < tied; m += VEC_LANES)
+        row_store(centre, link_centre(&c, &p, row_load(link->z, m, tied), row_load(link->q, m, tied)), m, tied);
+    for (size_t m = tied; m < M; m++) /* no penalty, no multiplier */
+        centre[m] = link->z[m];
+}
+
+static double rows_step(const rows_leaf *leaf)
+{
+    const size_t M = leaf->problem.M;
+    hfsad_link link = {leaf->z, leaf->q, ++*leaf->k};
+    link_centres(leaf->rule, &link, M, leaf->centre);
+    const double sigma = hfsad_schedule_sigma(&leaf->rule->schedule, link.k);
+    rows_prox(&leaf->problem, leaf->centre, sigma, hfsad_schedule_mu(&leaf->rule->schedule, link.k), leaf->w);
+    return link_step(leaf->rule, &link, M, leaf->w, leaf->w_parent);
+}
+
+/* The coordinates from `first` to M - 1 of inner_update. */
+VEC_FN void inner_part(const penalty_vec *own, const penalty_vec *p, const link_step_vec *c, const hfsad_link *link,
+                       size_t first, size_t M, const double *sum_u, vec scale, double *w)
+{
+    for (size_t m = first; m < M; m += VEC_LANES) {
+        vec r = row_load(sum_u, m, M);
+        if (link) /* sigma z - Lambda = sigma (z - Lambda/sigma) */
+            r = vec_fma(c->sigma, link_centre(c, p, row_load(link->z, m, M), row_load(link->q, m, M)), r);
+        row_store(w, penalty_prox_exact(own, vec_mul(scale, r), scale), m, M);
+    }
 }
 
 static void inner_update(const hfsad_penalty *prior, const hfsad_link_rule *rule, const hfsad_link *link, size_t M,
                          const double *sum_u, double sum_sigma, double *w)
 {
-    const penalty_vec own = penalty_vec_of(prior);
+    const penalty_vec own = penalty_vec_of(prior), none = penalty_vec_of(&no_penalty);
     const penalty_vec p = link ? penalty_vec_of(&rule->penalty) : own;
     const link_step_vec c = link ? link_step_of(&rule->schedule, &p, vec_set(link->k)) : (link_step_vec){0};
     const vec scale = vec_div(vec_set(1), link ? vec_add(c.sigma, vec_set(sum_sigma)) : vec_set(sum_sigma));
-    for (size_t m = 0; m < M; m += VEC_LANES) {
-        vec r = row_load(sum_u, m, M);
-        if (link) /* sigma z - Lambda = sigma (z - Lambda/sigma) */
-            r = vec_fma(c.sigma, link_centre(&c, &p, row_load(link->z, m, M), row_load(link->q, m, M)), r);
-        row_store(w, penalty_prox_exact(&own, vec_mul(scale, r), scale), m, M);
-    }
+    const size_t tied = link ? M - rule->penalty.free : M, penalised = M - prior->free;
+    const size_t common = tied < penalised ? tied : penalised;
+    inner_part(&own, &p, &c, link, 0, common, sum_u, scale, w);
+    if (common < M) /* an intercept: no prior, and tied or not */
+        inner_part(penalised == M ? &own : &none, tied == M ? &p : &none, &c, link, common, M, sum_u, scale, w);
 }
 
 static double prior_value(const hfsad_penalty *prior, size_t M, const double *w)
 {
     const penalty_vec p = penalty_vec_of(prior);
     vec sum = vec_zero();
+    M -= prior->free;
     for (size_t m = 0; m < M; m += VEC_LANES)
         sum = vec_add(sum, penalty_exact(&p, vec_abs(row_load(w, m, M)))); /* P(0) = 0 past the end */
     return vec_sum(sum);
@@ -700,6 +752,7 @@ static void link_measure(const hfsad_link_rule *rule, const hfsad_link *link, si
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const vec k = vec_set(link->k), mu = measure_mu(&rule->schedule, k), inv_mu = schedule_inv_mu(&rule->schedule, k);
     measure_vec t = measure_zero();
+    M -= rule->penalty.free; /* what is not tied has no residual */
     for (size_t m = 0; m < M; m += VEC_LANES) {
         measure_vec part = measure_zero();
         measure_element(&part, &p, mu, inv_mu, row_load(w_child, m, M), row_load(link->z, m, M),
@@ -750,6 +803,8 @@ const kernel_table KERNELS = {
     .leaf_run = leaf_run_any,
     .leaf_step = leaf_step,
     .loss_prox = loss_prox,
+    .rows_step = rows_step,
+    .rows_loss = rows_loss,
     .leaf_measure = leaf_measure,
     .link_step = link_step,
     .link_message = link_message,

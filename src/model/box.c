@@ -10,6 +10,7 @@
  */
 #include "model/box.h"
 
+#include "model/loss_row.h"
 #include "model/loss_vec.h"
 
 /* A coordinate becomes free, or leaves for its other bound, as t grows past `at`. */
@@ -87,18 +88,32 @@ typedef struct {
     double t, value;
 } answer;
 
-static void try_t(const hfsad_loss *loss, double y, double sigma, segment g, double t, answer *best)
+static double law_value(const scalar_loss *law, double s)
 {
-    const double value = hfsad_loss_value(loss, y, g.s - g.n * t) + sigma / 2 * (g.n * t * t + g.cost);
+    if (!law->anchor)
+        return hfsad_loss_value(law->loss, law->y, s);
+    const double t = *law->anchor;
+    return fabs(law->y + t * t - 2 * t * s) + (s - t) * (s - t);
+}
+
+static void try_t(const scalar_loss *law, double sigma, segment g, double t, answer *best)
+{
+    const double value = law_value(law, g.s - g.n * t) + sigma / 2 * (g.n * t * t + g.cost);
     if (value < best->value)
         *best = (answer){t, value};
 }
 
 /* The stationary t of the scalar problem (s, n), not cut; returns how many. */
-static size_t stationary(const hfsad_loss *loss, double y, double sigma, segment g, double t[4])
+static size_t stationary(const scalar_loss *law, double sigma, segment g, double t[4])
 {
+    const hfsad_loss *loss = law->loss;
+    const double y = law->y;
     if (!(g.n > 0))
         return 0;
+    if (law->anchor) {
+        t[0] = phase_majorant_slope(y, *law->anchor, g.s, g.n / sigma) / sigma;
+        return 1;
+    }
     if (loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL) {
         t[0] = -vec_first(loss_coefficient(loss, vec_set(y), vec_set(g.n), vec_set(g.s), vec_set(1 / sigma)));
         return 1;
@@ -112,16 +127,16 @@ static size_t stationary(const hfsad_loss *loss, double y, double sigma, segment
     return count;
 }
 
-static void try_segment(const hfsad_loss *loss, double y, double sigma, segment g, double from, double to, answer *best)
+static void try_segment(const scalar_loss *law, double sigma, segment g, double from, double to, answer *best)
 {
     double t[4];
-    const size_t count = stationary(loss, y, sigma, g, t);
+    const size_t count = stationary(law, sigma, g, t);
     for (size_t i = 0; i < count; i++)
-        try_t(loss, y, sigma, g, t[i] < from ? from : t[i] > to ? to : t[i], best);
+        try_t(law, sigma, g, t[i] < from ? from : t[i] > to ? to : t[i], best);
     if (isfinite(from))
-        try_t(loss, y, sigma, g, from, best);
+        try_t(law, sigma, g, from, best);
     if (isfinite(to))
-        try_t(loss, y, sigma, g, to, best);
+        try_t(law, sigma, g, to, best);
 }
 
 typedef struct {
@@ -142,14 +157,14 @@ static void move(running *r, double x, double v, double bound_m, double way)
     sum_add(&r->cost, -way * ((bound_m - v) * (bound_m - v)));
 }
 
-void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma, double *w,
-              double *scratch)
+double box_search(const scalar_loss *law, size_t M, size_t boxed, const double *x, const double *v, double sigma,
+                  double *scratch)
 {
-    const double bound = loss->box;
+    const double bound = law->loss->box;
     event *events = (event *)scratch;
     size_t n = 0;
     running sums = {{0, 0}, {0, 0}, {0, 0}}; /* at t = -infinity: every coordinate at the bound on x's side */
-    for (size_t m = 0; m < M; m++) {
+    for (size_t m = 0; m < boxed; m++) {
         const double far = x[m] > 0 ? bound : x[m] < 0 ? -bound : clip(v[m], bound);
         sum_add(&sums.s, x[m] * far);
         sum_add(&sums.cost, (far - v[m]) * (far - v[m]));
@@ -158,17 +173,29 @@ void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const
         events[n++] = (event){(v[m] - far) / x[m], 2 * (double)m};
         events[n++] = (event){(v[m] + far) / x[m], 2 * (double)m + 1};
     }
+    for (size_t m = boxed; m < M; m++) { /* free at every t */
+        sum_add(&sums.s, x[m] * v[m]);
+        sum_add(&sums.n, x[m] * x[m]);
+    }
     sort_events(events, n);
     answer best = {0, INFINITY};
     double from = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        try_segment(loss, y, sigma, segment_of(&sums), from, events[i].at, &best);
+        try_segment(law, sigma, segment_of(&sums), from, events[i].at, &best);
         from = events[i].at;
         const size_t which = (size_t)events[i].m, m = which / 2;
         const bool leaves = which & 1;
         move(&sums, x[m], v[m], (x[m] > 0) != leaves ? bound : -bound, leaves ? -1 : 1);
     }
-    try_segment(loss, y, sigma, segment_of(&sums), from, INFINITY, &best);
+    try_segment(law, sigma, segment_of(&sums), from, INFINITY, &best);
+    return best.t;
+}
+
+void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma, double *w,
+              double *scratch)
+{
+    const scalar_loss law = {loss, y, NULL};
+    const double t = box_search(&law, M, M, x, v, sigma, scratch);
     for (size_t m = 0; m < M; m++)
-        w[m] = clip(v[m] - best.t * x[m], bound);
+        w[m] = clip(v[m] - t * x[m], loss->box);
 }

@@ -1,12 +1,14 @@
 /*
- * From observations in any order to a tree and its blocks.
+ * From rows in any order to a tree and its blocks, or its table of rows.
  *
- * Memory: the features lie once, as rows in order of arrival. To finish, rows are swapped into the order of the
- * leaves and turned into blocks where they are, from the last to the first: a block starts at or after the rows it is
- * made of, by what the alignment of the parents before it has added. So the peak is the rows, 1/32 more address
- * space for that alignment (of which pages are taken as needed), and for each client 40 bytes of notes, 16 to 32 of the
- * table of names, 20 of y, n and leaf_name, and the name itself. It is twice the rows while a builder grows that was
- * not told how many come (dataset_builder_reserve), and where parents have so few leaves that the 1/32 does not do.
+ * Memory: the features lie once, as rows in order of arrival, beside y and, from the first that is not 1 on, the
+ * weights. To finish, rows are swapped into the order of the leaves where they are. Blocks are then made in place too,
+ * from the last to the first: a block starts at or after the rows it is made of, by what the alignment of the parents
+ * before it has added. So the peak is the rows with their y and weights, 1/32 more address space for that alignment (of
+ * which pages are taken as needed), 4 bytes of notes for each row, and for each client 32 bytes of notes, 16 to 32 of
+ * the table of names, 4 of leaf_name, 8 of n or of rows.first, and the name itself. It is twice the rows while a
+ * builder grows that was not told how many come (dataset_builder_reserve), and where parents have so few leaves that
+ * the 1/32 does not do.
  */
 #include "model/builder.h"
 
@@ -28,11 +30,11 @@ enum {
     PATH_BYTES = PATH_LEVELS * (NAME_BYTES + 1),
     FILE_BYTES = 300, /* of a file's name in a message */
     NO_FILE = 0xffffffff,
-    COUNT_MOST = 0xfffffffe, /* clients, and inner nodes */
+    COUNT_MOST = 0xfffffffe, /* rows, clients, and inner nodes */
     ALIGN = 8,               /* doubles in a cache line */
 };
 
-/* The squares of as many y as there can be still add up to a finite number. */
+/* The squares of as many y as there can be still add up to a finite number, also with their weights. */
 static const double Y_MOST = 1e150;
 
 /* Texts one after the other, each closed by a 0, named by their offset. */
@@ -48,12 +50,13 @@ typedef struct {
     unsigned bits; /* 1 << bits slots */
 } name_table;
 
-/* What is kept of an observation beside its row. */
+/* A client in order of first appearance. */
 typedef struct {
-    size_t line;
-    double y, n;
+    size_t line; /* of its first row; where there is no file, that row's number */
+    double n;    /* |x|^2 of its first row */
     uint32_t name, parent, file;
-} note;
+    uint32_t n_rows;
+} client;
 
 /* An inner node in order of first appearance. Branch 0 is the cloud, for which 0 also says "no child", "no sibling". */
 typedef struct {
@@ -66,18 +69,20 @@ typedef struct {
 
 struct dataset_builder {
     size_t M;
-    double *rows;
+    double *rows, *y, *weight; /* weight: NULL while all are 1 */
+    uint32_t *client_of;       /* each row's client, in the end the row's place */
     size_t n_rows, capacity, doubles;
-    note *notes;
-    size_t notes_capacity;
+    client *clients;
+    size_t n_clients, clients_capacity;
     branch *branches;
     size_t n_branches, branches_capacity;
-    text_pool clients, segments, files;
+    text_pool names, segments, files;
     name_table client_table, branch_table;
     uint32_t last_file; /* files and paths come in runs */
     uint32_t last_branch;
     size_t last_path_length;
-    bool refused;
+    uint32_t last_client;
+    bool as_rows, refused;
     char last_path[PATH_BYTES];
 };
 
@@ -206,7 +211,7 @@ static inline uint32_t table_find(const name_table *t, uint32_t hash, const data
 static bool same_client(const dataset_builder *b, uint32_t index, uint32_t parent, slice name)
 {
     (void)parent; /* a client's name stands once in the whole tree */
-    return pool_same(&b->clients, b->notes[index].name, name);
+    return pool_same(&b->names, b->clients[index].name, name);
 }
 
 static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t parent, slice name)
@@ -216,14 +221,15 @@ static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t paren
 
 /* ---- messages ---- */
 
-enum { COLUMN_NONE, COLUMN_EDGE, COLUMN_CLIENT, COLUMN_Y };
-static const char *const COLUMN_NAMES[] = {"", "edge", "client", "y"};
+enum { COLUMN_NONE, COLUMN_EDGE, COLUMN_CLIENT, COLUMN_Y, COLUMN_WEIGHT };
+static const char *const COLUMN_NAMES[] = {"", "edge", "client", "y", "weight"};
 
 /* "data.csv:9: column 2 (client): " and the text. */
 __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_entry *e, int column, hfsad_error *err,
                                                                  const char *format, ...)
 {
-    const size_t numbers[] = {0, e->edge_column, e->client_column, e->y_column}, number = numbers[column];
+    const size_t numbers[] = {0, e->edge_column, e->client_column, e->y_column, e->weight_column};
+    const size_t number = numbers[column];
     char where[FILE_BYTES + 80] = "", text[sizeof err->message];
     int n = 0;
     if (e->file)
@@ -239,11 +245,11 @@ __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_e
 
 enum { PLACE_SIZE = FILE_BYTES + 32 };
 
-/* Where a row stands, seen from another: "line 3", "a.csv:3", or "observation 3" where no file is known. */
-static const char *place_text(char out[PLACE_SIZE], const dataset_builder *b, uint32_t file, size_t line, size_t row)
+/* Where a row stands, seen from another: "line 3", "a.csv:3", or "row 3" where no file is known. */
+static const char *place_text(char out[PLACE_SIZE], const dataset_builder *b, uint32_t file, size_t line)
 {
     if (file == NO_FILE)
-        snprintf(out, PLACE_SIZE, "observation %zu", row + 1);
+        snprintf(out, PLACE_SIZE, "row %zu", line);
     else if (file == b->last_file)
         snprintf(out, PLACE_SIZE, "line %zu", line);
     else
@@ -341,6 +347,11 @@ static hfsad_status add_branch(dataset_builder *b, uint32_t parent, slice name, 
     return HFSAD_OK;
 }
 
+static size_t line_of(const dataset_builder *b, const builder_entry *e)
+{
+    return e->file ? e->line : b->n_rows + 1;
+}
+
 /* The inner node that the entry's path names; nodes on the way are added. */
 static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint32_t *index, hfsad_error *err)
 {
@@ -365,7 +376,7 @@ static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint
         const uint32_t hash = hash_of(at, name);
         uint32_t next = table_find(&b->branch_table, hash, b, at, name, same_branch);
         if (next == NO_NODE) {
-            status = add_branch(b, at, name, hash, e->line, &next, err);
+            status = add_branch(b, at, name, hash, line_of(b, e), &next, err);
             if (status)
                 return status;
         }
@@ -378,20 +389,15 @@ static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint
     return HFSAD_OK;
 }
 
-static hfsad_status refuse_second(const dataset_builder *b, const builder_entry *e, uint32_t first, uint32_t parent,
-                                  hfsad_error *err)
+static hfsad_status refuse_second_edge(const dataset_builder *b, const builder_entry *e, const client *earlier,
+                                       uint32_t parent, hfsad_error *err)
 {
     char shown[EXCERPT_SIZE], here[PLACE_SIZE], there[PLACE_SIZE], edge[EXCERPT_SIZE], other[EXCERPT_SIZE];
-    const note *earlier = &b->notes[first];
-    excerpt(shown, e->client);
-    place_text(here, b, b->last_file, e->line, b->n_rows);
-    place_text(there, b, earlier->file, earlier->line, first);
-    if (earlier->parent == parent)
-        return refuse(e, COLUMN_CLIENT, err, "%s has a second row (%s, first on %s): one row per client", shown, here,
-                      there);
     return refuse(e, COLUMN_EDGE, err,
-                  "%s is below %s (%s) and below %s (%s): a client has one edge; rename one of them", shown,
-                  branch_text(other, b, earlier->parent), there, branch_text(edge, b, parent), here);
+                  "%s is below %s (%s) and below %s (%s): a client has one edge; rename one of them",
+                  excerpt(shown, e->client), branch_text(other, b, earlier->parent),
+                  place_text(there, b, earlier->file, earlier->line), branch_text(edge, b, parent),
+                  place_text(here, b, b->last_file, line_of(b, e)));
 }
 
 static hfsad_status refuse_numbers(const dataset_builder *b, const builder_entry *e, const double *x, hfsad_error *err)
@@ -404,9 +410,18 @@ static hfsad_status refuse_numbers(const dataset_builder *b, const builder_entry
         return refuse(e, COLUMN_Y, err,
                       "y of %s is %g, too large to be squared and added up (at most %g); scale y down", shown, e->y,
                       Y_MOST);
+    if (!(e->weight > 0 && isfinite(e->weight)))
+        return refuse(e, COLUMN_WEIGHT, err,
+                      "the weight of a row of %s is %g; expected a finite number above 0, or leave the row out", shown,
+                      e->weight);
     for (size_t m = 0; m < b->M; m++)
         if (!isfinite(x[m]))
             return refuse(e, COLUMN_NONE, err, "feature %zu of %s is %g; expected a finite number", m + 1, shown, x[m]);
+    const double n = dot8(b->M, x, x);
+    if (isfinite(n))
+        return refuse(e, COLUMN_WEIGHT, err,
+                      "the weight of a row of %s is %g, too large for its y and features; scale the weights down",
+                      shown, e->weight);
     return refuse(e, COLUMN_NONE, err,
                   "the squares of the features of %s add up to more than a double holds; scale them down", shown);
 }
@@ -422,33 +437,68 @@ static hfsad_status use_file(dataset_builder *b, const char *file, hfsad_error *
     return pool_add(&b->files, (slice){file, strlen(file)}, &b->last_file, err);
 }
 
+/* The entry's client, which is added where the name is new. */
+static hfsad_status find_client(dataset_builder *b, const builder_entry *e, double n, uint32_t *index, hfsad_error *err)
+{
+    client added = {.line = line_of(b, e), .n = n, .file = b->last_file};
+    hfsad_status status = check_name(e, COLUMN_CLIENT, e->client, err);
+    if (status || (status = find_branch(b, e, &added.parent, err)))
+        return status;
+    *index = b->last_client; /* the rows of a client often come together */
+    if (b->n_clients == 0 || !same_client(b, *index, 0, e->client)) {
+        const uint32_t hash = hash_of(0, e->client);
+        *index = table_find(&b->client_table, hash, b, 0, e->client, same_client);
+        if (*index == NO_NODE) {
+            const size_t need = b->n_clients + 1;
+            *index = (uint32_t)b->n_clients;
+            if ((status = pool_add(&b->names, e->client, &added.name, err)) ||
+                (status = table_add(&b->client_table, hash, *index, err)))
+                return status;
+            if (!alloc_grow((void **)&b->clients, &b->clients_capacity, need, sizeof *b->clients))
+                return error_memory(err, need * sizeof *b->clients, "notes on the clients");
+            b->clients[b->n_clients++] = added;
+            b->branches[added.parent].n_leaves++;
+        }
+        b->last_client = *index;
+    }
+    if (b->clients[*index].parent != added.parent)
+        return refuse_second_edge(b, e, &b->clients[*index], added.parent, err);
+    return HFSAD_OK;
+}
+
+/* Weights are kept from the first that is not 1 on. */
+static hfsad_status keep_weight(dataset_builder *b, double weight, hfsad_error *err)
+{
+    if (!b->weight && weight != 1) {
+        b->weight = alloc_raw(b->capacity, sizeof *b->weight);
+        if (!b->weight)
+            return error_memory(err, b->capacity * sizeof *b->weight, "the rows' weights");
+        for (size_t row = 0; row < b->n_rows; row++)
+            b->weight[row] = 1;
+    }
+    if (b->weight)
+        b->weight[b->n_rows] = weight;
+    return HFSAD_OK;
+}
+
 static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_error *err)
 {
     assert(b->n_rows < b->capacity);
-    const double *x = b->rows + b->n_rows * b->M;
-    const slice client = e->client;
-    note added = {.line = e->line, .y = e->y, .n = dot8(b->M, x, x)};
+    const double *x = b->rows + b->n_rows * b->M, n = dot8(b->M, x, x);
     hfsad_status status = use_file(b, e->file, err);
     if (status)
         return status;
-    added.file = b->last_file;
-    if (!(fabs(e->y) <= Y_MOST) || !isfinite(added.n))
+    if (!(fabs(e->y) <= Y_MOST && e->weight > 0 && e->weight * e->y * e->y <= Y_MOST * Y_MOST) ||
+        !isfinite(n + e->weight * n))
         return refuse_numbers(b, e, x, err);
-    if ((status = check_name(e, COLUMN_CLIENT, client, err)) || (status = find_branch(b, e, &added.parent, err)))
-        return status;
-    const uint32_t hash = hash_of(0, client);
-    const uint32_t first = table_find(&b->client_table, hash, b, 0, client, same_client);
-    if (first != NO_NODE)
-        return refuse_second(b, e, first, added.parent, err);
     if (b->n_rows >= COUNT_MOST)
-        return refuse(e, COLUMN_NONE, err, "more than %u clients", COUNT_MOST);
-    if ((status = pool_add(&b->clients, client, &added.name, err)) ||
-        (status = table_add(&b->client_table, hash, (uint32_t)b->n_rows, err)))
+        return refuse(e, COLUMN_NONE, err, "more than %u rows", COUNT_MOST);
+    uint32_t index = 0;
+    if ((status = find_client(b, e, n, &index, err)) || (status = keep_weight(b, e->weight, err)))
         return status;
-    if (!alloc_grow((void **)&b->notes, &b->notes_capacity, b->n_rows + 1, sizeof *b->notes))
-        return error_memory(err, (b->n_rows + 1) * sizeof *b->notes, "notes on the clients");
-    b->notes[b->n_rows++] = added;
-    b->branches[added.parent].n_leaves++;
+    b->clients[index].n_rows++;
+    b->client_of[b->n_rows] = index;
+    b->y[b->n_rows++] = e->y;
     return HFSAD_OK;
 }
 
@@ -459,11 +509,11 @@ hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsa
     return status;
 }
 
-void builder_expect(const dataset_builder *b, slice client)
+void builder_expect(const dataset_builder *b, slice name)
 {
     const name_table *t = &b->client_table;
     if (t->slots)
-        __builtin_prefetch(&t->slots[table_start(t, hash_of(0, client))], 1);
+        __builtin_prefetch(&t->slots[table_start(t, hash_of(0, name))], 1);
 }
 
 size_t builder_rows(const dataset_builder *b)
@@ -482,21 +532,33 @@ double *builder_next_row(dataset_builder *b)
     return b->rows + b->n_rows * b->M;
 }
 
+/* *array, of `used` elements, to one of `count`. */
+static bool enlarge(void *array, size_t used, size_t count, size_t size)
+{
+    void *old, *larger = alloc_raw(count, size);
+    if (!larger)
+        return false;
+    memcpy(&old, array, sizeof old);
+    if (used > 0)
+        memcpy(larger, old, used * size);
+    free(old);
+    memcpy(array, &larger, sizeof larger);
+    return true;
+}
+
 hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err)
 {
     if (rows <= b->capacity)
         return HFSAD_OK;
-    size_t used, doubles;
-    if (__builtin_mul_overflow(rows, b->M, &used) || __builtin_add_overflow(used, used / 32 + 2 * ALIGN, &doubles))
-        return error_memory(err, SIZE_MAX, "the observations");
-    double *larger = alloc_raw(doubles, sizeof *larger);
-    if (!larger)
-        return error_memory(err, doubles > SIZE_MAX / sizeof *larger ? SIZE_MAX : doubles * sizeof *larger,
-                            "the observations");
-    if (b->n_rows > 0)
-        memcpy(larger, b->rows, b->n_rows * b->M * sizeof *larger);
-    free(b->rows);
-    b->rows = larger;
+    size_t used, doubles, bytes;
+    if (__builtin_mul_overflow(rows, b->M, &used) || __builtin_add_overflow(used, used / 32 + 2 * ALIGN, &doubles) ||
+        __builtin_mul_overflow(doubles, sizeof *b->rows, &bytes))
+        return error_memory(err, SIZE_MAX, "the rows");
+    if (!enlarge(&b->rows, b->n_rows * b->M, doubles, sizeof *b->rows) ||
+        !enlarge(&b->y, b->n_rows, rows, sizeof *b->y) ||
+        !enlarge(&b->client_of, b->n_rows, rows, sizeof *b->client_of) ||
+        (b->weight && !enlarge(&b->weight, b->n_rows, rows, sizeof *b->weight)))
+        return error_memory(err, bytes, "the rows");
     b->capacity = rows;
     b->doubles = doubles;
     return HFSAD_OK;
@@ -520,7 +582,7 @@ hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *
     return HFSAD_OK;
 }
 
-hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *client, double y, const double *x,
+hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *name, double y, const double *x,
                                  const char *file, size_t line, hfsad_error *err)
 {
     if (builder_is_full(b)) {
@@ -532,8 +594,13 @@ hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const cha
     }
     memcpy(builder_next_row(b), x, b->M * sizeof *x);
     const builder_entry entry = {
-        .path = {path, strlen(path)}, .client = {client, strlen(client)}, .y = y, .file = file, .line = line};
+        .path = {path, strlen(path)}, .client = {name, strlen(name)}, .y = y, .weight = 1, .file = file, .line = line};
     return builder_commit(b, &entry, err);
+}
+
+void dataset_builder_use_rows(dataset_builder *b)
+{
+    b->as_rows = true;
 }
 
 void dataset_builder_free(dataset_builder *b)
@@ -541,9 +608,12 @@ void dataset_builder_free(dataset_builder *b)
     if (!b)
         return;
     free(b->rows);
-    free(b->notes);
+    free(b->y);
+    free(b->weight);
+    free(b->client_of);
+    free(b->clients);
     free(b->branches);
-    free(b->clients.text);
+    free(b->names.text);
     free(b->segments.text);
     free(b->files.text);
     free(b->client_table.slots);
@@ -560,15 +630,16 @@ static hfsad_status check_clashes(const dataset_builder *b, hfsad_error *err)
         const branch *edge = &b->branches[i];
         const char *text = b->segments.text + edge->name;
         const slice name = {text, strlen(text)};
-        const uint32_t client = table_find(&b->client_table, hash_of(0, name), b, 0, name, same_client);
-        if (client == NO_NODE || b->notes[client].parent != edge->parent)
+        const uint32_t found = table_find(&b->client_table, hash_of(0, name), b, 0, name, same_client);
+        if (found == NO_NODE || b->clients[found].parent != edge->parent)
             continue;
-        const note *row = &b->notes[client];
+        const client *leaf = &b->clients[found];
         char here[PLACE_SIZE], there[PLACE_SIZE], shown[EXCERPT_SIZE];
-        const builder_entry at = {.file = row->file == NO_FILE ? NULL : b->files.text + row->file, .line = row->line};
+        const builder_entry at = {.file = leaf->file == NO_FILE ? NULL : b->files.text + leaf->file,
+                                  .line = leaf->line};
         return refuse(&at, COLUMN_NONE, err, "%s is a client (%s) and an edge (%s): rename one of them",
-                      branch_text(shown, b, i), place_text(here, b, row->file, row->line, client),
-                      edge->file == NO_FILE ? "elsewhere" : place_text(there, b, edge->file, edge->line, 0));
+                      branch_text(shown, b, i), place_text(here, b, leaf->file, leaf->line),
+                      place_text(there, b, edge->file, edge->line));
     }
     return HFSAD_OK;
 }
@@ -630,20 +701,31 @@ static hfsad_status name_inner(const dataset_builder *b, dataset *d, const uint3
     return HFSAD_OK;
 }
 
-/* Copies what the notes hold to the leaves and says in leaf_of which leaf each row becomes. */
-static void place_leaves(dataset_builder *b, dataset *d, uint32_t *leaf_of)
+/* Names the leaves and says in client_of where each row goes. first has n_leaves + 1 elements. */
+static void place_rows(dataset_builder *b, dataset *d, size_t *first)
 {
     for (size_t i = 0; i < b->n_branches; i++)
         b->branches[i].n_leaves = 0;
-    for (size_t row = 0; row < b->n_rows; row++) {
-        const note *from = &b->notes[row];
+    for (size_t c = 0; c < b->n_clients; c++) {
+        client *from = &b->clients[c];
         branch *parent = &b->branches[from->parent];
         const uint32_t leaf = d->inner[parent->rank].first_leaf + parent->n_leaves++;
-        leaf_of[row] = leaf;
-        d->y[leaf] = from->y;
-        d->n[leaf] = from->n;
         d->leaf_name[leaf] = from->name;
+        if (d->n)
+            d->n[leaf] = from->n;
+        first[leaf] = from->n_rows;
+        from->name = leaf; /* the notes are not needed any more */
     }
+    for (size_t leaf = 0, row = 0; leaf <= d->n_leaves; leaf++) {
+        const size_t count = leaf < d->n_leaves ? first[leaf] : 0;
+        first[leaf] = row;
+        row += count;
+    }
+    for (size_t row = 0; row < b->n_rows; row++)
+        b->client_of[row] = (uint32_t)first[b->clients[b->client_of[row]].name]++;
+    for (size_t leaf = d->n_leaves; leaf > 0; leaf--) /* each has moved on to where the next began */
+        first[leaf] = first[leaf - 1];
+    first[0] = 0;
 }
 
 static void swap_rows(size_t M, double *restrict a, double *restrict b)
@@ -655,15 +737,19 @@ static void swap_rows(size_t M, double *restrict a, double *restrict b)
     }
 }
 
-/* Row r to place leaf_of[r]; every swap brings one row to its place for good. */
-static void order_rows(size_t M, size_t n, double *rows, uint32_t *leaf_of)
+/* Row r to place client_of[r]; every swap brings one row to its place for good. */
+static void order_rows(dataset_builder *b)
 {
-    for (size_t row = 0; row < n; row++)
-        while (leaf_of[row] != row) {
-            const uint32_t to = leaf_of[row];
-            swap_rows(M, rows + row * M, rows + to * M);
-            leaf_of[row] = leaf_of[to];
-            leaf_of[to] = to;
+    uint32_t *place = b->client_of;
+    for (size_t row = 0; row < b->n_rows; row++)
+        while (place[row] != row) {
+            const uint32_t to = place[row];
+            swap_rows(b->M, b->rows + row * b->M, b->rows + to * b->M);
+            swap_rows(1, b->y + row, b->y + to);
+            if (b->weight)
+                swap_rows(1, b->weight + row, b->weight + to);
+            place[row] = place[to];
+            place[to] = to;
         }
 }
 
@@ -693,7 +779,7 @@ static void lay_blocks(const dataset *d, const double *rows, double *x, double *
     }
 }
 
-static hfsad_status move_rows(dataset_builder *b, dataset *d, uint32_t *leaf_of, hfsad_error *err)
+static hfsad_status make_blocks(dataset_builder *b, dataset *d, hfsad_error *err)
 {
     double *scratch = alloc_raw(d->lanes * d->M, sizeof *scratch);
     double *x = d->leaf_doubles <= b->doubles ? b->rows : alloc_raw(d->leaf_doubles, sizeof *x);
@@ -701,52 +787,76 @@ static hfsad_status move_rows(dataset_builder *b, dataset *d, uint32_t *leaf_of,
         free(scratch);
         if (x != b->rows)
             free(x);
-        return error_memory(err, d->leaf_doubles * sizeof *x, "the observations");
+        return error_memory(err, d->leaf_doubles * sizeof *x, "the rows");
     }
-    order_rows(d->M, d->n_leaves, b->rows, leaf_of);
     lay_blocks(d, b->rows, x, scratch);
     free(scratch);
     if (x != b->rows)
         free(b->rows);
     b->rows = NULL;
     d->x = x;
+    d->y = b->y;
+    b->y = NULL;
     return HFSAD_OK;
 }
 
-static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, uint32_t *leaf_of, hfsad_error *err)
+static void make_table(dataset_builder *b, dataset *d, size_t *first)
 {
-    d->M = b->M;
-    d->n_inner = b->n_branches;
-    d->n_leaves = d->n_rows = b->n_rows;
-    d->lanes = tree_lanes(b->M);
-    d->inner = alloc_zero(d->n_inner, sizeof *d->inner);
-    d->y = alloc_raw(d->n_leaves, sizeof *d->y);
-    d->n = alloc_raw(d->n_leaves, sizeof *d->n);
-    d->leaf_name = alloc_raw(d->n_leaves, sizeof *d->leaf_name);
-    if (!order || !leaf_of || !d->inner || !d->y || !d->n || !d->leaf_name)
-        return error_memory(err, d->n_inner * sizeof *d->inner + d->n_leaves * 24, "the tree");
-    lay_tree(b, d, order);
-    const hfsad_status status = name_inner(b, d, order, err);
-    if (status)
-        return status;
-    place_leaves(b, d, leaf_of);
-    free(b->notes);
-    b->notes = NULL;
-    d->names = b->clients.text;
-    b->clients.text = NULL;
-    char *names = realloc(d->names, b->clients.size); /* gives back what growing left over */
+    d->rows = (row_table){.F = b->M, .first = first, .x = b->rows, .y = b->y, .weight = b->weight};
+    b->rows = b->y = b->weight = NULL;
+}
+
+static void take_names(dataset_builder *b, dataset *d)
+{
+    d->names = b->names.text;
+    b->names.text = NULL;
+    char *names = realloc(d->names, b->names.size); /* gives back what growing left over */
     if (names)
         d->names = names;
+}
+
+static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, size_t *first, hfsad_error *err)
+{
+    const bool as_rows = b->as_rows || b->weight || b->n_rows > b->n_clients;
+    d->M = b->M;
+    d->n_inner = b->n_branches;
+    d->n_leaves = b->n_clients;
+    d->n_rows = b->n_rows;
+    d->lanes = as_rows ? 1 : tree_lanes(b->M);
+    d->inner = alloc_zero(d->n_inner, sizeof *d->inner);
+    d->n = as_rows ? NULL : alloc_raw(d->n_leaves, sizeof *d->n);
+    d->leaf_name = alloc_raw(d->n_leaves, sizeof *d->leaf_name);
+    hfsad_status status = HFSAD_OK;
+    if (!order || !first || !d->inner || !(d->n || as_rows) || !d->leaf_name) {
+        status = error_memory(err, d->n_inner * sizeof *d->inner + d->n_leaves * 24, "the tree");
+    } else {
+        lay_tree(b, d, order);
+        status = name_inner(b, d, order, err);
+    }
+    if (status) {
+        free(first);
+        return status;
+    }
+    place_rows(b, d, first);
+    free(b->clients);
+    b->clients = NULL;
+    take_names(b, d);
+    order_rows(b);
+    if (as_rows) {
+        make_table(b, d, first);
+        return HFSAD_OK;
+    }
+    free(first);
     /* cppcheck-suppress memleak; d has it */
-    return move_rows(b, d, leaf_of, err);
+    return make_blocks(b, d, err);
 }
 
 static hfsad_status finish(dataset_builder *b, dataset **d, hfsad_error *err)
 {
     if (b->refused)
-        return error_set(err, HFSAD_ERROR_INPUT, "an observation was refused");
+        return error_set(err, HFSAD_ERROR_INPUT, "a row was refused");
     if (b->n_rows == 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "no observations; expected at least one");
+        return error_set(err, HFSAD_ERROR_INPUT, "no rows; expected at least one");
     hfsad_status status = check_clashes(b, err);
     if (status)
         return status;
@@ -756,10 +866,8 @@ static hfsad_status finish(dataset_builder *b, dataset **d, hfsad_error *err)
     if (!made)
         return error_memory(err, sizeof *made, "a data set");
     uint32_t *order = alloc_raw(b->n_branches, sizeof *order);
-    uint32_t *leaf_of = alloc_raw(b->n_rows, sizeof *leaf_of);
-    status = fill(b, made, order, leaf_of, err);
+    status = fill(b, made, order, alloc_raw(b->n_clients + 1, sizeof(size_t)), err);
     free(order);
-    free(leaf_of);
     if (status)
         dataset_free(made);
     else

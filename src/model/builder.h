@@ -10,28 +10,29 @@ typedef struct {
     size_t length;
 } slice;
 
-/* Room for so many observations in all, so that adding them moves nothing. */
+/* Room for so many rows in all, so that adding them moves nothing. */
 hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err);
 
 size_t builder_rows(const dataset_builder *b);
 bool builder_is_full(const dataset_builder *b);
-/* Where the next observation's M features go. The builder must not be full. */
+/* Where the next row's M features go. The builder must not be full. */
 double *builder_next_row(dataset_builder *b);
 
-/* Says early which client the next observation is of: its place in the table of names comes to the cache meanwhile. */
-void builder_expect(const dataset_builder *b, slice client);
+/* Says early which client the next row is of: its place in the table of names comes to the cache meanwhile. */
+void builder_expect(const dataset_builder *b, slice name);
 
-/* An observation whose x stands in builder_next_row. */
+/* A row whose x stands in builder_next_row. */
 typedef struct {
     slice path, client;
-    double y;
-    const char *file;                            /* may be NULL */
-    size_t line;                                 /* counted from 1 */
-    size_t edge_column, client_column, y_column; /* counted from 1, for messages; 0: they do not come from columns */
+    double y, weight; /* weight: 1 where the rows have none */
+    const char *file; /* may be NULL */
+    size_t line;      /* counted from 1 */
+    /* Counted from 1, for messages; 0: they do not come from columns. */
+    size_t edge_column, client_column, y_column, weight_column;
 } builder_entry;
 
-/* Refuses bad names, a client's second row, and numbers that are not finite or too large to be squared. After a failure
- * the builder can only be freed. */
+/* Refuses bad names, a client below two edges, weights of 0 or less, and numbers that are not finite or too large to be
+ * squared. After a failure the builder can only be freed. */
 hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsad_error *err);
 
 /* Bytes of the UTF-8 character that text starts with, 0 where it starts with none (or is empty). */

@@ -41,12 +41,12 @@ enum {
 /* What cannot be mapped is kept in memory whole; larger than this must be a file. */
 static const size_t STREAM_MOST = (size_t)4 << 30;
 
-enum { EDGE, CLIENT, Y, SPECIALS };
-static const char *const SPECIAL_NAMES[SPECIALS] = {"edge", "client", "y"};
+enum { EDGE, CLIENT, Y, WEIGHT, SPECIALS };
+static const char *const SPECIAL_NAMES[SPECIALS] = {"edge", "client", "y", "weight"};
 
 typedef struct {
     size_t column;
-    int kind; /* EDGE, CLIENT or Y */
+    int kind; /* EDGE, CLIENT, Y or WEIGHT */
 } special;
 
 /* The bytes of a file. Of a mapping, [gone, kept) has been given back. */
@@ -306,13 +306,21 @@ static hfsad_status refuse_missing(const reader *r, int kind, slice header)
 {
     const char *name = SPECIAL_NAMES[kind];
     char shown[EXCERPT_SIZE];
-    for (size_t c = 0; c < r->n_columns; c++)
+    for (size_t c = 0; c < r->n_columns && kind != WEIGHT; c++)
         if (r->columns[c].length == strlen(name) && strncasecmp(r->columns[c].text, name, strlen(name)) == 0)
             return column_error(r, c, "expected \"%s\", in small letters", name);
-    if (kind == EDGE)
-        return HFSAD_OK; /* all clients are below the cloud */
+    if (kind == EDGE || kind == WEIGHT)
+        return HFSAD_OK; /* all clients are below the cloud, all weights are 1 */
     return line_error(r, "no column \"%s\" in the header \"%s\"; expected " EXPECTED_HEADER, name,
                       excerpt(shown, header));
+}
+
+/* Whether a column is the special one of that kind. A weight stands right behind y: elsewhere it may be a feature. */
+static bool is_special(const reader *r, size_t column, int kind)
+{
+    if (!is_called(r->columns[column], SPECIAL_NAMES[kind]))
+        return false;
+    return kind != WEIGHT || (column > 0 && is_called(r->columns[column - 1], SPECIAL_NAMES[Y]));
 }
 
 /* Finds the columns that are not features. */
@@ -323,7 +331,7 @@ static hfsad_status find_specials(reader *r, slice header)
         if (r->columns[c].length == 0)
             return column_error(r, c, "empty name in the header; expected a name for every column");
         for (int kind = 0; kind < SPECIALS; kind++)
-            if (!found[kind] && is_called(r->columns[c], SPECIAL_NAMES[kind])) {
+            if (!found[kind] && is_special(r, c, kind)) {
                 found[kind] = true;
                 r->specials[r->n_specials++] = (special){c, kind};
             }
@@ -385,35 +393,44 @@ static hfsad_status make_room(reader *r)
     return dataset_builder_reserve(r->builder, rows + rows / 2 + 1, r->err);
 }
 
+static hfsad_status read_special(reader *r, size_t column, int kind, builder_entry *entry)
+{
+    if (kind == Y) {
+        entry->y_column = column + 1;
+        return number_field(r, column, &entry->y);
+    }
+    if (kind == WEIGHT) {
+        entry->weight_column = column + 1;
+        return number_field(r, column, &entry->weight);
+    }
+    if (kind == EDGE) {
+        entry->edge_column = column + 1;
+        return name_field(r, column, &entry->path);
+    }
+    entry->client_column = column + 1;
+    const hfsad_status status = name_field(r, column, &entry->client);
+    if (!status)
+        builder_expect(r->builder, entry->client);
+    return status;
+}
+
 static hfsad_status read_row(reader *r)
 {
-    builder_entry entry = {.path = {"", 0}, .file = r->name, .line = r->line};
+    builder_entry entry = {.path = {"", 0}, .weight = 1, .file = r->name, .line = r->line};
     double *x = builder_next_row(r->builder);
     size_t column = 0;
-    for (size_t s = 0; s <= r->n_specials; s++) {
-        const size_t stop = s < r->n_specials ? r->specials[s].column : r->n_columns;
+    for (size_t s = 0; s < r->n_specials; s++) {
+        const size_t stop = r->specials[s].column;
         hfsad_status status = read_features(r, column, stop, x);
+        if (!status)
+            status = read_special(r, stop, r->specials[s].kind, &entry);
         if (status)
             return status;
-        if (s == r->n_specials)
-            break;
         x += stop - column;
         column = stop + 1;
-        if (r->specials[s].kind == Y) {
-            entry.y_column = column;
-            status = number_field(r, stop, &entry.y);
-        } else if (r->specials[s].kind == EDGE) {
-            entry.edge_column = column;
-            status = name_field(r, stop, &entry.path);
-        } else {
-            entry.client_column = column;
-            status = name_field(r, stop, &entry.client);
-            builder_expect(r->builder, entry.client);
-        }
-        if (status)
-            return status;
     }
-    return builder_commit(r->builder, &entry, r->err);
+    const hfsad_status status = read_features(r, column, r->n_columns, x);
+    return status ? status : builder_commit(r->builder, &entry, r->err);
 }
 
 /* Gives back the pages of the mapping that lie between the header, which messages quote, and the current line. */
@@ -448,7 +465,7 @@ static hfsad_status read_rows(reader *r, source *from)
         release(from, r);
     }
     if (builder_rows(r->builder) == 0)
-        return line_error(r, "no row below the header; expected a row for every client");
+        return line_error(r, "no row below the header; expected at least one for every client");
     return HFSAD_OK;
 }
 
@@ -472,7 +489,7 @@ static hfsad_status open_text(reader *r, const char *expected)
     return HFSAD_OK;
 }
 
-static hfsad_status parse_source(source *from, const char *name, dataset **d, hfsad_error *err)
+static hfsad_status parse_source(source *from, const char *name, bool as_rows, dataset **d, hfsad_error *err)
 {
     *d = NULL;
     reader r = {.name = name, .at = from->bytes, .end = from->bytes + from->size, .line = 1, .err = err};
@@ -484,16 +501,18 @@ static hfsad_status parse_source(source *from, const char *name, dataset **d, hf
     if (!status)
         status = read_rows(&r, from);
     free(r.columns);
+    if (!status && as_rows)
+        dataset_builder_use_rows(r.builder);
     if (!status)
         return dataset_builder_finish(r.builder, d, err);
     dataset_builder_free(r.builder);
     return status;
 }
 
-hfsad_status csv_parse(const char *bytes, size_t size, const char *name, dataset **d, hfsad_error *err)
+hfsad_status csv_parse(const char *bytes, size_t size, const char *name, bool as_rows, dataset **d, hfsad_error *err)
 {
     source from = {.bytes = bytes ? bytes : "", .size = size};
-    return parse_source(&from, name, d, err);
+    return parse_source(&from, name, as_rows, d, err);
 }
 
 /* Numbers are counted beyond those expected, so that the message can say how many there are. */
@@ -594,13 +613,13 @@ static hfsad_status source_open(source *s, const char *path, const char *expecte
     return status;
 }
 
-hfsad_status dataset_read_csv(dataset **d, const char *path, hfsad_error *err)
+hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err)
 {
     *d = NULL;
     source s;
     hfsad_status status = source_open(&s, path, EXPECTED_CSV, err);
     if (!status)
-        status = parse_source(&s, path, d, err);
+        status = parse_source(&s, path, as_rows, d, err);
     source_close(&s);
     return status;
 }

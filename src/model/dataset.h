@@ -94,23 +94,24 @@ void dataset_scatter(const dataset *d, double *array, size_t leaf, const double 
 size_t dataset_leaf_name(const dataset *d, size_t leaf, char *buffer, size_t size);
 
 /*
- * Building one: add observations in any order, then finish. `path` is the inner node's name ("edge1",
+ * Building one: add rows in any order, then finish. `path` is the inner node's name ("edge1",
  * "region2/edge1", "" = directly below the cloud). `where` names file and line for messages and may be NULL.
  */
 typedef struct dataset_builder dataset_builder;
 
 hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *err);
-/* Adds a client with the observation (y, x); a client name may stand once in the whole tree. */
-hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *client, double y, const double *x,
+/* Adds the row (y, x) of a client, with weight 1; a client's name may stand below one inner node only. */
+hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *name, double y, const double *x,
                                  const char *file, size_t line, hfsad_error *err);
-/* Builds the tree and moves the rows into blocks. Frees the builder, also on failure. */
+/* Asks for the table `rows` also where every client has one dense row of weight 1. */
+void dataset_builder_use_rows(dataset_builder *b);
+/* Builds the tree and moves the rows into blocks or into the table, a client's in order of arrival. Frees the builder,
+ * also on failure. */
 hfsad_status dataset_builder_finish(dataset_builder *b, dataset **d, hfsad_error *err);
 void dataset_builder_free(dataset_builder *b);
 
 void dataset_free(dataset *d);
 
-/* One CSV file: columns edge, client, y, then M features. */
-hfsad_status dataset_read_csv(dataset **d, const char *path, hfsad_error *err);
 /* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
 hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);
 /* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */

@@ -6,7 +6,9 @@
  * omega_0  weight of an inner node's link: (children's weights added up, the most of its depth) + eta lambda gamma
  * eta      weight of a prior: N_l - 1/L below, 1 at the cloud; together the number of clients
  * paper    c = omega, alpha = sqrt(20);  c = omega_0/25, alpha = 25 sqrt(20)
- * tuned    the same with c a tenth
+ * tuned    phase retrieval: the same with c a tenth. Convex losses: c = the mean bend of a client's loss per
+ * coordinate, alpha = a hundredth of a coefficient's likely size; c of an inner node = its children's c added up, times
+ * a tenth, and below the cloud times K_m, since w_0 rests for so many steps of the edge's multiplier
  */
 #include "plan/plan.h"
 
@@ -62,7 +64,11 @@ static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
 {
     const hfsad_penalty_kind kind = (hfsad_penalty_kind)pick_choice(c.kind, (int)preset.kind);
     const double gamma = kind == preset.kind ? preset.gamma : default_gamma(kind);
-    return (hfsad_penalty){kind, pick(c.weight, preset.weight), pick(c.lambda, preset.lambda), pick(c.gamma, gamma)};
+    return (hfsad_penalty){.kind = kind,
+                           .weight = pick(c.weight, preset.weight),
+                           .lambda = pick(c.lambda, preset.lambda),
+                           .gamma = pick(c.gamma, gamma),
+                           .free = preset.free};
 }
 
 /* gamma may come from one place of the spec and the kind from another, so it is checked once more at the end; and
@@ -99,29 +105,13 @@ typedef struct {
     const dataset *d;
     bool *used;                          /* n_overrides: matched a node */
     double shrink;                       /* of c: 1 for paper, 0.1 for tuned */
+    bool by_bend;                        /* tuned, convex */
+    double bend, length;                 /* c and 100 alpha of a client's link, where by_bend */
+    double inner_c[HFSAD_TIERS_MAX + 2]; /* c of an inner node's link, by its depth; likewise */
     double omega;                        /* weight of a client's link by the preset */
     double omega_0[HFSAD_TIERS_MAX + 2]; /* of an inner node's link, by its depth */
     size_t edges;                        /* inner nodes with clients, but the cloud */
 } preset;
-
-double loss_slope_bound(const hfsad_loss *loss, double y)
-{
-    switch (loss->kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-        return 5;
-    case HFSAD_LOSS_QUANTILE:
-        return fmax(loss->tau, 1 - loss->tau);
-    case HFSAD_LOSS_SQUARED:
-        return fabs(y);
-    case HFSAD_LOSS_HUBER:
-        return loss->delta;
-    case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_LOGISTIC:
-    case HFSAD_LOSS_HINGE:
-        break;
-    }
-    return 1;
-}
 
 static hfsad_loss loss_of(const LOSS_settings *s, const LOSS_settings *special)
 {
@@ -148,8 +138,11 @@ static double eta(const preset *t, size_t i)
 static hfsad_penalty prior_preset(const preset *t, size_t i)
 {
     const bool paper = t->spec->top.preset == PRESET_PAPER;
-    return (hfsad_penalty){paper ? HFSAD_PENALTY_SCAD : HFSAD_PENALTY_NONE, eta(t, i), 0.1,
-                           paper ? 2.4 : default_gamma(HFSAD_PENALTY_NONE)};
+    return (hfsad_penalty){.kind = paper ? HFSAD_PENALTY_SCAD : HFSAD_PENALTY_NONE,
+                           .weight = eta(t, i),
+                           .lambda = 0.1,
+                           .gamma = paper ? 2.4 : default_gamma(HFSAD_PENALTY_NONE),
+                           .free = t->spec->features.intercept != INTERCEPT_NONE};
 }
 
 static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings *special)
@@ -160,22 +153,28 @@ static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings
     return penalty_of(c, prior_preset(t, i));
 }
 
-static hfsad_penalty link_of(const LINK_settings *s, const LINK_settings *special, double weight)
+/* own: the child has an intercept of its own. */
+static hfsad_penalty link_of(const LINK_settings *s, const LINK_settings *special, double weight, bool own)
 {
     penalty_choice c = link_choice(s);
     if (special)
         c = over(c, link_choice(special));
-    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, weight, 1, default_gamma(HFSAD_PENALTY_MCP)});
+    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, weight, 1, default_gamma(HFSAD_PENALTY_MCP), own});
 }
 
-/* c and alpha where the spec leaves them out; slope is the link's, at_least where the link pulls not at all. */
-static hfsad_schedule schedule_of(const preset *t, const SCHEDULE_settings *s, const SCHEDULE_settings *special,
-                                  double slope, double at_least, double divide)
+/* What the spec leaves out is the preset's. */
+static hfsad_schedule schedule_of(const SCHEDULE_settings *s, const SCHEDULE_settings *special,
+                                  hfsad_schedule otherwise)
 {
-    const double c = (slope > 0 ? slope : at_least) * t->shrink / divide, alpha = sqrt(20) * divide;
     const double given_c = special ? pick(special->c, s->c) : s->c;
     const double given_alpha = special ? pick(special->alpha, s->alpha) : s->alpha;
-    return (hfsad_schedule){pick(given_c, c > 0 ? c : 1), pick(given_alpha, alpha)};
+    return (hfsad_schedule){pick(given_c, otherwise.c > 0 ? otherwise.c : 1), pick(given_alpha, otherwise.alpha)};
+}
+
+/* The paper's c and alpha for a link of that slope; at_least where it pulls not at all. */
+static hfsad_schedule paper_schedule(const preset *t, double slope, double at_least, double divide)
+{
+    return (hfsad_schedule){(slope > 0 ? slope : at_least) * t->shrink / divide, sqrt(20) * divide};
 }
 
 void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
@@ -190,15 +189,27 @@ void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(c
     }
 }
 
+static bool is_mean(const hfsad_spec *s, const override_settings *special)
+{
+    return (special ? pick_choice(special->loss.scale, s->loss.scale) : s->loss.scale) == SCALE_MEAN;
+}
+
 static leaf_class leaf_class_of(const preset *t, const override_settings *special)
 {
     const hfsad_spec *s = t->spec;
     leaf_class c = {.loss = loss_of(&s->loss, special ? &special->loss : NULL)};
-    c.rule.penalty = link_of(&s->link_client, special ? &special->link : NULL, t->omega);
-    c.rule.schedule = schedule_of(t, &s->schedule_client, special ? &special->schedule : NULL,
-                                  hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
+    c.rule.penalty =
+        link_of(&s->link_client, special ? &special->link : NULL, t->omega, s->features.intercept == INTERCEPT_CLIENT);
+    const hfsad_schedule own = t->by_bend ? (hfsad_schedule){t->bend, t->length / 100}
+                                          : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
+    c.rule.schedule = schedule_of(&s->schedule_client, special ? &special->schedule : NULL, own);
     c.participation = special ? pick(special->participation, s->participation.client) : s->participation.client;
     c.local_steps = (uint32_t)(special && special->local_steps > 0 ? special->local_steps : s->run.local_steps);
+    const int solver = special ? pick_choice(special->loss.solver, s->loss.solver) : s->loss.solver;
+    c.solver.method = solver == SOLVER_LINEARIZED ? ROWS_LINEARIZED : ROWS_EXACT;
+    c.solver.tolerance = special ? pick(special->loss.tolerance, s->loss.tolerance) : s->loss.tolerance;
+    c.solver.sweeps = (uint32_t)(special && special->loss.sweeps > 0 ? special->loss.sweeps : s->loss.sweeps);
+    c.mean = is_mean(s, special);
     return c;
 }
 
@@ -207,9 +218,11 @@ static inner_class inner_class_of(const preset *t, size_t i, const override_sett
     const hfsad_spec *s = t->spec;
     const double weight = t->omega_0[t->d->inner[i].depth];
     inner_class c = {.prior = prior_of(t, i, special)};
-    c.rule.penalty = link_of(&s->link_edge, special ? &special->link : NULL, weight);
-    c.rule.schedule = schedule_of(t, &s->schedule_edge, special ? &special->schedule : NULL,
-                                  hfsad_penalty_slope(&c.rule.penalty), weight, 25);
+    c.rule.penalty = link_of(&s->link_edge, special ? &special->link : NULL, weight,
+                             s->features.intercept == INTERCEPT_CLIENT || s->features.intercept == INTERCEPT_EDGE);
+    const hfsad_schedule own = t->by_bend ? (hfsad_schedule){t->inner_c[t->d->inner[i].depth], t->length / 100}
+                                          : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), weight, 25);
+    c.rule.schedule = schedule_of(&s->schedule_edge, special ? &special->schedule : NULL, own);
     c.participation = special ? pick(special->participation, s->participation.edge) : s->participation.edge;
     return c;
 }
@@ -218,7 +231,8 @@ typedef enum { CLOUD, EDGE, CLIENT } node_kind;
 
 static bool says_loss(const override_settings *s)
 {
-    return s->loss.kind >= 0 || !isnan(s->loss.tau) || !isnan(s->loss.delta) || !isnan(s->loss.box);
+    return s->loss.kind >= 0 || !isnan(s->loss.tau) || !isnan(s->loss.delta) || !isnan(s->loss.box) ||
+           s->loss.scale >= 0 || s->loss.solver >= 0 || !isnan(s->loss.tolerance) || s->loss.sweeps > 0;
 }
 
 static bool says_penalty(penalty_choice c)
@@ -271,6 +285,11 @@ static void lay_over(override_settings *merged, const override_settings *s)
     merged->loss.tau = pick(s->loss.tau, merged->loss.tau);
     merged->loss.delta = pick(s->loss.delta, merged->loss.delta);
     merged->loss.box = pick(s->loss.box, merged->loss.box);
+    merged->loss.scale = pick_choice(s->loss.scale, merged->loss.scale);
+    merged->loss.solver = pick_choice(s->loss.solver, merged->loss.solver);
+    merged->loss.tolerance = pick(s->loss.tolerance, merged->loss.tolerance);
+    if (s->loss.sweeps > 0)
+        merged->loss.sweeps = s->loss.sweeps;
     merged->schedule.c = pick(s->schedule.c, merged->schedule.c);
     merged->schedule.alpha = pick(s->schedule.alpha, merged->schedule.alpha);
     merged->participation = pick(s->participation, merged->participation);
@@ -358,7 +377,8 @@ static bool same_class(const leaf_class *a, const leaf_class *b)
            a->loss.box == b->loss.box && p->kind == q->kind && p->weight == q->weight && p->lambda == q->lambda &&
            p->gamma == q->gamma && a->rule.schedule.c == b->rule.schedule.c &&
            a->rule.schedule.alpha == b->rule.schedule.alpha && a->participation == b->participation &&
-           a->local_steps == b->local_steps;
+           a->local_steps == b->local_steps && a->solver.method == b->solver.method &&
+           a->solver.tolerance == b->solver.tolerance && a->solver.sweeps == b->solver.sweeps && a->mean == b->mean;
 }
 
 enum { CLASSES_MAX = 4096 };
@@ -378,11 +398,13 @@ static hfsad_status assign_class(plan *p, size_t leaf, const leaf_class *c, cons
     return check_rule(&c->rule, name, err);
 }
 
-/* The preset's weight of a client's link: the largest slope of any client's loss. */
-static hfsad_status find_omega(preset *t, hfsad_error *err)
+/* The preset's weight of a client's link, the largest slope of any client's loss; and the clients' mean bend. */
+static hfsad_status find_scales(preset *t, hfsad_error *err)
 {
     char name[NAME_SIZE];
     const hfsad_loss common = loss_of(&t->spec->loss, NULL);
+    const double spread = data_spread(t->d, &common), M = (double)t->d->M;
+    double energy = 0, weight = 0;
     for (size_t leaf = 0; leaf < t->d->n_leaves; leaf++) {
         override_settings special;
         bool any = false;
@@ -392,15 +414,21 @@ static hfsad_status find_omega(preset *t, hfsad_error *err)
         if (status)
             return status;
         const hfsad_loss loss = any ? loss_of(&t->spec->loss, &special.loss) : common;
-        t->omega = fmax(t->omega, loss_slope_bound(&loss, t->d->y[leaf]) * sqrt(t->d->n[leaf]));
+        const loss_facts f = loss_measure(t->d, leaf, &loss, is_mean(t->spec, any ? &special : NULL), 0);
+        t->omega = fmax(t->omega, f.pull);
+        t->bend += loss_bend(&common, spread) * f.energy / M / (double)t->d->n_leaves;
+        energy += f.energy;
+        weight += f.weight;
     }
+    t->length = energy > 0 ? spread / sqrt(energy / weight / M) : spread;
+    t->by_bend = t->spec->top.preset == PRESET_TUNED && common.kind != HFSAD_LOSS_PHASE_RETRIEVAL;
     return HFSAD_OK;
 }
 
 static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
 {
     const dataset *d = t->d;
-    hfsad_status status = find_omega(t, err);
+    hfsad_status status = find_scales(t, err);
     if (status)
         return status;
     p->leaf_classes[0] = leaf_class_of(t, NULL);
@@ -431,6 +459,18 @@ static double paper_prior_pull(const hfsad_penalty *prior)
     return hfsad_penalty_slope(prior) * (concave ? prior->gamma : 1);
 }
 
+/* c of the inner nodes' links from their children's, the deepest first; one number for a depth, the most. */
+static void find_inner_c(preset *t)
+{
+    for (size_t i = t->d->n_inner; i-- > 1;) {
+        const inner_node *node = &t->d->inner[i];
+        const double client = pick(t->spec->schedule_client.c, t->bend);
+        const double below = node->n_leaves * client + node->n_inner * t->inner_c[node->depth + 1];
+        const double c = 0.1 * below * (node->depth == 1 ? (double)t->spec->run.edge_rounds : 1);
+        t->inner_c[node->depth] = fmax(t->inner_c[node->depth], c);
+    }
+}
+
 /* Priors first, since the preset's weight of an edge's link depends on them; then the links. */
 static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
 {
@@ -445,6 +485,7 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
         }
     const double client = pick(t->spec->link_client.weight, t->omega) * pick(t->spec->link_client.lambda, 1);
     omega_0_by_depth(d, client, paper_prior_pull, p, t->omega_0);
+    find_inner_c(t);
     for (size_t i = 0; i < d->n_inner && !status; i++)
         if (!(status = inner_override(t, i, &special, &any, err))) {
             p->inner[i] = inner_class_of(t, i, any ? &special : NULL);
@@ -453,20 +494,33 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     return status;
 }
 
+static hfsad_status check_label(const dataset *d, size_t leaf, hfsad_loss_kind kind, double y, hfsad_error *err)
+{
+    if (y == 1 || y == -1)
+        return HFSAD_OK;
+    char name[256];
+    dataset_leaf_name(d, leaf, name, sizeof name);
+    return error_set(err, HFSAD_ERROR_INPUT, "%s has y = %g: the %s loss takes the labels -1 and 1", name, y,
+                     kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic");
+}
+
 /* Labels of the two-class losses. */
 static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *err)
 {
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+    hfsad_status status = HFSAD_OK;
+    for (size_t leaf = 0; leaf < d->n_leaves && !status; leaf++) {
         const hfsad_loss_kind kind = p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0].loss.kind;
-        const bool two_classes = kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE;
-        if (!two_classes || d->y[leaf] == 1 || d->y[leaf] == -1)
+        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
             continue;
-        char name[256];
-        dataset_leaf_name(d, leaf, name, sizeof name);
-        return error_set(err, HFSAD_ERROR_INPUT, "%s has y = %g: the %s loss takes the labels -1 and 1", name,
-                         d->y[leaf], kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic");
+        if (!d->rows.first) {
+            status = check_label(d, leaf, kind, d->y[leaf], err);
+            continue;
+        }
+        const client_rows rows = dataset_rows(d, leaf);
+        for (size_t r = 0; r < rows.count && !status; r++)
+            status = check_label(d, leaf, kind, rows.y[r], err);
     }
-    return HFSAD_OK;
+    return status;
 }
 
 /* A link's counter has 31 bits. */

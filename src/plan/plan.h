@@ -5,7 +5,7 @@
 #ifndef HFSAD_PLAN_PLAN_H
 #define HFSAD_PLAN_PLAN_H
 
-#include "model/dataset.h"
+#include "model/rows.h"
 #include "spec/settings.h"
 
 /* What a class of leaves has in common. */
@@ -14,6 +14,8 @@ typedef struct {
     hfsad_link_rule rule;
     double participation;
     uint32_t local_steps;
+    rows_solver solver; /* of a client with many rows */
+    bool mean;          /* its loss is the mean over the rows */
 } leaf_class;
 
 typedef struct {
@@ -44,13 +46,27 @@ void plan_free(plan *p);
  * |y| for the squared loss (its slope at s = 0). */
 double loss_slope_bound(const hfsad_loss *loss, double y);
 
+/* A client's rows, or their mean. */
+typedef struct {
+    double pull;   /* bound of its subgradients |sum weight phi'(s) x| */
+    double energy; /* sum weight |x|^2 */
+    double weight;
+} loss_facts;
+/* reach > 0: bound of every |w_m|, for the squared loss; 0: at w = 0. */
+loss_facts loss_measure(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach);
+/* The scale of the observations, and how much a row's loss bends at that scale. */
+double data_spread(const dataset *d, const hfsad_loss *loss);
+double loss_bend(const hfsad_loss *loss, double spread);
+
 /* omega_0 of section 6 and of Theorem 1, by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner node of that depth
  * from below, with its own prior, the most of its depth. leaf_pull: of one client. */
 void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
                       double *omega_0);
 
-/* Start vectors. "zero", "normal", "spectral" or a file's path. */
+/* Start vectors. "zero", "normal", "spectral" or the path of a file in the user's units. */
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err);
+/* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
+void start_intercept(double *start, const dataset *d);
 
 /* Whether Theorem 1's conditions hold for the numbers in p. */
 typedef struct {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "math/dot.h"
+#include "model/features.h"
 #include "plan/plan.h"
 
 #include <math.h>
@@ -35,20 +36,28 @@ static double normalise(double *v, size_t M)
 /* What the power iteration works with. */
 typedef struct {
     const dataset *d;
-    double *weight; /* min(y, 3 median), at least 0 */
+    double *weight; /* n_rows: min(y, 3 median), at least 0 */
     double *row, *next;
 } spectrum;
+
+/* The rows of a leaf in either layout; `row` has room for one. */
+static client_rows rows_of(const dataset *d, size_t leaf, double *row)
+{
+    if (d->rows.first)
+        return dataset_rows(d, leaf);
+    dataset_gather(d, d->x, leaf, row);
+    return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
+}
 
 /* next = sum weight x <x, v> */
 static void apply(const spectrum *s, const double *v)
 {
-    const size_t M = s->d->M;
-    memset(s->next, 0, M * sizeof *s->next);
+    size_t i = 0;
+    memset(s->next, 0, s->d->M * sizeof *s->next);
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        dataset_gather(s->d, s->d->x, leaf, s->row);
-        const double a = s->weight[leaf] * dot8(M, s->row, v);
-        for (size_t m = 0; m < M; m++)
-            s->next[m] += a * s->row[m];
+        const client_rows rows = rows_of(s->d, leaf, s->row);
+        for (size_t r = 0; r < rows.count; r++)
+            row_add(&rows, r, s->weight[i++] * row_dot(&rows, r, v), s->next);
     }
 }
 
@@ -68,11 +77,13 @@ static double fit_length(const spectrum *s, const double *v, weighted *list)
     double total = 0, sum = 0;
     size_t n = 0;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        dataset_gather(d, d->x, leaf, s->row);
-        const double p = dot8(d->M, s->row, v), p2 = p * p;
-        if (p2 > 0 && isfinite(d->y[leaf] / p2)) {
-            list[n++] = (weighted){d->y[leaf] / p2, p2};
-            total += p2;
+        const client_rows rows = rows_of(d, leaf, s->row);
+        for (size_t r = 0; r < rows.count; r++) {
+            const double p = row_dot(&rows, r, v), p2 = row_weight(&rows, r) * p * p, ratio = rows.y[r] / (p * p);
+            if (p2 > 0 && isfinite(ratio)) {
+                list[n++] = (weighted){ratio, p2};
+                total += p2;
+            }
         }
     }
     qsort(list, n, sizeof *list, by_ratio);
@@ -85,12 +96,13 @@ static double fit_length(const spectrum *s, const double *v, weighted *list)
 static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, weighted *list, hfsad_error *err)
 {
     const dataset *d = s->d;
-    const size_t n = d->n_leaves;
-    memcpy(s->weight, d->y, n * sizeof *s->weight);
+    const size_t n = d->n_rows;
+    const double *y = d->rows.first ? d->rows.y : d->y;
+    memcpy(s->weight, y, n * sizeof *s->weight);
     qsort(s->weight, n, sizeof *s->weight, ascending);
     const double median = n % 2 ? s->weight[n / 2] : (s->weight[n / 2 - 1] + s->weight[n / 2]) / 2;
-    for (size_t leaf = 0; leaf < n; leaf++)
-        s->weight[leaf] = fmax(0, fmin(d->y[leaf], 3 * median));
+    for (size_t i = 0; i < n; i++)
+        s->weight[i] = fmax(0, fmin(y[i], 3 * median)) * (d->rows.weight ? d->rows.weight[i] : 1);
     normal_vector(v, d->M, seed, "spectral");
     normalise(v, d->M);
     for (int step = 0; step < POWER_STEPS; step++) {
@@ -115,14 +127,14 @@ static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, weighte
 
 static hfsad_status spectral_vector(double *v, const dataset *d, uint64_t seed, hfsad_error *err)
 {
-    spectrum s = {d, alloc_raw(d->n_leaves, sizeof(double)), alloc_raw(d->M, sizeof(double)),
+    spectrum s = {d, alloc_raw(d->n_rows, sizeof(double)), alloc_raw(d->M, sizeof(double)),
                   alloc_raw(d->M, sizeof(double))};
-    weighted *list = alloc_raw(d->n_leaves, sizeof *list);
+    weighted *list = alloc_raw(d->n_rows, sizeof *list);
     hfsad_status status;
     if (s.weight && s.row && s.next && list)
         status = find_spectrum(&s, v, seed, list, err);
     else
-        status = error_memory(err, d->n_leaves * sizeof *list, "the spectral start");
+        status = error_memory(err, d->n_rows * sizeof *list, "the spectral start");
     free(s.weight);
     free(s.row);
     free(s.next);
@@ -130,15 +142,35 @@ static hfsad_status spectral_vector(double *v, const dataset *d, uint64_t seed, 
     return status;
 }
 
+void start_intercept(double *start, const dataset *d)
+{
+    const size_t F = features_count(d);
+    double sum = 0, weights = 0;
+    start[F] = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        for (size_t r = 0; r < rows.count; r++) {
+            sum += row_weight(&rows, r) * (rows.y[r] - row_dot(&rows, r, start));
+            weights += row_weight(&rows, r);
+        }
+    }
+    start[F] = sum / weights / d->rows.constant;
+}
+
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err)
 {
+    const size_t F = features_count(d);
+    memset(start, 0, d->M * sizeof *start);
     if (!strcmp(kind, "zero"))
-        memset(start, 0, d->M * sizeof *start);
-    else if (!strcmp(kind, "normal"))
-        normal_vector(start, d->M, seed, "start");
-    else if (!strcmp(kind, "spectral"))
+        return HFSAD_OK;
+    if (!strcmp(kind, "spectral"))
         return spectral_vector(start, d, seed, err);
-    else
-        return vector_read(start, d->M, kind, "run.start", err);
-    return HFSAD_OK;
+    if (!strcmp(kind, "normal")) {
+        normal_vector(start, F, seed, "start");
+        return HFSAD_OK;
+    }
+    const hfsad_status status = vector_read(start, F, kind, "run.start", err);
+    if (!status)
+        model_from_user(d, start, start);
+    return status;
 }

@@ -23,11 +23,8 @@ static const leaf_class *class_of(const plan *p, size_t leaf)
 static void find_bounds(theorem_report *t, const dataset *d, const plan *p)
 {
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const hfsad_loss *loss = &class_of(p, leaf)->loss;
-        double bound = loss_slope_bound(loss, d->y[leaf]) * sqrt(d->n[leaf]);
-        if (loss->kind == HFSAD_LOSS_SQUARED) /* |y - <x,w>| is bounded only where w is, and |x|_1 <= sqrt(M) |x| */
-            bound += loss->box * sqrt((double)d->M) * d->n[leaf];
-        t->nu_f = fmax(t->nu_f, bound);
+        const leaf_class *class = class_of(p, leaf);
+        t->nu_f = fmax(t->nu_f, loss_measure(d, leaf, &class->loss, class->mean, class->loss.box).pull);
     }
     for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
         t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));

@@ -5,6 +5,7 @@
 #include "report/summary.h"
 
 #include "model/builder.h"
+#include "model/features.h"
 #include "report/number.h"
 #include "spec/table.h"
 
@@ -43,7 +44,7 @@ size_t count_nonzero(const hfsad_run *run)
 {
     const double *w = sim_cloud(run->sim);
     size_t n = 0;
-    for (size_t m = 0; m < run->data->M; m++)
+    for (size_t m = 0; m < features_count(run->data); m++)
         n += w[m] != 0;
     return n;
 }
@@ -327,7 +328,8 @@ static void add_shape(json *j, cJSON *root, const dataset *d)
     add_whole(j, shape, "inner_nodes", d->n_inner); /* the cloud is one */
     add_whole(j, shape, "edges", d->n_inner - 1);
     add_whole(j, shape, "clients", d->n_leaves);
-    add_whole(j, shape, "features", d->M);
+    add_whole(j, shape, "rows", d->n_rows);
+    add_whole(j, shape, "features", features_count(d));
     add_whole(j, shape, "depth", d->depth);
     cJSON *per_edge = add_object(j, shape, "clients_per_edge");
     add_whole(j, per_edge, "least", clients.least);

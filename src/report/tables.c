@@ -88,8 +88,14 @@ void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *ro
 {
     const size_t M = hfsad_run_features(run);
     const size_t rows = clients ? hfsad_run_nodes(run) : run->data->n_inner;
+    const bool intercept = hfsad_run_intercept(run);
     memcpy(room->text, "node", 4);
-    put_row(f, room, write_columns(room->text + 4, 'w', M));
+    char *end = write_columns(room->text + 4, 'w', intercept ? M - 1 : M);
+    if (intercept) {
+        memcpy(end, ",intercept", 10);
+        end += 10;
+    }
+    put_row(f, room, end);
     for (size_t i = 0; i < rows; i++) {
         hfsad_run_node_name(run, i, room->name, room->name_size);
         hfsad_run_node_model(run, i, room->z);

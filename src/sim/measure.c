@@ -1,6 +1,8 @@
 /* The figures of a trace's row (docs/algorithm.md defines each) and the stop rule. */
 #include "sim/state.h"
 
+#include "model/features.h"
+
 #include <math.h>
 
 static void measure_run(void *context, size_t index, unsigned thread)
@@ -9,6 +11,10 @@ static void measure_run(void *context, size_t index, unsigned thread)
     const run_of_leaves *r = &s->runs[index];
     link_sums *sums = &s->run_sums[index];
     *sums = (link_sums){0};
+    if (s->many.slope) {
+        many_measure(s, r, &s->spaces[thread], sums);
+        return;
+    }
     if (r->class == MIXED) {
         for (size_t i = 0; i < r->count; i++) {
             const leaf_run one = leaf_view(s, run_first_leaf(s, r) + i, r->parent, &s->spaces[thread]);
@@ -36,7 +42,7 @@ static void add_sums(link_sums *total, const link_sums *part)
 /* Sums per tier (the depth of the child, less one), and the dual residual's beside them. */
 static void measure_tiers(sim *s, link_sums *tier, double *dual)
 {
-    for_each(s, 0, s->n_runs, s->d->n_leaves, measure_run);
+    for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
     for (size_t i = 1; i < s->d->n_inner; i++) {
         const inner_node *node = &s->d->inner[i];
         const hfsad_link link = inner_link(s, i);
@@ -101,7 +107,12 @@ void sim_measure(sim *s, hfsad_figures *f)
     f->dual_residual = known ? sqrt(all_dual) : NAN;
     f->consensus_gap = total.gap;
     f->smoothing_gap = total.smoothing;
-    f->relative_error = s->truth ? relative_error(s->M, s->inner_w, s->truth, s->sign_free) : NAN;
+    f->relative_error = NAN;
+    if (s->truth) {
+        double *user = s->spaces[0].rows;
+        model_to_user(s->d, s->inner_w, user);
+        f->relative_error = relative_error(features_count(s->d), user, s->truth, s->sign_free);
+    }
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
     stop_rule(s, tolerances_met(s, &total, f->primal_residual, f->dual_residual));

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "model/features.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,14 +23,15 @@ static hfsad_status read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error
     if (!spec->top.truth)
         return HFSAD_OK;
     char *path = spec_find_file(spec, spec->top.truth);
-    r->truth = alloc_zero(r->data->M, sizeof *r->truth);
+    const size_t F = features_count(r->data);
+    r->truth = alloc_zero(F, sizeof *r->truth);
     if (!path || !r->truth) {
         free(path);
-        return error_memory(err, r->data->M * sizeof *r->truth, "the truth");
+        return error_memory(err, F * sizeof *r->truth, "the truth");
     }
-    hfsad_status status = vector_read(r->truth, r->data->M, path, "truth", err);
+    hfsad_status status = vector_read(r->truth, F, path, "truth", err);
     double size = 0;
-    for (size_t m = 0; m < r->data->M; m++)
+    for (size_t m = 0; m < F; m++)
         size += r->truth[m] * r->truth[m];
     if (!status && !(size > 0))
         status =
@@ -47,7 +49,11 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
     r->start_kind = named ? strdup(kind) : spec_find_file(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    return start_vector(r->start, r->start_kind, r->data, (uint64_t)spec->run.seed, err);
+    const hfsad_status status = start_vector(r->start, r->start_kind, r->data, (uint64_t)spec->run.seed, err);
+    const bool labels = spec->loss.kind == (int)HFSAD_LOSS_LOGISTIC || spec->loss.kind == (int)HFSAD_LOSS_HINGE;
+    if (!status && hfsad_run_intercept(r) && !labels && !phase)
+        start_intercept(r->start, r->data);
+    return status;
 }
 
 static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
@@ -58,7 +64,10 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     char *path = spec_find_file(spec, spec->top.data);
     if (!path)
         return error_memory(err, strlen(spec->top.data) + 1, "a path");
-    status = dataset_read_csv(&r->data, path, err);
+    const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
+    status = dataset_read(&r->data, path, intercept || standardize, err);
+    if (!status && (intercept || standardize))
+        status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);
     if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
         (status = make_start(r, spec, err)) || (status = pool_create(&r->threads, threads, err)))
@@ -149,4 +158,10 @@ void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
         memcpy(w, sim_inner_model(r->sim, node), r->data->M * sizeof *w);
     else
         sim_leaf_model(r->sim, node - r->data->n_inner, w);
+    model_to_user(r->data, w, w);
+}
+
+bool hfsad_run_intercept(const hfsad_run *r)
+{
+    return r->data->rows.constant != 0;
 }

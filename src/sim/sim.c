@@ -23,7 +23,6 @@ static bool takes_part(const sim *s, double probability, uint64_t key, uint32_t 
     return s->last_round && s->iteration - last >= s->p->at_least_every;
 }
 
-/* Fills active, and counts who takes part and for whom it is the first time in this global iteration. */
 static void draw_leaves(sim *s, run_of_leaves *r, size_t first, uint8_t *active)
 {
     r->stepped = r->first_time = 0;
@@ -64,18 +63,23 @@ static void step_mixed_run(sim *s, run_of_leaves *r, size_t index, thread_space 
     r->sum_sigma = sum.sum_sigma;
 }
 
+void draw_run(sim *s, run_of_leaves *r, uint8_t *active)
+{
+    if (s->last) {
+        draw_leaves(s, r, run_first_leaf(s, r), active);
+        return;
+    }
+    memset(active, 1, r->count);
+    r->stepped = r->count;
+    r->first_time = s->first_round ? r->count : 0;
+}
+
 static void step_run(void *context, size_t index, unsigned thread)
 {
     sim *s = context;
     run_of_leaves *r = &s->runs[index];
     thread_space *space = &s->spaces[thread];
-    if (s->last) {
-        draw_leaves(s, r, run_first_leaf(s, r), space->active);
-    } else {
-        memset(space->active, 1, r->count);
-        r->stepped = r->count;
-        r->first_time = s->first_round ? r->count : 0;
-    }
+    draw_run(s, r, space->active);
     if (r->class == MIXED) {
         step_mixed_run(s, r, index, space);
         return;
@@ -154,7 +158,10 @@ static void count_round(sim *s)
 
 static void play_round(sim *s)
 {
-    for_each(s, 0, s->n_runs, s->d->n_leaves, step_run);
+    if (s->many.slope)
+        many_round(s);
+    else
+        for_each(s, 0, s->n_runs, s->d->n_leaves, step_run);
     for (uint32_t depth = s->d->depth; depth-- > 1;) {
         const size_t first = s->level[depth], end = s->level[depth + 1];
         for_each(s, first, end, end - first, step_inner);
@@ -175,6 +182,8 @@ void sim_iterate(sim *s)
         play_round(s);
     }
     step_root(s);
+    if (s->d->rows.constant != 0)
+        many_settle(s);
     s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);
     s->dual_known = measured;
 }

@@ -190,6 +190,12 @@ static void make_start(sim *s, const double *start)
     }
 }
 
+/* Solvers of many rows start from the last w. */
+static bool keeps_w(const sim *s)
+{
+    return s->p->keep_w || s->d->rows.first;
+}
+
 static bool leaves_sit_out(const plan *p)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++)
@@ -254,7 +260,7 @@ static bool take_memory(sim *s)
     const bool draws = leaves_sit_out(s->p);
     s->z = alloc_zero(d->leaf_doubles, sizeof(double));
     s->q = alloc_zero(d->leaf_doubles, sizeof(double));
-    s->w = s->p->keep_w ? alloc_zero(d->leaf_doubles, sizeof(double)) : NULL;
+    s->w = keeps_w(s) ? alloc_zero(d->leaf_doubles, sizeof(double)) : NULL;
     s->k = alloc_zero(d->n_leaves, sizeof *s->k);
     s->last = draws ? alloc_zero(d->n_leaves, sizeof *s->last) : NULL;
     s->key = draws ? alloc_zero(d->n_leaves, sizeof *s->key) : NULL;
@@ -265,7 +271,7 @@ static bool take_memory(sim *s)
     s->runs = alloc_zero(s->n_runs, sizeof *s->runs);
     s->run_u = alloc_zero(s->n_runs * s->M, sizeof(double));
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
-    return take_spaces(s) && s->z && s->q && (s->w || !s->p->keep_w) && s->k && (!draws || (s->last && s->key)) &&
+    return take_spaces(s) && s->z && s->q && (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
            s->inner_w && s->inner_z && s->inner_q && s->inner && s->runs && s->run_u && s->run_sums;
 }
 
@@ -284,16 +290,21 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     s->met_since = UINT64_MAX;
     s->absences = leaves_sit_out(p) || inner_nodes_sit_out(p, d->n_inner);
     if (!take_memory(s)) {
+        const size_t vectors = keeps_w(s) ? 3 : 2;
         sim_free(s);
-        return error_memory(err, d->leaf_doubles * sizeof(double) * (p->keep_w ? 3 : 2), "the state of the links");
+        return error_memory(err, d->leaf_doubles * sizeof(double) * vectors, "the state of the links");
     }
     make_runs(s);
     make_levels(s);
     make_start(s, start);
     make_keys(s);
     s->sign_free = signs_are_free(s);
-    *out = s;
-    return HFSAD_OK;
+    const hfsad_status status = d->rows.first ? many_create(s, err) : HFSAD_OK;
+    if (status)
+        sim_free(s);
+    else
+        *out = s;
+    return status;
 }
 
 void sim_free(sim *s)
@@ -304,7 +315,9 @@ void sim_free(sim *s)
         free(s->spaces[t].scratch);
         free(s->spaces[t].rows);
         free(s->spaces[t].active);
+        free(s->spaces[t].solver);
     }
+    many_free(s);
     free(s->spaces);
     free(s->z);
     free(s->q);

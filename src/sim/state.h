@@ -23,10 +23,23 @@ typedef struct {
     size_t first_run, n_runs;
 } inner_state;
 
+/* What clients with many rows need besides; all NULL where there are none. */
+typedef struct {
+    double *slope;            /* n_rows */
+    double *anchor;           /* n_rows; NULL: no phase retrieval */
+    double *eta;              /* n_leaves; NULL: nobody is linearised */
+    double *factor;           /* n_leaves: of the rows' weights */
+    squared_factor **squared; /* n_leaves; NULL: nobody's squared loss is factored */
+    uint8_t *active;          /* n_leaves */
+    double *intercept;        /* 2 n_inner: room for many_settle */
+    double *dual;             /* n_leaves: sigma^2 (|dz|^2 + |dq|^2) of this round */
+} many_rows;
+
 /* What a thread works with. */
 typedef struct {
     double *scratch; /* for a run, or 8 rows of M */
     double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
+    double *solver;  /* rows_scratch of the client with the most rows; NULL where nobody has many */
     uint8_t *active; /* run_slots(M) */
 } thread_space;
 
@@ -36,9 +49,10 @@ struct sim {
     const double *truth;
     pool *threads;
     size_t M;
-    double *z, *q, *w;                   /* leaves, block layout; w may be NULL */
-    uint32_t *k, *last;                  /* leaves; last only where somebody may sit out */
-    uint64_t *key;                       /* likewise */
+    double *z, *q, *w;  /* leaves, block layout; w may be NULL */
+    uint32_t *k, *last; /* leaves; last only where somebody may sit out */
+    uint64_t *key;      /* likewise */
+    many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
     inner_state *inner;
     size_t n_runs;
@@ -60,6 +74,19 @@ size_t run_first_leaf(const sim *s, const run_of_leaves *r);
 leaf_run run_view(const sim *s, const run_of_leaves *r, size_t index, thread_space *space);
 /* One leaf of a run of mixed classes, copied out into rows of the space. */
 leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *space);
+/* A leaf with many rows. */
+rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space);
+/* Takes and gives back s->many. */
+hfsad_status many_create(sim *s, hfsad_error *err);
+void many_free(sim *s);
+/* The round of all clients with many rows: the steps, and the sums of every run. */
+void many_round(sim *s);
+/* Gives nodes that are not tied to their children's intercepts the mean of those. */
+void many_settle(sim *s);
+/* Adds the figures of a run's clients. */
+void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
+/* Fills active for a run's leaves, and counts who takes part and for whom it is the first time in this iteration. */
+void draw_run(sim *s, run_of_leaves *r, uint8_t *active);
 /* The link of inner node i to its parent. */
 hfsad_link inner_link(const sim *s, size_t i);
 /* work(s, i, thread) for first <= i < end, by all threads where `rows` rows of M numbers are enough to do. */

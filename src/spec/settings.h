@@ -33,7 +33,7 @@
     X(LOSS, CHOICE_SCALE, scale, "sum", "", "a client's loss is the sum over its rows, or their mean")                 \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
       "client step of many rows: exact prox, or the loss smoothed and linearised; auto: exact")                        \
-    X(LOSS, REAL, tolerance, "1e-6", "(0,1)", "exact: rows are swept until they move the step by no more than this")   \
+    X(LOSS, REAL, tolerance, "0.01", "(0,1)", "exact: rows are swept until they move the step by no more than this")   \
     X(LOSS, WHOLE, sweeps, "200", "[1,1000000]", "exact: sweeps over a client's rows at most")
 
 #define SETTINGS_FEATURES(X)                                                                                           \
@@ -114,14 +114,14 @@
 #define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge"
 #define PRESET_NAMES "paper", "tuned"
 #define SCALE_NAMES "sum", "mean"
-#define SOLVER_NAMES "auto", "exact", "linearized"
+#define SOLVER_NAMES "exact", "linearized"
 #define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
 #define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
 
 enum { PRESET_PAPER, PRESET_TUNED };
 enum { SCALE_SUM, SCALE_MEAN };
-enum { SOLVER_AUTO, SOLVER_EXACT, SOLVER_LINEARIZED };
+enum { SOLVER_EXACT, SOLVER_LINEARIZED };
 enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 
 #define C_TYPE_REAL double

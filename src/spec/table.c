@@ -229,7 +229,7 @@ static bool takes_auto(const setting_at *at)
 
 static bool takes_none(const setting_at *at)
 {
-    return !strcmp(at->row->fallback, "none");
+    return !strcmp(at->row->fallback, "none") && at->row->type != SETTING_CHOICE; /* a choice may list it */
 }
 
 void setting_expected(const setting_at *at, char *text, size_t size)
@@ -347,7 +347,7 @@ static bool parse_flag(const setting_at *at, const char *text, int *flag, char *
 bool setting_parse(const setting_at *at, const char *text, bool plain, setting_value *value, char *why)
 {
     const setting_type type = at->row->type;
-    if (plain && type != SETTING_CHOICE && takes_none(at) && !strcmp(text, "none")) {
+    if (plain && takes_none(at) && !strcmp(text, "none")) {
         *value = setting_unset(at->row);
         if (at->schema->inherits && type == SETTING_REAL) /* a bound taken away, where unset would inherit it */
             value->real = INFINITY;

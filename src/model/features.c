@@ -1,0 +1,149 @@
+#include "model/features.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/rows.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t features_count(const dataset *d)
+{
+    return d->rows.first ? d->rows.F : d->M;
+}
+
+/* sum += weight x_m, or weight (x_m - centre_m)^2 where a centre is given; zeros that are not stored count too. */
+static void add_columns(const dataset *d, const double *centre, double *sum)
+{
+    const row_table *t = &d->rows;
+    for (size_t r = 0; r < d->n_rows; r++) {
+        const double weight = t->weight ? t->weight[r] : 1;
+        const size_t first = t->start ? t->start[r] : r * t->F, end = t->start ? t->start[r + 1] : first + t->F;
+        for (size_t i = first; i < end; i++) {
+            const size_t m = t->start ? t->column[i] : i - first;
+            if (!centre)
+                sum[m] += weight * t->x[i];
+            else if (t->start) /* instead of the (0 - centre)^2 that every row was given beforehand */
+                sum[m] += weight * ((t->x[i] - centre[m]) * (t->x[i] - centre[m]) - centre[m] * centre[m]);
+            else
+                sum[m] += weight * (t->x[i] - centre[m]) * (t->x[i] - centre[m]);
+        }
+    }
+}
+
+static double total_weight(const dataset *d)
+{
+    double sum = 0;
+    for (size_t r = 0; r < d->n_rows; r++)
+        sum += d->rows.weight ? d->rows.weight[r] : 1;
+    return sum;
+}
+
+/* Mean and standard deviation of every column into d->centre and d->scale. */
+static void measure_columns(dataset *d, double weight)
+{
+    const size_t F = d->rows.F;
+    add_columns(d, NULL, d->centre);
+    for (size_t m = 0; m < F; m++) {
+        d->centre[m] /= weight;
+        d->scale[m] = d->rows.start ? weight * d->centre[m] * d->centre[m] : 0;
+    }
+    add_columns(d, d->centre, d->scale);
+    for (size_t m = 0; m < F; m++)
+        d->scale[m] = sqrt(fmax(d->scale[m], 0) / weight);
+}
+
+static void apply(const dataset *d)
+{
+    const row_table *t = &d->rows;
+    if (t->start) {
+        for (size_t i = 0; i < t->start[d->n_rows]; i++)
+            t->x[i] /= d->scale[t->column[i]];
+        return;
+    }
+    for (size_t r = 0; r < d->n_rows; r++)
+        for (size_t m = 0; m < t->F; m++)
+            t->x[r * t->F + m] = (t->x[r * t->F + m] - d->centre[m]) / d->scale[m];
+}
+
+static hfsad_status standardise(dataset *d, bool intercept, const char *path, hfsad_error *err)
+{
+    const size_t F = d->rows.F;
+    d->centre = alloc_zero(F, sizeof *d->centre);
+    d->scale = alloc_zero(F, sizeof *d->scale);
+    if (!d->centre || !d->scale)
+        return error_memory(err, 2 * F * sizeof(double), "the columns' means");
+    measure_columns(d, total_weight(d));
+    for (size_t m = 0; m < F; m++)
+        if (!(d->scale[m] > 1e-13 * fabs(d->centre[m])))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: feature %zu is %.6g in every row and cannot be standardised; take the column out%s",
+                             path, m + 1, d->centre[m],
+                             intercept ? " (the intercept stands for it)" : " or set features.intercept instead");
+    if (!intercept || d->rows.start)
+        memset(d->centre, 0, F * sizeof *d->centre);
+    apply(d);
+    return HFSAD_OK;
+}
+
+/* The root mean square of a feature: an intercept behind such a column moves as fast as the coefficients do. */
+static double typical_feature(const dataset *d)
+{
+    double sum = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        for (size_t r = 0; r < rows.count; r++)
+            sum += row_weight(&rows, r) * row_norm2(&rows, r);
+    }
+    return sum > 0 ? sqrt(sum / total_weight(d) / (double)d->rows.F) : 1;
+}
+
+/* The leaves' vectors have one number more. */
+static void lay_vectors(dataset *d)
+{
+    enum { ALIGN = 8 };
+    size_t end = 0;
+    for (size_t i = 0; i < d->n_inner; i++) {
+        d->inner[i].base = (end + ALIGN - 1) / ALIGN * ALIGN;
+        end = d->inner[i].base + d->inner[i].n_leaves * d->M;
+    }
+    d->leaf_doubles = (end + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err)
+{
+    assert(d->rows.first && d->rows.constant == 0);
+    const hfsad_status status = standardize ? standardise(d, intercept, path, err) : HFSAD_OK;
+    if (status || !intercept)
+        return status;
+    d->rows.constant = standardize ? 1 : typical_feature(d);
+    d->M = d->rows.F + 1;
+    lay_vectors(d);
+    return HFSAD_OK;
+}
+
+void model_to_user(const dataset *d, const double *w, double *user)
+{
+    const size_t F = features_count(d);
+    double shift = 0;
+    for (size_t m = 0; m < F; m++) {
+        user[m] = d->scale ? w[m] / d->scale[m] : w[m];
+        shift += d->centre ? d->centre[m] * user[m] : 0;
+    }
+    if (d->M > F)
+        user[F] = d->rows.constant * w[F] - shift;
+}
+
+void model_from_user(const dataset *d, const double *user, double *w)
+{
+    const size_t F = features_count(d);
+    double shift = 0;
+    for (size_t m = 0; m < F; m++) {
+        shift += d->centre ? d->centre[m] * user[m] : 0;
+        w[m] = d->scale ? user[m] * d->scale[m] : user[m];
+    }
+    if (d->M > F)
+        w[F] = (user[F] + shift) / d->rows.constant;
+}

@@ -1,0 +1,22 @@
+/*
+ * Intercept and standardisation: what is done to the columns before training, and undone in every model that is shown.
+ *
+ * A run trains on x'_m = (x_m - centre_m) / scale_m and, for an intercept, on one more column that is `constant` in
+ * every row. Centre, scale and constant come from sums over the clients' rows. Dense columns are centred where there is
+ * an intercept to take the shift up; sparse ones are not, since that would fill them.
+ */
+#ifndef HFSAD_MODEL_FEATURES_H
+#define HFSAD_MODEL_FEATURES_H
+
+#include "model/dataset.h"
+
+/* Changes d, which has the row table, in place. path names the data in messages. */
+hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err);
+
+/* Features of the data, the intercept not counted. */
+size_t features_count(const dataset *d);
+/* A model as the run has it to the user's units, and back; M numbers each, and both may be the same. */
+void model_to_user(const dataset *d, const double *w, double *user);
+void model_from_user(const dataset *d, const double *user, double *w);
+
+#endif

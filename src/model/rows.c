@@ -1,0 +1,51 @@
+/* Rows of a client, one at a time, for set-up and slow paths. The kernels have their own (rows_body.h). */
+#include "model/rows.h"
+
+#include "math/dot.h"
+#include "model/box.h"
+
+#include <string.h>
+
+/* A centre, w beside it, a row spread out and a second vector; one number per row; and the box's events. */
+size_t rows_scratch(size_t M, size_t rows)
+{
+    return 4 * M + rows + box_scratch(M);
+}
+
+double row_dot(const client_rows *rows, size_t r, const double *w)
+{
+    double sum = rows->constant != 0 ? rows->constant * w[rows->F] : 0;
+    if (!rows->start)
+        return sum + dot8(rows->F, rows->x + r * rows->F, w);
+    for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
+        sum += rows->x[i] * w[rows->column[i]];
+    return sum;
+}
+
+void row_add(const client_rows *rows, size_t r, double a, double *w)
+{
+    if (rows->constant != 0)
+        w[rows->F] += a * rows->constant;
+    if (rows->start)
+        for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
+            w[rows->column[i]] += a * rows->x[i];
+    else
+        for (size_t m = 0; m < rows->F; m++)
+            w[m] += a * rows->x[r * rows->F + m];
+}
+
+double row_norm2(const client_rows *rows, size_t r)
+{
+    double sum = rows->constant * rows->constant;
+    if (!rows->start)
+        return sum + dot8(rows->F, rows->x + r * rows->F, rows->x + r * rows->F);
+    for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
+        sum += rows->x[i] * rows->x[i];
+    return sum;
+}
+
+void row_spread(const client_rows *rows, size_t r, size_t M, double *x)
+{
+    memset(x, 0, M * sizeof *x);
+    row_add(rows, r, 1, x);
+}

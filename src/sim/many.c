@@ -1,0 +1,225 @@
+/*
+ * Clients with many rows in the simulator. Their steps are shared out over the threads one by one, since they differ in
+ * length; then every run's messages are added up in the order of kernels.h.
+ */
+#include "sim/state.h"
+
+#include "admm/fold.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const leaf_class *class_of(const sim *s, size_t leaf)
+{
+    return &s->p->leaf_classes[s->p->leaf_class_of ? s->p->leaf_class_of[leaf] : 0];
+}
+
+rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
+{
+    const leaf_class *class = class_of(s, leaf);
+    const uint32_t parent = dataset_parent(s->d, leaf);
+    const inner_node *node = &s->d->inner[parent];
+    const size_t at = dataset_place(s->d, node, (uint32_t)(leaf - node->first_leaf)).first;
+    const size_t row = s->d->rows.first[leaf];
+    return (rows_leaf){
+        .problem =
+            {
+                .loss = &class->loss,
+                .solver = &class->solver,
+                .rows = dataset_rows(s->d, leaf),
+                .M = s->M,
+                .factor = s->many.factor[leaf],
+                .slope = s->many.slope + row,
+                .anchor = rows_anchored(&class->loss) ? s->many.anchor + row : NULL,
+                .eta = s->many.eta ? s->many.eta + leaf : NULL,
+                .squared = s->many.squared ? s->many.squared[leaf] : NULL,
+                .scratch = space->solver,
+            },
+        .rule = &class->rule,
+        .z = s->z + at,
+        .q = s->q + at,
+        .w = s->w + at,
+        .k = s->k + leaf,
+        .w_parent = s->inner_w + (size_t)parent * s->M,
+        .centre = space->rows,
+    };
+}
+
+static void step_leaf(void *context, size_t leaf, unsigned thread)
+{
+    sim *s = context;
+    s->many.dual[leaf] = 0;
+    if (!s->many.active[leaf])
+        return;
+    const rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
+    for (uint32_t step = class_of(s, leaf)->local_steps; step > 0; step--)
+        s->many.dual[leaf] = kernels()->rows_step(&one);
+}
+
+static void sum_run(void *context, size_t index, unsigned thread)
+{
+    sim *s = context;
+    run_of_leaves *r = &s->runs[index];
+    thread_space *space = &s->spaces[thread];
+    const size_t M = s->M, first = run_first_leaf(s, r);
+    double *u = space->rows + 4 * M;
+    fold sum;
+    fold_begin(&sum, M, space->scratch + leaf_run_scratch(M), s->run_u + index * M);
+    r->dual = 0;
+    for (size_t leaf = first; leaf < first + r->count; leaf++) {
+        const rows_leaf one = rows_view(s, leaf, space);
+        const hfsad_link link = {one.z, one.q, *one.k};
+        fold_add(&sum, u, hfsad_link_message(one.rule, &link, M, u));
+        r->dual += s->many.dual[leaf];
+    }
+    fold_end(&sum);
+    r->sum_sigma = sum.sum_sigma;
+}
+
+void many_round(sim *s)
+{
+    for (size_t i = 0; i < s->n_runs; i++)
+        draw_run(s, &s->runs[i], s->many.active + run_first_leaf(s, &s->runs[i]));
+    for_each(s, 0, s->d->n_leaves, s->d->n_rows, step_leaf);
+    for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
+}
+
+/* Where clients or edges have intercepts of their own, nothing ties the nodes above: they get the mean over the clients
+ * below, for whoever uses their models. */
+void many_settle(sim *s)
+{
+    const size_t F = s->d->rows.F, M = s->M;
+    const bool own_client = s->p->leaf_classes[0].rule.penalty.free;
+    if (!own_client && !(s->d->n_inner > 1 && s->p->inner[1].rule.penalty.free))
+        return;
+    double *sum = s->many.intercept, *count = sum + s->d->n_inner;
+    memset(sum, 0, 2 * s->d->n_inner * sizeof *sum);
+    for (size_t i = s->d->n_inner; i-- > 0;) {
+        const inner_node *node = &s->d->inner[i];
+        double *w = s->inner_w + i * M + F;
+        for (size_t slot = 0; own_client && slot < node->n_leaves; slot++)
+            sum[i] += s->w[node->base + slot * M + F];
+        if (!own_client)
+            sum[i] += node->n_leaves * *w;
+        count[i] += node->n_leaves;
+        if (own_client || node->n_leaves == 0)
+            *w = sum[i] / count[i];
+        if (i > 0) {
+            sum[node->parent] += sum[i];
+            count[node->parent] += count[i];
+        }
+    }
+}
+
+/* w_0, with the intercept of whoever has one of his own. */
+static const double *consensus_model(const sim *s, const rows_leaf *one, uint32_t parent, double *w)
+{
+    const size_t F = s->d->rows.F;
+    memcpy(w, s->inner_w, s->M * sizeof *w);
+    if (one->rule->penalty.free)
+        w[F] = one->w[F];
+    else if (parent && s->p->inner[parent].rule.penalty.free)
+        w[F] = one->w_parent[F];
+    return w;
+}
+
+void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums)
+{
+    const size_t first = run_first_leaf(s, r);
+    for (size_t leaf = first; leaf < first + r->count; leaf++) {
+        const rows_leaf one = rows_view(s, leaf, space);
+        const hfsad_link link = {one.z, one.q, *one.k};
+        const double *w0 = consensus_model(s, &one, r->parent, space->rows + 5 * s->M);
+        sums->loss += kernels()->rows_loss(&one.problem, one.w);
+        sums->consensus_loss += kernels()->rows_loss(&one.problem, w0);
+        kernels()->link_measure(one.rule, &link, s->M, one.w, one.w_parent, s->inner_w, sums);
+    }
+}
+
+static double factor_of(const sim *s, size_t leaf)
+{
+    if (!class_of(s, leaf)->mean)
+        return 1;
+    const client_rows rows = dataset_rows(s->d, leaf);
+    double sum = 0;
+    for (size_t r = 0; r < rows.count; r++)
+        sum += row_weight(&rows, r);
+    return 1 / sum;
+}
+
+/* Whether a client's squared loss is worth a factor: it may take no more memory than the rows it is made of. */
+static bool factors(const sim *s, size_t leaf)
+{
+    const leaf_class *class = class_of(s, leaf);
+    const client_rows rows = dataset_rows(s->d, leaf);
+    const size_t held = rows.start ? rows.start[rows.count] - rows.start[0] : rows.count * rows.F;
+    return class->loss.kind == HFSAD_LOSS_SQUARED && class->solver.method == ROWS_EXACT && isinf(class->loss.box) &&
+           rows.count > 1 && squared_doubles(rows.count, s->M) <= 2 * held + 2 * s->M;
+}
+
+static void make_factor(void *context, size_t leaf, unsigned thread)
+{
+    sim *s = context;
+    (void)thread;
+    const client_rows rows = dataset_rows(s->d, leaf);
+    s->many.squared[leaf] = factors(s, leaf) ? squared_create(&rows, s->M, s->many.factor[leaf]) : NULL;
+}
+
+static bool take(double **array, size_t count, bool wanted)
+{
+    *array = wanted ? alloc_zero(count, sizeof **array) : NULL;
+    return *array || !wanted;
+}
+
+static bool take_many(sim *s, bool anchored, bool linearized, bool factored, size_t most)
+{
+    many_rows *m = &s->many;
+    const size_t n = s->d->n_leaves;
+    bool done = take(&m->intercept, 2 * s->d->n_inner, true) && take(&m->slope, s->d->n_rows, true) &&
+                take(&m->anchor, s->d->n_rows, anchored) && take(&m->eta, n, linearized) && take(&m->factor, n, true) &&
+                take(&m->dual, n, true);
+    m->active = alloc_zero(n, 1);
+    m->squared = factored ? alloc_zero(n, sizeof(squared_factor *)) : NULL;
+    done = done && m->active && (m->squared || !factored);
+    for (unsigned t = 0; t < pool_threads(s->threads) && done; t++)
+        done = take(&s->spaces[t].solver, rows_scratch(s->M, most), true);
+    return done;
+}
+
+hfsad_status many_create(sim *s, hfsad_error *err)
+{
+    bool anchored = false, linearized = false, factored = false;
+    size_t most = 0;
+    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
+        const leaf_class *class = class_of(s, leaf);
+        const size_t rows = dataset_rows(s->d, leaf).count;
+        anchored = anchored || rows_anchored(&class->loss);
+        linearized = linearized || class->solver.method == ROWS_LINEARIZED;
+        factored = factored || factors(s, leaf);
+        most = rows > most ? rows : most;
+    }
+    if (!take_many(s, anchored, linearized, factored, most))
+        return error_memory(err, s->d->n_rows * sizeof(double), "the clients' rows");
+    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++)
+        s->many.factor[leaf] = factor_of(s, leaf);
+    if (factored) /* where one fails the rows are swept, which takes longer */
+        for_each(s, 0, s->d->n_leaves, s->d->n_rows, make_factor);
+    return HFSAD_OK;
+}
+
+void many_free(sim *s)
+{
+    for (size_t leaf = 0; s->many.squared && leaf < s->d->n_leaves; leaf++)
+        squared_free(s->many.squared[leaf]);
+    free(s->many.intercept);
+    free(s->many.slope);
+    free(s->many.anchor);
+    free(s->many.eta);
+    free(s->many.factor);
+    free(s->many.squared);
+    free(s->many.active);
+    free(s->many.dual);
+}
