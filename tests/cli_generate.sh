@@ -136,6 +136,32 @@ PYTHON
 for folder in clustered whole-edges classes; do again "$folder"; done
 grep -q 'kind: hinge}' classes/spec.yaml || fail "the spec has another loss"
 
+# ---- the specs run, and what they find is nearer to the truth than their start ----
+
+expect 0 generate clustered --edges 5 --clients 10 --features 5 --rows 80 --out two-laws
+for folder in quantile1 quantile4 quantile7 clustered whole-edges classes two-laws; do
+    expect 0 run "$folder/spec.yaml" --quiet --set run.iterations=40 --out "$folder/run"
+    [ "$(wc -l <"$folder/run/trace.csv")" = 42 ] || fail "$folder: no trace of 41 rows"
+done
+python3 - <<'PYTHON' || fail "what the runs found"
+import csv
+
+def errors(folder):
+    return [float(row["relative_error"]) for row in csv.DictReader(open(f"{folder}/run/trace.csv"))]
+
+for folder in ("quantile1", "quantile4", "two-laws"):
+    found = errors(folder)
+    assert found[0] == 1 and found[-1] < 0.1, (folder, found[-1])
+
+# the clients that left the majority's model are those of the other group
+groups = dict(list(csv.reader(open("two-laws/groups.csv")))[1:])
+models = {row[0]: [float(v) for v in row[1:]] for row in list(csv.reader(open("two-laws/run/model.csv")))[1:]}
+for name, w in models.items():
+    if "/" in name:
+        apart = max(abs(a - b) for a, b in zip(w, models["cloud"])) > 1
+        assert apart == (groups[name.split("/")[1]] == "2"), name
+PYTHON
+
 # ---- the next command, as printed, from a folder with a difficult name ----
 
 expect 0 generate phase-retrieval --edges 2 --clients 5 --features 4 --out "a 'quoted' name"

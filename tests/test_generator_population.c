@@ -423,6 +423,29 @@ static void as_dataset(void **state)
     population_free(p);
 }
 
+static void as_dataset_of_many_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 3 };
+    hfsad_error err;
+    const population_law law = small(25);
+    population *p = make(&law);
+    dataset *d;
+    ok(population_dataset(p, ROWS_TEST, ROWS, &d, &err), &err);
+    assert_int_equal(d->n_leaves, 20);
+    assert_int_equal(d->n_rows, 20 * ROWS);
+    for (size_t leaf = 0; leaf < 20; leaf++) {
+        double x[ROWS * M_MOST], y[ROWS];
+        const client_rows rows = dataset_rows(d, leaf);
+        population_fill(p, leaf, ROWS_TEST, 0, ROWS, x, y);
+        assert_int_equal(rows.count, ROWS);
+        assert_memory_equal(rows.x, x, ROWS * law.features * sizeof *x);
+        assert_memory_equal(rows.y, y, sizeof y);
+    }
+    dataset_free(d);
+    population_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +462,7 @@ int main(void)
         cmocka_unit_test(rows_stand_alone),
         cmocka_unit_test(rows_in_order),
         cmocka_unit_test(as_dataset),
+        cmocka_unit_test(as_dataset_of_many_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
