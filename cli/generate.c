@@ -1,177 +1,377 @@
-/* hfsad generate: data of the paper's kind, its truth and a spec to run it with. */
-#include "base/error.h"
+/* hfsad generate: data of a known law, their truth and a spec to run them with. */
+#include "generate.h"
+
 #include "cli.h"
 #include "paper.h"
-#include "report/batch.h"
-#include "report/number.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A federation larger than this is a slip of the pen: its rows alone would fill a disk. */
-static const double CLIENTS_MOST = 1e8;
+/* What is larger than this is a slip of the pen: it would fill a disk. */
+static const double CLIENTS_MOST = 1e8, NUMBERS_MOST = 1e12;
 
 /* As run.seed has it. */
 static const int64_t SEED_MOST = INT64_C(1) << 53;
 
-typedef struct {
-    const char *kind, *out, *seed_text;
-    int64_t edges, clients, features, seed;
-    double snr_db, keep_x, keep_w;
-    bool force;
-} generate_arguments;
+const char *const generate_kind_names[KINDS + 1] = {"phase-retrieval", "quantile", "clustered", NULL};
+const char *const generate_noise_names[] = {NOISE_NAMES, NULL};
+const char *const generate_task_names[] = {"regression", "classification", NULL};
+const char *const generate_spread_names[] = {"client", "edge", NULL};
+const char *const generate_loss_names[] = {"quantile", "absolute", "squared", "huber", "logistic", "hinge", NULL};
 
-enum { DATA, TRUTH, SPEC, FILES };
-static const char *const NAMES[FILES] = {"data.csv", "truth.csv", "spec.yaml"};
+/* ---- options ---- */
+
+enum { OPTIONS_MOST = 32 };
+
+typedef struct {
+    size_t count;
+    cli_option rows[OPTIONS_MOST];
+    unsigned kinds[OPTIONS_MOST]; /* whose option it is: bits 1 << generate_kind */
+} option_list;
+
+enum { OF_PHASE = 1 << KIND_PHASE_RETRIEVAL, OF_CLUSTERED = 1 << KIND_CLUSTERED };
+enum { OF_ROWS = OF_CLUSTERED | 1 << KIND_QUANTILE, OF_ALL = OF_PHASE | OF_ROWS };
+
+static void add_options(option_list *list, unsigned kinds, const cli_option *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        list->kinds[list->count] = kinds;
+        list->rows[list->count++] = rows[i];
+    }
+}
+#define ADD(list, kinds, rows) add_options(list, kinds, rows, sizeof(rows) / sizeof *(rows))
+
+static void list_common(option_list *list, generate_arguments *a)
+{
+    const cli_option common[] = {
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files; required"},
+        {"edges", CLI_WHOLE, &a->edges, 1, 1e8, NULL, "L", "number of edges (5)"},
+        {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50)"},
+        {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
+        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of every draw (1)"},
+        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace files that are there"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "show no progress"},
+    };
+    const cli_option phase[] = {
+        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise, in decibels (20)"},
+        {"keep-x", CLI_REAL, &a->keep_x, 1e-9, 1, NULL, "RATIO", "part of the features that an edge observes (0.8)"},
+        {"keep-w", CLI_REAL, &a->keep_w, 1e-9, 1, NULL, "RATIO", "part of the true model that is not zero (0.3)"},
+    };
+    ADD(list, OF_ALL, common);
+    ADD(list, OF_PHASE, phase);
+}
+
+static void list_rows(option_list *list, generate_arguments *a)
+{
+    const cli_option rows[] = {
+        {"rows", CLI_WHOLE, &a->rows, 1, 1e9, NULL, "N", "rows of each client (100)"},
+        {"test-rows", CLI_WHOLE, &a->test_rows, 0, 1e9, NULL, "N",
+         "further rows of each client, in test.csv (0: none)"},
+        {"nonzero", CLI_WHOLE, &a->nonzero, 1, 1e7, NULL, "K",
+         "features that count: coefficients that are not zero (4,\nor M where that is less)"},
+        {"rho", CLI_REAL, &a->rho, -0.999, 0.999, NULL, "R", "correlation R^|i-j| of the features i and j (0.5)"},
+        {"shift", CLI_REAL, &a->shift, 0, 1e6, NULL, "S",
+         "deviation of a client's mean of a feature from 0, where\nthe variance is 1 (0: all clients alike)"},
+        {"noise", CLI_CHOICE, &a->noise, 0, 0, generate_noise_names, "LAW",
+         "gaussian, student, mixture (of two gaussian), laplace or\nlogistic (student; for the loss squared gaussian, "
+         "for\n"
+         "classes logistic)"},
+        {"noise-scale", CLI_REAL, &a->noise_scale, 0, 1e6, NULL, "S", "factor of the noise (1)"},
+        {"df", CLI_REAL, &a->df, 0.5, 1000, NULL, "D", "student: degrees of freedom (2)"},
+        {"outliers", CLI_REAL, &a->outliers, 0, 1, NULL, "SHARE", "mixture: share of the wider gaussian (0.1)"},
+        {"outlier-factor", CLI_REAL, &a->outlier_factor, 1e-6, 1e6, NULL, "F", "mixture: how much wider it is (10)"},
+        {"heteroscedastic", CLI_FLAG, &a->heteroscedastic, 0, 0, NULL, NULL, "noise times (1 + |x_1|)/2"},
+        {"tau", CLI_REAL, &a->tau, 1e-4, 1 - 1e-4, NULL, "TAU",
+         "loss quantile: the level; the noise is shifted so that\nthe TAU-quantile of y given x is <x,w> (0.5)"},
+    };
+    ADD(list, OF_ROWS, rows);
+}
+
+static void list_clustered(option_list *list, generate_arguments *a)
+{
+    const cli_option clustered[] = {
+        {"task", CLI_CHOICE, &a->task, 0, 0, generate_task_names, "TASK",
+         "regression, or classification: y is -1 or 1 (regression)"},
+        {"loss", CLI_CHOICE, &a->loss, 0, 0, generate_loss_names, "LOSS",
+         "loss of the spec: quantile, absolute, squared, huber;\nlogistic, hinge for classes (quantile; logistic)"},
+        {"groups", CLI_WHOLE, &a->groups, 2, GROUPS_MOST, NULL, "G", "models, the majority's among them (2)"},
+        {"minority", CLI_REAL, &a->minority, 1e-6, 0.5, NULL, "SHARE", "part that follows the other models (0.1)"},
+        {"minority-by", CLI_CHOICE, &a->minority_by, 0, 0, generate_spread_names, "WHAT",
+         "client: of the clients, in all edges alike; edge: whole\nedges (client)"},
+        {"distance", CLI_REAL, &a->distance, 1e-6, 1e6, NULL, "D",
+         "how far the others' models are from the majority's, in\neach of K features (2)"},
+    };
+    ADD(list, OF_CLUSTERED, clustered);
+}
+
+static option_list list_options(generate_arguments *a)
+{
+    option_list list = {0};
+    list_common(&list, a);
+    list_rows(&list, a);
+    list_clustered(&list, a);
+    return list;
+}
+
+/* The place of the option that an argument names, or SIZE_MAX. */
+static size_t option_named(const option_list *list, const char *argument)
+{
+    const size_t length = strcspn(argument, "=");
+    for (size_t i = 0; i < list->count && !strncmp(argument, "--", 2); i++)
+        if (strlen(list->rows[i].name) == length - 2 && !strncmp(list->rows[i].name, argument + 2, length - 2))
+            return i;
+    return SIZE_MAX;
+}
+
+/* Whether the option's operand is the next argument. */
+static bool operand_follows(const option_list *list, size_t option, const char *argument)
+{
+    return option != SIZE_MAX && list->rows[option].kind != CLI_FLAG && !strchr(argument, '=');
+}
+
+static int unknown_kind(const char *command, const char *kind)
+{
+    char shown[CLI_SHOWN_SIZE];
+    cli_shown(shown, kind);
+    const char *nearest = cli_nearest(kind, generate_kind_names);
+    if (nearest)
+        return cli_wrong(command, "unknown kind of data '%s'; did you mean %s?", shown, nearest);
+    return cli_wrong(command, "unknown kind of data '%s'; known: phase-retrieval, quantile, clustered", shown);
+}
+
+/* Which options there are depends on the kind of data, which may stand behind some of them. *kind: KINDS for none. */
+static int find_kind(const option_list *list, int argc, char **argv, generate_kind *kind)
+{
+    const char *word = NULL;
+    for (int i = 1; i < argc && !word; i++) {
+        if (operand_follows(list, option_named(list, argv[i]), argv[i]))
+            i++;
+        else if (argv[i][0] != '-')
+            word = argv[i];
+    }
+    *kind = word ? KIND_PHASE_RETRIEVAL : KINDS;
+    while (word && *kind < KINDS && strcmp(word, generate_kind_names[*kind]) != 0)
+        ++*kind;
+    return word && *kind == KINDS ? unknown_kind(argv[0], word) : CLI_GO;
+}
+
+static int refuse_foreign(const option_list *list, generate_kind kind, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const size_t option = option_named(list, argv[i]);
+        if (operand_follows(list, option, argv[i]))
+            i++;
+        if (option == SIZE_MAX || list->kinds[option] >> kind & 1)
+            continue;
+        int owner = 0;
+        while (!(list->kinds[option] >> owner & 1))
+            owner++;
+        return cli_wrong(argv[0], "--%s is an option of %s data, not of %s", list->rows[option].name,
+                         generate_kind_names[owner], generate_kind_names[kind]);
+    }
+    return CLI_GO;
+}
+
+static const char *const USAGE[KINDS + 1] = {
+    "generate phase-retrieval --out DIR [OPTIONS]",
+    "generate quantile --out DIR [OPTIONS]",
+    "generate clustered --out DIR [OPTIONS]",
+    "generate phase-retrieval|quantile|clustered --out DIR [OPTIONS]\nhfsad generate KIND --help",
+};
+static const char *const ABOUT[KINDS + 1] = {
+    "Draws the data of the paper's experiment: one intensity y = <x,w>^2 + noise of a sparse model\n"
+    "per client, with the noise exponential and now and then ten times larger. Trial t of\n"
+    "`hfsad paper --seed S` is the data of seed S + t - 1.",
+    "Draws a sparse quantile regression: many rows y = <x,w> + noise per client, correlated\n"
+    "features, noise with heavy tails whose TAU-quantile is 0.",
+    "Draws rows of clients of which a minority follows other models than the majority, for\n"
+    "regressions (tied to <x,w> as in quantile) or for classes (y is the sign of <x,w> + noise).",
+    "Draws data of a known law, and writes a spec to run them with. The kinds:\n"
+    "  phase-retrieval   the paper's experiment: one intensity per client\n"
+    "  quantile          sparse quantile regression, many rows per client\n"
+    "  clustered         regression or classes, a minority of the clients with other models\n"
+    "Each has options beside those below; its own help lists them.",
+};
+static const char *const AFTER[KINDS + 1] = {
+    "DIR gets data.csv (edge, client, y, features), truth.csv (the true model, a number\n"
+    "per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n",
+    "DIR gets data.csv (edge, client, y, features), truth.csv (the true model, a number\n"
+    "per line), spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv where asked for.\n\n",
+    "DIR gets data.csv (edge, client, y, features), truth.csv (the majority's model, a number per\n"
+    "line), truth-1.csv (again), truth-2.csv, ... of all groups, groups.csv (client, group),\n"
+    "spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv where asked for.\n\n",
+    "",
+};
 
 static int parse_arguments(generate_arguments *a, int argc, char **argv)
 {
-    const cli_option options[] = {
-        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files; required"},
-        {"edges", CLI_WHOLE, &a->edges, 1, 1e8, NULL, "L", "number of edges (5)"},
-        {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50), one observation each"},
-        {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
-        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise, in decibels (20)"},
-        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N",
-         "seed of every draw (1); trial t of `hfsad paper\n--seed S` is the data of seed S + t - 1"},
-        {"keep-x", CLI_REAL, &a->keep_x, 1e-9, 1, NULL, "RATIO", "part of the features that an edge observes (0.8)"},
-        {"keep-w", CLI_REAL, &a->keep_w, 1e-9, 1, NULL, "RATIO", "part of the true model that is not zero (0.3)"},
-        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace files that are there"},
-    };
+    const option_list list = list_options(a);
+    int status = find_kind(&list, argc, argv, &a->kind);
+    if (status == CLI_GO && a->kind < KINDS)
+        status = refuse_foreign(&list, a->kind, argc, argv);
+    if (status != CLI_GO)
+        return status;
+    cli_option options[OPTIONS_MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < list.count; i++)
+        if (a->kind < KINDS ? list.kinds[i] >> a->kind & 1 : list.kinds[i] == OF_ALL)
+            options[n++] = list.rows[i];
+    char after[1000];
+    snprintf(after, sizeof after,
+             "%sExit status: 0 done, 1 the files could not be written, 2 the arguments are wrong, 130 after\n"
+             "Ctrl-C, 143 after SIGTERM, 129 after a hang-up; unless it is 0, DIR is as it was.",
+             AFTER[a->kind]);
     const cli_syntax syntax = {
-        .usage = "generate phase-retrieval --out DIR [--edges L] [--clients N] [--features M]\n"
-                 "               [--snr-db DB] [--seed N] [--keep-x RATIO] [--keep-w RATIO] [--force]",
-        .about = "Draws the data of the paper's experiment: intensities y = <x,w>^2 + noise of a sparse\n"
-                 "model, with the noise exponential and now and then ten times larger.",
+        .usage = USAGE[a->kind],
+        .about = ABOUT[a->kind],
         .options = options,
-        .n_options = sizeof options / sizeof *options,
+        .n_options = n,
         .least_words = 1,
         .most_words = 1,
-        .words = "the kind of data (phase-retrieval)",
-        .after = "DIR gets data.csv (edge, client, y, features), truth.csv (the true model, a number\n"
-                 "per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n"
-                 "Exit status: 0 done, 1 the files could not be written, 2 the arguments are wrong, 130 after\n"
-                 "Ctrl-C, 143 after SIGTERM, 129 after a hang-up; unless it is 0, DIR is as it was.",
+        .words = "the kind of data (phase-retrieval, quantile or clustered)",
+        .after = after,
     };
-    return cli_parse(&syntax, argc, argv, &a->kind);
+    const char *word;
+    return cli_parse(&syntax, argc, argv, &word);
 }
 
-/* Data that this machine cannot hold would end in the kernel killing something, this program at best. */
-static int check_memory(const generate_arguments *a, const char *command)
+/* ---- checks ---- */
+
+static bool is_classes(int loss)
 {
-    const double need = (double)a->edges * (double)a->clients * (double)a->features * sizeof(double);
-    const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    if (need <= have || have <= 0)
+    return loss == LOSS_LOGISTIC || loss == LOSS_HINGE;
+}
+
+/* Options of a noise law or a loss that is not the one in force. */
+static int check_applies(const generate_arguments *a, const char *command)
+{
+    const struct {
+        const char *name, *of;
+        bool given, applies;
+    } options[] = {
+        {"df", "--noise student", !isnan(a->df), a->noise == NOISE_STUDENT},
+        {"outliers", "--noise mixture", !isnan(a->outliers), a->noise == NOISE_MIXTURE},
+        {"outlier-factor", "--noise mixture", !isnan(a->outlier_factor), a->noise == NOISE_MIXTURE},
+        {"tau", "--loss quantile", !isnan(a->tau), a->loss == LOSS_QUANTILE},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !options[i].applies)
+            return cli_wrong(command, "--%s goes with %s; leave out one of the two or say both", options[i].name,
+                             options[i].of);
+    return CLI_GO;
+}
+
+static void fill_in(double *value, double usual)
+{
+    *value = isnan(*value) ? usual : *value;
+}
+
+/* Choices that depend on others. */
+static int settle(generate_arguments *a, const char *command)
+{
+    if (a->kind == KIND_PHASE_RETRIEVAL)
         return CLI_GO;
-    return cli_wrong(command,
-                     "the data need %.0f bytes of memory and this machine has %.0f; take fewer --edges, --clients or "
-                     "--features",
-                     need, have);
+    if (a->task < 0)
+        a->task = is_classes(a->loss) ? TASK_CLASSIFICATION : TASK_REGRESSION;
+    if (a->loss < 0)
+        a->loss = a->task == TASK_CLASSIFICATION ? LOSS_LOGISTIC : LOSS_QUANTILE;
+    if (is_classes(a->loss) != (a->task == TASK_CLASSIFICATION))
+        return cli_wrong(command, "--loss %s is not for --task %s; for that there are %s", generate_loss_names[a->loss],
+                         generate_task_names[a->task],
+                         is_classes(a->loss) ? "quantile, absolute, squared and huber" : "logistic and hinge");
+    if (a->noise < 0)
+        a->noise = is_classes(a->loss) ? NOISE_LOGISTIC : a->loss == LOSS_SQUARED ? NOISE_GAUSSIAN : NOISE_STUDENT;
+    const int status = check_applies(a, command);
+    fill_in(&a->df, 2);
+    fill_in(&a->outliers, 0.1);
+    fill_in(&a->outlier_factor, 10);
+    fill_in(&a->tau, 0.5);
+    if (a->nonzero < 0)
+        a->nonzero = a->features < 4 ? a->features : 4;
+    return status;
+}
+
+population_law generate_law(const generate_arguments *a)
+{
+    return (population_law){
+        .edges = (size_t)a->edges,
+        .clients = (size_t)a->clients,
+        .features = (size_t)a->features,
+        .nonzero = (size_t)a->nonzero,
+        .rho = a->rho,
+        .shift = a->shift,
+        .task = (population_task)a->task,
+        .noise = {(noise_kind)a->noise, a->noise_scale, a->df, a->outliers, a->outlier_factor},
+        .tau = a->tau,
+        .heteroscedastic = a->heteroscedastic,
+        .groups = a->kind == KIND_CLUSTERED ? (size_t)a->groups : 1,
+        .minority = a->minority,
+        .distance = a->distance,
+        .minority_by = (minority_spread)a->minority_by,
+        .seed = (uint64_t)a->seed,
+    };
+}
+
+static int check_size(const generate_arguments *a, const char *command)
+{
+    const double clients = (double)a->edges * (double)a->clients;
+    const double rows = a->kind == KIND_PHASE_RETRIEVAL ? 1 : (double)a->rows + (double)a->test_rows;
+    const char *fewer = a->kind == KIND_PHASE_RETRIEVAL ? "" : ", --rows";
+    if (clients > CLIENTS_MOST)
+        return cli_wrong(command, "--edges %" PRId64 " times --clients %" PRId64 " is more than %.0f clients", a->edges,
+                         a->clients, CLIENTS_MOST);
+    if (clients * rows * (double)a->features > NUMBERS_MOST)
+        return cli_wrong(command,
+                         "that would be %.0f numbers, more than %.0f; take fewer --edges, --clients%s or --features",
+                         clients * rows * (double)a->features, NUMBERS_MOST, fewer);
+    return CLI_GO;
+}
+
+static int check_minority(const generate_arguments *a, const char *command)
+{
+    const population_law law = generate_law(a);
+    const bool edges = a->minority_by == MINORITY_BY_EDGE;
+    const size_t all = edges ? law.edges : law.edges * law.clients, chosen = population_minority(&law);
+    const char *what = edges ? "edge" : "client";
+    if (chosen + 1 < law.groups)
+        return cli_wrong(
+            command,
+            "--minority %g of %zu %s%s is %zu, too few for the %zu group%s beside the majority; take a larger "
+            "--minority or more --%ss",
+            a->minority, all, what, all == 1 ? "" : "s", chosen, law.groups - 1, law.groups == 2 ? "" : "s", what);
+    if (chosen >= all)
+        return cli_wrong(command, "--minority %g of %zu %s%s leaves no majority; take more --%ss", a->minority, all,
+                         what, all == 1 ? "" : "s", what);
+    return CLI_GO;
 }
 
 /* What no single option can see. */
 static int check_arguments(const generate_arguments *a, const char *command)
 {
-    if (strcmp(a->kind, "phase-retrieval") != 0)
-        return cli_wrong(command, "unknown kind of data '%s'; known: phase-retrieval", a->kind);
     if (!a->out)
         return cli_wrong(command, "--out DIR is missing");
-    if ((double)a->edges * (double)a->clients > CLIENTS_MOST)
-        return cli_wrong(command, "--edges %" PRId64 " times --clients %" PRId64 " is more than %.0f clients", a->edges,
-                         a->clients, CLIENTS_MOST);
-    for (int i = 0; i < FILES && !a->force; i++) {
+    int status = check_size(a, command);
+    if (status == CLI_GO && a->kind != KIND_PHASE_RETRIEVAL && a->nonzero > a->features)
+        status = cli_wrong(command, "--nonzero %" PRId64 " is more than --features %" PRId64, a->nonzero, a->features);
+    if (status == CLI_GO && a->kind == KIND_CLUSTERED)
+        status = check_minority(a, command);
+    if (status != CLI_GO || a->force)
+        return status;
+    char names[FILES_MOST][FILE_NAME_SIZE];
+    const size_t n = generate_file_names(a, names);
+    for (size_t i = 0; i < n; i++) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s", a->out, NAMES[i]);
+        snprintf(path, sizeof path, "%s/%s", a->out, names[i]);
         if (access(path, F_OK) == 0)
             return cli_wrong(command, "%s is there already; give another --out, or --force to replace it", path);
     }
-    return check_memory(a, command);
+    return CLI_GO;
 }
 
-static void put_text(whole_file *f, const char *text)
-{
-    whole_file_put(f, text, strlen(text));
-}
-
-static void put_number(whole_file *f, char before, double value)
-{
-    char text[1 + NUMBER_SIZE];
-    text[0] = before;
-    whole_file_put(f, text, 1 + number_write(text + 1, value));
-}
-
-/* false: interrupted */
-static bool write_data(whole_file *f, const dataset *d, double *row)
-{
-    char text[80];
-    put_text(f, "edge,client,y");
-    for (size_t m = 1; m <= d->M; m++) {
-        snprintf(text, sizeof text, ",x%zu", m);
-        put_text(f, text);
-    }
-    put_text(f, "\n");
-    for (size_t i = 0; i < d->n_leaves && !cli_interrupted(); i++) {
-        dataset_gather(d, d->x, i, row);
-        snprintf(text, sizeof text, "%s,%s", d->inner[dataset_parent(d, i)].name, d->names + d->leaf_name[i]);
-        put_text(f, text);
-        put_number(f, ',', d->y[i]);
-        for (size_t m = 0; m < d->M; m++)
-            put_number(f, ',', row[m]);
-        put_text(f, "\n");
-    }
-    return !cli_interrupted();
-}
-
-static void write_truth(whole_file *f, size_t M, const double *truth)
-{
-    char text[NUMBER_SIZE];
-    for (size_t m = 0; m < M; m++) {
-        whole_file_put(f, text, number_write(text, truth[m]));
-        put_text(f, "\n");
-    }
-}
-
-static void write_spec(whole_file *f, const generate_arguments *a)
-{
-    char text[800];
-    snprintf(text, sizeof text,
-             "# Made by: hfsad generate phase-retrieval --edges %" PRId64 " --clients %" PRId64 " --features %" PRId64
-             " --snr-db %.17g\n#          --seed %" PRId64 " --keep-x %.17g --keep-w %.17g\n",
-             a->edges, a->clients, a->features, a->snr_db, a->seed, a->keep_x, a->keep_w);
-    put_text(f, text);
-    snprintf(text, sizeof text,
-             "# `hfsad settings` lists every key.\n"
-             "data: data.csv\n"
-             "truth: truth.csv          # adds relative_error to the trace\n"
-             "loss: {kind: phase-retrieval, box: 5}\n"
-             "preset: paper             # the paper's constants; tuned: the default\n"
-             "run:\n"
-             "  iterations: 300\n"
-             "  edge_rounds: 10         # K_m\n"
-             "  start: spectral\n"
-             "  seed: %" PRId64 "\n",
-             a->seed);
-    put_text(f, text);
-}
-
-/* All three files or none; none too where interrupted. */
-static hfsad_status write_files(const generate_arguments *a, const dataset *d, const double *truth, double *row,
-                                file_batch *files, bool *whole, hfsad_error *err)
-{
-    whole_file *open[FILES];
-    for (int i = 0; i < FILES; i++) {
-        open[i] = file_batch_add(files, NAMES[i], err);
-        if (!open[i])
-            return err->status;
-    }
-    write_spec(open[SPEC], a);
-    write_truth(open[TRUTH], d->M, truth);
-    *whole = write_data(open[DATA], d, row);
-    return *whole ? file_batch_commit(files, err) : HFSAD_OK;
-}
+/* ---- what is said at the end ---- */
 
 /* Quoted for a shell where it needs to be. */
 static void print_path(const char *folder, const char *name)
@@ -187,68 +387,52 @@ static void print_path(const char *folder, const char *name)
     printf("/%s'", name);
 }
 
+/* "5 edges"; the word is in the singular. */
+static void print_count(int64_t n, const char *word)
+{
+    printf("%" PRId64 " %s%s", n, word, n == 1 ? "" : "s");
+}
+
+static void print_details(const generate_arguments *a)
+{
+    const size_t M = (size_t)a->features;
+    if (a->kind == KIND_PHASE_RETRIEVAL) {
+        printf(" (%zu observed per edge, %zu of the model not zero), snr %g dB", kept_count(a->keep_x, M),
+               kept_count(a->keep_w, M), a->snr_db);
+        return;
+    }
+    printf(" (%" PRId64 " of the model not zero), ", a->nonzero);
+    print_count(a->rows, "row");
+    printf(" per client, %s noise", generate_noise_names[a->noise]);
+    if (a->kind == KIND_CLUSTERED) {
+        const population_law law = generate_law(a);
+        printf("; %zu of the %ss with ", population_minority(&law), generate_spread_names[a->minority_by]);
+        if (a->groups == 2)
+            printf("another model");
+        else
+            printf("%" PRId64 " other models", a->groups - 1);
+    }
+}
+
 static void print_outcome(const generate_arguments *a)
 {
-    printf("wrote %s: %s, %s, %s\n", a->out, NAMES[DATA], NAMES[TRUTH], NAMES[SPEC]);
-    printf("%" PRId64 " edge%s with %" PRId64 " client%s each, %" PRId64
-           " feature%s (%zu observed per edge, %zu of the "
-           "model not zero), snr %g dB, seed %" PRId64 "\n",
-           a->edges, a->edges == 1 ? "" : "s", a->clients, a->clients == 1 ? "" : "s", a->features,
-           a->features == 1 ? "" : "s", kept_count(a->keep_x, (size_t)a->features),
-           kept_count(a->keep_w, (size_t)a->features), a->snr_db, a->seed);
-    printf("next: hfsad run ");
-    print_path(a->out, NAMES[SPEC]);
+    char names[FILES_MOST][FILE_NAME_SIZE];
+    const size_t n = generate_file_names(a, names);
+    printf("wrote %s: ", a->out);
+    for (size_t i = 0; i < n; i++)
+        printf("%s%s", i ? ", " : "", names[i]);
+    putchar('\n');
+    print_count(a->edges, "edge");
+    printf(" with ");
+    print_count(a->clients, "client");
+    printf(" each, ");
+    print_count(a->features, "feature");
+    print_details(a);
+    printf(", seed %" PRId64 "\nnext: hfsad run ", a->seed);
+    print_path(a->out, names[n - 1]);
     printf(" --out ");
     print_path(a->out, "run");
     putchar('\n');
-}
-
-/* *whole: false where interrupted. */
-static hfsad_status generate(const generate_arguments *a, double *truth, double *row, bool *whole, hfsad_error *err)
-{
-    const phase_retrieval g = {.edges = (size_t)a->edges,
-                               .clients = (size_t)a->clients,
-                               .features = (size_t)a->features,
-                               .snr_db = a->snr_db,
-                               .keep_x = a->keep_x,
-                               .keep_w = a->keep_w,
-                               .seed = (uint64_t)a->seed};
-    dataset *d = NULL;
-    file_batch files = {0};
-    hfsad_status status = folder_check(a->out, err);
-    if (!status)
-        status = phase_retrieval_generate(&g, &d, truth, err);
-    if (status || !d)
-        return status;
-    cli_catch_interrupts(); /* before this the default action does no harm; from here on it would leave temporaries */
-    status = file_batch_begin(&files, a->out, err);
-    if (!status)
-        status = write_files(a, d, truth, row, &files, whole, err);
-    file_batch_drop(&files);
-    dataset_free(d);
-    return status;
-}
-
-static int carry_out(const generate_arguments *a)
-{
-    hfsad_error err = {0};
-    const size_t M = (size_t)a->features;
-    double *truth = calloc(2 * M, sizeof *truth);
-    if (!truth) {
-        error_memory(&err, 2 * M * sizeof *truth, "the true model");
-        return cli_fail(&err);
-    }
-    bool whole = false;
-    const hfsad_status status = generate(a, truth, truth + M, &whole, &err);
-    free(truth);
-    if (status)
-        return cli_fail(&err);
-    if (!whole) {
-        fputs("hfsad: interrupted; nothing was written\n", stderr);
-        return 128 + cli_interrupted();
-    }
-    print_outcome(a);
-    return cli_finish_stdout(CLI_DONE);
 }
 
 int cmd_generate(int argc, char **argv)
@@ -260,13 +444,38 @@ int cmd_generate(int argc, char **argv)
                             .seed_text = "1",
                             .snr_db = usual.snr_db,
                             .keep_x = usual.keep_x,
-                            .keep_w = usual.keep_w};
+                            .keep_w = usual.keep_w,
+                            .rows = 100,
+                            .nonzero = -1,
+                            .rho = 0.5,
+                            .noise = -1,
+                            .df = NAN,
+                            .outliers = NAN,
+                            .outlier_factor = NAN,
+                            .noise_scale = 1,
+                            .tau = NAN,
+                            .task = -1,
+                            .loss = -1,
+                            .groups = 2,
+                            .minority = 0.1,
+                            .distance = 2};
     int status = parse_arguments(&a, argc, argv);
     if (status == CLI_GO)
         status = paper_seed(argv[0], a.seed_text, SEED_MOST, &a.seed);
     if (status == CLI_GO)
+        status = settle(&a, argv[0]);
+    if (status == CLI_GO)
         status = check_arguments(&a, argv[0]);
     if (status != CLI_GO)
         return status;
-    return carry_out(&a);
+    hfsad_error err = {0};
+    bool whole;
+    if (generate_files(&a, &whole, &err))
+        return cli_fail(&err);
+    if (!whole) {
+        fputs("hfsad: interrupted; nothing was written\n", stderr);
+        return 128 + cli_interrupted();
+    }
+    print_outcome(&a);
+    return cli_finish_stdout(CLI_DONE);
 }

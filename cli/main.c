@@ -14,7 +14,7 @@ typedef struct {
 static const command commands[] = {
     {"run", cmd_run, "train a model as a spec file says"},
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
-    {"generate", cmd_generate, "make data of the paper's kind"},
+    {"generate", cmd_generate, "make data of a known law, the paper's among them"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hfsad generate from end to end: its files against the paper's formulas, refusals, full disks, and that the command
-# it suggests works. Needs HFSAD, the path of the program.
+# hfsad generate from end to end: its files against the laws they are said to be drawn by, refusals, full disks, and
+# that the commands it suggests work. Needs HFSAD, the path of the program.
 # shellcheck source=tests/shell.sh
 . "$(dirname "$0")/shell.sh"
 
@@ -35,6 +35,133 @@ cmp -s small/data.csv again/data.csv && cmp -s small/spec.yaml again/spec.yaml |
 expect 0 generate phase-retrieval --edges 3 --clients 20 --features 10 --snr-db 5 --seed 5 --out other
 cmp -s small/data.csv other/data.csv && fail "another seed gave the same bytes"
 
+# ---- quantile ----
+
+# y <= <x,w> in the share tau of the rows, also of the held-out ones, whatever the noise
+law=(--edges 3 --clients 4 --features 7 --rows 60 --test-rows 30 --nonzero 2 --tau 0.8 --seed 3)
+n=0
+for noise in gaussian student "student --df 1.5" "mixture --outliers 0.2 --outlier-factor 30" laplace \
+    "logistic --noise-scale 3" "student --heteroscedastic --shift 2"; do
+    n=$((n + 1))
+    # shellcheck disable=SC2086
+    expect 0 generate quantile "${law[@]}" --noise $noise --out "quantile$n"
+    [ "$(names "quantile$n")" = "data.csv spec.yaml test.csv truth.csv " ] || fail "files: $(names "quantile$n")"
+done
+python3 - <<'PYTHON' || fail "quantile data are not what they should be"
+import csv, math
+
+truths = set()
+for n in range(1, 8):
+    truth = [float(line) for line in open(f"quantile{n}/truth.csv")]
+    truths.add(tuple(truth))
+    assert len(truth) == 7 and sum(t != 0 for t in truth) == 2
+    for name, count in (("data", 60), ("test", 30)):
+        rows = list(csv.reader(open(f"quantile{n}/{name}.csv")))
+        assert rows[0] == ["edge", "client", "y"] + [f"x{m}" for m in range(1, 8)], rows[0]
+        rows = rows[1:]
+        assert [r[1] for r in rows] == [f"client{1 + i // count}" for i in range(12 * count)]
+        assert [r[0] for r in rows] == [f"edge{1 + i // (4 * count)}" for i in range(12 * count)]
+        below = sum(float(r[2]) <= sum(float(v) * t for v, t in zip(r[3:], truth)) for r in rows) / len(rows)
+        assert abs(below - 0.8) < 5 * math.sqrt(0.16 / len(rows)), (n, name, below)
+assert len(truths) == 1  # the noise is not of the model
+PYTHON
+cmp -s <(cut -d, -f1,2,4- quantile1/data.csv) <(cut -d, -f1,2,4- quantile2/data.csv) || fail "features depend on the noise"
+cmp -s <(head -61 quantile1/data.csv) <(head -61 quantile3/data.csv) && fail "the noise's law changes nothing"
+
+# the spec's head is the command that makes the same bytes
+again() {
+    local folder=$1 command
+    command=$(sed -n '/^# Made by: hfsad /,/^# `/{s/^# Made by: hfsad //;s/^#   //;/^#/d;p}' "$folder/spec.yaml" | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    expect 0 $command --out "$folder-again"
+    diff -r "$folder" "$folder-again" >/dev/null || fail "other bytes by: hfsad $command"
+}
+for n in 4 7; do again "quantile$n"; done
+again small
+grep -q 'kind: quantile, tau: 0.8}' quantile1/spec.yaml || fail "the spec has another tau"
+
+# a client's rows do not depend on the other clients, nor on how many rows there are
+expect 0 generate quantile --edges 5 --clients 4 --features 7 --rows 20 --nonzero 2 --tau 0.8 --seed 3 \
+    --noise gaussian --out more-edges
+cmp -s <(grep ',client7,' quantile1/data.csv | head -20) <(grep ',client7,' more-edges/data.csv) ||
+    fail "the rows of client7 depend on the number of edges or rows"
+
+# ---- clustered ----
+
+expect 0 generate clustered --edges 4 --clients 10 --features 6 --rows 30 --test-rows 5 --nonzero 2 --groups 3 \
+    --minority 0.2 --noise-scale 0 --distance 1.5 --out clustered
+[ "$(names clustered)" = "data.csv groups.csv spec.yaml test.csv truth-1.csv truth-2.csv truth-3.csv truth.csv " ] ||
+    fail "files: $(names clustered)"
+expect 0 generate clustered --edges 4 --clients 10 --features 6 --rows 30 --minority-by edge --minority 0.25 \
+    --noise-scale 0 --out whole-edges
+expect 0 generate clustered --edges 4 --clients 10 --features 6 --rows 30 --loss hinge --noise-scale 0 --out classes
+python3 - <<'PYTHON' || fail "clustered data are not what they should be"
+import csv
+
+def read(folder, count):
+    models = {g: [float(line) for line in open(f"{folder}/truth-{g}.csv")] for g in range(1, count + 1)}
+    groups = list(csv.reader(open(f"{folder}/groups.csv")))
+    assert groups[0] == ["client", "group"] and [g[0] for g in groups[1:]] == [f"client{j}" for j in range(1, 41)]
+    assert open(f"{folder}/truth.csv").read() == open(f"{folder}/truth-1.csv").read()
+    return models, {name: int(group) for name, group in groups[1:]}
+
+def rows(path):
+    for r in list(csv.reader(open(path)))[1:]:
+        yield r[0], r[1], float(r[2]), [float(v) for v in r[3:]]
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b))
+
+models, groups = read("clustered", 3)
+assert [sum(g == k for g in groups.values()) for k in (1, 2, 3)] == [32, 4, 4]
+for l in range(4):
+    assert sum(groups[f"client{10 * l + j}"] > 1 for j in range(1, 11)) == 2
+for g in (2, 3):
+    apart = [abs(a - b) for a, b in zip(models[g], models[1])]
+    assert sum(d != 0 for d in apart) == 2 and all(d == 0 or abs(d - 1.5) < 1e-12 for d in apart)
+for name in ("data", "test"):
+    for edge, client, y, x in rows(f"clustered/{name}.csv"):
+        assert abs(y - dot(x, models[groups[client]])) < 1e-12
+
+models, groups = read("whole-edges", 2)
+edges = {}
+for edge, client, y, x in rows("whole-edges/data.csv"):
+    edges.setdefault(edge, set()).add(groups[client])
+assert sorted(map(sorted, edges.values())) == [[1], [1], [1], [2]]
+
+models, groups = read("classes", 2)
+for edge, client, y, x in rows("classes/data.csv"):
+    assert y == (1 if dot(x, models[groups[client]]) > 0 else -1)
+PYTHON
+for folder in clustered whole-edges classes; do again "$folder"; done
+grep -q 'kind: hinge}' classes/spec.yaml || fail "the spec has another loss"
+
+# ---- the specs run, and what they find is nearer to the truth than their start ----
+
+expect 0 generate clustered --edges 5 --clients 10 --features 5 --rows 80 --out two-laws
+for folder in quantile1 quantile7 whole-edges classes two-laws; do
+    expect 0 run "$folder/spec.yaml" --quiet --set run.iterations=40 --out "$folder/run"
+    [ "$(wc -l <"$folder/run/trace.csv")" = 42 ] || fail "$folder: no trace of 41 rows"
+done
+python3 - <<'PYTHON' || fail "what the runs found"
+import csv
+
+def errors(folder):
+    return [float(row["relative_error"]) for row in csv.DictReader(open(f"{folder}/run/trace.csv"))]
+
+for folder in ("quantile1", "two-laws"):
+    found = errors(folder)
+    assert found[0] == 1 and found[-1] < 0.1, (folder, found[-1])
+
+# the clients that left the majority's model are those of the other group
+groups = dict(list(csv.reader(open("two-laws/groups.csv")))[1:])
+models = {row[0]: [float(v) for v in row[1:]] for row in list(csv.reader(open("two-laws/run/model.csv")))[1:]}
+for name, w in models.items():
+    if "/" in name:
+        apart = max(abs(a - b) for a, b in zip(w, models["cloud"])) > 1
+        assert apart == (groups[name.split("/")[1]] == "2"), name
+PYTHON
+
 # ---- the next command, as printed, from a folder with a difficult name ----
 
 expect 0 generate phase-retrieval --edges 2 --clients 5 --features 4 --out "a 'quoted' name"
@@ -64,9 +191,9 @@ refused() {
     says "$message"
     [ ! -e refused ] || { fail "written although refused: $*"; rm -rf refused; }
 }
-refused "known: phase-retrieval" phase-reterival
-refused "known: phase-retrieval" quantile
-refused "kind of data"
+refused "did you mean phase-retrieval?" phase-reterival
+refused "known: phase-retrieval, quantile, clustered" x
+refused "kind of data (phase-retrieval, quantile or clustered) is missing"
 refused "--edges" phase-retrieval --edges 0
 refused "--clients" phase-retrieval --clients 1.5
 refused "--features" phase-retrieval --features -3
@@ -78,14 +205,61 @@ refused "--seed" phase-retrieval --seed -1
 refused "from 0 to 9007199254740992, not '9007199254740993'" phase-retrieval --seed 9007199254740993
 refused "from 0 to 9007199254740992," phase-retrieval --seed 99999999999999999999
 refused "clients" phase-retrieval --edges 100000 --clients 100000
-refused "800000000000000 bytes" phase-retrieval --edges 10000 --clients 10000 --features 1000000
+refused "100000000000000 numbers" phase-retrieval --edges 10000 --clients 10000 --features 1000000
 refused "snr" phase-retrieval --snr 20
+refused "--rows is an option of quantile data, not of phase-retrieval" phase-retrieval --rows 5
+refused "--groups is an option of clustered data, not of quantile" quantile --groups=2
+refused "--keep-x is an option of phase-retrieval data, not of clustered" --keep-x 0.5 clustered
+refused "unexpected argument 'clustered'" quantile clustered
+for kind in quantile clustered; do
+    refused "--rows" $kind --rows 0
+    refused "--test-rows" $kind --test-rows -1
+    refused "--nonzero must be" $kind --nonzero 0
+    refused "--nonzero 9 is more than --features 8" $kind --nonzero 9 --features 8
+    refused "--rho" $kind --rho 1
+    refused "--shift" $kind --shift -1
+    refused "did you mean gaussian" $kind --noise gausian
+    refused "--noise-scale" $kind --noise-scale -0.5
+    refused "--noise-scale" $kind --noise-scale nan
+    refused "--df must be" $kind --noise student --df 0
+    refused "--df goes with --noise student" $kind --noise laplace --df 3
+    refused "--outliers must be" $kind --noise mixture --outliers 1.5
+    refused "--outliers goes with --noise mixture" $kind --outliers 0.5
+    refused "--outlier-factor must be" $kind --noise mixture --outlier-factor 0
+    refused "--outlier-factor goes with --noise mixture" $kind --outlier-factor 5
+    refused "--tau" $kind --tau 0
+    refused "--tau" $kind --tau 1
+    refused "--heteroscedastic takes no value" $kind --heteroscedastic=yes
+    refused "100000000000000 numbers, more than" $kind --edges 1000 --clients 1000 --rows 1000000 --features 100
+done
+refused "--tau goes with --loss quantile" clustered --loss squared --tau 0.3
+refused "--tau goes with --loss quantile" clustered --task classification --tau 0.3
+refused "logistic and hinge" clustered --task classification --loss squared
+refused "squared and huber" clustered --task regression --loss hinge
+refused "--task" clustered --task clustering
+refused "--loss" clustered --loss phase-retrieval
+refused "--groups" clustered --groups 1
+refused "--groups" clustered --groups 21
+refused "--minority must be" clustered --minority 0.6
+refused "--minority must be" clustered --minority 0
+refused "--minority 0.1 of 4 clients is 0, too few for the 1 group beside" clustered --edges 2 --clients 2
+refused "--minority 0.1 of 20 clients is 2, too few for the 3 groups beside" clustered --edges 2 --clients 10 --groups 4
+refused "too few" clustered --minority-by edge --edges 4
+refused "leaves no majority; take more --edges" clustered --minority-by edge --edges 1 --minority 0.5
+refused "--minority-by" clustered --minority-by cloud
+refused "--distance" clustered --distance 0
+refused "fewer groups or more features" clustered --features 1 --groups 4
 expect_line 2 generate phase-retrieval
 says "--out"
 touch file
 expect_line 2 generate phase-retrieval --out file/below
 expect 0 generate --help
-grep -q -- "--keep-x" stdout.txt || fail "the help does not list --keep-x"
+grep -q "clustered --out DIR" stdout.txt || fail "the help does not name the kinds"
+expect 0 generate --out x phase-retrieval --help
+grep -q -- "--keep-x" stdout.txt && ! grep -q -- "--rho" stdout.txt || fail "the help has not the options of the kind"
+expect 0 generate clustered --help
+grep -q -- "--rho" stdout.txt && ! grep -q -- "--keep-x" stdout.txt || fail "the help has not the options of the kind"
+[ ! -e x ] || fail "the help wrote files"
 
 # ---- a disk that is full: exit status 1, earlier files intact ----
 
@@ -95,6 +269,8 @@ cp -r small intact
     ulimit -f 8
     expect_line 1 generate phase-retrieval --features 200 --out small --force
     expect_line 1 generate phase-retrieval --features 200 --out new/folder
+    expect_line 1 generate quantile --out new/folder
+    expect_line 1 generate clustered --out new/folder
     exit "$failures"
 ) || fail "a full disk"
 for name in data.csv truth.csv spec.yaml; do
@@ -108,10 +284,11 @@ done
 python3 - <<'PYTHON' || fail "interrupts"
 import os, signal, subprocess
 
-for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+paper = ["phase-retrieval", "--features", "2000", "--clients", "400"]
+rows = ["quantile", "--features", "2000", "--rows", "10"]
+for number, status, data in ((signal.SIGINT, 130, paper), (signal.SIGTERM, 143, paper), (signal.SIGHUP, 129, rows)):
     p = subprocess.Popen(
-        [os.environ["HFSAD"], "generate", "phase-retrieval", "--features", "2000", "--clients", "400",
-         "--out", "interrupted/run"],
+        [os.environ["HFSAD"], "generate", *data, "--quiet", "--out", "interrupted/run"],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/rng.h"
 #include "math/dot.h"
 
 #include <math.h>
@@ -45,15 +44,13 @@ static rng draws_of(const phase_retrieval *g, const char *what, size_t number, c
     return (rng){.key = rng_key(g->seed, rng_stream(name)), .counter = 0};
 }
 
-/* keep[m] = 1 on a random set of kept_count(ratio, M) coordinates, 0 elsewhere. */
-static void draw_support(rng r, double ratio, size_t M, size_t *index, double *keep)
+void support_draw(rng r, size_t kept, size_t M, size_t *index, double *keep)
 {
     for (size_t m = 0; m < M; m++) {
         index[m] = m;
         keep[m] = 0;
     }
     rng_shuffle(&r, index, M);
-    const size_t kept = kept_count(ratio, M);
     for (size_t i = 0; i < kept; i++)
         keep[index[i]] = 1;
 }
@@ -72,21 +69,20 @@ typedef struct {
     size_t *index;
 } room;
 
-/* Calls use(context, edge, client, x) for every client in order; both count from 1. */
-static hfsad_status each_client(const phase_retrieval *g, room *r, void *context,
-                                hfsad_status (*use)(void *context, size_t edge, size_t client, const double *x))
+/* Calls use(context, edge, client, x) for every client in order, until it returns false; both count from 1. */
+static void each_client(const phase_retrieval *g, room *r, void *context,
+                        bool (*use)(void *context, size_t edge, size_t client, const double *x))
 {
-    for (size_t l = 1; l <= g->edges; l++) {
-        draw_support(draws_of(g, "edge", l, "/support"), g->keep_x, g->features, r->index, r->keep);
-        for (size_t j = 1; j <= g->clients; j++) {
+    bool more = true;
+    for (size_t l = 1; l <= g->edges && more; l++) {
+        support_draw(draws_of(g, "edge", l, "/support"), kept_count(g->keep_x, g->features), g->features, r->index,
+                     r->keep);
+        for (size_t j = 1; j <= g->clients && more; j++) {
             const size_t client = (l - 1) * g->clients + j;
             draw_row(draws_of(g, "client", client, ""), g->features, r->keep, r->row);
-            const hfsad_status status = use(context, l, client, r->row);
-            if (status)
-                return status;
+            more = use(context, l, client, r->row);
         }
     }
-    return HFSAD_OK;
 }
 
 /* The noise level needs all <x,w> before the first y, so the rows are drawn twice rather than kept. */
@@ -94,60 +90,107 @@ typedef struct {
     const phase_retrieval *g;
     const double *truth;
     double sum, scale;
-    dataset_builder *builder;
-    hfsad_error *err;
+    row_use use;
+    void *context;
 } making;
 
-static hfsad_status add_square(void *context, size_t edge, size_t client, const double *x)
+static bool add_square(void *context, size_t edge, size_t client, const double *x)
 {
     making *k = context;
     (void)edge, (void)client;
     const double s = dot8(k->g->features, x, k->truth);
     k->sum += s * s;
-    return HFSAD_OK;
+    return true;
 }
 
-static hfsad_status add_observation(void *context, size_t edge, size_t client, const double *x)
+static bool give_observation(void *context, size_t edge, size_t client, const double *x)
 {
-    making *k = context;
+    const making *k = context;
     rng r = draws_of(k->g, "client", client, "/noise");
     const double pick = rng_next_uniform(&r), u = rng_next_uniform(&r);
     const double s = dot8(k->g->features, x, k->truth);
     char path[32], name[32];
     snprintf(path, sizeof path, "edge%zu", edge);
     snprintf(name, sizeof name, "client%zu", client);
-    return dataset_builder_add(k->builder, path, name, s * s + noise_draw(k->scale, pick, u), x, NULL, 0, k->err);
+    const generated_row row = {path, name, s * s + noise_draw(k->scale, pick, u), x};
+    return k->use(k->context, &row);
 }
 
-static hfsad_status generate(const phase_retrieval *g, room *r, dataset **d, double *truth, hfsad_error *err)
+static hfsad_status room_make(room *r, size_t M, hfsad_error *err)
 {
-    draw_support(draws_of(g, "w", 0, "/support"), g->keep_w, g->features, r->index, r->keep);
-    draw_row(draws_of(g, "w", 0, ""), g->features, r->keep, truth);
-    making k = {.g = g, .truth = truth, .err = err};
-    each_client(g, r, &k, add_square);
-    k.scale = noise_scale(g->edges * g->clients, k.sum, g->snr_db);
-    hfsad_status status = dataset_builder_create(&k.builder, g->features, err);
-    if (status)
-        return status;
-    status = each_client(g, r, &k, add_observation);
-    if (status) {
-        dataset_builder_free(k.builder);
-        return status;
+    *r = (room){alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(size_t))};
+    if (r->keep && r->row && r->index)
+        return HFSAD_OK;
+    return error_memory(err, 3 * M * sizeof(double), "one row of the data");
+}
+
+static void room_free(room *r)
+{
+    free(r->keep);
+    free(r->row);
+    free(r->index);
+}
+
+hfsad_status phase_retrieval_prepare(const phase_retrieval *g, double *truth, double *scale, hfsad_error *err)
+{
+    const size_t M = g->features;
+    room r;
+    const hfsad_status status = room_make(&r, M, err);
+    if (!status) {
+        support_draw(draws_of(g, "w", 0, "/support"), kept_count(g->keep_w, M), M, r.index, r.keep);
+        draw_row(draws_of(g, "w", 0, ""), M, r.keep, truth);
+        making k = {.g = g, .truth = truth};
+        each_client(g, &r, &k, add_square);
+        *scale = noise_scale(g->edges * g->clients, k.sum, g->snr_db);
     }
-    return dataset_builder_finish(k.builder, d, err);
+    room_free(&r);
+    return status;
+}
+
+hfsad_status phase_retrieval_rows(const phase_retrieval *g, const double *truth, double scale, row_use use,
+                                  void *context, hfsad_error *err)
+{
+    room r;
+    const hfsad_status status = room_make(&r, g->features, err);
+    if (!status) {
+        making k = {.g = g, .truth = truth, .scale = scale, .use = use, .context = context};
+        each_client(g, &r, &k, give_observation);
+    }
+    room_free(&r);
+    return status;
+}
+
+hfsad_status row_collector_begin(row_collector *c, size_t features, hfsad_error *err)
+{
+    *c = (row_collector){.err = err};
+    return dataset_builder_create(&c->builder, features, err);
+}
+
+bool row_collect(void *context, const generated_row *row)
+{
+    row_collector *c = context;
+    c->status = dataset_builder_add(c->builder, row->edge, row->client, row->y, row->x, NULL, 0, c->err);
+    return c->status == HFSAD_OK;
+}
+
+hfsad_status row_collector_end(row_collector *c, hfsad_status status, dataset **d)
+{
+    if (!status)
+        status = c->status;
+    if (!status)
+        return dataset_builder_finish(c->builder, d, c->err);
+    dataset_builder_free(c->builder);
+    return status;
 }
 
 hfsad_status phase_retrieval_generate(const phase_retrieval *g, dataset **d, double *truth, hfsad_error *err)
 {
-    const size_t M = g->features;
-    room r = {alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(double)), alloc_raw(M, sizeof(size_t))};
-    hfsad_status status;
-    if (r.keep && r.row && r.index)
-        status = generate(g, &r, d, truth, err);
-    else
-        status = error_memory(err, 3 * M * sizeof(double), "one row of the data");
-    free(r.keep);
-    free(r.row);
-    free(r.index);
-    return status;
+    double scale;
+    row_collector c;
+    hfsad_status status = phase_retrieval_prepare(g, truth, &scale, err);
+    if (!status)
+        status = row_collector_begin(&c, g->features, err);
+    if (status)
+        return status;
+    return row_collector_end(&c, phase_retrieval_rows(g, truth, scale, row_collect, &c, err), d);
 }

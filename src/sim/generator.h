@@ -7,7 +7,29 @@
 #ifndef HFSAD_SIM_GENERATOR_H
 #define HFSAD_SIM_GENERATOR_H
 
+#include "base/rng.h"
 #include "model/dataset.h"
+
+/* An observation as every generator hands it out; what it points to holds until the call is over. */
+typedef struct {
+    const char *edge, *client;
+    double y;
+    const double *x; /* as many as there are features */
+} generated_row;
+
+/* Takes one row after the other, those of a client together; false: no more of them. */
+typedef bool (*row_use)(void *context, const generated_row *row);
+
+/* Rows into a data set: begin, row_collect as the row_use, end. */
+typedef struct {
+    dataset_builder *builder;
+    hfsad_status status;
+    hfsad_error *err;
+} row_collector;
+hfsad_status row_collector_begin(row_collector *c, size_t features, hfsad_error *err);
+bool row_collect(void *context, const generated_row *row);
+/* status: the generator's own. Frees the builder in any case. */
+hfsad_status row_collector_end(row_collector *c, hfsad_status status, dataset **d);
 
 typedef struct {
     size_t edges, clients, features; /* L, clients below each edge, M */
@@ -19,9 +41,19 @@ typedef struct {
 /* The paper's numbers, at the snr that its -20 dB means when read as noise to signal. */
 phase_retrieval phase_retrieval_paper(void);
 
-/* The data set, with edges edge1, edge2, … and clients numbered through the federation, and the true w in truth
- * (M numbers). Needs edges, clients, features >= 1 and ratios in (0, 1]. */
+/* The true w (M numbers) and 1/lambda_1, which depends on all rows. Needs edges, clients, features >= 1 and ratios in
+ * (0, 1]. */
+hfsad_status phase_retrieval_prepare(const phase_retrieval *g, double *truth, double *scale, hfsad_error *err);
+/* Then gives out every row. HFSAD_OK also where `use` wanted no more. */
+hfsad_status phase_retrieval_rows(const phase_retrieval *g, const double *truth, double scale, row_use use,
+                                  void *context, hfsad_error *err);
+
+/* The data set, with edges edge1, edge2, … and clients numbered through the federation, and the true w in
+ * truth. */
 hfsad_status phase_retrieval_generate(const phase_retrieval *g, dataset **d, double *truth, hfsad_error *err);
+
+/* keep[m] = 1 on a random set of `kept` coordinates, 0 elsewhere. index: room for M. */
+void support_draw(rng r, size_t kept, size_t M, size_t *index, double *keep);
 
 /* ceil(ratio M), where ratio M means the decimal number that was written. */
 size_t kept_count(double ratio, size_t M);

@@ -1,0 +1,167 @@
+/* spec.yaml of `hfsad generate`: settings that suit the data, from the law they were drawn by; see generate.h. */
+#include "generate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* As few digits as give the number back, so that 0.1 stays 0.1. */
+static const char *shortest(char text[32], double value)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, 32, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    return text;
+}
+
+static void put_option(whole_file *f, const char *name, double value)
+{
+    char text[32];
+    generate_put(f, " --%s %s", name, shortest(text, value));
+}
+
+static void put_population_options(whole_file *f, const generate_arguments *a)
+{
+    generate_put(f, "\n#   --rows %" PRId64 " --test-rows %" PRId64 " --nonzero %" PRId64, a->rows, a->test_rows,
+                 a->nonzero);
+    put_option(f, "rho", a->rho);
+    put_option(f, "shift", a->shift);
+    generate_put(f, "\n#   --noise %s", generate_noise_names[a->noise]);
+    put_option(f, "noise-scale", a->noise_scale);
+    if (a->noise == NOISE_STUDENT)
+        put_option(f, "df", a->df);
+    if (a->noise == NOISE_MIXTURE) {
+        put_option(f, "outliers", a->outliers);
+        put_option(f, "outlier-factor", a->outlier_factor);
+    }
+    if (a->loss == LOSS_QUANTILE)
+        put_option(f, "tau", a->tau);
+    if (a->heteroscedastic)
+        generate_put(f, " --heteroscedastic");
+    if (a->kind != KIND_CLUSTERED)
+        return;
+    generate_put(f, "\n#   --task %s --loss %s --groups %" PRId64, generate_task_names[a->task],
+                 generate_loss_names[a->loss], a->groups);
+    put_option(f, "minority", a->minority);
+    generate_put(f, " --minority-by %s", generate_spread_names[a->minority_by]);
+    put_option(f, "distance", a->distance);
+}
+
+/* The command that makes the same bytes again. */
+static void put_origin(whole_file *f, const generate_arguments *a)
+{
+    generate_put(f,
+                 "# Made by: hfsad generate %s --edges %" PRId64 " --clients %" PRId64 " --features %" PRId64
+                 " --seed %" PRId64,
+                 generate_kind_names[a->kind], a->edges, a->clients, a->features, a->seed);
+    if (a->kind == KIND_PHASE_RETRIEVAL) {
+        generate_put(f, "\n#  ");
+        put_option(f, "snr-db", a->snr_db);
+        put_option(f, "keep-x", a->keep_x);
+        put_option(f, "keep-w", a->keep_w);
+    } else {
+        put_population_options(f, a);
+    }
+    generate_put(f, "\n# `hfsad settings` lists every key.\n"
+                    "data: data.csv\n"
+                    "truth: truth.csv          # adds relative_error to the trace\n");
+}
+
+/* At the true model a row pulls along a feature with mean 0 and about this deviation. */
+static double pull_of_row(const generate_arguments *a)
+{
+    const double feature = sqrt(1 + a->shift * a->shift);
+    switch (a->loss) {
+    case LOSS_QUANTILE:
+        return sqrt(a->tau * (1 - a->tau)) * feature;
+    case LOSS_SQUARED: {
+        /* Not the noise's variance, which it may not have; 0.67449 is the upper quartile of N(0, 1). */
+        const noise_law noise = generate_law(a).noise;
+        return fmax(noise_quantile(&noise, 0.75) / 0.67449, 0.01) * feature;
+    }
+    case LOSS_LOGISTIC: /* sqrt(p (1 - p)), less than 1/2 since most rows are on the right side */
+        return 0.35 * feature;
+    case LOSS_HINGE: /* most rows do not pull */
+        return 0.5 * feature;
+    default:
+        return feature;
+    }
+}
+
+static void put_run(whole_file *f, const generate_arguments *a, int edge_rounds, const char *why)
+{
+    generate_put(f,
+                 "run:\n"
+                 "  iterations: 300\n"
+                 "  edge_rounds: %-2d         # %s\n"
+                 "  seed: %" PRId64 "\n",
+                 edge_rounds, why, a->seed);
+}
+
+static void put_loss(whole_file *f, const generate_arguments *a)
+{
+    char text[32];
+    if (a->loss == LOSS_QUANTILE)
+        generate_put(f, "loss: {kind: quantile, tau: %s}\n", shortest(text, a->tau));
+    else
+        generate_put(f, "loss: {kind: %s}\n", generate_loss_names[a->loss]);
+}
+
+static void put_quantile(whole_file *f, const generate_arguments *a)
+{
+    const double rows = (double)a->edges * (double)a->clients * (double)a->rows;
+    put_loss(f, a);
+    generate_put(f,
+                 "prior:\n"
+                 "  cloud:                  # lambda: about the most that noise alone pulls any of the features\n"
+                 "    {penalty: l1, weight: 1, lambda: %.6g}\n",
+                 pull_of_row(a) * sqrt(2 * rows * log(2 * (double)a->features)));
+    put_run(f, a, 10, "K_m");
+}
+
+/*
+ * A child at its parent's model is pulled by its rows with about sqrt(rows) times a row's pull: three times that holds
+ * it there. The link ends (gamma lambda) halfway to the other models; it must not be smoothed beyond that, or its least
+ * value is away from 0 in the first rounds and tears everybody apart. The start may be farther from the models than a
+ * link reaches: then children and parents must get there together, with one edge round per cloud round.
+ */
+static void put_clustered(whole_file *f, const generate_arguments *a)
+{
+    const bool edges = a->minority_by == MINORITY_BY_EDGE;
+    const double rows = (double)a->rows * (edges ? (double)a->clients : 1);
+    const double slope = 3 * pull_of_row(a) * sqrt(rows), lambda = a->distance / 4, gamma = 2;
+    put_loss(f, a);
+    generate_put(f,
+                 "link:\n"
+                 "  %-24s# ends halfway to the other models: who is farther away keeps its own\n"
+                 "    {penalty: mcp, weight: %.6g, lambda: %.6g, gamma: %g}\n"
+                 "schedule:\n"
+                 "  %-24s# smoothed no farther than the link reaches\n"
+                 "    {c: %.6g, alpha: %.6g}\n",
+                 edges ? "edge:" : "client:", slope / lambda, lambda, gamma, edges ? "edge:" : "client:", slope,
+                 lambda);
+    put_run(f, a, 1, "K_m: no edge runs ahead of the others, beyond a link's reach");
+}
+
+void generate_spec(whole_file *f, const generate_arguments *a)
+{
+    put_origin(f, a);
+    if (a->kind == KIND_QUANTILE) {
+        put_quantile(f, a);
+    } else if (a->kind == KIND_CLUSTERED) {
+        put_clustered(f, a);
+    } else {
+        generate_put(f,
+                     "loss: {kind: phase-retrieval, box: 5}\n"
+                     "preset: paper             # the paper's constants; tuned: the default\n"
+                     "run:\n"
+                     "  iterations: 300\n"
+                     "  edge_rounds: 10         # K_m\n"
+                     "  start: spectral\n"
+                     "  seed: %" PRId64 "\n",
+                     a->seed);
+    }
+}
