@@ -559,7 +559,7 @@ static void test_bad_folders(void **state)
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/b.csv", "y,x\n"}}, {"data/b.csv:2: no row", "every client"}},
         {{{"data/a.csv", ""}}, {"data/a.csv: the file is empty", "header y,x1"}},
         {{{"data/a.svm", "# nothing\n"}}, {"data/a.svm: no row", "every client"}},
-        {{{"data/a.svm", "1\n2\n"}}, {"no features", "index"}},
+        {{{"data/a.svm", "1\n2\n"}}, {"data/a.svm: no features", "index"}},
         {{{"data/a.csv", "edge,client,y,x\ne,a,1,2\n"}}, {"data/a.csv:1: column 1 (edge): ", "remove this column"}},
         {{{"data/a.csv", "client,y,x\na,1,2\n"}}, {"data/a.csv:1: column 1 (client): ", "remove this column"}},
         {{{"data/a.csv", "label,x\n1,2\n"}}, {"no column \"y\"", "expected y,x1"}},

@@ -205,13 +205,16 @@ static size_t line_of(const dataset_builder *b, const builder_entry *e)
 /* The inner node that the entry's path names; nodes on the way are added. */
 static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint32_t *index, hfsad_error *err)
 {
+    *index = 0;
+    if (e->path.length == 0)
+        return HFSAD_OK;
     if (e->path.length == b->last_path_length && memcmp(e->path.text, b->last_path, e->path.length) == 0) {
         *index = b->last_branch;
         return HFSAD_OK;
     }
     uint32_t at = 0;
     size_t start = 0;
-    while (start <= e->path.length && e->path.length > 0) {
+    while (start <= e->path.length) {
         const char *slash = memchr(e->path.text + start, '/', e->path.length - start);
         const size_t end = slash ? (size_t)(slash - e->path.text) : e->path.length;
         const slice name = {e->path.text + start, end - start};
@@ -636,12 +639,13 @@ static hfsad_status check_clashes(const dataset_builder *b, hfsad_error *err)
 static hfsad_status check_size(const dataset_builder *b, hfsad_error *err)
 {
     size_t doubles;
+    const builder_entry at = {.file = b->last_file == NO_FILE ? NULL : b->files.text + b->last_file};
     if (b->M == 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "no features: no row has an index; expected at least one");
+        return refuse(&at, COLUMN_NONE, err, "no features: no row has an index; expected at least one");
     if (__builtin_mul_overflow(b->n_clients + b->n_branches, b->M + ALIGN, &doubles) || doubles > SIZE_MAX / 64)
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%zu clients with models of %zu numbers are too many; check the largest index", b->n_clients,
-                         b->M);
+        return refuse(&at, COLUMN_NONE, err,
+                      "%zu clients with models of %zu numbers are too many; check the largest index", b->n_clients,
+                      b->M);
     return HFSAD_OK;
 }
 
