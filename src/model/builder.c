@@ -536,13 +536,16 @@ hfsad_status builder_reserve_entries(dataset_builder *b, size_t count, hfsad_err
     return HFSAD_OK;
 }
 
-static hfsad_status create(dataset_builder **b, hfsad_error *err)
+static hfsad_status create(dataset_builder **b, size_t M, bool sparse, hfsad_error *err)
 {
+    *b = NULL;
     dataset_builder *made = alloc_zero(1, sizeof *made);
     if (!made || !alloc_grow((void **)&made->branches, &made->branches_capacity, 1, sizeof *made->branches)) {
         free(made);
         return error_memory(err, sizeof *made, "a data set");
     }
+    made->M = M;
+    made->sparse = sparse;
     made->last_file = NO_FILE;
     made->branches[0] = (branch){.file = NO_FILE};
     made->n_branches = 1;
@@ -555,19 +558,12 @@ hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *
     *b = NULL;
     if (M == 0)
         return error_set(err, HFSAD_ERROR_INPUT, "no features; expected at least one");
-    const hfsad_status status = create(b, err);
-    if (!status)
-        (*b)->M = M;
-    return status;
+    return create(b, M, false, err);
 }
 
 hfsad_status builder_create_sparse(dataset_builder **b, hfsad_error *err)
 {
-    *b = NULL;
-    const hfsad_status status = create(b, err);
-    if (!status)
-        (*b)->sparse = true;
-    return status;
+    return create(b, 0, true, err);
 }
 
 hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *name, double y, const double *x,

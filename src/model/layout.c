@@ -207,15 +207,15 @@ static hfsad_status make_blocks(dataset_builder *b, dataset *d, hfsad_error *err
     return HFSAD_OK;
 }
 
-static void make_table(dataset_builder *b, dataset *d, size_t *first)
+static void make_table(dataset_builder *b, dataset *d)
 {
-    d->rows = (row_table){.F = b->M,
-                          .first = first,
-                          .start = b->start,
-                          .column = b->column,
-                          .x = b->rows,
-                          .y = b->y,
-                          .weight = b->weight};
+    row_table *t = &d->rows;
+    t->F = b->M;
+    t->start = b->start;
+    t->column = b->column;
+    t->x = b->rows;
+    t->y = b->y;
+    t->weight = b->weight;
     b->rows = b->y = b->weight = NULL;
     b->start = NULL;
     b->column = NULL;
@@ -230,7 +230,7 @@ static void take_names(dataset_builder *b, dataset *d)
         d->names = names;
 }
 
-static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, size_t *first, hfsad_error *err)
+static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_error *err)
 {
     const bool as_rows = b->as_rows || b->sparse || b->weight || b->n_rows > b->n_clients;
     d->M = b->M;
@@ -241,31 +241,26 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, size_t
     d->inner = alloc_zero(d->n_inner, sizeof *d->inner);
     d->n = as_rows ? NULL : alloc_raw(d->n_leaves, sizeof *d->n);
     d->leaf_name = alloc_raw(d->n_leaves, sizeof *d->leaf_name);
-    hfsad_status status = HFSAD_OK;
-    if (!order || !first || !d->inner || !(d->n || as_rows) || !d->leaf_name) {
-        status = error_memory(err, d->n_inner * sizeof *d->inner + d->n_leaves * 24, "the tree");
-    } else {
-        lay_tree(b, d, order);
-        status = name_inner(b, d, order, err);
-    }
-    if (status) {
-        free(first);
+    d->rows.first = alloc_raw(d->n_leaves + 1, sizeof *d->rows.first); /* blocks need it on the way only */
+    if (!order || !d->inner || !(d->n || as_rows) || !d->leaf_name || !d->rows.first)
+        return error_memory(err, d->n_inner * sizeof *d->inner + d->n_leaves * 24, "the tree");
+    lay_tree(b, d, order);
+    hfsad_status status = name_inner(b, d, order, err);
+    if (status)
         return status;
-    }
-    place_rows(b, d, first);
+    place_rows(b, d, d->rows.first);
     free(b->clients);
     b->clients = NULL;
     take_names(b, d);
-    if (b->sparse && (status = order_entries(b, err))) {
-        free(first);
+    if (b->sparse && (status = order_entries(b, err)))
         return status;
-    }
     order_rows(b);
     if (as_rows) {
-        make_table(b, d, first);
+        make_table(b, d);
         return HFSAD_OK;
     }
-    free(first);
+    free(d->rows.first);
+    d->rows.first = NULL;
     /* cppcheck-suppress memleak; d has it */
     return make_blocks(b, d, err);
 }
@@ -273,7 +268,7 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, size_t
 hfsad_status layout_fill(dataset_builder *b, dataset *d, hfsad_error *err)
 {
     uint32_t *order = alloc_raw(b->n_branches, sizeof *order);
-    const hfsad_status status = fill(b, d, order, alloc_raw(b->n_clients + 1, sizeof(size_t)), err);
+    const hfsad_status status = fill(b, d, order, err);
     free(order);
     return status;
 }

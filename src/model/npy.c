@@ -263,7 +263,7 @@ static hfsad_status take_rows(intake *in, file_bytes *from, const npy_head *h, c
 hfsad_status npy_take(intake *in, file_bytes *from, const char *name)
 {
     assert(in->client.text);
-    npy_head h;
+    npy_head h = {0};
     hfsad_status status = npy_read_head(&h, from->bytes, from->size, from->size, name, in->err);
     if (status)
         return status;

@@ -52,24 +52,32 @@ static hfsad_status take_client(intake *in, const folder_tree *t, const tree_fil
     return status;
 }
 
+static hfsad_status take_tree(intake *in, const folder_tree *t, const char *top)
+{
+    const char **paths = alloc_raw(t->n_folders, sizeof *paths);
+    if (!paths)
+        return error_memory(in->err, t->n_folders * sizeof *paths, "the list of folders");
+    for (size_t i = 0; i < t->n_folders; i++)
+        paths[i] = t->folders[i].path;
+    in->folders = paths;
+    in->n_folders = t->n_folders;
+    for (size_t i = 0; i < t->n_files; i++)
+        in->bytes_after += t->files[i].bytes;
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < t->n_files && !status; i++)
+        status = take_client(in, t, &t->files[i], top);
+    assert(status || in->builder); /* a folder without files and without folders is refused */
+    free(paths);
+    return status;
+}
+
 static hfsad_status take_folder(intake *in, const char *top)
 {
     folder_tree t;
-    const char **paths = NULL;
     hfsad_status status = folder_scan(&t, top, in->err);
-    if (!status && !(paths = alloc_raw(t.n_folders, sizeof *paths)))
-        status = error_memory(in->err, t.n_folders * sizeof *paths, "the list of folders");
-    for (size_t i = 0; i < t.n_folders && !status; i++)
-        paths[i] = t.folders[i].path;
-    in->folders = paths;
-    in->n_folders = t.n_folders;
-    for (size_t i = 0; i < t.n_files; i++)
-        in->bytes_after += t.files[i].bytes;
-    for (size_t i = 0; i < t.n_files && !status; i++)
-        status = take_client(in, &t, &t.files[i], top);
-    assert(status || in->builder); /* a folder without files and without folders is refused */
+    if (!status)
+        status = take_tree(in, &t, top);
     folder_free(&t);
-    free(paths);
     return status;
 }
 
