@@ -1,5 +1,5 @@
 /* Folder trees, NPY, NPZ and LIBSVM against what was written, and what is said about files that are wrong. */
-#define _XOPEN_SOURCE 700 /* nftw, symlink */
+#define _GNU_SOURCE /* nftw, MAP_FIXED_NOREPLACE */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
@@ -458,6 +459,60 @@ static void test_large_array(void **state)
     clear("data");
 }
 
+/* The same for text, in which nothing stands before the rows. */
+static void test_large_svm(void **state)
+{
+    (void)state;
+    enum { ROWS = 700000 };
+    FILE *file = fopen(at("large.svm"), "wb");
+    assert_non_null(file);
+    for (int row = 0; row < ROWS; row++)
+        fprintf(file, "%d %d:%d # edge1/client%d\n", row, row % 7 + 1, row + 1, row % 3);
+    assert_true(ftell(file) > 4 << 22); /* several parts are given back */
+    assert_int_equal(fclose(file), 0);
+    dataset *d = loaded("large.svm");
+    unlink(at("large.svm"));
+    assert_int_equal(d->n_rows, ROWS);
+    assert_int_equal(d->n_leaves, 3);
+    for (size_t leaf = 0; leaf < 3; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        for (size_t i = 0; i < rows.count; i++) {
+            const size_t row = 3 * i + leaf;
+            assert_true(rows.start[i + 1] == rows.start[i] + 1 && rows.y[i] == (double)row);
+            assert_true(rows.column[rows.start[i]] == row % 7 && rows.x[rows.start[i]] == (double)row + 1);
+        }
+    }
+    dataset_free(d);
+}
+
+/* What was given back may be somebody else's by the time that more is given back, also where nothing stands before the
+ * rows. */
+static void test_release(void **state)
+{
+    (void)state;
+    enum { PART = 5 << 20, OTHER = 1 << 20, PAGE = 4096 };
+    char *zeros = calloc(4, PART);
+    assert_non_null(zeros);
+    write_bytes("large", zeros, 4 * (size_t)PART);
+    free(zeros);
+    file_bytes f;
+    hfsad_error err;
+    ok(bytes_open(&f, at("large"), true, "a file", &err), &err);
+    assert_non_null(f.mapping);
+    const char *body = f.bytes;
+    bytes_release(&f, body, body + PART);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    char *other = mmap(f.mapping + OTHER, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+    assert_ptr_equal(other, f.mapping + OTHER); /* it was free */
+    other[0] = 7;
+    bytes_release(&f, body, body + 2 * (size_t)PART);
+    assert_int_equal(other[0], 7);
+    bytes_close(&f);
+    assert_int_equal(other[0], 7);
+    munmap(other, PAGE);
+    unlink(at("large"));
+}
+
 /* ---- order, links and depth ---- */
 
 static void test_order(void **state)
@@ -867,10 +922,11 @@ static void test_damaged_npz(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trees),           cmocka_unit_test(test_svm_file),   cmocka_unit_test(test_large_array),
-        cmocka_unit_test(test_order),           cmocka_unit_test(test_bad_svm),    cmocka_unit_test(test_bad_folders),
-        cmocka_unit_test(test_links_and_depth), cmocka_unit_test(test_svm_limits), cmocka_unit_test(test_bad_npy),
-        cmocka_unit_test(test_damaged_npy),     cmocka_unit_test(test_bad_npz),    cmocka_unit_test(test_damaged_npz),
+        cmocka_unit_test(test_trees),           cmocka_unit_test(test_svm_file),    cmocka_unit_test(test_large_array),
+        cmocka_unit_test(test_order),           cmocka_unit_test(test_bad_svm),     cmocka_unit_test(test_bad_folders),
+        cmocka_unit_test(test_links_and_depth), cmocka_unit_test(test_svm_limits),  cmocka_unit_test(test_bad_npy),
+        cmocka_unit_test(test_damaged_npy),     cmocka_unit_test(test_bad_npz),     cmocka_unit_test(test_large_svm),
+        cmocka_unit_test(test_release),         cmocka_unit_test(test_damaged_npz),
     };
     return cmocka_run_group_tests(tests, make_top, remove_top);
 }

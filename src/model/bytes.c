@@ -90,8 +90,8 @@ void bytes_release(file_bytes *f, const char *body, const char *at)
     if (!f->mapping || read < f->kept + RELEASE_BYTES)
         return;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (f->gone == 0)
-        f->gone = f->kept = ((size_t)(body - f->bytes) + page - 1) / page * page;
+    if (f->gone == 0) /* not again: the first page stays, so that this is never 0 */
+        f->gone = f->kept = ((size_t)(body - f->bytes) / page + 1) * page;
     const size_t keep = read / page * page;
     if (keep > f->kept && munmap(f->mapping + f->kept, keep - f->kept) == 0)
         f->kept = keep;
