@@ -76,8 +76,9 @@ static const char *line_end(const reader *r)
     return newline ? newline : r->end;
 }
 
-static hfsad_status refuse_number(const reader *r, const char *start, const char *what, double value)
+static hfsad_status refuse_number(const reader *r, const char *start, bool label, double value)
 {
+    const char *what = label ? "label" : "value";
     char shown[EXCERPT_SIZE];
     const slice word = word_at(r, start);
     excerpt(shown, word);
@@ -87,15 +88,21 @@ static hfsad_status refuse_number(const reader *r, const char *start, const char
     if (word.length - sign >= 3 &&
         (strncasecmp(word.text + sign, "nan", 3) == 0 || strncasecmp(word.text + sign, "inf", 3) == 0))
         return refuse(r, start, "the %s \"%s\" is not finite; expected a finite number", what, shown);
-    return refuse(r, start, "the %s \"%s\" is not a number; expected a number such as -1.25 or 3e-4", what, shown);
+    if (label)
+        return refuse(
+            r, start,
+            "the label \"%s\" is not a number; expected LIBSVM text such as 1.5 3:0.2 (the name of a CSV file "
+            "ends in .csv)",
+            shown);
+    return refuse(r, start, "the value \"%s\" is not a number; expected a number such as -1.25 or 3e-4", shown);
 }
 
-static hfsad_status read_number(reader *r, const char *what, double *value)
+static hfsad_status read_number(reader *r, bool label, double *value)
 {
     *value = 0;
     const char *end = number_parse(r->at, r->end, value);
     if (!end || !at_word_end(r, end) || !isfinite(*value))
-        return refuse_number(r, r->at, what, end && at_word_end(r, end) ? *value : 0);
+        return refuse_number(r, r->at, label, end && at_word_end(r, end) ? *value : 0);
     r->at = end;
     return HFSAD_OK;
 }
@@ -159,7 +166,7 @@ static hfsad_status read_pairs(reader *r)
             return HFSAD_OK;
         double value;
         hfsad_status status = read_index(r, index, &index);
-        if (status || (status = read_number(r, "value", &value)) || (status = push(r, (uint32_t)(index - 1), value)))
+        if (status || (status = read_number(r, false, &value)) || (status = push(r, (uint32_t)(index - 1), value)))
             return status;
     }
 }
@@ -203,7 +210,7 @@ static hfsad_status read_row(reader *r)
     hfsad_status status = HFSAD_OK;
     if (builder_is_full(in->builder))
         status = intake_room(in, (size_t)(r->at - r->body), (size_t)(r->end - r->at), ROW_BYTES);
-    if (status || (status = read_number(r, "label", &entry.y)) || (status = read_pairs(r)) ||
+    if (status || (status = read_number(r, true, &entry.y)) || (status = read_pairs(r)) ||
         (!in->client.text && (status = read_client(r, &entry))))
         return status;
     return builder_commit(in->builder, &entry, in->err);
