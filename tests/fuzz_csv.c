@@ -1,4 +1,5 @@
-/* The reader of CSV data and the reader of numbers on any bytes: a data set that holds together, or one line. */
+/* The reader of CSV data, as a whole federation and as a client's own file, and the reader of numbers on any bytes: a
+ * data set that holds together, or one line. */
 #include "model/csv.h"
 
 #include <math.h>
@@ -74,8 +75,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_dataset(d);
         dataset_free(d);
     }
+    file_bytes from = {.bytes = size ? bytes : "", .size = size};
+    intake in = {.path = {"edge", 4}, .client = {"client", 6}, .err = &err};
+    hfsad_status status = intake_finish(&in, csv_take(&in, &from, "fuzz.csv"), false, &d);
+    if (status)
+        check_refusal(status, &err);
+    else
+        check_dataset(d);
+    dataset_free(d);
     double values[3];
-    const hfsad_status status = vector_parse(values, 3, bytes, size, "fuzz.csv", "truth", &err);
+    status = vector_parse(values, 3, bytes, size, "fuzz.csv", "truth", &err);
     if (status)
         check_refusal(status, &err);
     else

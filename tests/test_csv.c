@@ -602,7 +602,7 @@ static void test_files(void **state)
     in_folder(folder, "folder");
     assert_int_equal(mkdir(folder, 0700), 0);
     assert_int_equal(dataset_read(&d, folder, false, &err), HFSAD_ERROR_INPUT);
-    expect(err.message, "is a folder; expected a CSV file");
+    expect(err.message, "an empty folder; expected clients' files (.csv, ");
     rmdir(folder);
     write_bytes(path, "", 0);
     assert_int_equal(dataset_read(&d, path, false, &err), HFSAD_ERROR_INPUT);

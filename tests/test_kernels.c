@@ -11,7 +11,7 @@ static leaf_class class_for(size_t i)
 {
     return (leaf_class){
         .loss = {(hfsad_loss_kind)(i % 7), 0.3, 1, i % 2 ? 0.5 : INFINITY},
-        .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3}, {5, 4}},
+        .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3, 0}, {5, 4}},
         .participation = i % 4 == 3 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,
     };

@@ -8,14 +8,13 @@
  * which pages are taken as needed), 4 bytes of notes for each row, and for each client 32 bytes of notes, 16 to 32 of
  * the table of names, 4 of leaf_name, 8 of n or of rows.first, and the name itself. It is twice the rows while a
  * builder grows that was not told how many come (dataset_builder_reserve), and where parents have so few leaves that
- * the 1/32 does not do.
+ * the 1/32 does not do. Sparse rows have 12 bytes for each non-zero and 8 for each row; where they do not come in the
+ * order of the leaves, first their values and then their columns are copied.
  */
-#include "model/builder.h"
-
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/rng.h"
 #include "math/dot.h"
+#include "model/builder_parts.h"
 
 #include <assert.h>
 #include <math.h>
@@ -25,182 +24,22 @@
 #include <string.h>
 
 enum {
-    NAME_BYTES = 255,
-    PATH_LEVELS = HFSAD_TIERS_MAX - 1, /* above a client at the greatest depth */
-    PATH_BYTES = PATH_LEVELS * (NAME_BYTES + 1),
     FILE_BYTES = 300, /* of a file's name in a message */
     NO_FILE = 0xffffffff,
     COUNT_MOST = 0xfffffffe, /* rows, clients, and inner nodes */
-    ALIGN = 8,               /* doubles in a cache line */
 };
 
 /* The squares of as many y as there can be still add up to a finite number, also with their weights. */
 static const double Y_MOST = 1e150;
 
-/* Texts one after the other, each closed by a 0, named by their offset. */
-typedef struct {
-    char *text;
-    size_t size, capacity;
-} text_pool;
-
-/* Open addressing. A slot is a hash's 32 bits and index + 1, or 0; what the index names is the caller's. */
-typedef struct {
-    uint64_t *slots;
-    size_t used;
-    unsigned bits; /* 1 << bits slots */
-} name_table;
-
-/* A client in order of first appearance. */
-typedef struct {
-    size_t line; /* of its first row; where there is no file, that row's number */
-    double n;    /* |x|^2 of its first row */
-    uint32_t name, parent, file;
-    uint32_t n_rows;
-} client;
-
-/* An inner node in order of first appearance. Branch 0 is the cloud, for which 0 also says "no child", "no sibling". */
-typedef struct {
-    size_t line;
-    uint32_t file, name, parent, depth;
-    uint32_t first_child, last_child, sibling;
-    uint32_t n_leaves;
-    uint32_t rank; /* its place in breadth-first order */
-} branch;
-
-struct dataset_builder {
-    size_t M;
-    double *rows, *y, *weight; /* weight: NULL while all are 1 */
-    uint32_t *client_of;       /* each row's client, in the end the row's place */
-    size_t n_rows, capacity, doubles;
-    client *clients;
-    size_t n_clients, clients_capacity;
-    branch *branches;
-    size_t n_branches, branches_capacity;
-    text_pool names, segments, files;
-    name_table client_table, branch_table;
-    uint32_t last_file; /* files and paths come in runs */
-    uint32_t last_branch;
-    size_t last_path_length;
-    uint32_t last_client;
-    bool as_rows, refused;
-    char last_path[PATH_BYTES];
-};
-
-/* ---- texts ---- */
-
-size_t utf8_length(const char *text, size_t length)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    if (length == 0 || at[0] < 0x80)
-        return length > 0;
-    const size_t bytes = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (at[0] < 0xc2 || at[0] > 0xf4 || bytes > length)
-        return 0;
-    for (size_t i = 1; i < bytes; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    const bool longer_than_need = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
-    const bool surrogate = at[0] == 0xed && at[1] >= 0xa0, beyond = at[0] == 0xf4 && at[1] >= 0x90;
-    return longer_than_need || surrogate || beyond ? 0 : bytes;
-}
-
-/* Bytes of the UTF-8 character at text, 0 where there is none that can be shown. */
-static size_t character_length(const char *text, size_t length)
-{
-    const unsigned char first = (unsigned char)text[0];
-    return first < 0x20 || first == 0x7f ? 0 : utf8_length(text, length);
-}
-
-const char *excerpt(char out[EXCERPT_SIZE], slice s)
-{
-    char *to = out;
-    size_t i = 0;
-    for (size_t shown = 0; i < s.length && shown < EXCERPT_CHARACTERS; shown++) {
-        const size_t bytes = character_length(s.text + i, s.length - i);
-        if (bytes > 0) {
-            memcpy(to, s.text + i, bytes);
-            to += bytes;
-            i += bytes;
-        } else {
-            to += snprintf(to, 5, "\\x%02x", (unsigned char)s.text[i]);
-            i++;
-        }
-    }
-    memcpy(to, i < s.length ? "..." : "", i < s.length ? 4 : 1);
-    return out;
-}
-
-static hfsad_status pool_add(text_pool *pool, slice s, uint32_t *offset, hfsad_error *err)
-{
-    if (s.length >= UINT32_MAX - pool->size)
-        return error_set(err, HFSAD_ERROR_INPUT, "names of more than 4 GiB in all; use shorter names");
-    if (!alloc_grow((void **)&pool->text, &pool->capacity, pool->size + s.length + 1, 1))
-        return error_memory(err, pool->size + s.length + 1, "names");
-    *offset = (uint32_t)pool->size;
-    memcpy(pool->text + pool->size, s.text, s.length);
-    pool->text[pool->size + s.length] = '\0';
-    pool->size += s.length + 1;
-    return HFSAD_OK;
-}
-
-static bool pool_same(const text_pool *pool, uint32_t offset, slice s)
-{
-    const char *text = pool->text + offset;
-    return strncmp(text, s.text, s.length) == 0 && text[s.length] == '\0';
-}
-
-/* ---- the table ---- */
-
-static uint32_t hash_of(uint32_t parent, slice s)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ parent;
-    for (size_t i = 0; i < s.length; i++)
-        h = (h ^ (unsigned char)s.text[i]) * UINT64_C(0x100000001b3);
-    return (uint32_t)(rng_mix(h) >> 32);
-}
-
-static size_t table_start(const name_table *t, uint32_t hash)
-{
-    return (size_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - t->bits));
-}
-
-static void table_put(name_table *t, uint64_t slot)
-{
-    const size_t mask = ((size_t)1 << t->bits) - 1;
-    size_t i = table_start(t, (uint32_t)(slot >> 32));
-    while (t->slots[i])
-        i = (i + 1) & mask;
-    t->slots[i] = slot;
-}
-
-/* At most half of the slots are used. */
-static hfsad_status table_add(name_table *t, uint32_t hash, uint32_t index, hfsad_error *err)
-{
-    if (!t->slots || (t->used + 1) >> (t->bits - 1)) {
-        name_table larger = {.used = t->used, .bits = t->slots ? t->bits + 1 : 6};
-        const size_t slots = (size_t)1 << larger.bits;
-        larger.slots = alloc_zero(slots, sizeof *larger.slots);
-        if (!larger.slots)
-            return error_memory(err, slots * sizeof *larger.slots, "the table of names");
-        for (size_t i = 0; t->slots && i < (size_t)1 << t->bits; i++)
-            if (t->slots[i])
-                table_put(&larger, t->slots[i]);
-        free(t->slots);
-        *t = larger;
-    }
-    table_put(t, (uint64_t)hash << 32 | ((uint64_t)index + 1));
-    t->used++;
-    return HFSAD_OK;
-}
-
 /* The index for which same() holds, NO_NODE where there is none. */
-static inline uint32_t table_find(const name_table *t, uint32_t hash, const dataset_builder *b, uint32_t parent,
-                                  slice name, bool (*same)(const dataset_builder *, uint32_t, uint32_t, slice))
+static inline uint32_t find_name(const name_table *t, uint32_t hash, const dataset_builder *b, uint32_t parent,
+                                 slice name, bool (*same)(const dataset_builder *, uint32_t, uint32_t, slice))
 {
     if (!t->slots)
         return NO_NODE;
     const size_t mask = ((size_t)1 << t->bits) - 1;
-    for (size_t i = table_start(t, hash); t->slots[i]; i = (i + 1) & mask) {
+    for (size_t i = names_start(t, hash); t->slots[i]; i = (i + 1) & mask) {
         const uint32_t index = (uint32_t)t->slots[i] - 1;
         if (t->slots[i] >> 32 == hash && same(b, index, parent, name))
             return index;
@@ -210,13 +49,19 @@ static inline uint32_t table_find(const name_table *t, uint32_t hash, const data
 
 static bool same_client(const dataset_builder *b, uint32_t index, uint32_t parent, slice name)
 {
-    (void)parent; /* a client's name stands once in the whole tree */
-    return pool_same(&b->names, b->clients[index].name, name);
+    if (b->by_path && b->clients[index].parent != parent)
+        return false; /* otherwise a client's name stands once in the whole tree */
+    return texts_same(&b->names, b->clients[index].name, name);
+}
+
+static uint32_t client_hash(const dataset_builder *b, uint32_t parent, slice name)
+{
+    return names_hash(b->by_path ? parent : 0, name);
 }
 
 static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t parent, slice name)
 {
-    return b->branches[index].parent == parent && pool_same(&b->segments, b->branches[index].name, name);
+    return b->branches[index].parent == parent && texts_same(&b->segments, b->branches[index].name, name);
 }
 
 /* ---- messages ---- */
@@ -224,7 +69,7 @@ static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t paren
 enum { COLUMN_NONE, COLUMN_EDGE, COLUMN_CLIENT, COLUMN_Y, COLUMN_WEIGHT };
 static const char *const COLUMN_NAMES[] = {"", "edge", "client", "y", "weight"};
 
-/* "data.csv:9: column 2 (client): " and the text. */
+/* "data.csv:9: column 2 (client): ", "data.npy: row 9: " or "data.npy: " and the text. */
 __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_entry *e, int column, hfsad_error *err,
                                                                  const char *format, ...)
 {
@@ -232,8 +77,10 @@ __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_e
     const size_t number = numbers[column];
     char where[FILE_BYTES + 80] = "", text[sizeof err->message];
     int n = 0;
-    if (e->file)
-        n = snprintf(where, sizeof where, "%.*s:%zu: ", FILE_BYTES, e->file, e->line);
+    if (e->file && e->line == 0)
+        n = snprintf(where, sizeof where, "%.*s: ", FILE_BYTES, e->file);
+    else if (e->file)
+        n = snprintf(where, sizeof where, e->array ? "%.*s: row %zu: " : "%.*s:%zu: ", FILE_BYTES, e->file, e->line);
     if (number > 0)
         snprintf(where + n, sizeof where - (size_t)n, "column %zu (%s): ", number, COLUMN_NAMES[column]);
     va_list args;
@@ -245,11 +92,14 @@ __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_e
 
 enum { PLACE_SIZE = FILE_BYTES + 32 };
 
-/* Where a row stands, seen from another: "line 3", "a.csv:3", or "row 3" where no file is known. */
+/* Where a row or a client stands, seen from another: "line 3", "a.csv:3", "a.csv", or "row 3" where no file is known.
+ */
 static const char *place_text(char out[PLACE_SIZE], const dataset_builder *b, uint32_t file, size_t line)
 {
     if (file == NO_FILE)
         snprintf(out, PLACE_SIZE, "row %zu", line);
+    else if (line == 0)
+        snprintf(out, PLACE_SIZE, "%.*s", FILE_BYTES, b->files.text + file);
     else if (file == b->last_file)
         snprintf(out, PLACE_SIZE, "line %zu", line);
     else
@@ -327,14 +177,14 @@ static hfsad_status add_branch(dataset_builder *b, uint32_t parent, slice name, 
     if (b->n_branches > COUNT_MOST)
         return error_set(err, HFSAD_ERROR_INPUT, "more than %u inner nodes", COUNT_MOST);
     branch added = {.line = line, .file = b->last_file, .parent = parent, .depth = b->branches[parent].depth + 1};
-    hfsad_status status = pool_add(&b->segments, name, &added.name, err);
+    hfsad_status status = texts_add(&b->segments, name, &added.name, err);
     if (status)
         return status;
     const size_t need = b->n_branches + 1;
     if (!alloc_grow((void **)&b->branches, &b->branches_capacity, need, sizeof *b->branches))
         return error_memory(err, need * sizeof *b->branches, "inner nodes");
     *index = (uint32_t)b->n_branches;
-    status = table_add(&b->branch_table, hash, *index, err);
+    status = names_add(&b->branch_table, hash, *index, err);
     if (status)
         return status;
     b->branches[b->n_branches++] = added;
@@ -349,19 +199,22 @@ static hfsad_status add_branch(dataset_builder *b, uint32_t parent, slice name, 
 
 static size_t line_of(const dataset_builder *b, const builder_entry *e)
 {
-    return e->file ? e->line : b->n_rows + 1;
+    return e->file ? e->line : b->n_rows + 1; /* line is 0 for a file that is a client's or an edge's as a whole */
 }
 
 /* The inner node that the entry's path names; nodes on the way are added. */
 static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint32_t *index, hfsad_error *err)
 {
+    *index = 0;
+    if (e->path.length == 0)
+        return HFSAD_OK;
     if (e->path.length == b->last_path_length && memcmp(e->path.text, b->last_path, e->path.length) == 0) {
         *index = b->last_branch;
         return HFSAD_OK;
     }
     uint32_t at = 0;
     size_t start = 0;
-    while (start <= e->path.length && e->path.length > 0) {
+    while (start <= e->path.length) {
         const char *slash = memchr(e->path.text + start, '/', e->path.length - start);
         const size_t end = slash ? (size_t)(slash - e->path.text) : e->path.length;
         const slice name = {e->path.text + start, end - start};
@@ -373,8 +226,8 @@ static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint
             return refuse(e, COLUMN_EDGE, err, "\"%s\" is too deep; expected at most %d names between slashes",
                           excerpt(shown, e->path), PATH_LEVELS);
         }
-        const uint32_t hash = hash_of(at, name);
-        uint32_t next = table_find(&b->branch_table, hash, b, at, name, same_branch);
+        const uint32_t hash = names_hash(at, name);
+        uint32_t next = find_name(&b->branch_table, hash, b, at, name, same_branch);
         if (next == NO_NODE) {
             status = add_branch(b, at, name, hash, line_of(b, e), &next, err);
             if (status)
@@ -389,7 +242,7 @@ static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint
     return HFSAD_OK;
 }
 
-static hfsad_status refuse_second_edge(const dataset_builder *b, const builder_entry *e, const client *earlier,
+static hfsad_status refuse_second_edge(const dataset_builder *b, const builder_entry *e, const leaf_note *earlier,
                                        uint32_t parent, hfsad_error *err)
 {
     char shown[EXCERPT_SIZE], here[PLACE_SIZE], there[PLACE_SIZE], edge[EXCERPT_SIZE], other[EXCERPT_SIZE];
@@ -400,7 +253,9 @@ static hfsad_status refuse_second_edge(const dataset_builder *b, const builder_e
                   place_text(here, b, b->last_file, line_of(b, e)));
 }
 
-static hfsad_status refuse_numbers(const dataset_builder *b, const builder_entry *e, const double *x, hfsad_error *err)
+/* column: of each x, or NULL where they are all there. */
+static hfsad_status refuse_numbers(const builder_entry *e, size_t count, const double *x, const uint32_t *column,
+                                   hfsad_error *err)
 {
     char shown[EXCERPT_SIZE];
     excerpt(shown, e->client);
@@ -414,11 +269,11 @@ static hfsad_status refuse_numbers(const dataset_builder *b, const builder_entry
         return refuse(e, COLUMN_WEIGHT, err,
                       "the weight of a row of %s is %g; expected a finite number above 0, or leave the row out", shown,
                       e->weight);
-    for (size_t m = 0; m < b->M; m++)
+    for (size_t m = 0; m < count; m++)
         if (!isfinite(x[m]))
-            return refuse(e, COLUMN_NONE, err, "feature %zu of %s is %g; expected a finite number", m + 1, shown, x[m]);
-    const double n = dot8(b->M, x, x);
-    if (isfinite(n))
+            return refuse(e, COLUMN_NONE, err, "feature %zu of %s is %g; expected a finite number",
+                          (column ? column[m] : m) + 1, shown, x[m]);
+    if (isfinite(dot8(count, x, x)))
         return refuse(e, COLUMN_WEIGHT, err,
                       "the weight of a row of %s is %g, too large for its y and features; scale the weights down",
                       shown, e->weight);
@@ -434,31 +289,36 @@ static hfsad_status use_file(dataset_builder *b, const char *file, hfsad_error *
     }
     if (b->last_file != NO_FILE && strcmp(b->files.text + b->last_file, file) == 0)
         return HFSAD_OK;
-    return pool_add(&b->files, (slice){file, strlen(file)}, &b->last_file, err);
+    return texts_add(&b->files, (slice){file, strlen(file)}, &b->last_file, err);
+}
+
+static hfsad_status add_client(dataset_builder *b, slice name, leaf_note added, uint32_t *index, hfsad_error *err)
+{
+    const size_t need = b->n_clients + 1;
+    *index = (uint32_t)b->n_clients;
+    hfsad_status status = texts_add(&b->names, name, &added.name, err);
+    if (status || (status = names_add(&b->client_table, client_hash(b, added.parent, name), *index, err)))
+        return status;
+    if (!alloc_grow((void **)&b->clients, &b->clients_capacity, need, sizeof *b->clients))
+        return error_memory(err, need * sizeof *b->clients, "notes on the clients");
+    b->clients[b->n_clients++] = added;
+    b->branches[added.parent].n_leaves++;
+    return HFSAD_OK;
 }
 
 /* The entry's client, which is added where the name is new. */
-static hfsad_status find_client(dataset_builder *b, const builder_entry *e, double n, uint32_t *index, hfsad_error *err)
+static hfsad_status find_client(dataset_builder *b, const builder_entry *e, uint32_t *index, hfsad_error *err)
 {
-    client added = {.line = line_of(b, e), .n = n, .file = b->last_file};
+    leaf_note added = {.line = line_of(b, e), .file = b->last_file};
     hfsad_status status = check_name(e, COLUMN_CLIENT, e->client, err);
     if (status || (status = find_branch(b, e, &added.parent, err)))
         return status;
     *index = b->last_client; /* the rows of a client often come together */
-    if (b->n_clients == 0 || !same_client(b, *index, 0, e->client)) {
-        const uint32_t hash = hash_of(0, e->client);
-        *index = table_find(&b->client_table, hash, b, 0, e->client, same_client);
-        if (*index == NO_NODE) {
-            const size_t need = b->n_clients + 1;
-            *index = (uint32_t)b->n_clients;
-            if ((status = pool_add(&b->names, e->client, &added.name, err)) ||
-                (status = table_add(&b->client_table, hash, *index, err)))
-                return status;
-            if (!alloc_grow((void **)&b->clients, &b->clients_capacity, need, sizeof *b->clients))
-                return error_memory(err, need * sizeof *b->clients, "notes on the clients");
-            b->clients[b->n_clients++] = added;
-            b->branches[added.parent].n_leaves++;
-        }
+    if (b->n_clients == 0 || !same_client(b, *index, added.parent, e->client)) {
+        const uint32_t hash = client_hash(b, added.parent, e->client);
+        *index = find_name(&b->client_table, hash, b, added.parent, e->client, same_client);
+        if (*index == NO_NODE && (status = add_client(b, e->client, added, index, err)))
+            return status;
         b->last_client = *index;
     }
     if (b->clients[*index].parent != added.parent)
@@ -484,21 +344,27 @@ static hfsad_status keep_weight(dataset_builder *b, double weight, hfsad_error *
 static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_error *err)
 {
     assert(b->n_rows < b->capacity);
-    const double *x = b->rows + b->n_rows * b->M, n = dot8(b->M, x, x);
+    const size_t first = b->sparse ? b->start[b->n_rows] : b->n_rows * b->M;
+    const size_t count = b->sparse ? b->n_entries - first : b->M;
+    const double *x = b->rows + first, n = dot8(count, x, x);
     hfsad_status status = use_file(b, e->file, err);
     if (status)
         return status;
     if (!(fabs(e->y) <= Y_MOST && e->weight > 0 && e->weight * e->y * e->y <= Y_MOST * Y_MOST) ||
         !isfinite(n + e->weight * n))
-        return refuse_numbers(b, e, x, err);
+        return refuse_numbers(e, count, x, b->sparse ? b->column + first : NULL, err);
     if (b->n_rows >= COUNT_MOST)
         return refuse(e, COLUMN_NONE, err, "more than %u rows", COUNT_MOST);
-    uint32_t index = 0;
-    if ((status = find_client(b, e, n, &index, err)) || (status = keep_weight(b, e->weight, err)))
+    uint32_t index = b->last_client;
+    if ((!e->begun && (status = find_client(b, e, &index, err))) || (status = keep_weight(b, e->weight, err)))
         return status;
-    b->clients[index].n_rows++;
+    leaf_note *owner = &b->clients[index];
+    if (owner->n_rows++ == 0)
+        owner->n = n;
     b->client_of[b->n_rows] = index;
     b->y[b->n_rows++] = e->y;
+    if (b->sparse)
+        b->start[b->n_rows] = b->n_entries;
     return HFSAD_OK;
 }
 
@@ -509,16 +375,92 @@ hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsa
     return status;
 }
 
+/* A client may have one file only. */
+static hfsad_status begin(dataset_builder *b, const builder_entry *e, hfsad_error *err)
+{
+    b->by_path = true;
+    const size_t before = b->n_clients;
+    uint32_t index;
+    hfsad_status status = use_file(b, e->file, err);
+    if (status || (status = find_client(b, e, &index, err)))
+        return status;
+    if (b->n_clients == before) {
+        char shown[EXCERPT_SIZE], there[PLACE_SIZE];
+        return refuse(e, COLUMN_NONE, err, "%s has a file already, %s; keep one of them, or rename one",
+                      excerpt(shown, e->client), place_text(there, b, b->clients[index].file, 0));
+    }
+    return HFSAD_OK;
+}
+
+hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const char *file, hfsad_error *err)
+{
+    const builder_entry entry = {.path = path, .client = name, .file = file};
+    const hfsad_status status = begin(b, &entry, err);
+    b->refused |= status != HFSAD_OK;
+    return status;
+}
+
+hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file, hfsad_error *err)
+{
+    const builder_entry entry = {.path = path, .file = file};
+    uint32_t index;
+    hfsad_status status = use_file(b, file, err);
+    if (!status)
+        status = find_branch(b, &entry, &index, err);
+    b->refused |= status != HFSAD_OK;
+    return status;
+}
+
+void builder_name_by_path(dataset_builder *b)
+{
+    assert(b->n_clients == 0);
+    b->by_path = true;
+}
+
 void builder_expect(const dataset_builder *b, slice name)
 {
     const name_table *t = &b->client_table;
     if (t->slots)
-        __builtin_prefetch(&t->slots[table_start(t, hash_of(0, name))], 1);
+        __builtin_prefetch(&t->slots[names_start(t, names_hash(0, name))], 1);
+}
+
+bool builder_push(dataset_builder *b, uint32_t column, double value)
+{
+    assert(b->sparse);
+    if (column >= b->M)
+        b->M = (size_t)column + 1;
+    if (value == 0)
+        return true;
+    if (b->n_entries == b->entries_capacity)
+        return false;
+    b->column[b->n_entries] = column;
+    b->rows[b->n_entries++] = value;
+    return true;
+}
+
+size_t builder_entries(const dataset_builder *b)
+{
+    return b->n_entries;
+}
+
+size_t builder_features(const dataset_builder *b)
+{
+    return b->M;
+}
+
+bool builder_is_sparse(const dataset_builder *b)
+{
+    return b->sparse;
 }
 
 size_t builder_rows(const dataset_builder *b)
 {
     return b->n_rows;
+}
+
+size_t builder_capacity(const dataset_builder *b)
+{
+    return b->capacity;
 }
 
 bool builder_is_full(const dataset_builder *b)
@@ -546,21 +488,68 @@ static bool enlarge(void *array, size_t used, size_t count, size_t size)
     return true;
 }
 
-hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err)
+static hfsad_status reserve_sparse(dataset_builder *b, size_t rows, hfsad_error *err)
 {
-    if (rows <= b->capacity)
-        return HFSAD_OK;
+    size_t bytes;
+    if (__builtin_mul_overflow(rows, 3 * sizeof *b->y, &bytes) ||
+        !enlarge(&b->start, b->capacity ? b->n_rows + 1 : 0, rows + 1, sizeof *b->start))
+        return error_memory(err, rows, "the rows");
+    b->start[0] = 0;
+    return HFSAD_OK;
+}
+
+static hfsad_status reserve_dense(dataset_builder *b, size_t rows, hfsad_error *err)
+{
     size_t used, doubles, bytes;
     if (__builtin_mul_overflow(rows, b->M, &used) || __builtin_add_overflow(used, used / 32 + 2 * ALIGN, &doubles) ||
         __builtin_mul_overflow(doubles, sizeof *b->rows, &bytes))
         return error_memory(err, SIZE_MAX, "the rows");
-    if (!enlarge(&b->rows, b->n_rows * b->M, doubles, sizeof *b->rows) ||
-        !enlarge(&b->y, b->n_rows, rows, sizeof *b->y) ||
+    if (!enlarge(&b->rows, b->n_rows * b->M, doubles, sizeof *b->rows))
+        return error_memory(err, bytes, "the rows");
+    b->doubles = doubles;
+    return HFSAD_OK;
+}
+
+hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err)
+{
+    if (rows <= b->capacity)
+        return HFSAD_OK;
+    const hfsad_status status = b->sparse ? reserve_sparse(b, rows, err) : reserve_dense(b, rows, err);
+    if (status)
+        return status;
+    if (!enlarge(&b->y, b->n_rows, rows, sizeof *b->y) ||
         !enlarge(&b->client_of, b->n_rows, rows, sizeof *b->client_of) ||
         (b->weight && !enlarge(&b->weight, b->n_rows, rows, sizeof *b->weight)))
-        return error_memory(err, bytes, "the rows");
+        return error_memory(err, rows * sizeof *b->y, "the rows");
     b->capacity = rows;
-    b->doubles = doubles;
+    return HFSAD_OK;
+}
+
+hfsad_status builder_reserve_entries(dataset_builder *b, size_t count, hfsad_error *err)
+{
+    if (count <= b->entries_capacity)
+        return HFSAD_OK;
+    if (!enlarge(&b->rows, b->n_entries, count, sizeof *b->rows) ||
+        !enlarge(&b->column, b->n_entries, count, sizeof *b->column))
+        return error_memory(err, count > SIZE_MAX / 16 ? SIZE_MAX : count * 12, "the non-zeros");
+    b->entries_capacity = count;
+    return HFSAD_OK;
+}
+
+static hfsad_status create(dataset_builder **b, size_t M, bool sparse, hfsad_error *err)
+{
+    *b = NULL;
+    dataset_builder *made = alloc_zero(1, sizeof *made);
+    if (!made || !alloc_grow((void **)&made->branches, &made->branches_capacity, 1, sizeof *made->branches)) {
+        free(made);
+        return error_memory(err, sizeof *made, "a data set");
+    }
+    made->M = M;
+    made->sparse = sparse;
+    made->last_file = NO_FILE;
+    made->branches[0] = (branch){.file = NO_FILE};
+    made->n_branches = 1;
+    *b = made;
     return HFSAD_OK;
 }
 
@@ -569,17 +558,12 @@ hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *
     *b = NULL;
     if (M == 0)
         return error_set(err, HFSAD_ERROR_INPUT, "no features; expected at least one");
-    dataset_builder *made = alloc_zero(1, sizeof *made);
-    if (!made || !alloc_grow((void **)&made->branches, &made->branches_capacity, 1, sizeof *made->branches)) {
-        free(made);
-        return error_memory(err, sizeof *made, "a data set");
-    }
-    made->M = M;
-    made->last_file = NO_FILE;
-    made->branches[0] = (branch){.file = NO_FILE};
-    made->n_branches = 1;
-    *b = made;
-    return HFSAD_OK;
+    return create(b, M, false, err);
+}
+
+hfsad_status builder_create_sparse(dataset_builder **b, hfsad_error *err)
+{
+    return create(b, 0, true, err);
 }
 
 hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *name, double y, const double *x,
@@ -611,6 +595,8 @@ void dataset_builder_free(dataset_builder *b)
     free(b->y);
     free(b->weight);
     free(b->client_of);
+    free(b->start);
+    free(b->column);
     free(b->clients);
     free(b->branches);
     free(b->names.text);
@@ -630,10 +616,11 @@ static hfsad_status check_clashes(const dataset_builder *b, hfsad_error *err)
         const branch *edge = &b->branches[i];
         const char *text = b->segments.text + edge->name;
         const slice name = {text, strlen(text)};
-        const uint32_t found = table_find(&b->client_table, hash_of(0, name), b, 0, name, same_client);
+        const uint32_t hash = client_hash(b, edge->parent, name);
+        const uint32_t found = find_name(&b->client_table, hash, b, edge->parent, name, same_client);
         if (found == NO_NODE || b->clients[found].parent != edge->parent)
             continue;
-        const client *leaf = &b->clients[found];
+        const leaf_note *leaf = &b->clients[found];
         char here[PLACE_SIZE], there[PLACE_SIZE], shown[EXCERPT_SIZE];
         const builder_entry at = {.file = leaf->file == NO_FILE ? NULL : b->files.text + leaf->file,
                                   .line = leaf->line};
@@ -644,211 +631,18 @@ static hfsad_status check_clashes(const dataset_builder *b, hfsad_error *err)
     return HFSAD_OK;
 }
 
-/* Inner nodes in breadth-first order, their leaves and where their blocks start. */
-static void lay_tree(dataset_builder *b, dataset *d, uint32_t *order)
+/* A sparse file of a few bytes can ask for models of any size. */
+static hfsad_status check_size(const dataset_builder *b, hfsad_error *err)
 {
-    size_t tail = 1, end = 0;
-    uint32_t leaf = 0;
-    order[0] = 0;
-    for (uint32_t i = 0; i < d->n_inner; i++) {
-        branch *from = &b->branches[order[i]];
-        inner_node *node = &d->inner[i];
-        from->rank = i;
-        node->parent = i > 0 ? b->branches[from->parent].rank : NO_NODE;
-        node->depth = from->depth;
-        node->first_inner = (uint32_t)tail;
-        for (uint32_t child = from->first_child; child; child = b->branches[child].sibling)
-            order[tail++] = child;
-        node->n_inner = (uint32_t)tail - node->first_inner;
-        node->first_leaf = leaf;
-        node->n_leaves = from->n_leaves;
-        leaf += from->n_leaves;
-        node->base = (end + ALIGN - 1) / ALIGN * ALIGN;
-        end = node->base + node->n_leaves * d->M;
-        if (node->n_leaves > 0 && node->depth + 1 > d->depth)
-            d->depth = node->depth + 1;
-    }
-    d->leaf_doubles = (end + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-/* Full names, all in one block. Parents come first. */
-static hfsad_status name_inner(const dataset_builder *b, dataset *d, const uint32_t *order, hfsad_error *err)
-{
-    size_t size = sizeof "cloud";
-    for (size_t i = 1; i < d->n_inner; i++)
-        for (const branch *at = &b->branches[order[i]]; at->depth > 0; at = &b->branches[at->parent])
-            size += strlen(b->segments.text + at->name) + 1;
-    char *to = alloc_raw(size, 1);
-    if (!to)
-        return error_memory(err, size, "names of inner nodes");
-    d->inner[0].name = to;
-    memcpy(to, "cloud", sizeof "cloud");
-    to += sizeof "cloud";
-    for (size_t i = 1; i < d->n_inner; i++) {
-        const inner_node *parent = &d->inner[d->inner[i].parent];
-        d->inner[i].name = to;
-        if (parent->depth > 0) {
-            const size_t length = strlen(parent->name);
-            memcpy(to, parent->name, length);
-            to[length] = '/';
-            to += length + 1;
-        }
-        const char *name = b->segments.text + b->branches[order[i]].name;
-        const size_t length = strlen(name) + 1;
-        memcpy(to, name, length);
-        to += length;
-    }
+    size_t doubles;
+    const builder_entry at = {.file = b->last_file == NO_FILE ? NULL : b->files.text + b->last_file};
+    if (b->M == 0)
+        return refuse(&at, COLUMN_NONE, err, "no features: no row has an index; expected at least one");
+    if (__builtin_mul_overflow(b->n_clients + b->n_branches, b->M + ALIGN, &doubles) || doubles > SIZE_MAX / 64)
+        return refuse(&at, COLUMN_NONE, err,
+                      "%zu clients with models of %zu numbers are too many; check the largest index", b->n_clients,
+                      b->M);
     return HFSAD_OK;
-}
-
-/* Names the leaves and says in client_of where each row goes. first has n_leaves + 1 elements. */
-static void place_rows(dataset_builder *b, dataset *d, size_t *first)
-{
-    for (size_t i = 0; i < b->n_branches; i++)
-        b->branches[i].n_leaves = 0;
-    for (size_t c = 0; c < b->n_clients; c++) {
-        client *from = &b->clients[c];
-        branch *parent = &b->branches[from->parent];
-        const uint32_t leaf = d->inner[parent->rank].first_leaf + parent->n_leaves++;
-        d->leaf_name[leaf] = from->name;
-        if (d->n)
-            d->n[leaf] = from->n;
-        first[leaf] = from->n_rows;
-        from->name = leaf; /* the notes are not needed any more */
-    }
-    for (size_t leaf = 0, row = 0; leaf <= d->n_leaves; leaf++) {
-        const size_t count = leaf < d->n_leaves ? first[leaf] : 0;
-        first[leaf] = row;
-        row += count;
-    }
-    for (size_t row = 0; row < b->n_rows; row++)
-        b->client_of[row] = (uint32_t)first[b->clients[b->client_of[row]].name]++;
-    for (size_t leaf = d->n_leaves; leaf > 0; leaf--) /* each has moved on to where the next began */
-        first[leaf] = first[leaf - 1];
-    first[0] = 0;
-}
-
-static void swap_rows(size_t M, double *restrict a, double *restrict b)
-{
-    for (size_t m = 0; m < M; m++) {
-        const double t = a[m];
-        a[m] = b[m];
-        b[m] = t;
-    }
-}
-
-/* Row r to place client_of[r]; every swap brings one row to its place for good. */
-static void order_rows(dataset_builder *b)
-{
-    uint32_t *place = b->client_of;
-    for (size_t row = 0; row < b->n_rows; row++)
-        while (place[row] != row) {
-            const uint32_t to = place[row];
-            swap_rows(b->M, b->rows + row * b->M, b->rows + to * b->M);
-            swap_rows(1, b->y + row, b->y + to);
-            if (b->weight)
-                swap_rows(1, b->weight + row, b->weight + to);
-            place[row] = place[to];
-            place[to] = to;
-        }
-}
-
-/* Rows in the order of the leaves become blocks. x may be rows. One block's rows fit in scratch. */
-static void lay_blocks(const dataset *d, const double *rows, double *x, double *scratch)
-{
-    size_t next = d->leaf_doubles;
-    for (size_t i = d->n_inner; i-- > 0;) {
-        const inner_node *node = &d->inner[i];
-        const double *from = rows + node->first_leaf * d->M;
-        double *to = x + node->base;
-        const size_t used = node->n_leaves * d->M;
-        memset(to + used, 0, (next - node->base - used) * sizeof *x);
-        next = node->base;
-        if (d->lanes == 1) {
-            memmove(to, from, used * sizeof *x);
-            continue;
-        }
-        const size_t lanes = d->lanes, last = (node->n_leaves + lanes - 1) / lanes * lanes;
-        for (size_t leaf = last; leaf > 0; leaf -= lanes) {
-            const size_t first = leaf - lanes, rest = node->n_leaves - first, width = rest < lanes ? rest : lanes;
-            memcpy(scratch, from + first * d->M, width * d->M * sizeof *x);
-            for (size_t m = 0; m < d->M; m++)
-                for (size_t l = 0; l < width; l++)
-                    to[first * d->M + m * width + l] = scratch[l * d->M + m];
-        }
-    }
-}
-
-static hfsad_status make_blocks(dataset_builder *b, dataset *d, hfsad_error *err)
-{
-    double *scratch = alloc_raw(d->lanes * d->M, sizeof *scratch);
-    double *x = d->leaf_doubles <= b->doubles ? b->rows : alloc_raw(d->leaf_doubles, sizeof *x);
-    if (!scratch || !x) {
-        free(scratch);
-        if (x != b->rows)
-            free(x);
-        return error_memory(err, d->leaf_doubles * sizeof *x, "the rows");
-    }
-    lay_blocks(d, b->rows, x, scratch);
-    free(scratch);
-    if (x != b->rows)
-        free(b->rows);
-    b->rows = NULL;
-    d->x = x;
-    d->y = b->y;
-    b->y = NULL;
-    return HFSAD_OK;
-}
-
-static void make_table(dataset_builder *b, dataset *d, size_t *first)
-{
-    d->rows = (row_table){.F = b->M, .first = first, .x = b->rows, .y = b->y, .weight = b->weight};
-    b->rows = b->y = b->weight = NULL;
-}
-
-static void take_names(dataset_builder *b, dataset *d)
-{
-    d->names = b->names.text;
-    b->names.text = NULL;
-    char *names = realloc(d->names, b->names.size); /* gives back what growing left over */
-    if (names)
-        d->names = names;
-}
-
-static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, size_t *first, hfsad_error *err)
-{
-    const bool as_rows = b->as_rows || b->weight || b->n_rows > b->n_clients;
-    d->M = b->M;
-    d->n_inner = b->n_branches;
-    d->n_leaves = b->n_clients;
-    d->n_rows = b->n_rows;
-    d->lanes = as_rows ? 1 : tree_lanes(b->M);
-    d->inner = alloc_zero(d->n_inner, sizeof *d->inner);
-    d->n = as_rows ? NULL : alloc_raw(d->n_leaves, sizeof *d->n);
-    d->leaf_name = alloc_raw(d->n_leaves, sizeof *d->leaf_name);
-    hfsad_status status = HFSAD_OK;
-    if (!order || !first || !d->inner || !(d->n || as_rows) || !d->leaf_name) {
-        status = error_memory(err, d->n_inner * sizeof *d->inner + d->n_leaves * 24, "the tree");
-    } else {
-        lay_tree(b, d, order);
-        status = name_inner(b, d, order, err);
-    }
-    if (status) {
-        free(first);
-        return status;
-    }
-    place_rows(b, d, first);
-    free(b->clients);
-    b->clients = NULL;
-    take_names(b, d);
-    order_rows(b);
-    if (as_rows) {
-        make_table(b, d, first);
-        return HFSAD_OK;
-    }
-    free(first);
-    /* cppcheck-suppress memleak; d has it */
-    return make_blocks(b, d, err);
 }
 
 static hfsad_status finish(dataset_builder *b, dataset **d, hfsad_error *err)
@@ -857,17 +651,15 @@ static hfsad_status finish(dataset_builder *b, dataset **d, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_INPUT, "a row was refused");
     if (b->n_rows == 0)
         return error_set(err, HFSAD_ERROR_INPUT, "no rows; expected at least one");
-    hfsad_status status = check_clashes(b, err);
-    if (status)
+    hfsad_status status = check_size(b, err);
+    if (status || (status = check_clashes(b, err)))
         return status;
     free(b->client_table.slots);
     b->client_table.slots = NULL;
     dataset *made = alloc_zero(1, sizeof *made);
     if (!made)
         return error_memory(err, sizeof *made, "a data set");
-    uint32_t *order = alloc_raw(b->n_branches, sizeof *order);
-    status = fill(b, made, order, alloc_raw(b->n_clients + 1, sizeof(size_t)), err);
-    free(order);
+    status = layout_fill(b, made, err);
     if (status)
         dataset_free(made);
     else

@@ -5,41 +5,24 @@
  * nearly every number takes is the loop of read_features; spaces, quotes, the last column and everything that is wrong
  * go through number_field. Nothing depends on the locale (number.c), and none is set.
  *
- * A regular file is mapped, and what has been read of it is unmapped on the way, so that the file does not count as
- * memory in use. A file that is cut short by others while it is read ends the process (SIGBUS), as with every mapping.
+ * A file of the whole federation has the columns client, y and perhaps edge; in a client's own file they are not there,
+ * the intake says whose rows they are.
  */
 #include "model/csv.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "model/builder.h"
+#include "model/intake.h"
 #include "model/number.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define EXPECTED_HEADER "edge,client,y,x1,x2,..."
-#define EXPECTED_CSV "a CSV file with the header " EXPECTED_HEADER
 #define EXPECTED_NUMBER "expected a number such as -1.25 or 3e-4"
-
-enum {
-    NAME_SHOWN = 300,        /* bytes of the file's name in a message */
-    FIRST_ROWS = 64,         /* read before the number of rows is estimated */
-    RELEASE_BYTES = 1 << 22, /* unmapped at a time */
-    READ_BYTES = 1 << 20,
-};
-
-/* What cannot be mapped is kept in memory whole; larger than this must be a file. */
-static const size_t STREAM_MOST = (size_t)4 << 30;
 
 enum { EDGE, CLIENT, Y, WEIGHT, SPECIALS };
 static const char *const SPECIAL_NAMES[SPECIALS] = {"edge", "client", "y", "weight"};
@@ -48,14 +31,6 @@ typedef struct {
     size_t column;
     int kind; /* EDGE, CLIENT, Y or WEIGHT */
 } special;
-
-/* The bytes of a file. Of a mapping, [gone, kept) has been given back. */
-typedef struct {
-    const char *bytes;
-    size_t size;
-    char *mapping, *block; /* where it is mapped, or the memory it was read to */
-    size_t gone, kept, block_capacity;
-} source;
 
 typedef struct {
     const char *name;
@@ -66,6 +41,7 @@ typedef struct {
     size_t n_columns;
     special specials[SPECIALS]; /* in order of column */
     size_t n_specials;
+    intake *in;
     dataset_builder *builder;
     hfsad_error *err;
 } reader;
@@ -302,6 +278,11 @@ static bool is_called(slice name, const char *text)
     return name.length == strlen(text) && memcmp(name.text, text, name.length) == 0;
 }
 
+static const char *expected_header(const reader *r)
+{
+    return r->in->client.text ? "y,x1,x2,..." : "edge,client,y,x1,x2,...";
+}
+
 static hfsad_status refuse_missing(const reader *r, int kind, slice header)
 {
     const char *name = SPECIAL_NAMES[kind];
@@ -311,8 +292,8 @@ static hfsad_status refuse_missing(const reader *r, int kind, slice header)
             return column_error(r, c, "expected \"%s\", in small letters", name);
     if (kind == EDGE || kind == WEIGHT)
         return HFSAD_OK; /* all clients are below the cloud, all weights are 1 */
-    return line_error(r, "no column \"%s\" in the header \"%s\"; expected " EXPECTED_HEADER, name,
-                      excerpt(shown, header));
+    return line_error(r, "no column \"%s\" in the header \"%s\"; expected %s", name, excerpt(shown, header),
+                      expected_header(r));
 }
 
 /* Whether a column is the special one of that kind. A weight stands right behind y: elsewhere it may be a feature. */
@@ -336,7 +317,12 @@ static hfsad_status find_specials(reader *r, slice header)
                 r->specials[r->n_specials++] = (special){c, kind};
             }
     }
-    for (int kind = 0; kind < SPECIALS; kind++) {
+    const bool own = r->in->client.text;
+    for (size_t s = 0; own && s < r->n_specials; s++)
+        if (r->specials[s].kind == EDGE || r->specials[s].kind == CLIENT)
+            return column_error(r, r->specials[s].column,
+                                "the file is one client's, whose name the file's is; remove this column");
+    for (int kind = own ? Y : EDGE; kind < SPECIALS; kind++) {
         const hfsad_status status = found[kind] ? HFSAD_OK : refuse_missing(r, kind, header);
         if (status)
             return status;
@@ -347,7 +333,7 @@ static hfsad_status find_specials(reader *r, slice header)
 static hfsad_status read_header(reader *r)
 {
     if (at_line_end(r, skip_spaces(r, r->at)))
-        return line_error(r, "the first line is blank; expected the header " EXPECTED_HEADER);
+        return line_error(r, "the first line is blank; expected the header %s", expected_header(r));
     const char *start = r->at;
     size_t capacity = 0;
     for (;;) {
@@ -368,7 +354,7 @@ static hfsad_status read_header(reader *r)
     if (status)
         return status;
     if (r->n_columns == r->n_specials)
-        return line_error(r, "no column with a feature in the header; expected " EXPECTED_HEADER);
+        return line_error(r, "no column with a feature in the header; expected %s", expected_header(r));
     next_line(r);
     r->body = r->at;
     return HFSAD_OK;
@@ -376,21 +362,18 @@ static hfsad_status read_header(reader *r)
 
 /* ---- rows ---- */
 
-/* Room for the rows to come, as many as the bytes left say; a guess that is too small is corrected when it is met. */
-static hfsad_status make_room(reader *r)
+/* The features' names must be those of the other CSV files. */
+static hfsad_status check_names(const reader *r)
 {
-    const size_t rows = builder_rows(r->builder), left = (size_t)(r->end - r->at);
-    const size_t most = rows + left / (2 * (r->n_columns - r->n_specials)) + 1; /* a digit and a comma per number */
-    size_t expected = rows + FIRST_ROWS;
-    if (rows > 0) {
-        const size_t bytes = (size_t)(r->at - r->body) / rows;
-        expected = rows + left / bytes;
-        expected += expected / 16 + FIRST_ROWS;
+    hfsad_status status = HFSAD_OK;
+    size_t feature = 0;
+    for (size_t c = 0, s = 0; c < r->n_columns && !status; c++) {
+        if (s < r->n_specials && r->specials[s].column == c)
+            s++;
+        else
+            status = intake_name(r->in, r->name, c, feature++, r->columns[c]);
     }
-    const hfsad_status status = dataset_builder_reserve(r->builder, expected < most ? expected : most, r->err);
-    if (!status || rows == 0)
-        return status;
-    return dataset_builder_reserve(r->builder, rows + rows / 2 + 1, r->err);
+    return status;
 }
 
 static hfsad_status read_special(reader *r, size_t column, int kind, builder_entry *entry)
@@ -416,7 +399,12 @@ static hfsad_status read_special(reader *r, size_t column, int kind, builder_ent
 
 static hfsad_status read_row(reader *r)
 {
-    builder_entry entry = {.path = {"", 0}, .weight = 1, .file = r->name, .line = r->line};
+    builder_entry entry = {.path = r->in->path,
+                           .client = r->in->client,
+                           .weight = 1,
+                           .file = r->name,
+                           .line = r->line,
+                           .begun = r->in->client.text};
     double *x = builder_next_row(r->builder);
     size_t column = 0;
     for (size_t s = 0; s < r->n_specials; s++) {
@@ -433,22 +421,10 @@ static hfsad_status read_row(reader *r)
     return status ? status : builder_commit(r->builder, &entry, r->err);
 }
 
-/* Gives back the pages of the mapping that lie between the header, which messages quote, and the current line. */
-static void release(source *from, const reader *r)
+static hfsad_status read_rows(reader *r, file_bytes *from)
 {
-    const size_t read = (size_t)(r->line_start - from->bytes);
-    if (!from->mapping || read < from->kept + RELEASE_BYTES)
-        return;
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (from->gone == 0)
-        from->gone = from->kept = ((size_t)(r->body - from->bytes) + page - 1) / page * page;
-    const size_t keep = read / page * page;
-    if (keep > from->kept && munmap(from->mapping + from->kept, keep - from->kept) == 0)
-        from->kept = keep;
-}
-
-static hfsad_status read_rows(reader *r, source *from)
-{
+    const size_t before = builder_rows(r->builder);
+    const size_t least = 2 * builder_features(r->builder); /* a digit and a comma per number */
     for (;;) {
         bool over;
         hfsad_status status = skip_blank(r, &over);
@@ -456,63 +432,45 @@ static hfsad_status read_rows(reader *r, source *from)
             return status;
         if (over)
             break;
-        if (builder_is_full(r->builder) && (status = make_room(r)))
+        if (builder_is_full(r->builder) &&
+            (status = intake_room(r->in, (size_t)(r->at - r->body), (size_t)(r->end - r->at), least)))
             return status;
         status = read_row(r);
         if (status)
             return status;
         next_line(r);
-        release(from, r);
+        bytes_release(from, r->body, r->line_start);
     }
-    if (builder_rows(r->builder) == 0)
+    if (builder_rows(r->builder) == before)
         return line_error(r, "no row below the header; expected at least one for every client");
     return HFSAD_OK;
 }
 
-/* Steps over a byte order mark. Refuses what is no text at all. */
-static hfsad_status open_text(reader *r, const char *expected)
+hfsad_status csv_take(intake *in, file_bytes *from, const char *name)
 {
-    if (r->end - r->at >= 3 && memcmp(r->at, "\xef\xbb\xbf", 3) == 0)
-        r->at += 3;
-    r->line_start = r->at;
-    if (r->at == r->end)
-        return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s: the file is empty; expected %s", NAME_SHOWN, r->name,
-                         expected);
-    if (r->end - r->at >= 2 && (memcmp(r->at, "\xff\xfe", 2) == 0 || memcmp(r->at, "\xfe\xff", 2) == 0))
-        return line_error(r, "text in UTF-16; save it as UTF-8");
-    /* Looks no farther than the first line where there is one. */
-    const size_t size = (size_t)(r->end - r->at);
-    const char *cr = memchr(r->at, '\n', size) ? NULL : memchr(r->at, '\r', size);
-    if (cr && r->end - cr > 1)
-        return line_error(r,
-                          "the lines end in CR alone, as on old Macintoshes; save the file with LF or CRLF line ends");
-    return HFSAD_OK;
-}
-
-static hfsad_status parse_source(source *from, const char *name, bool as_rows, dataset **d, hfsad_error *err)
-{
-    *d = NULL;
-    reader r = {.name = name, .at = from->bytes, .end = from->bytes + from->size, .line = 1, .err = err};
-    hfsad_status status = open_text(&r, EXPECTED_CSV);
+    const char *expected = in->client.text ? EXPECTED_OWN_CSV : EXPECTED_CSV;
+    reader r = {.name = name, .at = from->bytes, .end = from->bytes + from->size, .line = 1, .in = in, .err = in->err};
+    hfsad_status status = text_begin(&r.at, r.end, name, expected, r.err);
+    r.line_start = r.at;
     if (!status)
         status = read_header(&r);
     if (!status)
-        status = dataset_builder_create(&r.builder, r.n_columns - r.n_specials, err);
+        status = intake_begin(in, name, false, r.n_columns - r.n_specials);
+    if (!status)
+        status = check_names(&r);
+    r.builder = in->builder;
     if (!status)
         status = read_rows(&r, from);
     free(r.columns);
-    if (!status && as_rows)
-        dataset_builder_use_rows(r.builder);
-    if (!status)
-        return dataset_builder_finish(r.builder, d, err);
-    dataset_builder_free(r.builder);
     return status;
 }
 
 hfsad_status csv_parse(const char *bytes, size_t size, const char *name, bool as_rows, dataset **d, hfsad_error *err)
 {
-    source from = {.bytes = bytes ? bytes : "", .size = size};
-    return parse_source(&from, name, as_rows, d, err);
+    file_bytes from = {.bytes = bytes ? bytes : "", .size = size};
+    intake in = {.err = err};
+    const hfsad_status status = csv_take(&in, &from, name);
+    return intake_finish(&in, status, as_rows, d);
 }
 
 /* Numbers are counted beyond those expected, so that the message can say how many there are. */
@@ -545,93 +503,19 @@ hfsad_status vector_parse(double *values, size_t count, const char *bytes, size_
     slice column = {what, strlen(what)};
     reader r = {
         .name = name, .at = start, .end = start + size, .line = 1, .columns = &column, .n_columns = 1, .err = err};
-    const hfsad_status status = open_text(&r, "one number per line");
+    const hfsad_status status = text_begin(&r.at, r.end, name, "one number per line", err);
+    r.line_start = r.at;
     return status ? status : read_numbers(&r, values, count, what);
-}
-
-/* ---- files ---- */
-
-static void source_close(source *s)
-{
-    free(s->block);
-    if (!s->mapping)
-        return;
-    if (s->gone > 0)
-        munmap(s->mapping, s->gone);
-    if (s->kept < s->size)
-        munmap(s->mapping + s->kept, s->size - s->kept);
-}
-
-/* Reads what is no regular file until its end, or to the first block with a NUL: such a file is refused anyway. */
-static hfsad_status read_stream(int file, source *s, const char *path, hfsad_error *err)
-{
-    for (;;) {
-        if (s->size > STREAM_MOST)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: more than %zu bytes and no regular file; save it as one",
-                             NAME_SHOWN, path, STREAM_MOST);
-        if (!alloc_grow((void **)&s->block, &s->block_capacity, s->size + READ_BYTES, 1))
-            return error_memory(err, s->size + READ_BYTES, path);
-        s->bytes = s->block;
-        const ssize_t got = read(file, s->block + s->size, READ_BYTES);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
-        s->size += (size_t)got;
-        if (got == 0 || memchr(s->block + s->size - got, '\0', (size_t)got))
-            return HFSAD_OK;
-    }
-}
-
-static hfsad_status source_load(int file, source *s, const char *path, const char *expected, hfsad_error *err)
-{
-    struct stat info;
-    if (fstat(file, &info) != 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: is a folder; expected %s", NAME_SHOWN, path, expected);
-    if (!S_ISREG(info.st_mode) || info.st_size <= 0 || (uintmax_t)info.st_size > SIZE_MAX / 2)
-        return read_stream(file, s, path, err); /* files of /proc say they are empty */
-    const size_t size = (size_t)info.st_size;
-    void *mapping = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (mapping == MAP_FAILED)
-        return read_stream(file, s, path, err);
-    posix_madvise(mapping, size, POSIX_MADV_SEQUENTIAL);
-    *s = (source){.bytes = mapping, .size = size, .mapping = mapping};
-    return HFSAD_OK;
-}
-
-static hfsad_status source_open(source *s, const char *path, const char *expected, hfsad_error *err)
-{
-    *s = (source){.bytes = ""};
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be opened: %s; expected %s", NAME_SHOWN, path,
-                         strerror(errno), expected);
-    const hfsad_status status = source_load(file, s, path, expected, err);
-    close(file);
-    return status;
-}
-
-hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err)
-{
-    *d = NULL;
-    source s;
-    hfsad_status status = source_open(&s, path, EXPECTED_CSV, err);
-    if (!status)
-        status = parse_source(&s, path, as_rows, d, err);
-    source_close(&s);
-    return status;
 }
 
 hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err)
 {
     char expected[100];
     snprintf(expected, sizeof expected, "the numbers of %.40s, one per line", what);
-    source s;
-    hfsad_status status = source_open(&s, path, expected, err);
+    file_bytes f;
+    hfsad_status status = bytes_open(&f, path, true, expected, err);
     if (!status)
-        status = vector_parse(values, count, s.bytes, s.size, path, what, err);
-    source_close(&s);
+        status = vector_parse(values, count, f.bytes, f.size, path, what, err);
+    bytes_close(&f);
     return status;
 }
