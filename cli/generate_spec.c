@@ -91,14 +91,14 @@ static double pull_of_row(const generate_arguments *a)
     }
 }
 
-static void put_run(whole_file *f, const generate_arguments *a, int edge_rounds, const char *why)
+static void put_run(whole_file *f, const generate_arguments *a)
 {
     generate_put(f,
                  "run:\n"
                  "  iterations: 300\n"
-                 "  edge_rounds: %-2d         # %s\n"
+                 "  edge_rounds: 10         # K_m\n"
                  "  seed: %" PRId64 "\n",
-                 edge_rounds, why, a->seed);
+                 a->seed);
 }
 
 static void put_loss(whole_file *f, const generate_arguments *a)
@@ -119,31 +119,18 @@ static void put_quantile(whole_file *f, const generate_arguments *a)
                  "  cloud:                  # lambda: about the most that noise alone pulls any of the features\n"
                  "    {penalty: l1, weight: 1, lambda: %.6g}\n",
                  pull_of_row(a) * sqrt(2 * rows * log(2 * (double)a->features)));
-    put_run(f, a, 10, "K_m");
+    put_run(f, a);
 }
 
-/*
- * A child at its parent's model is pulled by its rows with about sqrt(rows) times a row's pull: three times that holds
- * it there. The link ends (gamma lambda) halfway to the other models; it must not be smoothed beyond that, or its least
- * value is away from 0 in the first rounds and tears everybody apart. The start may be farther from the models than a
- * link reaches: then children and parents must get there together, with one edge round per cloud round.
- */
 static void put_clustered(whole_file *f, const generate_arguments *a)
 {
-    const bool edges = a->minority_by == MINORITY_BY_EDGE;
-    const double rows = (double)a->rows * (edges ? (double)a->clients : 1);
-    const double slope = 3 * pull_of_row(a) * sqrt(rows), lambda = a->distance / 4, gamma = 2;
     put_loss(f, a);
     generate_put(f,
                  "link:\n"
-                 "  %-24s# ends halfway to the other models: who is farther away keeps its own\n"
-                 "    {penalty: mcp, weight: %.6g, lambda: %.6g, gamma: %g}\n"
-                 "schedule:\n"
-                 "  %-24s# smoothed no farther than the link reaches\n"
-                 "    {c: %.6g, alpha: %.6g}\n",
-                 edges ? "edge:" : "client:", slope / lambda, lambda, gamma, edges ? "edge:" : "client:", slope,
-                 lambda);
-    put_run(f, a, 1, "K_m: no edge runs ahead of the others, beyond a link's reach");
+                 "  %-24s# lets go of who is far away and so keeps its own model; how far follows from the data\n"
+                 "    {penalty: mcp}\n",
+                 a->minority_by == MINORITY_BY_EDGE ? "edge:" : "client:");
+    put_run(f, a);
 }
 
 void generate_spec(whole_file *f, const generate_arguments *a)
