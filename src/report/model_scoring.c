@@ -110,7 +110,7 @@ static hfsad_status choose(scoring *s, model_choice with, uint32_t *inner, hfsad
     return HFSAD_OK;
 }
 
-static hfsad_status match(scoring *s, model_choice with, hfsad_error *err)
+hfsad_status scoring_match(scoring *s, model_choice with, hfsad_error *err)
 {
     const dataset *d = s->data;
     hfsad_status status = check_features(s, err);
@@ -137,7 +137,7 @@ hfsad_status scoring_create(scoring *s, const char *folder, const char *path, mo
     if (!status)
         status = dataset_read(&s->data, path, true, err);
     if (!status)
-        status = match(s, with, err);
+        status = scoring_match(s, with, err);
     if (status)
         scoring_free(s);
     return status;

@@ -16,7 +16,7 @@
 typedef enum { WITH_AUTO, WITH_CLIENT, WITH_EDGE, WITH_CLOUD } model_choice;
 
 typedef struct {
-    const char *folder, *path; /* of the model and of the data, for messages */
+    const char *folder, *path; /* of the model and of the data */
     model *model;
     dataset *data;
     uint32_t *node;   /* n_leaves: whose model the client gets */
@@ -25,6 +25,8 @@ typedef struct {
 
 /* Reads both and matches them. folder and path must outlive s. On failure there is nothing to free. */
 hfsad_status scoring_create(scoring *s, const char *folder, const char *path, model_choice with, hfsad_error *err);
+/* The second half, for a model and data that are there: checks that they fit and chooses the nodes. */
+hfsad_status scoring_match(scoring *s, model_choice with, hfsad_error *err);
 void scoring_free(scoring *s);
 
 bool scoring_has_y(const scoring *s);
