@@ -229,7 +229,7 @@ python3 - <<'PYTHON' || fail "interrupts"
 import os, signal, subprocess
 
 with open("large.csv", "w") as f:
-    f.write("edge,client,y,x1,x2,x3,x4\n" + "edge1,a,1,1,2,3,4\n" * 500000)
+    f.write("edge,client,y,x1,x2,x3,x4\n" + "edge1,a,1,1,2,3,4\n" * 300000)
 for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
     p = subprocess.Popen(
         [os.environ["HFSAD"], "predict", "--model", "tilted", "--data", "large.csv", "--out", "interrupted/file.csv"],
