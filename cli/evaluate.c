@@ -67,26 +67,22 @@ static hfsad_status check_outputs(const evaluate_arguments *a, hfsad_error *err)
     return status;
 }
 
-/* NULL with an empty err: none was given. */
-static double *read_truth(const evaluate_arguments *a, size_t F, hfsad_error *err)
+/* NULL where none was given; to be freed in any case. */
+static hfsad_status read_truth(const evaluate_arguments *a, size_t F, double **truth, hfsad_error *err)
 {
-    double *truth = a->truth ? calloc(F, sizeof *truth) : NULL, size = 0;
+    double size = 0;
+    *truth = a->truth ? calloc(F, sizeof **truth) : NULL;
     if (!a->truth)
-        return NULL;
-    if (!truth) {
-        error_memory(err, F * sizeof *truth, "the truth");
-        return NULL;
-    }
-    hfsad_status status = vector_read(truth, F, a->truth, "truth", err);
+        return HFSAD_OK;
+    if (!*truth)
+        return error_memory(err, F * sizeof **truth, "the truth");
+    const hfsad_status status = vector_read(*truth, F, a->truth, "truth", err);
     for (size_t m = 0; m < F; m++)
-        size += truth[m] * truth[m];
+        size += (*truth)[m] * (*truth)[m];
     if (!status && !(size > 0 && isfinite(size)))
-        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s: truth is %s, so no relative error exists; leave it out",
-                           a->truth, size > 0 ? "too large" : "all zero");
-    if (!status)
-        return truth;
-    free(truth);
-    return NULL;
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: truth is %s, so no relative error exists; leave it out",
+                         a->truth, size > 0 ? "too large" : "all zero");
+    return status;
 }
 
 /* ---- the table ---- */
@@ -269,30 +265,36 @@ static int write_files(const evaluation *e, const evaluate_arguments *a)
     return 128 + interrupted;
 }
 
+static int conclude(const evaluation *e, const evaluate_arguments *a)
+{
+    const int status = a->out ? write_files(e, a) : CLI_GO;
+    if (status != CLI_GO)
+        return status;
+    if (!a->quiet)
+        print_table(e);
+    if (!a->quiet && a->out)
+        printf("\nwritten to %s\n", a->out);
+    return cli_finish_stdout(CLI_DONE);
+}
+
 static int carry_out(const evaluate_arguments *a)
 {
     hfsad_error err = {0};
     scoring s;
     evaluation e = {0};
+    double *truth;
     if ((a->out && check_outputs(a, &err)) || scoring_create(&s, a->model, a->data, (model_choice)a->with, &err))
         return cli_fail(&err);
-    double *truth = read_truth(a, s.model->F, &err);
-    int status = CLI_GO;
-    if (err.status || evaluation_create(&e, &s, truth, &err) || measure(&e, a->quiet, &err))
-        status = cli_fail(&err);
-    if (status == CLI_GO && a->out)
-        status = write_files(&e, a);
-    if (status == CLI_GO) {
-        if (!a->quiet)
-            print_table(&e);
-        if (!a->quiet && a->out)
-            printf("\nwritten to %s\n", a->out);
-        status = cli_finish_stdout(CLI_DONE);
-    }
+    hfsad_status status = read_truth(a, s.model->F, &truth, &err);
+    if (!status)
+        status = evaluation_create(&e, &s, truth, &err);
+    if (!status)
+        status = measure(&e, a->quiet, &err);
+    const int exit_status = status ? cli_fail(&err) : conclude(&e, a);
     evaluation_free(&e);
     free(truth);
     scoring_free(&s);
-    return status;
+    return exit_status;
 }
 
 int cmd_evaluate(int argc, char **argv)

@@ -439,7 +439,7 @@ static hfsad_status read_table(reader *r, const model_shape *shape)
 
 static hfsad_status read_folder(model *m, const char *folder, hfsad_error *err)
 {
-    model_shape shape;
+    model_shape shape = {0};
     hfsad_status status = read_summary(m, folder, &shape, err);
     if (status)
         return status;
