@@ -306,7 +306,7 @@ cp -r least huge && mv huge.csv huge/model.csv
 refused "the loss of row 1 of .* is not finite" --model huge --data large.csv
 cp -r tilted cut && head -c -9 tilted/model.csv >cut/model.csv
 refused "cut/model.csv:[0-9]*: the file is cut short" --model cut --data tilted.csv
-sed 's/"quantile"/"own"/' tilted/summary.json >cut/summary.json
+sed 's/"quantile"/"mine"/' tilted/summary.json >cut/summary.json
 refused "loss.kind" --model cut --data tilted.csv
 mkdir own && cp tilted-all.csv own/evaluation.csv
 expect_line 2 evaluate --model tilted --data own/evaluation.csv --out own

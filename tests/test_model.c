@@ -486,6 +486,11 @@ static void test_misfits(void **state)
     assert_non_null(
         strstr(err.message, "DATA: the prediction of row 1 of region/edge/new by the model of region/edge"));
     evaluation e;
+    ok(evaluation_create(&e, &s, NULL, &err), &err);
+    s.model->loss.kind = HFSAD_LOSS_HINGE + 1; /* a program's own */
+    assert_int_equal(evaluation_add(&e, 0, scores, &err), HFSAD_ERROR_INPUT);
+    assert_non_null(strstr(err.message, "a program's own loss"));
+    evaluation_free(&e);
     free(s.data->rows.y);
     s.data->rows.y = NULL;
     assert_false(scoring_has_y(&s));

@@ -44,6 +44,17 @@ static hfsad_status refuse_label(const evaluation *e, size_t leaf, size_t row, d
                      row + 1, name, y, loss_kind_name(kind));
 }
 
+/* A loss that a program brought along is not here; its models are. */
+static hfsad_status refuse_loss(const evaluation *e, size_t leaf, hfsad_error *err)
+{
+    char name[EVALUATION_NAME_SIZE];
+    dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%.300s: %.300s was trained with a program's own loss, which only that program has; hfsad predict "
+                     "can use its model",
+                     e->scoring->folder, name);
+}
+
 hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err)
 {
     const scoring *s = e->scoring;
@@ -52,6 +63,8 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
     const bool labels = loss_has_labels(kind), levels = kind == HFSAD_LOSS_QUANTILE;
     const client_rows rows = dataset_rows(s->data, leaf);
     row_figures f = {.rows = rows.count};
+    if (kind > HFSAD_LOSS_HINGE)
+        return refuse_loss(e, leaf, err);
     const hfsad_status status = scoring_scores(s, leaf, kind, scores, err);
     if (status)
         return status;

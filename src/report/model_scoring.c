@@ -19,19 +19,9 @@ bool loss_has_labels(hfsad_loss_kind kind)
 
 double score_prediction(hfsad_loss_kind kind, double score)
 {
-    switch (kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
+    if (kind == HFSAD_LOSS_PHASE_RETRIEVAL)
         return score * score;
-    case HFSAD_LOSS_LOGISTIC:
-        return 1 / (1 + exp(-score));
-    case HFSAD_LOSS_QUANTILE:
-    case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_SQUARED:
-    case HFSAD_LOSS_HUBER:
-    case HFSAD_LOSS_HINGE:
-        break;
-    }
-    return score;
+    return kind == HFSAD_LOSS_LOGISTIC ? 1 / (1 + exp(-score)) : score;
 }
 
 bool scoring_has_y(const scoring *s)
