@@ -34,8 +34,8 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
-        .usage = "evaluate --model DIR --data FILE [--with auto|client|edge|cloud] [--truth FILE]\n"
-                 "               [--out DIR] [--quiet]",
+        .usage = "evaluate --model DIR --data FILE [--with auto|client|edge|cloud]\n"
+                 "               [--truth FILE] [--out DIR] [--quiet]",
         .about = "Measures the models of a run on rows that they were not trained on, by the loss\n"
                  "that they were trained with (overrides included, the box left out).",
         .options = options,

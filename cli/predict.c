@@ -37,7 +37,8 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress"},
     };
     const cli_syntax syntax = {
-        .usage = "predict --model DIR --data FILE [--with auto|client|edge|cloud] [--out FILE] [--quiet]",
+        .usage = "predict --model DIR --data FILE [--with auto|client|edge|cloud]\n"
+                 "              [--out FILE] [--quiet]",
         .about = "Predicts y of every row with the models of a run.",
         .options = options,
         .n_options = sizeof options / sizeof *options,

@@ -234,8 +234,8 @@ recompute() {
 checked() {
     local data=$2 with
     for with in "${@:3}"; do
-        expect 0 evaluate --model "$1" --data "$data-test.csv" --with $with --out "$1-out" --truth truth.csv
-        python3 check.py "$1" "$data-test.csv" "$1-out" $with truth.csv || fail "$1: wrong figures with $with"
+        expect 0 evaluate --model "$1" --data "$data-test.csv" --with "$with" --out "$1-out" --truth truth.csv
+        python3 check.py "$1" "$data-test.csv" "$1-out" "$with" truth.csv || fail "$1: wrong figures with $with"
         [ -s stderr.txt ] && fail "$1: something on stderr"
     done
     expect 0 evaluate --model "$1" --data "$data-all.csv" --out "$1-all"
@@ -270,6 +270,24 @@ expect 0 run flat.yaml --out flat --quiet --set run.iterations=5
 expect 0 evaluate --model flat --data flat.csv --out flat-out
 python3 check.py flat flat.csv flat-out auto || fail "wrong figures without edges"
 grep -q "worst edge" stdout.txt && fail "a worst edge where there is none"
+
+# On the data of a run whose links tie nothing, the clients' losses are all there is to its objective.
+echo "-- against the run's own objective"
+for scale in sum mean; do
+    for features in "{}" "{intercept: client, standardize: true}"; do
+        printf 'data: robust.csv\nloss: {kind: huber, delta: 0.5, scale: %s}\nfeatures: %s\n%s\n' $scale "$features" \
+            'link: {client: {penalty: none}, edge: {penalty: none}}' >untied.yaml
+        expect 0 run untied.yaml --out untied --quiet --set run.iterations=2 --set schedule.client.c=1
+        expect 0 evaluate --model untied --data robust.csv --with client --out untied-out
+        python3 - <<'PYTHON' || fail "the loss on the training data is not the objective, $scale, $features"
+import json, math
+
+run, total = json.load(open("untied/summary.json")), json.load(open("untied-out/evaluation.json"))["total_loss"]
+assert run["figures"]["objective"] > 1e-3, run["figures"]
+assert math.isclose(run["figures"]["objective"], total, rel_tol=1e-9), (run["figures"]["objective"], total)
+PYTHON
+    done
+done
 
 echo "-- refusals"
 cp -r tilted-all before

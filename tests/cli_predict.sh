@@ -115,8 +115,8 @@ recompute() {
 checked() {
     local data=$2 with
     for with in "${@:3}"; do
-        expect 0 predict --model "$1" --data "$data-test.csv" --with $with
-        python3 check.py "$1" "$data-test.csv" stdout.txt $with || fail "$1: wrong predictions with $with"
+        expect 0 predict --model "$1" --data "$data-test.csv" --with "$with"
+        python3 check.py "$1" "$data-test.csv" stdout.txt "$with" || fail "$1: wrong predictions with $with"
         [ -s stderr.txt ] && fail "$1: something on stderr"
     done
     expect 0 predict --model "$1" --data "$data-all.csv" --out "$1-predictions.csv"
