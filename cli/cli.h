@@ -16,6 +16,8 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2 };
 int cmd_run(int argc, char **argv);
 int cmd_paper(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
+int cmd_evaluate(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
 
 typedef enum {

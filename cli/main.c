@@ -15,6 +15,8 @@ static const command commands[] = {
     {"run", cmd_run, "train a model as a spec file says"},
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
     {"generate", cmd_generate, "make data of a known law, the paper's among them"},
+    {"predict", cmd_predict, "predict rows with the models of a run"},
+    {"evaluate", cmd_evaluate, "measure the models of a run on held-out rows"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -22,6 +22,8 @@ static double defined_loss(const hfsad_loss *loss, double y, double s)
         return y * s > -30 ? log1p(exp(-y * s)) : -y * s;
     case HFSAD_LOSS_HINGE:
         return fmax(0, 1 - y * s);
+    case HFSAD_LOSS_OWN:
+        break;
     }
     return NAN;
 }

@@ -32,6 +32,29 @@ double logistic_shift(double y, double s0, double kappa)
     return y * a;
 }
 
+/*
+ * With the margin m = y s: m - y s0 = kappa p(m), p(m) = 1 / (1 + exp(m)). m - y s0 - kappa p(m) increases, by at least
+ * 1 per unit, and its zero lies between y s0 and y s0 + kappa. Newton's step squares the error, so the one after a step
+ * of 1e-8 would be lost in rounding.
+ */
+double logistic_row_slope(double y, double s0, double kappa, double now)
+{
+    double low = y * s0, high = low + kappa, m = now > low && now < high ? now : low + (high - low) / 2, p = 0;
+    for (int i = 0; i < 100; i++) {
+        p = 1 / (1 + exp(m));
+        const double f = m - y * s0 - kappa * p, newton = m - f / (1 + kappa * p * (1 - p));
+        if (f > 0)
+            high = m;
+        else
+            low = m;
+        const double before = m;
+        m = newton >= low && newton <= high ? newton : low + (high - low) / 2;
+        if (fabs(m - before) <= 1e-8 * (1 + fabs(m)))
+            break;
+    }
+    return -y / (1 + exp(m));
+}
+
 double hfsad_loss_value(const hfsad_loss *loss, double y, double s)
 {
     return vec_first(loss_value(loss, vec_set(y), vec_set(s)));

@@ -10,15 +10,17 @@
 #include <math.h>
 
 double logistic_value(double margin);
-double logistic_shift(double y, double s0, double kappa);
+/* The logistic loss's slope at its minimiser, found from the margin y s that the row has now. */
+double logistic_row_slope(double y, double s0, double kappa, double now);
 
 static inline double loss_row_clip(double a, double low, double high)
 {
     return a < low ? low : a > high ? high : a;
 }
 
-/* Convex losses; kappa > 0. Exact at the bounds of the slope, so that a row which stays there does not move. */
-static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0, double kappa)
+/* Convex losses; kappa > 0; now: the row's s at present, near which the minimiser may lie. Exact at the bounds of the
+ * slope, so that a row which stays there does not move. */
+static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
     const double r = y - s0;
     switch (loss->kind) {
@@ -31,7 +33,7 @@ static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0,
     case HFSAD_LOSS_HUBER:
         return -loss_row_clip(r / (1 + kappa), -loss->delta, loss->delta);
     case HFSAD_LOSS_LOGISTIC:
-        return -logistic_shift(y, s0, kappa) / kappa;
+        return logistic_row_slope(y, s0, kappa, y * now);
     case HFSAD_LOSS_HINGE:
         return -y * loss_row_clip((1 - y * s0) / kappa, 0, 1);
     case HFSAD_LOSS_PHASE_RETRIEVAL:

@@ -97,11 +97,11 @@ typedef struct {
     double *box;
 } rows_state;
 
-/* The row's slope, not weighted, at its own minimiser: of the loss, or of phase retrieval's majorant. */
-VEC_FN double slope_of(const rows_problem *p, size_t r, double s0, double kappa)
+/* The row's slope, not weighted, at its own minimiser, from its s now: of the loss, or of phase retrieval's majorant. */
+VEC_FN double slope_of(const rows_problem *p, size_t r, double s0, double kappa, double now)
 {
     if (!p->anchor)
-        return loss_row_slope(p->loss, p->rows.y[r], s0, kappa);
+        return loss_row_slope(p->loss, p->rows.y[r], s0, kappa, now);
     return phase_majorant_slope(p->rows.y[r], p->anchor[r], s0, kappa);
 }
 
@@ -116,7 +116,7 @@ static __attribute__((noinline)) double boxed_slope(const rows_state *at, size_t
         f.s += at->x[m] * at->u[m];
         f.n += at->x[m] * at->x[m];
     }
-    const double a = weight * slope_of(p, r, f.s, weight * f.n * at->inv_sigma);
+    const double a = weight * slope_of(p, r, f.s, weight * f.n * at->inv_sigma, f.s);
     double most = 0;
     for (size_t m = 0; m < boxed; m++)
         most = fmax(most, fabs(at->u[m] - a * at->inv_sigma * at->x[m]));
@@ -152,7 +152,7 @@ VEC_FN double free_row(const rows_state *at, size_t r, double weight)
     if (!(f.n > 0))
         return 0;
     const double before = p->slope[r], lift = f.n * at->inv_sigma;
-    const double a = weight * slope_of(p, r, f.s + before * lift, weight * lift);
+    const double a = weight * slope_of(p, r, f.s + before * lift, weight * lift, f.s);
     const double step = (before - a) * at->inv_sigma;
     if (step == 0)
         return 0;

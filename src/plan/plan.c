@@ -109,6 +109,7 @@ typedef struct {
     double bend, length;                 /* c and 100 alpha of a client's link, where by_bend */
     double inner_c[HFSAD_TIERS_MAX + 2]; /* c of an inner node's link, by its depth; likewise */
     double omega;                        /* weight of a client's link by the preset */
+    double reach;                        /* how far a link that lets go holds */
     double noise;                        /* deviation of a coordinate of a client's gradient at its own truth */
     bool consensus;                      /* every link is tv, whatever the spec says */
     double omega_0[HFSAD_TIERS_MAX + 2]; /* of an inner node's link, by its depth */
@@ -156,10 +157,10 @@ static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings
 }
 
 /* What a link has where the spec leaves it out. tv: weight lambda is the bound that Theorem 1 asks for. mcp and scad,
- * for who may go his own way: they let go at a third of a coefficient's likely size and pull twice as hard as
- * the noise of those who follow the common law does. own: the child has an intercept of its own. */
+ * for who may go his own way: they let go at a third of a coefficient's likely size, but not within four
+ * deviations of a client's own estimate, and pull twice as hard as the noise of those who follow the common law. own: the child has an intercept of its own. */
 typedef struct {
-    double bound, noise, length;
+    double bound, noise, reach;
     bool own;
 } link_preset;
 
@@ -171,7 +172,7 @@ static hfsad_penalty link_of(const preset *t, const LINK_settings *s, const LINK
     if (t->consensus)
         c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN};
     const bool concave = c.kind == HFSAD_PENALTY_MCP || c.kind == HFSAD_PENALTY_SCAD;
-    const double lambda = pick(c.lambda, concave && t->by_bend ? from.length / 10 : 1);
+    const double lambda = pick(c.lambda, concave && t->by_bend ? from.reach / 3 : 1);
     const double slope = concave && t->by_bend ? 2 * from.noise : from.bound;
     return penalty_of(
         c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda, default_gamma(HFSAD_PENALTY_MCP), from.own});
@@ -214,7 +215,7 @@ static leaf_class leaf_class_of(const preset *t, const override_settings *specia
     const hfsad_spec *s = t->spec;
     leaf_class c = {.loss = loss_of(&s->loss, special ? &special->loss : NULL)};
     c.rule.penalty = link_of(t, &s->link_client, special ? &special->link : NULL,
-                             (link_preset){t->omega, t->noise, t->length, s->features.intercept == INTERCEPT_CLIENT});
+                             (link_preset){t->omega, t->noise, t->reach, s->features.intercept == INTERCEPT_CLIENT});
     const hfsad_schedule usual = t->by_bend ? (hfsad_schedule){t->bend, t->length / 100}
                                             : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
     c.rule.schedule = schedule_of(&s->schedule_client, special ? &special->schedule : NULL, usual);
@@ -246,7 +247,7 @@ static inner_class inner_class_of(const preset *t, size_t i, const override_sett
     const bool own = s->features.intercept == INTERCEPT_CLIENT || s->features.intercept == INTERCEPT_EDGE;
     const double noise = t->noise * sqrt((double)leaves_below(t->d, i));
     c.rule.penalty =
-        link_of(t, &s->link_edge, special ? &special->link : NULL, (link_preset){weight, noise, t->length, own});
+        link_of(t, &s->link_edge, special ? &special->link : NULL, (link_preset){weight, noise, t->reach, own});
     const hfsad_schedule usual = t->by_bend ? (hfsad_schedule){t->inner_c[t->d->inner[i].depth], t->length / 100}
                                             : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), weight, 25);
     c.rule.schedule = schedule_of(&s->schedule_edge, special ? &special->schedule : NULL, usual);
@@ -466,6 +467,7 @@ static hfsad_status find_scales(preset *t, hfsad_error *err)
         weight += f.weight;
     }
     t->length = energy > 0 ? spread / sqrt(energy / weight / M) : spread;
+    t->reach = fmax(0.3 * t->length, t->bend > 0 ? 4 * t->noise / t->bend : 0);
     t->by_bend = t->spec->top.preset == PRESET_TUNED && common.kind != HFSAD_LOSS_PHASE_RETRIEVAL;
     return HFSAD_OK;
 }
