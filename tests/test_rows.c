@@ -169,17 +169,26 @@ static double one_sided(const hfsad_loss *l, double y, double s, int side)
     return NAN;
 }
 
-/* The slopes of phi within `reach` of s. */
+static void include(const hfsad_loss *l, double y, double s, double *low, double *high)
+{
+    for (int side = -1; side <= 1; side += 2) {
+        *low = fmin(*low, one_sided(l, y, s, side));
+        *high = fmax(*high, one_sided(l, y, s, side));
+    }
+}
+
+/* The slopes of phi within `reach` of s: at the ends, and at phase retrieval's kink, where they jump and are largest. */
 static void slopes_near(const hfsad_loss *l, double y, double s, double reach, double *low, double *high)
 {
     *low = INFINITY;
     *high = -INFINITY;
     for (int at = -1; at <= 1; at++)
-        for (int side = -1; side <= 1; side += 2) {
-            const double slope = one_sided(l, y, s + at * reach, side);
-            *low = fmin(*low, slope);
-            *high = fmax(*high, slope);
-        }
+        include(l, y, s + at * reach, low, high);
+    const double kink = copysign(sqrt(fmax(y, 0)), s);
+    if (l->kind == HFSAD_LOSS_PHASE_RETRIEVAL && y >= 0 && fabs(s - kink) <= reach) {
+        *low = fmin(*low, -2 * fabs(kink));
+        *high = fmax(*high, 2 * fabs(kink));
+    }
 }
 
 static long double objective(const client *c, const double *w)
@@ -314,7 +323,7 @@ static void choose_sigma(client *c, rng *r, bool whole)
 }
 
 /* A client of some shape with a wrong state to start from. */
-static client random_client(uint64_t seed, rng *r, hfsad_loss_kind kind)
+static client random_client(uint64_t seed, rng *r, hfsad_loss_kind kind, size_t least)
 {
     static const double taus[] = {0.02, 0.3, 0.5, 0.9};
     static const size_t counts[] = {1, 2, 3, 7, 15, ROWS_MOST};
@@ -327,6 +336,7 @@ static client random_client(uint64_t seed, rng *r, hfsad_loss_kind kind)
         c.constant = whole ? 1 : uniform(r, 0.2, 3);
     c.M = c.F + (c.constant != 0);
     c.count = counts[below(r, 6)];
+    c.count = c.count < least ? least : c.count;
     c.sparse = below(r, 2);
     c.weighted = below(r, 2);
     if (below(r, 2))
@@ -393,7 +403,7 @@ static void convex_losses(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 600; seed++) {
         rng r = {rng_key(seed, rng_stream("rows")), 0};
-        client c = random_client(seed, &r, (hfsad_loss_kind)(1 + seed % 6));
+        client c = random_client(seed, &r, (hfsad_loss_kind)(1 + seed % 6), 1);
         pack(&c);
         if (c.loss.kind == HFSAD_LOSS_SQUARED && isinf(c.loss.box) && c.count > 1 && below(&r, 2))
             assert_non_null(c.squared = squared_create(&c.rows, c.M, c.factor));
@@ -409,10 +419,319 @@ static void convex_losses(void **state)
     }
 }
 
+/* The factored squared loss against the normal equations, solved by LAPACK's Cholesky. */
+static void squared_by_normal_equations(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        rng r = {rng_key(seed, rng_stream("squared")), 0};
+        client c = random_client(seed, &r, HFSAD_LOSS_SQUARED, 1);
+        c.loss.box = INFINITY;
+        pack(&c);
+        assert_non_null(c.squared = squared_create(&c.rows, c.M, c.factor));
+        for (int i = 0; i < 3; i++, c.sigma *= 10) {
+            double left[M_MOST * M_MOST], right[M_MOST], w[M_MOST], scratch[8 * M_MOST + ROWS_MOST];
+            const int n = (int)c.M, one = 1;
+            int info = -1;
+            for (size_t m = 0; m < c.M; m++) {
+                right[m] = c.sigma * c.v[m];
+                for (size_t j = 0; j < c.M; j++)
+                    left[m * c.M + j] = m == j ? c.sigma : 0;
+                for (size_t k = 0; k < c.count; k++) {
+                    right[m] += weight_of(&c, k) * c.y[k] * c.x[k][m];
+                    for (size_t j = 0; j < c.M; j++)
+                        left[m * c.M + j] += weight_of(&c, k) * c.x[k][m] * c.x[k][j];
+                }
+            }
+            dposv_("L", &n, &one, left, &n, right, &n, &info);
+            assert_int_equal(info, 0);
+            assert_true(rows_scratch(c.M, c.count) <= sizeof scratch / sizeof *scratch);
+            squared_prox(c.squared, &c.rows, c.v, c.sigma, w, scratch);
+            for (size_t m = 0; m < c.M; m++)
+                if (!(fabs(w[m] - right[m]) <= 1e-8 * (1 + norm_of(c.M, right))))
+                    COMPLAIN(&c, "w[%zu] = %.17g, by the normal equations %.17g", m, w[m], right[m]);
+        }
+        squared_free(c.squared);
+    }
+}
+
+/* A row's subproblem of one dimension: w = clip(v - t x), over t. */
+typedef struct {
+    const client *c;
+} along_row;
+
+static double along_row_value(const void *context, double t)
+{
+    const client *c = ((const along_row *)context)->c;
+    double w[M_MOST];
+    for (size_t m = 0; m < c->M; m++)
+        w[m] = bounded(c, m, c->v[m] - t * c->x[0][m]);
+    return (double)objective(c, w);
+}
+
+static client phase_client(uint64_t seed, rng *r, size_t least)
+{
+    client c = random_client(seed, r, HFSAD_LOSS_PHASE_RETRIEVAL, least);
+    c.solver = (rows_solver){ROWS_EXACT, 1e-10, 100000};
+    c.sigma *= 3;
+    for (size_t m = 0; m < c.M; m++)
+        c.w[m] = bounded(&c, m, c.w[m]);
+    return c;
+}
+
+/* One row: the global minimiser, from wherever it starts, and what the one-observation prox says. */
+static void phase_of_one_row(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        rng r = {rng_key(seed, rng_stream("phase1")), 0};
+        client c = phase_client(seed, &r, 1);
+        c.count = 1;
+        pack(&c);
+        step(&c);
+        const along_row line = {&c};
+        const double n = norm_of(c.M, c.x[0]), far = n > 0 ? 20 * (1 + norm_of(c.M, c.v)) / n : 1;
+        const double least = brute_minimum(along_row_value, &line, -far, far), have = (double)objective(&c, c.w);
+        if (!(have <= least + 1e-9 * (1 + fabs(least))))
+            COMPLAIN(&c, "%.17g, by brute force %.17g", have, least);
+        if (c.constant != 0)
+            continue;
+        double w[M_MOST], scratch[5 * M_MOST];
+        hfsad_loss_prox(&c.loss, c.M, c.x[0], c.y[0], n * n, c.v, c.sigma / weight_of(&c, 0), w, scratch);
+        for (size_t m = 0; m < c.M; m++)
+            if (!(fabs(w[m] - c.w[m]) <= 1e-9 * (1 + norm_of(c.M, c.v))) &&
+                !(fabsl(objective(&c, w) - have) <= 1e-12 * fabs(have))) /* two minimisers */
+                COMPLAIN(&c, "w[%zu] = %.17g, by the one-observation prox %.17g", m, c.w[m], w[m]);
+    }
+}
+
+/* Many rows: no step goes up, and after a few at one v the last w is stationary. */
+static void phase_of_many_rows(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        rng r = {rng_key(seed, rng_stream("phase")), 0};
+        client c = phase_client(seed, &r, 2);
+        pack(&c);
+        for (int i = 0; i < 12; i++) {
+            const long double before = objective(&c, c.w);
+            step(&c);
+            if (!(objective(&c, c.w) <= before * (1 + 1e-15L)))
+                COMPLAIN(&c, "from %.17Lg up to %.17Lg", before, objective(&c, c.w));
+            if (i % 4 == 3) {
+                certify(&c, c.slope, 1e-5);
+                c.sigma *= 1.5;
+            }
+        }
+    }
+}
+
+/* A start outside the box: the step goes inside, whatever the objective is outside. */
+static void phase_comes_into_the_box(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        rng r = {rng_key(seed, rng_stream("outside")), 0};
+        client c = phase_client(seed, &r, 2);
+        c.loss.box = uniform(&r, 0.05, 0.5);
+        c.solver.sweeps = (uint32_t)(1 + below(&r, 5));
+        for (size_t m = 0; m < c.M; m++)
+            c.w[m] = c.v[m] = rng_next_normal(&r);
+        pack(&c);
+        step(&c);
+        for (size_t m = 0; m < c.F; m++)
+            if (!(fabs(c.w[m]) <= c.loss.box))
+                COMPLAIN(&c, "w[%zu] = %.17g is outside", m, c.w[m]);
+    }
+}
+
+/* Least objective over a square, by a grid that is refined where it is least. */
+static double grid_minimum(const client *c, double *best_w)
+{
+    enum { POINTS = 40, ROUNDS = 26 };
+    double centre[2] = {0, 0}, half = 6, best = INFINITY;
+    for (int round = 0; round < ROUNDS; round++, half *= 0.5) {
+        const double origin[2] = {centre[0], centre[1]};
+        for (int i = -POINTS; i <= POINTS; i++)
+            for (int j = c->M > 1 ? -POINTS : 0; j <= (c->M > 1 ? POINTS : 0); j++) {
+                const double w[2] = {bounded(c, 0, origin[0] + half * i / POINTS),
+                                     bounded(c, 1, origin[1] + half * j / POINTS)};
+                const double value = (double)objective(c, w);
+                if (value < best) {
+                    best = value;
+                    memcpy(centre, w, sizeof w);
+                }
+            }
+    }
+    memcpy(best_w, centre, sizeof centre);
+    return best;
+}
+
+static void phase_by_brute_force(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        rng r = {rng_key(seed, rng_stream("grid")), 0};
+        client c = phase_client(seed, &r, 5);
+        double at[2];
+        c.F = c.M = 1 + seed % 2;
+        c.constant = 0;
+        c.count = 5;
+        for (size_t m = 0; m < 2; m++)
+            c.v[m] = fmod(c.v[m], 2);
+        pack(&c);
+        const double least = grid_minimum(&c, at);
+        for (size_t m = 0; m < c.M; m++)
+            c.w[m] = bounded(&c, m, at[m] + 0.003 * rng_next_normal(&r));
+        step(&c);
+        const double have = (double)objective(&c, c.w);
+        if (!(fabs(have - least) <= 1e-5 * (1 + fabs(least))))
+            COMPLAIN(&c, "%.17g, by brute force %.17g", have, least);
+    }
+}
+
+static long double smoothed_abs(long double t, double mu)
+{
+    return fabsl(t) >= mu ? fabsl(t) : t * t / (2 * mu) + mu / 2;
+}
+
+static long double smoothed_phi(const hfsad_loss *l, double y, long double s, double mu)
+{
+    switch (l->kind) {
+    case HFSAD_LOSS_PHASE_RETRIEVAL:
+        return smoothed_abs(y - s * s, mu);
+    case HFSAD_LOSS_QUANTILE: /* rho = |r|/2 + (tau - 1/2) r */
+        return smoothed_abs(y - s, mu) / 2 + (l->tau - 0.5L) * (y - s);
+    case HFSAD_LOSS_ABSOLUTE:
+        return smoothed_abs(y - s, mu);
+    case HFSAD_LOSS_HINGE:
+        return smoothed_abs(1 - y * s, mu) / 2 + (1 - y * s) / 2;
+    default:
+        return phi(l, y, s);
+    }
+}
+
+static long double smoothed_loss(const client *c, const double *w)
+{
+    long double sum = 0;
+    for (size_t r = 0; r < c->count; r++)
+        sum += weight_of(c, r) * smoothed_phi(&c->loss, c->y[r], inner_product(c, r, w), c->mu);
+    return sum;
+}
+
+static long double smoothed_objective(const client *c, const double *w)
+{
+    long double sum = smoothed_loss(c, w);
+    for (size_t m = 0; m < c->M; m++)
+        sum += c->sigma / 2 * (w[m] - c->v[m]) * (w[m] - c->v[m]);
+    return sum;
+}
+
+/* The gradient of the smoothed loss by differences of the loss itself. */
+static void differences(const client *c, const double *w, double *g)
+{
+    for (size_t m = 0; m < c->M; m++) {
+        double low[M_MOST], high[M_MOST];
+        memcpy(low, w, sizeof low);
+        memcpy(high, w, sizeof high);
+        low[m] -= 1e-7;
+        high[m] += 1e-7;
+        g[m] = (double)((smoothed_loss(c, high) - smoothed_loss(c, low)) / ((long double)high[m] - low[m]));
+    }
+}
+
+/* One linearised step: the point that the equation says, for an eta that majorises. */
+static void check_linearized(client *c)
+{
+    double g[M_MOST], before[M_MOST];
+    memcpy(before, c->w, sizeof before);
+    differences(c, before, g);
+    const long double value = smoothed_loss(c, before), whole = smoothed_objective(c, before);
+    step(c);
+    long double bound = value;
+    for (size_t m = 0; m < c->M; m++) {
+        const double d = c->w[m] - before[m];
+        const double want = bounded(c, m, (c->eta * before[m] + c->sigma * c->v[m] - g[m]) / (c->eta + c->sigma));
+        if (!(fabs(c->w[m] - want) <= 1e-5 * (1 + fabs(g[m])) * (1 + 1 / c->sigma)))
+            COMPLAIN(c, "w[%zu] = %.17g, by the equation %.17g", m, c->w[m], want);
+        bound += g[m] * d + c->eta / 2 * d * d;
+    }
+    const long double slack = 1e-5L * (1 + fabsl(value));
+    if (!(smoothed_loss(c, c->w) <= bound + slack))
+        COMPLAIN(c, "eta %g: the smoothed loss is %.17Lg, above its majorant %.17Lg", c->eta, smoothed_loss(c, c->w),
+                 bound);
+    if (!(smoothed_objective(c, c->w) <= whole + 1e-11L * (1 + fabsl(whole))))
+        COMPLAIN(c, "from %.17Lg up to %.17Lg", whole, smoothed_objective(c, c->w));
+}
+
+static void linearized(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 280; seed++) {
+        rng r = {rng_key(seed, rng_stream("linear")), 0};
+        client c = random_client(seed, &r, (hfsad_loss_kind)(seed % 7), 1);
+        pack(&c);
+        c.solver.method = ROWS_LINEARIZED;
+        c.mu = log_uniform(&r, 0.05, 0.5);
+        for (size_t m = 0; m < c.M; m++)
+            c.w[m] = bounded(&c, m, c.w[m]);
+        for (int i = 0; i < 5; i++)
+            check_linearized(&c);
+        if (c.loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+            continue;
+        /* repeated at one v it ends where the exact step does, but for the smoothing; its rate is eta/(eta + sigma) */
+        double weights = 0, bend = 0;
+        for (size_t i = 0; i < c.count; i++) {
+            const double n = norm_of(c.M, c.x[i]);
+            weights += weight_of(&c, i);
+            bend += weight_of(&c, i) * n * n / c.mu;
+        }
+        c.sigma = fmax(c.sigma, bend / 50);
+        for (int i = 0; i < 600; i++)
+            step(&c);
+        const long double have = objective(&c, c.w);
+        c.solver.method = ROWS_EXACT;
+        step(&c);
+        const long double want = objective(&c, c.w);
+        if (!(have >= want - 1e-9L * (1 + fabsl(want)) && have <= want + weights * c.mu / 2 + 1e-3L * (1 + fabsl(want))))
+            COMPLAIN(&c, "linearised %.17Lg, exact %.17Lg", have, want);
+    }
+}
+
+/* Every set of kernels: the same bits of w and of what is kept. */
+static void every_instruction_set(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"avx2", "avx512"};
+    for (uint64_t seed = 0; seed < 210; seed++) {
+        rng r = {rng_key(seed, rng_stream("bits")), 0};
+        client start = random_client(seed, &r, (hfsad_loss_kind)(seed % 7), 1);
+        start.solver = (rows_solver){seed % 3 ? ROWS_EXACT : ROWS_LINEARIZED, 1e-3, 50};
+        client plain = start;
+        pack(&plain);
+        assert_true(kernels_choose("plain"));
+        step(&plain);
+        for (size_t k = 0; k < 2; k++) {
+            if (!kernels_choose(names[k]))
+                continue;
+            client fast = start;
+            pack(&fast);
+            step(&fast);
+            if (memcmp(fast.w, plain.w, sizeof fast.w) || memcmp(fast.slope, plain.slope, sizeof fast.slope) ||
+                memcmp(fast.anchor, plain.anchor, sizeof fast.anchor) || memcmp(&fast.eta, &plain.eta, sizeof fast.eta))
+                COMPLAIN(&fast, "%s differs from plain", names[k]);
+        }
+        kernels_choose(NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convex_losses),
+        cmocka_unit_test(convex_losses),        cmocka_unit_test(squared_by_normal_equations),
+        cmocka_unit_test(phase_of_one_row),     cmocka_unit_test(phase_of_many_rows),
+        cmocka_unit_test(phase_by_brute_force), cmocka_unit_test(phase_comes_into_the_box),
+        cmocka_unit_test(linearized),           cmocka_unit_test(every_instruction_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,7 +255,9 @@ static double prox_objective(const rows_problem *p, const double *v, double sigm
 static void majorised_prox(const rows_problem *p, const rows_state *at, const double *v, double *w)
 {
     const double tolerance2 = p->solver->tolerance * p->solver->tolerance;
-    double *next = p->scratch + 3 * p->M, best = prox_objective(p, v, at->sigma, w);
+    double *next = p->scratch + 3 * p->M;
+    clip_to(p, w, w); /* a start may lie outside */
+    double best = prox_objective(p, v, at->sigma, w);
     uint32_t left = p->solver->sweeps;
     while (left > 0) {
         for (size_t r = 0; r < p->rows.count; r++)
