@@ -79,7 +79,8 @@ static void check_last(uint64_t seed, const situation *s, const outcome *o)
     const double pull = s->rule.penalty.free ? 0 : hfsad_penalty_gradient(&s->rule.penalty, s->q[m] - s->z[m], mu);
     const double at = scale * (s->sum_u[m] + sigma * s->z[m] + pull), at_root = root * s->sum_u[m];
     near(seed, "an edge's w", o->w[m], s->prior.free ? at : hfsad_penalty_prox(&s->prior, at, scale, 0));
-    near(seed, "the cloud's w", o->w_root[m], s->prior.free ? at_root : hfsad_penalty_prox(&s->prior, at_root, root, 0));
+    near(seed, "the cloud's w", o->w_root[m],
+         s->prior.free ? at_root : hfsad_penalty_prox(&s->prior, at_root, root, 0));
     if (!s->rule.penalty.free)
         return;
     near(seed, "z", o->z[m], s->child[m]);

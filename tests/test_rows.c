@@ -177,7 +177,8 @@ static void include(const hfsad_loss *l, double y, double s, double *low, double
     }
 }
 
-/* The slopes of phi within `reach` of s: at the ends, and at phase retrieval's kink, where they jump and are largest. */
+/* The slopes of phi within `reach` of s: at the ends, and at phase retrieval's kink, where they jump and are largest.
+ */
 static void slopes_near(const hfsad_loss *l, double y, double s, double reach, double *low, double *high)
 {
     *low = INFINITY;
@@ -391,7 +392,7 @@ static void check_convex(const client *c, rng *r, double tolerance)
 {
     double a[ROWS_MOST];
     for (size_t i = 0; i < c->count; i++)
-        a[i] = c->squared ? weight_of(c, i) * (double)(inner_product(c, i, c->w) - c->y[i])
+        a[i] = c->squared      ? weight_of(c, i) * (double)(inner_product(c, i, c->w) - c->y[i])
                : c->count == 1 ? single_slope(c, tolerance)
                                : c->slope[i];
     certify(c, a, tolerance);
@@ -693,7 +694,8 @@ static void linearized(void **state)
         c.solver.method = ROWS_EXACT;
         step(&c);
         const long double want = objective(&c, c.w);
-        if (!(have >= want - 1e-9L * (1 + fabsl(want)) && have <= want + weights * c.mu / 2 + 1e-3L * (1 + fabsl(want))))
+        if (!(have >= want - 1e-9L * (1 + fabsl(want)) &&
+              have <= want + weights * c.mu / 2 + 1e-3L * (1 + fabsl(want))))
             COMPLAIN(&c, "linearised %.17Lg, exact %.17Lg", have, want);
     }
 }

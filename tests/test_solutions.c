@@ -18,8 +18,30 @@ typedef struct {
     hfsad_loss loss;
     double l1;
     size_t n;
-    double *x, *y; /* n rows of M; n */
+    double *x, *y, *weight; /* n rows of M; n; n: what a row's loss counts in the sum over all clients */
 } problem;
+
+typedef struct {
+    const char *path;
+    size_t clients;
+} edge_shape;
+
+static const edge_shape flat_tree[] = {{"a", 3}, {"b", 9}, {"c", 6}, {NULL, 0}};
+static const edge_shape deep_tree[] = {{"r/a", 2}, {"r/b", 7}, {"s/c", 5}, {"t", 3}, {"", 2}, {NULL, 0}};
+
+typedef struct {
+    const char *name;
+    hfsad_loss loss;
+    double l1;
+    int edge_rounds;
+    double participation;
+    const edge_shape *tree;
+    uint64_t more; /* iterations to the smaller gap */
+    unsigned how;  /* WEIGHTED and so on, added up */
+} setting;
+
+/* rows with weights; loss.scale: mean; loss.solver: linearized */
+enum { PLAIN = 0, WEIGHTED = 1, MEAN = 2, LINEARIZED = 4 };
 
 static char folder[64];
 
@@ -46,16 +68,8 @@ static FILE *open_in_folder(const char *name, char path[100])
     return f;
 }
 
-typedef struct {
-    const char *path;
-    size_t clients;
-} edge_shape;
-
-static const edge_shape flat_tree[] = {{"a", 3}, {"b", 9}, {"c", 6}, {NULL, 0}};
-static const edge_shape deep_tree[] = {{"r/a", 2}, {"r/b", 7}, {"s/c", 5}, {"t", 3}, {"", 2}, {NULL, 0}};
-
 /* Columns of unlike scales, a sparse model, noise with heavy tails; labels with some of them wrong. */
-static void random_row(rng *r, bool labels, double *x, double *y)
+static void random_row(rng *r, hfsad_loss_kind kind, double *x, double *y)
 {
     double s = 0;
     for (size_t m = 0; m < M; m++) {
@@ -63,37 +77,58 @@ static void random_row(rng *r, bool labels, double *x, double *y)
         s += m % 2 ? 0 : x[m] * (1 - 0.3 * (double)m / M);
     }
     const double heavy = rng_next_normal(r) / sqrt(rng_next_exponential(r));
-    if (labels)
+    if (kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE)
         *y = s + 1.5 * rng_next_normal(r) > 0 ? 1 : -1;
     else
-        *y = s + 0.5 * heavy;
+        *y = kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s : s + 0.5 * heavy;
 }
 
-/* Writes data.csv and keeps the rows. */
-static problem make_problem(uint64_t seed, hfsad_loss loss, double l1, const edge_shape *tree)
+static void write_header(FILE *f, bool weighted)
 {
-    enum { ROWS_MOST = 1000 };
-    rng r = {rng_key(seed, rng_stream("solutions")), 0};
-    problem p = {.loss = loss, .l1 = l1};
-    char path[100];
-    FILE *f = open_in_folder("data.csv", path);
-    p.x = alloc_zero(ROWS_MOST * M, sizeof *p.x);
-    p.y = alloc_zero(ROWS_MOST, sizeof *p.y);
-    fprintf(f, "edge,client,y");
+    fprintf(f, "edge,client,y%s", weighted ? ",weight" : "");
     for (size_t m = 0; m < M; m++)
         fprintf(f, ",x%zu", m + 1);
     fprintf(f, "\n");
-    for (size_t number = 0; tree->path; tree++)
-        for (size_t c = 0; c < tree->clients; c++, number++)
-            for (size_t rows = 10 + below(&r, 31); rows > 0; rows--, p.n++) {
-                double *x = p.x + p.n * M;
-                assert_true(p.n < ROWS_MOST);
-                random_row(&r, loss.kind == HFSAD_LOSS_LOGISTIC || loss.kind == HFSAD_LOSS_HINGE, x, p.y + p.n);
-                fprintf(f, "%s,client%zu,%.17g", tree->path, number, p.y[p.n]);
-                for (size_t m = 0; m < M; m++)
-                    fprintf(f, ",%.17g", x[m]);
-                fprintf(f, "\n");
+}
+
+static void write_row(FILE *f, const char *path, size_t client, double y, const double *weight, const double *x)
+{
+    fprintf(f, "%s,client%zu,%.17g", path, client, y);
+    if (weight)
+        fprintf(f, ",%.17g", *weight);
+    for (size_t m = 0; m < M; m++)
+        fprintf(f, ",%.17g", x[m]);
+    fprintf(f, "\n");
+}
+
+/* Writes data.csv and keeps the rows; `times` as many for every client. */
+static problem make_problem(uint64_t seed, const setting *s, size_t times)
+{
+    enum { ROWS_LEAST = 10, ROWS_MOST = 40, CLIENTS = 20 };
+    const size_t room = CLIENTS * ROWS_MOST * times;
+    rng r = {rng_key(seed, rng_stream("solutions")), 0};
+    problem p = {.loss = s->loss, .l1 = s->l1};
+    char path[100];
+    FILE *f = open_in_folder("data.csv", path);
+    p.x = alloc_zero(room * M, sizeof *p.x);
+    p.y = alloc_zero(room, sizeof *p.y);
+    p.weight = alloc_zero(room, sizeof *p.weight);
+    write_header(f, s->how & WEIGHTED);
+    size_t number = 0;
+    for (const edge_shape *edge = s->tree; edge->path; edge++)
+        for (size_t c = 0; c < edge->clients; c++, number++) {
+            const size_t first = p.n;
+            double sum = 0;
+            for (size_t rows = times * (ROWS_LEAST + below(&r, ROWS_MOST - ROWS_LEAST + 1)); rows > 0; rows--, p.n++) {
+                assert_true(p.n < room);
+                random_row(&r, s->loss.kind, p.x + p.n * M, p.y + p.n);
+                p.weight[p.n] = s->how & WEIGHTED ? uniform(&r, 0.2, 3) : 1;
+                sum += p.weight[p.n];
+                write_row(f, edge->path, number, p.y[p.n], s->how & WEIGHTED ? &p.weight[p.n] : NULL, p.x + p.n * M);
             }
+            for (size_t i = first; (s->how & MEAN) && i < p.n; i++)
+                p.weight[i] /= sum;
+        }
     assert_int_equal(fclose(f), 0);
     return p;
 }
@@ -102,6 +137,7 @@ static void free_problem(problem *p)
 {
     free(p->x);
     free(p->y);
+    free(p->weight);
 }
 
 static double dot(const double *a, const double *b)
@@ -127,8 +163,9 @@ static double solve_by_program(const problem *p)
     glp_add_rows(lp, n);
     glp_add_cols(lp, columns);
     for (int j = 1; j <= columns; j++) {
-        glp_set_col_bnds(lp, j, GLP_LO, 0, 0);
-        glp_set_obj_coef(lp, j, j <= 2 * M ? p->l1 : j <= 2 * M + n ? above : under);
+        const int row = (j - 2 * M - 1) % n; /* of the residuals' columns */
+        glp_set_col_bnds(lp, j, j <= 2 * M && isfinite(p->loss.box) ? GLP_DB : GLP_LO, 0, p->loss.box);
+        glp_set_obj_coef(lp, j, j <= 2 * M ? p->l1 : p->weight[row] * (j <= 2 * M + n ? above : under));
     }
     for (int i = 1; i <= n; i++) { /* hinge: y <x,w> + above - under = 1; else <x,w> + above - under = y */
         const double y = p->y[i - 1], side = hinge ? y : 1;
@@ -184,11 +221,11 @@ static double smooth_value(const problem *p, const double *w, double *g, double 
         memset(h, 0, M * M * sizeof *h);
     for (size_t i = 0; i < p->n; i++) {
         const double *x = p->x + i * M;
-        sum += smooth_parts(&p->loss, p->y[i], dot(x, w), &slope, &bend);
+        sum += p->weight[i] * smooth_parts(&p->loss, p->y[i], dot(x, w), &slope, &bend);
         for (size_t m = 0; g && m < M; m++)
-            g[m] += slope * x[m];
+            g[m] += p->weight[i] * slope * x[m];
         for (size_t j = 0; h && j < M * M; j++)
-            h[j] += bend * x[j / M] * x[j % M];
+            h[j] += p->weight[i] * bend * x[j / M] * x[j % M];
     }
     return sum;
 }
@@ -256,24 +293,17 @@ static double solve(const problem *p)
     }
 }
 
-typedef struct {
-    const char *name;
-    hfsad_loss loss;
-    double l1;
-    int edge_rounds;
-    double participation;
-    const edge_shape *tree;
-    uint64_t more; /* iterations to 1e-5 */
-} setting;
-
 static hfsad_run *open_run(const setting *s, unsigned threads)
 {
     static const char *const kinds[] = {"phase-retrieval", "quantile", "absolute", "squared",
                                         "huber",           "logistic", "hinge"};
     char path[100];
     FILE *f = open_in_folder("spec.yaml", path);
-    fprintf(f, "data: data.csv\nloss: {kind: %s, tau: %g, delta: %g}\npreset: tuned\n", kinds[s->loss.kind],
-            s->loss.tau, s->loss.delta);
+    fprintf(f, "data: data.csv\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, scale: %s", kinds[s->loss.kind],
+            s->loss.tau, s->loss.delta, s->how & MEAN ? "mean" : "sum");
+    if (isfinite(s->loss.box))
+        fprintf(f, ", box: %g", s->loss.box);
+    fprintf(f, "%s}\n", s->how & LINEARIZED ? ", solver: linearized" : "");
     if (s->l1 > 0)
         fprintf(f, "prior: {cloud: {penalty: l1, lambda: 1, weight: %g}}\n", s->l1);
     fprintf(f, "run: {iterations: %llu, edge_rounds: %d, participation: {client: %g}}\n", (unsigned long long)s->more,
@@ -297,21 +327,20 @@ static double measured(hfsad_run *run)
     return f.consensus_objective;
 }
 
-/* The accuracies; where the preset does not reach them yet, what it reaches stands in the row. */
-static const double soon = 1e-3, late = 1e-5;
-
-static void play(const setting *s, uint64_t seed, double soon_at_most, double late_at_most)
+/* In a box w_0 may lie outside by as much as the links still give. */
+static void play(const setting *s, double soon, double late)
 {
-    problem p = make_problem(seed, s->loss, s->l1, s->tree);
-    const double best = solve(&p);
+    const uint64_t seed = 1;
+    problem p = make_problem(seed, s, 1);
+    const double best = solve(&p), least = isfinite(s->loss.box) ? -late : -1e-9;
     hfsad_run *run = open_run(s, 1);
     assert_true(best > 0 && measured(run) > 1.1 * best); /* the start is no solution */
     for (uint64_t k = 1; k <= s->more; k++) {
         hfsad_run_iterate(run);
         if (k != 400 && k != s->more)
             continue;
-        const double gap = (measured(run) - best) / best, most = k == 400 ? soon_at_most : late_at_most;
-        if (!(gap >= -1e-9 && gap <= most))
+        const double gap = (measured(run) - best) / best, most = k == 400 ? soon : late;
+        if (!(gap >= (k == 400 ? fmin(least, -soon) : least) && gap <= most))
             fail_msg("%s, K_m = %d, seed %llu: %.3g above the solution %.9g after %llu iterations, at most %g", s->name,
                      s->edge_rounds, (unsigned long long)seed, gap, best, (unsigned long long)k, most);
     }
@@ -319,38 +348,98 @@ static void play(const setting *s, uint64_t seed, double soon_at_most, double la
     free_problem(&p);
 }
 
-#define LOSS(kind, tau, delta) {HFSAD_LOSS_##kind, tau, delta, INFINITY}
+#define LOSS(kind, tau, delta)                                                                                         \
+    {                                                                                                                  \
+        HFSAD_LOSS_##kind, tau, delta, INFINITY                                                                        \
+    }
 
 static void quantile_regression(void **state)
 {
     (void)state;
     static const setting list[] = {
-        {"quantile 0.5", LOSS(QUANTILE, 0.5, 1), 0, 1, 1, flat_tree, 1500},
-        {"quantile 0.9", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, flat_tree, 4000},
-        {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 1, 1, flat_tree, 1500},
-        {"quantile 0.3 with l1", LOSS(QUANTILE, 0.3, 1), 20, 10, 1, flat_tree, 2500},
-        {"absolute", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 1500},
-        {"quantile 0.3, half take part", LOSS(QUANTILE, 0.3, 1), 0, 1, 0.5, flat_tree, 4000},
-        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 2500},
-        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 10, 1, deep_tree, 1500},
+        {"quantile 0.5", LOSS(QUANTILE, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
+        {"quantile 0.9", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, flat_tree, 3000, PLAIN},
+        {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 1, 1, flat_tree, 1500, PLAIN},
+        {"quantile 0.3 with l1", LOSS(QUANTILE, 0.3, 1), 20, 10, 1, flat_tree, 2000, PLAIN},
+        {"absolute", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
+        {"quantile 0.3, half take part", LOSS(QUANTILE, 0.3, 1), 0, 1, 0.5, flat_tree, 3000, PLAIN},
+        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 2000, PLAIN},
+        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 10, 1, deep_tree, 1000, PLAIN},
+        {"quantile 0.3, weighted rows", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 2000, WEIGHTED},
+        {"absolute, weighted means", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 3000, WEIGHTED + MEAN},
+        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, flat_tree, 3000, PLAIN},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        play(&list[i], 1, soon, late);
+        play(&list[i], 1e-3, 1e-5);
 }
 
 static void smooth_regression(void **state)
 {
     (void)state;
     static const setting list[] = {
-        {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 1000},
-        {"squared", LOSS(SQUARED, 0.5, 1), 0, 10, 1, flat_tree, 1500},
-        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 1, 1, flat_tree, 1000},
-        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 10, 1, deep_tree, 1000},
-        {"huber", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500},
-        {"huber", LOSS(HUBER, 0.5, 0.5), 0, 10, 1, deep_tree, 500},
+        {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 1000, PLAIN},
+        {"squared", LOSS(SQUARED, 0.5, 1), 0, 10, 1, flat_tree, 1500, PLAIN},
+        {"squared, weighted means", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 1500, WEIGHTED + MEAN},
+        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 1, 1, flat_tree, 1000, PLAIN},
+        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 10, 1, deep_tree, 1000, PLAIN},
+        {"huber", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500, PLAIN},
+        {"huber", LOSS(HUBER, 0.5, 0.5), 0, 10, 1, deep_tree, 500, PLAIN},
+        {"huber, weighted rows", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, deep_tree, 500, WEIGHTED},
+        {"huber, linearised", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 1000, LINEARIZED},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        play(&list[i], 1, soon, late);
+        play(&list[i], 1e-3, 1e-5);
+}
+
+/* The preset is slow here: 1e-3 and 1e-5 are wanted of these too. With a tenth of its c it reaches them. */
+static void two_classes(void **state)
+{
+    (void)state;
+    static const setting logistic = {"logistic", LOSS(LOGISTIC, 0.5, 1), 0, 1, 1, flat_tree, 1000, PLAIN};
+    static const setting hinge = {"hinge", LOSS(HINGE, 0.5, 1), 0, 1, 1, flat_tree, 3000, PLAIN};
+    static const setting hinge_10 = {"hinge", LOSS(HINGE, 0.5, 1), 0, 10, 1, deep_tree, 3000, PLAIN};
+    play(&logistic, 2e-2, 3e-3);
+    play(&hinge, 6e-2, 1e-2);
+    play(&hinge_10, 6e-2, 2e-2);
+}
+
+/* Every number of every model. */
+static double *models(const hfsad_run *run, size_t *count)
+{
+    *count = hfsad_run_nodes(run) * M;
+    double *all = alloc_zero(*count, sizeof *all);
+    for (size_t node = 0; node < hfsad_run_nodes(run); node++)
+        hfsad_run_node_model(run, node, all + node * M);
+    return all;
+}
+
+static void threads_change_no_bit(void **state)
+{
+    (void)state;
+    static const setting list[] = {
+        {"quantile", LOSS(QUANTILE, 0.3, 1), 20, 2, 0.6, deep_tree, 10, PLAIN},
+        {"squared", LOSS(SQUARED, 0.5, 1), 0, 2, 1, flat_tree, 10, PLAIN},
+        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2}, 0, 2, 1, deep_tree, 10, PLAIN},
+        {"phase retrieval, linearised", LOSS(PHASE_RETRIEVAL, 0.5, 1), 0, 2, 1, flat_tree, 10, LINEARIZED},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        problem p = make_problem(2, &list[i], 6); /* enough rows for the threads to share */
+        double *first = NULL;
+        for (unsigned threads = 1; threads <= 3; threads++) {
+            size_t count;
+            hfsad_run *run = open_run(&list[i], threads);
+            for (uint64_t k = 0; k < list[i].more; k++)
+                hfsad_run_iterate(run);
+            double *all = models(run, &count);
+            if (first && memcmp(first, all, count * sizeof *all))
+                fail_msg("%s: %u threads differ from one", list[i].name, threads);
+            hfsad_run_free(run);
+            free(first ? all : NULL);
+            first = first ? first : all;
+        }
+        free(first);
+        free_problem(&p);
+    }
 }
 
 int main(void)
@@ -358,6 +447,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantile_regression),
         cmocka_unit_test(smooth_regression),
+        cmocka_unit_test(two_classes),
+        cmocka_unit_test(threads_change_no_bit),
     };
     return cmocka_run_group_tests(tests, make_folder, leave_folder);
 }
