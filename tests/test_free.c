@@ -143,63 +143,100 @@ static void every_instruction_set(void **state)
     }
 }
 
-/* One dense row through the step of many rows: what the step of one observation does, on a link that has a past. */
+/* One dense row of weight w, the last column the intercept's where there is one. */
+typedef struct {
+    situation s;
+    hfsad_loss loss;
+    bool intercept;
+    double x[M_MOST], y, n, weight, constant;
+} one_row;
+
+static one_row random_row(rng *r)
+{
+    one_row o = {.s = random_situation(r), .intercept = below(r, 2), .weight = uniform(r, 0.5, 2)};
+    const bool own = o.intercept && below(r, 2);
+    o.loss = (hfsad_loss){(hfsad_loss_kind)below(r, 7), 0.3, 1, !o.intercept && below(r, 2) ? 0.5 : INFINITY};
+    o.s.rule.penalty.free = own;
+    o.constant = o.intercept ? uniform(r, 0.5, 2) : 0;
+    o.y = o.loss.kind >= HFSAD_LOSS_LOGISTIC ? -1 : uniform(r, -1, 3);
+    for (size_t m = 0; m < o.s.M; m++) {
+        o.x[m] = o.intercept && m == o.s.M - 1 ? o.constant : rng_next_normal(r);
+        o.n += o.x[m] * o.x[m];
+    }
+    return o;
+}
+
+/* w by the prox of one observation at z - Lambda/sigma. */
+static void by_observation(const one_row *o, double *w)
+{
+    const situation *s = &o->s;
+    const double sigma = s->rule.schedule.c * sqrt(s->k);
+    const double mu = s->k > 1 ? s->rule.schedule.alpha / sqrt(s->k - 1.0) : INFINITY;
+    double v[M_MOST], scratch[5 * M_MOST];
+    for (size_t m = 0; m < s->M; m++) {
+        const bool tied = m < s->M - s->rule.penalty.free;
+        v[m] = s->z[m] + (tied ? hfsad_penalty_gradient(&s->rule.penalty, s->q[m] - s->z[m], mu) / sigma : 0);
+    }
+    hfsad_loss_prox(&o->loss, s->M, o->x, o->y, o->n, v, sigma / o->weight, w, scratch);
+}
+
+/* The same by the step of many rows; z and q are left after the link step. Returns the dual residual's square. */
+static double by_rows(const one_row *o, double *z, double *q, double *w)
+{
+    const rows_solver solver = {ROWS_EXACT, 1e-12, 1000};
+    const size_t M = o->s.M;
+    double scratch[8 * M_MOST + 1], centre[M_MOST], slope = 0, anchor = 0;
+    uint32_t k = o->s.k - 1;
+    memcpy(z, o->s.z, M * sizeof *z);
+    memcpy(q, o->s.q, M * sizeof *q);
+    const rows_leaf leaf = {
+        .problem =
+            {
+                .loss = &o->loss,
+                .solver = &solver,
+                .rows = {.count = 1,
+                         .F = M - o->intercept,
+                         .x = o->x,
+                         .y = &o->y,
+                         .weight = &o->weight,
+                         .constant = o->constant},
+                .M = M,
+                .factor = 1,
+                .slope = &slope,
+                .anchor = rows_anchored(&o->loss) ? &anchor : NULL,
+                .scratch = scratch,
+            },
+        .rule = &o->s.rule,
+        .z = z,
+        .q = q,
+        .w = w,
+        .k = &k,
+        .w_parent = o->s.parent,
+        .centre = centre,
+    };
+    const double dual = kernels()->rows_step(&leaf);
+    assert_int_equal(k, o->s.k);
+    return dual;
+}
+
+/* On a link that has a past. */
 static void one_row_is_one_observation(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 1000; seed++) {
         rng r = {rng_key(seed, rng_stream("one row")), 0};
-        situation s = random_situation(&r);
-        const bool intercept = below(&r, 2), own = intercept && below(&r, 2);
-        const size_t M = s.M;
-        const hfsad_loss loss = {(hfsad_loss_kind)below(&r, 7), 0.3, 1, !intercept && below(&r, 2) ? 0.5 : INFINITY};
-        const rows_solver solver = {ROWS_EXACT, 1e-12, 1000};
-        double x[M_MOST], v[M_MOST], w[M_MOST], want[M_MOST], n = 0, scratch[8 * M_MOST + 1], centre[M_MOST], slope = 0;
-        double anchor = 0, z[M_MOST], q[M_MOST];
-        const double weight = uniform(&r, 0.5, 2), constant = intercept ? uniform(&r, 0.5, 2) : 0;
-        const double y = loss.kind >= HFSAD_LOSS_LOGISTIC ? -1 : uniform(&r, -1, 3);
-        uint32_t k = s.k - 1;
-        s.rule.penalty.free = own;
-        for (size_t m = 0; m < M; m++) {
-            const double mu = k ? s.rule.schedule.alpha / sqrt(k) : INFINITY;
-            const double pull = own && m == M - 1 ? 0 : hfsad_penalty_gradient(&s.rule.penalty, s.q[m] - s.z[m], mu);
-            x[m] = intercept && m == M - 1 ? constant : rng_next_normal(&r);
-            n += x[m] * x[m];
-            v[m] = s.z[m] + pull / (s.rule.schedule.c * sqrt(s.k));
-        }
-        hfsad_loss_prox(&loss, M, x, y, n, v, s.rule.schedule.c * sqrt(s.k) / weight, want, scratch);
-        memcpy(z, s.z, sizeof z);
-        memcpy(q, s.q, sizeof q);
-        const rows_leaf leaf = {
-            .problem =
-                {
-                    .loss = &loss,
-                    .solver = &solver,
-                    .rows = {.count = 1, .F = M - intercept, .x = x, .y = &y, .weight = &weight, .constant = constant},
-                    .M = M,
-                    .factor = 1,
-                    .slope = &slope,
-                    .anchor = rows_anchored(&loss) ? &anchor : NULL,
-                    .scratch = scratch,
-                },
-            .rule = &s.rule,
-            .z = z,
-            .q = q,
-            .w = w,
-            .k = &k,
-            .w_parent = s.parent,
-            .centre = centre,
-        };
-        const double dual = kernels()->rows_step(&leaf);
-        assert_int_equal(k, s.k);
-        hfsad_link link = {s.z, s.q, s.k};
-        near(seed, "the dual residual", dual, kernels()->link_step(&s.rule, &link, M, w, s.parent));
-        for (size_t m = 0; m < M; m++) {
+        one_row o = random_row(&r);
+        double w[M_MOST], want[M_MOST], z[M_MOST], q[M_MOST];
+        by_observation(&o, want);
+        const double dual = by_rows(&o, z, q, w);
+        hfsad_link link = {o.s.z, o.s.q, o.s.k};
+        near(seed, "the dual residual", dual, kernels()->link_step(&o.s.rule, &link, o.s.M, w, o.s.parent));
+        for (size_t m = 0; m < o.s.M; m++) {
             if (!(fabs(w[m] - want[m]) <= 1e-9 * (1 + fabs(want[m]))))
                 fail_msg("seed %llu: w[%zu] = %.17g, by the prox of one observation %.17g", (unsigned long long)seed, m,
                          w[m], want[m]);
-            near(seed, "z", z[m], s.z[m]);
-            near(seed, "q", q[m], s.q[m]);
+            near(seed, "z", z[m], o.s.z[m]);
+            near(seed, "q", q[m], o.s.q[m]);
         }
     }
 }
