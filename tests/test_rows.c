@@ -140,8 +140,9 @@ static long double phi(const hfsad_loss *l, double y, long double s)
         return y * s < 0 ? -y * s + log1pl(expl(y * s)) : log1pl(expl(-y * s));
     case HFSAD_LOSS_HINGE:
         return y * s >= 1 ? 0 : 1 - y * s;
+    default:
+        return NAN;
     }
-    return NAN;
 }
 
 /* The derivative of phi from the left (side -1) or from the right (1). */
@@ -165,8 +166,9 @@ static double one_sided(const hfsad_loss *l, double y, double s, int side)
         return -y / (1 + exp(y * s));
     case HFSAD_LOSS_HINGE:
         return y * s < 1 || (y * s == 1 && y * side < 0) ? -y : 0;
+    default:
+        return NAN;
     }
-    return NAN;
 }
 
 static void include(const hfsad_loss *l, double y, double s, double *low, double *high)
