@@ -6,7 +6,10 @@
  *     s_F = sum_F x v + sum of the others' x w,      n_F = sum_F x^2,      s(t) = s_F - n_F t
  *
  * the objective is  phi(s) + sigma/2 (n_F t^2 + C): the loss's scalar problem with s_F and n_F in place of s0 and n.
- * All its stationary points are tried, cut to the segment, and the least of all segments is the prox.
+ *
+ * Phase retrieval: all its stationary points are tried, cut to the segment, and the least of all segments is the prox.
+ * Convex losses: sigma t is the loss's slope at s(t), which falls where t grows, so one t fits; a segment whose own
+ * t lies beyond its end is passed. It is the row's multiplier too, which values could not tell where s(t) rests.
  */
 #include "model/box.h"
 
@@ -88,37 +91,34 @@ typedef struct {
     double t, value;
 } answer;
 
-static double law_value(const scalar_loss *law, double s)
-{
-    if (!law->anchor)
-        return hfsad_loss_value(law->loss, law->y, s);
-    const double t = *law->anchor;
-    return fabs(law->y + t * t - 2 * t * s) + (s - t) * (s - t);
-}
-
 static void try_t(const scalar_loss *law, double sigma, segment g, double t, answer *best)
 {
-    const double value = law_value(law, g.s - g.n * t) + sigma / 2 * (g.n * t * t + g.cost);
+    const double value = hfsad_loss_value(law->loss, law->y, g.s - g.n * t) + sigma / 2 * (g.n * t * t + g.cost);
     if (value < best->value)
         *best = (answer){t, value};
 }
 
-/* The stationary t of the scalar problem (s, n), not cut; returns how many. */
+/* A convex law's t where it lies in the segment: its slope at the scalar problem's minimiser, over sigma. Where no
+ * coordinate is free s rests, and the least slope there is taken. */
+static double convex_t(const scalar_loss *law, double sigma, segment g)
+{
+    if (!law->anchor) {
+        if (g.n > 0)
+            return loss_row_slope(law->loss, law->y, g.s, g.n / sigma) / sigma;
+        return hfsad_loss_slope(law->loss, law->y, nextafter(g.s, -INFINITY)) / sigma;
+    }
+    const double t = *law->anchor, left = law->y + t * t - 2 * t * g.s;
+    if (g.n > 0)
+        return phase_majorant_slope(law->y, t, g.s, g.n / sigma) / sigma;
+    return ((left != 0 ? -copysign(2 * t, t * left) : -fabs(2 * t)) + 2 * (g.s - t)) / sigma;
+}
+
+/* The stationary t of phase retrieval's scalar problem (s, n), not cut; returns how many. */
 static size_t stationary(const scalar_loss *law, double sigma, segment g, double t[4])
 {
-    const hfsad_loss *loss = law->loss;
-    const double y = law->y;
     if (!(g.n > 0))
         return 0;
-    if (law->anchor) {
-        t[0] = phase_majorant_slope(y, *law->anchor, g.s, g.n / sigma) / sigma;
-        return 1;
-    }
-    if (loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL) {
-        t[0] = -vec_first(loss_coefficient(loss, vec_set(y), vec_set(g.n), vec_set(g.s), vec_set(1 / sigma)));
-        return 1;
-    }
-    const double two_kappa = 2 * g.n / sigma, root = sqrt(y > 0 ? y : 0);
+    const double two_kappa = 2 * g.n / sigma, root = sqrt(law->y > 0 ? law->y : 0);
     const double s[4] = {g.s / (1 + two_kappa), g.s / (1 - two_kappa), root, -root};
     size_t count = 0;
     for (size_t i = 0; i < 4; i++)
@@ -178,15 +178,25 @@ double box_search(const scalar_loss *law, size_t M, size_t boxed, const double *
         sum_add(&sums.n, x[m] * x[m]);
     }
     sort_events(events, n);
+    const bool convex = law->anchor || law->loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL;
     answer best = {0, INFINITY};
     double from = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        try_segment(law, sigma, segment_of(&sums), from, events[i].at, &best);
+        const segment g = segment_of(&sums);
+        if (convex) {
+            const double t = convex_t(law, sigma, g);
+            if (t <= events[i].at)
+                return fmax(t, from);
+        } else {
+            try_segment(law, sigma, g, from, events[i].at, &best);
+        }
         from = events[i].at;
         const size_t which = (size_t)events[i].m, m = which / 2;
         const bool leaves = which & 1;
         move(&sums, x[m], v[m], (x[m] > 0) != leaves ? bound : -bound, leaves ? -1 : 1);
     }
+    if (convex)
+        return fmax(convex_t(law, sigma, segment_of(&sums)), from);
     try_segment(law, sigma, segment_of(&sums), from, INFINITY, &best);
     return best.t;
 }

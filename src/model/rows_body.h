@@ -129,16 +129,15 @@ static __attribute__((noinline)) double boxed_slope(const rows_state *at, size_t
 static double boxed_row(const rows_state *at, size_t r, double weight)
 {
     const rows_problem *p = at->p;
-    const double before = p->slope[r];
+    const double before = p->slope[r], n = row_norm2(&p->rows, r);
+    if (!(n > 0))
+        return 0;
     row_spread(&p->rows, r, p->M, at->x);
     for (size_t m = 0; m < p->M; m++)
         at->u[m] += before * at->inv_sigma * at->x[m];
     const double a = boxed_slope(at, r, weight);
-    double n = 0;
-    for (size_t m = 0; m < p->M; m++) {
+    for (size_t m = 0; m < p->M; m++)
         at->u[m] -= a * at->inv_sigma * at->x[m];
-        n += at->x[m] * at->x[m];
-    }
     p->slope[r] = a;
     const double step = (a - before) * at->inv_sigma;
     return step * step * n;
@@ -260,7 +259,9 @@ static double prox_objective(const rows_problem *p, const double *v, double sigm
 static void majorised_prox(const rows_problem *p, const rows_state *at, const double *v, double *w)
 {
     const double tolerance2 = p->solver->tolerance * p->solver->tolerance;
-    double *next = p->scratch + 3 * p->M, best = prox_objective(p, v, at->sigma, w);
+    double *next = p->scratch + 3 * p->M;
+    clip_to(p, w, w); /* a start may lie outside */
+    double best = prox_objective(p, v, at->sigma, w);
     uint32_t left = p->solver->sweeps;
     while (left > 0) {
         for (size_t r = 0; r < p->rows.count; r++)

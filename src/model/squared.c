@@ -29,7 +29,7 @@ struct squared_factor {
     double *right; /* tall: X^T W y */
 };
 
-enum { SIZE_MOST = 1 << 15 }; /* LAPACK counts in int */
+enum { SIZE_MOST = (1 << 15) - 1 }; /* LAPACK counts in int, dsyevd's work of 2 n^2 + 6 n + 1 numbers too */
 
 size_t squared_doubles(size_t rows, size_t M)
 {
