@@ -104,7 +104,7 @@ static double convex_t(const scalar_loss *law, double sigma, segment g)
 {
     if (!law->anchor) {
         if (g.n > 0)
-            return loss_row_slope(law->loss, law->y, g.s, g.n / sigma) / sigma;
+            return loss_row_slope(law->loss, law->y, g.s, g.n / sigma, g.s) / sigma;
         return hfsad_loss_slope(law->loss, law->y, nextafter(g.s, -INFINITY)) / sigma;
     }
     const double t = *law->anchor, left = law->y + t * t - 2 * t * g.s;

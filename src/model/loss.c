@@ -39,17 +39,20 @@ double logistic_shift(double y, double s0, double kappa)
  */
 double logistic_row_slope(double y, double s0, double kappa, double now)
 {
-    double low = y * s0, high = low + kappa, m = now > low && now < high ? now : low + (high - low) / 2, p = 0;
-    for (int i = 0; i < 100; i++) {
-        p = 1 / (1 + exp(m));
-        const double f = m - y * s0 - kappa * p, newton = m - f / (1 + kappa * p * (1 - p));
+    double low = y * s0, high = low + kappa, m = now > low && now < high ? now : low + (high - low) / 2;
+    double last = 2 * kappa; /* step; where Newton's does not halve it, the bracket is halved instead */
+    for (int i = 0; i < 200; i++) {
+        const double p = 1 / (1 + exp(m)), f = m - y * s0 - kappa * p, step = -f / (1 + kappa * p * (1 - p));
         if (f > 0)
             high = m;
         else
             low = m;
-        const double before = m;
-        m = newton >= low && newton <= high ? newton : low + (high - low) / 2;
-        if (fabs(m - before) <= 1e-8 * (1 + fabs(m)))
+        const double before = m, newton = m + step;
+        if (fabs(step) <= 1e-8)
+            return -y / (1 + exp(newton));
+        m = newton > low && newton < high && 2 * fabs(step) <= last ? newton : low + (high - low) / 2;
+        last = fabs(m - before);
+        if (last == 0)
             break;
     }
     return -y / (1 + exp(m));
