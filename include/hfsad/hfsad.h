@@ -167,6 +167,8 @@ HFSAD_API void hfsad_root_step(const hfsad_penalty *prior, size_t M, const doubl
 typedef struct hfsad_spec hfsad_spec;
 
 HFSAD_API hfsad_status hfsad_spec_load(hfsad_spec **spec, const char *path, hfsad_error *err);
+/* All defaults, to be filled by hfsad_spec_set; files are looked for in the current folder. */
+HFSAD_API hfsad_status hfsad_spec_create(hfsad_spec **spec, hfsad_error *err);
 /* "run.iterations", "100"; the value is YAML. Call hfsad_spec_check after the last one. */
 HFSAD_API hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err);
 HFSAD_API hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err);

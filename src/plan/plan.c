@@ -487,7 +487,7 @@ static hfsad_status find_own_scales(preset *t, hfsad_error *err)
     }
     free(scratch);
     t->omega = 10 * slope;
-    t->bend = bend > 0 ? bend : slope / t->length;
+    t->bend = bend > 0 ? bend / 4 : slope / t->length;
     t->noise = slope / 10;
     return HFSAD_OK;
 }

@@ -30,6 +30,11 @@ hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err)
     return HFSAD_OK;
 }
 
+hfsad_status hfsad_spec_create(hfsad_spec **spec, hfsad_error *err)
+{
+    return spec_create(spec, "spec.yaml", err);
+}
+
 void hfsad_spec_free(hfsad_spec *spec)
 {
     if (!spec)
