@@ -97,7 +97,8 @@ typedef struct {
     double *box;
 } rows_state;
 
-/* The row's slope, not weighted, at its own minimiser, from its s now: of the loss, or of phase retrieval's majorant. */
+/* The row's slope, not weighted, at its own minimiser, from its s now: of the loss, or of phase retrieval's majorant.
+ */
 VEC_FN double slope_of(const rows_problem *p, size_t r, double s0, double kappa, double now)
 {
     if (!p->anchor)

@@ -158,7 +158,8 @@ static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings
 
 /* What a link has where the spec leaves it out. tv: weight lambda is the bound that Theorem 1 asks for. mcp and scad,
  * for who may go his own way: they let go at a third of a coefficient's likely size, but not within four
- * deviations of a client's own estimate, and pull twice as hard as the noise of those who follow the common law. own: the child has an intercept of its own. */
+ * deviations of a client's own estimate, and pull twice as hard as the noise of those who follow the common law. own:
+ * the child has an intercept of its own. */
 typedef struct {
     double bound, noise, reach;
     bool own;
