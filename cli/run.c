@@ -4,6 +4,7 @@
 #include "progress.h"
 #include "report/file.h"
 #include "report/report.h"
+#include "run.h"
 #include "spec/table.h"
 
 #include <inttypes.h>
@@ -14,17 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct {
-    const char *spec_path, *out;
-    int64_t threads;
-    bool quiet;
-    cli_texts sets;
-} run_arguments;
-
 /* Everything between set-up and clean-up; zero: not made yet. */
 typedef struct {
     run_arguments args;
-    char *default_out;
     hfsad_spec *spec;
     hfsad_run *run;
     report *report;
@@ -78,16 +71,15 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
     return cli_parse(&syntax, argc, argv, &args->spec_path);
 }
 
-/* "dir/spec.yaml" gives "spec-out". NULL: no memory. */
-static char *default_folder(const char *spec_path)
+char *run_folder(const char *spec_path, const char *ending)
 {
     const char *slash = strrchr(spec_path, '/');
     const char *name = slash ? slash + 1 : spec_path;
     const char *dot = strrchr(name, '.');
     const size_t length = dot && dot != name ? (size_t)(dot - name) : strlen(name);
-    char *folder = malloc(length + sizeof "-out");
+    char *folder = malloc(length + strlen(ending) + 2);
     if (folder)
-        sprintf(folder, "%.*s-out", (int)length, name);
+        sprintf(folder, "%.*s-%s", (int)length, name, ending);
     return folder;
 }
 
@@ -141,14 +133,6 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
 static int set_up(session *s, const char *command)
 {
     hfsad_error err = {0};
-    if (!s->args.out) {
-        s->default_out = default_folder(s->args.spec_path);
-        s->args.out = s->default_out;
-    }
-    if (!s->args.out) {
-        fputs("hfsad: not enough memory\n", stderr);
-        return CLI_FAILED;
-    }
     if (hfsad_spec_load(&s->spec, s->args.spec_path, &err))
         return cli_fail(&err);
     const int status = apply_sets(s, command, &err);
@@ -156,9 +140,8 @@ static int set_up(session *s, const char *command)
         return status;
     if (hfsad_spec_check(s->spec, &err) || folder_check(s->args.out, &err) || check_inputs(s, &err) ||
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
-        report_create(&s->report, s->run, s->spec, s->args.out, &err) || folder_make_new(s->args.out, &s->made, &err))
+        report_create(&s->report, s->run, s->spec, s->args.out, &err))
         return cli_fail(&err);
-    report_sweep(s->args.out);
     return CLI_GO;
 }
 
@@ -167,8 +150,6 @@ static void tear_down(session *s)
     report_free(s->report);
     hfsad_run_free(s->run);
     hfsad_spec_free(s->spec);
-    free(s->default_out);
-    free(s->args.sets.room);
 }
 
 /*
@@ -294,7 +275,8 @@ static void print_data(const dataset *d)
 
 static void print_loss(const hfsad_spec *spec)
 {
-    static const char *const losses[] = {LOSS_NAMES}, *const presets[] = {PRESET_NAMES};
+    static const char *const losses[] = {LOSS_NAMES}, *const presets[] = {PRESET_NAMES},
+                             *const algorithms[] = {ALGORITHM_NAMES};
     char text[300];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", losses[spec->loss.kind]);
     if (spec->loss.kind == HFSAD_LOSS_QUANTILE)
@@ -304,6 +286,8 @@ static void print_loss(const hfsad_spec *spec)
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
     print_row("loss", text);
+    if (spec->top.algorithm != ALGORITHM_HFSAD)
+        print_row("algorithm", algorithms[spec->top.algorithm]);
     n = (size_t)snprintf(text, sizeof text, "%s", presets[spec->top.preset]);
     if (spec->n_overrides)
         snprintf(text + n, sizeof text - n, ", %zu override%s", spec->n_overrides, plural(spec->n_overrides));
@@ -339,17 +323,21 @@ static void print_table(const session *s, stop_reason stopped)
     print_end(s, stopped);
     print_number("objective", f->objective);
     print_number("consensus objective", f->consensus_objective);
-    print_number("primal residual", f->primal_residual);
-    print_number("dual residual", f->dual_residual);
+    if (s->run->engine->links) {
+        print_number("primal residual", f->primal_residual);
+        print_number("dual residual", f->dual_residual);
+    }
     print_number("consensus gap", f->consensus_gap);
-    print_number("smoothing gap", f->smoothing_gap);
+    if (s->run->engine->links)
+        print_number("smoothing gap", f->smoothing_gap);
     if (s->run->truth)
         print_number("relative error", f->relative_error);
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), s->run->data->M);
     print_row("non-zero", text);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "conditions hold" : "conditions do not hold: ", theorem->holds ? "" : theorem->reason);
-    print_row("Theorem 1", text);
+    if (s->run->engine->links)
+        print_row("Theorem 1", text);
     print_row("written to", s->args.out);
 }
 
@@ -360,8 +348,8 @@ static int conclude(const session *s, stop_reason stopped)
     if (stopped == STOP_DIVERGED) {
         fprintf(stderr,
                 "hfsad: the iterates are no longer finite after iteration %" PRIu64
-                ": try a larger schedule.client.c and schedule.edge.c, or another run.start; wrote %s\n",
-                i, s->args.out);
+                ": try %s; wrote %s\n",
+                i, s->run->engine->remedy, s->args.out);
         return CLI_FAILED;
     }
     if (stopped == STOP_INTERRUPTED) {
@@ -399,6 +387,9 @@ static int carry_out(session *s)
 {
     hfsad_error err = {0};
     stop_reason stopped = STOP_DIVERGED;
+    if (folder_make_new(s->args.out, &s->made, &err))
+        return cli_fail(&err);
+    report_sweep(s->args.out);
     catch_interrupts(s->args.quiet);
     hfsad_status status = hfsad_run_measure(s->run, &s->figures, &err);
     report_row(s->report, &s->figures);
@@ -417,18 +408,40 @@ static int carry_out(session *s)
     return concluded ? concluded : exit_status;
 }
 
-int cmd_run(int argc, char **argv)
+int run_check(const run_arguments *args, const char *command)
 {
-    session s = {.args.sets.room = calloc((size_t)argc + 1, sizeof(char *))};
-    if (!s.args.sets.room) {
-        fputs("hfsad: not enough memory\n", stderr);
-        return CLI_FAILED;
-    }
-    int status = parse_arguments(&s.args, argc, argv);
-    if (status == CLI_GO)
-        status = set_up(&s, argv[0]);
+    session s = {.args = *args};
+    const int status = set_up(&s, command);
+    tear_down(&s);
+    return status;
+}
+
+int run_spec(const run_arguments *args, const char *command)
+{
+    session s = {.args = *args};
+    int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
     tear_down(&s);
+    return status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    run_arguments args = {.sets.room = calloc((size_t)argc + 1, sizeof(char *))};
+    int status = CLI_FAILED;
+    char *folder = NULL;
+    if (args.sets.room)
+        status = parse_arguments(&args, argc, argv);
+    if (status == CLI_GO && !args.out)
+        args.out = folder = run_folder(args.spec_path, "out");
+    if (status == CLI_GO && args.out)
+        status = run_spec(&args, argv[0]);
+    if (!args.sets.room || status == CLI_GO) {
+        fputs("hfsad: not enough memory\n", stderr);
+        status = CLI_FAILED;
+    }
+    free(folder);
+    free(args.sets.room);
     return status;
 }

@@ -38,6 +38,11 @@ typedef struct {
     double stop_absolute, stop_relative;
 } plan;
 
+static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
+{
+    return &p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0];
+}
+
 /* Resolves preset and overrides against the data. */
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
 void plan_free(plan *p);
