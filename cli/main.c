@@ -13,6 +13,7 @@ typedef struct {
 
 static const command commands[] = {
     {"run", cmd_run, "train a model as a spec file says"},
+    {"compare", cmd_compare, "run specs, or one by several algorithms, and put the curves side by side"},
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
     {"generate", cmd_generate, "make data of the paper's kind"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},

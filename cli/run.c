@@ -1,10 +1,10 @@
 /* hfsad run: a spec, its data and a folder with what came of it. */
+#include "run.h"
 #include "base/error.h"
 #include "cli.h"
 #include "progress.h"
 #include "report/file.h"
 #include "report/report.h"
-#include "run.h"
 #include "spec/table.h"
 
 #include <inttypes.h>
@@ -26,6 +26,7 @@ typedef struct {
     size_t made;       /* folders, for folder_unmake */
     double write_next; /* when the folder is due, on progress_clock */
     bool write_failed; /* and the person knows */
+    bool diverged;
 } session;
 
 static int parse_arguments(run_arguments *args, int argc, char **argv)
@@ -85,13 +86,13 @@ char *run_folder(const char *spec_path, const char *ending)
 
 #define BLANKS " \t"
 
-static int apply_sets(session *s, const char *command, hfsad_error *err)
+static int apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command, hfsad_error *err)
 {
-    for (size_t i = 0; i < s->args.sets.count; i++) {
+    for (size_t i = 0; i < sets->count; i++) {
         char key[256];
         char shown[CLI_SHOWN_SIZE];
-        const char *text = s->args.sets.room[i] + strspn(s->args.sets.room[i], BLANKS), *equals = strchr(text, '=');
-        cli_shown(shown, s->args.sets.room[i]);
+        const char *text = sets->room[i] + strspn(sets->room[i], BLANKS), *equals = strchr(text, '=');
+        cli_shown(shown, sets->room[i]);
         if (!equals || equals == text)
             return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", shown);
         size_t length = (size_t)(equals - text);
@@ -101,7 +102,7 @@ static int apply_sets(session *s, const char *command, hfsad_error *err)
             return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
                              SETTING_KEY_MAX - 1);
         snprintf(key, sizeof key, "%.*s", (int)length, text);
-        if (hfsad_spec_set(s->spec, key, equals + 1, err))
+        if (hfsad_spec_set(spec, key, equals + 1, err))
             return cli_fail(err);
     }
     return CLI_GO;
@@ -135,7 +136,7 @@ static int set_up(session *s, const char *command)
     hfsad_error err = {0};
     if (hfsad_spec_load(&s->spec, s->args.spec_path, &err))
         return cli_fail(&err);
-    const int status = apply_sets(s, command, &err);
+    const int status = apply_sets(s->spec, &s->args.sets, command, &err);
     if (status != CLI_GO)
         return status;
     if (hfsad_spec_check(s->spec, &err) || folder_check(s->args.out, &err) || check_inputs(s, &err) ||
@@ -346,10 +347,8 @@ static int conclude(const session *s, stop_reason stopped)
 {
     const uint64_t i = s->figures.iteration;
     if (stopped == STOP_DIVERGED) {
-        fprintf(stderr,
-                "hfsad: the iterates are no longer finite after iteration %" PRIu64
-                ": try %s; wrote %s\n",
-                i, s->run->engine->remedy, s->args.out);
+        fprintf(stderr, "hfsad: the iterates are no longer finite after iteration %" PRIu64 ": try %s; wrote %s\n", i,
+                s->run->engine->remedy, s->args.out);
         return CLI_FAILED;
     }
     if (stopped == STOP_INTERRUPTED) {
@@ -401,9 +400,10 @@ static int carry_out(session *s)
     }
     if (write_folder(s, stopped, &err))
         return fail_write(s, &err);
-    if (!s->args.quiet)
+    if (!s->args.quiet && !s->args.no_table)
         print_table(s, stopped);
     const int exit_status = cli_finish_stdout(CLI_DONE);
+    s->diverged = stopped == STOP_DIVERGED;
     const int concluded = conclude(s, stopped);
     return concluded ? concluded : exit_status;
 }
@@ -416,12 +416,25 @@ int run_check(const run_arguments *args, const char *command)
     return status;
 }
 
-int run_spec(const run_arguments *args, const char *command)
+int run_algorithm(const run_arguments *args, const char *command, int *algorithm)
+{
+    hfsad_error err = {0};
+    hfsad_spec *spec;
+    if (hfsad_spec_load(&spec, args->spec_path, &err))
+        return cli_fail(&err);
+    const int status = apply_sets(spec, &args->sets, command, &err);
+    *algorithm = spec->top.algorithm;
+    hfsad_spec_free(spec);
+    return status;
+}
+
+int run_spec(const run_arguments *args, const char *command, bool *diverged)
 {
     session s = {.args = *args};
     int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
+    *diverged = s.diverged;
     tear_down(&s);
     return status;
 }
@@ -430,13 +443,14 @@ int cmd_run(int argc, char **argv)
 {
     run_arguments args = {.sets.room = calloc((size_t)argc + 1, sizeof(char *))};
     int status = CLI_FAILED;
+    bool diverged;
     char *folder = NULL;
     if (args.sets.room)
         status = parse_arguments(&args, argc, argv);
     if (status == CLI_GO && !args.out)
         args.out = folder = run_folder(args.spec_path, "out");
     if (status == CLI_GO && args.out)
-        status = run_spec(&args, argv[0]);
+        status = run_spec(&args, argv[0], &diverged);
     if (!args.sets.room || status == CLI_GO) {
         fputs("hfsad: not enough memory\n", stderr);
         status = CLI_FAILED;

@@ -167,7 +167,7 @@ static void drawn(void **state)
 {
     (void)state;
     hfsad_error err;
-    if (plot_check(&err))
+    if (plot_check("give --no-plot", &err))
         skip();
     char folder[] = "/tmp/hfsad plot's test XXXXXX"; /* a name that a shell or gnuplot would stumble over */
     static curve a, nothing;
@@ -197,7 +197,7 @@ static void missing_gnuplot(void **state)
     const char *usual = getenv("PATH");
     char *path = strdup(usual ? usual : "/usr/bin");
     setenv("PATH", "/nonexistent", 1);
-    assert_int_equal(plot_check(&err), HFSAD_ERROR_INPUT);
+    assert_int_equal(plot_check("give --no-plot", &err), HFSAD_ERROR_INPUT);
     assert_non_null(strstr(err.message, "gnuplot-nox"));
     assert_non_null(strstr(err.message, "--no-plot"));
     setenv("PATH", path, 1);
@@ -214,7 +214,7 @@ static void no_temporary_file(void **state)
     none = usual;
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    const hfsad_status status = plot_check(&err);
+    const hfsad_status status = plot_check("give --no-plot", &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
     assert_int_equal(status, HFSAD_ERROR_IO);
     assert_non_null(strstr(err.message, "temporary file"));

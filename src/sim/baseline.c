@@ -173,7 +173,8 @@ static void prior_step(const hfsad_penalty *prior, size_t M, double step, double
         w[m] = hfsad_penalty_prox(prior, w[m], step, 0);
 }
 
-/* Whether any child moved. */
+/* Whether any child moved. Where all children have an intercept of their own, the mean of those stands in the node's
+ * model for whoever uses it; nobody receives it. */
 static bool average(baseline *b, size_t i)
 {
     const inner_node *node = &b->d->inner[i];
@@ -186,9 +187,7 @@ static bool average(baseline *b, size_t i)
     }
     if (!(total > 0))
         return false;
-    memset(w, 0, F * sizeof *w);
-    if (F < b->M && tied > 0)
-        w[F] = 0;
+    memset(w, 0, b->M * sizeof *w);
     for (size_t slot = 0; slot < n; slot++) {
         const child c = child_at(b, node, slot);
         if (!(c.mass > 0))
@@ -196,8 +195,8 @@ static bool average(baseline *b, size_t i)
         const double share = c.mass / total;
         for (size_t m = 0; m < F; m++)
             w[m] += share * c.w[m];
-        if (F < b->M && !c.own)
-            w[F] += c.mass / tied * c.w[F];
+        if (F < b->M && (!c.own || !(tied > 0)))
+            w[F] += c.mass / (tied > 0 ? tied : total) * c.w[F];
     }
     prior_step(&b->p->inner[i].prior, b->M, b->inner[i].since / b->inner[i].mass, w);
     b->inner[i].since = 0;
@@ -310,9 +309,8 @@ static void measure_leaf(baseline *b, size_t leaf, unsigned thread)
     rows_problem problem = problem_of(b, leaf, 1);
     if (class->mean)
         problem.factor = 1 / weight_sum(&problem.rows);
-    b->loss[leaf] =
-        kernels()->rows_loss(&problem, consensus_model(b, leaf, w, b->inner_w + (size_t)parent * b->M, parent,
-                                                       b->space + (size_t)thread * b->M));
+    b->loss[leaf] = kernels()->rows_loss(&problem, consensus_model(b, leaf, w, b->inner_w + (size_t)parent * b->M,
+                                                                   parent, b->space + (size_t)thread * b->M));
     b->gap[leaf] = largest_gap(b->M - class->rule.penalty.free, w, b->inner_w);
 }
 

@@ -7,13 +7,13 @@
  *
  *     w = P_box( (w - t g + t rho w_parent) / (1 + t rho) ),   g in the subdifferential of F_j(w)      FedAvg: rho = 0
  *
- * from its parent's model, or from its own where the parent has not sent one since the client's last step. An inner node
- * averages those of its children that moved since it last sent, weighted by a (of an inner child: of all clients below),
- * and takes the prox of its prior with the steps made since then, over its own a. Then it sends: its children, and
- * theirs, take its model. The inner nodes do so in every round, the deepest first, the cloud after the last round of a
- * global iteration.
+ * from its parent's model, or from its own where the parent has not sent one since the client's last step. An inner
+ * node averages those of its children that moved since it last sent, weighted by a (of an inner child: of all clients
+ * below), and takes the prox of its prior with the steps made since then, over its own a. Then it sends: its children,
+ * and theirs, take its model. The inner nodes do so in every round, the deepest first, the cloud after the last round
+ * of a global iteration.
  *
- * A coordinate that a link leaves free (an intercept of the child's own) is neither averaged nor sent over that link.
+ * An intercept of the child's own, which its link leaves free, is not sent to it, nor averaged with those that are.
  */
 #ifndef HFSAD_SIM_BASELINE_H
 #define HFSAD_SIM_BASELINE_H

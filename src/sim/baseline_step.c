@@ -4,10 +4,10 @@
  *
  *     H = sum a_j kappa_j mean_j(x x^T) / sum a_j     over the clients of an inner node
  *
- * kappa is the second derivative of the loss in s = <x, w>; where there is none, that of a parabola with the loss's slope
- * nu and its typical height v at the start, nu^2 / v. L of a node is H's largest eigenvalue; where only b of its n clients
- * take part on the average, it is mixed with the largest of one client's own as for mini-batches (Gower et al., "SGD:
- * General Analysis and Improved Rates", 2019),
+ * kappa is the second derivative of the loss in s = <x, w>; where there is none, that of a parabola with the loss's
+ * slope nu and its typical height v at the start, nu^2 / v. L of a node is H's largest eigenvalue; where only b of its
+ * n clients take part on the average, it is mixed with the largest of one client's own as for mini-batches (Gower et
+ * al., "SGD: General Analysis and Improved Rates", 2019),
  *
  *     L = n (b - 1) / (b (n - 1)) L_node + (n - b) / (b (n - 1)) L_client
  *

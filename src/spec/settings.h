@@ -22,10 +22,10 @@
 #define SETTINGS_TOP(X)                                                                                                \
     X(TOP, TEXT, data, "required", "",                                                                                 \
       "CSV file: columns edge, client, y, then the features; a client whose edge is empty is right below the cloud")   \
-    X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
-      "what trains; fedavg and fedprox are baselines to compare with, by sub-gradients")                               \
     X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
-    X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")
+    X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")                         \
+    X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
+      "what trains; fedavg and fedprox are baselines to compare with, by sub-gradients")
 
 #define SETTINGS_LOSS(X)                                                                                               \
     X(LOSS, CHOICE_LOSS, kind, "required", "", "loss of a client's observation")                                       \
@@ -79,7 +79,8 @@
     X(STOP, REAL, relative, "0", "[0,inf)", "and this much of the iterates' and multipliers' norms; 0: off")
 
 #define SETTINGS_BASELINE(X)                                                                                           \
-    X(BASELINE, REAL, step, "auto", "(0,inf)", "length of the first step on a client's mean loss; auto: from the data") \
+    X(BASELINE, REAL, step, "auto", "(0,inf)",                                                                         \
+      "length of the first step on a client's mean loss; auto: from the data")                                         \
     X(BASELINE, CHOICE_STEP_RULE, rule, "power", "",                                                                   \
       "step of the k-th edge round: step, step / k^decay, or step * decay^(k-1)")                                      \
     X(BASELINE, REAL, decay, "auto", "(0,1]",                                                                          \
