@@ -107,9 +107,8 @@ static hfsad_status take_trace(compared_run *r, const char *path, const char *te
         if (place[i] < 0)
             return error_set(err, HFSAD_ERROR_INPUT, "%s:1: the column %s is missing; give the folder of a run", path,
                              compare_names[i]);
-    for (const char *p = text; *p; p++)
-        r->rows += *p == '\n';
-    r->rows -= r->rows > 0; /* the head */
+    for (const char *p = text + head; *p; p++)
+        r->rows += *p != '\n' && p[-1] == '\n'; /* one that was cut short too: it is refused below */
     if (!r->rows)
         return error_set(err, HFSAD_ERROR_INPUT, "%s has no rows; give the folder of a run that has ended", path);
     for (int i = 0; i < COMPARE_COLUMNS; i++) {

@@ -540,6 +540,44 @@ static void weighted_median(void **state)
     pool_free(threads);
 }
 
+/* Two clients at 0 and 1 meet in the middle, though one makes five steps to the other's one: to first order in the
+ * step, as the steps of a round have the same length in sum. */
+static void unequal_local_steps(void **state)
+{
+    (void)state;
+    hfsad_error err = {0};
+    dataset_builder *builder;
+    dataset *d;
+    const double x = 1, start = 0.9;
+    ok(dataset_builder_create(&builder, 1, &err), &err);
+    dataset_builder_use_rows(builder);
+    ok(dataset_builder_add(builder, "e", "a", 0, &x, NULL, 0, &err), &err);
+    ok(dataset_builder_add(builder, "e", "b", 1, &x, NULL, 0, &err), &err);
+    ok(dataset_builder_finish(builder, &d, &err), &err);
+    pool *threads = threads_of(1);
+    plan *p = simple_plan(d, PLAIN_LEAF, PLAIN_INNER, 1, true);
+    free(p->leaf_classes);
+    p->leaf_classes = alloc_zero(2, sizeof *p->leaf_classes);
+    p->leaf_class_of = alloc_zero(2, sizeof *p->leaf_class_of);
+    p->n_leaf_classes = 2;
+    p->leaf_classes[0] = p->leaf_classes[1] = PLAIN_LEAF;
+    p->leaf_classes[0].loss.kind = p->leaf_classes[1].loss.kind = HFSAD_LOSS_SQUARED;
+    p->leaf_classes[1].local_steps = 5;
+    p->leaf_class_of[1] = 1;
+    const baseline_rule rule = {{STEP_CONSTANT, 0.01, 0}, 0};
+    baseline *b = make(d, p, &rule, &start, threads);
+    for (int i = 0; i < 3000; i++)
+        baseline_iterate(b);
+    /* where both pulls balance: 0.01 w = (1 - 0.998^5)(1 - w) */
+    const double pull = 1 - pow(0.998, 5), wanted = pull / (0.01 + pull);
+    assert_near(baseline_inner_model(b, 0)[0], wanted, 1e-9);
+    assert_near(wanted, 0.5, 2e-3);
+    baseline_free(b);
+    plan_free(p);
+    pool_free(threads);
+    dataset_free(d);
+}
+
 /* The step in the units of the data: y times 10 makes it 10 times as long for |y - s|, x times 10 a hundredth (and 10
  * times as small a model). FedProx takes its rho from it, and a setting wins. */
 static void step_from_data(void **state)
@@ -628,13 +666,10 @@ static void bytes_as_the_simulator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_client),
-        cmocka_unit_test(second_implementation),
-        cmocka_unit_test(huge_rho),
-        cmocka_unit_test(threads_give_the_same_bits),
-        cmocka_unit_test(weighted_median),
-        cmocka_unit_test(step_from_data),
-        cmocka_unit_test(bytes_as_the_simulator),
+        cmocka_unit_test(one_client),      cmocka_unit_test(second_implementation),
+        cmocka_unit_test(huge_rho),        cmocka_unit_test(threads_give_the_same_bits),
+        cmocka_unit_test(weighted_median), cmocka_unit_test(unequal_local_steps),
+        cmocka_unit_test(step_from_data),  cmocka_unit_test(bytes_as_the_simulator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
