@@ -229,11 +229,30 @@ static int list_runs(compare_session *s, const char *command)
     return status;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A folder that was given stays as it is. */
+static hfsad_status check_folders(const compare_session *s, hfsad_error *err)
+{
+    for (size_t i = 0; i < s->c.n_runs; i++)
+        for (size_t k = 0; k < s->c.n_runs; k++)
+            if (s->tasks[i].spec_path && !s->tasks[k].spec_path && same_file(s->c.runs[i].folder, s->c.runs[k].folder))
+                return error_set(err, HFSAD_ERROR_INPUT,
+                                 "%s is to be compared, and %s would write to it; give another --out",
+                                 s->c.runs[k].folder, s->tasks[i].spec_path);
+    return HFSAD_OK;
+}
+
 /* What can be wrong is found before the first run. */
 static int check_all(compare_session *s, const char **room, const char *command)
 {
     hfsad_error err = {0};
-    if (folder_check(s->args.out, &err) || (s->args.plot && plot_check("leave --plot out", &err)))
+    if (folder_check(s->args.out, &err) || check_folders(s, &err) ||
+        (s->args.plot && plot_check("leave --plot out", &err)))
         return cli_fail(&err);
     for (size_t i = 0; i < s->c.n_runs; i++) {
         const run_arguments a = arguments_of(s, i, room);

@@ -173,7 +173,8 @@ HFSAD_API void hfsad_spec_free(hfsad_spec *spec);
 
 #define HFSAD_TIERS_MAX 16
 
-/* The figures of one row of the trace; docs/algorithm.md defines each. */
+/* The figures of one row of the trace; docs/algorithm.md defines each. A baseline has no residuals and no smoothing
+ * gap: they are NAN. */
 typedef struct {
     uint64_t iteration;
     double objective, consensus_objective;
