@@ -116,7 +116,7 @@ static int no_memory(void)
 static bool name_taken(const compare_session *s, const char *name)
 {
     for (size_t i = 0; i < s->c.n_runs; i++)
-        if (!strcmp(s->c.runs[i].name, name))
+        if (s->c.runs[i].name && !strcmp(s->c.runs[i].name, name))
             return true;
     return false;
 }
@@ -320,10 +320,10 @@ static int carry_out(compare_session *s, const char **room, const char *command)
     return cli_finish_stdout(s->diverged ? CLI_FAILED : CLI_DONE);
 }
 
-/* Every word by every algorithm of the list. */
+/* Every word, of which there is one at least, by every algorithm of the list. */
 static size_t most_runs(const compare_arguments *a)
 {
-    size_t words = 0, algorithms = 1;
+    size_t words = 1, algorithms = 1;
     while (a->words[words])
         words++;
     for (const char *p = a->algorithms; p && *p; p++)

@@ -129,14 +129,14 @@ hfsad_status compared_run_read(compared_run *r, hfsad_error *err)
         return error_memory(err, size, "a file name");
     snprintf(path, size, "%s/summary.json", r->folder);
     hfsad_status status = read_text(path, &text, err);
-    if (!status)
+    if (!status && text)
         status = take_summary(r, path, text, err);
     free(text);
     text = NULL;
     snprintf(path, size, "%s/trace.csv", r->folder);
     if (!status)
         status = read_text(path, &text, err);
-    if (!status)
+    if (!status && text)
         status = take_trace(r, path, text, err);
     free(text);
     free(path);

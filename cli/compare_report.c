@@ -260,7 +260,7 @@ hfsad_status comparison_write(const comparison *c, file_batch *files, bool plott
         status = write_table(c, files, err);
     if (status || !plotted)
         return status;
-    size_t rows = 0;
+    size_t rows = 1;
     for (size_t i = 0; i < c->n_runs; i++)
         rows += c->runs[i].rows;
     double *room = calloc(2 * rows, sizeof *room);

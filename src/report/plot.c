@@ -341,7 +341,7 @@ static hfsad_status draw(dialogue *d, any_plot p, const whole_file *png, const w
     const char *const png_name = strrchr(png->temporary, '/') + 1, *const svg_name = strrchr(svg->temporary, '/') + 1;
     if (p.curves)
         curve_plot_script(d->script, p.curves, png_name, svg_name);
-    else
+    if (p.series)
         plot_script(d->script, p.series, png_name, svg_name);
     const hfsad_status status = dialogue_run(d, *folder ? folder : "/", &code, err);
     if (status)
