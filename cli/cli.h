@@ -14,6 +14,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2 };
 
 /* argv[0] is the command's name; the return value is the exit status. */
 int cmd_run(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_paper(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_predict(int argc, char **argv);

@@ -367,7 +367,7 @@ int cmd_paper(int argc, char **argv)
         const double snrs[] = {a.snr_db, -a.snr_db};
         return paper_tune(&book.settings, snrs, book.n_parts, a.quiet);
     }
-    if (folder_check(a.out, &err) || (!a.no_plot && plot_check(&err)))
+    if (folder_check(a.out, &err) || (!a.no_plot && plot_check("give --no-plot", &err)))
         return cli_fail(&err);
     status = carry_out(&a, &book);
     for (size_t i = 0; i < book.n_parts; i++)

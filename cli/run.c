@@ -1,4 +1,5 @@
 /* hfsad run: a spec, its data and a folder with what came of it. */
+#include "run.h"
 #include "base/error.h"
 #include "cli.h"
 #include "model/features.h"
@@ -16,17 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct {
-    const char *spec_path, *out;
-    int64_t threads;
-    bool quiet;
-    cli_texts sets;
-} run_arguments;
-
 /* Everything between set-up and clean-up; zero: not made yet. */
 typedef struct {
     run_arguments args;
-    char *default_out;
     hfsad_spec *spec;
     hfsad_run *run;
     report *report;
@@ -35,6 +28,7 @@ typedef struct {
     size_t made;       /* folders, for folder_unmake */
     double write_next; /* when the folder is due, on progress_clock */
     bool write_failed; /* and the person knows */
+    bool diverged;
 } session;
 
 static int parse_arguments(run_arguments *args, int argc, char **argv)
@@ -80,28 +74,27 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
     return cli_parse(&syntax, argc, argv, &args->spec_path);
 }
 
-/* "dir/spec.yaml" gives "spec-out". NULL: no memory. */
-static char *default_folder(const char *spec_path)
+char *run_folder(const char *spec_path, const char *ending)
 {
     const char *slash = strrchr(spec_path, '/');
     const char *name = slash ? slash + 1 : spec_path;
     const char *dot = strrchr(name, '.');
     const size_t length = dot && dot != name ? (size_t)(dot - name) : strlen(name);
-    char *folder = malloc(length + sizeof "-out");
+    char *folder = malloc(length + strlen(ending) + 2);
     if (folder)
-        sprintf(folder, "%.*s-out", (int)length, name);
+        sprintf(folder, "%.*s-%s", (int)length, name, ending);
     return folder;
 }
 
 #define BLANKS " \t"
 
-static int apply_sets(session *s, const char *command, hfsad_error *err)
+static int apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command, hfsad_error *err)
 {
-    for (size_t i = 0; i < s->args.sets.count; i++) {
+    for (size_t i = 0; i < sets->count; i++) {
         char key[256];
         char shown[CLI_SHOWN_SIZE];
-        const char *text = s->args.sets.room[i] + strspn(s->args.sets.room[i], BLANKS), *equals = strchr(text, '=');
-        cli_shown(shown, s->args.sets.room[i]);
+        const char *text = sets->room[i] + strspn(sets->room[i], BLANKS), *equals = strchr(text, '=');
+        cli_shown(shown, sets->room[i]);
         if (!equals || equals == text)
             return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", shown);
         size_t length = (size_t)(equals - text);
@@ -111,7 +104,7 @@ static int apply_sets(session *s, const char *command, hfsad_error *err)
             return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
                              SETTING_KEY_MAX - 1);
         snprintf(key, sizeof key, "%.*s", (int)length, text);
-        if (hfsad_spec_set(s->spec, key, equals + 1, err))
+        if (hfsad_spec_set(spec, key, equals + 1, err))
             return cli_fail(err);
     }
     return CLI_GO;
@@ -143,24 +136,15 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
 static int set_up(session *s, const char *command)
 {
     hfsad_error err = {0};
-    if (!s->args.out) {
-        s->default_out = default_folder(s->args.spec_path);
-        s->args.out = s->default_out;
-    }
-    if (!s->args.out) {
-        fputs("hfsad: not enough memory\n", stderr);
-        return CLI_FAILED;
-    }
     if (hfsad_spec_load(&s->spec, s->args.spec_path, &err))
         return cli_fail(&err);
-    const int status = apply_sets(s, command, &err);
+    const int status = apply_sets(s->spec, &s->args.sets, command, &err);
     if (status != CLI_GO)
         return status;
     if (hfsad_spec_check(s->spec, &err) || folder_check(s->args.out, &err) || check_inputs(s, &err) ||
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
-        report_create(&s->report, s->run, s->spec, s->args.out, &err) || folder_make_new(s->args.out, &s->made, &err))
+        report_create(&s->report, s->run, s->spec, s->args.out, &err))
         return cli_fail(&err);
-    report_sweep(s->args.out);
     return CLI_GO;
 }
 
@@ -169,8 +153,6 @@ static void tear_down(session *s)
     report_free(s->report);
     hfsad_run_free(s->run);
     hfsad_spec_free(s->spec);
-    free(s->default_out);
-    free(s->args.sets.room);
 }
 
 /*
@@ -300,7 +282,8 @@ static void print_data(const dataset *d)
 
 static void print_loss(const hfsad_spec *spec)
 {
-    static const char *const losses[] = {LOSS_NAMES}, *const presets[] = {PRESET_NAMES};
+    static const char *const losses[] = {LOSS_NAMES}, *const presets[] = {PRESET_NAMES},
+                             *const algorithms[] = {ALGORITHM_NAMES};
     char text[300];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", losses[spec->loss.kind]);
     if (spec->loss.kind == HFSAD_LOSS_QUANTILE)
@@ -310,6 +293,8 @@ static void print_loss(const hfsad_spec *spec)
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
     print_row("loss", text);
+    if (spec->top.algorithm != ALGORITHM_HFSAD)
+        print_row("algorithm", algorithms[spec->top.algorithm]);
     n = (size_t)snprintf(text, sizeof text, "%s", presets[spec->top.preset]);
     if (spec->n_overrides)
         snprintf(text + n, sizeof text - n, ", %zu override%s", spec->n_overrides, plural(spec->n_overrides));
@@ -380,10 +365,13 @@ static void print_table(const session *s, stop_reason stopped)
     print_end(s, stopped);
     print_number("objective", f->objective);
     print_number("consensus objective", f->consensus_objective);
-    print_number("primal residual", f->primal_residual);
-    print_number("dual residual", f->dual_residual);
+    if (s->run->engine->links) {
+        print_number("primal residual", f->primal_residual);
+        print_number("dual residual", f->dual_residual);
+    }
     print_number("consensus gap", f->consensus_gap);
-    print_number("smoothing gap", f->smoothing_gap);
+    if (s->run->engine->links)
+        print_number("smoothing gap", f->smoothing_gap);
     if (s->run->truth)
         print_number("relative error", f->relative_error);
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), features_count(s->run->data));
@@ -391,7 +379,8 @@ static void print_table(const session *s, stop_reason stopped)
     print_groups(s->run);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "conditions hold" : "conditions do not hold: ", theorem->holds ? "" : theorem->reason);
-    print_row("Theorem 1", text);
+    if (s->run->engine->links)
+        print_row("Theorem 1", text);
     print_row("written to", s->args.out);
 }
 
@@ -400,10 +389,8 @@ static int conclude(const session *s, stop_reason stopped)
 {
     const uint64_t i = s->figures.iteration;
     if (stopped == STOP_DIVERGED) {
-        fprintf(stderr,
-                "hfsad: the iterates are no longer finite after iteration %" PRIu64
-                ": try a larger schedule.client.c and schedule.edge.c, or another run.start; wrote %s\n",
-                i, s->args.out);
+        fprintf(stderr, "hfsad: the iterates are no longer finite after iteration %" PRIu64 ": try %s; wrote %s\n", i,
+                s->run->engine->remedy, s->args.out);
         return CLI_FAILED;
     }
     if (stopped == STOP_INTERRUPTED) {
@@ -441,6 +428,9 @@ static int carry_out(session *s)
 {
     hfsad_error err = {0};
     stop_reason stopped = STOP_DIVERGED;
+    if (folder_make_new(s->args.out, &s->made, &err))
+        return cli_fail(&err);
+    report_sweep(s->args.out);
     catch_interrupts(s->args.quiet);
     hfsad_status status = hfsad_run_measure(s->run, &s->figures, &err);
     report_row(s->report, &s->figures);
@@ -452,25 +442,62 @@ static int carry_out(session *s)
     }
     if (write_folder(s, stopped, &err))
         return fail_write(s, &err);
-    if (!s->args.quiet)
+    if (!s->args.quiet && !s->args.no_table)
         print_table(s, stopped);
     const int exit_status = cli_finish_stdout(CLI_DONE);
+    s->diverged = stopped == STOP_DIVERGED;
     const int concluded = conclude(s, stopped);
     return concluded ? concluded : exit_status;
 }
 
-int cmd_run(int argc, char **argv)
+int run_check(const run_arguments *args, const char *command)
 {
-    session s = {.args.sets.room = calloc((size_t)argc + 1, sizeof(char *))};
-    if (!s.args.sets.room) {
-        fputs("hfsad: not enough memory\n", stderr);
-        return CLI_FAILED;
-    }
-    int status = parse_arguments(&s.args, argc, argv);
-    if (status == CLI_GO)
-        status = set_up(&s, argv[0]);
+    session s = {.args = *args};
+    const int status = set_up(&s, command);
+    tear_down(&s);
+    return status;
+}
+
+int run_algorithm(const run_arguments *args, const char *command, int *algorithm)
+{
+    hfsad_error err = {0};
+    hfsad_spec *spec;
+    if (hfsad_spec_load(&spec, args->spec_path, &err))
+        return cli_fail(&err);
+    const int status = apply_sets(spec, &args->sets, command, &err);
+    *algorithm = spec->top.algorithm;
+    hfsad_spec_free(spec);
+    return status;
+}
+
+int run_spec(const run_arguments *args, const char *command, bool *diverged)
+{
+    session s = {.args = *args};
+    int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
+    *diverged = s.diverged;
     tear_down(&s);
+    return status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    run_arguments args = {.sets.room = calloc((size_t)argc + 1, sizeof(char *))};
+    int status = CLI_FAILED;
+    bool diverged;
+    char *folder = NULL;
+    if (args.sets.room)
+        status = parse_arguments(&args, argc, argv);
+    if (status == CLI_GO && !args.out)
+        args.out = folder = run_folder(args.spec_path, "out");
+    if (status == CLI_GO && args.out)
+        status = run_spec(&args, argv[0], &diverged);
+    if (!args.sets.room || status == CLI_GO) {
+        fputs("hfsad: not enough memory\n", stderr);
+        status = CLI_FAILED;
+    }
+    free(folder);
+    free(args.sets.room);
     return status;
 }

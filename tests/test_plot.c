@@ -122,6 +122,26 @@ static void undrawable_values(void **state)
     free(text);
 }
 
+/* Curves of different lengths over x of their own; a name that would end the script's text cannot. */
+static void curves_with_x(void **state)
+{
+    (void)state;
+    const double x[] = {0, 2.5, 40}, y[] = {8, 8, 8}, short_x[] = {0, 7}, short_y[] = {3, 0};
+    const plot_curve curves[] = {{"plain_name", 3, x, y}, {"it's \"@x\" \\", 2, short_x, short_y}};
+    const curve_plot p = {"bytes", "error", 2, curves};
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    curve_plot_script(out, &p, "a.png", "a.svg");
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, "$curve0 << END\n0 8\n2.5 8\n40 8\nEND\n"));
+    assert_non_null(strstr(text, "$curve1 << END\n0 3\n7 NaN\nEND\n"));
+    assert_non_null(strstr(text, "set xrange [0:40]"));
+    assert_non_null(strstr(text, "title 'plain_name' noenhanced"));
+    assert_non_null(strstr(text, "title 'it?s ??x? ?' noenhanced"));
+    free(text);
+}
+
 static size_t count_files(const char *folder)
 {
     size_t n = 0;
@@ -167,7 +187,7 @@ static void drawn(void **state)
 {
     (void)state;
     hfsad_error err;
-    if (plot_check(&err))
+    if (plot_check("give --no-plot", &err))
         skip();
     char folder[] = "/tmp/hfsad plot's test XXXXXX"; /* a name that a shell or gnuplot would stumble over */
     static curve a, nothing;
@@ -197,7 +217,7 @@ static void missing_gnuplot(void **state)
     const char *usual = getenv("PATH");
     char *path = strdup(usual ? usual : "/usr/bin");
     setenv("PATH", "/nonexistent", 1);
-    assert_int_equal(plot_check(&err), HFSAD_ERROR_INPUT);
+    assert_int_equal(plot_check("give --no-plot", &err), HFSAD_ERROR_INPUT);
     assert_non_null(strstr(err.message, "gnuplot-nox"));
     assert_non_null(strstr(err.message, "--no-plot"));
     setenv("PATH", path, 1);
@@ -214,7 +234,7 @@ static void no_temporary_file(void **state)
     none = usual;
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    const hfsad_status status = plot_check(&err);
+    const hfsad_status status = plot_check("give --no-plot", &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
     assert_int_equal(status, HFSAD_ERROR_IO);
     assert_non_null(strstr(err.message, "temporary file"));
@@ -224,9 +244,9 @@ static void no_temporary_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_and_last_point), cmocka_unit_test(jumping_curves),
-        cmocka_unit_test(undrawable_values),     cmocka_unit_test(drawn),
-        cmocka_unit_test(missing_gnuplot),       cmocka_unit_test(no_temporary_file),
+        cmocka_unit_test(labels_and_last_point), cmocka_unit_test(jumping_curves), cmocka_unit_test(curves_with_x),
+        cmocka_unit_test(undrawable_values),     cmocka_unit_test(drawn),          cmocka_unit_test(missing_gnuplot),
+        cmocka_unit_test(no_temporary_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* The driver: threads change no bit, participation is the spec's, bytes are counted, the loop allocates nothing. */
+#include "sim/baseline.h"
 #include "tools.h"
 
 #include <stdatomic.h>
@@ -377,6 +378,47 @@ static void the_loop_allocates_nothing(void **state)
     dataset_free(d);
 }
 
+/* The loop of the baselines neither. */
+static void the_baselines_loop_allocates_nothing(void **state)
+{
+    (void)state;
+    rng r = {rng_key(8, rng_stream("sim")), 0};
+    hfsad_error err;
+    dataset_builder *builder;
+    dataset *d;
+    ok(dataset_builder_create(&builder, 25, &err), &err);
+    dataset_builder_use_rows(builder);
+    for (int i = 0; i < 120; i++) {
+        double x[25];
+        char name[32];
+        snprintf(name, sizeof name, "client%d", i / 3);
+        for (size_t m = 0; m < 25; m++)
+            x[m] = rng_next_normal(&r);
+        ok(dataset_builder_add(builder, i < 60 ? "a" : "b", name, rng_next_normal(&r), x, NULL, 0, &err), &err);
+    }
+    ok(dataset_builder_finish(builder, &d, &err), &err);
+    plan *p = simple_plan(d, plain_leaves(0.7), plain_inner(0.7), 2, true);
+    const baseline_rule rule = {{STEP_POWER, 0.1, 0.5}, 1};
+    pool *t;
+    baseline *b;
+    hfsad_figures f;
+    double start[25] = {0.1};
+    ok(pool_create(&t, 2, &err), &err);
+    const size_t before = allocations;
+    ok(baseline_create(&b, d, p, &rule, start, NULL, t, &err), &err);
+    assert_true(allocations > before + 5);
+    const size_t taken = allocations;
+    for (int i = 0; i < 10; i++) {
+        baseline_iterate(b);
+        baseline_measure(b, &f);
+    }
+    assert_int_equal(allocations, taken);
+    baseline_free(b);
+    pool_free(t);
+    plan_free(p);
+    dataset_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +432,7 @@ int main(void)
         cmocka_unit_test(tolerances_are_the_documented_ones),
 
         cmocka_unit_test(the_loop_allocates_nothing),
+        cmocka_unit_test(the_baselines_loop_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,7 +220,8 @@ HFSAD_API hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_los
 
 #define HFSAD_TIERS_MAX 16
 
-/* The figures of one row of the trace; docs/algorithm.md defines each. */
+/* The figures of one row of the trace; docs/algorithm.md defines each. A baseline has no residuals and no smoothing
+ * gap: they are NAN. */
 typedef struct {
     uint64_t iteration;
     double objective, consensus_objective;

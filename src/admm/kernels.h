@@ -63,6 +63,8 @@ typedef struct {
     double (*rows_step)(const rows_leaf *leaf);
     /* the rows' loss at w */
     double (*rows_loss)(const rows_problem *problem, const double *w);
+    /* the same, and one of its sub-gradients in g */
+    double (*rows_subgradient)(const rows_problem *problem, const double *w, double *g);
     /* run->w, or z where that is NULL, against w_parent and w_0 */
     void (*leaf_measure)(const leaf_run *run, const double *w0, link_sums *sums);
     /* returns sigma^2 (|dz|^2 + |dq|^2) */

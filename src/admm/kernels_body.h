@@ -805,6 +805,7 @@ const kernel_table KERNELS = {
     .loss_prox = loss_prox,
     .rows_step = rows_step,
     .rows_loss = rows_loss,
+    .rows_subgradient = rows_subgradient,
     .leaf_measure = leaf_measure,
     .link_step = link_step,
     .link_message = link_message,

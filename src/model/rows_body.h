@@ -320,6 +320,12 @@ static double smooth_loss(const rows_problem *p, double mu, const double *w, dou
     return sum;
 }
 
+/* Nothing is smoothed on an interval of no length. */
+static double rows_subgradient(const rows_problem *p, const double *w, double *g)
+{
+    return smooth_loss(p, 0, w, g);
+}
+
 static void linearized_prox(const rows_problem *p, const double *v, double sigma, double mu, double *w)
 {
     enum { DOUBLINGS = 200 };

@@ -39,6 +39,11 @@ typedef struct {
     hfsad_own_loss own; /* of the clients whose loss is their program's */
 } plan;
 
+static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
+{
+    return &p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0];
+}
+
 /* Resolves preset and overrides against the data. */
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
 /* The same with tv links everywhere: what all clients together would find. */

@@ -18,9 +18,9 @@ typedef struct {
 static void model_of(const hfsad_run *r, size_t node, double *w)
 {
     if (node < r->data->n_inner)
-        memcpy(w, sim_inner_model(r->sim, node), r->data->M * sizeof *w);
+        memcpy(w, r->engine->inner_model(r, node), r->data->M * sizeof *w);
     else
-        sim_leaf_model(r->sim, node - r->data->n_inner, w);
+        r->engine->leaf_model(r, node - r->data->n_inner, w);
 }
 
 static const hfsad_penalty *link_penalty(const hfsad_run *r, size_t node)
@@ -73,7 +73,7 @@ hfsad_status groups_find(node_groups *g, const hfsad_run *run, hfsad_error *err)
     const dataset *d = run->data;
     const size_t nodes = d->n_inner + d->n_leaves;
     *g = (node_groups){0};
-    if (!plan_lets_go(run->plan, d->n_inner))
+    if (!run->engine->links || !plan_lets_go(run->plan, d->n_inner))
         return HFSAD_OK;
     g->group = alloc_zero(nodes, sizeof *g->group);
     g->clients = alloc_zero(GROUPS_MOST, sizeof *g->clients);

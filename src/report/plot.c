@@ -32,22 +32,22 @@ static void print_number(FILE *out, double value)
 }
 
 /* Iterations between two points that are drawn: one up to a thousand, where a column can show no more. */
-static size_t stride_of(const plot *p)
+static size_t stride_of(size_t points)
 {
-    return 1 + p->points / 1002;
+    return 1 + points / 1002;
 }
 
 /* The height of a curve at iteration i: on the logarithmic axis the mean of the iteration and its neighbours, weighed
  * 1:2:1. Sub-gradient methods jump up and down in turn, which would fill the plot with a hatching; this takes out
  * exactly that and keeps the course. The start, where all methods meet, is drawn as it is. */
-static double height(const plot *p, const double *curve, size_t i)
+static double height(size_t points, const double *curve, size_t i)
 {
     if (i == 0)
         return curve[0];
-    const double before = curve[i - 1], here = curve[i], after = i + 1 < p->points ? curve[i + 1] : before;
+    const double before = curve[i - 1], here = curve[i], after = i + 1 < points ? curve[i + 1] : before;
     if (!drawable(before) || !drawable(here) || !drawable(after))
         return here;
-    if (i + 1 == p->points)
+    if (i + 1 == points)
         return sqrt(before) * sqrt(here);
     return exp((log(before) + 2 * log(here) + log(after)) / 4);
 }
@@ -55,7 +55,7 @@ static double height(const plot *p, const double *curve, size_t i)
 /* In the script rather than in a file: no path needs quoting. */
 static void print_data(FILE *out, const plot *p)
 {
-    const size_t stride = stride_of(p);
+    const size_t stride = stride_of(p->points);
     fputs("$data << END\n", out);
     for (size_t i = 0; i < p->points; i++) {
         if (i % stride && i + 1 < p->points)
@@ -64,7 +64,7 @@ static void print_data(FILE *out, const plot *p)
         for (size_t s = 0; s < p->n_series; s++) {
             const double *const curves[] = {p->series[s].line, p->series[s].thin, p->series[s].low, p->series[s].high};
             for (size_t k = 0; k < 4; k++)
-                print_number(out, height(p, curves[k], i));
+                print_number(out, height(p->points, curves[k], i));
         }
         fputc('\n', out);
     }
@@ -81,15 +81,8 @@ static void widen(double value, double *least, double *most)
 
 /* The error axis: as long as the data. Labels at the decades, where it has less than two of them at 1, 2 and 5, where
  * it is shorter still at every digit. */
-static void print_axis(FILE *out, const plot *p)
+static void print_axis(FILE *out, double least, double most)
 {
-    double least = INFINITY, most = 0;
-    for (size_t s = 0; s < p->n_series; s++)
-        for (size_t i = 0; i < p->points; i += stride_of(p)) {
-            const double *const curves[] = {p->series[s].line, p->series[s].thin, p->series[s].low, p->series[s].high};
-            for (size_t k = 0; k < 4; k++)
-                widen(height(p, curves[k], i), &least, &most);
-        }
     if (most == 0)
         least = most = 1;
     least /= 1.25;
@@ -109,12 +102,12 @@ static void print_axis(FILE *out, const plot *p)
     fputs(")\n", out);
 }
 
-static void print_setting(FILE *out, const plot *p)
+static void print_setting(FILE *out, const char *x_label, const char *y_label, double x_most, size_t n_series)
 {
-    const size_t rows = (p->n_series + 1) / 2; /* of the legend, below the axes */
+    const size_t rows = (n_series + 1) / 2; /* of the legend, below the axes */
     fprintf(out,
             "set datafile missing 'NaN'\n"
-            "set xrange [0:%zu]\n"
+            "set xrange [0:%.9g]\n"
             "set xlabel '%s' offset 0,0.4\n"
             "set ylabel '%s' offset 0.4,0\n"
             "set border 3 linewidth 0.7\n"
@@ -125,15 +118,45 @@ static void print_setting(FILE *out, const plot *p)
             "set tmargin screen 0.975\n"
             "set bmargin screen %g\n"
             "set key at screen 0.53,0.015 bottom center vertical maxrows %zu Left reverse samplen 3.6 spacing 1.15\n",
-            p->points > 1 ? p->points - 1 : 1, p->x_label, p->y_label, 0.16 + 0.045 * (double)rows, rows);
+            x_most, x_label, y_label, 0.16 + 0.045 * (double)rows, rows);
+}
+
+/* Eight marks a curve. */
+static size_t mark_interval(size_t points)
+{
+    const size_t drawn = points / stride_of(points);
+    return drawn > 8 ? drawn / 8 : 1;
+}
+
+/* Ends the script's `draw` and draws it twice. */
+static void print_drawing(FILE *out, const char *png, const char *svg)
+{
+    fprintf(out,
+            "\"\n"
+            "set terminal pngcairo enhanced size 1400,1120 font 'Helvetica,8' fontscale 3.5 linewidth 3.2 "
+            "pointscale 2.6\n"
+            "set output '%s'\n"
+            "@draw\n"
+            "set output\n"
+            "set terminal svg enhanced size 350,280 font 'Helvetica,8' linewidth 0.9\n"
+            "set output '%s'\n"
+            "@draw\n"
+            "set output\n",
+            png, svg);
 }
 
 void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
 {
+    double least = INFINITY, most = 0;
+    for (size_t s = 0; s < p->n_series; s++)
+        for (size_t i = 0; i < p->points; i += stride_of(p->points)) {
+            const double *const curves[] = {p->series[s].line, p->series[s].thin, p->series[s].low, p->series[s].high};
+            for (size_t k = 0; k < 4; k++)
+                widen(height(p->points, curves[k], i), &least, &most);
+        }
     print_data(out, p);
-    print_setting(out, p);
-    print_axis(out, p);
-    const size_t drawn = p->points / stride_of(p), marks = drawn > 8 ? drawn / 8 : 1; /* eight marks a curve */
+    print_setting(out, p->x_label, p->y_label, p->points > 1 ? (double)(p->points - 1) : 1, p->n_series);
+    print_axis(out, least, most);
     fputs("draw = \"plot", out);
     for (size_t s = 0; s < p->n_series; s++) /* bands first, so that no band hides a line */
         fprintf(out,
@@ -147,19 +170,54 @@ void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
         fprintf(out,
                 ", $data using 1:%zu with linespoints linecolor rgb '#%s' linewidth %g dashtype 1 pointtype %d "
                 "pointsize 0.5 pointinterval %zu title '%s'",
-                4 * s + 2, LOOKS[s].colour, s ? 1.1 : 1.6, LOOKS[s].mark, marks, p->series[s].label);
-    fprintf(out,
-            "\"\n"
-            "set terminal pngcairo enhanced size 1400,1120 font 'Helvetica,8' fontscale 3.5 linewidth 3.2 "
-            "pointscale 2.6\n"
-            "set output '%s'\n"
-            "@draw\n"
-            "set output\n"
-            "set terminal svg enhanced size 350,280 font 'Helvetica,8' linewidth 0.9\n"
-            "set output '%s'\n"
-            "@draw\n"
-            "set output\n",
-            png, svg);
+                4 * s + 2, LOOKS[s].colour, s ? 1.1 : 1.6, LOOKS[s].mark, mark_interval(p->points), p->series[s].label);
+    print_drawing(out, png, svg);
+}
+
+/* Quotes and backslashes would end the text or begin something else. */
+static void print_plain(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7f || strchr("'\"\\`@", *text) ? '?' : *text, out);
+}
+
+static void print_curve(FILE *out, size_t number, const plot_curve *c)
+{
+    const size_t stride = stride_of(c->points);
+    fprintf(out, "$curve%zu << END\n", number);
+    for (size_t i = 0; i < c->points; i++) {
+        if ((i % stride && i + 1 < c->points) || !isfinite(c->x[i]))
+            continue;
+        fprintf(out, "%.9g", c->x[i]);
+        print_number(out, height(c->points, c->y, i));
+        fputc('\n', out);
+    }
+    fputs("END\n", out);
+}
+
+void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const char *svg)
+{
+    double least = INFINITY, most = 0, x_most = 0;
+    for (size_t c = 0; c < p->n_curves; c++) {
+        const plot_curve *curve = &p->curves[c];
+        for (size_t i = 0; i < curve->points; i++) {
+            widen(height(curve->points, curve->y, i), &least, &most);
+            x_most = isfinite(curve->x[i]) ? fmax(x_most, curve->x[i]) : x_most;
+        }
+        print_curve(out, c, curve);
+    }
+    print_setting(out, p->x_label, p->y_label, x_most > 0 ? x_most : 1, p->n_curves);
+    print_axis(out, least, most);
+    fputs("draw = \"plot", out);
+    for (size_t c = 0; c < p->n_curves; c++) {
+        fprintf(out,
+                "%s $curve%zu using 1:2 with linespoints linecolor rgb '#%s' linewidth 1.3 dashtype 1 pointtype %d "
+                "pointsize 0.5 pointinterval %zu title '",
+                c ? "," : "", c, LOOKS[c].colour, LOOKS[c].mark, mark_interval(p->curves[c].points));
+        print_plain(out, p->curves[c].label);
+        fputs("' noenhanced", out);
+    }
+    print_drawing(out, png, svg);
 }
 
 /* The child: a script as its input, everything it says into messages, and a session of its own: a Ctrl-C or a hang-up
@@ -231,9 +289,9 @@ static void last_message(FILE *messages, int code, char *text, size_t size)
     }
 }
 
-hfsad_status plot_check(hfsad_error *err)
+hfsad_status plot_check(const char *without, hfsad_error *err)
 {
-    static const char remedy[] = "install it (Debian: apt install gnuplot-nox), or give --no-plot";
+    static const char remedy[] = "install it (Debian: apt install gnuplot-nox), or";
     dialogue d;
     int code = 0;
     hfsad_status status = dialogue_begin(&d, err);
@@ -243,9 +301,11 @@ hfsad_status plot_check(hfsad_error *err)
     }
     dialogue_end(&d);
     if (!status && code == 127)
-        status = error_set(err, HFSAD_ERROR_INPUT, "gnuplot, which draws the plots, was not found; %s", remedy);
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "gnuplot, which draws the plots, was not found; %s %s", remedy, without);
     else if (!status && code)
-        status = error_set(err, HFSAD_ERROR_INPUT, "the gnuplot that was found cannot draw PNG and SVG; %s", remedy);
+        status = error_set(err, HFSAD_ERROR_INPUT, "the gnuplot that was found cannot draw PNG and SVG; %s %s", remedy,
+                           without);
     return status;
 }
 
@@ -266,13 +326,23 @@ static bool is_whole(const char *path, const char *mark)
     return false;
 }
 
-static hfsad_status draw(dialogue *d, const plot *p, const whole_file *png, const whole_file *svg, char *folder,
+/* One of the two kinds of plots. */
+typedef struct {
+    const plot *series;
+    const curve_plot *curves;
+} any_plot;
+
+static hfsad_status draw(dialogue *d, any_plot p, const whole_file *png, const whole_file *svg, char *folder,
                          hfsad_error *err)
 {
     char text[300];
     int code = 0;
     *strrchr(folder, '/') = 0; /* whole_file_begin put it there */
-    plot_script(d->script, p, strrchr(png->temporary, '/') + 1, strrchr(svg->temporary, '/') + 1);
+    const char *const png_name = strrchr(png->temporary, '/') + 1, *const svg_name = strrchr(svg->temporary, '/') + 1;
+    if (p.curves)
+        curve_plot_script(d->script, p.curves, png_name, svg_name);
+    if (p.series)
+        plot_script(d->script, p.series, png_name, svg_name);
     const hfsad_status status = dialogue_run(d, *folder ? folder : "/", &code, err);
     if (status)
         return status;
@@ -287,7 +357,7 @@ static hfsad_status draw(dialogue *d, const plot *p, const whole_file *png, cons
     return HFSAD_OK;
 }
 
-hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+static hfsad_status draw_any(any_plot p, const whole_file *png, const whole_file *svg, hfsad_error *err)
 {
     dialogue d;
     char *folder = strdup(png->temporary);
@@ -299,4 +369,14 @@ hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *s
     dialogue_end(&d);
     free(folder);
     return status;
+}
+
+hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+{
+    return draw_any((any_plot){.series = p}, png, svg, err);
+}
+
+hfsad_status curve_plot_draw(const curve_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+{
+    return draw_any((any_plot){.curves = p}, png, svg, err);
 }

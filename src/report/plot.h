@@ -25,15 +25,32 @@ typedef struct {
     const plot_series *series;
 } plot;
 
+/* Curves with points of their own, each drawn as a line with marks; x from 0 on. Point i is drawn as above. */
+typedef struct {
+    const char *label; /* plain text; what a script cannot hold becomes '?' */
+    size_t points;
+    const double *x, *y;
+} plot_curve;
+
+typedef struct {
+    const char *x_label, *y_label;
+    size_t n_curves; /* PLOT_SERIES_MOST at most */
+    const plot_curve *curves;
+} curve_plot;
+
 /* Whether gnuplot is there and can draw PNG and SVG; HFSAD_ERROR_INPUT with the remedy where not, HFSAD_ERROR_IO where
- * it could not even be asked. */
-hfsad_status plot_check(hfsad_error *err);
+ * it could not even be asked. without: how to do without plots, "give --no-plot". */
+hfsad_status plot_check(const char *without, hfsad_error *err);
 
 /* Draws into two files of one folder that were begun; to close, replace or drop them is the caller's. gnuplot runs in a
  * session of its own, so that Ctrl-C does not reach it: look for interrupts after each plot. */
 hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 
+/* The same for curves. */
+hfsad_status curve_plot_draw(const curve_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
+
 /* The script that plot_draw hands to gnuplot, which draws `png` and `svg` in its current folder. Exposed for tests. */
 void plot_script(FILE *out, const plot *p, const char *png, const char *svg);
+void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const char *svg);
 
 #endif

@@ -159,7 +159,7 @@ hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason s
     whole_file files[N_FILES] = {0};
     hfsad_status status = HFSAD_OK;
     for (int i = 0; i < N_FILES && !status; i++) {
-        if (i == STATE && !r->spec->output.state)
+        if (i == STATE && !(r->spec->output.state && r->run->engine->links))
             continue;
         status = whole_file_begin(&files[i], r->folder, file_names[i], err);
         if (!status)

@@ -43,7 +43,7 @@ clients_per_edge count_clients(const dataset *d)
 
 size_t count_nonzero(const hfsad_run *run)
 {
-    const double *w = sim_cloud(run->sim);
+    const double *w = run->engine->inner_model(run, 0);
     size_t n = 0;
     for (size_t m = 0; m < features_count(run->data); m++)
         n += w[m] != 0;
@@ -119,6 +119,7 @@ static void add_text(json *j, cJSON *object, const char *key, const char *v)
     add_item(j, object, key, v ? text_item(v) : cJSON_CreateNull());
 }
 
+static const char *const algorithm_names[] = {ALGORITHM_NAMES};
 static const char *const link_names[] = {LINK_NAMES};
 static const char *const prior_names[] = {PRIOR_NAMES};
 enum { N_KINDS = sizeof link_names / sizeof *link_names };
@@ -210,6 +211,18 @@ static void add_schedule(json *j, cJSON *parent, const char *key, const tier_spa
     add_span(j, object, "alpha", &s->alpha);
 }
 
+static void add_baseline(json *j, cJSON *settings, const baseline_rule *rule)
+{
+    static const char *const names[] = {
+        [STEP_CONSTANT] = "constant", [STEP_POWER] = "power", [STEP_GEOMETRIC] = "geometric"};
+    cJSON *object = add_object(j, settings, "baseline");
+    add_real(j, object, "step", rule->step.size);
+    add_text(j, object, "rule", names[rule->step.kind]);
+    if (rule->step.kind != STEP_CONSTANT)
+        add_real(j, object, "decay", rule->step.shrink);
+    add_real(j, object, "rho", rule->rho);
+}
+
 /* What preset and overrides came to. The edges' part is left out where all clients are right below the cloud. */
 static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
 {
@@ -224,15 +237,19 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
     spans_add_penalty(&cloud_prior, &p->inner[0].prior);
 
     const bool edges = run->data->n_inner > 1;
-    cJSON *link = add_object(j, settings, "link");
     cJSON *prior = add_object(j, settings, "prior");
+    if (edges)
+        add_penalty(j, prior, "edge", &edge_prior, prior_names);
+    add_penalty(j, prior, "cloud", &cloud_prior, prior_names);
+    if (!run->engine->links) {
+        add_baseline(j, settings, &run->rule);
+        return;
+    }
+    cJSON *link = add_object(j, settings, "link");
     cJSON *schedule = add_object(j, settings, "schedule");
     add_penalty(j, link, "client", &client, link_names);
-    if (edges) {
+    if (edges)
         add_penalty(j, link, "edge", &edge, link_names);
-        add_penalty(j, prior, "edge", &edge_prior, prior_names);
-    }
-    add_penalty(j, prior, "cloud", &cloud_prior, prior_names);
     add_schedule(j, schedule, "client", &client);
     if (edges)
         add_schedule(j, schedule, "edge", &edge);
@@ -276,7 +293,8 @@ static void add_value(json *j, cJSON *object, const setting *row, const void *va
 /* Whether the spec's own value is what is in force and means something in this run. */
 static bool applies(const char *key, const hfsad_spec *spec)
 {
-    if (!strncmp(key, "link.", 5) || !strncmp(key, "prior.", 6) || !strncmp(key, "schedule.", 9))
+    if (!strncmp(key, "link.", 5) || !strncmp(key, "prior.", 6) || !strncmp(key, "schedule.", 9) ||
+        !strncmp(key, "baseline.", 9))
         return false; /* add_resolved has these */
     if (!strcmp(key, "loss.tau"))
         return spec->loss.kind == HFSAD_LOSS_QUANTILE;
@@ -416,6 +434,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     cJSON *root = cJSON_CreateObject();
     add_text(j, root, "version", hfsad_version());
     add_text(j, root, "spec", spec->path);
+    add_text(j, root, "algorithm", algorithm_names[spec->top.algorithm]);
     add_text(j, root, "stopped", stop_reason_name(stopped));
     add_whole(j, root, "iterations", figures->iteration);
     add_real(j, root, "seconds", figures->seconds);
@@ -427,7 +446,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     add_figures(j, root, run, figures);
     add_groups(j, root, run);
     add_settings(j, root, run, spec);
-    add_theorem(j, root, run, theorem);
+    if (run->engine->links)
+        add_theorem(j, root, run, theorem);
 
     char *printed = j->ok ? cJSON_Print(root) : NULL;
     cJSON_Delete(root);

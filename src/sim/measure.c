@@ -107,12 +107,7 @@ void sim_measure(sim *s, hfsad_figures *f)
     f->dual_residual = known ? sqrt(all_dual) : NAN;
     f->consensus_gap = total.gap;
     f->smoothing_gap = total.smoothing;
-    f->relative_error = NAN;
-    if (s->truth) {
-        double *user = s->spaces[0].rows;
-        model_to_user(s->d, s->inner_w, user);
-        f->relative_error = relative_error(features_count(s->d), user, s->truth, s->sign_free);
-    }
+    f->relative_error = s->truth ? model_error(s->d, s->inner_w, s->truth, s->sign_free, s->spaces[0].rows) : NAN;
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
     stop_rule(s, tolerances_met(s, &total, f->primal_residual, f->dual_residual));
@@ -132,4 +127,10 @@ double relative_error(size_t M, const double *estimate, const double *truth, boo
         size += truth[m] * truth[m];
     }
     return (sign_free && plus < minus ? plus : minus) / size;
+}
+
+double model_error(const dataset *d, const double *w, const double *truth, bool sign_free, double *scratch)
+{
+    model_to_user(d, w, scratch);
+    return relative_error(features_count(d), scratch, truth, sign_free);
 }

@@ -79,7 +79,7 @@ static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, hfsad_
 static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
     static const char *const named[] = {"zero", "normal", "spectral", "consensus"};
-    const bool apart = plan_lets_go(r->plan, r->data->n_inner);
+    const bool apart = r->engine->links && plan_lets_go(r->plan, r->data->n_inner);
     const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : default_start(spec);
     bool known = false;
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
@@ -100,14 +100,19 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     if (!path)
         return error_memory(err, strlen(spec->top.data) + 1, "a path");
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
-    status = dataset_read(&r->data, path, intercept || standardize || spec->own.value, err);
+    r->engine = engine_of(spec);
+    if (!r->engine->links && spec->own.value) {
+        free(path);
+        return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines take no loss of a program's own");
+    }
+    status = dataset_read(&r->data, path, r->engine->as_rows || intercept || standardize || spec->own.value, err);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);
     if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
         (status = pool_create(&r->threads, threads, err)) || (status = make_start(r, spec, err)))
         return status;
-    return sim_create(&r->sim, r->data, r->plan, r->start, r->truth, r->threads, err);
+    return r->engine->create(r, spec, err);
 }
 
 hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
@@ -130,6 +135,7 @@ void hfsad_run_free(hfsad_run *r)
     if (!r)
         return;
     sim_free(r->sim);
+    baseline_free(r->baseline);
     pool_free(r->threads);
     plan_free(r->plan);
     dataset_free(r->data);
@@ -142,25 +148,30 @@ void hfsad_run_free(hfsad_run *r)
 void hfsad_run_iterate(hfsad_run *r)
 {
     const double before = now();
-    sim_iterate(r->sim);
+    r->engine->iterate(r);
     r->seconds += now() - before;
+}
+
+static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
+{
+    if (!isfinite(f->objective + f->consensus_objective + f->consensus_gap) || isinf(f->dual_residual))
+        return false;
+    return !r->engine->links || isfinite(f->primal_residual + f->smoothing_gap);
 }
 
 hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
 {
-    sim_measure(r->sim, f);
+    r->engine->measure(r, f);
     f->seconds = r->seconds;
-    if (!isfinite(f->objective + f->consensus_objective + f->primal_residual + f->consensus_gap + f->smoothing_gap) ||
-        isinf(f->dual_residual))
-        return error_set(err, HFSAD_ERROR_DIVERGED,
-                         "iteration %llu: the objective is no longer finite; take a larger schedule c or another start",
-                         (unsigned long long)f->iteration);
+    if (!is_finite(r, f))
+        return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; take %s",
+                         (unsigned long long)f->iteration, r->engine->remedy);
     return HFSAD_OK;
 }
 
 bool hfsad_run_converged(const hfsad_run *r)
 {
-    return sim_converged(r->sim);
+    return r->engine->converged(r);
 }
 
 size_t hfsad_run_features(const hfsad_run *r)
@@ -190,9 +201,9 @@ size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t
 void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 {
     if (node < r->data->n_inner)
-        memcpy(w, sim_inner_model(r->sim, node), r->data->M * sizeof *w);
+        memcpy(w, r->engine->inner_model(r, node), r->data->M * sizeof *w);
     else
-        sim_leaf_model(r->sim, node - r->data->n_inner, w);
+        r->engine->leaf_model(r, node - r->data->n_inner, w);
     model_to_user(r->data, w, w);
 }
 

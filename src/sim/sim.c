@@ -10,17 +10,13 @@
 #include "sim/state.h"
 
 #include "admm/fold.h"
-#include "base/rng.h"
+#include "sim/draw.h"
 
 #include <string.h>
 
-/* Whether a node takes part: a draw keyed by (seed, node, round), and at the latest in the last round of the K_a-th
- * global iteration since it last did. */
 static bool takes_part(const sim *s, double probability, uint64_t key, uint32_t last)
 {
-    if (rng_uniform(key, s->round) < probability)
-        return true;
-    return s->last_round && s->iteration - last >= s->p->at_least_every;
+    return draw_takes_part(probability, key, s->round, s->last_round && s->iteration - last >= s->p->at_least_every);
 }
 
 static void draw_leaves(sim *s, run_of_leaves *r, size_t first, uint8_t *active)

@@ -30,7 +30,11 @@ typedef struct {
 link_counters sim_leaf_link(const sim *s, size_t leaf, double *z, double *q);
 link_counters sim_inner_link(const sim *s, size_t i, double *z, double *q);
 
+/* Whether the truth's sign cannot be told: all losses are phase retrieval's. */
+bool signs_are_free(const plan *p, size_t n_leaves);
 /* min(|a-b|^2, |a+b|^2)/|b|^2 where the sign cannot be told (phase retrieval), |a-b|^2/|b|^2 otherwise. */
 double relative_error(size_t M, const double *estimate, const double *truth, bool sign_free);
+/* Of a model as the run has it, without the intercept, against a truth in the user's units. scratch: M numbers. */
+double model_error(const dataset *d, const double *w, const double *truth, bool sign_free, double *scratch);
 
 #endif

@@ -225,13 +225,11 @@ static void make_keys(sim *s)
     }
 }
 
-static bool signs_are_free(const sim *s)
+bool signs_are_free(const plan *p, size_t n_leaves)
 {
-    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        const size_t class = s->p->leaf_class_of ? s->p->leaf_class_of[leaf] : 0;
-        if (s->p->leaf_classes[class].loss.kind != HFSAD_LOSS_PHASE_RETRIEVAL)
+    for (size_t leaf = 0; leaf < n_leaves; leaf++)
+        if (plan_leaf(p, leaf)->loss.kind != HFSAD_LOSS_PHASE_RETRIEVAL)
             return false;
-    }
     return true;
 }
 
@@ -298,7 +296,7 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     make_levels(s);
     make_start(s, start);
     make_keys(s);
-    s->sign_free = signs_are_free(s);
+    s->sign_free = signs_are_free(p, d->n_leaves);
     const hfsad_status status = d->rows.first ? many_create(s, err) : HFSAD_OK;
     if (status)
         sim_free(s);

@@ -23,7 +23,9 @@
     X(TOP, TEXT, data, "required", "",                                                                                 \
       "CSV file: columns edge, client, y, then the features; a client whose edge is empty is right below the cloud")   \
     X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
-    X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")
+    X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")                         \
+    X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
+      "what trains; fedavg and fedprox are baselines to compare with, by sub-gradients")
 
 #define SETTINGS_LOSS(X)                                                                                               \
     X(LOSS, CHOICE_LOSS, kind, "required", "", "loss of a client's row; own: a program's, by hfsad_spec_own_loss")     \
@@ -77,6 +79,15 @@
     X(STOP, REAL, absolute, "0", "[0,inf)", "stop when both residuals per constraint are below this; 0: off")          \
     X(STOP, REAL, relative, "0", "[0,inf)", "and this much of the iterates' and multipliers' norms; 0: off")
 
+#define SETTINGS_BASELINE(X)                                                                                           \
+    X(BASELINE, REAL, step, "auto", "(0,inf)",                                                                         \
+      "length of the first step on a client's mean loss; auto: from the data")                                         \
+    X(BASELINE, CHOICE_STEP_RULE, rule, "power", "",                                                                   \
+      "step of the k-th edge round: step, step / k^decay, or step * decay^(k-1)")                                      \
+    X(BASELINE, REAL, decay, "auto", "(0,1]",                                                                          \
+      "power: the exponent, auto 0.5; geometric: the factor, auto: down to a thousandth in this run")                  \
+    X(BASELINE, REAL, rho, "auto", "[0,inf)", "fedprox: weight of |w - w_edge|^2 / 2; auto: 1 / step")
+
 #define SETTINGS_OUTPUT(X)                                                                                             \
     X(OUTPUT, FLAG, clients, "true", "", "keep and write every client's own model")                                    \
     X(OUTPUT, FLAG, state, "true", "", "write state.csv: z, q and counter of every link")                              \
@@ -103,6 +114,7 @@
     G(run, "run", RUN, "The run")                                                                                      \
     G(participation, "run.participation", PARTICIPATION, "Participation")                                              \
     G(stop, "run.stop", STOP, "Stop rule")                                                                             \
+    G(baseline, "baseline", BASELINE, "Baselines: fedavg and fedprox")                                                 \
     G(output, "output", OUTPUT, "Output")
 
 /* The groups that an entry of `overrides` may have, in the same form. */
@@ -113,6 +125,8 @@
     G(schedule, "schedule", SCHEDULE, "Schedule of the node's link to its parent")
 
 #define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge", "own"
+#define ALGORITHM_NAMES "hfsad", "fedavg", "fedprox"
+#define STEP_RULE_NAMES "constant", "power", "geometric"
 #define PRESET_NAMES "paper", "tuned"
 #define SCALE_NAMES "sum", "mean"
 #define SOLVER_NAMES "exact", "linearized"
@@ -120,6 +134,8 @@
 #define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
 #define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
 
+enum { ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX };
+enum { STEP_RULE_CONSTANT, STEP_RULE_POWER, STEP_RULE_GEOMETRIC };
 enum { PRESET_PAPER, PRESET_TUNED };
 enum { SCALE_SUM, SCALE_MEAN };
 enum { SOLVER_EXACT, SOLVER_LINEARIZED };
@@ -129,6 +145,8 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_WHOLE int64_t
 #define C_TYPE_FLAG int
 #define C_TYPE_TEXT char *
+#define C_TYPE_CHOICE_ALGORITHM int
+#define C_TYPE_CHOICE_STEP_RULE int
 #define C_TYPE_CHOICE_PRESET int
 #define C_TYPE_CHOICE_LOSS int
 #define C_TYPE_CHOICE_SCALE int
@@ -165,6 +183,9 @@ typedef struct {
 typedef struct {
     SETTINGS_STOP(SETTING_MEMBER)
 } STOP_settings;
+typedef struct {
+    SETTINGS_BASELINE(SETTING_MEMBER)
+} BASELINE_settings;
 typedef struct {
     SETTINGS_OUTPUT(SETTING_MEMBER)
 } OUTPUT_settings;

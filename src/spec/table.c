@@ -12,6 +12,8 @@
 #include <string.h>
 
 static const char *const loss_names[] = {LOSS_NAMES, NULL};
+static const char *const algorithm_names[] = {ALGORITHM_NAMES, NULL};
+static const char *const step_rule_names[] = {STEP_RULE_NAMES, NULL};
 static const char *const preset_names[] = {PRESET_NAMES, NULL};
 static const char *const scale_names[] = {SCALE_NAMES, NULL};
 static const char *const solver_names[] = {SOLVER_NAMES, NULL};
@@ -26,6 +28,8 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_FLAG SETTING_FLAG, NULL
 #define TYPE_TEXT SETTING_TEXT, NULL
 #define TYPE_CHOICE_LOSS SETTING_CHOICE, loss_names
+#define TYPE_CHOICE_ALGORITHM SETTING_CHOICE, algorithm_names
+#define TYPE_CHOICE_STEP_RULE SETTING_CHOICE, step_rule_names
 #define TYPE_CHOICE_PRESET SETTING_CHOICE, preset_names
 #define TYPE_CHOICE_SCALE SETTING_CHOICE, scale_names
 #define TYPE_CHOICE_SOLVER SETTING_CHOICE, solver_names
@@ -44,6 +48,7 @@ static const setting SCHEDULE_rows[] = {SETTINGS_SCHEDULE(ROW)};
 static const setting RUN_rows[] = {SETTINGS_RUN(ROW)};
 static const setting PARTICIPATION_rows[] = {SETTINGS_PARTICIPATION(ROW)};
 static const setting STOP_rows[] = {SETTINGS_STOP(ROW)};
+static const setting BASELINE_rows[] = {SETTINGS_BASELINE(ROW)};
 static const setting OUTPUT_rows[] = {SETTINGS_OUTPUT(ROW)};
 static const setting OVERRIDE_rows[] = {SETTINGS_OVERRIDE(ROW)};
 

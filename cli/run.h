@@ -1,0 +1,27 @@
+/* One run of a spec into a folder, as `hfsad run` and `hfsad compare` make it. */
+#ifndef HFSAD_CLI_RUN_H
+#define HFSAD_CLI_RUN_H
+
+#include "cli.h"
+
+typedef struct {
+    const char *spec_path, *out;
+    int64_t threads;
+    bool quiet, no_table; /* quiet: no progress either */
+    cli_texts sets;       /* KEY=VALUE, in their order */
+} run_arguments;
+
+/*
+ * These say on stderr what is wrong and return an exit status. command: its name for messages. run_algorithm says what
+ * the spec with the sets has as `algorithm`, run_check finds everything that can be wrong with spec, data and
+ * arguments; both write nothing and return CLI_GO where nothing is wrong. *diverged: the folder is whole, but the run
+ * is no result.
+ */
+int run_algorithm(const run_arguments *args, const char *command, int *algorithm);
+int run_check(const run_arguments *args, const char *command);
+int run_spec(const run_arguments *args, const char *command, bool *diverged);
+
+/* "dir/spec.yaml" and "out" give "spec-out". NULL: no memory. */
+char *run_folder(const char *spec_path, const char *ending);
+
+#endif
