@@ -4,11 +4,14 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "sim/save.h"
+#include "spec/pack.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static double now(void)
 {
@@ -50,6 +53,15 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
     return start_vector(r->start, r->start_kind, r->data, (uint64_t)spec->run.seed, err);
 }
 
+/* With the current folder, so that the names in it can be found from another one. */
+static hfsad_status remember_spec(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    const hfsad_status status = spec_copy(&r->spec, spec, err);
+    if (!status && !r->spec->base)
+        r->spec->base = getcwd(NULL, 0); /* NULL where that folder is gone */
+    return status;
+}
+
 static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
 {
     hfsad_status status = hfsad_spec_check(spec, err);
@@ -63,7 +75,12 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
         (status = make_start(r, spec, err)) || (status = pool_create(&r->threads, threads, err)))
         return status;
-    return sim_create(&r->sim, r->data, r->plan, r->start, r->truth, r->threads, err);
+    status = sim_create(&r->sim, r->data, r->plan, r->start, r->truth, r->threads, err);
+    if (!status)
+        status = remember_spec(r, spec, err);
+    if (!status && spec->output.checkpoint)
+        run_take_prints(r);
+    return status;
 }
 
 hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
@@ -92,6 +109,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->truth);
     free(r->start);
     free(r->start_kind);
+    hfsad_spec_free(r->spec);
     free(r);
 }
 
