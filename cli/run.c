@@ -4,6 +4,7 @@
 #include "progress.h"
 #include "report/file.h"
 #include "report/report.h"
+#include "report/warm.h"
 #include "sim/save.h"
 #include "spec/pack.h"
 #include "spec/table.h"
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 typedef struct {
-    const char *spec_path, *out, *resume;
+    const char *spec_path, *out, *resume, *warm;
     int64_t threads;
     bool quiet;
     cli_texts sets;
@@ -60,6 +61,13 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
          .help = "go on with the run whose output DIR holds, finished or\n"
                  "interrupted, to the same bits as if it had never ended;\n"
                  "without SPEC.yaml by the settings that DIR remembers"},
+        {.name = "warm-start",
+         .kind = CLI_TEXT,
+         .value = &args->warm,
+         .operand = "MODEL",
+         .help = "start every node from its model in MODEL, an output\n"
+                 "folder or a model.csv; a node that it lacks starts from\n"
+                 "its nearest ancestor's, or the cloud's"},
         {.name = "threads",
          .kind = CLI_WHOLE,
          .value = &args->threads,
@@ -70,7 +78,8 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
         {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
     };
     const cli_syntax syntax = {
-        .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--threads N] [--quiet]\n"
+        .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--warm-start MODEL]\n"
+                 "          [--threads N] [--quiet]\n"
                  "hfsad run --resume DIR [SPEC.yaml] [--set KEY=VALUE]... [--threads N] [--quiet]",
         .about = "Trains a model as the spec says. `hfsad settings` lists what a spec can say.",
         .options = options,
@@ -98,6 +107,8 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
         return cli_wrong(argv[0], "a spec file is missing");
     if (args->resume && args->out)
         return cli_wrong(argv[0], "--resume writes to the folder that it resumes; leave --out out");
+    if (args->resume && args->warm)
+        return cli_wrong(argv[0], "--resume goes on from where the run stands; leave --warm-start out");
     return CLI_GO;
 }
 
@@ -233,6 +244,7 @@ static int set_up(session *s, const char *command)
     if (hfsad_spec_check(s->spec, &err) || (s->args.resume && check_resumed(s, &err)) ||
         folder_check(s->args.out, &err) || check_inputs(s, &err) ||
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
+        (s->args.warm && warm_start(s->run, s->args.warm, &err)) ||
         report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)) ||
         folder_make_new(s->args.out, &s->made, &err) ||
         (!s->args.resume && folder_lock(s->args.out, &s->lock, &err)))
