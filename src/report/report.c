@@ -62,16 +62,16 @@ void report_row(report *r, const hfsad_figures *figures)
 
 hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err)
 {
+    const hfsad_status status = checkpoint_restore(from, run, err);
+    if (status)
+        return status;
     /* as many rows as a run up to there has at most, and no more than there is room for */
     const uint64_t every = (uint64_t)r->spec->run.trace_every, done = from->iteration / every;
     if (done > (uint64_t)r->spec->run.iterations / every || from->trace_length < r->head ||
         from->trace_length - r->head > (done + 1) * r->trace.row_size ||
         memcmp(from->trace, r->trace.text, r->head) != 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no trace for this run; start the run anew, without --resume",
-                         from->name);
-    const hfsad_status status = checkpoint_restore(from, run, err);
-    if (status)
-        return status;
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s has no trace for this run; start the run anew, without --resume", from->name);
     memcpy(r->trace.text, from->trace, from->trace_length);
     r->trace.length = r->kept = from->trace_length;
     return HFSAD_OK;

@@ -14,7 +14,8 @@ typedef struct report report;
 hfsad_status report_create(report **r, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
                            hfsad_error *err);
 void report_free(report *r);
-/* Puts the run into the checkpoint's state and the trace's rows up to there into the trace. */
+/* Puts the run into the checkpoint's state and the trace's rows up to there into the trace. After a failure both can
+ * only be freed. */
 hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err);
 /* Adds a row to the trace; at most run.iterations / run.trace_every + 2 of them. */
 void report_row(report *r, const hfsad_figures *figures);
