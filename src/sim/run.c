@@ -54,11 +54,11 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
 }
 
 /* With the current folder, so that the names in it can be found from another one. */
-static hfsad_status remember_spec(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+static hfsad_status remember_spec(hfsad_spec **copy, const hfsad_spec *spec, hfsad_error *err)
 {
-    const hfsad_status status = spec_copy(&r->spec, spec, err);
-    if (!status && !r->spec->base)
-        r->spec->base = getcwd(NULL, 0); /* NULL where that folder is gone */
+    const hfsad_status status = spec_copy(copy, spec, err);
+    if (!status && !(*copy)->base)
+        (*copy)->base = getcwd(NULL, 0); /* NULL where that folder is gone */
     return status;
 }
 
@@ -70,31 +70,63 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     char *path = spec_find_file(spec, spec->top.data);
     if (!path)
         return error_memory(err, strlen(spec->top.data) + 1, "a path");
-    status = dataset_read(&r->data, path, false, err);
+    if (!r->data)
+        status = dataset_read(&r->data, path, false, err);
     free(path);
     if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
         (status = make_start(r, spec, err)) || (status = pool_create(&r->threads, threads, err)))
         return status;
     status = sim_create(&r->sim, r->data, r->plan, r->start, r->truth, r->threads, err);
     if (!status)
-        status = remember_spec(r, spec, err);
+        status = remember_spec(&r->spec, spec, err);
     if (!status && spec->output.checkpoint)
         run_take_prints(r);
     return status;
 }
 
-hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err)
 {
     *out = NULL;
     hfsad_run *r = alloc_zero(1, sizeof *r);
-    if (!r)
+    if (!r) {
+        dataset_free(data);
         return error_memory(err, sizeof *r, "a run");
+    }
+    r->data = data;
     const hfsad_status status = fill(r, spec, threads, err);
     if (status) {
         hfsad_run_free(r);
         return status;
     }
     *out = r;
+    return HFSAD_OK;
+}
+
+hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+{
+    return run_create_on(out, spec, NULL, threads, err);
+}
+
+hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    plan *made;
+    hfsad_spec *copy = NULL;
+    hfsad_status status = plan_create(&made, spec, r->data, err);
+    if (!status)
+        status = remember_spec(&copy, spec, err);
+    if (!status && made->n_leaf_classes != r->plan->n_leaf_classes)
+        status = error_set(err, HFSAD_ERROR_INPUT, "overrides: the kinds of clients change with the settings");
+    if (status) {
+        plan_free(made);
+        hfsad_spec_free(copy);
+        return status;
+    }
+    const plan old = *r->plan; /* the simulator keeps the pointer */
+    *r->plan = *made;
+    *made = old;
+    plan_free(made);
+    hfsad_spec_free(r->spec);
+    r->spec = copy;
     return HFSAD_OK;
 }
 

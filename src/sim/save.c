@@ -93,6 +93,21 @@ bool sim_unpack(sim *s, word_reader *r)
     return true;
 }
 
+void sim_rewind(sim *s)
+{
+    s->iteration = s->round = s->bytes_up = s->bytes_down = 0;
+    s->met_since = UINT64_MAX;
+    s->dual_known = s->converged = false;
+    if (s->last)
+        memset(s->last, 0, s->d->n_leaves * sizeof *s->last);
+    for (size_t i = 0; i < s->d->n_inner; i++) {
+        s->inner[i].last = 0;
+        s->inner[i].dual = 0;
+    }
+    for (size_t i = 0; i < s->n_runs; i++)
+        s->runs[i].dual = 0;
+}
+
 void sim_forget_tolerances(sim *s)
 {
     s->met_since = UINT64_MAX;
@@ -174,9 +189,10 @@ uint64_t dataset_fingerprint(const dataset *d)
 void run_take_prints(hfsad_run *r)
 {
     word_writer w = {.put = nowhere};
+    const dataset *d = r->data;
     words_put(&w, r->truth != NULL);
     if (r->truth)
-        words_put_reals(&w, r->truth, r->data->M);
-    r->data_print = dataset_fingerprint(r->data);
+        words_put_reals(&w, r->truth, d->rows.first ? d->rows.F : d->M);
+    r->data_print = dataset_fingerprint(d);
     r->truth_print = w.sum | 1;
 }

@@ -9,6 +9,8 @@
 void sim_pack(word_writer *w, sim *s);
 /* false: no state of a tree and a plan of this shape; s is then as it was. */
 bool sim_unpack(sim *s, word_reader *r);
+/* Back to iteration 0 with all links, their counters k included, and the solvers' numbers as they are. */
+void sim_rewind(sim *s);
 /* Forgets since when the stop rule's tolerances are met: they have changed. */
 void sim_forget_tolerances(sim *s);
 
