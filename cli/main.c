@@ -13,6 +13,7 @@ typedef struct {
 
 static const command commands[] = {
     {"run", cmd_run, "train a model as a spec file says"},
+    {"path", cmd_path, "train along a grid of lambdas and choose one"},
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
     {"generate", cmd_generate, "make data of the paper's kind"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},

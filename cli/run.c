@@ -125,30 +125,6 @@ static char *default_folder(const char *spec_path)
     return folder;
 }
 
-#define BLANKS " \t"
-
-static int apply_sets(session *s, const char *command, hfsad_error *err)
-{
-    for (size_t i = 0; i < s->args.sets.count; i++) {
-        char key[256];
-        char shown[CLI_SHOWN_SIZE];
-        const char *text = s->args.sets.room[i] + strspn(s->args.sets.room[i], BLANKS), *equals = strchr(text, '=');
-        cli_shown(shown, s->args.sets.room[i]);
-        if (!equals || equals == text)
-            return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", shown);
-        size_t length = (size_t)(equals - text);
-        while (length > 0 && strchr(BLANKS, text[length - 1]))
-            length--;
-        if (length >= sizeof key)
-            return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
-                             SETTING_KEY_MAX - 1);
-        snprintf(key, sizeof key, "%.*s", (int)length, text);
-        if (hfsad_spec_set(s->spec, key, equals + 1, err))
-            return cli_fail(err);
-    }
-    return CLI_GO;
-}
-
 /* A run must not write over what it reads. */
 static hfsad_status check_inputs(const session *s, hfsad_error *err)
 {
@@ -238,7 +214,7 @@ static int set_up(session *s, const char *command)
         return status;
     if ((s->args.resume && open_checkpoint(s, &err)) || load_spec(s, &err))
         return cli_fail(&err);
-    status = apply_sets(s, command, &err);
+    status = cli_apply_sets(s->spec, &s->args.sets, command);
     if (status != CLI_GO)
         return status;
     if (hfsad_spec_check(s->spec, &err) || (s->args.resume && check_resumed(s, &err)) ||

@@ -109,12 +109,11 @@ static void print_axis(FILE *out, const plot *p)
     fputs(")\n", out);
 }
 
-static void print_setting(FILE *out, const plot *p)
+/* Axes and margins; the legend stands below them. */
+static void print_frame(FILE *out, const char *x_label, const char *y_label, size_t legend_rows)
 {
-    const size_t rows = (p->n_series + 1) / 2; /* of the legend, below the axes */
     fprintf(out,
             "set datafile missing 'NaN'\n"
-            "set xrange [0:%zu]\n"
             "set xlabel '%s' offset 0,0.4\n"
             "set ylabel '%s' offset 0.4,0\n"
             "set border 3 linewidth 0.7\n"
@@ -125,13 +124,31 @@ static void print_setting(FILE *out, const plot *p)
             "set tmargin screen 0.975\n"
             "set bmargin screen %g\n"
             "set key at screen 0.53,0.015 bottom center vertical maxrows %zu Left reverse samplen 3.6 spacing 1.15\n",
-            p->points > 1 ? p->points - 1 : 1, p->x_label, p->y_label, 0.16 + 0.045 * (double)rows, rows);
+            x_label, y_label, 0.16 + 0.045 * (double)legend_rows, legend_rows);
+}
+
+/* Ends the string `draw` and draws it into both files. */
+static void print_end(FILE *out, const char *png, const char *svg)
+{
+    fprintf(out,
+            "\"\n"
+            "set terminal pngcairo enhanced size 1400,1120 font 'Helvetica,8' fontscale 3.5 linewidth 3.2 "
+            "pointscale 2.6\n"
+            "set output '%s'\n"
+            "@draw\n"
+            "set output\n"
+            "set terminal svg enhanced size 350,280 font 'Helvetica,8' linewidth 0.9\n"
+            "set output '%s'\n"
+            "@draw\n"
+            "set output\n",
+            png, svg);
 }
 
 void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
 {
     print_data(out, p);
-    print_setting(out, p);
+    print_frame(out, p->x_label, p->y_label, (p->n_series + 1) / 2);
+    fprintf(out, "set xrange [0:%zu]\n", p->points > 1 ? p->points - 1 : 1);
     print_axis(out, p);
     const size_t drawn = p->points / stride_of(p), marks = drawn > 8 ? drawn / 8 : 1; /* eight marks a curve */
     fputs("draw = \"plot", out);
@@ -148,18 +165,85 @@ void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
                 ", $data using 1:%zu with linespoints linecolor rgb '#%s' linewidth %g dashtype 1 pointtype %d "
                 "pointsize 0.5 pointinterval %zu title '%s'",
                 4 * s + 2, LOOKS[s].colour, s ? 1.1 : 1.6, LOOKS[s].mark, marks, p->series[s].label);
+    print_end(out, png, svg);
+}
+
+/* The lines of a lambda_plot, the largest first. */
+typedef struct {
+    size_t m;
+    double most;
+} path_line;
+
+static int larger_first(const void *a, const void *b)
+{
+    const path_line *x = a, *y = b;
+    if (x->most != y->most)
+        return x->most > y->most ? -1 : 1;
+    return (x->m > y->m) - (x->m < y->m);
+}
+
+/* Puts the PLOT_LINES_MOST largest into lines, in order; returns how many there are. */
+static size_t choose_lines(const lambda_plot *p, path_line *lines)
+{
+    size_t n = 0;
+    for (size_t m = 0; m < p->M; m++) {
+        path_line line = {m, 0};
+        for (size_t i = 0; i < p->points; i++)
+            line.most = fmax(line.most, fabs(p->w[i * p->M + m]));
+        if (n == PLOT_LINES_MOST && larger_first(&lines[n - 1], &line) < 0)
+            continue;
+        n -= n == PLOT_LINES_MOST;
+        size_t at = n++;
+        for (; at > 0 && larger_first(&line, &lines[at - 1]) < 0; at--)
+            lines[at] = lines[at - 1];
+        lines[at] = line;
+    }
+    return n;
+}
+
+static void print_lambda_data(FILE *out, const lambda_plot *p, const path_line *lines, size_t n)
+{
+    fputs("$data << END\n", out);
+    for (size_t i = 0; i < p->points; i++) {
+        fprintf(out, "%.9g", p->lambda[i]);
+        for (size_t k = 0; k < n; k++)
+            fprintf(out, " %.9g", p->w[i * p->M + lines[k].m]);
+        fputc('\n', out);
+    }
+    fputs("END\n", out);
+}
+
+void plot_lambda_script(FILE *out, const lambda_plot *p, const char *png, const char *svg)
+{
+    path_line lines[PLOT_LINES_MOST];
+    const size_t n = choose_lines(p, lines), named = n < PLOT_SERIES_MOST ? n : PLOT_SERIES_MOST;
+    double least = p->lambda[0], most = p->lambda[0];
+    for (size_t i = 1; i < p->points; i++) {
+        least = fmin(least, p->lambda[i]);
+        most = fmax(most, p->lambda[i]);
+    }
+    print_lambda_data(out, p, lines, n);
+    print_frame(out, "{/Symbol l}", "coefficient in the cloud", (named + 2) / 3);
     fprintf(out,
-            "\"\n"
-            "set terminal pngcairo enhanced size 1400,1120 font 'Helvetica,8' fontscale 3.5 linewidth 3.2 "
-            "pointscale 2.6\n"
-            "set output '%s'\n"
-            "@draw\n"
-            "set output\n"
-            "set terminal svg enhanced size 350,280 font 'Helvetica,8' linewidth 0.9\n"
-            "set output '%s'\n"
-            "@draw\n"
-            "set output\n",
-            png, svg);
+            "set logscale x 10\n"
+            "set format x '%%g'\n"
+            "set xrange [%.9g:%.9g]\n"
+            "set xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n"
+            "set arrow from %.9g, graph 0 to %.9g, graph 1 nohead dashtype (6,4) linewidth 0.9 linecolor rgb '#404040'\n"
+            "set label 'chosen' at %.9g, graph 0.97 offset 0.5,0\n",
+            least / 1.02, most * 1.02, p->chosen, p->chosen, p->chosen);
+    fputs("draw = \"plot", out);
+    for (size_t k = n; k-- > 0;) /* the largest last, over the others */
+        if (k >= named)
+            fprintf(out, "%s $data using 1:%zu with lines linecolor rgb '#b0b0b0' linewidth 0.7 notitle",
+                    k + 1 < n ? "," : "", k + 2);
+    for (size_t k = 0; k < named; k++)
+        fprintf(out,
+                "%s $data using 1:%zu with linespoints linecolor rgb '#%s' linewidth 1.2 pointtype %d pointsize 0.4 "
+                "pointinterval %zu title 'w_{%zu}'",
+                k || n > named ? "," : "", k + 2, LOOKS[k].colour, LOOKS[k].mark, p->points > 8 ? p->points / 8 : 1,
+                lines[k].m + 1);
+    print_end(out, png, svg);
 }
 
 /* The child: a script as its input, everything it says into messages, and a session of its own: a Ctrl-C or a hang-up
@@ -266,13 +350,23 @@ static bool is_whole(const char *path, const char *mark)
     return false;
 }
 
-static hfsad_status draw(dialogue *d, const plot *p, const whole_file *png, const whole_file *svg, char *folder,
+/* Either kind; the other is NULL. */
+typedef struct {
+    const plot *curves;
+    const lambda_plot *coefficients;
+} picture;
+
+static hfsad_status draw(dialogue *d, const picture *p, const whole_file *png, const whole_file *svg, char *folder,
                          hfsad_error *err)
 {
     char text[300];
     int code = 0;
     *strrchr(folder, '/') = 0; /* whole_file_begin put it there */
-    plot_script(d->script, p, strrchr(png->temporary, '/') + 1, strrchr(svg->temporary, '/') + 1);
+    const char *first_name = strrchr(png->temporary, '/') + 1, *second_name = strrchr(svg->temporary, '/') + 1;
+    if (p->curves)
+        plot_script(d->script, p->curves, first_name, second_name);
+    else
+        plot_lambda_script(d->script, p->coefficients, first_name, second_name);
     const hfsad_status status = dialogue_run(d, *folder ? folder : "/", &code, err);
     if (status)
         return status;
@@ -287,7 +381,7 @@ static hfsad_status draw(dialogue *d, const plot *p, const whole_file *png, cons
     return HFSAD_OK;
 }
 
-hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+static hfsad_status draw_picture(const picture *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
 {
     dialogue d;
     char *folder = strdup(png->temporary);
@@ -299,4 +393,16 @@ hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *s
     dialogue_end(&d);
     free(folder);
     return status;
+}
+
+hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+{
+    const picture curves = {.curves = p};
+    return draw_picture(&curves, png, svg, err);
+}
+
+hfsad_status plot_draw_lambda(const lambda_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+{
+    const picture coefficients = {.coefficients = p};
+    return draw_picture(&coefficients, png, svg, err);
 }

@@ -242,6 +242,20 @@ const hfsad_spec *path_spec(const path *p)
     return p->spec;
 }
 
+hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err)
+{
+    const plan *made = p->run->plan;
+    for (size_t c = 0; c < made->n_leaf_classes; c++) {
+        const double steps = (double)made->iterations * made->edge_rounds * made->leaf_classes[c].local_steps;
+        if (steps * (double)points >= 0x1p31)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%zu lambdas of %.3g steps of a client each; at most 2^31 - 1 in all, so give fewer "
+                             "lambdas or a lower run.iterations",
+                             points, steps);
+    }
+    return HFSAD_OK;
+}
+
 /* The rows of a leaf in either layout; `row` has room for one. */
 static client_rows rows_of(const dataset *d, size_t leaf, double *row)
 {
@@ -383,10 +397,16 @@ void path_remember(path *p)
 
 hfsad_status path_return(path *p, hfsad_error *err)
 {
-    const hfsad_status status = set_lambda(p, p->best_lambda, err);
-    if (status)
+    char *kind = strdup("where the path's lambda before this one ended");
+    const hfsad_status status =
+        kind ? set_lambda(p, p->best_lambda, err) : error_memory(err, 0, "the start's name");
+    if (status) {
+        free(kind);
         return status;
+    }
     snapshot_put(&p->best, p);
+    free(p->run->start_kind);
+    p->run->start_kind = kind;
     p->run->seconds = 0;
     return HFSAD_OK;
 }

@@ -35,6 +35,9 @@ hfsad_run *path_run(path *p);
 /* The spec of the lambda in force. */
 const hfsad_spec *path_spec(const path *p);
 
+/* Refuses a path of so many points whose counters would not hold its steps. */
+hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err);
+
 /* Asked after every iteration; true: give up. A path that gave up can only be freed. */
 typedef bool (*path_ask)(void *context);
 
