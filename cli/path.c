@@ -1,4 +1,5 @@
 /* hfsad path: the same run for a grid of lambdas, which of them to take, and what the coefficients do on the way. */
+#include "sim/path.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cli.h"
@@ -7,7 +8,6 @@
 #include "report/number.h"
 #include "report/plot.h"
 #include "report/report.h"
-#include "sim/path.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,17 +44,16 @@ typedef struct {
     progress progress;
 } session;
 
-static const char AFTER[] =
-    "The lambdas fall in equal ratios from the smallest one that makes the cloud's model\n"
-    "zero; each run starts where the one before ended. Held-out loss is the mean over the\n"
-    "rows by the cloud's model. With L the loss of all n rows and d the non-zero\n"
-    "coefficients, bic = D + d log n and aic = D + 2d, where D is n log(2L/n) for the\n"
-    "squared loss, 2n log(L/n) for quantile, absolute and phase-retrieval, else 2L.\n\n"
-    "DIR gets path.csv (a row per lambda, with the cloud's coefficients), path.png and\n"
-    "path.svg, and the output of the chosen lambda in DIR/best, as `hfsad run` writes it.\n"
-    "They take their places at the end; Ctrl-C before that leaves DIR as it was.\n\n"
-    "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong or\n"
-    "gnuplot is missing, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.";
+static const char AFTER[] = "The lambdas fall in equal ratios from the smallest one that makes the cloud's model\n"
+                            "zero; each run starts where the one before ended. Held-out loss is the mean over the\n"
+                            "rows by the cloud's model. With L the loss of all n rows and d the non-zero\n"
+                            "coefficients, bic = D + d log n and aic = D + 2d, where D is n log(2L/n) for the\n"
+                            "squared loss, 2n log(L/n) for quantile, absolute and phase-retrieval, else 2L.\n\n"
+                            "DIR gets path.csv (a row per lambda, with the cloud's coefficients), path.png and\n"
+                            "path.svg, and the output of the chosen lambda in DIR/best, as `hfsad run` writes it.\n"
+                            "They take their places at the end; Ctrl-C before that leaves DIR as it was.\n\n"
+                            "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong or\n"
+                            "gnuplot is missing, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.";
 
 static int parse_arguments(path_arguments *a, int argc, char **argv)
 {
@@ -170,7 +169,8 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
         struct stat mine, theirs;
         snprintf(output, sizeof output, "%s/%s", s->args.out, FILES[f]);
         for (size_t i = 0; i < N && !status && stat(output, &mine) == 0; i++)
-            if (paths[i] && stat(paths[i], &theirs) == 0 && mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino)
+            if (paths[i] && stat(paths[i], &theirs) == 0 && mine.st_dev == theirs.st_dev &&
+                mine.st_ino == theirs.st_ino)
                 status = error_set(err, HFSAD_ERROR_INPUT, "%s is %s and would be replaced; give another --out", output,
                                    labels[i]);
     }
@@ -330,7 +330,8 @@ static hfsad_status write_best(session *s, hfsad_error *err)
     if (!status)
         status = folder_make(s->best, err);
     if (!status)
-        status = report_write(r, &f, iterations < (uint64_t)spec->run.iterations ? STOP_TOLERANCE : STOP_ITERATIONS, err);
+        status =
+            report_write(r, &f, iterations < (uint64_t)spec->run.iterations ? STOP_TOLERANCE : STOP_ITERATIONS, err);
     report_free(r);
     return status;
 }
@@ -366,18 +367,18 @@ static hfsad_status write_files(session *s, hfsad_error *err)
 static void print_table(const session *s)
 {
     const bool truth = path_run(s->path)->truth != NULL;
-    printf("%-11s %8s  %-12s", "lambda", "non-zero", "consensus");
+    printf("%-10s %8s  %-10s", "lambda", "non-zero", "consensus");
     if (s->args.heldout)
-        printf(" %-12s", "held-out");
-    printf(" %-11s %-11s%s\n", "bic", "aic", truth ? " error" : "");
+        printf(" %-10s", "held-out");
+    printf(" %-10s %-10s%s\n", "bic", "aic", truth ? " error" : "");
     for (size_t i = 0; i < s->count; i++) {
         const path_point *p = &s->points[i];
-        printf("%-11.5g %8zu  %-12.7g", p->lambda, p->nonzero, p->figures.consensus_objective);
+        printf("%-10.4g %8zu  %-10.6g", p->lambda, p->nonzero, p->figures.consensus_objective);
         if (s->args.heldout)
-            printf(" %-12.7g", p->heldout);
-        printf(" %-11.6g %-11.6g", p->bic, p->aic);
+            printf(" %-10.5g", p->heldout);
+        printf(" %-10.6g %-10.6g", p->bic, p->aic);
         if (truth)
-            printf(" %-8.2g", p->figures.relative_error);
+            printf(" %-7.1e", p->figures.relative_error);
         puts(i == s->chosen ? " chosen" : "");
     }
     printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], s->lambdas[s->chosen], s->best);

@@ -200,8 +200,8 @@ static hfsad_status resume(session *s, hfsad_error *err)
     const uint64_t done = s->from.iteration;
     checkpoint_close(&s->from);
     if (!status && done == (uint64_t)s->spec->run.iterations && !sim_dual_known(s->run->sim))
-        return error_set(err, HFSAD_ERROR_INPUT, "%s was interrupted at iteration %" PRIu64 "; give more run.iterations",
-                         s->args.out, done);
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%s was interrupted at iteration %" PRIu64 "; give more run.iterations", s->args.out, done);
     return status;
 }
 
@@ -222,8 +222,7 @@ static int set_up(session *s, const char *command)
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
         (s->args.warm && warm_start(s->run, s->args.warm, &err)) ||
         report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)) ||
-        folder_make_new(s->args.out, &s->made, &err) ||
-        (!s->args.resume && folder_lock(s->args.out, &s->lock, &err)))
+        folder_make_new(s->args.out, &s->made, &err) || (!s->args.resume && folder_lock(s->args.out, &s->lock, &err)))
         return cli_fail(&err);
     report_sweep(s->args.out);
     return CLI_GO;

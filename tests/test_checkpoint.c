@@ -185,8 +185,8 @@ static bool none_passes(const char *key)
 static void specs_come_back(void **state)
 {
     (void)state;
-    static const char *const values[] = {"0.7", "3", "true", "false", "scad", "quantile", "paper",
-                                         "mean", "exact", "client", "tv", "l1", "some text"};
+    static const char *const values[] = {"0.7",  "3",     "true",   "false", "scad", "quantile", "paper",
+                                         "mean", "exact", "client", "tv",    "l1",   "some text"};
     hfsad_error err = {0};
     setting_at at;
     size_t changed = 0;
@@ -260,10 +260,12 @@ static const struct {
     {"loss: {kind: squared}\nrun: {edge_rounds: 2}", 5},
     {"loss: {kind: absolute}\n"
      "run: {participation: {client: 0.5, edge: 0.6, at_least_every: 3}, edge_rounds: 2, trace_every: 2,"
-     " stop: {absolute: 5}}", 1},
+     " stop: {absolute: 5}}",
+     1},
     {"loss: {kind: huber}\nrun: {participation: {client: 0.5}}", 4},
     {"loss: {kind: squared}\noverrides: [{node: edge1, prior: {penalty: mcp, lambda: 0.2, gamma: 3}}, "
-     "{node: 'edge0/*', loss: {kind: absolute}, local_steps: 2}, {node: edge2/c2, participation: 0.5}]", 1},
+     "{node: 'edge0/*', loss: {kind: absolute}, local_steps: 2}, {node: edge2/c2, participation: 0.5}]",
+     1},
 };
 
 static void resumed_runs_have_the_same_bits(void **state)
@@ -378,7 +380,8 @@ static void other_runs_are_refused(void **state)
     refused("loss: {kind: quantile}\ntruth: truth.csv\noverrides: [{node: edge1, participation: 0.5}]", "overrides");
     refused("loss: {kind: quantile}", "truth");
     hfsad_run *run = run_of("loss: {kind: quantile}\ntruth: truth.csv\nrun: {iterations: 7, stop: {relative: 1e-3}}\n"
-                            "output: {state: false, every_seconds: 3, checkpoint: false}", 1);
+                            "output: {state: false, every_seconds: 3, checkpoint: false}",
+                            1);
     ok(hfsad_run_resume(run, in_folder("c.bin"), &err), &err);
     hfsad_run_free(run);
     make_truth(2, 3);

@@ -163,8 +163,14 @@ void checkpoint_close(checkpoint *c)
  * rule looks at the rows of the trace. */
 static bool may_differ(const char *key)
 {
-    static const char *const keys[] = {"data",         "truth",        "run.iterations",    "run.stop.absolute",
-                                       "output.state", "output.every_seconds", "output.checkpoint", "run.stop.relative"};
+    static const char *const keys[] = {"data",
+                                       "truth",
+                                       "run.iterations",
+                                       "run.stop.absolute",
+                                       "output.state",
+                                       "output.every_seconds",
+                                       "output.checkpoint",
+                                       "run.stop.relative"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i]))
             return true;
@@ -191,8 +197,9 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
     if (!run->data_print)
         run_take_prints(run);
     if (c->data_print != run->data_print || c->truth_print != run->truth_print)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.200s was made with %s of other numbers or names than %.300s has now",
-                         c->name, c->data_print != run->data_print ? "data" : "a truth",
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.200s was made with %s of other numbers or names than %.300s has now", c->name,
+                         c->data_print != run->data_print ? "data" : "a truth",
                          c->data_print != run->data_print ? run->spec->top.data
                          : run->spec->top.truth           ? run->spec->top.truth
                                                           : "the spec");

@@ -224,14 +224,15 @@ void plot_lambda_script(FILE *out, const lambda_plot *p, const char *png, const 
     }
     print_lambda_data(out, p, lines, n);
     print_frame(out, "{/Symbol l}", "coefficient in the cloud", (named + 2) / 3);
-    fprintf(out,
-            "set logscale x 10\n"
-            "set format x '%%g'\n"
-            "set xrange [%.9g:%.9g]\n"
-            "set xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n"
-            "set arrow from %.9g, graph 0 to %.9g, graph 1 nohead dashtype (6,4) linewidth 0.9 linecolor rgb '#404040'\n"
-            "set label 'chosen' at %.9g, graph 0.97 offset 0.5,0\n",
-            least / 1.02, most * 1.02, p->chosen, p->chosen, p->chosen);
+    fprintf(
+        out,
+        "set logscale x 10\n"
+        "set format x '%%g'\n"
+        "set xrange [%.9g:%.9g]\n"
+        "set xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n"
+        "set arrow from %.9g, graph 0 to %.9g, graph 1 nohead dashtype (6,4) linewidth 0.9 linecolor rgb '#404040'\n"
+        "set label 'chosen' at %.9g, graph 0.97 offset 0.5,0\n",
+        least / 1.02, most * 1.02, p->chosen, p->chosen, p->chosen);
     fputs("draw = \"plot", out);
     for (size_t k = n; k-- > 0;) /* the largest last, over the others */
         if (k >= named)

@@ -1,6 +1,7 @@
 /*
- * The output folder of a run: checkpoint.bin, model.csv, state.csv, trace.csv, summary.json. An update writes all of them beside the
- * old ones and then puts them in place, so a disk that fills up leaves the folder as the last update left it.
+ * The output folder of a run: checkpoint.bin, model.csv, state.csv, trace.csv, summary.json. An update writes all of
+ * them beside the old ones and then puts them in place, so a disk that fills up leaves the folder as the last update
+ * left it.
  */
 #ifndef HFSAD_REPORT_REPORT_H
 #define HFSAD_REPORT_REPORT_H

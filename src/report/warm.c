@@ -130,7 +130,8 @@ static hfsad_status read_lines(model_file *m, FILE *f, hfsad_error *err)
     qsort(m->rows, m->count, sizeof *m->rows, by_name);
     for (size_t i = 1; i < m->count; i++)
         if (!strcmp(m->rows[i - 1].name, m->rows[i].name))
-            return error_set(err, HFSAD_ERROR_INPUT, "%.300s: two rows for the node '%.200s'", m->path, m->rows[i].name);
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s: two rows for the node '%.200s'", m->path,
+                             m->rows[i].name);
     return HFSAD_OK;
 }
 

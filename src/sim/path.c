@@ -93,8 +93,9 @@ static hfsad_status check_prior(const path *p, hfsad_error *err)
         if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0 &&
             p->run->plan->inner[i].prior.kind != HFSAD_PENALTY_NONE)
             return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "%s has no lambda to vary: set %s.penalty to l1, mcp or scad and a weight%s",
-                     prior_key(p->prior), prior_key(p->prior),
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%s has no lambda to vary: set %s.penalty to l1, mcp or scad and a weight%s", prior_key(p->prior),
+                     prior_key(p->prior),
                      p->run->data->n_inner == 1 && p->prior == PATH_EDGE ? "; the data have no edges" : "");
 }
 
@@ -146,8 +147,8 @@ static hfsad_status read_heldout(path *p, const char *file, size_t features, hfs
 {
     hfsad_status status = dataset_read(&p->held, file, true, err);
     if (!status && p->held->M != features)
-        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M,
-                           features);
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
     return status ? status : match_classes(p, err);
 }
 
@@ -172,7 +173,8 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     hfsad_status status = hfsad_spec_check(spec, err);
     if (!status)
         status = spec_copy(&p->spec, spec, err);
-    if (!status && settings->share > 0) { /* without a share the data lie as for `hfsad run`, and can be resumed by it */
+    if (!status &&
+        settings->share > 0) { /* without a share the data lie as for `hfsad run`, and can be resumed by it */
         status = read_data(p, &data, err);
         if (!status)
             status = dataset_split(data, settings->share, (uint64_t)spec->run.seed, &p->held, err);
@@ -398,8 +400,7 @@ void path_remember(path *p)
 hfsad_status path_return(path *p, hfsad_error *err)
 {
     char *kind = strdup("where the path's lambda before this one ended");
-    const hfsad_status status =
-        kind ? set_lambda(p, p->best_lambda, err) : error_memory(err, 0, "the start's name");
+    const hfsad_status status = kind ? set_lambda(p, p->best_lambda, err) : error_memory(err, 0, "the start's name");
     if (status) {
         free(kind);
         return status;

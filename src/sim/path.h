@@ -42,16 +42,16 @@ hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err);
 typedef bool (*path_ask)(void *context);
 
 /*
- * The smallest lambda with a cloud's model of zeros. Convex losses: by their gradient there, and raised where a run from
- * the start does not end at zero. Phase retrieval, whose gradient there is 0: to a hundredth between runs that do and
- * do not, so it depends on run.iterations. HFSAD_ERROR_INPUT where none is found.
+ * The smallest lambda with a cloud's model of zeros. Convex losses: by their gradient there, and raised where a run
+ * from the start does not end at zero. Phase retrieval, whose gradient there is 0: to a hundredth between runs that do
+ * and do not, so it depends on run.iterations. HFSAD_ERROR_INPUT where none is found.
  */
 hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *context, hfsad_error *err);
 
 /* From the run's own start again. */
 void path_restart(path *p);
-/* The next point: the run with this lambda from where the path stands, the links' counters included. (From counters of 0
- * the smoothing would be coarse again and the start forgotten.) */
+/* The next point: the run with this lambda from where the path stands, the links' counters included. (From counters of
+ * 0 the smoothing would be coarse again and the start forgotten.) */
 hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop, void *context, hfsad_error *err);
 /* Remembers where the last point began: path_return then goes back there, with its lambda in force, to run it anew. */
 void path_remember(path *p);

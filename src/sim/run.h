@@ -12,8 +12,8 @@ struct hfsad_run {
     double *truth; /* NULL: not known */
     double *start;
     char *start_kind;
-    double seconds;   /* spent in hfsad_run_iterate */
-    hfsad_spec *spec; /* a copy, for checkpoints */
+    double seconds;                   /* spent in hfsad_run_iterate */
+    hfsad_spec *spec;                 /* a copy, for checkpoints */
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
 };
 
