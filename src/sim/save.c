@@ -59,7 +59,6 @@ static void pass_state(const transfer *t, sim *s)
     pass_counters(t, s->k, d->n_leaves);
     pass_counters(t, s->last, d->n_leaves);
     pass_reals(t, s->many.slope, d->n_rows);
-    pass_reals(t, s->many.anchor, d->n_rows);
     pass_reals(t, s->many.eta, d->n_leaves);
     pass_reals(t, s->inner_w, d->n_inner * s->M);
     pass_reals(t, s->inner_z, d->n_inner * s->M);
