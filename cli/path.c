@@ -352,7 +352,7 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     whole_file *table = status ? NULL : file_batch_add(&b, FILES[0], err);
     if (!status && !table)
         status = err->status;
-    if (!status) {
+    if (table) {
         put_table(s, table);
         status = s->args.no_plot ? HFSAD_OK : add_plot(s, &b, err);
     }

@@ -4,6 +4,7 @@
 #include "sim/save.h"
 #include "spec/pack.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -59,7 +60,8 @@ void checkpoint_write(whole_file *f, const hfsad_run *run, const char *trace, si
 
 static hfsad_status refuse(const checkpoint *c, hfsad_error *err, const char *why)
 {
-    return error_set(err, HFSAD_ERROR_INPUT, "%.300s %s", c->name, why);
+    error_set(err, HFSAD_ERROR_INPUT, "%.300s %s", c->name, why);
+    return HFSAD_ERROR_INPUT; /* said here, so that a checker of this file alone knows it is not 0 */
 }
 
 /* Mark, version, length and checksum; *r is then what stands between them. */
@@ -90,12 +92,16 @@ static hfsad_status open_words(const checkpoint *c, const unsigned char *bytes, 
 hfsad_status checkpoint_parse(checkpoint *c, const void *bytes, size_t size, const char *name, hfsad_error *err)
 {
     word_reader r;
+    hfsad_spec *spec = NULL;
     *c = (checkpoint){.name = strdup(name)};
-    if (!c->name)
-        return error_memory(err, strlen(name), "a file name");
+    if (!c->name) {
+        error_memory(err, strlen(name), "a file name");
+        return HFSAD_ERROR_MEMORY;
+    }
     hfsad_status status = open_words(c, bytes, size, &r, err);
     if (!status)
-        status = spec_unpack(&c->spec, &r, c->name, err);
+        status = spec_unpack(&spec, &r, name, err);
+    c->spec = spec;
     if (!status) {
         c->data_print = words_get(&r);
         c->truth_print = words_get(&r);
@@ -132,10 +138,12 @@ hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err)
     size_t size = 0;
     *c = (checkpoint){0};
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.300s cannot be opened: %s; give the output folder of a run with output.checkpoint: true",
-                         path, strerror(errno));
+    if (file < 0) {
+        error_set(err, HFSAD_ERROR_INPUT,
+                  "%.300s cannot be opened: %s; give the output folder of a run with output.checkpoint: true", path,
+                  strerror(errno));
+        return HFSAD_ERROR_INPUT;
+    }
     hfsad_status status = map_file(file, &mapping, &size, path, err);
     close(file);
     if (status)
@@ -191,6 +199,7 @@ hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, 
 
 hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err)
 {
+    assert(c->spec && c->start_kind);
     const hfsad_status status = checkpoint_check_spec(c, run->spec, err);
     if (status)
         return status;

@@ -28,7 +28,8 @@ typedef struct {
 
 static hfsad_status refuse(const model_file *m, hfsad_error *err, const char *what)
 {
-    return error_set(err, HFSAD_ERROR_INPUT, "%.300s:%zu: %s", m->path, m->line, what);
+    error_set(err, HFSAD_ERROR_INPUT, "%.300s:%zu: %s", m->path, m->line, what);
+    return HFSAD_ERROR_INPUT; /* said here, so that a checker of this file alone knows it is not 0 */
 }
 
 /* The name at the start of a line, which may stand in quotes; it is closed in place. Returns what follows its comma,
@@ -138,9 +139,11 @@ static hfsad_status read_lines(model_file *m, FILE *f, hfsad_error *err)
 static hfsad_status read_model(model_file *m, hfsad_error *err)
 {
     FILE *f = fopen(m->path, "r");
-    if (!f)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be opened: %s; give an output folder or its model.csv",
-                         m->path, strerror(errno));
+    if (!f) {
+        error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be opened: %s; give an output folder or its model.csv",
+                  m->path, strerror(errno));
+        return HFSAD_ERROR_INPUT;
+    }
     const hfsad_status status = read_lines(m, f, err);
     fclose(f);
     return status;
