@@ -365,7 +365,7 @@ static void quantile_regression(void **state)
         {"quantile 0.3, half take part", LOSS(QUANTILE, 0.3, 1), 0, 1, 0.5, flat_tree, 3000, PLAIN},
         {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 2000, PLAIN},
         {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 10, 1, deep_tree, 1000, PLAIN},
-        {"quantile 0.3, weighted rows", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 2000, WEIGHTED},
+        {"quantile 0.3, weighted rows", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 4000, WEIGHTED},
         {"absolute, weighted means", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 3000, WEIGHTED + MEAN},
         {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, flat_tree, 3000, PLAIN},
     };
