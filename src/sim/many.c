@@ -43,7 +43,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
         .rule = &class->rule,
         .z = s->z + at,
         .q = s->q + at,
-        .w = s->w + at,
+        .w = s->w ? s->w + at : space->rows + 3 * s->M,
         .k = s->k + leaf,
         .w_parent = s->inner_w + (size_t)parent * s->M,
         .centre = space->rows,
@@ -103,7 +103,7 @@ void many_settle(sim *s)
         const inner_node *node = &s->d->inner[i];
         double *w = s->inner_w + i * M + F;
         for (size_t slot = 0; own_client && slot < node->n_leaves; slot++)
-            sum[i] += s->w[node->base + slot * M + F];
+            sum[i] += (s->w ? s->w : s->z)[node->base + slot * M + F];
         if (!own_client)
             sum[i] += node->n_leaves * *w;
         count[i] += node->n_leaves;
@@ -117,12 +117,12 @@ void many_settle(sim *s)
 }
 
 /* w_0, with the intercept of whoever has one of his own. */
-static const double *consensus_model(const sim *s, const rows_leaf *one, uint32_t parent, double *w)
+static const double *consensus_model(const sim *s, const double *own, const rows_leaf *one, uint32_t parent, double *w)
 {
     const size_t F = s->d->rows.F;
     memcpy(w, s->inner_w, s->M * sizeof *w);
     if (one->rule->penalty.free)
-        w[F] = one->w[F];
+        w[F] = own[F];
     else if (parent && s->p->inner[parent].rule.penalty.free)
         w[F] = one->w_parent[F];
     return w;
@@ -134,10 +134,10 @@ void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, lin
     for (size_t leaf = first; leaf < first + r->count; leaf++) {
         const rows_leaf one = rows_view(s, leaf, space);
         const hfsad_link link = {one.z, one.q, *one.k};
-        const double *w0 = consensus_model(s, &one, r->parent, space->rows + 5 * s->M);
-        sums->loss += kernels()->rows_loss(&one.problem, one.w);
+        const double *w = s->w ? one.w : one.z, *w0 = consensus_model(s, w, &one, r->parent, space->rows + 5 * s->M);
+        sums->loss += kernels()->rows_loss(&one.problem, w);
         sums->consensus_loss += kernels()->rows_loss(&one.problem, w0);
-        kernels()->link_measure(one.rule, &link, s->M, one.w, one.w_parent, s->inner_w, sums);
+        kernels()->link_measure(one.rule, &link, s->M, w, one.w_parent, s->inner_w, sums);
     }
 }
 
