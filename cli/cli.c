@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "base/error.h"
+#include "spec/table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -359,4 +360,29 @@ int cli_finish_stdout(int status)
         return 128 + SIGPIPE;
     fprintf(stderr, "hfsad: standard output could not be written: %s\n", strerror(reason ? reason : EIO));
     return CLI_FAILED;
+}
+
+#define BLANKS " \t"
+
+int cli_apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command)
+{
+    hfsad_error err = {0};
+    for (size_t i = 0; i < sets->count; i++) {
+        char key[256];
+        char shown[CLI_SHOWN_SIZE];
+        const char *text = sets->room[i] + strspn(sets->room[i], BLANKS), *equals = strchr(text, '=');
+        cli_shown(shown, sets->room[i]);
+        if (!equals || equals == text)
+            return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", shown);
+        size_t length = (size_t)(equals - text);
+        while (length > 0 && strchr(BLANKS, text[length - 1]))
+            length--;
+        if (length >= sizeof key)
+            return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
+                             SETTING_KEY_MAX - 1);
+        snprintf(key, sizeof key, "%.*s", (int)length, text);
+        if (hfsad_spec_set(spec, key, equals + 1, &err))
+            return cli_fail(&err);
+    }
+    return CLI_GO;
 }

@@ -15,6 +15,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2 };
 /* argv[0] is the command's name; the return value is the exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_path(int argc, char **argv);
 int cmd_paper(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
@@ -76,6 +77,9 @@ const char *cli_nearest(const char *name, const char *const *candidates);
 /* An argument as a message shows it: the first 60 bytes or so. */
 enum { CLI_SHOWN_SIZE = 64 };
 const char *cli_shown(char shown[CLI_SHOWN_SIZE], const char *argument);
+
+/* Puts every KEY=VALUE of --set into the spec; CLI_GO, or the exit status after a line on stderr. */
+int cli_apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command);
 
 /* Numbers of the command line, whole text used; NaN and infinities are refused, least and most are allowed. */
 bool cli_read_real(const char *text, double least, double most, double *value);

@@ -14,6 +14,7 @@ typedef struct {
 static const command commands[] = {
     {"run", cmd_run, "train a model as a spec file says"},
     {"compare", cmd_compare, "run specs, or one by several algorithms, and put the curves side by side"},
+    {"path", cmd_path, "train along a grid of lambdas and choose one"},
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
     {"generate", cmd_generate, "make data of a known law, the paper's among them"},
     {"predict", cmd_predict, "predict rows with the models of a run"},

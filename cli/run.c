@@ -7,6 +7,9 @@
 #include "report/file.h"
 #include "report/groups.h"
 #include "report/report.h"
+#include "report/warm.h"
+#include "sim/save.h"
+#include "spec/pack.h"
 #include "spec/table.h"
 
 #include <inttypes.h>
@@ -25,6 +28,8 @@ typedef struct {
     report *report;
     hfsad_figures figures; /* of the last measurement */
     progress progress;
+    checkpoint from;   /* to resume */
+    int lock;          /* of the folder; -1: none */
     size_t made;       /* folders, for folder_unmake */
     double write_next; /* when the folder is due, on progress_clock */
     bool write_failed; /* and the person knows */
@@ -45,6 +50,20 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
          .operand = "DIR",
          .help = "folder for the output, made where it is missing; by\n"
                  "default spec-out in the current folder for spec.yaml"},
+        {.name = "resume",
+         .kind = CLI_TEXT,
+         .value = &args->resume,
+         .operand = "DIR",
+         .help = "go on with the run whose output DIR holds, finished or\n"
+                 "interrupted, to the same bits as if it had never ended;\n"
+                 "without SPEC.yaml by the settings that DIR remembers"},
+        {.name = "warm-start",
+         .kind = CLI_TEXT,
+         .value = &args->warm,
+         .operand = "MODEL",
+         .help = "start every node from its model in MODEL, an output\n"
+                 "folder or a model.csv; a node that it lacks starts from\n"
+                 "its nearest ancestor's, or the cloud's"},
         {.name = "threads",
          .kind = CLI_WHOLE,
          .value = &args->threads,
@@ -55,23 +74,38 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
         {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
     };
     const cli_syntax syntax = {
-        .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--threads N] [--quiet]",
+        .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--warm-start MODEL]\n"
+                 "          [--threads N] [--quiet]\n"
+                 "hfsad run --resume DIR [SPEC.yaml] [--set KEY=VALUE]... [--threads N] [--quiet]",
         .about = "Trains a model as the spec says. `hfsad settings` lists what a spec can say.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .least_words = 1,
+        .least_words = 0,
         .most_words = 1,
         .words = "a spec file",
         .after = "DIR holds trace.csv (a row per global iteration), model.csv (the models),\n"
-                 "state.csv (z, q and counter of every link) and summary.json. It is brought up\n"
-                 "to date while the run goes on; a file is replaced whole or not at all, and an\n"
-                 "earlier result stays until there is more than this run's start to put there.\n\n"
+                 "state.csv (z, q and counter of every link), summary.json and checkpoint.bin. It\n"
+                 "is brought up to date while the run goes on; a file is replaced whole or not at\n"
+                 "all, and an earlier result stays until there is more than this run's start to\n"
+                 "put there.\n\n"
+                 "A run that is resumed may have other run.iterations, run.stop, output.state,\n"
+                 "output.every_seconds and output.checkpoint, nothing else; data and truth may\n"
+                 "have moved, but not changed.\n\n"
                  "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration and write\n"
                  "what there is; a second one ends it at once.\n\n"
                  "Exit status: 0 done, 1 the run failed (diverged, disk full), 2 the spec, data or\n"
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.",
     };
-    return cli_parse(&syntax, argc, argv, &args->spec_path);
+    const int status = cli_parse(&syntax, argc, argv, &args->spec_path);
+    if (status != CLI_GO)
+        return status;
+    if (!args->spec_path && !args->resume)
+        return cli_wrong(argv[0], "a spec file is missing");
+    if (args->resume && args->out)
+        return cli_wrong(argv[0], "--resume writes to the folder that it resumes; leave --out out");
+    if (args->resume && args->warm)
+        return cli_wrong(argv[0], "--resume goes on from where the run stands; leave --warm-start out");
+    return CLI_GO;
 }
 
 char *run_folder(const char *spec_path, const char *ending)
@@ -84,30 +118,6 @@ char *run_folder(const char *spec_path, const char *ending)
     if (folder)
         sprintf(folder, "%.*s-%s", (int)length, name, ending);
     return folder;
-}
-
-#define BLANKS " \t"
-
-static int apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command, hfsad_error *err)
-{
-    for (size_t i = 0; i < sets->count; i++) {
-        char key[256];
-        char shown[CLI_SHOWN_SIZE];
-        const char *text = sets->room[i] + strspn(sets->room[i], BLANKS), *equals = strchr(text, '=');
-        cli_shown(shown, sets->room[i]);
-        if (!equals || equals == text)
-            return cli_wrong(command, "--set needs KEY=VALUE, such as run.iterations=100, not '%s'", shown);
-        size_t length = (size_t)(equals - text);
-        while (length > 0 && strchr(BLANKS, text[length - 1]))
-            length--;
-        if (length >= sizeof key)
-            return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
-                             SETTING_KEY_MAX - 1);
-        snprintf(key, sizeof key, "%.*s", (int)length, text);
-        if (hfsad_spec_set(spec, key, equals + 1, err))
-            return cli_fail(err);
-    }
-    return CLI_GO;
 }
 
 /* A run must not write over what it reads. */
@@ -132,18 +142,64 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
     return status;
 }
 
+/* The lock comes first: nobody replaces the checkpoint while it is read. */
+static hfsad_status open_checkpoint(session *s, hfsad_error *err)
+{
+    const hfsad_status status = folder_lock(s->args.out, &s->lock, err);
+    if (status)
+        return status;
+    const size_t size = strlen(s->args.out) + sizeof "/" CHECKPOINT_NAME;
+    char *path = malloc(size);
+    if (!path)
+        return error_memory(err, size, "a file name");
+    snprintf(path, size, "%s/%s", s->args.out, CHECKPOINT_NAME);
+    const hfsad_status opened = checkpoint_open(&s->from, path, err);
+    free(path);
+    return opened;
+}
+
+static hfsad_status load_spec(session *s, hfsad_error *err)
+{
+    if (s->args.spec_path)
+        return hfsad_spec_load(&s->spec, s->args.spec_path, err);
+    return spec_copy(&s->spec, s->from.spec, err);
+}
+
+static hfsad_status check_resumed(const session *s, hfsad_error *err)
+{
+    const uint64_t done = s->from.iteration, wanted = (uint64_t)s->spec->run.iterations;
+    if (done > wanted)
+        return error_set(err, HFSAD_ERROR_INPUT, "%s is at iteration %" PRIu64 "; give run.iterations of at least that",
+                         s->args.out, done);
+    return checkpoint_check_spec(&s->from, s->spec, err);
+}
+
+/* Where a run that stood still between two rows of the trace is to end, its dual residual was not formed. */
+static hfsad_status resume(session *s, hfsad_error *err)
+{
+    const hfsad_status status = report_resume(s->report, s->run, &s->from, err);
+    const uint64_t done = s->from.iteration;
+    checkpoint_close(&s->from);
+    if (!status && done == (uint64_t)s->spec->run.iterations && !sim_dual_known(s->run->sim))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%s was interrupted at iteration %" PRIu64 "; give more run.iterations", s->args.out, done);
+    return status;
+}
+
 /* Everything that can be wrong with what the person gave is found here, before anything is written. */
 static int set_up(session *s, const char *command)
 {
     hfsad_error err = {0};
-    if (hfsad_spec_load(&s->spec, s->args.spec_path, &err))
+    if ((s->args.resume && open_checkpoint(s, &err)) || load_spec(s, &err))
         return cli_fail(&err);
-    const int status = apply_sets(s->spec, &s->args.sets, command, &err);
+    const int status = cli_apply_sets(s->spec, &s->args.sets, command);
     if (status != CLI_GO)
         return status;
-    if (hfsad_spec_check(s->spec, &err) || folder_check(s->args.out, &err) || check_inputs(s, &err) ||
+    if (hfsad_spec_check(s->spec, &err) || (s->args.resume && check_resumed(s, &err)) ||
+        folder_check(s->args.out, &err) || check_inputs(s, &err) ||
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
-        report_create(&s->report, s->run, s->spec, s->args.out, &err))
+        (s->args.warm && warm_start(s->run, s->args.warm, &err)) ||
+        report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)))
         return cli_fail(&err);
     return CLI_GO;
 }
@@ -153,6 +209,8 @@ static void tear_down(session *s)
     report_free(s->report);
     hfsad_run_free(s->run);
     hfsad_spec_free(s->spec);
+    checkpoint_close(&s->from);
+    folder_unlock(s->lock);
 }
 
 /*
@@ -194,13 +252,14 @@ static void draw_progress(session *s, uint64_t iteration)
     progress_draw(&s->progress, iteration, detail);
 }
 
-/* From the start to the last row of the trace; the caller writes the end. */
+/* From where the run stands to the last row of the trace; the caller writes the end. */
 static hfsad_status iterate(session *s, stop_reason *stopped, hfsad_error *err)
 {
     const uint64_t iterations = (uint64_t)s->spec->run.iterations, every = (uint64_t)s->spec->run.trace_every;
+    const uint64_t done = s->figures.iteration;
     *stopped = STOP_ITERATIONS;
-    progress_start(&s->progress, "iteration", 0, iterations, s->args.quiet);
-    for (uint64_t i = 1; i <= iterations; i++) {
+    progress_start(&s->progress, "iteration", done, iterations, s->args.quiet);
+    for (uint64_t i = done + 1; i <= iterations; i++) {
         hfsad_run_iterate(s->run);
         if (cli_interrupted())
             cli_interrupts_heed();
@@ -424,20 +483,36 @@ static void catch_interrupts(bool quiet)
     cli_catch_interrupts();
 }
 
+/* Whether the trace lacks the row of where the run stands: at the start, and where it is resumed at its end, which no
+ * checkpoint's trace has between two rows of the grid. */
+static bool needs_row(const session *s, hfsad_status status)
+{
+    const uint64_t done = s->figures.iteration;
+    if (!s->args.resume)
+        return true;
+    return done % (uint64_t)s->spec->run.trace_every && (status || done == (uint64_t)s->spec->run.iterations);
+}
+
 static int carry_out(session *s)
 {
     hfsad_error err = {0};
     stop_reason stopped = STOP_DIVERGED;
     if (folder_make_new(s->args.out, &s->made, &err))
         return cli_fail(&err);
+    if (!s->args.resume && folder_lock(s->args.out, &s->lock, &err))
+        return fail_write(s, &err);
     report_sweep(s->args.out);
     catch_interrupts(s->args.quiet);
     hfsad_status status = hfsad_run_measure(s->run, &s->figures, &err);
-    report_row(s->report, &s->figures);
+    if (needs_row(s, status))
+        report_row(s->report, &s->figures);
     if (!status) {
         if (write_start(s, &err))
             return fail_write(s, &err);
-        iterate(s, &stopped, &err);
+        if (s->args.resume && hfsad_run_converged(s->run))
+            stopped = STOP_TOLERANCE;
+        else
+            iterate(s, &stopped, &err);
         progress_end(&s->progress);
     }
     if (write_folder(s, stopped, &err))
@@ -452,7 +527,7 @@ static int carry_out(session *s)
 
 int run_check(const run_arguments *args, const char *command)
 {
-    session s = {.args = *args};
+    session s = {.args = *args, .lock = -1};
     const int status = set_up(&s, command);
     tear_down(&s);
     return status;
@@ -464,7 +539,7 @@ int run_algorithm(const run_arguments *args, const char *command, int *algorithm
     hfsad_spec *spec;
     if (hfsad_spec_load(&spec, args->spec_path, &err))
         return cli_fail(&err);
-    const int status = apply_sets(spec, &args->sets, command, &err);
+    const int status = cli_apply_sets(spec, &args->sets, command);
     *algorithm = spec->top.algorithm;
     hfsad_spec_free(spec);
     return status;
@@ -472,7 +547,7 @@ int run_algorithm(const run_arguments *args, const char *command, int *algorithm
 
 int run_spec(const run_arguments *args, const char *command, bool *diverged)
 {
-    session s = {.args = *args};
+    session s = {.args = *args, .lock = -1};
     int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
@@ -489,6 +564,8 @@ int cmd_run(int argc, char **argv)
     char *folder = NULL;
     if (args.sets.room)
         status = parse_arguments(&args, argc, argv);
+    if (status == CLI_GO && args.resume)
+        args.out = args.resume;
     if (status == CLI_GO && !args.out)
         args.out = folder = run_folder(args.spec_path, "out");
     if (status == CLI_GO && args.out)

@@ -59,7 +59,7 @@ without_seconds() { cut -d, -f1-7,9- "$1"; }
 
 # ---- three algorithms from one spec, and a folder ----
 expect 0 compare spec.yaml run-out --algorithms hfsad,fedavg,fedprox --out cmp --accuracies 0.5,1e-2,0
-[ "$(names cmp | tr ' ' '\n' | grep -c .)" = 15 ] || fail "files: $(names cmp)"
+[ "$(names cmp | tr ' ' '\n' | grep -c .)" = 16 ] || fail "files: $(names cmp)"
 [ -e cmp/spec-hfsad/state.csv ] || fail "no state.csv of hfsad"
 cmp -s cmp/spec-fedavg/model.csv run-out/model.csv || fail "compare and run differ"
 cp stdout.txt table.txt

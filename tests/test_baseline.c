@@ -71,6 +71,8 @@ static double slope_at(const hfsad_loss *loss, double y, double s)
         return -y / (1 + exp(y * s));
     case HFSAD_LOSS_HINGE:
         return y * s < 1 ? -y : 0;
+    case HFSAD_LOSS_OWN:
+        break;
     }
     return NAN;
 }

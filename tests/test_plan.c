@@ -99,7 +99,7 @@ static void the_papers_constants(void **state)
     dataset_free(d);
 }
 
-/* The mean over the clients of slope / (mean |y|) * |x|^2 / M. */
+/* The mean over the clients of half the slope / (mean |y|) * |x|^2 / M. */
 static double mean_bend(const dataset *d, double slope)
 {
     double y = 0, n = 0;
@@ -107,7 +107,7 @@ static double mean_bend(const dataset *d, double slope)
         y += fabs(d->y[leaf]);
         n += d->n[leaf];
     }
-    return slope / y * n / (double)d->M;
+    return slope / 2 / y * n / (double)d->M;
 }
 
 /* Section 6 carried over to other trees: weights add up from below, priors to the number of clients, and the paper's

@@ -467,7 +467,7 @@ static void files_of_a_run(void **state)
         assert_int_equal(hfsad_run_measure(x.run, &x.figures, &err), HFSAD_OK);
         report_row(x.report, &x.figures);
         assert_int_equal(report_write(x.report, &x.figures, i ? STOP_ITERATIONS : STOP_RUNNING, &err), HFSAD_OK);
-        assert_int_equal(count_entries(x.out), 4);
+        assert_int_equal(count_entries(x.out), 5);
         assert_int_equal(check_table("out/trace.csv", 14), 3 + i);
         assert_int_equal(check_table("out/model.csv", 3), 1 + 3 + 5);
         assert_int_equal(check_table("out/state.csv", 7), 1 + 2 + 5);
@@ -498,13 +498,15 @@ static void files_of_a_run(void **state)
 static void full_disk_keeps_the_old_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"out/model.csv", "out/state.csv", "out/trace.csv", "out/summary.json"};
+    enum { FILES = 5 };
+    static const char *const names[FILES] = {"out/checkpoint.bin", "out/model.csv", "out/state.csv", "out/trace.csv",
+                                             "out/summary.json"};
     fixture x = {0};
     hfsad_error err = {0};
     start_run(&x, "run: {iterations: 50}");
     assert_int_equal(report_write(x.report, &x.figures, STOP_RUNNING, &err), HFSAD_OK);
-    char *old[4];
-    for (int i = 0; i < 4; i++)
+    char *old[FILES];
+    for (int i = 0; i < FILES; i++)
         old[i] = get(names[i]);
     hfsad_run_iterate(x.run);
     for (int i = 0; i < 40; i++)
@@ -518,12 +520,12 @@ static void full_disk_keeps_the_old_folder(void **state)
             break;
         failures++;
         assert_int_equal(status, HFSAD_ERROR_IO);
-        assert_int_equal(count_entries(x.out), 4);
-        for (int i = 0; i < 4; i++)
+        assert_int_equal(count_entries(x.out), FILES);
+        for (int i = 0; i < FILES; i++)
             assert_content(names[i], old[i]);
     }
     assert_in_range(failures, 5, 20);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < FILES; i++)
         free(old[i]);
     end_run(&x);
 }
@@ -533,13 +535,16 @@ static void files_that_are_not_wanted(void **state)
     (void)state;
     fixture x = {0};
     hfsad_error err = {0};
-    start_run(&x, "output: {clients: false, state: false}");
+    start_run(&x, "output: {clients: false, state: false, checkpoint: false}");
     put("out/state.csv", "node,k,last,z1,q1\n");
+    put("out/checkpoint.bin", CHECKPOINT_MARK " of an earlier run");
     assert_int_equal(report_write(x.report, &x.figures, STOP_ITERATIONS, &err), HFSAD_OK);
     assert_int_equal(count_entries(x.out), 3);
+    put("out/checkpoint.bin", "check\n");
     put("out/state.csv", "state,capital\n"); /* not ours */
     assert_int_equal(report_write(x.report, &x.figures, STOP_ITERATIONS, &err), HFSAD_OK);
     assert_content("out/state.csv", "state,capital\n");
+    assert_content("out/checkpoint.bin", "check\n");
     assert_int_equal(check_table("out/model.csv", 3), 1 + 3);
     end_run(&x);
 }

@@ -52,7 +52,7 @@ static plan *plan_for(const dataset *d, size_t i)
     };
     const inner_class inner = {
         {HFSAD_PENALTY_L1, 1, 0.1, 3, 0}, {{HFSAD_PENALTY_L1, 900, 1, 3, 0}, {40, 0.5}}, i % 3 == 2 ? 0.8 : 1};
-    return simple_plan(d, leaves, inner, 2, i % 2);
+    return simple_plan(d, leaves, inner, 1, i % 2);
 }
 
 static atomic_size_t allocations;

@@ -247,6 +247,13 @@ HFSAD_API hfsad_status hfsad_run_measure(hfsad_run *run, hfsad_figures *figures,
 /* Whether the stop rule's tolerances were met at the last measurement. */
 HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 
+/* Writes a checkpoint, replacing the file whole; run must not be iterating. Its folder must exist. */
+HFSAD_API hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err);
+/* Puts a run that was made from the same spec and data into the state of the checkpoint, from which it goes on to the
+ * same bits, whatever the number of threads. Of the settings, run.iterations, run.stop and output (but output.clients)
+ * may differ. On failure the run is as it was. */
+HFSAD_API hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err);
+
 /* Numbers of a model: the features, and the intercept behind them where there is one. */
 HFSAD_API size_t hfsad_run_features(const hfsad_run *run);
 HFSAD_API bool hfsad_run_intercept(const hfsad_run *run);

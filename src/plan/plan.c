@@ -6,9 +6,10 @@
  * omega_0  weight of an inner node's link: (children's weights added up, the most of its depth) + eta lambda gamma
  * eta      weight of a prior: N_l - 1/L below, 1 at the cloud; together the number of clients
  * paper    c = omega, alpha = sqrt(20);  c = omega_0/25, alpha = 25 sqrt(20)
- * tuned    phase retrieval: the same with c a tenth. Convex losses: c = the mean bend of a client's loss per
- * coordinate, alpha = a hundredth of a coefficient's likely size; c of an inner node = its children's c added up, times
- * a tenth, and below the cloud times K_m, since w_0 rests for so many steps of the edge's multiplier
+ * tuned    phase retrieval: the same with c a tenth
+ *          convex losses: c = part of the mean bend of a client's loss per coordinate, alpha = a hundredth of a
+ *          coefficient's likely size; c of an inner node = a tenth of its children's c added up, below the cloud times
+ *          K_m, since w_0 rests for so many steps of the edge's multiplier
  */
 #include "plan/plan.h"
 
@@ -106,7 +107,8 @@ typedef struct {
     bool *used;                          /* n_overrides: matched a node */
     double shrink;                       /* of c: 1 for paper, 0.1 for tuned */
     bool by_bend;                        /* tuned, convex */
-    double bend, length;                 /* c and 100 alpha of a client's link, where by_bend */
+    double bend, length;                 /* of a client's loss per coordinate; the likely size of a coefficient */
+    double client_c;                     /* c of a client's link, where by_bend */
     double inner_c[HFSAD_TIERS_MAX + 2]; /* c of an inner node's link, by its depth; likewise */
     double omega;                        /* weight of a client's link by the preset */
     double reach;                        /* how far a link that lets go holds */
@@ -217,7 +219,7 @@ static leaf_class leaf_class_of(const preset *t, const override_settings *specia
     leaf_class c = {.loss = loss_of(&s->loss, special ? &special->loss : NULL)};
     c.rule.penalty = link_of(t, &s->link_client, special ? &special->link : NULL,
                              (link_preset){t->omega, t->noise, t->reach, s->features.intercept == INTERCEPT_CLIENT});
-    const hfsad_schedule usual = t->by_bend ? (hfsad_schedule){t->bend, t->length / 100}
+    const hfsad_schedule usual = t->by_bend ? (hfsad_schedule){t->client_c, t->length / 100}
                                             : paper_schedule(t, hfsad_penalty_slope(&c.rule.penalty), t->omega, 1);
     c.rule.schedule = schedule_of(&s->schedule_client, special ? &special->schedule : NULL, usual);
     c.participation = special ? pick(special->participation, s->participation.client) : s->participation.client;
@@ -488,7 +490,7 @@ static hfsad_status find_own_scales(preset *t, hfsad_error *err)
     }
     free(scratch);
     t->omega = 10 * slope;
-    t->bend = bend > 0 ? bend / 4 : slope / t->length;
+    t->bend = bend > 0 ? bend : slope / t->length;
     t->noise = slope / 10;
     return HFSAD_OK;
 }
@@ -501,6 +503,8 @@ static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
         status = find_own_scales(t, err);
     if (status)
         return status;
+    const hfsad_loss common = loss_of(&t->spec->loss, NULL);
+    t->client_c = loss_ease(&common) * t->bend;
     p->leaf_classes[0] = leaf_class_of(t, NULL);
     p->n_leaf_classes = 1;
     status = check_rule(&p->leaf_classes[0].rule, "every client", err);
@@ -537,7 +541,7 @@ static void find_inner_c(preset *t)
 {
     for (size_t i = t->d->n_inner; i-- > 1;) {
         const inner_node *node = &t->d->inner[i];
-        const double client = pick(t->spec->schedule_client.c, t->bend);
+        const double client = pick(t->spec->schedule_client.c, t->client_c);
         const double below = node->n_leaves * client + node->n_inner * t->inner_c[node->depth + 1];
         const double c = 0.1 * below * (node->depth == 1 ? (double)t->spec->run.edge_rounds : 1);
         t->inner_c[node->depth] = fmax(t->inner_c[node->depth], c);

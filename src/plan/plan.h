@@ -78,6 +78,8 @@ own_facts own_measure(const dataset *d, size_t leaf, const hfsad_own_loss *own, 
 /* The scale of the observations, and how much a row's loss bends at that scale. */
 double data_spread(const dataset *d, const hfsad_loss *loss);
 double loss_bend(const hfsad_loss *loss, double spread);
+/* The part of the bend that c begins with. */
+double loss_ease(const hfsad_loss *loss);
 /* The root mean square of a row's slope where the model is right. */
 double loss_noise(const hfsad_loss *loss, double spread);
 

@@ -54,20 +54,17 @@ double loss_slope_bound(const hfsad_loss *loss, double y)
     return 1;
 }
 
-/* A kink bends as much as its slopes' bound spread over the residuals' scale. sigma grows with every step, so that
- * a start below the true curvature is made good and one above is not: hence a quarter for the parabola and, since most
- * rows of a fitted classifier lie where it hardly bends, a tenth for the two-class losses. */
+/* A kink bends as much as its slopes' bound spread over the residuals' scale. */
 double loss_bend(const hfsad_loss *loss, double spread)
 {
     switch (loss->kind) {
     case HFSAD_LOSS_SQUARED:
-        return 0.25;
-    case HFSAD_LOSS_HUBER:
-        return fmin(0.25, loss->delta / spread);
-    case HFSAD_LOSS_LOGISTIC:
-        return 0.025;
     case HFSAD_LOSS_HINGE:
-        return 0.1;
+        return 1;
+    case HFSAD_LOSS_HUBER:
+        return fmin(1, loss->delta / spread);
+    case HFSAD_LOSS_LOGISTIC:
+        return 0.25;
     case HFSAD_LOSS_QUANTILE:
     case HFSAD_LOSS_ABSOLUTE:
     case HFSAD_LOSS_PHASE_RETRIEVAL:
@@ -75,6 +72,27 @@ double loss_bend(const hfsad_loss *loss, double spread)
         break;
     }
     return loss_slope_bound(loss, 0) / spread;
+}
+
+/* sigma grows with every step, so that a start below the true bend is made good and one above is not; and most rows of
+ * a fitted classifier lie where it hardly bends. */
+double loss_ease(const hfsad_loss *loss)
+{
+    switch (loss->kind) {
+    case HFSAD_LOSS_SQUARED:
+    case HFSAD_LOSS_HUBER:
+    case HFSAD_LOSS_OWN:
+        return 0.25;
+    case HFSAD_LOSS_LOGISTIC:
+        return 0.1;
+    case HFSAD_LOSS_HINGE:
+        return 0.05;
+    case HFSAD_LOSS_QUANTILE:
+    case HFSAD_LOSS_ABSOLUTE:
+    case HFSAD_LOSS_PHASE_RETRIEVAL:
+        break;
+    }
+    return 0.5;
 }
 
 double loss_noise(const hfsad_loss *loss, double spread)

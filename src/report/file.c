@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -279,4 +280,26 @@ hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err)
         *made = first;
     free(at);
     return reason ? folder_failed(err, path, reason) : HFSAD_OK;
+}
+
+hfsad_status folder_lock(const char *path, int *lock, hfsad_error *err)
+{
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0)
+        return folder_failed(err, path, errno);
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0)
+        return HFSAD_OK;
+    const int reason = errno;
+    folder_unlock(*lock);
+    *lock = -1;
+    if (reason != EWOULDBLOCK)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "another run is writing to %s; wait for its end or give another folder",
+                     path);
+}
+
+void folder_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
 }

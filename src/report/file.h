@@ -41,6 +41,13 @@ hfsad_status folder_make(const char *path, hfsad_error *err);
 /* The same; *made is for folder_unmake, which removes the folders that were made here, as far as they are empty. */
 hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err);
 void folder_unmake(const char *path, size_t made);
+/*
+ * Keeps other processes that ask for it out of the folder until folder_unlock or the end of the process, by whatever
+ * it ends; leaves no file behind. HFSAD_ERROR_INPUT where somebody has it. *lock: -1 for a file system that has no
+ * locks, where nobody is kept out.
+ */
+hfsad_status folder_lock(const char *path, int *lock, hfsad_error *err);
+void folder_unlock(int lock);
 /* Removes the temporaries of these files that processes left which are no more (SIGKILL, a crash). */
 void folder_sweep(const char *folder, const char *const *names, size_t count);
 

@@ -102,12 +102,11 @@ static void print_axis(FILE *out, double least, double most)
     fputs(")\n", out);
 }
 
-static void print_setting(FILE *out, const char *x_label, const char *y_label, double x_most, size_t n_series)
+/* Axes and margins; the legend stands below them. */
+static void print_frame(FILE *out, const char *x_label, const char *y_label, size_t legend_rows)
 {
-    const size_t rows = (n_series + 1) / 2; /* of the legend, below the axes */
     fprintf(out,
             "set datafile missing 'NaN'\n"
-            "set xrange [0:%.9g]\n"
             "set xlabel '%s' offset 0,0.4\n"
             "set ylabel '%s' offset 0.4,0\n"
             "set border 3 linewidth 0.7\n"
@@ -118,7 +117,12 @@ static void print_setting(FILE *out, const char *x_label, const char *y_label, d
             "set tmargin screen 0.975\n"
             "set bmargin screen %g\n"
             "set key at screen 0.53,0.015 bottom center vertical maxrows %zu Left reverse samplen 3.6 spacing 1.15\n",
-            x_most, x_label, y_label, 0.16 + 0.045 * (double)rows, rows);
+            x_label, y_label, 0.16 + 0.045 * (double)legend_rows, legend_rows);
+}
+
+static void print_x_range(FILE *out, double most)
+{
+    fprintf(out, "set xrange [0:%.9g]\n", most);
 }
 
 /* Eight marks a curve. */
@@ -155,7 +159,8 @@ void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
                 widen(height(p->points, curves[k], i), &least, &most);
         }
     print_data(out, p);
-    print_setting(out, p->x_label, p->y_label, p->points > 1 ? (double)(p->points - 1) : 1, p->n_series);
+    print_frame(out, p->x_label, p->y_label, (p->n_series + 1) / 2);
+    print_x_range(out, p->points > 1 ? (double)(p->points - 1) : 1);
     print_axis(out, least, most);
     fputs("draw = \"plot", out);
     for (size_t s = 0; s < p->n_series; s++) /* bands first, so that no band hides a line */
@@ -206,7 +211,8 @@ void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const ch
         }
         print_curve(out, c, curve);
     }
-    print_setting(out, p->x_label, p->y_label, x_most > 0 ? x_most : 1, p->n_curves);
+    print_frame(out, p->x_label, p->y_label, (p->n_curves + 1) / 2);
+    print_x_range(out, x_most > 0 ? x_most : 1);
     print_axis(out, least, most);
     fputs("draw = \"plot", out);
     for (size_t c = 0; c < p->n_curves; c++) {
@@ -217,6 +223,85 @@ void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const ch
         print_plain(out, p->curves[c].label);
         fputs("' noenhanced", out);
     }
+    print_drawing(out, png, svg);
+}
+
+/* The lines of a lambda_plot, the largest first. */
+typedef struct {
+    size_t m;
+    double most;
+} path_line;
+
+static int larger_first(const void *a, const void *b)
+{
+    const path_line *x = a, *y = b;
+    if (x->most != y->most)
+        return x->most > y->most ? -1 : 1;
+    return (x->m > y->m) - (x->m < y->m);
+}
+
+/* Puts the PLOT_LINES_MOST largest into lines, in order; returns how many there are. */
+static size_t choose_lines(const lambda_plot *p, path_line *lines)
+{
+    size_t n = 0;
+    for (size_t m = 0; m < p->M; m++) {
+        path_line line = {m, 0};
+        for (size_t i = 0; i < p->points; i++)
+            line.most = fmax(line.most, fabs(p->w[i * p->M + m]));
+        if (n == PLOT_LINES_MOST && larger_first(&lines[n - 1], &line) < 0)
+            continue;
+        n -= n == PLOT_LINES_MOST;
+        size_t at = n++;
+        for (; at > 0 && larger_first(&line, &lines[at - 1]) < 0; at--)
+            lines[at] = lines[at - 1];
+        lines[at] = line;
+    }
+    return n;
+}
+
+static void print_lambda_data(FILE *out, const lambda_plot *p, const path_line *lines, size_t n)
+{
+    fputs("$data << END\n", out);
+    for (size_t i = 0; i < p->points; i++) {
+        fprintf(out, "%.9g", p->lambda[i]);
+        for (size_t k = 0; k < n; k++)
+            fprintf(out, " %.9g", p->w[i * p->M + lines[k].m]);
+        fputc('\n', out);
+    }
+    fputs("END\n", out);
+}
+
+void lambda_plot_script(FILE *out, const lambda_plot *p, const char *png, const char *svg)
+{
+    path_line lines[PLOT_LINES_MOST];
+    const size_t n = choose_lines(p, lines), named = n < PLOT_SERIES_MOST ? n : PLOT_SERIES_MOST;
+    double least = p->lambda[0], most = p->lambda[0];
+    for (size_t i = 1; i < p->points; i++) {
+        least = fmin(least, p->lambda[i]);
+        most = fmax(most, p->lambda[i]);
+    }
+    print_lambda_data(out, p, lines, n);
+    print_frame(out, "{/Symbol l}", "coefficient in the cloud", (named + 2) / 3);
+    fprintf(
+        out,
+        "set logscale x 10\n"
+        "set format x '%%g'\n"
+        "set xrange [%.9g:%.9g]\n"
+        "set xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n"
+        "set arrow from %.9g, graph 0 to %.9g, graph 1 nohead dashtype (6,4) linewidth 0.9 linecolor rgb '#404040'\n"
+        "set label 'chosen' at %.9g, graph 0.97 offset 0.5,0\n",
+        least / 1.02, most * 1.02, p->chosen, p->chosen, p->chosen);
+    fputs("draw = \"plot", out);
+    for (size_t k = n; k-- > 0;) /* the largest last, over the others */
+        if (k >= named)
+            fprintf(out, "%s $data using 1:%zu with lines linecolor rgb '#b0b0b0' linewidth 0.7 notitle",
+                    k + 1 < n ? "," : "", k + 2);
+    for (size_t k = 0; k < named; k++)
+        fprintf(out,
+                "%s $data using 1:%zu with linespoints linecolor rgb '#%s' linewidth 1.2 pointtype %d pointsize 0.4 "
+                "pointinterval %zu title 'w_{%zu}'",
+                k || n > named ? "," : "", k + 2, LOOKS[k].colour, LOOKS[k].mark, p->points > 8 ? p->points / 8 : 1,
+                lines[k].m + 1);
     print_drawing(out, png, svg);
 }
 
@@ -366,10 +451,11 @@ static bool is_whole(const char *path, const char *mark)
     return false;
 }
 
-/* One of the kinds of plots. */
+/* One of the kinds; the others are NULL. */
 typedef struct {
     const plot *series;
     const curve_plot *curves;
+    const lambda_plot *coefficients;
     const model_plot *models;
 } any_plot;
 
@@ -386,6 +472,8 @@ static hfsad_status draw(dialogue *d, any_plot p, const whole_file *png, const w
         model_plot_script(d->script, p.models, png_name, svg_name);
     if (p.series)
         plot_script(d->script, p.series, png_name, svg_name);
+    if (p.coefficients)
+        lambda_plot_script(d->script, p.coefficients, png_name, svg_name);
     const hfsad_status status = dialogue_run(d, *folder ? folder : "/", &code, err);
     if (status)
         return status;
@@ -422,6 +510,11 @@ hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *s
 hfsad_status curve_plot_draw(const curve_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
 {
     return draw_any((any_plot){.curves = p}, png, svg, err);
+}
+
+hfsad_status lambda_plot_draw(const lambda_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+{
+    return draw_any((any_plot){.coefficients = p}, png, svg, err);
 }
 
 hfsad_status model_plot_draw(const model_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)

@@ -38,6 +38,16 @@ typedef struct {
     const plot_curve *curves;
 } curve_plot;
 
+/* Coefficients against the logarithm of lambda, with a line at the lambda that was chosen: those that grow largest have
+ * colours and names, the others are grey, and beyond PLOT_LINES_MOST not drawn. */
+enum { PLOT_LINES_MOST = 200 };
+typedef struct {
+    size_t points, M;
+    const double *lambda; /* points, all above 0 */
+    const double *w;      /* points rows of M */
+    double chosen;
+} lambda_plot;
+
 /* Models as lines through their coefficients: bundles of thin lines, dashed lines, or marks without a line. Of a bundle
  * PLOT_MODELS_MOST at most are drawn, evenly chosen. */
 enum { PLOT_MODELS_MOST = 1000, PLOT_BUNDLES_MOST = 12 };
@@ -64,14 +74,15 @@ hfsad_status plot_check(const char *without, hfsad_error *err);
  * session of its own, so that Ctrl-C does not reach it: look for interrupts after each plot. */
 hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 
-/* The same for curves. */
+/* The same for curves, and for coefficients. */
 hfsad_status curve_plot_draw(const curve_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
-
+hfsad_status lambda_plot_draw(const lambda_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 hfsad_status model_plot_draw(const model_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 
 /* The script that plot_draw hands to gnuplot, which draws `png` and `svg` in its current folder. Exposed for tests. */
 void plot_script(FILE *out, const plot *p, const char *png, const char *svg);
 void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const char *svg);
 void model_plot_script(FILE *out, const model_plot *p, const char *png, const char *svg);
+void lambda_plot_script(FILE *out, const lambda_plot *p, const char *png, const char *svg);
 
 #endif

@@ -15,6 +15,7 @@ struct report {
     const hfsad_spec *spec;
     const char *folder;
     trace trace;
+    size_t head, kept; /* of the trace's text: the first line; what a checkpoint takes */
     row_room room;
     theorem_report theorem;
 };
@@ -36,6 +37,7 @@ hfsad_status report_create(report **made, const hfsad_run *run, const hfsad_spec
         report_free(r);
         return status;
     }
+    r->head = r->kept = r->trace.length;
     theorem_check(&r->theorem, run->data, run->plan);
     *made = r;
     return HFSAD_OK;
@@ -53,6 +55,26 @@ void report_free(report *r)
 void report_row(report *r, const hfsad_figures *figures)
 {
     trace_append(&r->trace, figures);
+    /* The last row of a run that ends between two rows of the grid would not be there in a longer one. */
+    if (figures->iteration % (uint64_t)r->spec->run.trace_every == 0)
+        r->kept = r->trace.length;
+}
+
+hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err)
+{
+    const hfsad_status status = checkpoint_restore(from, run, err);
+    if (status)
+        return status;
+    /* as many rows as a run up to there has at most, and no more than there is room for */
+    const uint64_t every = (uint64_t)r->spec->run.trace_every, done = from->iteration / every;
+    if (done > (uint64_t)r->spec->run.iterations / every || from->trace_length < r->head ||
+        from->trace_length - r->head > (done + 1) * r->trace.row_size ||
+        memcmp(from->trace, r->trace.text, r->head) != 0)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s has no trace for this run; start the run anew, without --resume", from->name);
+    memcpy(r->trace.text, from->trace, from->trace_length);
+    r->trace.length = r->kept = from->trace_length;
+    return HFSAD_OK;
 }
 
 const theorem_report *report_theorem(const report *r)
@@ -60,15 +82,20 @@ const theorem_report *report_theorem(const report *r)
     return &r->theorem;
 }
 
-/* In the order in which they take their places: the summary, which tells of the others, last. */
-enum { MODEL, STATE, TRACE, SUMMARY, N_FILES };
-static const char *const file_names[N_FILES] = {"model.csv", "state.csv", "trace.csv", "summary.json"};
+/* In the order in which they take their places: the checkpoint, from which the others can be made anew, first, so that
+ * what is killed on the way resumes as this run and not as an earlier one; the summary, which tells of the others,
+ * last. */
+enum { CHECKPOINT, MODEL, STATE, TRACE, SUMMARY, N_FILES };
+static const char *const file_names[N_FILES] = {CHECKPOINT_NAME, "model.csv", "state.csv", "trace.csv", "summary.json"};
 
 static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figures *figures, stop_reason stopped,
                          hfsad_error *err)
 {
     char *text;
     switch (which) {
+    case CHECKPOINT:
+        checkpoint_write(f, r->run, r->trace.text, r->kept);
+        break;
     case MODEL:
         model_table(f, r->run, r->spec->output.clients, &r->room);
         break;
@@ -98,22 +125,30 @@ static char *path_in(const char *folder, const char *name)
     return path;
 }
 
-/* A state.csv of an earlier run into the same folder would not belong to this one's model; one of the person's own
- * stays. */
-static hfsad_status remove_stale_state(const char *folder, hfsad_error *err)
+/* A state.csv or checkpoint.bin of an earlier run into the same folder would not belong to this one's model; one of the
+ * person's own stays. */
+static hfsad_status remove_stale(const char *folder, int which, hfsad_error *err)
 {
-    char *path = path_in(folder, file_names[STATE]);
+    const char *start = which == CHECKPOINT ? CHECKPOINT_MARK : STATE_HEAD;
+    char head[sizeof STATE_HEAD] = "";
+    char *path = path_in(folder, file_names[which]);
     if (!path)
         return error_memory(err, strlen(folder), "a file name");
-    char head[sizeof STATE_HEAD] = "";
     FILE *f = fopen(path, "r");
-    const bool ours = f && fread(head, 1, sizeof head - 1, f) == sizeof head - 1 && !strcmp(head, STATE_HEAD);
+    const bool ours = f && fread(head, 1, strlen(start), f) == strlen(start) && !memcmp(head, start, strlen(start));
     if (f)
         fclose(f);
     if (ours)
         unlink(path);
     free(path);
     return HFSAD_OK;
+}
+
+static bool is_wanted(const report *r, int which)
+{
+    if (which != CHECKPOINT && which != STATE)
+        return true;
+    return r->run->engine->links && (which == CHECKPOINT ? r->spec->output.checkpoint : r->spec->output.state);
 }
 
 /* -1: no memory. */
@@ -159,7 +194,7 @@ hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason s
     whole_file files[N_FILES] = {0};
     hfsad_status status = HFSAD_OK;
     for (int i = 0; i < N_FILES && !status; i++) {
-        if (i == STATE && !(r->spec->output.state && r->run->engine->links))
+        if (!is_wanted(r, i))
             continue;
         status = whole_file_begin(&files[i], r->folder, file_names[i], err);
         if (!status)
@@ -171,7 +206,7 @@ hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason s
         if (files[i].path)
             status = whole_file_replace(&files[i], err);
         else
-            status = remove_stale_state(r->folder, err);
+            status = remove_stale(r->folder, i, err);
     }
     for (int i = 0; i < N_FILES; i++)
         whole_file_drop(&files[i]);

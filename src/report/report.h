@@ -1,10 +1,12 @@
 /*
- * The output folder of a run: model.csv, state.csv, trace.csv, summary.json. An update writes all of them beside the
- * old ones and then puts them in place, so a disk that fills up leaves the folder as the last update left it.
+ * The output folder of a run: checkpoint.bin, model.csv, state.csv, trace.csv, summary.json. An update writes all of
+ * them beside the old ones and then puts them in place, so a disk that fills up leaves the folder as the last update
+ * left it.
  */
 #ifndef HFSAD_REPORT_REPORT_H
 #define HFSAD_REPORT_REPORT_H
 
+#include "report/checkpoint.h"
 #include "report/summary.h"
 
 typedef struct report report;
@@ -13,6 +15,9 @@ typedef struct report report;
 hfsad_status report_create(report **r, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
                            hfsad_error *err);
 void report_free(report *r);
+/* Puts the run into the checkpoint's state and the trace's rows up to there into the trace. After a failure both can
+ * only be freed. */
+hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err);
 /* Adds a row to the trace; at most run.iterations / run.trace_every + 2 of them. */
 void report_row(report *r, const hfsad_figures *figures);
 /* Brings the folder up to date; figures: those of the current point. */

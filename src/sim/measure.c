@@ -73,14 +73,16 @@ static bool tolerances_met(const sim *s, const link_sums *total, double primal, 
 }
 
 /* A link that sits out adds nothing to the dual residual. So where somebody may sit out, the tolerances must hold in
- * every measurement over K_a global iterations, in which everybody steps. */
+ * every measurement over K_a global iterations, in which everybody steps. Only the rows of the trace's grid are
+ * remembered: a measurement between them depends on when the folder was written or the run interrupted. */
 static void stop_rule(sim *s, bool met)
 {
-    if (!met)
-        s->met_since = UINT64_MAX;
-    else if (s->met_since == UINT64_MAX)
-        s->met_since = s->iteration;
-    s->converged = met && (!s->absences || s->iteration - s->met_since >= s->p->at_least_every);
+    uint64_t since = met ? s->met_since : UINT64_MAX;
+    if (met && since == UINT64_MAX)
+        since = s->iteration;
+    if (s->p->trace_every && s->iteration % s->p->trace_every == 0)
+        s->met_since = since;
+    s->converged = met && (!s->absences || s->iteration - since >= s->p->at_least_every);
 }
 
 void sim_measure(sim *s, hfsad_figures *f)

@@ -5,11 +5,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/features.h"
+#include "sim/save.h"
+#include "spec/pack.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static double now(void)
 {
@@ -91,6 +94,15 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
     return strcmp(kind, "consensus") == 0 ? consensus_start(r, spec, err) : plain_start(r, spec, r->start_kind, err);
 }
 
+/* With the current folder, so that the names in it can be found from another one. */
+static hfsad_status remember_spec(hfsad_spec **copy, const hfsad_spec *spec, hfsad_error *err)
+{
+    const hfsad_status status = spec_copy(copy, spec, err);
+    if (!status && !(*copy)->base)
+        (*copy)->base = getcwd(NULL, 0); /* NULL where that folder is gone */
+    return status;
+}
+
 static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
 {
     hfsad_status status = hfsad_spec_check(spec, err);
@@ -105,28 +117,65 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
         free(path);
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines take no loss of a program's own");
     }
-    status = dataset_read(&r->data, path, r->engine->as_rows || intercept || standardize || spec->own.value, err);
+    if (!r->data)
+        status = dataset_read(&r->data, path, r->engine->as_rows || intercept || standardize || spec->own.value, err);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);
     if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
         (status = pool_create(&r->threads, threads, err)) || (status = make_start(r, spec, err)))
         return status;
-    return r->engine->create(r, spec, err);
+    status = r->engine->create(r, spec, err);
+    if (!status)
+        status = remember_spec(&r->spec, spec, err);
+    if (!status && spec->output.checkpoint && r->engine->links)
+        run_take_prints(r);
+    return status;
 }
 
-hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err)
 {
     *out = NULL;
     hfsad_run *r = alloc_zero(1, sizeof *r);
-    if (!r)
+    if (!r) {
+        dataset_free(data);
         return error_memory(err, sizeof *r, "a run");
+    }
+    r->data = data;
     const hfsad_status status = fill(r, spec, threads, err);
     if (status) {
         hfsad_run_free(r);
         return status;
     }
     *out = r;
+    return HFSAD_OK;
+}
+
+hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+{
+    return run_create_on(out, spec, NULL, threads, err);
+}
+
+hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    plan *made;
+    hfsad_spec *copy = NULL;
+    hfsad_status status = plan_create(&made, spec, r->data, err);
+    if (!status)
+        status = remember_spec(&copy, spec, err);
+    if (!status && made->n_leaf_classes != r->plan->n_leaf_classes)
+        status = error_set(err, HFSAD_ERROR_INPUT, "overrides: the kinds of clients change with the settings");
+    if (status) {
+        plan_free(made);
+        hfsad_spec_free(copy);
+        return status;
+    }
+    const plan old = *r->plan; /* the simulator keeps the pointer */
+    *r->plan = *made;
+    *made = old;
+    plan_free(made);
+    hfsad_spec_free(r->spec);
+    r->spec = copy;
     return HFSAD_OK;
 }
 
@@ -142,6 +191,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->truth);
     free(r->start);
     free(r->start_kind);
+    hfsad_spec_free(r->spec);
     free(r);
 }
 

@@ -17,7 +17,14 @@ struct hfsad_run {
     double *truth; /* NULL: not known */
     double *start;
     char *start_kind;
-    double seconds; /* spent in hfsad_run_iterate */
+    double seconds;                   /* spent in hfsad_run_iterate */
+    hfsad_spec *spec;                 /* a copy, for checkpoints */
+    uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
 };
+
+/* hfsad_run_create on a data set that was read already, which it takes, also on failure. */
+hfsad_status run_create_on(hfsad_run **run, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err);
+/* Other settings of links and priors for the same run, whose state stays. */
+hfsad_status run_replan(hfsad_run *run, const hfsad_spec *spec, hfsad_error *err);
 
 #endif

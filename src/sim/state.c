@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,20 +175,27 @@ static void make_levels(sim *s)
     }
 }
 
+void sim_set_model(sim *s, size_t node, const double *w)
+{
+    assert(s->iteration == 0);
+    const dataset *d = s->d;
+    if (node >= d->n_inner) {
+        const size_t leaf = node - d->n_inner;
+        dataset_scatter(d, s->z, leaf, w);
+        dataset_scatter(d, s->q, leaf, w);
+        if (s->w)
+            dataset_scatter(d, s->w, leaf, w);
+        return;
+    }
+    memcpy(s->inner_w + node * s->M, w, s->M * sizeof *w);
+    memcpy(s->inner_z + node * s->M, w, s->M * sizeof *w);
+    memcpy(s->inner_q + node * s->M, w, s->M * sizeof *w);
+}
+
 static void make_start(sim *s, const double *start)
 {
-    const dataset *d = s->d;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        dataset_scatter(d, s->z, leaf, start);
-        dataset_scatter(d, s->q, leaf, start);
-        if (s->w)
-            dataset_scatter(d, s->w, leaf, start);
-    }
-    for (size_t i = 0; i < d->n_inner; i++) {
-        memcpy(s->inner_w + i * s->M, start, s->M * sizeof *start);
-        memcpy(s->inner_z + i * s->M, start, s->M * sizeof *start);
-        memcpy(s->inner_q + i * s->M, start, s->M * sizeof *start);
-    }
+    for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)
+        sim_set_model(s, i, start);
 }
 
 /* Solvers of many rows start from the last w. */

@@ -91,6 +91,7 @@
 #define SETTINGS_OUTPUT(X)                                                                                             \
     X(OUTPUT, FLAG, clients, "true", "", "keep and write every client's own model")                                    \
     X(OUTPUT, FLAG, state, "true", "", "write state.csv: z, q and counter of every link")                              \
+    X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, from which `hfsad run --resume` goes on")           \
     X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "how often the output folder is brought up to date")
 
 /* What an entry of `overrides` has besides the groups below. */
@@ -206,6 +207,7 @@ typedef struct {
 struct hfsad_spec {
     char *path;   /* of the spec file */
     char *folder; /* of the spec file, "." where it has none */
+    char *base;   /* what folder and the names of files are relative to; NULL: the current folder */
     SPEC_GROUPS(SPEC_MEMBER)
     size_t n_overrides;
     override_settings *overrides;
@@ -218,7 +220,8 @@ hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);
 /* hfsad_spec_load from memory; path is for messages and for finding files. */
 hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *text, size_t size, hfsad_error *err);
 
-/* A file that the spec names: beside the spec, otherwise in the current folder. Free it. NULL: no memory. */
+/* A file that the spec names: beside the spec, otherwise in the current folder (or `base`). Free it. NULL: no memory.
+ */
 char *spec_find_file(const hfsad_spec *spec, const char *name);
 
 #endif

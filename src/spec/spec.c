@@ -44,6 +44,7 @@ void hfsad_spec_free(hfsad_spec *spec)
         settings_clear(&override_schema, &spec->overrides[i]);
     free(spec->overrides);
     free(spec->lines);
+    free(spec->base);
     free(spec->folder);
     free(spec->path);
     free(spec);
@@ -183,17 +184,29 @@ hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, h
     return HFSAD_OK;
 }
 
+/* "base/folder/name", without the parts that are NULL or ".". NULL: no memory. */
+static char *join(const char *base, const char *folder, const char *name)
+{
+    const char *const parts[] = {base && (!folder || folder[0] != '/') ? base : "",
+                                 folder && strcmp(folder, ".") != 0 ? folder : ""};
+    const size_t size = strlen(parts[0]) + strlen(parts[1]) + strlen(name) + 3;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s%s%s%s%s", parts[0], *parts[0] ? "/" : "", parts[1], *parts[1] ? "/" : "", name);
+    return path;
+}
+
 char *spec_find_file(const hfsad_spec *spec, const char *name)
 {
     struct stat about;
-    const bool here = name[0] == '/' || !strcmp(spec->folder, ".");
-    const size_t size = strlen(spec->folder) + strlen(name) + 2;
-    char *beside = here ? NULL : malloc(size);
-    if (here || !beside)
-        return here ? strdup(name) : NULL;
-    snprintf(beside, size, "%s/%s", spec->folder, name);
-    if (stat(beside, &about) == 0 || stat(name, &about) != 0) /* where neither exists, the message names this one */
+    if (name[0] == '/')
+        return strdup(name);
+    char *beside = join(spec->base, spec->folder, name);
+    if (!strcmp(spec->folder, "."))
         return beside;
-    free(beside);
-    return strdup(name);
+    char *here = beside ? join(spec->base, NULL, name) : NULL;
+    /* where neither exists, the message names the first */
+    const bool take = here && stat(beside, &about) != 0 && stat(here, &about) == 0;
+    free(take || !here ? beside : here);
+    return take || !here ? here : beside;
 }

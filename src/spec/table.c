@@ -380,6 +380,54 @@ bool setting_parse(const setting_at *at, const char *text, bool plain, setting_v
     return true;
 }
 
+bool setting_allows(const setting_at *at, setting_value value)
+{
+    size_t choices = 0;
+    switch (at->row->type) {
+    case SETTING_REAL:
+    case SETTING_WHOLE: {
+        const bool real = at->row->type == SETTING_REAL;
+        const interval range = interval_read(at->row->range);
+        if (real ? isnan(value.real) : value.whole == -1)
+            return true;
+        if (real && isinf(value.real)) /* a bound taken away */
+            return value.real > 0 && at->schema->inherits && takes_none(at);
+        return interval_has(&range, real ? value.real : (double)value.whole);
+    }
+    case SETTING_FLAG:
+        return value.index >= -1 && value.index <= 1;
+    case SETTING_CHOICE:
+        while (at->row->choices[choices])
+            choices++;
+        return value.index >= -1 && value.index < (int)choices;
+    case SETTING_TEXT:
+        break;
+    }
+    return true;
+}
+
+setting_value setting_load(const setting_at *at, const void *base)
+{
+    const char *member = (const char *)base + at->offset;
+    setting_value value = setting_unset(at->row);
+    switch (at->row->type) {
+    case SETTING_REAL:
+        memcpy(&value.real, member, sizeof value.real);
+        break;
+    case SETTING_WHOLE:
+        memcpy(&value.whole, member, sizeof value.whole);
+        break;
+    case SETTING_FLAG:
+    case SETTING_CHOICE:
+        memcpy(&value.index, member, sizeof value.index);
+        break;
+    case SETTING_TEXT:
+        memcpy(&value.text, member, sizeof value.text);
+        break;
+    }
+    return value;
+}
+
 bool setting_store(const setting_at *at, void *base, setting_value value)
 {
     char *member = (char *)base + at->offset;

@@ -85,6 +85,11 @@ setting_value setting_default(const setting_at *at);
 bool setting_parse(const setting_at *at, const char *text, bool plain, setting_value *value, char *why);
 enum { SETTING_WHY_MAX = 600 };
 
+/* Whether a setting may have this value: unset, or within its range. For values that no scalar was read for. */
+bool setting_allows(const setting_at *at, setting_value value);
+
+/* What stands in the struct at base; a text stays there. */
+setting_value setting_load(const setting_at *at, const void *base);
 /* Puts the value into the struct at base; a text is copied and the old one freed. false: no memory. */
 bool setting_store(const setting_at *at, void *base, setting_value value);
 /* Puts every default into a zeroed struct; false: no memory. */

@@ -1,0 +1,136 @@
+#include "base/words.h"
+
+#include "base/rng.h"
+
+#include <string.h>
+
+enum { CHUNK = 512 };
+
+static void store(unsigned char *to, uint64_t word)
+{
+    for (int i = 0; i < WORD_BYTES; i++)
+        to[i] = (unsigned char)(word >> (8 * i));
+}
+
+static uint64_t load(const unsigned char *from)
+{
+    uint64_t word = 0;
+    for (int i = 0; i < WORD_BYTES; i++)
+        word |= (uint64_t)from[i] << (8 * i);
+    return word;
+}
+
+static uint64_t bits_of(double v)
+{
+    uint64_t word;
+    memcpy(&word, &v, sizeof word);
+    return word;
+}
+
+uint64_t words_sum_add(uint64_t sum, uint64_t word)
+{
+    return rng_mix((sum ^ word) + UINT64_C(0x9e3779b97f4a7c15));
+}
+
+uint64_t words_sum(const unsigned char *bytes, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum = words_sum_add(sum, load(bytes + i * WORD_BYTES));
+    return sum;
+}
+
+void words_put(word_writer *w, uint64_t word)
+{
+    unsigned char bytes[WORD_BYTES];
+    w->count++;
+    if (!w->put)
+        return;
+    w->sum = words_sum_add(w->sum, word);
+    store(bytes, word);
+    w->put(w->to, bytes, sizeof bytes);
+}
+
+void words_put_real(word_writer *w, double v)
+{
+    words_put(w, bits_of(v));
+}
+
+void words_put_reals(word_writer *w, const double *v, size_t count)
+{
+    unsigned char bytes[CHUNK * WORD_BYTES];
+    w->count += count;
+    for (size_t first = 0; w->put && first < count; first += CHUNK) {
+        const size_t n = count - first < CHUNK ? count - first : CHUNK;
+        for (size_t i = 0; i < n; i++) {
+            const uint64_t word = bits_of(v[first + i]);
+            w->sum = words_sum_add(w->sum, word);
+            store(bytes + i * WORD_BYTES, word);
+        }
+        w->put(w->to, bytes, n * WORD_BYTES);
+    }
+}
+
+void words_put_text(word_writer *w, const char *text, size_t length)
+{
+    words_put(w, text ? length : UINT64_MAX);
+    for (size_t first = 0; text && first < length; first += WORD_BYTES) {
+        unsigned char bytes[WORD_BYTES] = {0};
+        memcpy(bytes, text + first, length - first < WORD_BYTES ? length - first : WORD_BYTES);
+        words_put(w, load(bytes));
+    }
+}
+
+uint64_t words_get(word_reader *r)
+{
+    if (!r->left) {
+        r->bad = true;
+        return 0;
+    }
+    const uint64_t word = load(r->at);
+    r->at += WORD_BYTES;
+    r->left--;
+    return word;
+}
+
+double words_get_real(word_reader *r)
+{
+    const uint64_t word = words_get(r);
+    double v;
+    memcpy(&v, &word, sizeof v);
+    return v;
+}
+
+void words_get_reals(word_reader *r, double *v, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        v[i] = words_get_real(r);
+}
+
+word_reader words_part(word_reader *r, size_t count)
+{
+    if (count > r->left) {
+        r->bad = true;
+        return (word_reader){r->at, 0, true};
+    }
+    const word_reader part = {r->at, count, false};
+    r->at += count * WORD_BYTES;
+    r->left -= count;
+    return part;
+}
+
+const char *words_get_text(word_reader *r, size_t *length)
+{
+    const uint64_t bytes = words_get(r);
+    *length = 0;
+    if (bytes == UINT64_MAX || r->bad)
+        return NULL;
+    const uint64_t words = bytes / WORD_BYTES + (bytes % WORD_BYTES > 0);
+    if (words > r->left) {
+        r->bad = true;
+        return NULL;
+    }
+    const word_reader part = words_part(r, (size_t)words);
+    *length = (size_t)bytes;
+    return (const char *)part.at;
+}

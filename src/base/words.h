@@ -1,0 +1,46 @@
+/*
+ * Numbers and texts as a sequence of 64-bit little-endian words: what a checkpoint is made of. The checksum takes one
+ * word after another through a bijection, so a change within one word, a flipped bit say, never goes unnoticed.
+ */
+#ifndef HFSAD_BASE_WORDS_H
+#define HFSAD_BASE_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WORD_BYTES = 8 };
+
+typedef struct {
+    void (*put)(void *to, const void *bytes, size_t count); /* NULL: the words are only counted */
+    void *to;
+    uint64_t count, sum;
+} word_writer;
+
+void words_put(word_writer *w, uint64_t word);
+void words_put_real(word_writer *w, double v);
+void words_put_reals(word_writer *w, const double *v, size_t count);
+/* The length in bytes, then the bytes, filled up to a whole word with zeros. NULL: a length of UINT64_MAX. */
+void words_put_text(word_writer *w, const char *text, size_t length);
+
+/* Reads what a writer wrote. What is not there reads as 0 and sets bad, which stays set. */
+typedef struct {
+    const unsigned char *at;
+    size_t left; /* words */
+    bool bad;
+} word_reader;
+
+uint64_t words_get(word_reader *r);
+double words_get_real(word_reader *r);
+void words_get_reals(word_reader *r, double *v, size_t count);
+/* The bytes, not closed by a 0; NULL where the writer was given NULL, and where there are not so many. */
+const char *words_get_text(word_reader *r, size_t *length);
+/* The next `count` words as a reader of their own. */
+word_reader words_part(word_reader *r, size_t count);
+
+/* The checksum that a writer of these words has. */
+uint64_t words_sum(const unsigned char *bytes, size_t count);
+/* One more word. */
+uint64_t words_sum_add(uint64_t sum, uint64_t word);
+
+#endif

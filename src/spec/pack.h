@@ -1,0 +1,20 @@
+/* A spec as words, for the checkpoint, and what tells two specs apart. Everything walks the table of settings. */
+#ifndef HFSAD_SPEC_PACK_H
+#define HFSAD_SPEC_PACK_H
+
+#include "base/words.h"
+#include "spec/settings.h"
+
+hfsad_status spec_copy(hfsad_spec **copy, const hfsad_spec *spec, hfsad_error *err);
+
+/* All settings with their keys, the overrides, the spec's path, folder and base. */
+void spec_pack(word_writer *w, const hfsad_spec *spec);
+/* The spec again, every value within its range; `name` stands for the source in messages. */
+hfsad_status spec_unpack(hfsad_spec **spec, word_reader *r, const char *name, hfsad_error *err);
+
+/* Appends the keys whose values differ, "run.seed, overrides", to keys of the given size, but those that `passed` lets
+ * pass; returns how many there are. */
+size_t spec_differences(const hfsad_spec *a, const hfsad_spec *b, bool (*passed)(const char *key), char *keys,
+                        size_t size);
+
+#endif

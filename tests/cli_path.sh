@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# hfsad path from end to end: the first lambda, every criterion and the choice recomputed from the files, a point against
+# a run of its own, the chosen folder, bad input, Ctrl-C. Needs HFSAD, the path of the program.
+. "$(dirname "$0")/shell.sh"
+
+cat >make_data.py <<'PYTHON'
+"""make_data.py FILE SEED KIND ROWS: 3 edges with 5 clients each, ROWS rows in all, 6 features."""
+import random, sys
+
+path, seed, kind, rows = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+truth = [1.5, 0, -2, 0, 0.7, 0]
+random.seed(seed)
+with open(path, "w") as f:
+    f.write("edge,client,y,x1,x2,x3,x4,x5,x6\n")
+    for i in range(rows):
+        x = [random.gauss(0, 1) for _ in truth]
+        s = sum(a * b for a, b in zip(x, truth)) + random.gauss(0, 1)
+        y = {"line": s, "label": 1 if s > 0 else -1, "square": s * s}[kind]
+        f.write(",".join([f"e{i % 3}", f"c{i % 15}", repr(y)] + [repr(v) for v in x]) + "\n")
+PYTHON
+python3 make_data.py line.csv 1 line 150
+python3 make_data.py held.csv 2 line 90
+python3 make_data.py label.csv 3 label 150
+python3 make_data.py one.csv 4 square 60
+printf '1.5\n0\n-2\n0\n0.7\n0\n' >truth.csv
+for kind in quantile absolute squared huber; do
+    cat >$kind.yaml <<YAML
+data: line.csv
+truth: truth.csv
+loss: {kind: $kind$([ $kind = quantile ] && echo ', tau: 0.3')}
+prior: {cloud: {penalty: l1, weight: 2}}
+run: {iterations: 60, edge_rounds: 5}
+YAML
+done
+sed 's/line.csv/label.csv/; s/kind: squared/kind: logistic/; /truth/d' squared.yaml >logistic.yaml
+
+cat >check.py <<'PYTHON'
+"""check.py KIND DIR DATA RULE [HELD]: recomputes what path.csv says."""
+import csv, math, sys
+
+kind, out, data, rule = sys.argv[1:5]
+held = sys.argv[5] if len(sys.argv) > 5 else None
+tau = 0.3
+value = {
+    "quantile": lambda y, s: max(tau * (y - s), (tau - 1) * (y - s)),
+    "absolute": lambda y, s: abs(y - s),
+    "squared": lambda y, s: (y - s) ** 2 / 2,
+    "huber": lambda y, s: (y - s) ** 2 / 2 if abs(y - s) <= 1 else abs(y - s) - 0.5,
+    "logistic": lambda y, s: math.log1p(math.exp(-y * s)),
+}[kind]
+slope = {
+    "quantile": lambda y: -tau if y > 0 else 1 - tau,
+    "absolute": lambda y: -1 if y > 0 else 1,
+    "squared": lambda y: -y,
+    "huber": lambda y: -max(-1, min(1, y)),
+    "logistic": lambda y: -y / 2,
+}[kind]
+read = lambda path: [(float(r[2]), list(map(float, r[3:]))) for r in list(csv.reader(open(path)))[1:]]
+dot = lambda a, b: sum(p * q for p, q in zip(a, b))
+close = lambda a, b, name: None if abs(a - b) <= 1e-9 * (1 + abs(b)) else sys.exit(f"{kind}: {name} is {a}, not {b}")
+rows = read(data)
+table = [{k: float(v) for k, v in r.items()} for r in csv.DictReader(open(out + "/path.csv"))]
+M = len(rows[0][1])
+gradient = [sum(slope(y) * x[m] for y, x in rows) for m in range(M)]
+# a run at the border may need a little more to be seen at zero
+least = max(map(abs, gradient)) / 2
+assert least <= table[0]["lambda"] <= 1.15 * least, f"the first lambda is {table[0]['lambda']}, not {least}"
+assert table[0]["nonzero"] == 0 and all(table[0][f"w{m + 1}"] == 0 for m in range(M)), "not zero at the first lambda"
+assert table[-1]["nonzero"] > 0
+n = len(rows)
+for i, p in enumerate(table):
+    w = [p[f"w{m + 1}"] for m in range(M)]
+    close(p["lambda"], table[0]["lambda"] * 1e-3 ** (i / (len(table) - 1)), "a lambda")
+    L = sum(value(y, dot(x, w)) for y, x in rows)
+    d = sum(v != 0 for v in w)
+    D = n * math.log(2 * L / n) if kind == "squared" else 2 * n * math.log(L / n) if kind in ("quantile", "absolute") else 2 * L
+    close(p["nonzero"], d, "nonzero")
+    close(p["bic"], D + d * math.log(n), "bic")
+    close(p["aic"], D + 2 * d, "aic")
+    close(p["consensus_objective"], L + 2 * p["lambda"] * sum(map(abs, w)), "consensus_objective")
+    if held:
+        close(p["heldout_loss"], sum(value(y, dot(x, w)) for y, x in read(held)) / len(read(held)), "heldout_loss")
+    if "relative_error" in p:
+        truth = [float(t) for t in open("truth.csv")]
+        close(p["relative_error"], sum((a - b) ** 2 for a, b in zip(w, truth)) / dot(truth, truth), "relative_error")
+key = {"heldout": "heldout_loss"}.get(rule, rule)
+best = min(range(len(table)), key=lambda i: (table[i][key], i))
+assert [i for i, p in enumerate(table) if p["chosen"]] == [best], "the choice"
+# DIR/best is that point, to the bit
+text = [r for r in csv.reader(open(out + "/path.csv"))][best + 1]
+cloud = [r for r in csv.reader(open(out + "/best/model.csv")) if r[0] == "cloud"][0][1:]
+assert cloud == text[-M:], "best/model.csv is another model"
+last = list(csv.DictReader(open(out + "/best/trace.csv")))[-1]
+assert float(last["objective"]) == table[best]["objective"], "best/trace.csv ends elsewhere"
+PYTHON
+
+echo "-- figures and choice"
+for kind in quantile absolute squared huber logistic; do
+    data=$([ $kind = logistic ] && echo label.csv || echo line.csv)
+    expect 0 path $kind.yaml --lambdas 8 --no-plot --out $kind --select aic
+    python3 check.py $kind $kind $data aic || fail "$kind"
+done
+expect 0 path quantile.yaml --lambdas 8 --no-plot --out bic --quiet
+[ -s stdout.txt ] || [ -s stderr.txt ] && fail "--quiet prints"
+python3 check.py quantile bic line.csv bic || fail "the default without --heldout"
+expect 0 path quantile.yaml --lambdas 8 --no-plot --out held --heldout held.csv
+python3 check.py quantile held line.csv heldout held.csv || fail "--heldout FILE"
+[ "$(grep -c 'chosen$' stdout.txt)" = 1 ] || fail "the table marks no choice"
+awk 'length > 80 { exit 1 }' stdout.txt || fail "the table is wider than 80 columns"
+for threads in 1 2; do
+    expect 0 path quantile.yaml --lambdas 5 --no-plot --out threads$threads --threads $threads --heldout 0.3
+done
+cmp threads1/path.csv threads2/path.csv || fail "path.csv depends on the number of threads"
+expect 0 path quantile.yaml --lambdas 5 --no-plot --out seeds --set run.seed=2 --heldout 0.3
+cmp -s threads1/path.csv seeds/path.csv && fail "the held-out rows do not depend on the seed"
+
+echo "-- around the first lambda"
+first=$(sed -n 2p quantile/path.csv | cut -d, -f1)
+nonzero() { sed -n 2p "$1/path.csv" | cut -d, -f5; }
+for share in 1.001:0 0.85:1; do
+    lambda=$(python3 -c "print($first * ${share%:*})")
+    expect 0 path quantile.yaml --lambdas "$lambda,1e-3" --no-plot --out near --set run.iterations=3000 \
+        --set run.trace_every=3000
+    [ $(($(nonzero near) > 0)) = "${share#*:}" ] || fail "$(nonzero near) coefficients at ${share%:*} of the first lambda"
+done
+
+echo "-- a point and a run of its own"
+# Both near the optimum, so near each other: within 2e-3 of the objective for every lambda of the path. (The distance
+# to the optimum falls with the root of the steps; with 400 iterations a lambda is still 6e-3 away.)
+expect 0 path squared.yaml --lambdas 6 --no-plot --out points --set run.iterations=1600 --set run.trace_every=1600
+python3 - <<'PYTHON' || fail "points of a path against runs"
+import csv, os, subprocess
+for p in csv.DictReader(open("points/path.csv")):
+    subprocess.run([os.environ["HFSAD"], "run", "squared.yaml", "--out", "alone", "--quiet", "--set",
+                    f"prior.cloud.lambda={p['lambda']}", "--set", "run.iterations=3000", "--set",
+                    "run.trace_every=3000"], check=True)
+    alone = float(list(csv.DictReader(open("alone/trace.csv")))[-1]["consensus_objective"])
+    here = float(p["consensus_objective"])
+    assert abs(here / alone - 1) < 2e-3, (p["lambda"], here, alone)
+PYTHON
+
+echo "-- the chosen folder goes on"
+expect 0 path quantile.yaml --lambdas 4 --no-plot --out again
+expect 0 run --resume again/best --set run.iterations=80 --quiet
+[ "$(tail -n 1 again/best/trace.csv | cut -d, -f1)" = 80 ] || fail "the chosen run cannot be resumed"
+expect 0 path quantile.yaml --lambdas 4 --no-plot --out share --heldout 0.2
+[ -e share/best/checkpoint.bin ] && fail "a run on a part of the rows has a checkpoint that fits no data"
+
+echo "-- other priors and losses"
+expect 0 path quantile.yaml --lambdas 4 --no-plot --out edge --on edge --set prior.edge.penalty=scad \
+    --set prior.cloud.penalty=none
+[ "$(nonzero edge)" = 0 ] || fail "--on edge: not zero at the first lambda"
+cat >phase.yaml <<'YAML'
+data: one.csv
+loss: {kind: phase-retrieval}
+prior: {cloud: {penalty: l1}}
+run: {iterations: 40, edge_rounds: 2}
+YAML
+expect 0 path phase.yaml --lambdas 4 --no-plot --out phase
+[ "$(nonzero phase)" = 0 ] || fail "phase retrieval: not zero at the first lambda"
+
+if command -v gnuplot >/dev/null; then
+    echo "-- plot"
+    expect 0 path quantile.yaml --lambdas 5 --out plot
+    [ "$(find plot -maxdepth 1 -type f -printf '%f\n' | sort | tr '\n' ' ')" = "path.csv path.png path.svg " ] ||
+        fail "files: $(names plot)"
+    grep -q 'chosen' plot/path.svg || fail "the plot does not mark the choice"
+fi
+
+echo "-- bad input"
+# refuse WORD ARGUMENTS…: exit status 2, one line with WORD in it, nothing written.
+refuse() {
+    local word=$1
+    shift
+    rm -rf refused
+    expect_line 2 path "$@" --out refused --no-plot
+    says "$word"
+    [ -e refused ] && fail "a refused path made its folder: $*"
+}
+refuse 'prior.cloud.penalty to l1' quantile.yaml --set prior.cloud.penalty=none
+refuse 'prior.edge.penalty to l1' quantile.yaml --on edge
+refuse '--lambdas must be' quantile.yaml --lambdas 1
+refuse '--lambdas must be' quantile.yaml --lambdas 1,x
+refuse '--lambdas must be' quantile.yaml --lambdas 1,0
+refuse '--lambdas must be' quantile.yaml --lambdas 1,1
+refuse '--lambdas must be' quantile.yaml --lambdas 1,
+refuse '--lambdas must be' quantile.yaml --lambdas 0.5
+refuse '--ratio' quantile.yaml --ratio 1
+refuse '--on' quantile.yaml --on client
+refuse 'needs --heldout' quantile.yaml --select heldout
+refuse 'missing.csv' quantile.yaml --heldout missing.csv
+printf 'edge,client,y,x1\ne,a,1,1\n' >two.csv
+refuse 'has 1 features; the data have 6' quantile.yaml --heldout two.csv
+refuse 'no row at all' quantile.yaml --heldout 0.05
+refuse 'fewer lambdas' quantile.yaml --lambdas 9000 --set run.iterations=100000
+refuse 'missing.yaml' missing.yaml
+refuse 'did you mean' quantile.yaml --set run.iteration=3
+refuse 'a spec file'
+mkdir -p input && cp line.csv input/path.csv
+expect_line 2 path quantile.yaml --set data=input/path.csv --out input --no-plot
+says 'is data'
+cmp -s line.csv input/path.csv || fail "the data were replaced"
+
+echo "-- Ctrl-C"
+python3 - <<'PYTHON' || fail "Ctrl-C"
+import os, signal, subprocess
+p = subprocess.Popen([os.environ["HFSAD"], "path", "quantile.yaml", "--out", "interrupted", "--no-plot", "--lambdas", "50",
+                      "--set", "run.iterations=100000", "--set", "run.trace_every=100000"], stderr=subprocess.PIPE,
+                     stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+try:
+    p.wait(0.3)
+    assert False, "the path was too short for this test"
+except subprocess.TimeoutExpired:
+    p.send_signal(signal.SIGINT)
+stdout, stderr = p.communicate()
+assert p.returncode in (130, -signal.SIGINT) and not stdout, (p.returncode, stderr)
+assert not os.path.exists("interrupted")
+PYTHON
+
+finish

@@ -1,0 +1,252 @@
+/* Intercept and standardisation: the columns, the way back to the user's units, and whole runs against least squares.
+ */
+#include "tools.h"
+
+#include "model/features.h"
+#include "sim/run.h"
+
+#include <unistd.h>
+
+extern void dposv_(const char *half, const int *n, const int *columns, double *a, const int *lda, double *b,
+                   const int *ldb, int *info);
+
+enum { EDGES = 3, CLIENTS = 3, ROWS = 12, F = 3, N = EDGES * CLIENTS * ROWS };
+
+static char folder[] = "/tmp/hfsad-test-features-XXXXXX";
+static char dense_path[64], sparse_path[64], constant_path[64];
+
+static struct {
+    double x[N][F], y[N], weight[N];
+} all;
+
+/* Columns of very different place and size; an intercept of its own for every client. */
+static void draw_rows(void)
+{
+    rng r = {rng_key(5, rng_stream("features")), 0};
+    static const double place[F] = {50, -3, 0}, size[F] = {0.2, 10, 1};
+    for (int i = 0; i < N; i++) {
+        all.weight[i] = uniform(&r, 0.5, 2);
+        all.y[i] = 20 + 2 * (i / ROWS) + 0.1 * rng_next_normal(&r);
+        for (int m = 0; m < F; m++) {
+            const double z = rng_next_normal(&r);
+            all.x[i][m] = place[m] + size[m] * z;
+            all.y[i] += all.x[i][m] * (m - 1.5);
+        }
+    }
+}
+
+static FILE *begin(char *path, size_t size, const char *name)
+{
+    snprintf(path, size, "%s/%s", folder, name);
+    return fopen(path, "w");
+}
+
+static int make_files(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return 1;
+    draw_rows();
+    FILE *dense = begin(dense_path, sizeof dense_path, "dense.csv"),
+         *sparse = begin(sparse_path, sizeof sparse_path, "sparse.svm"),
+         *constant = begin(constant_path, sizeof constant_path, "constant.csv");
+    if (!dense || !sparse || !constant)
+        return 1;
+    fprintf(dense, "edge,client,y,weight,x1,x2,x3\n");
+    fprintf(constant, "edge,client,y,x1,x2\n");
+    for (int i = 0; i < N; i++) {
+        const int edge = i / ROWS / CLIENTS, client = i / ROWS;
+        fprintf(dense, "e%d,c%d,%.17g,%.17g,%.17g,%.17g,%.17g\n", edge, client, all.y[i], all.weight[i], all.x[i][0],
+                all.x[i][1], all.x[i][2]);
+        fprintf(constant, "e%d,c%d,%.17g,%.17g,7\n", edge, client, all.y[i], all.x[i][0]);
+        fprintf(sparse, "%.17g %s%d:%.17g # e%d/c%d\n", all.y[i], i % 2 ? "" : "1:2.5 ", 2 + i % 2, all.x[i][1], edge,
+                client);
+    }
+    return fclose(dense) || fclose(sparse) || fclose(constant);
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    unlink(dense_path);
+    unlink(sparse_path);
+    unlink(constant_path);
+    return rmdir(folder);
+}
+
+static void columns_of_variance_one(void **state)
+{
+    (void)state;
+    for (int intercept = 0; intercept < 2; intercept++) {
+        hfsad_error err;
+        dataset *d;
+        ok(dataset_read(&d, dense_path, true, &err), &err);
+        ok(features_prepare(d, intercept, true, "data", &err), &err);
+        assert_int_equal(d->M, F + intercept);
+        for (int m = 0; m < F; m++) {
+            double sum = 0, weights = 0, square = 0;
+            for (int i = 0; i < N; i++) {
+                sum += all.weight[i] * d->rows.x[i * F + m];
+                weights += all.weight[i];
+            }
+            for (int i = 0; i < N; i++)
+                square += all.weight[i] * pow(d->rows.x[i * F + m] - sum / weights, 2);
+            assert_true(fabs(square / weights - 1) < 1e-10);
+            assert_int_equal(fabs(sum / weights) < 1e-10, intercept); /* only an intercept takes up a shift */
+        }
+        dataset_free(d);
+    }
+}
+
+/* Zeros that are not stored count for the variance, and stay zeros. */
+static void sparse_columns(void **state)
+{
+    (void)state;
+    hfsad_error err;
+    dataset *d;
+    ok(dataset_read(&d, sparse_path, true, &err), &err);
+    ok(features_prepare(d, true, true, "data", &err), &err);
+    assert_non_null(d->rows.start);
+    double dense[N][F] = {{0}};
+    for (size_t r = 0; r < N; r++)
+        for (size_t i = d->rows.start[r]; i < d->rows.start[r + 1]; i++)
+            dense[r][d->rows.column[i]] = d->rows.x[i];
+    for (int m = 0; m < F; m++) {
+        double sum = 0, square = 0;
+        for (int r = 0; r < N; r++)
+            sum += dense[r][m];
+        for (int r = 0; r < N; r++)
+            square += pow(dense[r][m] - sum / N, 2);
+        assert_true(fabs(square / N - 1) < 1e-10);
+        assert_true(d->centre[m] == 0);
+    }
+    dataset_free(d);
+}
+
+static void there_and_back(void **state)
+{
+    (void)state;
+    hfsad_error err;
+    dataset *d;
+    const double w[F + 1] = {1.5, -0.25, 3, 7};
+    double user[F + 1], back[F + 1], as_rows[F + 1];
+    ok(dataset_read(&d, dense_path, true, &err), &err);
+    ok(features_prepare(d, true, true, "data", &err), &err);
+    model_to_user(d, w, user);
+    model_from_user(d, user, back);
+    for (int m = 0; m <= F; m++)
+        assert_true(fabs(back[m] - w[m]) < 1e-12 * (1 + fabs(w[m])));
+    memcpy(as_rows, w, sizeof w);
+    model_to_user(d, as_rows, as_rows); /* in place */
+    assert_memory_equal(as_rows, user, sizeof user);
+    for (size_t leaf = 0, i = 0; leaf < d->n_leaves; leaf++) { /* both predict the same */
+        const client_rows rows = dataset_rows(d, leaf);
+        for (size_t r = 0; r < rows.count; r++, i++) {
+            double s = user[F];
+            for (int m = 0; m < F; m++)
+                s += user[m] * all.x[i][m];
+            assert_true(fabs(s - row_dot(&rows, r, w)) < 1e-9 * (1 + fabs(s)));
+        }
+    }
+    dataset_free(d);
+}
+
+static void constant_columns(void **state)
+{
+    (void)state;
+    hfsad_error err = {0};
+    dataset *d;
+    ok(dataset_read(&d, constant_path, true, &err), &err);
+    assert_int_equal(features_prepare(d, false, true, "data.csv", &err), HFSAD_ERROR_INPUT);
+    assert_non_null(strstr(err.message, "data.csv: feature 2 is 7 in every row"));
+    dataset_free(d);
+    ok(dataset_read(&d, constant_path, true, &err), &err);
+    ok(features_prepare(d, true, false, "data.csv", &err), &err); /* not standardised, it may stay */
+    dataset_free(d);
+}
+
+/* Weighted least squares with one intercept per group. */
+static void least_squares(int groups, int rows_of_group, double *w)
+{
+    const int n = F + groups, one = 1;
+    double a[(F + N) * (F + N)], x[F + N];
+    int info;
+    memset(a, 0, sizeof a);
+    memset(w, 0, (size_t)n * sizeof *w);
+    for (int i = 0; i < N; i++) {
+        memset(x, 0, sizeof x);
+        memcpy(x, all.x[i], sizeof all.x[i]);
+        x[F + i / rows_of_group] = 1;
+        for (int p = 0; p < n; p++) {
+            w[p] += all.weight[i] * x[p] * all.y[i];
+            for (int q = 0; q < n; q++)
+                a[p * n + q] += all.weight[i] * x[p] * x[q];
+        }
+    }
+    dposv_("L", &n, &one, a, &n, w, &n, &info);
+    assert_int_equal(info, 0);
+}
+
+/* scale: of the terms that add up to it */
+static void near(double found, double wanted, double scale, const char *what)
+{
+    if (!(fabs(found - wanted) < 1e-4 * scale))
+        fail_msg("%s: %.12g, expected %.12g", what, found, wanted);
+}
+
+/* Every node's model of a run with an intercept at that level. */
+static void play(const char *level, int groups)
+{
+    hfsad_error err;
+    hfsad_spec *spec;
+    hfsad_run *run;
+    double exact[F + N], w[F + 1];
+    least_squares(groups, N / groups, exact);
+    ok(hfsad_spec_create(&spec, &err), &err);
+    const char *const sets[] = {"data", dense_path, "loss.kind", "squared", "features", "{standardize: true}", NULL};
+    for (int i = 0; sets[i]; i += 2)
+        ok(hfsad_spec_set(spec, sets[i], sets[i + 1], &err), &err);
+    ok(hfsad_spec_set(spec, "features.intercept", level, &err), &err);
+    ok(hfsad_run_create(&run, spec, 1, &err), &err);
+    for (int i = 0; i < 400; i++)
+        hfsad_run_iterate(run);
+    assert_int_equal(hfsad_run_features(run), F + 1);
+    assert_true(hfsad_run_intercept(run));
+    for (size_t node = 0; node < hfsad_run_nodes(run); node++) {
+        hfsad_run_node_model(run, node, w);
+        for (int m = 0; m < F; m++)
+            near(w[m], exact[m], 1, level);
+        int first = 0, end = groups; /* the groups below the node */
+        const int edge = (int)node - 1, client = (int)node - 1 - EDGES;
+        if (node > EDGES) {
+            first = client * groups / (EDGES * CLIENTS);
+            end = first + 1;
+        } else if (node > 0) {
+            first = edge * groups / EDGES;
+            end = groups < EDGES ? first + 1 : (edge + 1) * groups / EDGES;
+        }
+        double mean = 0;
+        for (int g = first; g < end; g++)
+            mean += exact[F + g] / (end - first);
+        near(w[F], mean, 1.5 * 50, "intercept"); /* it takes up -1.5 times a column around 50 */
+    }
+    hfsad_run_free(run);
+    hfsad_spec_free(spec);
+}
+
+static void whole_runs(void **state)
+{
+    (void)state;
+    play("global", 1);
+    play("edge", EDGES);
+    play("client", EDGES * CLIENTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_of_variance_one), cmocka_unit_test(sparse_columns), cmocka_unit_test(there_and_back),
+        cmocka_unit_test(constant_columns),        cmocka_unit_test(whole_runs),
+    };
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
