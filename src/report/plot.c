@@ -323,7 +323,7 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
     static const int shapes[PLOT_SERIES_MOST] = {1, 2, 3, 4, 6, 8}; /* open ones, so that what is below shows */
     for (size_t b = 0; b < p->n_bundles; b++)
         print_bundle(out, b, p->M, &p->bundles[b]);
-    print_setting(out, "feature", "coefficient", 1, p->n_bundles);
+    print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2);
     fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
             (double)p->M + 0.3);
     if (p->M <= TICS_MOST)
