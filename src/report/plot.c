@@ -244,7 +244,7 @@ static int larger_first(const void *a, const void *b)
 static size_t choose_lines(const lambda_plot *p, path_line *lines)
 {
     size_t n = 0;
-    for (size_t m = 0; m < p->M; m++) {
+    for (size_t m = 0; m + p->hidden < p->M; m++) {
         path_line line = {m, 0};
         for (size_t i = 0; i < p->points; i++)
             line.most = fmax(line.most, fabs(p->w[i * p->M + m]));

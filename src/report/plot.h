@@ -46,6 +46,7 @@ typedef struct {
     const double *lambda; /* points, all above 0 */
     const double *w;      /* points rows of M */
     double chosen;
+    size_t hidden; /* so many at the end of a row are not drawn: an intercept */
 } lambda_plot;
 
 /* Models as lines through their coefficients: bundles of thin lines, dashed lines, or marks without a line. Of a bundle
