@@ -24,7 +24,7 @@ const char *const generate_loss_names[] = {"quantile", "absolute", "squared", "h
 
 /* ---- options ---- */
 
-enum { OPTIONS_MOST = 32 };
+enum { OPTIONS_MOST = 40 };
 
 typedef struct {
     size_t count;
@@ -52,6 +52,8 @@ static void list_common(option_list *list, generate_arguments *a)
         {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50)"},
         {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
         {"rows", CLI_WHOLE, &a->rows, 1, 1e9, NULL, "N", "rows of each client (100; phase-retrieval: 1)"},
+        {"names", CLI_TEXT, &a->names, 0, 0, NULL, "E,C",
+         "what stands before an edge's and a client's number\n(edge,client)"},
         {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of every draw (1)"},
         {"digits", CLI_WHOLE, &a->digits, 1, 17, NULL, "D", "significant digits of y and the features (17)"},
         {"tree", CLI_FLAG, &a->tree, 0, 0, NULL, NULL,
@@ -276,6 +278,23 @@ static void fill_in(double *value, double usual)
     *value = isnan(*value) ? usual : *value;
 }
 
+/* "region,site" into its two words. */
+static int read_names(generate_arguments *a, const char *command)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const size_t first = strspn(a->names, plain);
+    const char *second = a->names + first + 1;
+    char shown[CLI_SHOWN_SIZE];
+    if (a->names[first] != ',' || first == 0 || !*second || second[strspn(second, plain)] || first >= WORD_SIZE ||
+        strlen(second) >= WORD_SIZE)
+        return cli_wrong(command,
+                         "--names must be two words of letters, digits, - and _ with a comma between, not '%s'",
+                         cli_shown(shown, a->names));
+    snprintf(a->edge_word, WORD_SIZE, "%.*s", (int)first, a->names);
+    snprintf(a->client_word, WORD_SIZE, "%s", second);
+    return CLI_GO;
+}
+
 /* Choices that depend on others. */
 static int settle(generate_arguments *a, const char *command)
 {
@@ -460,6 +479,7 @@ int cmd_generate(int argc, char **argv)
                             .clients = (int64_t)usual.clients,
                             .features = (int64_t)usual.features,
                             .seed_text = "1",
+                            .names = "edge,client",
                             .snr_db = usual.snr_db,
                             .keep_x = usual.keep_x,
                             .keep_w = usual.keep_w,
@@ -481,6 +501,8 @@ int cmd_generate(int argc, char **argv)
     int status = parse_arguments(&a, argc, argv);
     if (status == CLI_GO)
         status = paper_seed(argv[0], a.seed_text, SEED_MOST, &a.seed);
+    if (status == CLI_GO)
+        status = read_names(&a, argv[0]);
     if (status == CLI_GO)
         status = settle(&a, argv[0]);
     if (status == CLI_GO)

@@ -9,10 +9,13 @@ typedef enum { KIND_PHASE_RETRIEVAL, KIND_QUANTILE, KIND_CLUSTERED, KINDS } gene
 extern const char *const generate_kind_names[KINDS + 1];
 extern const char *const generate_noise_names[], *const generate_task_names[], *const generate_spread_names[];
 
+enum { WORD_SIZE = 24 };
+
 /* What is not given is NAN, -1 or NULL until the defaults are filled in. */
 typedef struct {
     generate_kind kind;
-    const char *out, *seed_text;
+    const char *out, *seed_text, *names;
+    char edge_word[WORD_SIZE], client_word[WORD_SIZE]; /* of names */
     int64_t edges, clients, features, seed;
     bool force, quiet, tree;
     int64_t digits;
@@ -47,7 +50,7 @@ hfsad_status generate_files(const generate_arguments *a, bool *whole, hfsad_erro
  */
 typedef struct {
     char *temporary, *path;
-    char edge[32], client[32]; /* whose file is open */
+    char edge[32 + WORD_SIZE], client[32 + WORD_SIZE]; /* whose file is open */
     whole_file file;
     bool placed;
 } row_tree;

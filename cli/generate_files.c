@@ -63,8 +63,8 @@ static void put_number(whole_file *f, bool first, int64_t digits, double value)
 typedef struct {
     whole_file *file; /* of a tree: the client's */
     row_tree *tree;   /* NULL: one file */
+    const generate_arguments *a;
     size_t M;
-    int64_t digits;
     progress *shown;
     uint64_t *done; /* rows of all files so far */
     const char *name;
@@ -91,16 +91,21 @@ static bool find_file(row_writer *k, const generated_row *row)
     return k->file;
 }
 
-static bool put_row(void *context, const generated_row *row)
+/* The generators' names are "edge" and "client" with a number. */
+static bool put_row(void *context, const generated_row *drawn)
 {
     row_writer *k = context;
-    if (cli_interrupted() || (k->tree && !find_file(k, row)))
+    char edge[32 + WORD_SIZE], client[32 + WORD_SIZE];
+    snprintf(edge, sizeof edge, "%s%s", k->a->edge_word, drawn->edge + strlen("edge"));
+    snprintf(client, sizeof client, "%s%s", k->a->client_word, drawn->client + strlen("client"));
+    const generated_row row = {edge, client, drawn->y, drawn->x};
+    if (cli_interrupted() || (k->tree && !find_file(k, &row)))
         return false;
     if (!k->tree)
-        generate_put(k->file, "%s,%s", row->edge, row->client);
-    put_number(k->file, k->tree, k->digits, row->y);
+        generate_put(k->file, "%s,%s", edge, client);
+    put_number(k->file, k->tree, k->a->digits, row.y);
     for (size_t m = 0; m < k->M; m++)
-        put_number(k->file, false, k->digits, row->x[m]);
+        put_number(k->file, false, k->a->digits, row.x[m]);
     put_text(k->file, "\n");
     progress_draw(k->shown, ++*k->done, k->name);
     return !k->file->reason; /* a full disk: the rest need not be drawn */
@@ -115,11 +120,11 @@ static void put_truth(whole_file *f, size_t M, const double *truth)
     }
 }
 
-static void put_groups(whole_file *f, const population *p, size_t clients)
+static void put_groups(whole_file *f, const population *p, size_t clients, const char *word)
 {
     put_text(f, "client,group\n");
     for (size_t j = 0; j < clients; j++)
-        generate_put(f, "client%zu,%zu\n", j + 1, population_group(p, j) + 1);
+        generate_put(f, "%s%zu,%zu\n", word, j + 1, population_group(p, j) + 1);
 }
 
 /* What the rows are drawn from. */
@@ -172,8 +177,8 @@ static hfsad_status write_rows(writing *k, population_part part, int64_t rows, h
     const source *s = k->s;
     row_tree *tree = &k->trees[k->next];
     row_writer w = {.file = k->files[k->next++],
+                    .a = k->a,
                     .M = (size_t)k->a->features,
-                    .digits = k->a->digits,
                     .shown = &k->shown,
                     .done = &k->done,
                     .name = part == ROWS_TEST ? "test" : "data",
@@ -203,7 +208,7 @@ static void write_truths(writing *k)
         return;
     for (size_t g = 0; g < (size_t)k->a->groups; g++)
         put_truth(k->files[k->next++], M, population_truth(p, g));
-    put_groups(k->files[k->next++], p, (size_t)k->a->edges * (size_t)k->a->clients);
+    put_groups(k->files[k->next++], p, (size_t)k->a->edges * (size_t)k->a->clients, k->a->client_word);
 }
 
 static hfsad_status write_parts(writing *k, hfsad_error *err)

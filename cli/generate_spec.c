@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* As few digits as give the number back, so that 0.1 stays 0.1. */
 static const char *shortest(char text[32], double value)
@@ -57,8 +58,8 @@ static void put_origin(whole_file *f, const generate_arguments *a)
                  "# Made by: hfsad generate %s --edges %" PRId64 " --clients %" PRId64 " --features %" PRId64
                  " --rows %" PRId64 " --seed %" PRId64,
                  generate_kind_names[a->kind], a->edges, a->clients, a->features, a->rows, a->seed);
-    if (a->digits < 17 || a->tree)
-        generate_put(f, "\n#   --digits %" PRId64 "%s", a->digits, a->tree ? " --tree" : "");
+    if (a->digits < 17 || a->tree || strcmp(a->names, "edge,client") != 0)
+        generate_put(f, "\n#   --names %s --digits %" PRId64 "%s", a->names, a->digits, a->tree ? " --tree" : "");
     if (a->kind == KIND_PHASE_RETRIEVAL) {
         generate_put(f, "\n#  ");
         put_option(f, "snr-db", a->snr_db);

@@ -97,10 +97,11 @@ again dealt
 
 # ---- a folder tree, rounded, with a constant per edge ----
 
-tree=(--edges 3 --clients 4 --features 5 --rows 12 --test-rows 7 --noise-scale 0 --intercepts 2 --digits 5 --seed 6)
+tree=(--edges 3 --clients 4 --features 5 --rows 12 --test-rows 7 --noise-scale 0 --intercepts 2 --digits 5 --seed 6
+    --names region,site)
 expect 0 generate quantile "${tree[@]}" --out flat
 expect 0 generate quantile "${tree[@]}" --tree --out forest
-[ "$(names forest | tr ' ' '\n' | grep -c csv)" = 25 ] && [ -d forest/data/edge3 ] || fail "files: $(names forest)"
+[ "$(names forest | tr ' ' '\n' | grep -c csv)" = 25 ] && [ -f forest/data/region3/site12.csv ] || fail "files: $(names forest)"
 [ -z "$(find forest -name '.*')" ] || fail "hidden files are left"
 python3 - <<'PYTHON' || fail "the tree, the digits or the constants"
 import csv
@@ -180,7 +181,10 @@ models, groups = read("classes", 2)
 for edge, client, y, x in rows("classes/data.csv"):
     assert y == (1 if dot(x, models[groups[client]]) > 0 else -1)
 PYTHON
-for folder in clustered whole-edges classes; do again "$folder"; done
+expect 0 generate clustered --edges 2 --clients 10 --features 4 --rows 2 --names gateway,device --out devices
+cmp -s <(tail -n +2 devices/data.csv | cut -d, -f2 | uniq) <(tail -n +2 devices/groups.csv | cut -d, -f1) ||
+    fail "groups.csv has other names"
+for folder in clustered whole-edges classes devices; do again "$folder"; done
 grep -q 'kind: hinge}' classes/spec.yaml || fail "the spec has another loss"
 
 # ---- the specs run, and what they find is nearer to the truth than their start ----
@@ -256,6 +260,9 @@ refused "100000000000000 numbers" phase-retrieval --edges 10000 --clients 10000 
 refused "snr" phase-retrieval --snr 20
 refused "--rho is an option of quantile data, not of phase-retrieval" phase-retrieval --rho 0.5
 refused "--digits" phase-retrieval --digits 18
+for names in region , region, ,site a,b,c "a b,c" a/b,c "$(printf 'x%.0s' {1..30}),y"; do
+    refused "--names must be two words" clustered --names "$names"
+done
 refused "--digits" quantile --digits 0
 refused "--intercepts" quantile --intercepts -1
 refused "--intercepts is an option of quantile data" phase-retrieval --intercepts 1
