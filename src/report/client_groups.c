@@ -119,13 +119,14 @@ static hfsad_status add_line(client_groups *g, const reader *r, hfsad_error *err
 static hfsad_status read_lines(client_groups *g, reader *r, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
-    if (!next_line(r) || strcmp(r->text, "client,group") != 0)
+    const bool header = next_line(r) && !strcmp(r->text, "client,group");
+    if (!header && !ferror(r->file)) /* a folder can be opened and not be read */
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s:1: the header is not client,group", PATH_SHOWN, r->path);
-    while (!status && next_line(r))
+    while (!status && header && next_line(r))
         if (*r->text)
             status = add_line(g, r, err);
     if (!status && ferror(r->file))
-        return error_set(err, HFSAD_ERROR_IO, "%.*s cannot be read: %s", PATH_SHOWN, r->path, strerror(errno));
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s cannot be read: %s", PATH_SHOWN, r->path, strerror(errno));
     if (!status && g->count == 0)
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s has no clients", PATH_SHOWN, r->path);
     if (status)
