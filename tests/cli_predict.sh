@@ -142,6 +142,17 @@ cmp -s shifted-predictions.csv tilted-predictions.csv && fail "the intercept cha
 
 echo "-- without the clients' models"
 expect 0 run tilted.yaml --out plain --quiet --set run.iterations=5 --set output.clients=false
+# Without y the same predictions; files with and without it do not go together.
+cut -d, -f1,2,4- tilted-all.csv >unlabelled.csv
+expect 0 predict --model plain --data unlabelled.csv --out unlabelled-predictions.csv
+expect 0 predict --model plain --data tilted-all.csv --out labelled-predictions.csv
+[ "$(cut -d, -f1-5 labelled-predictions.csv)" = "$(cat unlabelled-predictions.csv)" ] || fail "without y"
+mkdir -p half/edge1
+printf 'y,x1,x2,x3,x4\n1,1,2,3,4\n' >half/edge1/a.csv
+printf 'x1,x2,x3,x4\n1,2,3,4\n' >half/edge1/b.csv
+expect_line 2 predict --model plain --data half
+says 'b.csv has no column "y", unlike the files before'
+
 expect 0 predict --model plain --data tilted-all.csv --out plain.csv
 python3 check.py plain tilted-all.csv plain.csv auto || fail "wrong predictions by edges"
 expect_line 2 predict --model plain --data tilted.csv --with client

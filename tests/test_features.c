@@ -208,7 +208,7 @@ static void play(const char *level, int groups)
         ok(hfsad_spec_set(spec, sets[i], sets[i + 1], &err), &err);
     ok(hfsad_spec_set(spec, "features.intercept", level, &err), &err);
     ok(hfsad_run_create(&run, spec, 1, &err), &err);
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < 2000; i++)
         hfsad_run_iterate(run);
     assert_int_equal(hfsad_run_features(run), F + 1);
     assert_true(hfsad_run_intercept(run));

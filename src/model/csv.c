@@ -323,11 +323,13 @@ static hfsad_status find_specials(reader *r, slice header)
             return column_error(r, r->specials[s].column,
                                 "the file is one client's, whose name the file's is; remove this column");
     for (int kind = own ? Y : EDGE; kind < SPECIALS; kind++) {
-        const hfsad_status status = found[kind] ? HFSAD_OK : refuse_missing(r, kind, header);
+        const bool missing = !found[kind] && !(kind == Y && r->in->y_optional);
+        const hfsad_status status = missing ? refuse_missing(r, kind, header) : HFSAD_OK;
         if (status)
             return status;
     }
-    return check_duplicates(r);
+    const hfsad_status status = intake_y(r->in, r->name, found[Y]);
+    return status ? status : check_duplicates(r);
 }
 
 static hfsad_status read_header(reader *r)

@@ -85,7 +85,7 @@ client_rows dataset_rows(const dataset *d, size_t leaf)
         .start = t->start ? t->start + first : NULL,
         .column = t->column,
         .x = t->start ? t->x : t->x + first * t->F,
-        .y = t->y + first,
+        .y = t->y ? t->y + first : NULL,
         .weight = t->weight ? t->weight + first : NULL,
         .constant = t->constant,
     };

@@ -102,6 +102,16 @@ hfsad_status intake_expect(intake *in, size_t rows, size_t size)
     return status ? dataset_builder_reserve(in->builder, need, in->err) : status;
 }
 
+hfsad_status intake_y(intake *in, const char *file, bool found)
+{
+    ++*(found ? &in->with_y : &in->without_y);
+    if (in->with_y == 0 || in->without_y == 0)
+        return HFSAD_OK;
+    return error_set(in->err, HFSAD_ERROR_INPUT,
+                     "%.*s has %s column \"y\", unlike the files before; expected all alike", NAME_SHOWN, file,
+                     found ? "a" : "no");
+}
+
 hfsad_status intake_finish(intake *in, hfsad_status status, bool as_rows, dataset **d)
 {
     *d = NULL;
@@ -113,5 +123,10 @@ hfsad_status intake_finish(intake *in, hfsad_status status, bool as_rows, datase
     }
     if (as_rows)
         dataset_builder_use_rows(in->builder);
-    return dataset_builder_finish(in->builder, d, in->err);
+    status = dataset_builder_finish(in->builder, d, in->err);
+    if (!status && in->without_y > 0) {
+        free((*d)->rows.y);
+        (*d)->rows.y = NULL;
+    }
+    return status;
 }

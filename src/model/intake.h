@@ -18,6 +18,8 @@ typedef struct {
     uint32_t *names;                  /* in texts: the features' names there */
     size_t n_names, names_capacity;
     text_pool texts;
+    bool y_optional;          /* CSV files may be without y, all of them */
+    size_t with_y, without_y; /* files so far */
     hfsad_error *err;
 } intake;
 
@@ -25,6 +27,8 @@ typedef struct {
 hfsad_status intake_begin(intake *in, const char *file, bool sparse, size_t features);
 /* The name of a feature in column `column` (both counted from 0) of a file with a header: the same in all files. */
 hfsad_status intake_name(intake *in, const char *file, size_t column, size_t feature, slice name);
+/* Notes whether a CSV file has y; all of them must be alike. */
+hfsad_status intake_y(intake *in, const char *file, bool found);
 /* How many there will be in all where `count` came so far: by the bytes read of this file, those left of it and the
  * other files; one has at least `least` bytes. */
 size_t intake_guess(const intake *in, size_t count, size_t read, size_t left, size_t least);

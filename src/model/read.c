@@ -81,9 +81,9 @@ static hfsad_status take_folder(intake *in, const char *top)
     return status;
 }
 
-hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err)
+static hfsad_status read_all(intake in, dataset **d, const char *path, bool as_rows)
 {
-    intake in = {.err = err};
+    hfsad_error *err = in.err;
     struct stat info;
     size_t stem;
     const data_format format = format_of(path, &stem);
@@ -98,4 +98,14 @@ hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_err
     else
         status = take_file(&in, format == FORMAT_SVM ? format : FORMAT_CSV, path);
     return intake_finish(&in, status, as_rows, d);
+}
+
+hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err)
+{
+    return read_all((intake){.err = err}, d, path, as_rows);
+}
+
+hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err)
+{
+    return read_all((intake){.err = err, .y_optional = true}, d, path, true);
 }

@@ -24,7 +24,8 @@ static void find_bounds(theorem_report *t, const dataset *d, const plan *p)
 {
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const leaf_class *class = class_of(p, leaf);
-        t->nu_f = fmax(t->nu_f, loss_measure(d, leaf, &class->loss, class->mean, class->loss.box).pull);
+        const double reach = d->rows.constant != 0 ? INFINITY : class->loss.box; /* an intercept is free of the box */
+        t->nu_f = fmax(t->nu_f, loss_measure(d, leaf, &class->loss, class->mean, reach).pull);
     }
     for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
         t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
@@ -84,7 +85,7 @@ void theorem_check(theorem_report *t, const dataset *d, const plan *p)
     if (!t->links_are_tv)
         snprintf(why, room, "not every link is tv");
     else if (!isfinite(t->nu_f))
-        snprintf(why, room, "the squared loss without a box has no bounded gradient");
+        snprintf(why, room, "the squared loss without a box, or with an intercept, has no bounded gradient");
     else if (!enough(t->client_weight, t->client_weight_needed))
         snprintf(why, room, "a client link's weight is %.4g, below nu_f = %.4g", t->client_weight,
                  t->client_weight_needed);

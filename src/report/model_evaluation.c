@@ -64,7 +64,7 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
     const bool labels = loss_has_labels(kind), levels = kind == HFSAD_LOSS_QUANTILE;
     const client_rows rows = dataset_rows(s->data, leaf);
     row_figures f = {.rows = rows.count};
-    if (kind > HFSAD_LOSS_HINGE)
+    if (kind == HFSAD_LOSS_OWN)
         return refuse_loss(e, leaf, err);
     const hfsad_status status = scoring_scores(s, leaf, kind, scores, err);
     if (status)

@@ -290,6 +290,14 @@ static void add_value(json *j, cJSON *object, const setting *row, const void *va
     }
 }
 
+static bool has_loss(const hfsad_spec *spec, hfsad_loss_kind kind)
+{
+    bool found = spec->loss.kind == (int)kind;
+    for (size_t i = 0; i < spec->n_overrides; i++)
+        found = found || spec->overrides[i].loss.kind == (int)kind;
+    return found;
+}
+
 /* Whether the spec's own value is what is in force and means something in this run. */
 static bool applies(const char *key, const hfsad_spec *spec)
 {
@@ -297,9 +305,9 @@ static bool applies(const char *key, const hfsad_spec *spec)
         !strncmp(key, "baseline.", 9))
         return false; /* add_resolved has these */
     if (!strcmp(key, "loss.tau"))
-        return spec->loss.kind == HFSAD_LOSS_QUANTILE;
+        return has_loss(spec, HFSAD_LOSS_QUANTILE);
     if (!strcmp(key, "loss.delta"))
-        return spec->loss.kind == HFSAD_LOSS_HUBER;
+        return has_loss(spec, HFSAD_LOSS_HUBER);
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 

@@ -21,7 +21,8 @@
 
 #define SETTINGS_TOP(X)                                                                                                \
     X(TOP, TEXT, data, "required", "",                                                                                 \
-      "CSV file: columns edge, client, y, then the features; a client whose edge is empty is right below the cloud")   \
+      "CSV file with the columns edge, client, y, then the features; LIBSVM file; or a folder with a file for every "  \
+      "client, data/<edge>/<client>.csv, .npy, .npz or .svm: see docs/data.md")                                        \
     X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
     X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")                         \
     X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
