@@ -201,6 +201,8 @@ static int set_up(session *s, const char *command)
         (s->args.warm && warm_start(s->run, s->args.warm, &err)) ||
         report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)))
         return cli_fail(&err);
+    if (s->spec->output.checkpoint && s->run->engine->links) /* once, not for every checkpoint */
+        run_take_prints(s->run);
     return CLI_GO;
 }
 

