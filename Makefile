@@ -11,7 +11,7 @@ alone = env -u MAKEFLAGS -u MAKELEVEL
 configure = $(alone) cmake --preset release -B $(BUILD) --log-level=WARNING >/dev/null
 compile = $(alone) cmake --build $(BUILD) --parallel $(JOBS)
 
-.PHONY: all demo check bench install format lint clean help
+.PHONY: all demo examples check bench install format lint clean help
 
 all: ## build the program (build/hfsad) and the libraries
 	@scripts/need build
@@ -24,6 +24,12 @@ demo: ## run the paper's experiment and plot it into build/demo
 	@$(compile) --target product
 	$(BUILD)/hfsad paper --out $(BUILD)/demo
 	@echo "pictures: $$(ls $(BUILD)/demo/*.png | tr '\n' ' ')"
+
+examples: ## run the pages of examples/ and refresh what they show
+	@scripts/need examples
+	@$(configure)
+	@$(compile) --target product
+	scripts/examples $(BUILD)/hfsad --refresh
 
 check: ## build and run all tests
 	@scripts/need test

@@ -20,6 +20,7 @@ int cmd_paper(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
 
 typedef enum {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *model, *data, *truth, *out;
+    const char *model, *data, *truth, *groups, *out;
     int with;
     bool quiet;
 } evaluate_arguments;
@@ -30,12 +30,14 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
          "auto, the default: its own where there is one,\notherwise that of its nearest ancestor"},
         {"truth", CLI_TEXT, &a->truth, 0, 0, NULL, "FILE",
          "the true model, one number per line and feature:\nadds recall, precision and relative error"},
+        {"groups", CLI_TEXT, &a->groups, 0, 0, NULL, "FILE",
+         "CSV client,group: figures of these groups; by default\nof those that the run found, where it did"},
         {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for evaluation.csv and evaluation.json"},
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "evaluate --model DIR --data FILE [--with auto|client|edge|cloud]\n"
-                 "               [--truth FILE] [--out DIR] [--quiet]",
+                 "               [--truth FILE] [--groups FILE] [--out DIR] [--quiet]",
         .about = "Measures the models of a run on rows that they were not trained on, by the loss\n"
                  "that they were trained with (overrides included, the box left out).",
         .options = options,
@@ -48,7 +50,8 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
                  "own) and its nonzero features, recall and precision of these and relative error\n"
                  "against the truth. A field is empty where there is no such number.\n"
                  "evaluation.json has what is about all: mean and total, worst client and edge,\n"
-                 "median client, the cloud's model.\n\n"
+                 "median client, the cloud's model, the groups. The relative error of a group is the\n"
+                 "mean of those of its clients' models.\n\n"
                  "Exit status: 0 done, 1 the files could not be written, 2 the model, data or\n"
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM;\n"
                  "unless it is 0, --out DIR is as it was.",
@@ -62,7 +65,7 @@ static hfsad_status check_outputs(const evaluate_arguments *a, hfsad_error *err)
     for (int i = 0; i < FILES && !status; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", a->out, NAMES[i]);
-        status = scoring_check_output(path, (const char *const[]){a->data, a->truth}, 2, err);
+        status = scoring_check_output(path, (const char *const[]){a->data, a->truth, a->groups}, 3, err);
     }
     return status;
 }
@@ -157,6 +160,32 @@ static void print_nodes(const evaluation *e, const char *kind, size_t first, siz
     }
 }
 
+static void print_groups(const evaluation *e)
+{
+    enum { SHOWN = 20 };
+    size_t width = strlen("group");
+    for (size_t i = 0; i < e->sets->count && i < SHOWN; i++)
+        width = strlen(e->sets->labels[i]) > width ? strlen(e->sets->labels[i]) : width;
+    printf("\n%-*s  %9s  %9s  %12s%s%s%s\n", (int)width, "group", "clients", "rows", "loss",
+           e->labels ? "   accuracy" : "", e->levels ? "   coverage" : "", e->truth ? "  relative error" : "");
+    for (size_t i = 0; i < e->sets->count && i < SHOWN; i++) {
+        const group_figures *g = &e->groups[i];
+        if (g->clients == 0)
+            continue;
+        printf("%-*s  %9zu  %9zu  %12.6g", (int)width, e->sets->labels[i], g->clients, g->rows.rows,
+               mean_loss(&g->rows));
+        if (e->labels)
+            print_share(accuracy_of(&g->rows));
+        if (e->levels)
+            print_share(coverage_of(&g->rows));
+        if (e->truth)
+            printf("  %14.6g", g->relative_error);
+        putchar('\n');
+    }
+    if (e->sets->count > SHOWN)
+        puts("and others; with --out DIR evaluation.json has all of them");
+}
+
 static void print_loss(const model *m)
 {
     char text[100] = "";
@@ -212,6 +241,8 @@ static void print_table(const evaluation *e)
     if (e->levels)
         print_row("coverage", "%.6g, tau %.6g", coverage_of(all), level_of(all));
     print_support(e);
+    if (e->sets)
+        print_groups(e);
     if (d->n_inner > 1)
         print_nodes(e, "edge", 1, d->n_inner);
     print_nodes(e, "client", d->n_inner, d->n_inner + d->n_leaves);
@@ -283,15 +314,21 @@ static int carry_out(const evaluate_arguments *a)
     scoring s;
     evaluation e = {0};
     double *truth;
+    client_groups groups = {0};
     if ((a->out && check_outputs(a, &err)) || scoring_create(&s, a->model, a->data, (model_choice)a->with, &err))
         return cli_fail(&err);
     hfsad_status status = read_truth(a, s.model->F, &truth, &err);
+    if (!status && a->groups)
+        status = client_groups_read(&groups, a->groups, &err);
     if (!status)
         status = evaluation_create(&e, &s, truth, &err);
     if (!status)
         status = measure(&e, a->quiet, &err);
+    if (!status && (a->groups || s.model->groups.count))
+        status = evaluation_split(&e, a->groups ? &groups : &s.model->groups, a->groups, &err);
     const int exit_status = status ? cli_fail(&err) : conclude(&e, a);
     evaluation_free(&e);
+    client_groups_free(&groups);
     free(truth);
     scoring_free(&s);
     return exit_status;

@@ -24,7 +24,7 @@ const char *const generate_loss_names[] = {"quantile", "absolute", "squared", "h
 
 /* ---- options ---- */
 
-enum { OPTIONS_MOST = 32 };
+enum { OPTIONS_MOST = 40 };
 
 typedef struct {
     size_t count;
@@ -51,7 +51,13 @@ static void list_common(option_list *list, generate_arguments *a)
         {"edges", CLI_WHOLE, &a->edges, 1, 1e8, NULL, "L", "number of edges (5)"},
         {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50)"},
         {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
+        {"rows", CLI_WHOLE, &a->rows, 1, 1e9, NULL, "N", "rows of each client (100; phase-retrieval: 1)"},
+        {"names", CLI_TEXT, &a->names, 0, 0, NULL, "E,C",
+         "what stands before an edge's and a client's number\n(edge,client)"},
         {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of every draw (1)"},
+        {"digits", CLI_WHOLE, &a->digits, 1, 17, NULL, "D", "significant digits of y and the features (17)"},
+        {"tree", CLI_FLAG, &a->tree, 0, 0, NULL, NULL,
+         "a folder data with a file EDGE/CLIENT.csv for each client\nin place of data.csv; test likewise"},
         {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace files that are there"},
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "show no progress"},
     };
@@ -67,7 +73,6 @@ static void list_common(option_list *list, generate_arguments *a)
 static void list_rows(option_list *list, generate_arguments *a)
 {
     const cli_option rows[] = {
-        {"rows", CLI_WHOLE, &a->rows, 1, 1e9, NULL, "N", "rows of each client (100)"},
         {"test-rows", CLI_WHOLE, &a->test_rows, 0, 1e9, NULL, "N",
          "further rows of each client, in test.csv (0: none)"},
         {"nonzero", CLI_WHOLE, &a->nonzero, 1, 1e7, NULL, "K",
@@ -75,6 +80,8 @@ static void list_rows(option_list *list, generate_arguments *a)
         {"rho", CLI_REAL, &a->rho, -0.999, 0.999, NULL, "R", "correlation R^|i-j| of the features i and j (0.5)"},
         {"shift", CLI_REAL, &a->shift, 0, 1e6, NULL, "S",
          "deviation of a client's mean of a feature from 0, where\nthe variance is 1 (0: all clients alike)"},
+        {"intercepts", CLI_REAL, &a->intercepts, 0, 1e6, NULL, "S",
+         "deviation of a constant that y has in an edge (0: none)"},
         {"noise", CLI_CHOICE, &a->noise, 0, 0, generate_noise_names, "LAW",
          "gaussian, student, mixture (of two gaussian), laplace or\nlogistic (student; for the loss squared gaussian, "
          "for\n"
@@ -85,7 +92,8 @@ static void list_rows(option_list *list, generate_arguments *a)
         {"outlier-factor", CLI_REAL, &a->outlier_factor, 1e-6, 1e6, NULL, "F", "mixture: how much wider it is (10)"},
         {"heteroscedastic", CLI_FLAG, &a->heteroscedastic, 0, 0, NULL, NULL, "noise times (1 + |x_1|)/2"},
         {"tau", CLI_REAL, &a->tau, 1e-4, 1 - 1e-4, NULL, "TAU",
-         "loss quantile: the level; the noise is shifted so that\nthe TAU-quantile of y given x is <x,w> (0.5)"},
+         "loss quantile: the level; the noise is shifted so that\nthe TAU-quantile of y given x is <x,w>, plus the "
+         "edge's\nconstant (0.5)"},
     };
     ADD(list, OF_ROWS, rows);
 }
@@ -184,23 +192,24 @@ static const char *const USAGE[KINDS + 1] = {
 static const char *const ABOUT[KINDS + 1] = {
     "Draws the data of the paper's experiment: one intensity y = <x,w>^2 + noise of a sparse model\n"
     "per client, with the noise exponential and now and then ten times larger. Trial t of\n"
-    "`hfsad paper --seed S` is the data of seed S + t - 1.",
+    "`hfsad paper --seed S` is the data of seed S + t - 1. With --rows R the clients hold R\n"
+    "intensities each: those that R times as many clients with one each would have.",
     "Draws a sparse quantile regression: many rows y = <x,w> + noise per client, correlated\n"
     "features, noise with heavy tails whose TAU-quantile is 0.",
     "Draws rows of clients of which a minority follows other models than the majority, for\n"
     "regressions (tied to <x,w> as in quantile) or for classes (y is the sign of <x,w> + noise).",
     "Draws data of a known law, and writes a spec to run them with. The kinds:\n"
-    "  phase-retrieval   the paper's experiment: one intensity per client\n"
+    "  phase-retrieval   the paper's experiment: intensities of a sparse model\n"
     "  quantile          sparse quantile regression, many rows per client\n"
     "  clustered         regression or classes, a minority of the clients with other models\n"
     "Each has options beside those below; its own help lists them.",
 };
 static const char *const AFTER[KINDS + 1] = {
-    "DIR gets data.csv (edge, client, y, features), truth.csv (the true model, a number\n"
+    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true model, a number\n"
     "per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n",
-    "DIR gets data.csv (edge, client, y, features), truth.csv (the true model, a number\n"
+    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true model, a number\n"
     "per line), spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv where asked for.\n\n",
-    "DIR gets data.csv (edge, client, y, features), truth.csv (the majority's model, a number per\n"
+    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the majority's model, a number per\n"
     "line), truth-1.csv (again), truth-2.csv, ... of all groups, groups.csv (client, group),\n"
     "spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv where asked for.\n\n",
     "",
@@ -269,9 +278,28 @@ static void fill_in(double *value, double usual)
     *value = isnan(*value) ? usual : *value;
 }
 
+/* "region,site" into its two words. */
+static int read_names(generate_arguments *a, const char *command)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const size_t first = strspn(a->names, plain);
+    const char *second = a->names + first + 1;
+    char shown[CLI_SHOWN_SIZE];
+    if (a->names[first] != ',' || first == 0 || !*second || second[strspn(second, plain)] || first >= WORD_SIZE ||
+        strlen(second) >= WORD_SIZE)
+        return cli_wrong(command,
+                         "--names must be two words of letters, digits, - and _ with a comma between, not '%s'",
+                         cli_shown(shown, a->names));
+    snprintf(a->edge_word, WORD_SIZE, "%.*s", (int)first, a->names);
+    snprintf(a->client_word, WORD_SIZE, "%s", second);
+    return CLI_GO;
+}
+
 /* Choices that depend on others. */
 static int settle(generate_arguments *a, const char *command)
 {
+    if (a->rows < 0)
+        a->rows = a->kind == KIND_PHASE_RETRIEVAL ? 1 : 100;
     if (a->kind == KIND_PHASE_RETRIEVAL)
         return CLI_GO;
     if (a->task < 0)
@@ -303,6 +331,7 @@ population_law generate_law(const generate_arguments *a)
         .nonzero = (size_t)a->nonzero,
         .rho = a->rho,
         .shift = a->shift,
+        .intercepts = a->intercepts,
         .task = (population_task)a->task,
         .noise = {(noise_kind)a->noise, a->noise_scale, a->df, a->outliers, a->outlier_factor},
         .tau = a->tau,
@@ -318,15 +347,15 @@ population_law generate_law(const generate_arguments *a)
 static int check_size(const generate_arguments *a, const char *command)
 {
     const double clients = (double)a->edges * (double)a->clients;
-    const double rows = a->kind == KIND_PHASE_RETRIEVAL ? 1 : (double)a->rows + (double)a->test_rows;
-    const char *fewer = a->kind == KIND_PHASE_RETRIEVAL ? "" : ", --rows";
+    const double rows = (double)a->rows + (double)a->test_rows;
     if (clients > CLIENTS_MOST)
         return cli_wrong(command, "--edges %" PRId64 " times --clients %" PRId64 " is more than %.0f clients", a->edges,
                          a->clients, CLIENTS_MOST);
     if (clients * rows * (double)a->features > NUMBERS_MOST)
         return cli_wrong(command,
-                         "that would be %.0f numbers, more than %.0f; take fewer --edges, --clients%s or --features",
-                         clients * rows * (double)a->features, NUMBERS_MOST, fewer);
+                         "that would be %.0f numbers, more than %.0f; take fewer --edges, --clients, --rows or "
+                         "--features",
+                         clients * rows * (double)a->features, NUMBERS_MOST);
     return CLI_GO;
 }
 
@@ -348,6 +377,22 @@ static int check_minority(const generate_arguments *a, const char *command)
     return CLI_GO;
 }
 
+/* A folder is never replaced: what else it holds would be lost. */
+static int check_files(const generate_arguments *a, const char *command)
+{
+    char names[FILES_MOST][FILE_NAME_SIZE];
+    const size_t n = generate_file_names(a, names), folders = generate_folders(a);
+    for (size_t i = 0; i < n; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", a->out, names[i]);
+        if ((a->force && i >= folders) || access(path, F_OK) != 0)
+            continue;
+        return cli_wrong(command, "%s is there already; give another --out, or %s", path,
+                         i < folders ? "remove it" : "--force to replace it");
+    }
+    return CLI_GO;
+}
+
 /* What no single option can see. */
 static int check_arguments(const generate_arguments *a, const char *command)
 {
@@ -358,17 +403,7 @@ static int check_arguments(const generate_arguments *a, const char *command)
         status = cli_wrong(command, "--nonzero %" PRId64 " is more than --features %" PRId64, a->nonzero, a->features);
     if (status == CLI_GO && a->kind == KIND_CLUSTERED)
         status = check_minority(a, command);
-    if (status != CLI_GO || a->force)
-        return status;
-    char names[FILES_MOST][FILE_NAME_SIZE];
-    const size_t n = generate_file_names(a, names);
-    for (size_t i = 0; i < n; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", a->out, names[i]);
-        if (access(path, F_OK) == 0)
-            return cli_wrong(command, "%s is there already; give another --out, or --force to replace it", path);
-    }
-    return CLI_GO;
+    return status == CLI_GO ? check_files(a, command) : status;
 }
 
 /* ---- what is said at the end ---- */
@@ -397,8 +432,10 @@ static void print_details(const generate_arguments *a)
 {
     const size_t M = (size_t)a->features;
     if (a->kind == KIND_PHASE_RETRIEVAL) {
-        printf(" (%zu observed per edge, %zu of the model not zero), snr %g dB", kept_count(a->keep_x, M),
-               kept_count(a->keep_w, M), a->snr_db);
+        printf(" (%zu observed per edge, %zu of the model not zero), ", kept_count(a->keep_x, M),
+               kept_count(a->keep_w, M));
+        print_count(a->rows, "row");
+        printf(" per client, snr %g dB", a->snr_db);
         return;
     }
     printf(" (%" PRId64 " of the model not zero), ", a->nonzero);
@@ -442,10 +479,12 @@ int cmd_generate(int argc, char **argv)
                             .clients = (int64_t)usual.clients,
                             .features = (int64_t)usual.features,
                             .seed_text = "1",
+                            .names = "edge,client",
                             .snr_db = usual.snr_db,
                             .keep_x = usual.keep_x,
                             .keep_w = usual.keep_w,
-                            .rows = 100,
+                            .rows = -1,
+                            .digits = 17,
                             .nonzero = -1,
                             .rho = 0.5,
                             .noise = -1,
@@ -462,6 +501,8 @@ int cmd_generate(int argc, char **argv)
     int status = parse_arguments(&a, argc, argv);
     if (status == CLI_GO)
         status = paper_seed(argv[0], a.seed_text, SEED_MOST, &a.seed);
+    if (status == CLI_GO)
+        status = read_names(&a, argv[0]);
     if (status == CLI_GO)
         status = settle(&a, argv[0]);
     if (status == CLI_GO)

@@ -9,15 +9,19 @@ typedef enum { KIND_PHASE_RETRIEVAL, KIND_QUANTILE, KIND_CLUSTERED, KINDS } gene
 extern const char *const generate_kind_names[KINDS + 1];
 extern const char *const generate_noise_names[], *const generate_task_names[], *const generate_spread_names[];
 
+enum { WORD_SIZE = 24 };
+
 /* What is not given is NAN, -1 or NULL until the defaults are filled in. */
 typedef struct {
     generate_kind kind;
-    const char *out, *seed_text;
+    const char *out, *seed_text, *names;
+    char edge_word[WORD_SIZE], client_word[WORD_SIZE]; /* of names */
     int64_t edges, clients, features, seed;
-    bool force, quiet;
+    bool force, quiet, tree;
+    int64_t digits;
     double snr_db, keep_x, keep_w;
     int64_t rows, test_rows, nonzero;
-    double rho, shift;
+    double rho, shift, intercepts;
     int noise;
     double df, outliers, outlier_factor, noise_scale, tau;
     bool heteroscedastic;
@@ -33,12 +37,32 @@ extern const char *const generate_loss_names[];
 
 population_law generate_law(const generate_arguments *a);
 
-/* The files that the arguments ask for, data.csv first; the spec is the last. */
+/* The files that the arguments ask for, the rows first; the spec is the last. The first generate_folders of them are
+ * folders. */
 enum { FILES_MOST = GROUPS_MOST + 5, FILE_NAME_SIZE = 24 };
 size_t generate_file_names(const generate_arguments *a, char names[FILES_MOST][FILE_NAME_SIZE]);
+size_t generate_folders(const generate_arguments *a);
 
 /* All files or none. *whole: false where interrupted, and then there are none. */
 hfsad_status generate_files(const generate_arguments *a, bool *whole, hfsad_error *err);
+
+/* Rows as a folder tree, <edge>/<client>.csv, that has a hidden name beside its own until it is whole. All zero: none.
+ */
+typedef struct {
+    char *temporary, *path;
+    char edge[32 + WORD_SIZE], client[32 + WORD_SIZE]; /* whose file is open */
+    whole_file file;
+    bool placed;
+} row_tree;
+
+hfsad_status row_tree_begin(row_tree *t, const char *out, const char *name, hfsad_error *err);
+/* The file of the row's client, which holds until the next call; those of a client come together. *fresh: nothing has
+ * been written to it yet. NULL on failure. */
+whole_file *row_tree_file(row_tree *t, const generated_row *row, bool *fresh, hfsad_error *err);
+/* Ends the last file and gives the tree its name. */
+hfsad_status row_tree_place(row_tree *t, hfsad_error *err);
+/* Frees; where not kept, the tree is removed, placed or not. */
+void row_tree_end(row_tree *t, bool keep);
 
 /* spec.yaml, from the arguments alone. */
 void generate_spec(whole_file *f, const generate_arguments *a);

@@ -26,9 +26,10 @@ void generate_put(whole_file *f, const char *format, ...)
 size_t generate_file_names(const generate_arguments *a, char names[FILES_MOST][FILE_NAME_SIZE])
 {
     size_t n = 0;
-    snprintf(names[n++], FILE_NAME_SIZE, "data.csv");
+    const char *end = a->tree ? "" : ".csv";
+    snprintf(names[n++], FILE_NAME_SIZE, "data%s", end);
     if (a->test_rows > 0)
-        snprintf(names[n++], FILE_NAME_SIZE, "test.csv");
+        snprintf(names[n++], FILE_NAME_SIZE, "test%s", end);
     snprintf(names[n++], FILE_NAME_SIZE, "truth.csv");
     if (a->kind == KIND_CLUSTERED) {
         for (int64_t g = 1; g <= a->groups; g++)
@@ -39,44 +40,72 @@ size_t generate_file_names(const generate_arguments *a, char names[FILES_MOST][F
     return n;
 }
 
+size_t generate_folders(const generate_arguments *a)
+{
+    return a->tree ? (a->test_rows > 0 ? 2 : 1) : 0;
+}
+
 static void put_text(whole_file *f, const char *text)
 {
     whole_file_put(f, text, strlen(text));
 }
 
-static void put_number(whole_file *f, char before, double value)
+static void put_number(whole_file *f, bool first, int64_t digits, double value)
 {
-    char text[1 + NUMBER_SIZE];
-    text[0] = before;
-    whole_file_put(f, text, 1 + number_write(text + 1, value));
+    char text[1 + NUMBER_SIZE] = ",";
+    char *const at = text + !first;
+    const size_t length =
+        digits < 17 ? (size_t)snprintf(at, NUMBER_SIZE, "%.*g", (int)digits, value) : number_write(at, value);
+    whole_file_put(f, text, (size_t)(at - text) + length);
 }
 
 /* Context of put_row. */
 typedef struct {
-    whole_file *file;
+    whole_file *file; /* of a tree: the client's */
+    row_tree *tree;   /* NULL: one file */
+    const generate_arguments *a;
     size_t M;
     progress *shown;
     uint64_t *done; /* rows of all files so far */
     const char *name;
+    hfsad_status status;
+    hfsad_error *err;
 } row_writer;
 
 static void put_header(const row_writer *k)
 {
-    put_text(k->file, "edge,client,y");
+    put_text(k->file, k->tree ? "y" : "edge,client,y");
     for (size_t m = 1; m <= k->M; m++)
         generate_put(k->file, ",x%zu", m);
     put_text(k->file, "\n");
 }
 
-static bool put_row(void *context, const generated_row *row)
+static bool find_file(row_writer *k, const generated_row *row)
 {
-    const row_writer *k = context;
-    if (cli_interrupted())
+    bool fresh;
+    k->file = row_tree_file(k->tree, row, &fresh, k->err);
+    if (!k->file)
+        k->status = k->err->status;
+    else if (fresh)
+        put_header(k);
+    return k->file;
+}
+
+/* The generators' names are "edge" and "client" with a number. */
+static bool put_row(void *context, const generated_row *drawn)
+{
+    row_writer *k = context;
+    char edge[32 + WORD_SIZE], client[32 + WORD_SIZE];
+    snprintf(edge, sizeof edge, "%s%s", k->a->edge_word, drawn->edge + strlen("edge"));
+    snprintf(client, sizeof client, "%s%s", k->a->client_word, drawn->client + strlen("client"));
+    const generated_row row = {edge, client, drawn->y, drawn->x};
+    if (cli_interrupted() || (k->tree && !find_file(k, &row)))
         return false;
-    generate_put(k->file, "%s,%s", row->edge, row->client);
-    put_number(k->file, ',', row->y);
+    if (!k->tree)
+        generate_put(k->file, "%s,%s", edge, client);
+    put_number(k->file, k->tree, k->a->digits, row.y);
     for (size_t m = 0; m < k->M; m++)
-        put_number(k->file, ',', row->x[m]);
+        put_number(k->file, false, k->a->digits, row.x[m]);
     put_text(k->file, "\n");
     progress_draw(k->shown, ++*k->done, k->name);
     return !k->file->reason; /* a full disk: the rest need not be drawn */
@@ -91,11 +120,11 @@ static void put_truth(whole_file *f, size_t M, const double *truth)
     }
 }
 
-static void put_groups(whole_file *f, const population *p, size_t clients)
+static void put_groups(whole_file *f, const population *p, size_t clients, const char *word)
 {
     put_text(f, "client,group\n");
     for (size_t j = 0; j < clients; j++)
-        generate_put(f, "client%zu,%zu\n", j + 1, population_group(p, j) + 1);
+        generate_put(f, "%s%zu,%zu\n", word, j + 1, population_group(p, j) + 1);
 }
 
 /* What the rows are drawn from. */
@@ -118,7 +147,8 @@ static hfsad_status source_make(source *s, const generate_arguments *a, hfsad_er
                                  .snr_db = a->snr_db,
                                  .keep_x = a->keep_x,
                                  .keep_w = a->keep_w,
-                                 .seed = (uint64_t)a->seed};
+                                 .seed = (uint64_t)a->seed,
+                                 .rows = (size_t)a->rows};
     s->truth = alloc_zero(s->paper.features, sizeof *s->truth);
     if (!s->truth)
         return error_memory(err, s->paper.features * sizeof *s->truth, "the true model");
@@ -135,7 +165,8 @@ static void source_free(source *s)
 typedef struct {
     const generate_arguments *a;
     const source *s;
-    whole_file *files[FILES_MOST];
+    whole_file *files[FILES_MOST]; /* NULL for a folder */
+    row_tree trees[2];
     size_t next; /* to be written */
     progress shown;
     uint64_t done;
@@ -144,12 +175,28 @@ typedef struct {
 static hfsad_status write_rows(writing *k, population_part part, int64_t rows, hfsad_error *err)
 {
     const source *s = k->s;
-    const char *name = part == ROWS_TEST ? "test.csv" : "data.csv";
-    row_writer w = {k->files[k->next++], (size_t)k->a->features, &k->shown, &k->done, name};
-    put_header(&w);
-    if (s->people)
-        return population_rows(s->people, part, (size_t)rows, put_row, &w, err);
-    return phase_retrieval_rows(&s->paper, s->truth, s->scale, put_row, &w, err);
+    row_tree *tree = &k->trees[k->next];
+    row_writer w = {.file = k->files[k->next++],
+                    .a = k->a,
+                    .M = (size_t)k->a->features,
+                    .shown = &k->shown,
+                    .done = &k->done,
+                    .name = part == ROWS_TEST ? "test" : "data",
+                    .err = err};
+    hfsad_status status = HFSAD_OK;
+    if (w.file) {
+        put_header(&w);
+    } else {
+        status = row_tree_begin(tree, k->a->out, w.name, err);
+        w.tree = tree;
+    }
+    if (!status && s->people)
+        status = population_rows(s->people, part, (size_t)rows, put_row, &w, err);
+    else if (!status)
+        status = phase_retrieval_rows(&s->paper, s->truth, s->scale, put_row, &w, err);
+    if (!status)
+        status = w.status;
+    return status || !w.tree || cli_interrupted() ? status : row_tree_place(tree, err);
 }
 
 static void write_truths(writing *k)
@@ -161,7 +208,23 @@ static void write_truths(writing *k)
         return;
     for (size_t g = 0; g < (size_t)k->a->groups; g++)
         put_truth(k->files[k->next++], M, population_truth(p, g));
-    put_groups(k->files[k->next++], p, (size_t)k->a->edges * (size_t)k->a->clients);
+    put_groups(k->files[k->next++], p, (size_t)k->a->edges * (size_t)k->a->clients, k->a->client_word);
+}
+
+static hfsad_status write_parts(writing *k, hfsad_error *err)
+{
+    const generate_arguments *a = k->a;
+    const uint64_t clients = (uint64_t)a->edges * (uint64_t)a->clients;
+    progress_start(&k->shown, "row", 0, clients * (uint64_t)(a->rows + a->test_rows), a->quiet);
+    hfsad_status status = write_rows(k, ROWS_TRAIN, a->rows, err);
+    if (!status && a->test_rows > 0)
+        status = write_rows(k, ROWS_TEST, a->test_rows, err);
+    progress_end(&k->shown);
+    if (status)
+        return status;
+    write_truths(k);
+    generate_spec(k->files[k->next], a);
+    return HFSAD_OK;
 }
 
 static hfsad_status write_all(const generate_arguments *a, const source *s, file_batch *batch, bool *whole,
@@ -170,24 +233,19 @@ static hfsad_status write_all(const generate_arguments *a, const source *s, file
     char names[FILES_MOST][FILE_NAME_SIZE];
     writing k = {.a = a, .s = s};
     const size_t n = generate_file_names(a, names);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = generate_folders(a); i < n; i++) {
         k.files[i] = file_batch_add(batch, names[i], err);
         if (!k.files[i])
             return err->status;
     }
-    const uint64_t clients = (uint64_t)a->edges * (uint64_t)a->clients;
-    const uint64_t rows = s->people ? (uint64_t)(a->rows + a->test_rows) : 1;
-    progress_start(&k.shown, "row", 0, clients * rows, a->quiet);
-    hfsad_status status = write_rows(&k, ROWS_TRAIN, a->rows, err);
-    if (!status && a->test_rows > 0)
-        status = write_rows(&k, ROWS_TEST, a->test_rows, err);
-    progress_end(&k.shown);
-    if (status)
-        return status;
-    write_truths(&k);
-    generate_spec(k.files[k.next], a);
-    *whole = !cli_interrupted();
-    return *whole ? file_batch_commit(batch, err) : HFSAD_OK;
+    hfsad_status status = write_parts(&k, err);
+    const bool going_on = !status && !cli_interrupted();
+    if (going_on)
+        status = file_batch_commit(batch, err);
+    *whole = going_on && !status;
+    for (size_t i = 0; i < sizeof k.trees / sizeof *k.trees; i++)
+        row_tree_end(&k.trees[i], *whole);
+    return status;
 }
 
 hfsad_status generate_files(const generate_arguments *a, bool *whole, hfsad_error *err)

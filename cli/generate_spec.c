@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* As few digits as give the number back, so that 0.1 stays 0.1. */
 static const char *shortest(char text[32], double value)
@@ -25,10 +26,10 @@ static void put_option(whole_file *f, const char *name, double value)
 
 static void put_population_options(whole_file *f, const generate_arguments *a)
 {
-    generate_put(f, "\n#   --rows %" PRId64 " --test-rows %" PRId64 " --nonzero %" PRId64, a->rows, a->test_rows,
-                 a->nonzero);
+    generate_put(f, "\n#   --test-rows %" PRId64 " --nonzero %" PRId64, a->test_rows, a->nonzero);
     put_option(f, "rho", a->rho);
     put_option(f, "shift", a->shift);
+    put_option(f, "intercepts", a->intercepts);
     generate_put(f, "\n#   --noise %s", generate_noise_names[a->noise]);
     put_option(f, "noise-scale", a->noise_scale);
     if (a->noise == NOISE_STUDENT)
@@ -55,8 +56,10 @@ static void put_origin(whole_file *f, const generate_arguments *a)
 {
     generate_put(f,
                  "# Made by: hfsad generate %s --edges %" PRId64 " --clients %" PRId64 " --features %" PRId64
-                 " --seed %" PRId64,
-                 generate_kind_names[a->kind], a->edges, a->clients, a->features, a->seed);
+                 " --rows %" PRId64 " --seed %" PRId64,
+                 generate_kind_names[a->kind], a->edges, a->clients, a->features, a->rows, a->seed);
+    if (a->digits < 17 || a->tree || strcmp(a->names, "edge,client") != 0)
+        generate_put(f, "\n#   --names %s --digits %" PRId64 "%s", a->names, a->digits, a->tree ? " --tree" : "");
     if (a->kind == KIND_PHASE_RETRIEVAL) {
         generate_put(f, "\n#  ");
         put_option(f, "snr-db", a->snr_db);
@@ -65,9 +68,13 @@ static void put_origin(whole_file *f, const generate_arguments *a)
     } else {
         put_population_options(f, a);
     }
-    generate_put(f, "\n# `hfsad settings` lists every key.\n"
-                    "data: data.csv\n"
-                    "truth: truth.csv          # adds relative_error to the trace\n");
+    generate_put(f,
+                 "\n# `hfsad settings` lists every key.\n"
+                 "data: data%s\n"
+                 "truth: truth.csv          # adds relative_error to the trace\n",
+                 a->tree ? "                # a folder: data/EDGE/CLIENT.csv" : ".csv");
+    if (a->intercepts > 0)
+        generate_put(f, "features: {intercept: edge}\n");
 }
 
 /* At the true model a row pulls along a feature with mean 0 and about this deviation. */

@@ -19,6 +19,7 @@ static const command commands[] = {
     {"generate", cmd_generate, "make data of a known law, the paper's among them"},
     {"predict", cmd_predict, "predict rows with the models of a run"},
     {"evaluate", cmd_evaluate, "measure the models of a run on held-out rows"},
+    {"plot", cmd_plot, "draw the models of a run, coloured by group"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

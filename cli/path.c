@@ -46,9 +46,10 @@ typedef struct {
 
 static const char AFTER[] = "The lambdas fall in equal ratios from the smallest one that makes the cloud's model\n"
                             "zero; each run starts where the one before ended. Held-out loss is the mean over the\n"
-                            "rows by the cloud's model. With L the loss of all n rows and d the non-zero\n"
-                            "coefficients, bic = D + d log n and aic = D + 2d, where D is n log(2L/n) for the\n"
-                            "squared loss, 2n log(L/n) for quantile, absolute and phase-retrieval, else 2L.\n\n"
+                            "rows by the cloud's model, with the intercept of whoever has one of his own. With L\n"
+                            "the loss of all n rows and d the non-zero coefficients, bic = D + d log n and\n"
+                            "aic = D + 2d, where D is n log(2L/n) for the squared loss, 2n log(L/n) for quantile,\n"
+                            "absolute and phase-retrieval, else 2L.\n\n"
                             "DIR gets path.csv (a row per lambda, with the cloud's coefficients), path.png and\n"
                             "path.svg, and the output of the chosen lambda in DIR/best, as `hfsad run` writes it.\n"
                             "They take their places at the end; Ctrl-C before that leaves DIR as it was.\n\n"
@@ -297,7 +298,10 @@ static void put_table(const session *s, whole_file *f)
     fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s,bic,aic%s",
             s->args.heldout ? ",heldout_loss" : "", path_run(s->path)->truth ? ",relative_error" : "");
     for (size_t m = 1; m <= s->M; m++)
-        fprintf(f->stream, ",w%zu", m);
+        if (m == s->M && hfsad_run_intercept(path_run(s->path)))
+            fputs(",intercept", f->stream);
+        else
+            fprintf(f->stream, ",w%zu", m);
     whole_file_put(f, "\n", 1);
     for (size_t i = 0; i < s->count; i++)
         put_point(s, f, i);
@@ -339,7 +343,8 @@ static hfsad_status write_best(session *s, hfsad_error *err)
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
 {
     whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
-    const lambda_plot p = {s->count, s->M, s->lambdas, s->w, s->lambdas[s->chosen]};
+    const lambda_plot p = {
+        s->count, s->M, s->lambdas, s->w, s->lambdas[s->chosen], hfsad_run_intercept(path_run(s->path))};
     return svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
 }
 

@@ -86,6 +86,54 @@ expect 0 generate quantile --edges 5 --clients 4 --features 7 --rows 20 --nonzer
 cmp -s <(grep ',client7,' quantile1/data.csv | head -20) <(grep ',client7,' more-edges/data.csv) ||
     fail "the rows of client7 depend on the number of edges or rows"
 
+# ---- several intensities per client: those of as many clients with one ----
+
+expect 0 generate phase-retrieval --edges 3 --clients 5 --rows 4 --features 10 --snr-db 5 --seed 4 --out dealt
+cmp -s <(cut -d, -f1,3- dealt/data.csv) <(cut -d, -f1,3- small/data.csv) || fail "--rows draws other intensities"
+cmp -s dealt/truth.csv small/truth.csv || fail "--rows draws another model"
+[ "$(tail -n +2 dealt/data.csv | cut -d, -f2 | uniq -c | tr -s ' \n' ' ')" = "$(printf ' 4 client%d' {1..15}) " ] ||
+    fail "--rows deals out otherwise"
+again dealt
+
+# ---- a folder tree, rounded, with a constant per edge ----
+
+tree=(--edges 3 --clients 4 --features 5 --rows 12 --test-rows 7 --noise-scale 0 --intercepts 2 --digits 5 --seed 6
+    --names region,site)
+expect 0 generate quantile "${tree[@]}" --out flat
+expect 0 generate quantile "${tree[@]}" --tree --out forest
+[ "$(names forest | tr ' ' '\n' | grep -c csv)" = 25 ] && [ -f forest/data/region3/site12.csv ] || fail "files: $(names forest)"
+[ -z "$(find forest -name '.*')" ] || fail "hidden files are left"
+python3 - <<'PYTHON' || fail "the tree, the digits or the constants"
+import csv
+
+truth = [float(line) for line in open("flat/truth.csv")]
+constants = {}
+for part, count in (("data", 12), ("test", 7)):
+    rows = list(csv.reader(open(f"flat/{part}.csv")))
+    files = {}
+    for edge, client, *numbers in rows[1:]:
+        files.setdefault((edge, client), []).append(numbers)
+        assert all(number == "%.5g" % float(number) for number in numbers)
+        y, *x = map(float, numbers)
+        constants.setdefault(edge, []).append(y - sum(a * b for a, b in zip(x, truth)))
+    assert len(files) == 12 and all(len(f) == count for f in files.values())
+    for (edge, client), wanted in files.items():
+        assert list(csv.reader(open(f"forest/{part}/{edge}/{client}.csv"))) == [rows[0][2:]] + wanted
+means = [sum(c) / len(c) for c in constants.values()]
+assert all(abs(v - m) < 1e-3 for c, m in zip(constants.values(), means) for v in c), constants
+assert len(means) == 3 and min(abs(a - b) for i, a in enumerate(means) for b in means[:i]) > 0.01, means
+PYTHON
+again forest
+grep -q '^features: {intercept: edge}' forest/spec.yaml || fail "the spec has no intercept"
+for folder in flat forest; do
+    expect 0 run $folder/spec.yaml --quiet --set run.iterations=5 --out $folder/run
+done
+cmp -s flat/run/model.csv forest/run/model.csv || fail "a tree is read as other data"
+cp -r forest forest-before
+expect_line 2 generate quantile "${tree[@]}" --tree --out forest --force
+says "forest/data is there already; give another --out, or remove it"
+diff -r forest forest-before >/dev/null || fail "a tree was touched"
+
 # ---- clustered ----
 
 expect 0 generate clustered --edges 4 --clients 10 --features 6 --rows 30 --test-rows 5 --nonzero 2 --groups 3 \
@@ -133,7 +181,10 @@ models, groups = read("classes", 2)
 for edge, client, y, x in rows("classes/data.csv"):
     assert y == (1 if dot(x, models[groups[client]]) > 0 else -1)
 PYTHON
-for folder in clustered whole-edges classes; do again "$folder"; done
+expect 0 generate clustered --edges 2 --clients 10 --features 4 --rows 2 --names gateway,device --out devices
+cmp -s <(tail -n +2 devices/data.csv | cut -d, -f2 | uniq) <(tail -n +2 devices/groups.csv | cut -d, -f1) ||
+    fail "groups.csv has other names"
+for folder in clustered whole-edges classes devices; do again "$folder"; done
 grep -q 'kind: hinge}' classes/spec.yaml || fail "the spec has another loss"
 
 # ---- the specs run, and what they find is nearer to the truth than their start ----
@@ -207,7 +258,15 @@ refused "from 0 to 9007199254740992," phase-retrieval --seed 9999999999999999999
 refused "clients" phase-retrieval --edges 100000 --clients 100000
 refused "100000000000000 numbers" phase-retrieval --edges 10000 --clients 10000 --features 1000000
 refused "snr" phase-retrieval --snr 20
-refused "--rows is an option of quantile data, not of phase-retrieval" phase-retrieval --rows 5
+refused "--rho is an option of quantile data, not of phase-retrieval" phase-retrieval --rho 0.5
+refused "--digits" phase-retrieval --digits 18
+for names in region , region, ,site a,b,c "a b,c" a/b,c "$(printf 'x%.0s' {1..30}),y"; do
+    refused "--names must be two words" clustered --names "$names"
+done
+refused "--digits" quantile --digits 0
+refused "--intercepts" quantile --intercepts -1
+refused "--intercepts is an option of quantile data" phase-retrieval --intercepts 1
+refused "--rows must be" phase-retrieval --rows 0
 refused "--groups is an option of clustered data, not of quantile" quantile --groups=2
 refused "--keep-x is an option of phase-retrieval data, not of clustered" --keep-x 0.5 clustered
 refused "unexpected argument 'clustered'" quantile clustered
@@ -271,6 +330,7 @@ cp -r small intact
     expect_line 1 generate phase-retrieval --features 200 --out new/folder
     expect_line 1 generate quantile --out new/folder
     expect_line 1 generate clustered --out new/folder
+    expect_line 1 generate quantile --tree --out new/folder
     exit "$failures"
 ) || fail "a full disk"
 for name in data.csv truth.csv spec.yaml; do
@@ -286,7 +346,8 @@ import os, signal, subprocess
 
 paper = ["phase-retrieval", "--features", "2000", "--clients", "400"]
 rows = ["quantile", "--features", "2000", "--rows", "10"]
-for number, status, data in ((signal.SIGINT, 130, paper), (signal.SIGTERM, 143, paper), (signal.SIGHUP, 129, rows)):
+for number, status, data in ((signal.SIGINT, 130, paper), (signal.SIGTERM, 143, paper), (signal.SIGHUP, 129, rows),
+                             (signal.SIGINT, 130, rows + ["--tree"])):
     p = subprocess.Popen(
         [os.environ["HFSAD"], "generate", *data, "--quiet", "--out", "interrupted/run"],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

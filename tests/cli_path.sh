@@ -201,6 +201,37 @@ expect_line 2 path quantile.yaml --set data=input/path.csv --out input --no-plot
 says 'is data'
 cmp -s line.csv input/path.csv || fail "the data were replaced"
 
+echo "-- intercepts of edges and clients"
+"$HFSAD" generate quantile --edges 3 --clients 4 --features 5 --rows 40 --test-rows 20 --nonzero 2 --intercepts 5 --tau 0.8 \
+    --seed 8 --out levels >/dev/null || fail "no data"
+for whose in edge client; do
+    expect 0 path levels/spec.yaml --set features.intercept=$whose --heldout levels/test.csv --lambdas 6 --ratio 0.05 \
+        --set run.iterations=150 --no-plot --out $whose-levels
+    python3 - $whose <<'PYTHON' || fail "held-out loss or bic with an intercept per $whose"
+import csv, math, sys
+
+whose = sys.argv[1]
+best = {r[0]: list(map(float, r[1:])) for r in list(csv.reader(open(f"{whose}-levels/best/model.csv")))[1:]}
+chosen = min(csv.DictReader(open(f"{whose}-levels/path.csv")), key=lambda r: float(r["heldout_loss"]))
+
+def mean(path):
+    sum, rows = 0, list(csv.reader(open(path)))[1:]
+    for edge, client, y, *x in rows:
+        own = best[edge if whose == "edge" else f"{edge}/{client}"]
+        r = float(y) - own[-1] - math.fsum(float(a) * b for a, b in zip(x, best["cloud"]))
+        sum += max(0.8 * r, -0.2 * r)
+    return sum / len(rows), len(rows)
+
+held, _ = mean("levels/test.csv")
+assert abs(held - float(chosen["heldout_loss"])) < 1e-9, (held, chosen)
+loss, n = mean("levels/data.csv")
+bic = 2 * n * math.log(loss) + int(chosen["nonzero"]) * math.log(n)
+assert abs(bic - float(chosen["bic"])) < 1e-6, (bic, chosen)
+assert int(chosen["nonzero"]) >= 2, chosen
+assert list(chosen)[-2:] == ["w5", "intercept"] and abs(float(chosen["intercept"]) - best["cloud"][-1]) < 1e-12
+PYTHON
+done
+
 echo "-- Ctrl-C"
 python3 - <<'PYTHON' || fail "Ctrl-C"
 import os, signal, subprocess

@@ -187,7 +187,7 @@ static void nothing_observed(void **state)
     (void)state;
     bool seen = false;
     for (uint64_t seed = 1; seed < 50 && !seen; seed++) {
-        const phase_retrieval g = {1, 4, 2, 20, 0.5, 0.5, seed};
+        const phase_retrieval g = {1, 4, 2, 20, 0.5, 0.5, seed, 1};
         double truth[M_MOST];
         dataset *d = make(&g, truth);
         seen = inner_product(d, 0, truth) == 0;

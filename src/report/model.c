@@ -198,6 +198,37 @@ static hfsad_status read_overrides(const summary *s, model *m)
     return HFSAD_OK;
 }
 
+static hfsad_status read_group(const summary *s, const cJSON *names, client_groups *g)
+{
+    const cJSON *name;
+    char label[24];
+    uint32_t group;
+    snprintf(label, sizeof label, "%zu", g->count + 1);
+    hfsad_status status = client_groups_label(g, label, &group, s->err);
+    cJSON_ArrayForEach(name, names)
+    {
+        if (!status && !cJSON_IsString(name))
+            status = refuse_key(s, "groups", "a list of groups");
+        if (!status)
+            status = client_groups_add(g, name->valuestring, group, s->err);
+    }
+    return status;
+}
+
+/* Not there where no link lets go. The first is the cloud's, whose clients are not named. */
+static hfsad_status read_groups(const summary *s, client_groups *g)
+{
+    const cJSON *list = item_at(s->root, "groups"), *entry;
+    hfsad_status status = HFSAD_OK;
+    cJSON_ArrayForEach(entry, list)
+    {
+        if (!status)
+            status = read_group(s, item_at(entry, "names"), g);
+    }
+    client_groups_sort(g);
+    return status;
+}
+
 static hfsad_status read_settings(const summary *s, model *m, model_shape *shape)
 {
     const cJSON *loss = item_at(s->root, "settings.loss"), *clients = item_at(s->root, "settings.output.clients");
@@ -217,6 +248,8 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
     status = read_loss(s, loss, &m->loss);
     if (!status && m->loss.kind < 0)
         status = refuse_key(s, "settings.loss.kind", "there");
+    if (!status)
+        status = read_groups(s, &m->groups);
     return status ? status : read_overrides(s, m);
 }
 
@@ -473,6 +506,7 @@ void model_free(model *m)
     for (size_t i = 0; i < m->n_overrides; i++)
         free(m->overrides[i].pattern);
     free(m->overrides);
+    client_groups_free(&m->groups);
     free(m->w);
     free(m->name_at);
     free(m->names);

@@ -1,11 +1,12 @@
 /*
  * A trained model, read back from the output folder of a run: the models of model.csv and, of summary.json, the loss of
- * every client and how many of the nodes are inner ones.
+ * every client, how many of the nodes are inner ones, and the groups.
  */
 #ifndef HFSAD_REPORT_MODEL_H
 #define HFSAD_REPORT_MODEL_H
 
 #include "model/dataset.h"
+#include "report/client_groups.h"
 #include "spec/settings.h"
 
 enum { MODEL_NONE = 0xffffffff };
@@ -28,6 +29,7 @@ typedef struct {
     LOSS_settings loss;
     size_t n_overrides;
     model_override *overrides;
+    client_groups groups; /* that the run found, called 1 (the cloud's), 2, …; none where no link lets go */
 } model;
 
 /* A folder that is missing, of something else, cut short or with numbers that are not finite is HFSAD_ERROR_INPUT. */

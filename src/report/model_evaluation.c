@@ -22,6 +22,7 @@ hfsad_status evaluation_create(evaluation *e, const scoring *s, const double *tr
 void evaluation_free(evaluation *e)
 {
     free(e->nodes);
+    free(e->groups);
     *e = (evaluation){0};
 }
 
@@ -152,6 +153,30 @@ hfsad_status evaluation_finish(evaluation *e, hfsad_error *err)
         e->used_cloud += node == 0;
     }
     return find_median(e, err);
+}
+
+hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const char *path, hfsad_error *err)
+{
+    const dataset *d = e->scoring->data;
+    char name[EVALUATION_NAME_SIZE];
+    e->groups = alloc_zero(sets->count, sizeof *e->groups);
+    if (!e->groups)
+        return error_memory(err, sets->count * sizeof *e->groups, "the groups");
+    e->sets = sets;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        dataset_leaf_name(d, leaf, name, sizeof name);
+        const uint32_t group = client_groups_find(sets, name);
+        if (group == GROUP_NONE)
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no group for %.300s, which is in %.300s", path, name,
+                             e->scoring->path);
+        group_figures *g = &e->groups[group];
+        g->clients++;
+        add_figures(&g->rows, &e->nodes[d->n_inner + leaf]);
+        g->relative_error += evaluation_support(e, e->scoring->node[leaf]).relative_error;
+    }
+    for (size_t i = 0; i < sets->count; i++)
+        e->groups[i].relative_error /= (double)e->groups[i].clients;
+    return HFSAD_OK;
 }
 
 double mean_loss(const row_figures *f)

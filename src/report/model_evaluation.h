@@ -25,6 +25,13 @@ typedef struct {
     double relative_error; /* |w - t|^2 / |t|^2; for phase retrieval the smaller of that for t and -t */
 } support_figures;
 
+/* Of the clients of a group. */
+typedef struct {
+    size_t clients;
+    row_figures rows;
+    double relative_error; /* mean of those of the models that the clients got; NAN where the truth is not known */
+} group_figures;
+
 typedef struct {
     const scoring *scoring;
     const double *truth;                    /* F numbers; NULL: not known */
@@ -34,6 +41,8 @@ typedef struct {
     size_t worst_edge;                      /* inner node, 0: there are no edges */
     double median_loss;                     /* over the clients; between the two in the middle of an even number */
     size_t used_own, used_edge, used_cloud; /* clients by whose model they got */
+    const client_groups *sets;              /* NULL: no groups */
+    group_figures *groups;                  /* sets->count */
 } evaluation;
 
 /* scoring and truth must outlive it. Refuses data without y. */
@@ -42,6 +51,9 @@ hfsad_status evaluation_create(evaluation *e, const scoring *s, const double *tr
 hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err);
 /* After the last leaf. */
 hfsad_status evaluation_finish(evaluation *e, hfsad_error *err);
+/* After that: what is in `groups`. sets must outlive it; path: the file they are from, for messages. Refuses a client
+ * that has no group. */
+hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const char *path, hfsad_error *err);
 void evaluation_free(evaluation *e);
 
 double mean_loss(const row_figures *f);

@@ -187,6 +187,28 @@ static void add_models(json *j, cJSON *root, const evaluation *e)
     add_real(j, object, "relative_error", cloud.relative_error);
 }
 
+static void add_groups(json *j, cJSON *root, const evaluation *e)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; i < e->sets->count; i++) {
+        const group_figures *g = &e->groups[i];
+        cJSON *object = cJSON_CreateObject();
+        add_text(j, object, "group", e->sets->labels[i]);
+        add_whole(j, object, "clients", g->clients);
+        add_whole(j, object, "rows", g->rows.rows);
+        add_real(j, object, "mean_loss", g->clients ? mean_loss(&g->rows) : NAN);
+        if (e->labels)
+            add_real(j, object, "accuracy", accuracy_of(&g->rows));
+        if (e->levels)
+            add_real(j, object, "coverage", coverage_of(&g->rows));
+        if (e->truth)
+            add_real(j, object, "relative_error", g->relative_error);
+        if (!object || !cJSON_AddItemToArray(list, object))
+            j->ok = false;
+    }
+    add_item(j, root, "groups", list);
+}
+
 hfsad_status evaluation_summary(whole_file *f, const evaluation *e, model_choice with, const char *truth_path,
                                 hfsad_error *err)
 {
@@ -202,6 +224,8 @@ hfsad_status evaluation_summary(whole_file *f, const evaluation *e, model_choice
     add_loss(j, root, e->scoring->model);
     add_rows(j, root, e);
     add_models(j, root, e);
+    if (e->sets)
+        add_groups(j, root, e);
     char *text = j->ok ? cJSON_Print(root) : NULL;
     cJSON_Delete(root);
     if (!text)

@@ -244,7 +244,7 @@ static int larger_first(const void *a, const void *b)
 static size_t choose_lines(const lambda_plot *p, path_line *lines)
 {
     size_t n = 0;
-    for (size_t m = 0; m < p->M; m++) {
+    for (size_t m = 0; m + p->hidden < p->M; m++) {
         path_line line = {m, 0};
         for (size_t i = 0; i < p->points; i++)
             line.most = fmax(line.most, fabs(p->w[i * p->M + m]));
@@ -302,6 +302,46 @@ void lambda_plot_script(FILE *out, const lambda_plot *p, const char *png, const 
                 "pointinterval %zu title 'w_{%zu}'",
                 k || n > named ? "," : "", k + 2, LOOKS[k].colour, LOOKS[k].mark, p->points > 8 ? p->points / 8 : 1,
                 lines[k].m + 1);
+    print_drawing(out, png, svg);
+}
+
+static void print_bundle(FILE *out, size_t number, size_t M, const plot_bundle *b)
+{
+    const size_t stride = 1 + (b->n - 1) / PLOT_MODELS_MOST;
+    fprintf(out, "$bundle%zu << END\n", number);
+    for (size_t i = 0; i < b->n; i += stride) {
+        for (size_t m = 0; m < M; m++)
+            fprintf(out, "%zu %.9g\n", m + 1, b->w[i][m]);
+        fputc('\n', out); /* ends the line */
+    }
+    fputs("END\n", out);
+}
+
+void model_plot_script(FILE *out, const model_plot *p, const char *png, const char *svg)
+{
+    enum { TICS_MOST = 30 };
+    static const int shapes[PLOT_SERIES_MOST] = {1, 2, 3, 4, 6, 8}; /* open ones, so that what is below shows */
+    for (size_t b = 0; b < p->n_bundles; b++)
+        print_bundle(out, b, p->M, &p->bundles[b]);
+    print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2);
+    fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
+            (double)p->M + 0.3);
+    if (p->M <= TICS_MOST)
+        fputs("set xtics 1\n", out);
+    fputs("draw = \"plot", out);
+    for (size_t i = 0; i < p->n_bundles; i++) {
+        const plot_bundle *b = &p->bundles[i];
+        fprintf(out, "%s $bundle%zu using 1:2 with ", i ? "," : "", i);
+        if (b->style == BUNDLE_THIN)
+            fprintf(out, "lines linecolor rgb '#%s' linewidth 0.5 dashtype 1", LOOKS[b->look].colour);
+        else if (b->style == BUNDLE_DASHED)
+            fprintf(out, "lines linecolor rgb '#%s' linewidth 1.4 dashtype (6,4)", LOOKS[b->look].colour);
+        else
+            fprintf(out, "points linecolor rgb '#000000' linewidth 1 pointtype %d pointsize 0.9", shapes[b->look]);
+        fputs(" title '", out);
+        print_plain(out, b->label);
+        fputs("' noenhanced", out);
+    }
     print_drawing(out, png, svg);
 }
 
@@ -411,11 +451,12 @@ static bool is_whole(const char *path, const char *mark)
     return false;
 }
 
-/* One of the three kinds; the others are NULL. */
+/* One of the kinds; the others are NULL. */
 typedef struct {
     const plot *series;
     const curve_plot *curves;
     const lambda_plot *coefficients;
+    const model_plot *models;
 } any_plot;
 
 static hfsad_status draw(dialogue *d, any_plot p, const whole_file *png, const whole_file *svg, char *folder,
@@ -427,6 +468,8 @@ static hfsad_status draw(dialogue *d, any_plot p, const whole_file *png, const w
     const char *const png_name = strrchr(png->temporary, '/') + 1, *const svg_name = strrchr(svg->temporary, '/') + 1;
     if (p.curves)
         curve_plot_script(d->script, p.curves, png_name, svg_name);
+    if (p.models)
+        model_plot_script(d->script, p.models, png_name, svg_name);
     if (p.series)
         plot_script(d->script, p.series, png_name, svg_name);
     if (p.coefficients)
@@ -472,4 +515,9 @@ hfsad_status curve_plot_draw(const curve_plot *p, const whole_file *png, const w
 hfsad_status lambda_plot_draw(const lambda_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
 {
     return draw_any((any_plot){.coefficients = p}, png, svg, err);
+}
+
+hfsad_status model_plot_draw(const model_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err)
+{
+    return draw_any((any_plot){.models = p}, png, svg, err);
 }

@@ -1,7 +1,7 @@
 /*
- * Convergence plots for print, drawn by gnuplot as a child process: one column wide, logarithmic error axis, a line
- * with marks, a thin dashed line and a band per series, told apart by colour (also by colour-blind readers) and by
- * marks.
+ * Plots for print, drawn by gnuplot as a child process, one column wide, colours that colour-blind readers can tell
+ * apart. Of convergence: logarithmic error axis, a line with marks, a thin dashed line and a band per series. Of
+ * models: their coefficients.
  */
 #ifndef HFSAD_REPORT_PLOT_H
 #define HFSAD_REPORT_PLOT_H
@@ -46,7 +46,26 @@ typedef struct {
     const double *lambda; /* points, all above 0 */
     const double *w;      /* points rows of M */
     double chosen;
+    size_t hidden; /* so many at the end of a row are not drawn: an intercept */
 } lambda_plot;
+
+/* Models as lines through their coefficients: bundles of thin lines, dashed lines, or marks without a line. Of a bundle
+ * PLOT_MODELS_MOST at most are drawn, evenly chosen. */
+enum { PLOT_MODELS_MOST = 1000, PLOT_BUNDLES_MOST = 12 };
+typedef enum { BUNDLE_THIN, BUNDLE_DASHED, BUNDLE_MARKS } bundle_style;
+
+typedef struct {
+    const char *label; /* plain text, as above */
+    bundle_style style;
+    size_t look; /* colour or, of marks, their shape; 0 … PLOT_SERIES_MOST - 1 */
+    size_t n;
+    const double *const *w; /* n models of M numbers */
+} plot_bundle;
+
+typedef struct {
+    size_t M, n_bundles;
+    const plot_bundle *bundles;
+} model_plot;
 
 /* Whether gnuplot is there and can draw PNG and SVG; HFSAD_ERROR_INPUT with the remedy where not, HFSAD_ERROR_IO where
  * it could not even be asked. without: how to do without plots, "give --no-plot". */
@@ -59,10 +78,12 @@ hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *s
 /* The same for curves, and for coefficients. */
 hfsad_status curve_plot_draw(const curve_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 hfsad_status lambda_plot_draw(const lambda_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
+hfsad_status model_plot_draw(const model_plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 
 /* The script that plot_draw hands to gnuplot, which draws `png` and `svg` in its current folder. Exposed for tests. */
 void plot_script(FILE *out, const plot *p, const char *png, const char *svg);
 void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const char *svg);
+void model_plot_script(FILE *out, const model_plot *p, const char *png, const char *svg);
 void lambda_plot_script(FILE *out, const lambda_plot *p, const char *png, const char *svg);
 
 #endif

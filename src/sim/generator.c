@@ -69,18 +69,24 @@ typedef struct {
     size_t *index;
 } room;
 
-/* Calls use(context, edge, client, x) for every client in order, until it returns false; both count from 1. */
-static void each_client(const phase_retrieval *g, room *r, void *context,
-                        bool (*use)(void *context, size_t edge, size_t client, const double *x))
+static size_t rows_of(const phase_retrieval *g)
 {
+    return g->rows ? g->rows : 1;
+}
+
+/* Calls use(context, edge, number, x) for every observation in order, until it returns false; both count from 1. */
+static void each_observation(const phase_retrieval *g, room *r, void *context,
+                             bool (*use)(void *context, size_t edge, size_t number, const double *x))
+{
+    const size_t per_edge = g->clients * rows_of(g);
     bool more = true;
     for (size_t l = 1; l <= g->edges && more; l++) {
         support_draw(draws_of(g, "edge", l, "/support"), kept_count(g->keep_x, g->features), g->features, r->index,
                      r->keep);
-        for (size_t j = 1; j <= g->clients && more; j++) {
-            const size_t client = (l - 1) * g->clients + j;
-            draw_row(draws_of(g, "client", client, ""), g->features, r->keep, r->row);
-            more = use(context, l, client, r->row);
+        for (size_t i = 1; i <= per_edge && more; i++) {
+            const size_t number = (l - 1) * per_edge + i;
+            draw_row(draws_of(g, "client", number, ""), g->features, r->keep, r->row);
+            more = use(context, l, number, r->row);
         }
     }
 }
@@ -94,24 +100,24 @@ typedef struct {
     void *context;
 } making;
 
-static bool add_square(void *context, size_t edge, size_t client, const double *x)
+static bool add_square(void *context, size_t edge, size_t number, const double *x)
 {
     making *k = context;
-    (void)edge, (void)client;
+    (void)edge, (void)number;
     const double s = dot8(k->g->features, x, k->truth);
     k->sum += s * s;
     return true;
 }
 
-static bool give_observation(void *context, size_t edge, size_t client, const double *x)
+static bool give_observation(void *context, size_t edge, size_t number, const double *x)
 {
     const making *k = context;
-    rng r = draws_of(k->g, "client", client, "/noise");
+    rng r = draws_of(k->g, "client", number, "/noise");
     const double pick = rng_next_uniform(&r), u = rng_next_uniform(&r);
     const double s = dot8(k->g->features, x, k->truth);
     char path[32], name[32];
     snprintf(path, sizeof path, "edge%zu", edge);
-    snprintf(name, sizeof name, "client%zu", client);
+    snprintf(name, sizeof name, "client%zu", (number - 1) / rows_of(k->g) + 1);
     const generated_row row = {path, name, s * s + noise_draw(k->scale, pick, u), x};
     return k->use(k->context, &row);
 }
@@ -140,8 +146,8 @@ hfsad_status phase_retrieval_prepare(const phase_retrieval *g, double *truth, do
         support_draw(draws_of(g, "w", 0, "/support"), kept_count(g->keep_w, M), M, r.index, r.keep);
         draw_row(draws_of(g, "w", 0, ""), M, r.keep, truth);
         making k = {.g = g, .truth = truth};
-        each_client(g, &r, &k, add_square);
-        *scale = noise_scale(g->edges * g->clients, k.sum, g->snr_db);
+        each_observation(g, &r, &k, add_square);
+        *scale = noise_scale(g->edges * g->clients * rows_of(g), k.sum, g->snr_db);
     }
     room_free(&r);
     return status;
@@ -154,7 +160,7 @@ hfsad_status phase_retrieval_rows(const phase_retrieval *g, const double *truth,
     const hfsad_status status = room_make(&r, g->features, err);
     if (!status) {
         making k = {.g = g, .truth = truth, .scale = scale, .use = use, .context = context};
-        each_client(g, &r, &k, give_observation);
+        each_observation(g, &r, &k, give_observation);
     }
     room_free(&r);
     return status;

@@ -1,5 +1,6 @@
 /*
- * Data of the paper's experiment (section 6): observations y = <x,w>^2 + noise of a sparse w, one per client.
+ * Data of the paper's experiment (section 6): observations y = <x,w>^2 + noise of a sparse w, one per client
+ * or, dealt out in order, several.
  *
  * Every draw is a function of (seed, name of the node, counter). A data set can be made alone, and one client's row
  * does not depend on how many others there are, up to the noise level that they share.
@@ -36,6 +37,7 @@ typedef struct {
     double snr_db;
     double keep_x, keep_w; /* ratio of coordinates that are not zero: x per edge, w */
     uint64_t seed;
+    size_t rows; /* observations of a client, 0 counts as 1: those that as many clients with one each would have */
 } phase_retrieval;
 
 /* The paper's numbers, at the snr that its -20 dB means when read as noise to signal. */

@@ -210,11 +210,18 @@ size_t population_edge(const population *p, size_t client)
     return client / p->law.clients;
 }
 
+double population_intercept(const population *p, size_t edge)
+{
+    rng r = draws_of(&p->law, "edge", edge + 1, "/intercept");
+    return p->law.intercepts > 0 ? p->law.intercepts * rng_next_normal(&r) : 0;
+}
+
 /* ---- rows ---- */
 
 /* What the rows of a client are drawn from. */
 typedef struct {
     const double *w;
+    double intercept;
     uint64_t features, noise, centre; /* keys */
 } client_source;
 
@@ -223,6 +230,7 @@ static client_source source_of(const population *p, size_t client, population_pa
     static const char *const features[] = {"/features", "/test/features"}, *const noise[] = {"/noise", "/test/noise"};
     return (client_source){
         .w = population_truth(p, population_group(p, client)),
+        .intercept = population_intercept(p, population_edge(p, client)),
         .features = key_of(&p->law, "client", client + 1, features[part]),
         .noise = key_of(&p->law, "client", client + 1, noise[part]),
         .centre = key_of(&p->law, "client", client + 1, "/centre"),
@@ -250,7 +258,7 @@ static double draw_row(const population *p, const client_source *s, size_t row, 
     draw_features(law, s, row, x);
     const double spread = law->heteroscedastic ? (1 + fabs(x[0])) / 2 : 1;
     const double noise = noise_sample(&law->noise, s->noise, row) - p->offset;
-    const double observed = dot8(law->features, x, s->w) + spread * noise;
+    const double observed = dot8(law->features, x, s->w) + s->intercept + spread * noise;
     if (law->task == TASK_CLASSIFICATION)
         return observed > 0 ? 1 : -1;
     return observed;

@@ -2,12 +2,13 @@
  * Data of clients with many rows: sparse linear models, correlated features, noise with heavy tails, and a minority of
  * the clients that follows other models.
  *
- *     regression       y = <x, w_g> + s(x) (noise - its tau-quantile)
- *     classification   y = the sign of <x, w_g> + s(x) noise, -1 or 1
+ *     regression       y = <x, w_g> + b_edge + s(x) (noise - its tau-quantile)
+ *     classification   y = the sign of <x, w_g> + b_edge + s(x) noise, -1 or 1
  *
- * so the tau-quantile of y given x is <x, w_g> whatever the noise; s = 1 or, heteroscedastic, (1 + |x_1|)/2. A client's
- * features are normal with the covariances rho^|i-j| about a mean of its own. w_1, the majority's, has `nonzero`
- * coefficients, of a size from 0.5 to 1.5; the others are `distance` away from it in as many coordinates.
+ * so the tau-quantile of y given x is <x, w_g> + b_edge whatever the noise; s = 1 or, heteroscedastic, (1 + |x_1|)/2. A
+ * client's features are normal with the covariances rho^|i-j| about a mean of its own, the b_edge normal about 0. w_1,
+ * the majority's, has `nonzero` coefficients, of a size from 0.5 to 1.5; the others are `distance` away from it in as
+ * many coordinates.
  *
  * Every draw is a function of (seed, name of the client, counter): a client's rows do not depend on how many other
  * clients, or other rows, there are. Only who is in the minority depends on how many may be.
@@ -26,6 +27,7 @@ typedef struct {
     size_t nonzero;                  /* 1 … M */
     double rho;                      /* in (-1, 1) */
     double shift;                    /* standard deviation of the mean of a client's feature */
+    double intercepts;               /* standard deviation of b_edge */
     population_task task;
     noise_law noise;
     double tau; /* in (0, 1); for regression */
@@ -55,6 +57,7 @@ void population_free(population *p);
 const double *population_truth(const population *p, size_t group);
 size_t population_group(const population *p, size_t client);
 size_t population_edge(const population *p, size_t client);
+double population_intercept(const population *p, size_t edge);
 
 /* The rows first … first + count - 1 of a client: x has count * M numbers, row by row, y has count. Any thread may ask.
  */

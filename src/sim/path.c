@@ -25,15 +25,17 @@ typedef struct {
     size_t words;
 } snapshot;
 
+enum { NO_LEAF = 0xffffffff };
+
 struct path {
     hfsad_spec *spec;
     hfsad_run *run;
     path_prior prior;
-    dataset *held;        /* NULL: none */
-    uint16_t *held_class; /* of its clients; NULL: as in the run */
+    dataset *held;       /* NULL: none */
+    uint32_t *held_leaf; /* the run's leaf of each of its clients, or NO_LEAF; NULL: the same */
     snapshot start, before, best;
     double best_lambda, last_lambda;
-    double *row, *w, *sum; /* M each */
+    double *row, *w, *sum, *own; /* M each */
 };
 
 static void keep_bytes(void *to, const void *bytes, size_t count)
@@ -102,12 +104,12 @@ static hfsad_status check_prior(const path *p, hfsad_error *err)
 
 typedef struct {
     char *name;
-    uint16_t class;
-} named_class;
+    uint32_t leaf;
+} named_leaf;
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const named_class *)a)->name, ((const named_class *)b)->name);
+    return strcmp(((const named_leaf *)a)->name, ((const named_leaf *)b)->name);
 }
 
 static char *leaf_name(const dataset *d, size_t leaf)
@@ -117,25 +119,24 @@ static char *leaf_name(const dataset *d, size_t leaf)
     return strdup(name);
 }
 
-/* The clients of a file by their names: those that the run does not know have the loss that is no override's. */
-static hfsad_status match_classes(path *p, hfsad_error *err)
+/* The clients of a file by their names. */
+static hfsad_status match_leaves(path *p, hfsad_error *err)
 {
     const dataset *d = p->run->data;
-    const uint16_t *class_of = p->run->plan->leaf_class_of;
-    p->held_class = alloc_zero(p->held->n_leaves, sizeof *p->held_class);
-    named_class *list = class_of ? alloc_zero(d->n_leaves, sizeof *list) : NULL;
-    bool enough = p->held_class && (list || !class_of);
+    p->held_leaf = alloc_zero(p->held->n_leaves, sizeof *p->held_leaf);
+    named_leaf *list = alloc_zero(d->n_leaves, sizeof *list);
+    bool enough = p->held_leaf && list;
     for (size_t leaf = 0; list && leaf < d->n_leaves && enough; leaf++) {
-        list[leaf] = (named_class){leaf_name(d, leaf), class_of[leaf]};
+        list[leaf] = (named_leaf){leaf_name(d, leaf), (uint32_t)leaf};
         enough = list[leaf].name != NULL;
     }
-    if (list && enough)
+    if (enough)
         qsort(list, d->n_leaves, sizeof *list, by_name);
-    for (size_t leaf = 0; list && enough && leaf < p->held->n_leaves; leaf++) {
-        const named_class wanted = {.name = leaf_name(p->held, leaf)};
+    for (size_t leaf = 0; enough && leaf < p->held->n_leaves; leaf++) {
+        const named_leaf wanted = {.name = leaf_name(p->held, leaf)};
         enough = wanted.name != NULL;
-        const named_class *found = enough ? bsearch(&wanted, list, d->n_leaves, sizeof *list, by_name) : NULL;
-        p->held_class[leaf] = found ? found->class : 0;
+        const named_leaf *found = enough ? bsearch(&wanted, list, d->n_leaves, sizeof *list, by_name) : NULL;
+        p->held_leaf[leaf] = found ? found->leaf : NO_LEAF;
         free(wanted.name);
     }
     for (size_t leaf = 0; list && leaf < d->n_leaves; leaf++)
@@ -150,7 +151,7 @@ static hfsad_status read_heldout(path *p, const char *file, size_t features, hfs
     if (!status && p->held->M != features)
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
-    return status ? status : match_classes(p, err);
+    return status ? status : match_leaves(p, err);
 }
 
 static hfsad_status read_data(const path *p, dataset **d, hfsad_error *err)
@@ -193,7 +194,8 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     p->row = alloc_zero(M, sizeof *p->row);
     p->w = alloc_zero(M, sizeof *p->w);
     p->sum = alloc_zero(M, sizeof *p->sum);
-    if (!p->row || !p->w || !p->sum || !snapshot_create(&p->start, p) || !snapshot_create(&p->before, p) ||
+    p->own = alloc_zero(M, sizeof *p->own);
+    if (!p->row || !p->w || !p->sum || !p->own || !snapshot_create(&p->start, p) || !snapshot_create(&p->before, p) ||
         !snapshot_create(&p->best, p))
         return error_memory(err, 3 * p->start.words * WORD_BYTES, "the states of the path");
     snapshot_take(&p->start, p);
@@ -222,7 +224,8 @@ void path_free(path *p)
     hfsad_run_free(p->run);
     hfsad_spec_free(p->spec);
     dataset_free(p->held);
-    free(p->held_class);
+    free(p->held_leaf);
+    free(p->own);
     free(p->start.bytes);
     free(p->before.bytes);
     free(p->best.bytes);
@@ -275,6 +278,23 @@ typedef struct {
     double loss, weight;
 } loss_sum;
 
+/* The cloud's model w, as the run has it, as it is used for the rows of a leaf: with the intercept of whoever has one
+ * of his own. Holds until the next call. */
+static const double *used_model(const path *p, size_t leaf, const double *w)
+{
+    const hfsad_run *run = p->run;
+    const dataset *d = run->data;
+    const size_t parent = dataset_parent(d, leaf), last = d->M - 1;
+    if (class_of(p, leaf)->rule.penalty.free)
+        run->engine->leaf_model(run, leaf, p->own);
+    else if (parent && run->plan->inner[parent].rule.penalty.free)
+        memcpy(p->own, run->engine->inner_model(run, parent), d->M * sizeof *w);
+    else
+        return w;
+    memcpy(p->own, w, last * sizeof *w);
+    return p->own;
+}
+
 /* The loss of the training rows by the cloud's model, as the run has both. */
 static loss_sum training_loss(const path *p)
 {
@@ -282,8 +302,9 @@ static loss_sum training_loss(const path *p)
     loss_sum sum = {0};
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const client_rows rows = rows_of(d, leaf, p->row);
+        const double *w = used_model(p, leaf, sim_cloud(p->run->sim));
         for (size_t r = 0; r < rows.count; r++) {
-            const double weight = row_weight(&rows, r), s = row_dot(&rows, r, sim_cloud(p->run->sim));
+            const double weight = row_weight(&rows, r), s = row_dot(&rows, r, w);
             sum.loss += weight * hfsad_loss_value(&class_of(p, leaf)->loss, rows.y[r], s);
             sum.weight += weight;
         }
@@ -291,18 +312,21 @@ static loss_sum training_loss(const path *p)
     return sum;
 }
 
-/* The mean loss of the held-out rows by the cloud's model w in the units of the data, an intercept behind the
- * features. */
-static double heldout_loss(const path *p, const double *w)
+/* The mean loss of the held-out rows by the cloud's model in the units of the data, an intercept behind the features. A
+ * client that the run does not know has the loss that is no override's and the mean of the intercepts. */
+static double heldout_loss(const path *p)
 {
+    const double *cloud = sim_cloud(p->run->sim);
     loss_sum sum = {0};
     for (size_t leaf = 0; p->held && leaf < p->held->n_leaves; leaf++) {
         client_rows rows = dataset_rows(p->held, leaf);
         rows.constant = p->run->data->M > rows.F;
-        const leaf_class *class = p->held_class ? &p->run->plan->leaf_classes[p->held_class[leaf]] : class_of(p, leaf);
+        const size_t known = p->held_leaf ? p->held_leaf[leaf] : leaf;
+        const leaf_class *class = known == NO_LEAF ? p->run->plan->leaf_classes : class_of(p, known);
+        model_to_user(p->run->data, known == NO_LEAF ? cloud : used_model(p, known, cloud), p->w);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r);
-            sum.loss += weight * hfsad_loss_value(&class->loss, rows.y[r], row_dot(&rows, r, w));
+            sum.loss += weight * hfsad_loss_value(&class->loss, rows.y[r], row_dot(&rows, r, p->w));
             sum.weight += weight;
         }
     }
@@ -381,7 +405,7 @@ hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop
     const loss_sum sum = training_loss(p);
     hfsad_run_node_model(p->run, 0, point->w);
     point->nonzero = count_nonzero(p);
-    point->heldout = heldout_loss(p, point->w);
+    point->heldout = heldout_loss(p);
     const double fit = deviance((hfsad_loss_kind)p->spec->loss.kind, sum), d = (double)point->nonzero;
     point->bic = fit + d * log(sum.weight);
     point->aic = fit + d * 2;
@@ -437,11 +461,12 @@ static double gradient_at_zero(const path *p)
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const client_rows rows = rows_of(d, leaf, p->row);
         const leaf_class *class = class_of(p, leaf);
+        const double *used = used_model(p, leaf, w);
         double weights = 0;
         for (size_t r = 0; r < rows.count; r++)
             weights += row_weight(&rows, r);
         for (size_t r = 0; r < rows.count; r++) {
-            const double slope = hfsad_loss_slope(&class->loss, rows.y[r], row_dot(&rows, r, w));
+            const double slope = hfsad_loss_slope(&class->loss, rows.y[r], row_dot(&rows, r, used));
             row_add(&rows, r, row_weight(&rows, r) * slope / (class->mean ? weights : 1), sum);
         }
     }
