@@ -29,8 +29,8 @@ struct path {
     hfsad_spec *spec;
     hfsad_run *run;
     path_prior prior;
-    dataset *held;        /* NULL: none */
-    uint16_t *held_class; /* of its clients; NULL: as in the run */
+    dataset *held;       /* NULL: none */
+    uint32_t *held_leaf; /* which leaf of the run each of its clients is, or NO_NODE; NULL: the same one */
     snapshot start, before, best;
     double best_lambda, last_lambda;
     double *row, *w, *sum; /* M each */
@@ -102,12 +102,12 @@ static hfsad_status check_prior(const path *p, hfsad_error *err)
 
 typedef struct {
     char *name;
-    uint16_t class;
-} named_class;
+    uint32_t leaf;
+} named_leaf;
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const named_class *)a)->name, ((const named_class *)b)->name);
+    return strcmp(((const named_leaf *)a)->name, ((const named_leaf *)b)->name);
 }
 
 static char *leaf_name(const dataset *d, size_t leaf)
@@ -117,25 +117,24 @@ static char *leaf_name(const dataset *d, size_t leaf)
     return strdup(name);
 }
 
-/* The clients of a file by their names: those that the run does not know have the loss that is no override's. */
-static hfsad_status match_classes(path *p, hfsad_error *err)
+/* The clients of a file by their names. */
+static hfsad_status match_leaves(path *p, hfsad_error *err)
 {
     const dataset *d = p->run->data;
-    const uint16_t *class_of = p->run->plan->leaf_class_of;
-    p->held_class = alloc_zero(p->held->n_leaves, sizeof *p->held_class);
-    named_class *list = class_of ? alloc_zero(d->n_leaves, sizeof *list) : NULL;
-    bool enough = p->held_class && (list || !class_of);
-    for (size_t leaf = 0; list && leaf < d->n_leaves && enough; leaf++) {
-        list[leaf] = (named_class){leaf_name(d, leaf), class_of[leaf]};
+    p->held_leaf = alloc_zero(p->held->n_leaves, sizeof *p->held_leaf);
+    named_leaf *list = alloc_zero(d->n_leaves, sizeof *list);
+    bool enough = p->held_leaf && list;
+    for (uint32_t leaf = 0; leaf < d->n_leaves && enough; leaf++) {
+        list[leaf] = (named_leaf){leaf_name(d, leaf), leaf};
         enough = list[leaf].name != NULL;
     }
-    if (list && enough)
+    if (enough)
         qsort(list, d->n_leaves, sizeof *list, by_name);
-    for (size_t leaf = 0; list && enough && leaf < p->held->n_leaves; leaf++) {
-        const named_class wanted = {.name = leaf_name(p->held, leaf)};
+    for (size_t leaf = 0; enough && leaf < p->held->n_leaves; leaf++) {
+        const named_leaf wanted = {.name = leaf_name(p->held, leaf)};
         enough = wanted.name != NULL;
-        const named_class *found = enough ? bsearch(&wanted, list, d->n_leaves, sizeof *list, by_name) : NULL;
-        p->held_class[leaf] = found ? found->class : 0;
+        const named_leaf *found = enough ? bsearch(&wanted, list, d->n_leaves, sizeof *list, by_name) : NULL;
+        p->held_leaf[leaf] = found ? found->leaf : NO_NODE;
         free(wanted.name);
     }
     for (size_t leaf = 0; list && leaf < d->n_leaves; leaf++)
@@ -144,13 +143,14 @@ static hfsad_status match_classes(path *p, hfsad_error *err)
     return enough ? HFSAD_OK : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
 }
 
+/* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
 static hfsad_status read_heldout(path *p, const char *file, size_t features, hfsad_error *err)
 {
     hfsad_status status = dataset_read(&p->held, file, true, err);
-    if (!status && p->held->M != features)
+    if (!status && p->held->M != features && !(p->held->rows.start && p->held->M < features))
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
-    return status ? status : match_classes(p, err);
+    return status ? status : match_leaves(p, err);
 }
 
 static hfsad_status read_data(const path *p, dataset **d, hfsad_error *err)
@@ -222,7 +222,7 @@ void path_free(path *p)
     hfsad_run_free(p->run);
     hfsad_spec_free(p->spec);
     dataset_free(p->held);
-    free(p->held_class);
+    free(p->held_leaf);
     free(p->start.bytes);
     free(p->before.bytes);
     free(p->best.bytes);
@@ -256,53 +256,54 @@ hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err)
     return HFSAD_OK;
 }
 
-/* The rows of a leaf in either layout; `row` has room for one. */
-static client_rows rows_of(const dataset *d, size_t leaf, double *row)
-{
-    if (d->rows.first)
-        return dataset_rows(d, leaf);
-    dataset_gather(d, d->x, leaf, row);
-    return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
-}
-
-static const leaf_class *class_of(const path *p, size_t leaf)
-{
-    const plan *made = p->run->plan;
-    return &made->leaf_classes[made->leaf_class_of ? made->leaf_class_of[leaf] : 0];
-}
-
 typedef struct {
     double loss, weight;
 } loss_sum;
 
-/* The loss of the training rows by the cloud's model, as the run has both. */
+/* The cloud's model as the leaf's rows see it, with the intercept of whoever has one of his own; NO_NODE: the cloud's.
+ */
+static const double *model_for(const path *p, uint32_t leaf, double *w)
+{
+    const size_t M = p->run->data->M;
+    memcpy(w, sim_cloud(p->run->sim), M * sizeof *w);
+    if (hfsad_run_intercept(p->run) && leaf != NO_NODE)
+        w[M - 1] = sim_intercept(p->run->sim, leaf);
+    return w;
+}
+
+/* The loss of the training rows, as the run has them. */
 static loss_sum training_loss(const path *p)
 {
     const dataset *d = p->run->data;
     loss_sum sum = {0};
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = rows_of(d, leaf, p->row);
+    for (uint32_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows_any(d, leaf, p->row);
+        const double *w = model_for(p, leaf, p->sum);
         for (size_t r = 0; r < rows.count; r++) {
-            const double weight = row_weight(&rows, r), s = row_dot(&rows, r, sim_cloud(p->run->sim));
-            sum.loss += weight * hfsad_loss_value(&class_of(p, leaf)->loss, rows.y[r], s);
+            const double weight = row_weight(&rows, r), s = row_dot(&rows, r, w);
+            sum.loss += weight * hfsad_loss_value(&plan_leaf(p->run->plan, leaf)->loss, rows.y[r], s);
             sum.weight += weight;
         }
     }
     return sum;
 }
 
-/* The mean loss of the held-out rows by the cloud's model w in the units of the data, an intercept behind the
- * features. */
-static double heldout_loss(const path *p, const double *w)
+/* The mean loss of the held-out rows, which are in the units of the data. A client that the run does not know has the
+ * loss that is no override's. */
+static double heldout_loss(const path *p)
 {
     loss_sum sum = {0};
-    for (size_t leaf = 0; p->held && leaf < p->held->n_leaves; leaf++) {
-        client_rows rows = dataset_rows(p->held, leaf);
-        rows.constant = p->run->data->M > rows.F;
-        const leaf_class *class = p->held_class ? &p->run->plan->leaf_classes[p->held_class[leaf]] : class_of(p, leaf);
+    for (uint32_t held = 0; p->held && held < p->held->n_leaves; held++) {
+        const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : held;
+        const hfsad_loss *loss =
+            leaf == NO_NODE ? &p->run->plan->leaf_classes[0].loss : &plan_leaf(p->run->plan, leaf)->loss;
+        client_rows rows = dataset_rows(p->held, held);
+        rows.F = features_count(p->run->data); /* sparse ones may have fewer */
+        rows.constant = hfsad_run_intercept(p->run);
+        model_to_user(p->run->data, model_for(p, leaf, p->sum), p->sum);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r);
-            sum.loss += weight * hfsad_loss_value(&class->loss, rows.y[r], row_dot(&rows, r, w));
+            sum.loss += weight * hfsad_loss_value(loss, rows.y[r], row_dot(&rows, r, p->sum));
             sum.weight += weight;
         }
     }
@@ -381,7 +382,7 @@ hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop
     const loss_sum sum = training_loss(p);
     hfsad_run_node_model(p->run, 0, point->w);
     point->nonzero = count_nonzero(p);
-    point->heldout = heldout_loss(p, point->w);
+    point->heldout = heldout_loss(p);
     const double fit = deviance((hfsad_loss_kind)p->spec->loss.kind, sum), d = (double)point->nonzero;
     point->bic = fit + d * log(sum.weight);
     point->aic = fit + d * 2;
@@ -429,20 +430,17 @@ size_t path_choose(const path_point *points, size_t count, path_rule rule)
 static double gradient_at_zero(const path *p)
 {
     const dataset *d = p->run->data;
-    const size_t M = d->M;
     double *w = p->w, *sum = p->sum, most = 0;
-    memset(sum, 0, M * sizeof *sum);
-    memcpy(w, sim_cloud(p->run->sim), M * sizeof *w);
-    memset(w, 0, penalised(p) * sizeof *w);
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = rows_of(d, leaf, p->row);
-        const leaf_class *class = class_of(p, leaf);
-        double weights = 0;
-        for (size_t r = 0; r < rows.count; r++)
-            weights += row_weight(&rows, r);
+    memset(sum, 0, d->M * sizeof *sum);
+    for (uint32_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows_any(d, leaf, p->row);
+        const leaf_class *class = plan_leaf(p->run->plan, leaf);
+        const double scale = class->mean ? 1 / rows_weight(&rows) : 1;
+        model_for(p, leaf, w);
+        memset(w, 0, penalised(p) * sizeof *w);
         for (size_t r = 0; r < rows.count; r++) {
             const double slope = hfsad_loss_slope(&class->loss, rows.y[r], row_dot(&rows, r, w));
-            row_add(&rows, r, row_weight(&rows, r) * slope / (class->mean ? weights : 1), sum);
+            row_add(&rows, r, scale * row_weight(&rows, r) * slope, sum);
         }
     }
     for (size_t m = 0; m < penalised(p); m++)
