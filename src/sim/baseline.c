@@ -301,9 +301,10 @@ static void measure_leaf(baseline *b, size_t leaf, unsigned thread)
     rows_problem problem = problem_of(b, leaf, 1);
     if (class->mean)
         problem.factor = 1 / rows_weight(&problem.rows);
-    b->loss[leaf] = kernels()->rows_loss(&problem, consensus_model(b, leaf, w, b->inner_w + (size_t)parent * b->M,
-                                                                   parent, b->space + (size_t)thread * b->M));
-    b->gap[leaf] = largest_gap(b->M - class->rule.penalty.free, w, b->inner_w);
+    const double *w0 =
+        consensus_model(b, leaf, w, b->inner_w + (size_t)parent * b->M, parent, b->space + (size_t)thread * b->M);
+    b->loss[leaf] = kernels()->rows_loss(&problem, w0);
+    b->gap[leaf] = largest_gap(b->M - class->rule.penalty.free, w, w0);
 }
 
 void baseline_measure(baseline *b, hfsad_figures *f)

@@ -139,7 +139,7 @@ void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, lin
         const double *w0 = consensus_model(s, leaf, space->rows + 5 * s->M);
         sums->loss += kernels()->rows_loss(&one.problem, one.w);
         sums->consensus_loss += kernels()->rows_loss(&one.problem, w0);
-        kernels()->link_measure(one.rule, &link, s->M, one.w, one.w_parent, s->inner_w, sums);
+        kernels()->link_measure(one.rule, &link, s->M, one.w, one.w_parent, w0, sums);
     }
 }
 
