@@ -163,7 +163,10 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
     for (size_t i = 0; i < N; i++)
         if (names[i])
             paths[i] = spec_find_file(spec, names[i]);
-    status = report_check_inputs(s->best, labels, (const char *const *)paths, N, err);
+    if (paths[1])
+        status = folder_check_outside(s->args.out, paths[1], err);
+    if (!status)
+        status = report_check_inputs(s->best, labels, (const char *const *)paths, N, err);
     for (size_t f = 0; f < N_FILES && !status; f++) {
         char output[4096];
         struct stat mine, theirs;

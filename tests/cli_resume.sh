@@ -275,6 +275,9 @@ printf 'node,w1,w2,w3,w4\ne0,1,1,1,1\n' >headless.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,nan,1\n' >nan.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,1\n' >ragged.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,1,1\ncloud,1,1,1,1\n' >twice.csv
+head -c -2 trained/model.csv >cut.csv
+printf 'node,w1,w2,w3,intercept\ncloud,1,1,1,1\n' >constant.csv
+: >empty.csv
 while read -r file word; do
     rm -rf refused
     expect_line 2 run absent.yaml --out refused --warm-start "$file"
@@ -286,6 +289,9 @@ headless.csv no row for the cloud
 nan.csv nan.csv:2
 ragged.csv ragged.csv:2
 twice.csv two rows for the node 'cloud'
+cut.csv the file is cut short
+constant.csv constant.csv:1: a model with an intercept
+empty.csv empty.csv: no model in it
 one.csv no model
 missing.csv cannot be opened
 elsewhere elsewhere/model.csv cannot be opened

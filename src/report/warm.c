@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     const char *path;
     size_t M, line;
+    bool intercept; /* the last number of a model is one */
     model_row *rows;
     size_t count, capacity;
     double *numbers;
@@ -63,13 +64,19 @@ static hfsad_status read_head(model_file *m, char *line, hfsad_error *err)
     char *name, *at = cut_name(line, &name);
     if (!at || strcmp(name, "node") != 0)
         return refuse(m, err, "no model: the first line is not node,w1,w2,...; give an output folder or its model.csv");
+    const char *first = at;
     size_t columns = 1;
     for (; *at; at++)
         columns += *at == ',';
     if (columns != m->M)
         return error_set(err, HFSAD_ERROR_INPUT, "%.300s: a model of %zu features; the data have %zu", m->path, columns,
                          m->M);
-    return HFSAD_OK;
+    const char *last = strrchr(first, ',');
+    if (!strcmp(last ? last + 1 : first, "intercept") == m->intercept)
+        return HFSAD_OK;
+    return refuse(m, err,
+                  m->intercept ? "a model without an intercept; give one with, or set features.intercept to none"
+                               : "a model with an intercept; give one without, or set features.intercept");
 }
 
 static bool take_row(model_file *m, const char *name)
@@ -118,6 +125,8 @@ static hfsad_status read_lines(model_file *m, FILE *f, hfsad_error *err)
         m->line++;
         if (strlen(line) != (size_t)length)
             status = refuse(m, err, "a byte of 0; is it a model.csv?");
+        else if (line[length - 1] != '\n') /* what is left of a number may be a number too */
+            status = refuse(m, err, "the file is cut short: its last line has no end; copy it anew");
         line[strcspn(line, "\r\n")] = 0;
         if (!status)
             status = m->line == 1 ? read_head(m, line, err) : read_row(m, line, err);
@@ -126,7 +135,8 @@ static hfsad_status read_lines(model_file *m, FILE *f, hfsad_error *err)
     if (!status && ferror(f))
         status = error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s", m->path, strerror(errno));
     if (!status && !m->count)
-        status = refuse(m, err, "no model in it; give an output folder or its model.csv");
+        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s: no model in it; give an output folder or its model.csv",
+                           m->path);
     if (status)
         return status;
     qsort(m->rows, m->count, sizeof *m->rows, by_name);
@@ -201,7 +211,7 @@ hfsad_status warm_start(hfsad_run *run, const char *model, hfsad_error *err)
         free(w);
         return error_memory(err, strlen(model), "a model");
     }
-    model_file m = {.path = path, .M = hfsad_run_features(run)};
+    model_file m = {.path = path, .M = hfsad_run_features(run), .intercept = run->data->rows.constant != 0};
     hfsad_status status = read_model(&m, err);
     if (!status)
         status = apply(run, &m, w, err);
