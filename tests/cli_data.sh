@@ -80,6 +80,12 @@ printf '1 1:2 # e/a\n1 0:3 # e/a\n' >zero.svm
 refused zero.svm "zero.svm:2: column 3: index 0; indices are counted from 1"
 printf '1 1:2\n' >nobody.svm
 refused nobody.svm "nobody.svm:1: column 6: no client" "# edge1/client7"
+printf 'data: labels.csv\nloss: {kind: logistic}\n' >labels.yaml
+printf 'client,y,x1\na,1,2\na,0,3\nb,-1,3\n' >labels.csv
+for kind in logistic hinge; do
+    expect_line 2 run labels.yaml --set loss.kind=$kind --out refused
+    says "row 2 of a has y = 0: the $kind loss takes the labels -1 and 1; write -1 for 0"
+done
 mkdir nothing
 refused nothing "nothing: an empty folder"
 

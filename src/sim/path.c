@@ -144,13 +144,49 @@ static hfsad_status match_classes(path *p, hfsad_error *err)
     return enough ? HFSAD_OK : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
 }
 
+static const leaf_class *class_of(const path *p, size_t leaf)
+{
+    const plan *made = p->run->plan;
+    return &made->leaf_classes[made->leaf_class_of ? made->leaf_class_of[leaf] : 0];
+}
+
+static const leaf_class *held_class_of(const path *p, size_t leaf)
+{
+    return p->held_class ? &p->run->plan->leaf_classes[p->held_class[leaf]] : class_of(p, leaf);
+}
+
+static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
+{
+    for (size_t leaf = 0; leaf < p->held->n_leaves; leaf++) {
+        const hfsad_loss_kind kind = held_class_of(p, leaf)->loss.kind;
+        const client_rows rows = dataset_rows(p->held, leaf);
+        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
+            continue;
+        for (size_t r = 0; r < rows.count; r++) {
+            char name[256];
+            if (rows.y[r] == 1 || rows.y[r] == -1)
+                continue;
+            dataset_leaf_name(p->held, leaf, name, sizeof name);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.300s: row %zu of %s has y = %g: the loss takes the labels -1 and 1", file, r + 1, name,
+                             rows.y[r]);
+        }
+    }
+    return HFSAD_OK;
+}
+
+/* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
 static hfsad_status read_heldout(path *p, const char *file, size_t features, hfsad_error *err)
 {
     hfsad_status status = dataset_read(&p->held, file, true, err);
-    if (!status && p->held->M != features)
+    if (!status && p->held->M != features && !(p->held->rows.start && p->held->M < features))
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
-    return status ? status : match_classes(p, err);
+    if (!status)
+        status = features_check_names(p->held, file, p->run->data->feature_names, p->spec->top.data, err);
+    if (!status)
+        status = match_classes(p, err);
+    return status ? status : check_heldout_labels(p, file, err);
 }
 
 static hfsad_status read_data(const path *p, dataset **d, hfsad_error *err)
@@ -265,12 +301,6 @@ static client_rows rows_of(const dataset *d, size_t leaf, double *row)
     return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
 }
 
-static const leaf_class *class_of(const path *p, size_t leaf)
-{
-    const plan *made = p->run->plan;
-    return &made->leaf_classes[made->leaf_class_of ? made->leaf_class_of[leaf] : 0];
-}
-
 typedef struct {
     double loss, weight;
 } loss_sum;
@@ -298,8 +328,9 @@ static double heldout_loss(const path *p, const double *w)
     loss_sum sum = {0};
     for (size_t leaf = 0; p->held && leaf < p->held->n_leaves; leaf++) {
         client_rows rows = dataset_rows(p->held, leaf);
+        rows.F = features_count(p->run->data);
         rows.constant = p->run->data->M > rows.F;
-        const leaf_class *class = p->held_class ? &p->run->plan->leaf_classes[p->held_class[leaf]] : class_of(p, leaf);
+        const leaf_class *class = held_class_of(p, leaf);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r);
             sum.loss += weight * hfsad_loss_value(&class->loss, rows.y[r], row_dot(&rows, r, w));
