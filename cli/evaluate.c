@@ -62,6 +62,8 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
 static hfsad_status check_outputs(const evaluate_arguments *a, hfsad_error *err)
 {
     hfsad_status status = folder_check(a->out, err);
+    if (!status)
+        status = folder_check_outside(a->out, a->data, err);
     for (int i = 0; i < FILES && !status; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", a->out, NAMES[i]);

@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { LAMBDAS_MOST = 10000, LAMBDAS_USUAL = 30 };
+static const double SHARE_LEAST = 1e-9, SHARE_MOST = 0.999;
 
 typedef struct {
     const char *spec_path, *out, *lambdas, *heldout;
@@ -88,6 +90,11 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
     const int status = cli_parse(&syntax, argc, argv, &a->spec_path);
     if (status != CLI_GO)
         return status;
+    double share;
+    if (a->heldout && cli_read_real(a->heldout, -INFINITY, INFINITY, &share) &&
+        !(share >= SHARE_LEAST && share <= SHARE_MOST) && access(a->heldout, F_OK) != 0)
+        return cli_wrong(argv[0], "--heldout must be a file or a share above 0 and below 1, such as 0.2, not '%s'",
+                         a->heldout);
     if (a->rule == PATH_HELDOUT && !a->heldout)
         return cli_wrong(argv[0], "--select heldout needs --heldout FILE or a share such as --heldout 0.2");
     if (a->rule < 0)
@@ -147,8 +154,8 @@ static int read_lambdas(session *s, const char *command)
     if (good)
         return CLI_GO;
     return cli_wrong(command,
-                     "--lambdas must be a number from 2 to %d or different numbers above 0 with commas between, not "
-                     "'%s'",
+                     "--lambdas must be a number from 2 to %d or different numbers from 1e-90 to 1e90 with commas "
+                     "between, not '%s'",
                      LAMBDAS_MOST, cli_shown(shown, text));
 }
 
@@ -164,7 +171,10 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
     for (size_t i = 0; i < N; i++)
         if (names[i])
             paths[i] = spec_find_file(spec, names[i]);
-    status = report_check_inputs(s->best, labels, (const char *const *)paths, N, err);
+    if (paths[1])
+        status = folder_check_outside(s->args.out, paths[1], err);
+    if (!status)
+        status = report_check_inputs(s->best, labels, (const char *const *)paths, N, err);
     for (size_t f = 0; f < N_FILES && !status; f++) {
         char output[4096];
         struct stat mine, theirs;
@@ -183,7 +193,7 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
 static hfsad_status make_path(session *s, hfsad_error *err)
 {
     path_settings settings = {.prior = (path_prior)s->args.prior, .threads = (unsigned)s->args.threads};
-    if (s->args.heldout && !cli_read_real(s->args.heldout, 1e-9, 0.999, &settings.share))
+    if (s->args.heldout && !cli_read_real(s->args.heldout, SHARE_LEAST, SHARE_MOST, &settings.share))
         settings.file = s->args.heldout;
     hfsad_status status = path_create(&s->path, s->spec, &settings, err);
     if (!status)

@@ -75,6 +75,8 @@ static hfsad_status check_output(const predict_arguments *a, hfsad_error *err)
         return error_memory(err, strlen(a->out), "a file name");
     hfsad_status status = folder_check(folder, err);
     free(folder);
+    if (!status)
+        status = folder_check_outside(a->out, a->data, err);
     if (status)
         return status;
     if (!*name || (stat(a->out, &info) == 0 && !S_ISREG(info.st_mode)))

@@ -136,6 +136,8 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
             status = error_memory(err, strlen(names[i]), "a file name");
     }
     if (!status)
+        status = folder_check_outside(s->args.out, paths[1], err);
+    if (!status)
         status = report_check_inputs(s->args.out, labels, (const char *const *)paths, N, err);
     for (size_t i = 0; i < N; i++)
         free(paths[i]);

@@ -41,6 +41,25 @@ for form in csv npy npz; do
     cmp -s from-csv/state.csv from-$form-tree/state.csv || fail "another state from the folder of $form"
 done
 
+# An output within the data would be a client of the next run; names with a dot are none.
+ln -s tree-csv/edge1 beside
+before=$(names tree-csv)
+for out in tree-csv tree-csv/ tree-csv/edge1 tree-csv/new/deep beside/new "$PWD/tree-csv/../tree-csv"; do
+    expect_line 2 run spec.yaml --set data=tree-csv --out "$out"
+    says "is in the folder of data"
+    expect_line 2 path spec.yaml --set data=tree-csv --set prior.cloud.penalty=l1 --no-plot --out "$out"
+    says "is in the folder of data"
+    expect_line 2 evaluate --model from-csv --data tree-csv --out "$out"
+    says "is in the folder of data"
+done
+expect_line 2 compare spec.yaml --set data=tree-csv --out tree-csv
+says "is in the folder of data"
+expect_line 2 predict --model from-csv --data tree-csv --out tree-csv/edge1/p.csv
+says "is in the folder of data"
+[ "$(names tree-csv)" = "$before" ] || fail "a refused command wrote to its data: $(names tree-csv)"
+expect 0 run spec.yaml --set data=tree-csv --set run.iterations=1 --out tree-csv/.out/a --quiet
+rm -r tree-csv/.out
+
 # refused FOLDER WORDS…: status 2, one line that says them, and no output folder.
 refused() {
     local words
@@ -61,6 +80,12 @@ printf '1 1:2 # e/a\n1 0:3 # e/a\n' >zero.svm
 refused zero.svm "zero.svm:2: column 3: index 0; indices are counted from 1"
 printf '1 1:2\n' >nobody.svm
 refused nobody.svm "nobody.svm:1: column 6: no client" "# edge1/client7"
+printf 'data: labels.csv\nloss: {kind: logistic}\n' >labels.yaml
+printf 'client,y,x1\na,1,2\na,0,3\nb,-1,3\n' >labels.csv
+for kind in logistic hinge; do
+    expect_line 2 run labels.yaml --set loss.kind=$kind --out refused
+    says "row 2 of a has y = 0: the $kind loss takes the labels -1 and 1; write -1 for 0"
+done
 mkdir nothing
 refused nothing "nothing: an empty folder"
 

@@ -167,6 +167,25 @@ if command -v gnuplot >/dev/null; then
     grep -q 'chosen' plot/path.svg || fail "the plot does not mark the choice"
 fi
 
+echo "-- sparse rows held out"
+# The second file ends at an earlier column; its other columns are zero.
+awk -F, 'NR > 1 { print $3, "1:" $4, "2:" $5, "6:" $9, "#", $1 "/" $2 }' line.csv >line.svm
+awk -F, 'NR > 1 { print $3, "1:" $4, "2:" $5, "#", $1 "/" $2 }' held.csv >held.svm
+awk -F, 'NR == 1 { print } NR > 1 { print $1 "," $2 "," $3 "," $4 "," $5 ",0,0,0,0" }' held.csv >padded.csv
+awk -F, 'NR == 1 { print } NR > 1 { print $1 "," $2 "," $3 "," $4 "," $5 ",0,0,0," $9 }' line.csv >filled.csv
+for form in none global; do
+    expect 0 path quantile.yaml --set data=line.svm --set features.intercept=$form --heldout held.svm --lambdas 4 --no-plot --quiet --out sparse
+    expect 0 path quantile.yaml --set data=filled.csv --set features.intercept=$form --heldout padded.csv --lambdas 4 --no-plot --quiet --out dense
+    python3 - <<'PYTHON' || fail "sparse held-out rows, intercept $form"
+import csv
+a, b = (list(csv.DictReader(open(f"{d}/path.csv"))) for d in ("sparse", "dense"))
+assert len(a) == len(b) == 4
+for p, q in zip(a, b):
+    x, y = float(p["heldout_loss"]), float(q["heldout_loss"])
+    assert abs(x - y) <= 1e-9 * y, (x, y)
+PYTHON
+done
+
 echo "-- bad input"
 # refuse WORD ARGUMENTS…: exit status 2, one line with WORD in it, nothing written.
 refuse() {
@@ -192,6 +211,11 @@ refuse 'missing.csv' quantile.yaml --heldout missing.csv
 printf 'edge,client,y,x1\ne,a,1,1\n' >two.csv
 refuse 'has 1 features; the data have 6' quantile.yaml --heldout two.csv
 refuse 'no row at all' quantile.yaml --heldout 0.05
+for share in 0 1 1.5 -0.5; do refuse "a share above 0 and below 1.*'$share'" quantile.yaml --heldout=$share; done
+refuse 'from 1e-90 to 1e90' quantile.yaml --lambdas 1e95,1
+sed '1s/x1,x2/x2,x1/' held.csv >swapped.csv
+refuse 'swapped.csv: feature 1 is "x2", and "x1" in line.csv' quantile.yaml --heldout swapped.csv
+refuse 'held.csv: row 1 of e0/c0 has y = .* takes the labels' logistic.yaml --heldout held.csv
 refuse 'fewer lambdas' quantile.yaml --lambdas 9000 --set run.iterations=100000
 refuse 'missing.yaml' missing.yaml
 refuse 'did you mean' quantile.yaml --set run.iteration=3

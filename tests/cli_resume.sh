@@ -290,6 +290,9 @@ printf 'node,w1,w2,w3,w4\ne0,1,1,1,1\n' >headless.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,nan,1\n' >nan.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,1\n' >ragged.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,1,1\ncloud,1,1,1,1\n' >twice.csv
+head -c -2 trained/model.csv >cut.csv
+printf 'node,w1,w2,w3,intercept\ncloud,1,1,1,1\n' >constant.csv
+: >void.csv
 while read -r file word; do
     rm -rf refused
     expect_line 2 run absent.yaml --out refused --warm-start "$file"
@@ -306,6 +309,9 @@ twice.csv lines 2 and 3 are both of the node "cloud"
 one.csv one.csv:1: column 1 is called
 missing.csv cannot be read
 elsewhere elsewhere/model.csv cannot be read
+cut.csv cut
+constant.csv intercept
+void.csv void.csv
 LIST
 
 finish

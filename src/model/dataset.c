@@ -117,6 +117,7 @@ void dataset_free(dataset *d)
     free(d->rows.x);
     free(d->rows.y);
     free(d->rows.weight);
+    free(d->feature_names);
     free(d->centre);
     free(d->scale);
     free(d);

@@ -70,6 +70,7 @@ typedef struct {
     double *y; /* n_leaves */
     double *n; /* n_leaves: |x|^2, summed as dot8 does */
     row_table rows;
+    char *feature_names;    /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
 } dataset;
 

@@ -136,6 +136,23 @@ hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, cons
     return HFSAD_OK;
 }
 
+hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
+                                  hfsad_error *err)
+{
+    enum { SHOWN = 300, NAME = 60 };
+    const char *name = d->feature_names;
+    for (size_t m = 0; name && known && m < features_count(d); m++) {
+        if (strcmp(name, known) != 0)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.*s: feature %zu is \"%.*s\", and \"%.*s\" in %.*s; give the same columns in the same "
+                             "order",
+                             SHOWN, path, m + 1, NAME, name, NAME, known, SHOWN, whose);
+        name += strlen(name) + 1;
+        known += strlen(known) + 1;
+    }
+    return HFSAD_OK;
+}
+
 void model_to_user(const dataset *d, const double *w, double *user)
 {
     const size_t F = features_count(d);

@@ -15,6 +15,9 @@ hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, cons
 
 /* Features of the data, the intercept not counted. */
 size_t features_count(const dataset *d);
+/* Refuses data (path) whose features have other names than those that are known from `whose`; NULL: not known. */
+hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
+                                  hfsad_error *err);
 /* A model as the run has it to the user's units, and back; M numbers each, and both may be the same. */
 void model_to_user(const dataset *d, const double *w, double *user);
 void model_from_user(const dataset *d, const double *user, double *w);

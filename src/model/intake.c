@@ -112,21 +112,54 @@ hfsad_status intake_y(intake *in, const char *file, bool found)
                      found ? "a" : "no");
 }
 
+static bool is_utf8(const char *text)
+{
+    size_t length = 1;
+    for (size_t left = strlen(text); left && length; text += length, left -= length)
+        length = utf8_length(text, left);
+    return length > 0;
+}
+
+/* Names that are not UTF-8, which no summary could hold, are as good as unknown. */
+static hfsad_status keep_names(const intake *in, dataset *d)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < in->n_names; i++) {
+        const char *name = in->texts.text + in->names[i];
+        if (!is_utf8(name))
+            return HFSAD_OK;
+        size += strlen(name) + 1;
+    }
+    if (!size)
+        return HFSAD_OK;
+    char *to = d->feature_names = alloc_raw(size, 1);
+    if (!to)
+        return error_memory(in->err, size, "the features' names");
+    for (size_t i = 0; i < in->n_names; i++)
+        to = stpcpy(to, in->texts.text + in->names[i]) + 1;
+    return HFSAD_OK;
+}
+
 hfsad_status intake_finish(intake *in, hfsad_status status, bool as_rows, dataset **d)
 {
     *d = NULL;
-    free(in->texts.text);
-    free(in->names);
-    if (status) {
-        dataset_builder_free(in->builder);
-        return status;
-    }
-    if (as_rows)
+    if (!status && as_rows)
         dataset_builder_use_rows(in->builder);
-    status = dataset_builder_finish(in->builder, d, in->err);
+    if (status)
+        dataset_builder_free(in->builder);
+    else
+        status = dataset_builder_finish(in->builder, d, in->err);
     if (!status && in->without_y > 0) {
         free((*d)->rows.y);
         (*d)->rows.y = NULL;
     }
+    if (!status)
+        status = keep_names(in, *d);
+    if (status) {
+        dataset_free(*d);
+        *d = NULL;
+    }
+    free(in->texts.text);
+    free(in->names);
     return status;
 }

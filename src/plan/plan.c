@@ -571,14 +571,16 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     return status;
 }
 
-static hfsad_status check_label(const dataset *d, size_t leaf, hfsad_loss_kind kind, double y, hfsad_error *err)
+static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, hfsad_loss_kind kind, double y,
+                                hfsad_error *err)
 {
     if (y == 1 || y == -1)
         return HFSAD_OK;
     char name[256];
     dataset_leaf_name(d, leaf, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT, "%s has y = %g: the %s loss takes the labels -1 and 1", name, y,
-                     kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic");
+    return error_set(err, HFSAD_ERROR_INPUT, "row %zu of %s has y = %g: the %s loss takes the labels -1 and 1%s",
+                     row + 1, name, y, kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic",
+                     y == 0 ? "; write -1 for 0" : "");
 }
 
 /* Labels of the two-class losses. */
@@ -590,12 +592,12 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
         if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
             continue;
         if (!d->rows.first) {
-            status = check_label(d, leaf, kind, d->y[leaf], err);
+            status = check_label(d, leaf, 0, kind, d->y[leaf], err);
             continue;
         }
         const client_rows rows = dataset_rows(d, leaf);
         for (size_t r = 0; r < rows.count && !status; r++)
-            status = check_label(d, leaf, kind, rows.y[r], err);
+            status = check_label(d, leaf, r, kind, rows.y[r], err);
     }
     return status;
 }

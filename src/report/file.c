@@ -221,6 +221,50 @@ hfsad_status folder_check(const char *path, hfsad_error *err)
     return reason ? folder_failed(err, path, reason) : HFSAD_OK;
 }
 
+static bool is_hidden(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return name[0] == '.' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Whether data is path or above it, with no name on the way that a reader of the folder would skip; -1: no memory. */
+static int is_within(const char *path, const struct stat *data)
+{
+    struct stat info;
+    bool hidden = false;
+    char *at = strdup(path);
+    for (; at && stat(at, &info) != 0 && strcmp(at, ".") != 0 && strcmp(at, "/") != 0; cut_last(at))
+        hidden |= is_hidden(at);
+    char *full = at ? realpath(at, NULL) : NULL;
+    const bool lost = !at || (!full && errno == ENOMEM);
+    free(at);
+    bool within = false;
+    while (full && !hidden && !within) {
+        within = stat(full, &info) == 0 && info.st_dev == data->st_dev && info.st_ino == data->st_ino;
+        hidden = is_hidden(full);
+        if (!strcmp(full, "/"))
+            break;
+        cut_last(full);
+    }
+    free(full);
+    return lost ? -1 : within;
+}
+
+hfsad_status folder_check_outside(const char *path, const char *data, hfsad_error *err)
+{
+    struct stat info;
+    if (stat(data, &info) != 0 || !S_ISDIR(info.st_mode))
+        return HFSAD_OK;
+    const int within = is_within(path, &info);
+    if (within < 0)
+        return error_memory(err, strlen(path), "a file name");
+    if (within)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s is in the folder of data %.300s, whose files are clients; give another --out", path,
+                         data);
+    return HFSAD_OK;
+}
+
 /* Removes the folders at[0 … j) for the ends j from last down to first, which this process made. */
 static void unmake(char *at, size_t first, size_t last)
 {

@@ -36,6 +36,9 @@ hfsad_status whole_file_write(const char *folder, const char *name, const void *
 
 /* Whether files can be written to this folder or, where it does not exist, whether it can be made. Makes nothing. */
 hfsad_status folder_check(const char *path, hfsad_error *err);
+/* Refuses an output, there or not, within a folder of data, where the next reader would take it for a client. A data
+ * that is no folder is passed over, and so are names that begin with a dot. */
+hfsad_status folder_check_outside(const char *path, const char *data, hfsad_error *err);
 /* mkdir -p; HFSAD_ERROR_INPUT on failure, and then nothing is left of what was made. */
 hfsad_status folder_make(const char *path, hfsad_error *err);
 /* The same; *made is for folder_unmake, which removes the folders that were made here, as far as they are empty. */

@@ -225,6 +225,33 @@ static hfsad_status read_groups(const summary *s, client_groups *g)
     return status;
 }
 
+/* A summary has them where the data had. */
+static hfsad_status read_feature_names(const summary *s, model *m, double features)
+{
+    static const char key[] = "data.feature_names", expected[] = "a list with the name of every feature";
+    const cJSON *list = item_at(s->root, key), *item;
+    if (!list)
+        return HFSAD_OK;
+    size_t size = 0, count = 0;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsString(item))
+            return refuse_key(s, key, expected);
+        size += strlen(item->valuestring) + 1;
+        count++;
+    }
+    if (!cJSON_IsArray(list) || (double)count != features)
+        return refuse_key(s, key, expected);
+    char *to = m->feature_names = alloc_raw(size, 1);
+    if (!to)
+        return error_memory(s->err, size, "the features' names");
+    cJSON_ArrayForEach(item, list)
+    {
+        to = stpcpy(to, item->valuestring) + 1;
+    }
+    return HFSAD_OK;
+}
+
 static hfsad_status read_settings(const summary *s, model *m, model_shape *shape)
 {
     const cJSON *loss = item_at(s->root, "settings.loss"), *clients = item_at(s->root, "settings.output.clients");
@@ -233,6 +260,8 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
         status = read_count(s, "data.clients", 1, &shape->clients);
     if (!status)
         status = read_count(s, "data.features", 1, &shape->features);
+    if (!status)
+        status = read_feature_names(s, m, shape->features);
     if (status)
         return status;
     if (!cJSON_IsBool(clients))
@@ -522,6 +551,7 @@ void model_free(model *m)
         free(m->overrides[i].pattern);
     free(m->overrides);
     client_groups_free(&m->groups);
+    free(m->feature_names);
     free(m->w);
     free(m->name_at);
     free(m->names);

@@ -21,6 +21,7 @@ typedef struct {
     size_t n_nodes, n_inner; /* the cloud, the other inner nodes, then the clients */
     size_t F;                /* features */
     bool intercept;          /* the last number of every model is one */
+    char *feature_names;     /* F texts, each closed by a 0; NULL: unknown */
     double *w;               /* n_nodes models of F numbers and, where there is one, the intercept */
     size_t *name_at;         /* n_nodes offsets into names */
     char *names;

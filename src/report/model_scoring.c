@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "model/features.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static hfsad_status check_features(const scoring *s, hfsad_error *err)
 {
     const size_t of_data = s->data->rows.F, of_model = s->model->F;
     if (of_data == of_model || (s->data->rows.start && of_data < of_model))
-        return HFSAD_OK;
+        return features_check_names(s->data, s->path, s->model->feature_names, s->folder, err);
     return error_set(
         err, HFSAD_ERROR_INPUT,
         "%.*s has %zu features and the model in %.*s has %zu; give data with the columns that the model was "

@@ -348,6 +348,23 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
     add_overrides(j, settings, spec);
 }
 
+/* So that data with its columns in another order can be told from the model's. */
+static void add_feature_names(json *j, cJSON *shape, const dataset *d)
+{
+    if (!d->feature_names)
+        return;
+    cJSON *list = cJSON_CreateArray();
+    const char *name = d->feature_names;
+    for (size_t m = 0; m < features_count(d) && j->ok; m++, name += strlen(name) + 1) {
+        cJSON *item = cJSON_CreateString(name);
+        if (!list || !item || !cJSON_AddItemToArray(list, item)) {
+            cJSON_Delete(item);
+            j->ok = false;
+        }
+    }
+    add_item(j, shape, "feature_names", list);
+}
+
 static void add_shape(json *j, cJSON *root, const dataset *d)
 {
     cJSON *shape = add_object(j, root, "data");
@@ -357,6 +374,7 @@ static void add_shape(json *j, cJSON *root, const dataset *d)
     add_whole(j, shape, "clients", d->n_leaves);
     add_whole(j, shape, "rows", d->n_rows);
     add_whole(j, shape, "features", features_count(d));
+    add_feature_names(j, shape, d);
     add_whole(j, shape, "depth", d->depth);
     cJSON *per_edge = add_object(j, shape, "clients_per_edge");
     add_whole(j, per_edge, "least", clients.least);

@@ -143,6 +143,33 @@ static hfsad_status match_leaves(path *p, hfsad_error *err)
     return enough ? HFSAD_OK : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
 }
 
+/* A client that the run does not know has the loss that is no override's. */
+static const hfsad_loss *held_loss(const path *p, size_t held)
+{
+    const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : (uint32_t)held;
+    return leaf == NO_NODE ? &p->run->plan->leaf_classes[0].loss : &plan_leaf(p->run->plan, leaf)->loss;
+}
+
+static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
+{
+    for (size_t leaf = 0; leaf < p->held->n_leaves; leaf++) {
+        const hfsad_loss_kind kind = held_loss(p, leaf)->kind;
+        const client_rows rows = dataset_rows(p->held, leaf);
+        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
+            continue;
+        for (size_t r = 0; r < rows.count; r++) {
+            char name[256];
+            if (rows.y[r] == 1 || rows.y[r] == -1)
+                continue;
+            dataset_leaf_name(p->held, leaf, name, sizeof name);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.300s: row %zu of %s has y = %g: the loss takes the labels -1 and 1", file, r + 1, name,
+                             rows.y[r]);
+        }
+    }
+    return HFSAD_OK;
+}
+
 /* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
 static hfsad_status read_heldout(path *p, const char *file, size_t features, hfsad_error *err)
 {
@@ -150,7 +177,11 @@ static hfsad_status read_heldout(path *p, const char *file, size_t features, hfs
     if (!status && p->held->M != features && !(p->held->rows.start && p->held->M < features))
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
-    return status ? status : match_leaves(p, err);
+    if (!status)
+        status = features_check_names(p->held, file, p->run->data->feature_names, p->spec->top.data, err);
+    if (!status)
+        status = match_leaves(p, err);
+    return status ? status : check_heldout_labels(p, file, err);
 }
 
 static hfsad_status read_data(const path *p, dataset **d, hfsad_error *err)
@@ -288,15 +319,13 @@ static loss_sum training_loss(const path *p)
     return sum;
 }
 
-/* The mean loss of the held-out rows, which are in the units of the data. A client that the run does not know has the
- * loss that is no override's. */
+/* The mean loss of the held-out rows, which are in the units of the data. */
 static double heldout_loss(const path *p)
 {
     loss_sum sum = {0};
     for (uint32_t held = 0; p->held && held < p->held->n_leaves; held++) {
         const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : held;
-        const hfsad_loss *loss =
-            leaf == NO_NODE ? &p->run->plan->leaf_classes[0].loss : &plan_leaf(p->run->plan, leaf)->loss;
+        const hfsad_loss *loss = held_loss(p, held);
         client_rows rows = dataset_rows(p->held, held);
         rows.F = features_count(p->run->data); /* sparse ones may have fewer */
         rows.constant = hfsad_run_intercept(p->run);
