@@ -359,6 +359,40 @@ static void theorem_with_rows_of_zeros(void **state)
     dataset_free(d);
 }
 
+/* The mean of 16 rows is their sum over 16, and so is all that it is measured by: a link that lets go pulls a 16th as
+ * hard, as far as before. */
+static void links_that_let_go_by_the_mean(void **state)
+{
+    (void)state;
+    static const char *const scales[] = {"{kind: absolute}", "{kind: absolute, scale: mean}"};
+    rng r = {rng_key(2, rng_stream("plan")), 0};
+    hfsad_error err;
+    dataset_builder *b;
+    dataset *d;
+    hfsad_link_rule rule[2][2]; /* by scale: a client's, an edge's */
+    ok(dataset_builder_create(&b, 2, &err), &err);
+    for (int i = 0; i < 64; i++) {
+        const double x[2] = {rng_next_normal(&r), rng_next_normal(&r)};
+        const char name[] = {(char)('a' + i % 4), 0};
+        ok(dataset_builder_add(b, i % 2 ? "e1" : "e2", name, rng_next_normal(&r), x, NULL, 0, &err), &err);
+    }
+    ok(dataset_builder_finish(b, &d, &err), &err);
+    for (int mean = 0; mean < 2; mean++) {
+        plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", scales[mean], "link.client.penalty", "mcp",
+                                                   "link.edge.penalty", "scad", NULL});
+        rule[mean][0] = p->leaf_classes[0].rule;
+        rule[mean][1] = p->inner[1].rule;
+        plan_free(p);
+    }
+    for (int i = 0; i < 2; i++) {
+        const hfsad_link_rule *sum = &rule[0][i], *mean = &rule[1][i];
+        near(16 * hfsad_penalty_slope(&mean->penalty), hfsad_penalty_slope(&sum->penalty));
+        near(mean->penalty.gamma * mean->penalty.lambda, sum->penalty.gamma * sum->penalty.lambda);
+        near(16 * mean->schedule.c, sum->schedule.c);
+    }
+    dataset_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +402,7 @@ int main(void)
         cmocka_unit_test(bad_input),
         cmocka_unit_test(theorem_needs_its_constants),
         cmocka_unit_test(theorem_with_rows_of_zeros),
+        cmocka_unit_test(links_that_let_go_by_the_mean),
         cmocka_unit_test(other_trees),
         cmocka_unit_test(presets_see_overrides),
         cmocka_unit_test(slopes_of_losses),

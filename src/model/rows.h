@@ -32,7 +32,7 @@ typedef struct {
     double *scratch;               /* rows_scratch(M) */
 } rows_problem;
 
-size_t rows_scratch(size_t M, size_t rows);
+size_t rows_scratch(size_t M);
 
 /* What a callback is given. */
 static inline hfsad_client rows_client(const rows_problem *p)

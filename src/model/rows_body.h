@@ -260,7 +260,7 @@ static double prox_objective(const rows_problem *p, const double *v, double sigm
 static void majorised_prox(const rows_problem *p, const rows_state *at, const double *v, double *w)
 {
     const double tolerance2 = p->solver->tolerance * p->solver->tolerance;
-    double *next = p->scratch + 3 * p->M;
+    double *next = p->scratch + 2 * p->M;
     clip_to(p, w, w); /* a start may lie outside */
     double best = prox_objective(p, v, at->sigma, w);
     uint32_t left = p->solver->sweeps;
@@ -280,7 +280,7 @@ static void majorised_prox(const rows_problem *p, const rows_state *at, const do
     }
 }
 
-/* scratch: u, a row, (nothing), the next w of majorised_prox, and the box's events */
+/* scratch: u, a row, the next w of majorised_prox, and the box's events */
 static void exact_prox(const rows_problem *p, const double *v, double sigma, double *w)
 {
     const rows_state at = {
@@ -289,7 +289,7 @@ static void exact_prox(const rows_problem *p, const double *v, double sigma, dou
         .inv_sigma = 1 / sigma,
         .u = p->scratch,
         .x = p->scratch + p->M,
-        .box = p->scratch + 4 * p->M + p->rows.count,
+        .box = p->scratch + 3 * p->M,
     };
     if (p->anchor) {
         majorised_prox(p, &at, v, w);

@@ -465,7 +465,7 @@ static hfsad_status find_scales(preset *t, hfsad_error *err)
         const loss_facts f = loss_measure(t->d, leaf, &loss, is_mean(t->spec, any ? &special : NULL), 0);
         t->omega = fmax(t->omega, f.pull);
         t->bend += loss_bend(&common, spread) * f.energy / M / (double)t->d->n_leaves;
-        t->noise += loss_noise(&common, spread) * sqrt(f.energy / M) / (double)t->d->n_leaves;
+        t->noise += loss_noise(&common, spread) * sqrt(f.noise / M) / (double)t->d->n_leaves;
         energy += f.energy;
         weight += f.weight;
     }

@@ -66,6 +66,7 @@ double loss_slope_bound(const hfsad_loss *loss, double y);
 typedef struct {
     double pull;   /* bound of its subgradients |sum weight phi'(s) x| */
     double energy; /* sum weight |x|^2 */
+    double noise;  /* sum weight^2 |x|^2: slopes that know nothing of each other add up by their squares */
     double weight;
 } loss_facts;
 /* reach > 0: bound of every |w_m|, for the squared loss; 0: at w = 0. */

@@ -20,17 +20,18 @@ static double row_pull(const hfsad_loss *loss, size_t M, double y, double n, dou
 loss_facts loss_measure(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach)
 {
     if (!d->rows.first)
-        return (loss_facts){row_pull(loss, d->M, d->y[leaf], d->n[leaf], reach), d->n[leaf], 1};
+        return (loss_facts){row_pull(loss, d->M, d->y[leaf], d->n[leaf], reach), d->n[leaf], d->n[leaf], 1};
     const client_rows rows = dataset_rows(d, leaf);
-    loss_facts f = {0, 0, 0};
+    loss_facts f = {0};
     for (size_t r = 0; r < rows.count; r++) {
         const double weight = row_weight(&rows, r), n = row_norm2(&rows, r);
         f.pull += weight * row_pull(loss, d->M, rows.y[r], n, reach);
         f.energy += weight * n;
+        f.noise += weight * weight * n;
         f.weight += weight;
     }
     if (mean)
-        f = (loss_facts){f.pull / f.weight, f.energy / f.weight, 1};
+        f = (loss_facts){f.pull / f.weight, f.energy / f.weight, f.noise / f.weight / f.weight, 1};
     return f;
 }
 

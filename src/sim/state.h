@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     double *scratch; /* for a run, or 8 rows of M */
     double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
-    double *solver;  /* rows_scratch of the client with the most rows; NULL where nobody has many */
+    double *solver;  /* rows_scratch; NULL where nobody has many */
     uint8_t *active; /* run_slots(M) */
 } thread_space;
 
