@@ -253,7 +253,7 @@ model = {r[0]: r[1:] for r in csv.reader(open("trained/model.csv", newline=""))}
 for name, k, last, *zq in list(csv.reader(open("warm/state.csv", newline="")))[1:]:
     assert k == last == "0" and zq == 2 * model[name], name
 PYTHON
-grep -q '"start":.*"trained/model.csv"' warm/summary.json || fail "the summary does not tell of the warm start"
+grep -q '"start":.*"trained"' warm/summary.json || fail "the summary does not tell of the warm start"
 # A model without clients and without e1 and e2: they start from their nearest ancestors.
 grep -v 'e[12]\|/' trained/model.csv >part.csv
 expect 0 run absent.yaml --out warm --warm-start part.csv --set run.iterations=0 --quiet
@@ -264,6 +264,19 @@ assert set(given) == {"node", "cloud", "e0"}
 for name, w in list(got.items())[1:]:
     assert w == given["e0" if name.startswith("e0") else "cloud"], name
 PYTHON
+# A feature of the model is no intercept of the data, nor the other way round.
+expect_line 2 run absent.yaml --out refused --warm-start trained --set features.intercept=edge
+says 'a model of 4 features; the data have 4 and features.intercept is set'
+expect 0 run absent.yaml --out edges --set features.intercept=edge --set features.standardize=true --quiet
+expect 0 run absent.yaml --out warm --warm-start edges --set features.intercept=edge --set run.iterations=0 --quiet
+python3 - <<'PYTHON' || fail "a warm start with intercepts"
+import csv
+given, got = ({r[0]: r[1:] for r in csv.reader(open(p, newline=""))} for p in ("edges/model.csv", "warm/model.csv"))
+assert list(given) == list(got) and given["node"][-1] == "intercept"
+for name in list(got)[1:]:
+    for a, b in zip(given[name], got[name]):
+        assert abs(float(a) - float(b)) <= 1e-12 * (1 + abs(float(a))), name
+PYTHON
 # It is a start, so a resumed run does not need it any more.
 expect 0 run absent.yaml --out warm-whole --warm-start part.csv --set run.iterations=30 --quiet
 expect 0 run absent.yaml --out warm-part --warm-start part.csv --set run.iterations=9 --quiet
@@ -271,6 +284,8 @@ rm part.csv
 expect 0 run --resume warm-part --set run.iterations=30 --quiet
 same warm-whole warm-part "resumed after a warm start"
 printf 'node,w1\ncloud,1\n' >short.csv
+printf 'node,w1,w2,w3,intercept\ncloud,1,1,1,1\n' >intercept.csv
+printf 'node,w1,w2,w3,w4\n' >empty.csv
 printf 'node,w1,w2,w3,w4\ne0,1,1,1,1\n' >headless.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,nan,1\n' >nan.csv
 printf 'node,w1,w2,w3,w4\ncloud,1,1,1\n' >ragged.csv
@@ -282,13 +297,15 @@ while read -r file word; do
     [ -e refused ] && fail "a refused warm start made its folder"
 done <<'LIST'
 short.csv 1 features; the data have 4
+intercept.csv a model of 3 features and an intercept; the data have 4 and features.intercept is none
+empty.csv no row for the cloud
 headless.csv no row for the cloud
 nan.csv nan.csv:2
 ragged.csv ragged.csv:2
-twice.csv two rows for the node 'cloud'
-one.csv no model
-missing.csv cannot be opened
-elsewhere elsewhere/model.csv cannot be opened
+twice.csv lines 2 and 3 are both of the node "cloud"
+one.csv one.csv:1: column 1 is called
+missing.csv cannot be read
+elsewhere elsewhere/model.csv cannot be read
 LIST
 
 finish

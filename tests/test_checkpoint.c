@@ -40,6 +40,7 @@ static const char *in_folder(const char *name)
 typedef struct {
     size_t clients, rows, M;
     int change;
+    double scale; /* of every x */
 } shape;
 
 enum { SAME, OTHER_X, OTHER_Y, OTHER_NAME, OTHER_EDGE };
@@ -60,7 +61,7 @@ static void make_data(shape s)
                 here && s.change == OTHER_NAME ? "d" : "c", client,
                 rng_next_exponential(&r) + (here && s.change == OTHER_Y ? 1e-9 : 0));
         for (size_t m = 0; m < s.M; m++)
-            fprintf(f, ",%.17g", rng_next_normal(&r) + (here && m == 0 && s.change == OTHER_X ? 1e-9 : 0));
+            fprintf(f, ",%.17g", s.scale * rng_next_normal(&r) + (here && m == 0 && s.change == OTHER_X ? 1e-9 : 0));
     }
     fputc('\n', f);
     assert_int_equal(fclose(f), 0);
@@ -276,7 +277,7 @@ static void resumed_runs_have_the_same_bits(void **state)
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         hfsad_error err = {0};
         size_t size, other;
-        make_data((shape){11, kinds[kind].rows, 4, SAME});
+        make_data((shape){11, kinds[kind].rows, 4, SAME, 1});
         make_truth(4, 2);
         hfsad_run *run = run_of(kinds[kind].text, 1);
         for (int i = 0; i < ITERATIONS; i++)
@@ -313,7 +314,7 @@ static void every_bit_counts(void **state)
     (void)state;
     hfsad_error err = {0};
     size_t size, before_size, after_size;
-    make_data((shape){3, 1, 1, SAME});
+    make_data((shape){3, 1, 1, SAME, 1});
     unsigned char *bytes = saved(small, 3, &size);
     hfsad_run *run = run_of(small, 1);
     unsigned char *before = seen(run, &before_size);
@@ -369,7 +370,7 @@ static void other_runs_are_refused(void **state)
     (void)state;
     size_t size;
     hfsad_error err = {0};
-    const shape s = {6, 2, 2, SAME};
+    const shape s = {6, 2, 2, SAME, 1};
     make_data(s);
     make_truth(2, 2);
     free(saved("loss: {kind: quantile}\ntruth: truth.csv", 2, &size));
@@ -388,15 +389,27 @@ static void other_runs_are_refused(void **state)
     refused("loss: {kind: quantile}\ntruth: truth.csv", "truth");
     make_truth(2, 2);
     for (int change = OTHER_X; change <= OTHER_NAME; change++) {
-        make_data((shape){s.clients, s.rows, s.M, change});
+        make_data((shape){s.clients, s.rows, s.M, change, 1});
         refused("loss: {kind: quantile}\ntruth: truth.csv", "data");
     }
-    make_data((shape){6, 1, 2, SAME});
+    make_data((shape){6, 1, 2, SAME, 1});
     free(saved("loss: {kind: quantile}\ntruth: truth.csv", 2, &size));
     for (int change = OTHER_X; change <= OTHER_EDGE; change++) {
-        make_data((shape){6, 1, 2, change});
+        make_data((shape){6, 1, 2, change, 1});
         refused("loss: {kind: quantile}\ntruth: truth.csv", "data");
     }
+}
+
+/* Data in other units look the same once they are standardised, but their models do not. */
+static void other_units_are_refused(void **state)
+{
+    (void)state;
+    static const char *const text = "loss: {kind: quantile}\nfeatures: {standardize: true}";
+    size_t size;
+    make_data((shape){6, 2, 2, SAME, 1});
+    free(saved(text, 2, &size));
+    make_data((shape){6, 2, 2, SAME, 2});
+    refused(text, "data");
 }
 
 /* A write of the folder between two rows of the trace measures, when the clock says so; the stop must not notice, nor
@@ -407,7 +420,7 @@ static void nothing_moves_the_stop(void **state)
     static const char *const text = "loss: {kind: absolute}\nrun: {iterations: 1000, trace_every: 3, edge_rounds: 2, "
                                     "participation: {client: 0.5, at_least_every: 4}, stop: {absolute: 0.02}}";
     rng r = {rng_key(SEED, 3), 0};
-    make_data((shape){8, 1, 2, SAME});
+    make_data((shape){8, 1, 2, SAME, 1});
     uint64_t ends[4];
     for (int turn = 0; turn < 4; turn++) {
         hfsad_error err = {0};
@@ -444,6 +457,7 @@ int main(void)
         cmocka_unit_test(resumed_runs_have_the_same_bits),
         cmocka_unit_test(every_bit_counts),
         cmocka_unit_test(other_runs_are_refused),
+        cmocka_unit_test(other_units_are_refused),
         cmocka_unit_test(nothing_moves_the_stop),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

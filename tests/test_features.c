@@ -151,6 +151,53 @@ static void there_and_back(void **state)
     dataset_free(d);
 }
 
+/* 0.1 added up a hundred thousand times is not ten thousand times 1. */
+static void constant_over_many_rows(void **state)
+{
+    (void)state;
+    hfsad_error err = {0};
+    dataset_builder *b;
+    dataset *d;
+    ok(dataset_builder_create(&b, 2, &err), &err);
+    dataset_builder_use_rows(b);
+    for (int i = 0; i < 100000; i++) {
+        const double x[2] = {i % 7, 0.1};
+        ok(dataset_builder_add(b, "e", i % 2 ? "c1" : "c2", i % 5, x, NULL, 0, &err), &err);
+    }
+    ok(dataset_builder_finish(b, &d, &err), &err);
+    assert_int_equal(features_prepare(d, true, true, "data.csv", &err), HFSAD_ERROR_INPUT);
+    assert_non_null(strstr(err.message, "data.csv: feature 2 is 0.1 in every row"));
+    dataset_free(d);
+}
+
+/* A column of sparse rows that lies far from 0 has the deviation of its numbers, not of what rounding left of them. */
+static void sparse_columns_far_from_zero(void **state)
+{
+    (void)state;
+    enum { ROWS_HERE = 200 };
+    const double place = 1e9;
+    rng r = {rng_key(6, rng_stream("far")), 0};
+    char path[80];
+    double x[ROWS_HERE], sum = 0, square = 0;
+    FILE *f = begin(path, sizeof path, "far.svm");
+    assert_non_null(f);
+    for (int i = 0; i < ROWS_HERE; i++) {
+        x[i] = place + round(1000 * rng_next_normal(&r)) / 1024;
+        sum += x[i] - place;
+        fprintf(f, "%d 1:%.17g 2:%d # e/c%d\n", i % 3, x[i], i % 5 + 1, i % 4);
+    }
+    assert_int_equal(fclose(f), 0);
+    for (int i = 0; i < ROWS_HERE; i++)
+        square += pow(x[i] - place - sum / ROWS_HERE, 2);
+    hfsad_error err = {0};
+    dataset *d;
+    ok(dataset_read(&d, path, true, &err), &err);
+    ok(features_prepare(d, false, true, "far.svm", &err), &err);
+    unlink(path);
+    assert_true(fabs(d->scale[0] / sqrt(square / ROWS_HERE) - 1) < 1e-6);
+    dataset_free(d);
+}
+
 static void constant_columns(void **state)
 {
     (void)state;
@@ -212,6 +259,9 @@ static void play(const char *level, int groups)
         hfsad_run_iterate(run);
     assert_int_equal(hfsad_run_features(run), F + 1);
     assert_true(hfsad_run_intercept(run));
+    hfsad_figures figures;
+    ok(hfsad_run_measure(run, &figures, &err), &err);
+    assert_true(figures.consensus_gap < 1e-3); /* edges' intercepts lie 6 apart, which is no lack of consensus */
     for (size_t node = 0; node < hfsad_run_nodes(run); node++) {
         hfsad_run_node_model(run, node, w);
         for (int m = 0; m < F; m++)
@@ -245,8 +295,13 @@ static void whole_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_of_variance_one), cmocka_unit_test(sparse_columns), cmocka_unit_test(there_and_back),
-        cmocka_unit_test(constant_columns),        cmocka_unit_test(whole_runs),
+        cmocka_unit_test(columns_of_variance_one),
+        cmocka_unit_test(sparse_columns),
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(constant_columns),
+        cmocka_unit_test(constant_over_many_rows),
+        cmocka_unit_test(sparse_columns_far_from_zero),
+        cmocka_unit_test(whole_runs),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

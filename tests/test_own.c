@@ -207,12 +207,33 @@ static void what_is_refused(void **state)
     refused((const char *const[]){"loss.kind", "own", "loss.scale", "mean", NULL}, &prox, "loss.scale");
 }
 
+/* Theorem 1 asks for a bound of the gradient that nobody knows. */
+static void no_theorem(void **state)
+{
+    (void)state;
+    calls count = {0};
+    const hfsad_own_loss prox = {&count, own_value, own_prox, NULL};
+    hfsad_error err;
+    hfsad_run *run;
+    hfsad_spec *spec = spec_of((const char *const[]){"loss.kind", "own", "preset", "paper", "link.client.weight", "1e9",
+                                                     "link.edge.weight", "1e12", NULL});
+    ok(hfsad_spec_own_loss(spec, &prox, &err), &err);
+    ok(hfsad_run_create(&run, spec, 1, &err), &err);
+    theorem_report t;
+    theorem_check(&t, run->data, run->plan);
+    assert_false(t.holds);
+    assert_non_null(strstr(t.reason, "own loss"));
+    hfsad_run_free(run);
+    hfsad_spec_free(spec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_model),
         cmocka_unit_test(one_of_many),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(no_theorem),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

@@ -102,7 +102,14 @@ static int leave_folder(void **state)
     return system(command);
 }
 
-static path *make_path(const char *text)
+/* The rows of data.csv, and of held.svm, whose rows lack the last feature. */
+enum { ROWS = 60, CLIENTS = 6, F = 3 };
+static struct {
+    double x[F], y;
+} data[ROWS];
+
+/* y of a client lies `apart` above that of the one before. */
+static path *make_path_of(const char *text, double apart, const char *held)
 {
     char name[100], whole[500];
     rng r = {rng_key(SEED, 99), 0};
@@ -113,18 +120,82 @@ static path *make_path(const char *text)
     FILE *f = fopen(name, "w");
     assert_non_null(f);
     fputs("edge,client,y,x1,x2,x3\n", f);
-    for (int i = 0; i < 60; i++) {
-        const double a = rng_next_normal(&r), b = rng_next_normal(&r), c = rng_next_normal(&r);
-        fprintf(f, "e%d,c%d,%.17g,%.17g,%.17g,%.17g\n", i % 2, i % 6, a - 2 * b + rng_next_normal(&r), a, b, c);
+    for (int i = 0; i < ROWS; i++) {
+        for (int m = 0; m < F; m++)
+            data[i].x[m] = rng_next_normal(&r);
+        data[i].y = data[i].x[0] - 2 * data[i].x[1] + rng_next_normal(&r) + apart * (i % CLIENTS);
+        fprintf(f, "e%d,c%d,%.17g,%.17g,%.17g,%.17g\n", i % 2, i % CLIENTS, data[i].y, data[i].x[0], data[i].x[1],
+                data[i].x[2]);
     }
+    fclose(f);
+    snprintf(name, sizeof name, "%s/held.svm", folder);
+    f = fopen(name, "w");
+    assert_non_null(f);
+    for (int i = 0; i < ROWS; i++)
+        fprintf(f, "%.17g 1:%.17g 2:%.17g # e%d/c%d\n", data[i].y, data[i].x[0], data[i].x[1], i % 2, i % CLIENTS);
     fclose(f);
     snprintf(name, sizeof name, "%s/spec.yaml", folder);
     const int n = snprintf(whole, sizeof whole, "data: data.csv\n%s", text);
     ok(spec_load_text(&spec, name, whole, (size_t)n, &err), &err);
-    const path_settings settings = {.threads = 1};
+    snprintf(name, sizeof name, "%s/%s", folder, held ? held : "");
+    const path_settings settings = {.threads = 1, .file = held ? name : NULL};
     ok(path_create(&p, spec, &settings, &err), &err);
     hfsad_spec_free(spec);
     return p;
+}
+
+static path *make_path(const char *text)
+{
+    return make_path_of(text, 0, NULL);
+}
+
+/* By rows that lack the features from `known` on. */
+static double squared_loss(path *p, size_t known, const double *w)
+{
+    double sum = 0, own[F + 1];
+    for (int i = 0; i < ROWS; i++) {
+        char name[32], wanted[32];
+        snprintf(wanted, sizeof wanted, "e%d/c%d", i % 2, i % CLIENTS);
+        for (size_t node = 0; node < hfsad_run_nodes(path_run(p)); node++) {
+            hfsad_run_node_name(path_run(p), node, name, sizeof name);
+            if (!strcmp(name, wanted))
+                hfsad_run_node_model(path_run(p), node, own);
+        }
+        double r = data[i].y - own[F];
+        for (size_t m = 0; m < known; m++)
+            r -= data[i].x[m] * w[m];
+        sum += r * r / 2;
+    }
+    return sum;
+}
+
+/* Clients that lie far apart: with the cloud's intercept for all of them the losses would tell of nothing else. */
+static void everybody_has_his_intercept(void **state)
+{
+    (void)state;
+    hfsad_error err = {0};
+    path *p = make_path_of("loss: {kind: squared}\nfeatures: {intercept: client}\nprior: {cloud: {penalty: l1, weight: "
+                           "1}}\nrun: {iterations: 300}\n",
+                           100, "held.svm");
+    double lambda, most = 0, mean[CLIENTS] = {0}, w[F + 1];
+    ok(path_lambda_max(p, &lambda, NULL, NULL, &err), &err);
+    for (int i = 0; i < ROWS; i++)
+        mean[i % CLIENTS] += data[i].y * CLIENTS / ROWS;
+    for (int m = 0; m < F; m++) {
+        double sum = 0;
+        for (int i = 0; i < ROWS; i++)
+            sum += data[i].x[m] * (data[i].y - mean[i % CLIENTS]);
+        most = fmax(most, fabs(sum));
+    }
+    if (!(lambda > 0.999 * most && lambda < 1.15 * most))
+        fail_msg("the first lambda is %g, and %g would do", lambda, most);
+    path_point point = {.w = w};
+    path_restart(p);
+    ok(path_solve(p, lambda / 10, &point, NULL, NULL, &err), &err);
+    const double fit = ROWS * log(2 * squared_loss(p, F, w) / ROWS), held = squared_loss(p, F - 1, w) / ROWS;
+    assert_true(fabs(point.aic - fit - 2 * (double)point.nonzero) < 1e-9 * (1 + fabs(fit)));
+    assert_true(fabs(point.heldout - held) < 1e-9 * held);
+    path_free(p);
 }
 
 /* Going back to the point that was remembered gives its bits again, whatever was solved in between. */
@@ -202,6 +273,7 @@ int main(void)
         cmocka_unit_test(points_can_be_repeated),
         cmocka_unit_test(points_are_near_their_end),
         cmocka_unit_test(the_least_is_chosen),
+        cmocka_unit_test(everybody_has_his_intercept),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

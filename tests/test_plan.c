@@ -336,6 +336,29 @@ static void spectral_start(void **state)
     dataset_free(d);
 }
 
+/* Rows of zeros pull nobody; they hide not that the others' pull has no bound. */
+static void theorem_with_rows_of_zeros(void **state)
+{
+    (void)state;
+    hfsad_error err;
+    dataset_builder *b;
+    dataset *d;
+    ok(dataset_builder_create(&b, 2, &err), &err);
+    dataset_builder_use_rows(b);
+    for (int i = 0; i < 6; i++) {
+        const double x[2] = {i < 3 ? 0 : 1, i < 3 ? 0 : i};
+        ok(dataset_builder_add(b, "", i % 3 == 0 ? "a" : i % 3 == 1 ? "b" : "c", 1, x, NULL, 0, &err), &err);
+    }
+    ok(dataset_builder_finish(b, &d, &err), &err);
+    plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: squared}", "preset", "paper", NULL});
+    theorem_report t;
+    theorem_check(&t, d, p);
+    assert_true(isinf(t.nu_f) && !t.holds);
+    assert_non_null(strstr(t.reason, "squared"));
+    plan_free(p);
+    dataset_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +367,7 @@ int main(void)
         cmocka_unit_test(overrides),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(theorem_needs_its_constants),
+        cmocka_unit_test(theorem_with_rows_of_zeros),
         cmocka_unit_test(other_trees),
         cmocka_unit_test(presets_see_overrides),
         cmocka_unit_test(slopes_of_losses),

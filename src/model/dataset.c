@@ -91,6 +91,14 @@ client_rows dataset_rows(const dataset *d, size_t leaf)
     };
 }
 
+client_rows dataset_rows_any(const dataset *d, size_t leaf, double *row)
+{
+    if (d->rows.first)
+        return dataset_rows(d, leaf);
+    dataset_gather(d, d->x, leaf, row);
+    return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
+}
+
 void dataset_free(dataset *d)
 {
     if (!d)

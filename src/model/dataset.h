@@ -75,6 +75,8 @@ typedef struct {
 
 /* The rows of a leaf; only where d->rows.first is not NULL. */
 client_rows dataset_rows(const dataset *d, size_t leaf);
+/* The same in either layout; row: room for M numbers. */
+client_rows dataset_rows_any(const dataset *d, size_t leaf, double *row);
 
 /* Width of a block for M features. */
 uint32_t tree_lanes(size_t M);

@@ -14,23 +14,25 @@ size_t features_count(const dataset *d)
     return d->rows.first ? d->rows.F : d->M;
 }
 
-/* sum += weight x_m, or weight (x_m - centre_m)^2 where a centre is given; zeros that are not stored count too. */
-static void add_columns(const dataset *d, const double *centre, double *sum)
+/* sum_m = sum weight (x_m - centre_m), or of its squares, over all rows. Zeros that are not stored come in at the end,
+ * by their weight: added and taken out again one by one they would take the digits of columns far from 0 with them. */
+static void add_columns(const dataset *d, const double *centre, bool squares, double total, double *stored, double *sum)
 {
     const row_table *t = &d->rows;
+    memset(sum, 0, t->F * sizeof *sum);
+    memset(stored, 0, t->F * sizeof *stored);
     for (size_t r = 0; r < d->n_rows; r++) {
         const double weight = t->weight ? t->weight[r] : 1;
         const size_t first = t->start ? t->start[r] : r * t->F, end = t->start ? t->start[r + 1] : first + t->F;
         for (size_t i = first; i < end; i++) {
             const size_t m = t->start ? t->column[i] : i - first;
-            if (!centre)
-                sum[m] += weight * t->x[i];
-            else if (t->start) /* instead of the (0 - centre)^2 that every row was given beforehand */
-                sum[m] += weight * ((t->x[i] - centre[m]) * (t->x[i] - centre[m]) - centre[m] * centre[m]);
-            else
-                sum[m] += weight * (t->x[i] - centre[m]) * (t->x[i] - centre[m]);
+            const double apart = t->x[i] - centre[m];
+            sum[m] += weight * (squares ? apart * apart : apart);
+            stored[m] += weight;
         }
     }
+    for (size_t m = 0; m < t->F; m++)
+        sum[m] += (total - stored[m]) * (squares ? centre[m] * centre[m] : -centre[m]);
 }
 
 static double total_weight(const dataset *d)
@@ -41,18 +43,20 @@ static double total_weight(const dataset *d)
     return sum;
 }
 
-/* Mean and standard deviation of every column into d->centre and d->scale. */
-static void measure_columns(dataset *d, double weight)
+/* Mean and standard deviation of every column into d->centre and d->scale; stored: room for F numbers. The mean is
+ * reckoned from the first row on, so that of a column which does not vary it is that number exactly. */
+static void measure_columns(dataset *d, double *stored)
 {
-    const size_t F = d->rows.F;
-    add_columns(d, NULL, d->centre);
-    for (size_t m = 0; m < F; m++) {
-        d->centre[m] /= weight;
-        d->scale[m] = d->rows.start ? weight * d->centre[m] * d->centre[m] : 0;
-    }
-    add_columns(d, d->centre, d->scale);
-    for (size_t m = 0; m < F; m++)
-        d->scale[m] = sqrt(fmax(d->scale[m], 0) / weight);
+    const row_table *t = &d->rows;
+    const double total = total_weight(d);
+    for (size_t i = 0; i < (t->start ? t->start[1] : t->F); i++)
+        d->centre[t->start ? t->column[i] : i] = t->x[i];
+    add_columns(d, d->centre, false, total, stored, d->scale);
+    for (size_t m = 0; m < t->F; m++)
+        d->centre[m] += d->scale[m] / total;
+    add_columns(d, d->centre, true, total, stored, d->scale);
+    for (size_t m = 0; m < t->F; m++)
+        d->scale[m] = sqrt(d->scale[m] / total);
 }
 
 static void apply(const dataset *d)
@@ -71,17 +75,25 @@ static void apply(const dataset *d)
 static hfsad_status standardise(dataset *d, bool intercept, const char *path, hfsad_error *err)
 {
     const size_t F = d->rows.F;
+    double *stored = alloc_raw(F, sizeof *stored);
     d->centre = alloc_zero(F, sizeof *d->centre);
     d->scale = alloc_zero(F, sizeof *d->scale);
-    if (!d->centre || !d->scale)
-        return error_memory(err, 2 * F * sizeof(double), "the columns' means");
-    measure_columns(d, total_weight(d));
-    for (size_t m = 0; m < F; m++)
+    if (!d->centre || !d->scale || !stored) {
+        free(stored);
+        return error_memory(err, 3 * F * sizeof(double), "the columns' means");
+    }
+    measure_columns(d, stored);
+    free(stored);
+    for (size_t m = 0; m < F; m++) {
+        if (!isfinite(d->scale[m]))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: feature %zu is too large to be standardised; give it in larger units", path, m + 1);
         if (!(d->scale[m] > 1e-13 * fabs(d->centre[m])))
             return error_set(err, HFSAD_ERROR_INPUT,
                              "%s: feature %zu is %.6g in every row and cannot be standardised; take the column out%s",
                              path, m + 1, d->centre[m],
                              intercept ? " (the intercept stands for it)" : " or set features.intercept instead");
+    }
     if (!intercept || d->rows.start)
         memset(d->centre, 0, F * sizeof *d->centre);
     apply(d);

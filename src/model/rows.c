@@ -44,6 +44,14 @@ double row_norm2(const client_rows *rows, size_t r)
     return sum;
 }
 
+double rows_weight(const client_rows *rows)
+{
+    double sum = 0;
+    for (size_t r = 0; r < rows->count; r++)
+        sum += row_weight(rows, r);
+    return sum;
+}
+
 void row_spread(const client_rows *rows, size_t r, size_t M, double *x)
 {
     memset(x, 0, M * sizeof *x);

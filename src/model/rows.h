@@ -63,6 +63,8 @@ double row_dot(const client_rows *rows, size_t r, const double *w);
 void row_add(const client_rows *rows, size_t r, double a, double *w);
 /* |x|^2, the intercept's column included. */
 double row_norm2(const client_rows *rows, size_t r);
+/* The rows' weights added up. */
+double rows_weight(const client_rows *rows);
 /* The row as M plain numbers. */
 void row_spread(const client_rows *rows, size_t r, size_t M, double *x);
 

@@ -586,7 +586,7 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
 {
     hfsad_status status = HFSAD_OK;
     for (size_t leaf = 0; leaf < d->n_leaves && !status; leaf++) {
-        const hfsad_loss_kind kind = p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0].loss.kind;
+        const hfsad_loss_kind kind = plan_leaf(p, leaf)->loss.kind;
         if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
             continue;
         if (!d->rows.first) {

@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* A row pulls by its slope times |x|; that of the squared loss, |y - <x,w>|, is bounded only where w is, and
- * |x|_1 <= sqrt(M) |x|. */
+/* A row pulls by its slope times |x|; that of the squared loss, |y - <x,w>|, is bounded only where w is (reach may be
+ * infinite), or x is 0; and |x|_1 <= sqrt(M) |x|. */
 static double row_pull(const hfsad_loss *loss, size_t M, double y, double n, double reach)
 {
-    const double grown = loss->kind == HFSAD_LOSS_SQUARED && reach > 0 ? reach * sqrt((double)M) * n : 0;
+    const double grown = loss->kind == HFSAD_LOSS_SQUARED && reach > 0 && n > 0 ? reach * sqrt((double)M) * n : 0;
     return loss_slope_bound(loss, y) * sqrt(n) + grown;
 }
 

@@ -40,22 +40,13 @@ typedef struct {
     double *row, *next;
 } spectrum;
 
-/* The rows of a leaf in either layout; `row` has room for one. */
-static client_rows rows_of(const dataset *d, size_t leaf, double *row)
-{
-    if (d->rows.first)
-        return dataset_rows(d, leaf);
-    dataset_gather(d, d->x, leaf, row);
-    return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
-}
-
 /* next = sum weight x <x, v> */
 static void apply(const spectrum *s, const double *v)
 {
     size_t i = 0;
     memset(s->next, 0, s->d->M * sizeof *s->next);
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        const client_rows rows = rows_of(s->d, leaf, s->row);
+        const client_rows rows = dataset_rows_any(s->d, leaf, s->row);
         for (size_t r = 0; r < rows.count; r++)
             row_add(&rows, r, s->weight[i++] * row_dot(&rows, r, v), s->next);
     }
@@ -77,7 +68,7 @@ static double fit_length(const spectrum *s, const double *v, weighted *list)
     double total = 0, sum = 0;
     size_t n = 0;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = rows_of(d, leaf, s->row);
+        const client_rows rows = dataset_rows_any(d, leaf, s->row);
         for (size_t r = 0; r < rows.count; r++) {
             const double p = row_dot(&rows, r, v), p2 = row_weight(&rows, r) * p * p, ratio = rows.y[r] / (p * p);
             if (p2 > 0 && isfinite(ratio)) {

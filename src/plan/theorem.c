@@ -15,20 +15,23 @@
 
 static const double tolerance = 1e-12; /* the paper's constants meet the conditions with equality */
 
-static const leaf_class *class_of(const plan *p, size_t leaf)
+/* Returns why the losses' subgradients have no known bound, or NULL. */
+static const char *find_bounds(theorem_report *t, const dataset *d, const plan *p)
 {
-    return &p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0];
-}
-
-static void find_bounds(theorem_report *t, const dataset *d, const plan *p)
-{
+    bool own = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const leaf_class *class = class_of(p, leaf);
+        const leaf_class *class = plan_leaf(p, leaf);
+        own = own || class->loss.kind == HFSAD_LOSS_OWN;
         const double reach = d->rows.constant != 0 ? INFINITY : class->loss.box; /* an intercept is free of the box */
         t->nu_f = fmax(t->nu_f, loss_measure(d, leaf, &class->loss, class->mean, reach).pull);
     }
     for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
         t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
+    if (own) {
+        t->nu_f = INFINITY;
+        return "nothing bounds the gradient of a program's own loss";
+    }
+    return isfinite(t->nu_f) ? NULL : "the squared loss without a box, or with an intercept, has no bounded gradient";
 }
 
 /* Keeps the link with the smallest margin. */
@@ -44,7 +47,7 @@ static void check_leaves(theorem_report *t, const dataset *d, const plan *p)
 {
     const leaf_class *before = NULL;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const leaf_class *class = class_of(p, leaf);
+        const leaf_class *class = plan_leaf(p, leaf);
         if (class == before)
             continue;
         const hfsad_link_rule *rule = &class->rule;
@@ -77,15 +80,15 @@ static bool enough(double have, double need)
 void theorem_check(theorem_report *t, const dataset *d, const plan *p)
 {
     *t = (theorem_report){.links_are_tv = true};
-    find_bounds(t, d, p);
+    const char *unbounded = find_bounds(t, d, p);
     check_leaves(t, d, p);
     check_inner(t, d, p);
     char *why = t->reason;
     const size_t room = sizeof t->reason;
     if (!t->links_are_tv)
         snprintf(why, room, "not every link is tv");
-    else if (!isfinite(t->nu_f))
-        snprintf(why, room, "the squared loss without a box, or with an intercept, has no bounded gradient");
+    else if (unbounded)
+        snprintf(why, room, "%s", unbounded);
     else if (!enough(t->client_weight, t->client_weight_needed))
         snprintf(why, room, "a client link's weight is %.4g, below nu_f = %.4g", t->client_weight,
                  t->client_weight_needed);

@@ -28,8 +28,7 @@ static const hfsad_penalty *link_penalty(const hfsad_run *r, size_t node)
     const size_t inner = r->data->n_inner;
     if (node < inner)
         return &r->plan->inner[node].rule.penalty;
-    const size_t class = r->plan->leaf_class_of ? r->plan->leaf_class_of[node - inner] : 0;
-    return &r->plan->leaf_classes[class].rule.penalty;
+    return &plan_leaf(r->plan, node - inner)->rule.penalty;
 }
 
 static size_t parent_of(const dataset *d, size_t node)

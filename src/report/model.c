@@ -34,8 +34,6 @@ const char *loss_kind_name(hfsad_loss_kind kind)
     return loss_names[kind];
 }
 
-/* ---- files ---- */
-
 /* A file of a folder, mapped: runs replace their files and never cut one short. */
 typedef struct {
     char *path;
@@ -51,22 +49,22 @@ static void unmap(mapped_file *f)
     *f = (mapped_file){0};
 }
 
-static hfsad_status refuse_file(const char *folder, const char *name, const char *reason, hfsad_error *err)
+static hfsad_status refuse_file(const mapped_file *f, const char *reason, hfsad_error *err)
 {
-    return error_set(err, HFSAD_ERROR_INPUT, "%.*s/%s cannot be read: %s; " EXPECTED_FOLDER, PATH_SHOWN, folder, name,
-                     reason);
+    return error_set(err, HFSAD_ERROR_INPUT, "%.*s cannot be read: %s; " EXPECTED_FOLDER, PATH_SHOWN, f->path, reason);
 }
 
+/* name: of a file in the folder, or NULL where `folder` is the file itself. */
 static hfsad_status map_file(mapped_file *f, const char *folder, const char *name, hfsad_error *err)
 {
-    const size_t size = strlen(folder) + strlen(name) + 2;
+    const size_t size = strlen(folder) + (name ? strlen(name) : 0) + 2;
     *f = (mapped_file){.path = malloc(size), .bytes = ""};
     if (!f->path)
         return error_memory(err, size, "a file name");
-    snprintf(f->path, size, "%s/%s", folder, name);
+    snprintf(f->path, size, "%s%s%s", folder, name ? "/" : "", name ? name : "");
     const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait for the writer of a FIFO */
     if (fd < 0)
-        return refuse_file(folder, name, strerror(errno), err);
+        return refuse_file(f, strerror(errno), err);
     struct stat info;
     const char *reason = NULL;
     if (fstat(fd, &info) != 0) {
@@ -83,10 +81,8 @@ static hfsad_status map_file(mapped_file *f, const char *folder, const char *nam
         }
     }
     close(fd);
-    return reason ? refuse_file(folder, name, reason, err) : HFSAD_OK;
+    return reason ? refuse_file(f, reason, err) : HFSAD_OK;
 }
-
-/* ---- summary.json ---- */
 
 typedef struct {
     const char *path;
@@ -242,7 +238,7 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
     if (!cJSON_IsBool(clients))
         return refuse_key(s, "settings.output.clients", "true or false");
     shape->has_clients = cJSON_IsTrue(clients);
-    /* A summary has tau and delta only where the run's own loss uses them. */
+    /* A summary has tau and delta only where some client's loss uses them. */
     m->loss = (LOSS_settings){
         .kind = -1, .scale = SCALE_SUM, .tau = default_of("loss.tau"), .delta = default_of("loss.delta")};
     status = read_loss(s, loss, &m->loss);
@@ -266,8 +262,6 @@ static hfsad_status read_summary(model *m, const char *folder, model_shape *shap
     unmap(&file);
     return status;
 }
-
-/* ---- model.csv ---- */
 
 typedef struct {
     const char *path, *at, *end;
@@ -454,7 +448,8 @@ static hfsad_status check_shape(const reader *r, const model_shape *shape)
     return HFSAD_OK;
 }
 
-static hfsad_status read_table(reader *r, const model_shape *shape)
+/* shape: what the rows must amount to, or NULL. */
+static hfsad_status read_rows(reader *r, const model_shape *shape)
 {
     hfsad_status status = read_header(r);
     while (!status && r->at < r->end) {
@@ -463,40 +458,60 @@ static hfsad_status read_table(reader *r, const model_shape *shape)
         if (!status)
             status = read_model(r, line);
     }
-    if (!status)
+    if (!status && shape)
         status = check_shape(r, shape);
     return status ? status : index_names(r);
 }
 
-/* ---- the folder ---- */
-
-static hfsad_status read_folder(model *m, const char *folder, hfsad_error *err)
+static hfsad_status read_table(model *m, const char *folder, const char *name, const model_shape *shape,
+                               hfsad_error *err)
 {
-    model_shape shape = {0};
-    hfsad_status status = read_summary(m, folder, &shape, err);
-    if (status)
-        return status;
     mapped_file file;
-    status = map_file(&file, folder, "model.csv", err);
+    hfsad_status status = map_file(&file, folder, name, err);
     if (!status)
-        status = read_table(
-            &(reader){.path = file.path, .at = file.bytes, .end = file.bytes + file.size, .m = m, .err = err}, &shape);
+        status = read_rows(
+            &(reader){.path = file.path, .at = file.bytes, .end = file.bytes + file.size, .m = m, .err = err}, shape);
     unmap(&file);
     return status;
 }
 
-hfsad_status model_read(model **made, const char *folder, hfsad_error *err)
+static hfsad_status read_folder(model *m, const char *folder, hfsad_error *err)
+{
+    model_shape shape = {0};
+    const hfsad_status status = read_summary(m, folder, &shape, err);
+    return status ? status : read_table(m, folder, "model.csv", &shape, err);
+}
+
+static hfsad_status read_models(model *m, const char *path, hfsad_error *err)
+{
+    struct stat info;
+    const bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return read_table(m, path, folder ? "model.csv" : NULL, NULL, err);
+}
+
+static hfsad_status make(model **made, hfsad_status (*fill)(model *, const char *, hfsad_error *), const char *path,
+                         hfsad_error *err)
 {
     *made = NULL;
     model *m = alloc_zero(1, sizeof *m);
     if (!m)
         return error_memory(err, sizeof *m, "a model");
-    const hfsad_status status = read_folder(m, folder, err);
+    const hfsad_status status = fill(m, path, err);
     if (status)
         model_free(m);
     else
         *made = m;
     return status;
+}
+
+hfsad_status model_read(model **made, const char *folder, hfsad_error *err)
+{
+    return make(made, read_folder, folder, err);
+}
+
+hfsad_status model_read_models(model **made, const char *path, hfsad_error *err)
+{
+    return make(made, read_models, path, err);
 }
 
 void model_free(model *m)

@@ -34,6 +34,8 @@ typedef struct {
 
 /* A folder that is missing, of something else, cut short or with numbers that are not finite is HFSAD_ERROR_INPUT. */
 hfsad_status model_read(model **m, const char *folder, hfsad_error *err);
+/* The models alone, of whichever nodes, from an output folder or a model.csv; n_inner is 0 and no loss is known. */
+hfsad_status model_read_models(model **m, const char *path, hfsad_error *err);
 void model_free(model *m);
 
 /* The node of that name: "cloud", "edge1", "edge1/client7"; MODEL_NONE where there is none. */

@@ -45,18 +45,10 @@ struct baseline {
     bool last_round, sign_free;
 };
 
-static double weight_sum(const client_rows *rows)
-{
-    double sum = 0;
-    for (size_t r = 0; r < rows->count; r++)
-        sum += row_weight(rows, r);
-    return sum;
-}
-
 double baseline_mass(const dataset *d, const plan *p, size_t leaf)
 {
     const client_rows rows = dataset_rows(d, leaf);
-    return plan_leaf(p, leaf)->mean ? 1 : weight_sum(&rows);
+    return plan_leaf(p, leaf)->mean ? 1 : rows_weight(&rows);
 }
 
 /* Below so many numbers a thread costs more than it brings. */
@@ -133,7 +125,7 @@ static void step_leaf(baseline *b, size_t leaf, unsigned thread)
     if (!(b->mass[leaf] > 0))
         return;
     rows_problem problem = problem_of(b, leaf, 1);
-    problem.factor = 1 / weight_sum(&problem.rows);
+    problem.factor = 1 / rows_weight(&problem.rows);
     /* Whoever makes more steps makes shorter ones, or his loss would count for more than the objective says. */
     const double t = b->t * b->least_steps / class->local_steps;
     for (uint32_t step = class->local_steps; step > 0; step--) {
@@ -308,10 +300,11 @@ static void measure_leaf(baseline *b, size_t leaf, unsigned thread)
     const double *w = leaf_w(b, leaf, &b->d->inner[parent]);
     rows_problem problem = problem_of(b, leaf, 1);
     if (class->mean)
-        problem.factor = 1 / weight_sum(&problem.rows);
-    b->loss[leaf] = kernels()->rows_loss(&problem, consensus_model(b, leaf, w, b->inner_w + (size_t)parent * b->M,
-                                                                   parent, b->space + (size_t)thread * b->M));
-    b->gap[leaf] = largest_gap(b->M - class->rule.penalty.free, w, b->inner_w);
+        problem.factor = 1 / rows_weight(&problem.rows);
+    const double *w0 =
+        consensus_model(b, leaf, w, b->inner_w + (size_t)parent * b->M, parent, b->space + (size_t)thread * b->M);
+    b->loss[leaf] = kernels()->rows_loss(&problem, w0);
+    b->gap[leaf] = largest_gap(b->M - class->rule.penalty.free, w, w0);
 }
 
 void baseline_measure(baseline *b, hfsad_figures *f)

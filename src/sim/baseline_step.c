@@ -105,9 +105,7 @@ static void apply(const step_search *t, size_t first, size_t end, const double *
         total += baseline_mass(t->d, t->p, leaf);
     for (size_t leaf = first; leaf < end && total > 0; leaf++) {
         const client_rows rows = dataset_rows(t->d, leaf);
-        double weights = 0;
-        for (size_t r = 0; r < rows.count; r++)
-            weights += row_weight(&rows, r);
+        const double weights = rows_weight(&rows);
         const double share = baseline_mass(t->d, t->p, leaf) / total * kappa_of(t, &plan_leaf(t->p, leaf)->loss);
         for (size_t r = 0; r < rows.count && weights > 0; r++)
             row_add(&rows, r, share * row_weight(&rows, r) / weights * row_dot(&rows, r, v), next);

@@ -12,14 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const leaf_class *class_of(const sim *s, size_t leaf)
-{
-    return &s->p->leaf_classes[s->p->leaf_class_of ? s->p->leaf_class_of[leaf] : 0];
-}
-
 rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
 {
-    const leaf_class *class = class_of(s, leaf);
+    const leaf_class *class = plan_leaf(s->p, leaf);
     const uint32_t parent = dataset_parent(s->d, leaf);
     const inner_node *node = &s->d->inner[parent];
     const size_t at = dataset_place(s->d, node, (uint32_t)(leaf - node->first_leaf)).first;
@@ -43,7 +38,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
         .rule = &class->rule,
         .z = s->z + at,
         .q = s->q + at,
-        .w = s->w + at,
+        .w = s->w ? s->w + at : space->rows + 3 * s->M,
         .k = s->k + leaf,
         .w_parent = s->inner_w + (size_t)parent * s->M,
         .centre = space->rows,
@@ -57,7 +52,7 @@ static void step_leaf(void *context, size_t leaf, unsigned thread)
     if (!s->many.active[leaf])
         return;
     const rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
-    for (uint32_t step = class_of(s, leaf)->local_steps; step > 0; step--)
+    for (uint32_t step = plan_leaf(s->p, leaf)->local_steps; step > 0; step--)
         s->many.dual[leaf] = kernels()->rows_step(&one);
 }
 
@@ -103,7 +98,7 @@ void many_settle(sim *s)
         const inner_node *node = &s->d->inner[i];
         double *w = s->inner_w + i * M + F;
         for (size_t slot = 0; own_client && slot < node->n_leaves; slot++)
-            sum[i] += s->w[node->base + slot * M + F];
+            sum[i] += (s->w ? s->w : s->z)[node->base + slot * M + F];
         if (!own_client)
             sum[i] += node->n_leaves * *w;
         count[i] += node->n_leaves;
@@ -116,15 +111,22 @@ void many_settle(sim *s)
     }
 }
 
-/* w_0, with the intercept of whoever has one of his own. */
-static const double *consensus_model(const sim *s, const rows_leaf *one, uint32_t parent, double *w)
+double sim_intercept(const sim *s, size_t leaf)
 {
     const size_t F = s->d->rows.F;
+    const uint32_t parent = dataset_parent(s->d, leaf);
+    const inner_node *node = &s->d->inner[parent];
+    if (plan_leaf(s->p, leaf)->rule.penalty.free)
+        return (s->w ? s->w : s->z)[dataset_place(s->d, node, (uint32_t)(leaf - node->first_leaf)).first + F];
+    return s->inner_w[(parent && s->p->inner[parent].rule.penalty.free ? parent * s->M : 0) + F];
+}
+
+/* w_0, with the intercept of whoever has one of his own. */
+static const double *consensus_model(const sim *s, size_t leaf, double *w)
+{
     memcpy(w, s->inner_w, s->M * sizeof *w);
-    if (one->rule->penalty.free)
-        w[F] = one->w[F];
-    else if (parent && s->p->inner[parent].rule.penalty.free)
-        w[F] = one->w_parent[F];
+    if (s->d->rows.constant != 0)
+        w[s->d->rows.F] = sim_intercept(s, leaf);
     return w;
 }
 
@@ -134,28 +136,25 @@ void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, lin
     for (size_t leaf = first; leaf < first + r->count; leaf++) {
         const rows_leaf one = rows_view(s, leaf, space);
         const hfsad_link link = {one.z, one.q, *one.k};
-        const double *w0 = consensus_model(s, &one, r->parent, space->rows + 5 * s->M);
-        sums->loss += kernels()->rows_loss(&one.problem, one.w);
+        const double *w = s->w ? one.w : one.z, *w0 = consensus_model(s, leaf, space->rows + 5 * s->M);
+        sums->loss += kernels()->rows_loss(&one.problem, w);
         sums->consensus_loss += kernels()->rows_loss(&one.problem, w0);
-        kernels()->link_measure(one.rule, &link, s->M, one.w, one.w_parent, s->inner_w, sums);
+        kernels()->link_measure(one.rule, &link, s->M, w, one.w_parent, w0, sums);
     }
 }
 
 static double factor_of(const sim *s, size_t leaf)
 {
-    if (!class_of(s, leaf)->mean)
+    if (!plan_leaf(s->p, leaf)->mean)
         return 1;
     const client_rows rows = dataset_rows(s->d, leaf);
-    double sum = 0;
-    for (size_t r = 0; r < rows.count; r++)
-        sum += row_weight(&rows, r);
-    return 1 / sum;
+    return 1 / rows_weight(&rows);
 }
 
 /* Whether a client's squared loss is worth a factor: it may take no more memory than the rows it is made of. */
 static bool factors(const sim *s, size_t leaf)
 {
-    const leaf_class *class = class_of(s, leaf);
+    const leaf_class *class = plan_leaf(s->p, leaf);
     const client_rows rows = dataset_rows(s->d, leaf);
     const size_t held = rows.start ? rows.start[rows.count] - rows.start[0] : rows.count * rows.F;
     return class->loss.kind == HFSAD_LOSS_SQUARED && class->solver.method == ROWS_EXACT && isinf(class->loss.box) &&
@@ -196,7 +195,7 @@ hfsad_status many_create(sim *s, hfsad_error *err)
     bool anchored = false, linearized = false, factored = false;
     size_t most = 0;
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        const leaf_class *class = class_of(s, leaf);
+        const leaf_class *class = plan_leaf(s->p, leaf);
         const size_t rows = dataset_rows(s->d, leaf).count;
         anchored = anchored || rows_anchored(&class->loss);
         linearized = linearized || class->solver.method == ROWS_LINEARIZED;

@@ -25,17 +25,15 @@ typedef struct {
     size_t words;
 } snapshot;
 
-enum { NO_LEAF = 0xffffffff };
-
 struct path {
     hfsad_spec *spec;
     hfsad_run *run;
     path_prior prior;
     dataset *held;       /* NULL: none */
-    uint32_t *held_leaf; /* the run's leaf of each of its clients, or NO_LEAF; NULL: the same */
+    uint32_t *held_leaf; /* which leaf of the run each of its clients is, or NO_NODE; NULL: the same one */
     snapshot start, before, best;
     double best_lambda, last_lambda;
-    double *row, *w, *sum, *own; /* M each */
+    double *row, *w, *sum; /* M each */
 };
 
 static void keep_bytes(void *to, const void *bytes, size_t count)
@@ -126,8 +124,8 @@ static hfsad_status match_leaves(path *p, hfsad_error *err)
     p->held_leaf = alloc_zero(p->held->n_leaves, sizeof *p->held_leaf);
     named_leaf *list = alloc_zero(d->n_leaves, sizeof *list);
     bool enough = p->held_leaf && list;
-    for (size_t leaf = 0; list && leaf < d->n_leaves && enough; leaf++) {
-        list[leaf] = (named_leaf){leaf_name(d, leaf), (uint32_t)leaf};
+    for (uint32_t leaf = 0; leaf < d->n_leaves && enough; leaf++) {
+        list[leaf] = (named_leaf){leaf_name(d, leaf), leaf};
         enough = list[leaf].name != NULL;
     }
     if (enough)
@@ -136,7 +134,7 @@ static hfsad_status match_leaves(path *p, hfsad_error *err)
         const named_leaf wanted = {.name = leaf_name(p->held, leaf)};
         enough = wanted.name != NULL;
         const named_leaf *found = enough ? bsearch(&wanted, list, d->n_leaves, sizeof *list, by_name) : NULL;
-        p->held_leaf[leaf] = found ? found->leaf : NO_LEAF;
+        p->held_leaf[leaf] = found ? found->leaf : NO_NODE;
         free(wanted.name);
     }
     for (size_t leaf = 0; list && leaf < d->n_leaves; leaf++)
@@ -145,10 +143,11 @@ static hfsad_status match_leaves(path *p, hfsad_error *err)
     return enough ? HFSAD_OK : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
 }
 
+/* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
 static hfsad_status read_heldout(path *p, const char *file, size_t features, hfsad_error *err)
 {
     hfsad_status status = dataset_read(&p->held, file, true, err);
-    if (!status && p->held->M != features)
+    if (!status && p->held->M != features && !(p->held->rows.start && p->held->M < features))
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
     return status ? status : match_leaves(p, err);
@@ -194,8 +193,7 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     p->row = alloc_zero(M, sizeof *p->row);
     p->w = alloc_zero(M, sizeof *p->w);
     p->sum = alloc_zero(M, sizeof *p->sum);
-    p->own = alloc_zero(M, sizeof *p->own);
-    if (!p->row || !p->w || !p->sum || !p->own || !snapshot_create(&p->start, p) || !snapshot_create(&p->before, p) ||
+    if (!p->row || !p->w || !p->sum || !snapshot_create(&p->start, p) || !snapshot_create(&p->before, p) ||
         !snapshot_create(&p->best, p))
         return error_memory(err, 3 * p->start.words * WORD_BYTES, "the states of the path");
     snapshot_take(&p->start, p);
@@ -225,7 +223,6 @@ void path_free(path *p)
     hfsad_spec_free(p->spec);
     dataset_free(p->held);
     free(p->held_leaf);
-    free(p->own);
     free(p->start.bytes);
     free(p->before.bytes);
     free(p->best.bytes);
@@ -259,74 +256,54 @@ hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err)
     return HFSAD_OK;
 }
 
-/* The rows of a leaf in either layout; `row` has room for one. */
-static client_rows rows_of(const dataset *d, size_t leaf, double *row)
-{
-    if (d->rows.first)
-        return dataset_rows(d, leaf);
-    dataset_gather(d, d->x, leaf, row);
-    return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
-}
-
-static const leaf_class *class_of(const path *p, size_t leaf)
-{
-    const plan *made = p->run->plan;
-    return &made->leaf_classes[made->leaf_class_of ? made->leaf_class_of[leaf] : 0];
-}
-
 typedef struct {
     double loss, weight;
 } loss_sum;
 
-/* The cloud's model w, as the run has it, as it is used for the rows of a leaf: with the intercept of whoever has one
- * of his own. Holds until the next call. */
-static const double *used_model(const path *p, size_t leaf, const double *w)
+/* The cloud's model as the leaf's rows see it, with the intercept of whoever has one of his own; NO_NODE: the cloud's.
+ */
+static const double *model_for(const path *p, uint32_t leaf, double *w)
 {
-    const hfsad_run *run = p->run;
-    const dataset *d = run->data;
-    const size_t parent = dataset_parent(d, leaf), last = d->M - 1;
-    if (class_of(p, leaf)->rule.penalty.free)
-        run->engine->leaf_model(run, leaf, p->own);
-    else if (parent && run->plan->inner[parent].rule.penalty.free)
-        memcpy(p->own, run->engine->inner_model(run, parent), d->M * sizeof *w);
-    else
-        return w;
-    memcpy(p->own, w, last * sizeof *w);
-    return p->own;
+    const size_t M = p->run->data->M;
+    memcpy(w, sim_cloud(p->run->sim), M * sizeof *w);
+    if (hfsad_run_intercept(p->run) && leaf != NO_NODE)
+        w[M - 1] = sim_intercept(p->run->sim, leaf);
+    return w;
 }
 
-/* The loss of the training rows by the cloud's model, as the run has both. */
+/* The loss of the training rows, as the run has them. */
 static loss_sum training_loss(const path *p)
 {
     const dataset *d = p->run->data;
     loss_sum sum = {0};
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = rows_of(d, leaf, p->row);
-        const double *w = used_model(p, leaf, sim_cloud(p->run->sim));
+    for (uint32_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows_any(d, leaf, p->row);
+        const double *w = model_for(p, leaf, p->sum);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r), s = row_dot(&rows, r, w);
-            sum.loss += weight * hfsad_loss_value(&class_of(p, leaf)->loss, rows.y[r], s);
+            sum.loss += weight * hfsad_loss_value(&plan_leaf(p->run->plan, leaf)->loss, rows.y[r], s);
             sum.weight += weight;
         }
     }
     return sum;
 }
 
-/* The mean loss of the held-out rows by the cloud's model in the units of the data, an intercept behind the features. A
- * client that the run does not know has the loss that is no override's and the mean of the intercepts. */
+/* The mean loss of the held-out rows, which are in the units of the data. A client that the run does not know has the
+ * loss that is no override's. */
 static double heldout_loss(const path *p)
 {
-    const double *cloud = sim_cloud(p->run->sim);
     loss_sum sum = {0};
-    for (size_t leaf = 0; p->held && leaf < p->held->n_leaves; leaf++) {
-        client_rows rows = dataset_rows(p->held, leaf);
-        rows.constant = p->run->data->M > rows.F;
-        const size_t known = p->held_leaf ? p->held_leaf[leaf] : leaf;
-        const leaf_class *class = known == NO_LEAF ? p->run->plan->leaf_classes : class_of(p, known);
-        model_to_user(p->run->data, known == NO_LEAF ? cloud : used_model(p, known, cloud), p->w);
+    for (uint32_t held = 0; p->held && held < p->held->n_leaves; held++) {
+        const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : held;
+        const hfsad_loss *loss =
+            leaf == NO_NODE ? &p->run->plan->leaf_classes[0].loss : &plan_leaf(p->run->plan, leaf)->loss;
+        client_rows rows = dataset_rows(p->held, held);
+        rows.F = features_count(p->run->data); /* sparse ones may have fewer */
+        rows.constant = hfsad_run_intercept(p->run);
+        model_to_user(p->run->data, model_for(p, leaf, p->sum), p->sum);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r);
-            sum.loss += weight * hfsad_loss_value(&class->loss, rows.y[r], row_dot(&rows, r, p->w));
+            sum.loss += weight * hfsad_loss_value(loss, rows.y[r], row_dot(&rows, r, p->sum));
             sum.weight += weight;
         }
     }
@@ -453,21 +430,17 @@ size_t path_choose(const path_point *points, size_t count, path_rule rule)
 static double gradient_at_zero(const path *p)
 {
     const dataset *d = p->run->data;
-    const size_t M = d->M;
     double *w = p->w, *sum = p->sum, most = 0;
-    memset(sum, 0, M * sizeof *sum);
-    memcpy(w, sim_cloud(p->run->sim), M * sizeof *w);
-    memset(w, 0, penalised(p) * sizeof *w);
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = rows_of(d, leaf, p->row);
-        const leaf_class *class = class_of(p, leaf);
-        const double *used = used_model(p, leaf, w);
-        double weights = 0;
-        for (size_t r = 0; r < rows.count; r++)
-            weights += row_weight(&rows, r);
+    memset(sum, 0, d->M * sizeof *sum);
+    for (uint32_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows_any(d, leaf, p->row);
+        const leaf_class *class = plan_leaf(p->run->plan, leaf);
+        const double scale = class->mean ? 1 / rows_weight(&rows) : 1;
+        model_for(p, leaf, w);
+        memset(w, 0, penalised(p) * sizeof *w);
         for (size_t r = 0; r < rows.count; r++) {
-            const double slope = hfsad_loss_slope(&class->loss, rows.y[r], row_dot(&rows, r, used));
-            row_add(&rows, r, row_weight(&rows, r) * slope / (class->mean ? weights : 1), sum);
+            const double slope = hfsad_loss_slope(&class->loss, rows.y[r], row_dot(&rows, r, w));
+            row_add(&rows, r, scale * row_weight(&rows, r) * slope, sum);
         }
     }
     for (size_t m = 0; m < penalised(p); m++)

@@ -14,8 +14,7 @@ typedef struct {
     double lambda;
     hfsad_figures figures;
     size_t nonzero; /* coefficients of the cloud's model that the prior may make zero and did not */
-    double
-        heldout; /* mean loss of the held-out rows by the cloud's model, own intercepts in it; NAN: none are held out */
+    double heldout; /* mean loss of the held-out rows; NAN: none are held out */
     double bic, aic;
     double *w; /* the cloud's model, hfsad_run_features numbers; the caller's */
 } path_point;

@@ -136,6 +136,10 @@ static void put_rows(word_writer *w, const dataset *d)
     const size_t numbers = t->start ? t->start[d->n_rows] : d->n_rows * t->F;
     words_put(w, t->F);
     words_put_real(w, t->constant);
+    if (d->centre) { /* other data may look the same once they are standardised */
+        words_put_reals(w, d->centre, t->F);
+        words_put_reals(w, d->scale, t->F);
+    }
     for (size_t leaf = 0; leaf <= d->n_leaves; leaf++)
         words_put(w, t->first[leaf]);
     for (size_t r = 0; t->start && r <= d->n_rows; r++)

@@ -24,7 +24,7 @@ static void draw_leaves(sim *s, run_of_leaves *r, size_t first, uint8_t *active)
     r->stepped = r->first_time = 0;
     for (size_t i = 0; i < r->count; i++) {
         const size_t leaf = first + i;
-        const leaf_class *class = &s->p->leaf_classes[s->p->leaf_class_of ? s->p->leaf_class_of[leaf] : 0];
+        const leaf_class *class = plan_leaf(s->p, leaf);
         active[i] = class->participation >= 1 || takes_part(s, class->participation, s->key[leaf], s->last[leaf]);
         if (active[i]) {
             r->stepped++;

@@ -198,10 +198,19 @@ static void make_start(sim *s, const double *start)
         sim_set_model(s, i, start);
 }
 
-/* Solvers of many rows start from the last w. */
+/* Whether a client's next step begins at its last w: that of many rows, but by their slopes. */
+static bool needs_w(const leaf_class *class)
+{
+    return class->solver.method == ROWS_LINEARIZED || class->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ||
+           class->loss.kind == HFSAD_LOSS_OWN;
+}
+
 static bool keeps_w(const sim *s)
 {
-    return s->p->keep_w || s->d->rows.first;
+    bool needed = false;
+    for (size_t c = 0; s->d->rows.first && c < s->p->n_leaf_classes; c++)
+        needed = needed || needs_w(&s->p->leaf_classes[c]);
+    return s->p->keep_w || needed;
 }
 
 static bool leaves_sit_out(const plan *p)
