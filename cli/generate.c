@@ -205,13 +205,15 @@ static const char *const ABOUT[KINDS + 1] = {
     "Each has options beside those below; its own help lists them.",
 };
 static const char *const AFTER[KINDS + 1] = {
-    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true model, a number\n"
-    "per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n",
-    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true model, a number\n"
-    "per line), spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv where asked for.\n\n",
-    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the majority's model, a number per\n"
-    "line), truth-1.csv (again), truth-2.csv, ... of all groups, groups.csv (client, group),\n"
-    "spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv where asked for.\n\n",
+    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true\n"
+    "model, a number per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n",
+    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true\n"
+    "model, a number per line), spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv or\n"
+    "the folder test where asked for.\n\n",
+    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the majority's\n"
+    "model, a number per line), truth-1.csv (again), truth-2.csv, ... of all groups, groups.csv\n"
+    "(client, group), spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv or the folder\n"
+    "test where asked for.\n\n",
     "",
 };
 

@@ -61,27 +61,35 @@ static int parse_arguments(plot_arguments *a, int argc, char **argv)
 
 /* ---- reading ---- */
 
+static hfsad_status read_one(model **m, const char *folder, hfsad_error *err)
+{
+    const hfsad_status status = model_read(m, folder, err);
+    if (status || (*m)->F <= FEATURES_MOST)
+        return status;
+    return error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features, more than a plot can show (%d)", folder, (*m)->F,
+                     FEATURES_MOST);
+}
+
 static hfsad_status read_models(picture *p, hfsad_error *err)
 {
-    hfsad_status status = HFSAD_OK;
-    for (int i = 0; i <= OTHERS_MOST && p->args->folders[i] && !status; i++) {
-        status = model_read(&p->models[i], p->args->folders[i], err);
+    const char *const *folders = p->args->folders;
+    hfsad_status status = read_one(&p->models[0], folders[0], err);
+    if (status)
+        return status;
+    const model *first = p->models[0];
+    if (first->n_nodes == first->n_inner)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no models of clients; run it with output.clients true",
+                         folders[0]);
+    for (int i = 1; i <= OTHERS_MOST && folders[i]; i++) {
+        status = read_one(&p->models[i], folders[i], err);
         if (status)
             return status;
-        const size_t F = p->models[i]->F;
-        if (F > FEATURES_MOST)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features, more than a plot can show (%d)",
-                             p->args->folders[i], F, FEATURES_MOST);
-        if (F != p->models[0]->F)
+        if (p->models[i]->F != first->F)
             return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.300s has %zu features and %.300s has %zu; they cannot be drawn "
-                             "beside each other",
-                             p->args->folders[i], F, p->args->folders[0], p->models[0]->F);
+                             "%.300s has %zu features and %.300s has %zu; they cannot be drawn beside each other",
+                             folders[i], p->models[i]->F, folders[0], first->F);
     }
-    if (p->models[0]->n_nodes == p->models[0]->n_inner)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no models of clients; run it with output.clients true",
-                         p->args->folders[0]);
-    return status;
+    return HFSAD_OK;
 }
 
 static hfsad_status read_truths(picture *p, hfsad_error *err)

@@ -48,7 +48,10 @@ found() {
     pages wrong && fail "not found: $what"
     rm -rf wrong
 }
-edit() { sed -i "$1" wrong/README.md && ! cmp -s wrong/README.md page/README.md || fail "no edit: $1"; }
+edit() {
+    sed -i "$1" wrong/README.md
+    cmp -s wrong/README.md page/README.md && fail "no edit: $1"
+}
 found "a digit" edit '/^relative error/s/\(0\.[0-9]\{2\}\).*/\19/'
 found "a count" edit 's/^2 edges/3 edges/'
 found "a word" edit 's/^two$/too/'

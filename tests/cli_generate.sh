@@ -98,7 +98,7 @@ again dealt
 # ---- a folder tree, rounded, with a constant per edge ----
 
 tree=(--edges 3 --clients 4 --features 5 --rows 12 --test-rows 7 --noise-scale 0 --intercepts 2 --digits 5 --seed 6
-    --names region,site)
+    --names 'region,site')
 expect 0 generate quantile "${tree[@]}" --out flat
 expect 0 generate quantile "${tree[@]}" --tree --out forest
 [ "$(names forest | tr ' ' '\n' | grep -c csv)" = 25 ] && [ -f forest/data/region3/site12.csv ] || fail "files: $(names forest)"
@@ -260,7 +260,7 @@ refused "100000000000000 numbers" phase-retrieval --edges 10000 --clients 10000 
 refused "snr" phase-retrieval --snr 20
 refused "--rho is an option of quantile data, not of phase-retrieval" phase-retrieval --rho 0.5
 refused "--digits" phase-retrieval --digits 18
-for names in region , region, ,site a,b,c "a b,c" a/b,c "$(printf 'x%.0s' {1..30}),y"; do
+for names in region ',' 'region,' ',site' 'a,b,c' "a b,c" a/b,c "$(printf 'x%.0s' {1..30}),y"; do
     refused "--names must be two words" clustered --names "$names"
 done
 refused "--digits" quantile --digits 0

@@ -56,7 +56,7 @@ if command -v gnuplot >/dev/null; then
     done
     expect 0 plot one --out alone
     grep -q '30 clients' alone/models.svg || fail "the SVG does not count the clients"
-    (printf 'client,group\n'; printf 'dev%d,g%d\n' $(for j in {1..30}; do echo $j $((j % 6)); done)) >six.csv
+    seq 30 | awk 'BEGIN { print "client,group" } { print "dev" $1 ",g" $1 % 6 }' >six.csv
     expect 0 plot own/ --groups six.csv --out six
     for label in 'group g1: 5 clients' 'group g4: 5 clients' 'other groups: 10 clients'; do
         grep -q "$label" six/models.svg || fail "the SVG does not say '$label'"
@@ -89,12 +89,14 @@ for line in dev1 'dev1,' ',1' 'dev1,1,2' "dev1,$(printf '%070d' 1)"; do
 done
 printf 'client,group\ndev1,1\ndev2,1\ndev1,2\n' >bad.csv && both "names dev1 twice" bad.csv
 grep -v '^dev17,' data/groups.csv >bad.csv && both "bad.csv has no group for gate2/dev17" bad.csv
-(printf 'client,group\n'; printf 'd%d,%d\n' $(for j in {1..1001}; do echo "$j $j"; done)) >bad.csv
+seq 1001 | awk 'BEGIN { print "client,group" } { print "d" $1 "," $1 }' >bad.csv
 both "bad.csv:1002: more than 1000 groups" bad.csv
 refused "output folder of a run" plot
 refused "own/nothing" plot own own/nothing
 refused "truth" plot own --truth data/groups.csv
-refused "more than 4 true models" plot own $(for _ in 1 2 3 4 5; do echo --truth data/truth-1.csv; done)
+truths=()
+for _ in 1 2 3 4 5; do truths+=(--truth data/truth-1.csv); done
+refused "more than 4 true models" plot own "${truths[@]}"
 "$HFSAD" generate quantile --edges 2 --clients 2 --features 5 --rows 9 --out other >/dev/null
 expect 0 run other/spec.yaml --quiet --set run.iterations=2 --out five
 refused "five has 5 features and own has 4" plot own five

@@ -224,6 +224,48 @@ static void missing_gnuplot(void **state)
     free(path);
 }
 
+/* Every coefficient of every model up to a thousand of them, evenly chosen beyond; what a script cannot hold is no
+ * label. */
+static void bundles_of_models(void **state)
+{
+    (void)state;
+    enum { M = 3 };
+    for (size_t n = 1; n < 5000; n = 3 * n + 1) {
+        double(*models)[M] = alloc_zero(n, sizeof *models);
+        const double **w = alloc_zero(n, sizeof *w);
+        assert_true(models && w);
+        for (size_t i = 0; i < n; i++) {
+            w[i] = models[i];
+            for (size_t m = 0; m < M; m++)
+                models[i][m] = (double)(10 * i + m);
+        }
+        const double truth[M] = {-1, -2, -3}, *one = truth;
+        const plot_bundle bundles[] = {{"it's \"all\"", BUNDLE_THIN, 0, n, w}, {"truth", BUNDLE_MARKS, 1, 1, &one}};
+        const model_plot p = {M, 2, bundles};
+        char *text = NULL;
+        size_t size, drawn = 0, last = 0;
+        FILE *out = open_memstream(&text, &size);
+        model_plot_script(out, &p, "a.png", "a.svg");
+        assert_int_equal(fclose(out), 0);
+        assert_non_null(strstr(text, "title 'it?s ?all?'"));
+        assert_non_null(strstr(text, "$bundle1 << END\n1 -1\n2 -2\n3 -3\n\nEND\n"));
+        const char *at = text + strlen("$bundle0 << END\n");
+        for (; strncmp(at, "END\n", 4) != 0; drawn++) {
+            char wanted[100];
+            const size_t i = strtoul(at + 2, NULL, 10) / 10;
+            snprintf(wanted, sizeof wanted, "1 %zu\n2 %zu\n3 %zu\n\n", 10 * i, 10 * i + 1, 10 * i + 2);
+            assert_memory_equal(at, wanted, strlen(wanted));
+            assert_true(drawn == 0 || i > last);
+            last = i;
+            at += strlen(wanted);
+        }
+        assert_true(n <= PLOT_MODELS_MOST ? drawn == n : drawn <= PLOT_MODELS_MOST && 3 * drawn > PLOT_MODELS_MOST);
+        free(text);
+        free(models);
+        free(w);
+    }
+}
+
 /* Where no temporary file can be had that is said, and not that gnuplot cannot draw. */
 static void no_temporary_file(void **state)
 {
@@ -244,9 +286,14 @@ static void no_temporary_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_and_last_point), cmocka_unit_test(jumping_curves), cmocka_unit_test(curves_with_x),
-        cmocka_unit_test(undrawable_values),     cmocka_unit_test(drawn),          cmocka_unit_test(missing_gnuplot),
+        cmocka_unit_test(labels_and_last_point),
+        cmocka_unit_test(jumping_curves),
+        cmocka_unit_test(curves_with_x),
+        cmocka_unit_test(undrawable_values),
+        cmocka_unit_test(drawn),
+        cmocka_unit_test(missing_gnuplot),
         cmocka_unit_test(no_temporary_file),
+        cmocka_unit_test(bundles_of_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
