@@ -5,6 +5,7 @@
 #ifndef HFSAD_REPORT_MODEL_H
 #define HFSAD_REPORT_MODEL_H
 
+#include "base/patterns.h"
 #include "model/dataset.h"
 #include "spec/settings.h"
 
@@ -29,6 +30,7 @@ typedef struct {
     LOSS_settings loss;
     size_t n_overrides;
     model_override *overrides;
+    pattern_list patterns; /* of these */
 } model;
 
 /* A folder that is missing, of something else, cut short or with numbers that are not finite is HFSAD_ERROR_INPUT. */
