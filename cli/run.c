@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Everything between set-up and clean-up; zero: not made yet. */
@@ -147,6 +148,10 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
 /* The lock comes first: nobody replaces the checkpoint while it is read. */
 static hfsad_status open_checkpoint(session *s, hfsad_error *err)
 {
+    struct stat info;
+    if (stat(s->args.out, &info) != 0 || !S_ISDIR(info.st_mode))
+        return error_set(err, HFSAD_ERROR_INPUT, "--resume %.300s: no such folder; give the output folder of a run",
+                         s->args.out);
     const hfsad_status status = folder_lock(s->args.out, &s->lock, err);
     if (status)
         return status;

@@ -225,7 +225,8 @@ refuse 'truth' --resume good --set truth=none
 refuse 'leave --out out' --resume good --out other
 refuse 'leave --warm-start out' --resume good --warm-start good
 refuse 'checkpoint.bin cannot be opened' --resume elsewhere
-refuse 'missing cannot be used' --resume missing
+refuse '--resume missing: no such folder; give the output folder' --resume missing
+refuse '--resume one.csv: no such folder' --resume one.csv
 refuse 'a spec file is missing'
 cp good/checkpoint.bin kept.bin
 for damage in 'truncate -s -1' 'truncate -s 0' 'truncate -s 20' 'truncate -s +8' 'truncate -s 100000' \

@@ -15,8 +15,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/patterns.h"
 
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +104,7 @@ static hfsad_status check_rule(const hfsad_link_rule *rule, const char *node, hf
 typedef struct {
     const hfsad_spec *spec;
     const dataset *d;
+    pattern_list nodes;                  /* of the overrides */
     bool *used;                          /* n_overrides: matched a node */
     double shrink;                       /* of c: 1 for paper, 0.1 for tuned */
     bool by_bend;                        /* tuned, convex */
@@ -334,10 +335,9 @@ static hfsad_status override_for(const preset *t, const char *name, node_kind ki
 {
     static const char *const kinds[] = {"the cloud", "an edge", "a client"};
     *any = false;
-    for (size_t o = 0; o < t->spec->n_overrides; o++) {
+    pattern_walk walk = patterns_find(&t->nodes, name);
+    for (size_t o; (o = patterns_next(&walk)) != SIZE_MAX;) {
         const override_settings *s = &t->spec->overrides[o];
-        if (strcmp(s->node, name) != 0 && fnmatch(s->node, name, FNM_PATHNAME) != 0)
-            continue;
         char place[PLACE_SIZE];
         const char *foreign = foreign_part(s, kind);
         if (foreign)
@@ -638,22 +638,34 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     return check_counters(p, err);
 }
 
+static bool list_overrides(preset *t)
+{
+    const size_t count = t->spec->n_overrides;
+    const char **nodes = alloc_zero(count, sizeof *nodes);
+    t->used = alloc_zero(count, sizeof *t->used);
+    for (size_t o = 0; nodes && o < count; o++)
+        nodes[o] = t->spec->overrides[o].node;
+    const bool made = nodes && t->used && patterns_make(&t->nodes, nodes, count);
+    free(nodes);
+    return made;
+}
+
 static hfsad_status create(plan **out, const hfsad_spec *spec, const dataset *d, bool consensus, hfsad_error *err)
 {
     *out = NULL;
     plan *p = alloc_zero(1, sizeof *p);
     preset t = {.spec = spec, .d = d, .shrink = spec->top.preset == PRESET_PAPER ? 1 : 0.1, .consensus = consensus};
-    t.used = alloc_zero(spec->n_overrides, sizeof *t.used);
     if (p) {
         p->leaf_classes = alloc_zero(spec->n_overrides ? CLASSES_MAX : 1, sizeof *p->leaf_classes);
         p->inner = alloc_zero(d->n_inner, sizeof *p->inner);
     }
     hfsad_status status;
-    if (p && t.used && p->leaf_classes && p->inner)
+    if (p && p->leaf_classes && p->inner && list_overrides(&t))
         status = fill_plan(p, &t, err);
     else
         status = error_memory(err, d->n_inner * sizeof *p->inner, "the plan");
     free(t.used);
+    patterns_free(&t.nodes);
     if (status)
         plan_free(p);
     else

@@ -11,7 +11,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +165,16 @@ static double default_of(const char *key)
     return settings_find(&spec_schema, key, &at) ? setting_default(&at).real : NAN;
 }
 
+static bool list_patterns(model *m)
+{
+    const char **texts = alloc_zero(m->n_overrides, sizeof *texts);
+    for (size_t i = 0; texts && i < m->n_overrides; i++)
+        texts[i] = m->overrides[i].pattern;
+    const bool made = texts && patterns_make(&m->patterns, texts, m->n_overrides);
+    free(texts);
+    return made;
+}
+
 static hfsad_status read_overrides(const summary *s, model *m)
 {
     const cJSON *list = item_at(s->root, "settings.overrides"), *entry;
@@ -191,7 +200,7 @@ static hfsad_status read_overrides(const summary *s, model *m)
         if (status)
             return status;
     }
-    return HFSAD_OK;
+    return list_patterns(m) ? HFSAD_OK : error_memory(s->err, (size_t)count * sizeof(char *), "overrides");
 }
 
 static hfsad_status read_group(const summary *s, const cJSON *names, client_groups *g)
@@ -550,6 +559,7 @@ void model_free(model *m)
     for (size_t i = 0; i < m->n_overrides; i++)
         free(m->overrides[i].pattern);
     free(m->overrides);
+    patterns_free(&m->patterns);
     client_groups_free(&m->groups);
     free(m->feature_names);
     free(m->w);
@@ -562,10 +572,9 @@ void model_free(model *m)
 client_law model_law(const model *m, const char *client)
 {
     LOSS_settings l = m->loss;
-    for (size_t i = 0; i < m->n_overrides; i++) {
+    pattern_walk walk = patterns_find(&m->patterns, client);
+    for (size_t i; (i = patterns_next(&walk)) != SIZE_MAX;) {
         const model_override *o = &m->overrides[i];
-        if (strcmp(o->pattern, client) != 0 && fnmatch(o->pattern, client, FNM_PATHNAME) != 0)
-            continue;
         l.kind = o->loss.kind >= 0 ? o->loss.kind : l.kind;
         l.scale = o->loss.scale >= 0 ? o->loss.scale : l.scale;
         l.tau = isnan(o->loss.tau) ? l.tau : o->loss.tau;

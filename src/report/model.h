@@ -5,6 +5,7 @@
 #ifndef HFSAD_REPORT_MODEL_H
 #define HFSAD_REPORT_MODEL_H
 
+#include "base/patterns.h"
 #include "model/dataset.h"
 #include "report/client_groups.h"
 #include "spec/settings.h"
@@ -30,6 +31,7 @@ typedef struct {
     LOSS_settings loss;
     size_t n_overrides;
     model_override *overrides;
+    pattern_list patterns; /* of these */
     client_groups groups; /* that the run found, called 1 (the cloud's), 2, …; none where no link lets go */
 } model;
 
