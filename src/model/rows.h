@@ -30,6 +30,7 @@ typedef struct {
     const hfsad_own_loss *own;     /* NULL: one of ours */
     size_t node;                   /* for it */
     double *scratch;               /* rows_scratch(M) */
+    uint64_t *visits;              /* exact: counts the rows read; NULL: nobody asks */
 } rows_problem;
 
 size_t rows_scratch(size_t M, size_t rows);

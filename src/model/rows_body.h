@@ -161,6 +161,12 @@ VEC_FN double free_row(const rows_state *at, size_t r, double weight)
     return step * step * f.n;
 }
 
+VEC_FN void count_visits(const rows_problem *p, size_t rows)
+{
+    if (p->visits)
+        *p->visits += rows;
+}
+
 /* Every row once, back and forth by turns. Returns the moves' squares. */
 static double sweep(const rows_state *at, uint32_t number)
 {
@@ -173,6 +179,7 @@ static double sweep(const rows_state *at, uint32_t number)
         const double weight = p->factor * row_weight(&p->rows, r);
         moved += boxed ? boxed_row(at, r, weight) : free_row(at, r, weight);
     }
+    count_visits(p, count);
     return moved;
 }
 
@@ -213,6 +220,7 @@ static void start_from_slopes(const rows_state *at, const double *v)
     for (size_t r = 0; r < p->rows.count; r++)
         if (p->slope[r] != 0)
             add_at(&p->rows, r, -p->slope[r] * at->inv_sigma, at->u);
+    count_visits(p, p->rows.count);
 }
 
 static double rows_loss(const rows_problem *p, const double *w)

@@ -39,6 +39,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
                 .own = class->loss.kind == HFSAD_LOSS_OWN ? &s->p->own : NULL,
                 .node = s->d->n_inner + leaf,
                 .scratch = space->solver,
+                .visits = &space->visits,
             },
         .rule = &class->rule,
         .z = s->z + at,
