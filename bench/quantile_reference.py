@@ -1,9 +1,9 @@
 """Sparse quantile regression by scipy's HiGHS and by scikit-learn, for bench/run.
 
-    quantile_reference.py FOLDER highs|sklearn
+    quantile_reference.py FOLDER highs|sklearn [REPEAT]
 
-FOLDER is what `bench/quantile --write` leaves. Writes FOLDER/NAME.solution: the seconds of solving, less loading and less
-forming the program's own input, then the coefficients, one per line.
+FOLDER is what `bench/quantile --write` leaves. Writes FOLDER/NAME.solution: the processor's seconds of solving, the best
+of REPEAT, less loading, then the coefficients, one per line. BLAS is to be pinned to one thread by whoever calls.
 """
 
 import sys
@@ -19,21 +19,19 @@ def load(folder):
 
 
 def highs(x, y, tau, penalty):
-    """x (a - b) + u - v = y with everything at least 0: the costs are those of the check loss and of |w|."""
-    from scipy import sparse
+    """The dual, which has one row per feature and so is the faster of the two: maximise <y, u> over |x^T u| <= penalty and
+    tau - 1 <= u <= tau. The multipliers of its rows are w."""
     from scipy.optimize import linprog
 
-    n, features = x.shape
-    ones = sparse.identity(n, format="csc")
-    dense = sparse.csc_matrix(x)
-    matrix = sparse.hstack([dense, -dense, ones, -ones], format="csc")
-    cost = np.concatenate([np.full(2 * features, penalty), np.full(n, tau), np.full(n, 1 - tau)])
-    start = time.perf_counter()
-    found = linprog(cost, A_eq=matrix, b_eq=y, method="highs")
-    seconds = time.perf_counter() - start
+    features = x.shape[1]
+    matrix = np.vstack([x.T, -x.T])
+    start = time.process_time()
+    found = linprog(-y, A_ub=matrix, b_ub=np.full(2 * features, penalty), bounds=(tau - 1, tau), method="highs")
+    seconds = time.process_time() - start
     if found.status != 0:
         sys.exit("HiGHS: " + found.message)
-    return seconds, found.x[:features] - found.x[features : 2 * features]
+    multipliers = -found.ineqlin.marginals
+    return seconds, multipliers[:features] - multipliers[features:]
 
 
 def sklearn(x, y, tau, penalty):
@@ -41,14 +39,17 @@ def sklearn(x, y, tau, penalty):
     from sklearn.linear_model import QuantileRegressor
 
     model = QuantileRegressor(quantile=tau, alpha=penalty / len(y), fit_intercept=False, solver="highs")
-    start = time.perf_counter()
+    start = time.process_time()
     model.fit(x, y)
-    return time.perf_counter() - start, model.coef_
+    return time.process_time() - start, model.coef_
 
 
 def main():
-    folder, name = sys.argv[1:]
-    seconds, w = {"highs": highs, "sklearn": sklearn}[name](*load(folder))
+    folder, name = sys.argv[1:3]
+    problem = load(folder)
+    times = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    runs = [{"highs": highs, "sklearn": sklearn}[name](*problem) for _ in range(times)]
+    seconds, w = min(runs, key=lambda run: run[0])
     np.savetxt(f"{folder}/{name}.solution", np.concatenate([[seconds], w]), fmt="%.17g")
 
 
