@@ -75,7 +75,7 @@ static double weight_of(const client *c, size_t r)
 static void step(client *c)
 {
     double z[M_MOST], q[M_MOST] = {0}, parent[M_MOST] = {0}, centre[M_MOST];
-    double *scratch = alloc_raw(rows_scratch(c->M), sizeof *scratch);
+    double *scratch = alloc_raw(rows_scratch(c->M, ROWS_MOST), sizeof *scratch);
     uint32_t k = 0;
     const hfsad_link_rule rule = {{.kind = HFSAD_PENALTY_NONE, .lambda = 1, .gamma = 3}, {c->sigma, c->mu}};
     memcpy(z, c->v, sizeof z);
@@ -448,7 +448,7 @@ static void squared_by_normal_equations(void **state)
             }
             dposv_("L", &n, &one, left, &n, right, &n, &info);
             assert_int_equal(info, 0);
-            assert_true(rows_scratch(c.M) <= sizeof scratch / sizeof *scratch);
+            assert_true(rows_scratch(c.M, ROWS_MOST) <= sizeof scratch / sizeof *scratch);
             squared_prox(c.squared, &c.rows, c.v, c.sigma, w, scratch);
             for (size_t m = 0; m < c.M; m++)
                 if (!(fabs(w[m] - right[m]) <= 1e-8 * (1 + norm_of(c.M, right))))

@@ -15,19 +15,20 @@ double logistic_row_slope(double y, double s0, double kappa, double now);
 
 static inline double loss_row_clip(double a, double low, double high)
 {
-    return a < low ? low : a > high ? high : a;
+    const double above = low > a ? low : a;
+    return high < above ? high : above;
 }
 
 /* Convex losses; kappa > 0; now: the row's s at present, near which the minimiser may lie. Exact at the bounds of the
  * slope, so that a row which stays there does not move. */
 static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
-    const double r = y - s0;
+    const double r = y - s0, inv_kappa = 1 / kappa; /* divided apart, since kappa is known before s0 is */
     switch (loss->kind) {
     case HFSAD_LOSS_QUANTILE:
-        return -loss_row_clip(r / kappa, loss->tau - 1, loss->tau);
+        return -loss_row_clip(r * inv_kappa, loss->tau - 1, loss->tau);
     case HFSAD_LOSS_ABSOLUTE:
-        return -loss_row_clip(r / kappa, -1, 1);
+        return -loss_row_clip(r * inv_kappa, -1, 1);
     case HFSAD_LOSS_SQUARED:
         return -r / (1 + kappa);
     case HFSAD_LOSS_HUBER:
@@ -35,7 +36,7 @@ static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0,
     case HFSAD_LOSS_LOGISTIC:
         return logistic_row_slope(y, s0, kappa, y * now);
     case HFSAD_LOSS_HINGE:
-        return -y * loss_row_clip((1 - y * s0) / kappa, 0, 1);
+        return -y * loss_row_clip((1 - y * s0) * inv_kappa, 0, 1);
     case HFSAD_LOSS_PHASE_RETRIEVAL:
     case HFSAD_LOSS_OWN:
         break;

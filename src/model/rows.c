@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* As exact_prox shares it out; the other methods need less. */
-size_t rows_scratch(size_t M)
+size_t rows_scratch(size_t M, size_t rows)
 {
-    return 3 * M + box_scratch(M);
+    return 3 * M + rows + box_scratch(M);
 }
 
 double row_dot(const client_rows *rows, size_t r, const double *w)

@@ -29,10 +29,11 @@ typedef struct {
     const squared_factor *squared; /* NULL: not factored */
     const hfsad_own_loss *own;     /* NULL: one of ours */
     size_t node;                   /* for it */
-    double *scratch;               /* rows_scratch(M) */
+    double *scratch;               /* rows_scratch */
+    uint64_t *visits;              /* exact: counts the rows read; NULL: nobody asks */
 } rows_problem;
 
-size_t rows_scratch(size_t M);
+size_t rows_scratch(size_t M, size_t rows);
 
 /* What a callback is given. */
 static inline hfsad_client rows_client(const rows_problem *p)

@@ -31,9 +31,10 @@ typedef struct {
     double s, n; /* <x, w>, |x|^2 */
 } row_facts;
 
-/* Element m is added to lane m mod 8 of sum (m / 8) mod 4. */
+/* Element m is added to lane m mod 8 of sum (m / 8) mod 4. No index but constants, or the sums would lie in memory. */
 VEC_FN row_facts dense_facts(const double *x, const double *w, size_t F)
 {
+    enum { V = VEC_LANES };
     vec s[4], n[4];
     for (int i = 0; i < 4; i++)
         s[i] = n[i] = vec_zero();
@@ -44,14 +45,20 @@ VEC_FN row_facts dense_facts(const double *x, const double *w, size_t F)
         s[i] = vec_fma(at, (wv), s[i]);                                                                                \
         n[i] = vec_fma(at, at, n[i]);                                                                                  \
     } while (0)
-    for (; m + 4 * VEC_LANES <= F; m += 4 * VEC_LANES) {
+    for (; m + 4 * V <= F; m += 4 * V) {
         FACTS_OF(0, vec_load(x + m), vec_load(w + m));
-        FACTS_OF(1, vec_load(x + m + VEC_LANES), vec_load(w + m + VEC_LANES));
-        FACTS_OF(2, vec_load(x + m + 2 * VEC_LANES), vec_load(w + m + 2 * VEC_LANES));
-        FACTS_OF(3, vec_load(x + m + 3 * VEC_LANES), vec_load(w + m + 3 * VEC_LANES));
+        FACTS_OF(1, vec_load(x + m + V), vec_load(w + m + V));
+        FACTS_OF(2, vec_load(x + m + 2 * V), vec_load(w + m + 2 * V));
+        FACTS_OF(3, vec_load(x + m + 3 * V), vec_load(w + m + 3 * V));
     }
-    for (int i = 0; m < F; m += VEC_LANES, i++)
-        FACTS_OF(i, row_load(x, m, F), row_load(w, m, F));
+    if (m < F)
+        FACTS_OF(0, row_load(x, m, F), row_load(w, m, F));
+    if (m + V < F)
+        FACTS_OF(1, row_load(x, m + V, F), row_load(w, m + V, F));
+    if (m + 2 * V < F)
+        FACTS_OF(2, row_load(x, m + 2 * V, F), row_load(w, m + 2 * V, F));
+    if (m + 3 * V < F)
+        FACTS_OF(3, row_load(x, m + 3 * V, F), row_load(w, m + 3 * V, F));
 #undef FACTS_OF
     return (row_facts){vec_sum(vec_add(vec_add(s[0], s[1]), vec_add(s[2], s[3]))),
                        vec_sum(vec_add(vec_add(n[0], n[1]), vec_add(n[2], n[3])))};
@@ -93,7 +100,8 @@ typedef struct {
     const rows_problem *p;
     double sigma, inv_sigma;
     double *u;
-    double *x; /* a row spread out, M */
+    double *x;      /* a row spread out, M */
+    size_t *moving; /* rows that moved in the last sweep over all */
     double *box;
 } rows_state;
 
@@ -127,10 +135,10 @@ static __attribute__((noinline)) double boxed_slope(const rows_state *at, size_t
     return at->sigma * box_search(&law, M, boxed, at->x, at->u, at->sigma / weight, at->box);
 }
 
-static double boxed_row(const rows_state *at, size_t r, double weight)
+static double boxed_row(const rows_state *at, size_t r)
 {
     const rows_problem *p = at->p;
-    const double before = p->slope[r], n = row_norm2(&p->rows, r);
+    const double before = p->slope[r], n = row_norm2(&p->rows, r), weight = p->factor * row_weight(&p->rows, r);
     if (!(n > 0))
         return 0;
     row_spread(&p->rows, r, p->M, at->x);
@@ -145,9 +153,10 @@ static double boxed_row(const rows_state *at, size_t r, double weight)
 }
 
 /* Row r finds its slope; returns by how much u moves, squared. */
-VEC_FN double free_row(const rows_state *at, size_t r, double weight)
+VEC_FN double free_row(const rows_state *at, size_t r)
 {
     const rows_problem *p = at->p;
+    const double weight = p->factor * row_weight(&p->rows, r);
     const row_facts f = facts_at(&p->rows, r, at->u);
     if (!(f.n > 0))
         return 0;
@@ -161,18 +170,42 @@ VEC_FN double free_row(const rows_state *at, size_t r, double weight)
     return step * step * f.n;
 }
 
-/* Every row once, back and forth by turns. Returns the moves' squares. */
-static double sweep(const rows_state *at, uint32_t number)
+VEC_FN void count_visits(const rows_problem *p, size_t rows)
+{
+    if (p->visits)
+        *p->visits += rows;
+}
+
+/* Every row once, back and forth by turns, and a list of those that moved. Returns the moves' squares. */
+static double sweep(const rows_state *at, uint32_t number, size_t *n_moving)
 {
     const rows_problem *p = at->p;
     const size_t count = p->rows.count;
     const bool boxed = p->loss->box < INFINITY;
     double moved = 0;
+    *n_moving = 0;
     for (size_t i = 0; i < count; i++) {
         const size_t r = number % 2 ? count - 1 - i : i;
-        const double weight = p->factor * row_weight(&p->rows, r);
-        moved += boxed ? boxed_row(at, r, weight) : free_row(at, r, weight);
+        const double move = boxed ? boxed_row(at, r) : free_row(at, r);
+        at->moving[*n_moving] = r;
+        *n_moving += move > 0;
+        moved += move;
     }
+    count_visits(p, count);
+    return moved;
+}
+
+/* The same for the listed rows alone, last first. */
+static double sweep_listed(const rows_state *at, uint32_t number, size_t n)
+{
+    const rows_problem *p = at->p;
+    const bool boxed = p->loss->box < INFINITY;
+    double moved = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t r = at->moving[number % 2 ? i : n - 1 - i];
+        moved += boxed ? boxed_row(at, r) : free_row(at, r);
+    }
+    count_visits(p, n);
     return moved;
 }
 
@@ -186,14 +219,21 @@ static double distance2(size_t M, const double *a, const double *b)
     return vec_sum(sum);
 }
 
-/* Sweeps until one of them moves u by no more than tolerance |u - v|; returns how many are left. */
+/* Sweeps until one over all rows moves u by no more than tolerance |u - v|; returns how many are left. Most rows of a
+ * loss with a kink rest at a bound of their slope: where half of them do, the others first settle among themselves.
+ * Those short sweeps, so many at most, are not counted. */
 static uint32_t sweep_all(const rows_state *at, const double *v, uint32_t left)
 {
+    enum { SHORT_SWEEPS = 10 };
     const double tolerance2 = at->p->solver->tolerance * at->p->solver->tolerance;
     for (uint32_t number = 0; left > 0; number++) {
+        size_t n;
         left--;
-        if (sweep(at, number) <= tolerance2 * distance2(at->p->M, at->u, v))
+        if (sweep(at, number, &n) <= tolerance2 * distance2(at->p->M, at->u, v))
             break;
+        for (uint32_t i = 0; left > 0 && 2 * n <= at->p->rows.count && i < SHORT_SWEEPS; i++)
+            if (sweep_listed(at, i, n) <= tolerance2 * distance2(at->p->M, at->u, v))
+                break;
     }
     return left;
 }
@@ -213,6 +253,7 @@ static void start_from_slopes(const rows_state *at, const double *v)
     for (size_t r = 0; r < p->rows.count; r++)
         if (p->slope[r] != 0)
             add_at(&p->rows, r, -p->slope[r] * at->inv_sigma, at->u);
+    count_visits(p, p->rows.count);
 }
 
 static double rows_loss(const rows_problem *p, const double *w)
@@ -280,7 +321,7 @@ static void majorised_prox(const rows_problem *p, const rows_state *at, const do
     }
 }
 
-/* scratch: u, a row, the next w of majorised_prox, and the box's events */
+/* scratch: u, a row, the next w of majorised_prox, the list of rows that move, and the box's events */
 static void exact_prox(const rows_problem *p, const double *v, double sigma, double *w)
 {
     const rows_state at = {
@@ -289,7 +330,8 @@ static void exact_prox(const rows_problem *p, const double *v, double sigma, dou
         .inv_sigma = 1 / sigma,
         .u = p->scratch,
         .x = p->scratch + p->M,
-        .box = p->scratch + 3 * p->M,
+        .moving = (size_t *)(p->scratch + 3 * p->M),
+        .box = p->scratch + 3 * p->M + p->rows.count,
     };
     if (p->anchor) {
         majorised_prox(p, &at, v, w);

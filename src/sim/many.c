@@ -34,6 +34,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
                 .own = class->loss.kind == HFSAD_LOSS_OWN ? &s->p->own : NULL,
                 .node = s->d->n_inner + leaf,
                 .scratch = space->solver,
+                .visits = &space->visits,
             },
         .rule = &class->rule,
         .z = s->z + at,
@@ -175,7 +176,8 @@ static bool take(double **array, size_t count, bool wanted)
     return *array || !wanted;
 }
 
-static bool take_many(sim *s, bool anchored, bool linearized, bool factored)
+/* most: rows of one client */
+static bool take_many(sim *s, bool anchored, bool linearized, bool factored, size_t most)
 {
     many_rows *m = &s->many;
     const size_t n = s->d->n_leaves;
@@ -186,20 +188,23 @@ static bool take_many(sim *s, bool anchored, bool linearized, bool factored)
     m->squared = factored ? alloc_zero(n, sizeof(squared_factor *)) : NULL;
     done = done && m->active && (m->squared || !factored);
     for (unsigned t = 0; t < pool_threads(s->threads) && done; t++)
-        done = take(&s->spaces[t].solver, rows_scratch(s->M), true);
+        done = take(&s->spaces[t].solver, rows_scratch(s->M, most), true);
     return done;
 }
 
 hfsad_status many_create(sim *s, hfsad_error *err)
 {
     bool anchored = false, linearized = false, factored = false;
+    size_t most = 0;
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
         const leaf_class *class = plan_leaf(s->p, leaf);
+        const size_t rows = dataset_rows(s->d, leaf).count;
+        most = rows > most ? rows : most;
         anchored = anchored || rows_anchored(&class->loss);
         linearized = linearized || class->solver.method == ROWS_LINEARIZED;
         factored = factored || factors(s, leaf);
     }
-    if (!take_many(s, anchored, linearized, factored))
+    if (!take_many(s, anchored, linearized, factored, most))
         return error_memory(err, s->d->n_rows * sizeof(double), "the clients' rows");
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++)
         s->many.factor[leaf] = factor_of(s, leaf);

@@ -41,6 +41,7 @@ typedef struct {
     double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
     double *solver;  /* rows_scratch; NULL where nobody has many */
     uint8_t *active; /* run_slots(M) */
+    uint64_t visits; /* rows read by the clients' steps, for whoever measures */
 } thread_space;
 
 struct sim {
