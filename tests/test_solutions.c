@@ -358,7 +358,7 @@ static void quantile_regression(void **state)
     (void)state;
     static const setting list[] = {
         {"quantile 0.5", LOSS(QUANTILE, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
-        {"quantile 0.9", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, flat_tree, 2500, PLAIN},
+        {"quantile 0.9", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, flat_tree, 15000, PLAIN},
         {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 1, 1, flat_tree, 1500, PLAIN},
         {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 10, 1, flat_tree, 800, PLAIN},
         {"absolute", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
