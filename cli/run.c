@@ -446,7 +446,7 @@ static void print_table(const session *s, stop_reason stopped)
     print_row("non-zero", text);
     print_groups(s->run);
     snprintf(text, sizeof text, "%s%s",
-             theorem->holds ? "conditions hold" : "conditions do not hold: ", theorem->holds ? "" : theorem->reason);
+             theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
     if (s->run->engine->links)
         print_row("Theorem 1", text);
     print_row("written to", s->args.out);

@@ -85,6 +85,10 @@ static hfsad_status standardise(dataset *d, bool intercept, const char *path, hf
     measure_columns(d, stored);
     free(stored);
     for (size_t m = 0; m < F; m++) {
+        if (d->rows.start && d->scale[m] == 0 && d->centre[m] == 0) { /* an index that no sparse row has */
+            d->scale[m] = 1;
+            continue;
+        }
         if (!isfinite(d->scale[m]))
             return error_set(err, HFSAD_ERROR_INPUT,
                              "%s: feature %zu is too large to be standardised; give it in larger units", path, m + 1);
