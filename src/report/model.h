@@ -32,7 +32,7 @@ typedef struct {
     size_t n_overrides;
     model_override *overrides;
     pattern_list patterns; /* of these */
-    client_groups groups; /* that the run found, called 1 (the cloud's), 2, …; none where no link lets go */
+    client_groups groups;  /* that the run found, called 1 (the cloud's), 2, …; none where no link lets go */
 } model;
 
 /* A folder that is missing, of something else, cut short or with numbers that are not finite is HFSAD_ERROR_INPUT. */

@@ -36,7 +36,7 @@
     X(LOSS, CHOICE_SCALE, scale, "sum", "", "a client's loss is the sum over its rows, or their mean")                 \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
       "client step of many rows: exact prox, or the loss smoothed and linearised; auto: exact")                        \
-    X(LOSS, REAL, tolerance, "0.1", "(0,1)", "exact: rows are swept until they move the step by no more than this")   \
+    X(LOSS, REAL, tolerance, "0.1", "(0,1)", "exact: rows are swept until they move the step by no more than this")    \
     X(LOSS, WHOLE, sweeps, "200", "[1,1000000]", "exact: sweeps over a client's rows at most")
 
 #define SETTINGS_FEATURES(X)                                                                                           \
