@@ -132,7 +132,6 @@ typedef struct {
 
 typedef struct {
     unsigned threads, edge_rounds;
-    const char *tolerance; /* NULL: the default */
     clockid_t clock;
 } way;
 
@@ -162,8 +161,6 @@ static hfsad_spec *spec_of(const problem *p, const way *how)
     set(spec, "prior.cloud.weight", "1");
     set_number(spec, "prior.cloud.lambda", p->lambda);
     set_number(spec, "run.edge_rounds", how->edge_rounds);
-    if (how->tolerance)
-        set(spec, "loss.tolerance", how->tolerance);
     must(hfsad_spec_check(spec, &err), &err);
     return spec;
 }
@@ -277,9 +274,7 @@ static void run_once(const problem *p, const way *how, double best, double most,
 static void bench_way(const problem *p, const way *how, double best, unsigned repeat, double most, arrival at[LEVELS])
 {
     arrival again[LEVELS];
-    char name[80], set_by_hand[32] = "";
-    if (how->tolerance)
-        snprintf(set_by_hand, sizeof set_by_hand, "_tolerance%s", how->tolerance);
+    char name[80];
     run_once(p, how, best, most, at);
     for (unsigned i = 1; i < repeat; i++) {
         run_once(p, how, best, most, again);
@@ -289,14 +284,13 @@ static void bench_way(const problem *p, const way *how, double best, unsigned re
     for (size_t l = 0; l < LEVELS; l++) {
         if (isnan(at[l].seconds))
             continue;
-        snprintf(name, sizeof name, "hfsad_seconds_%s_km%u_threads%u%s", level_names[l], how->edge_rounds, how->threads,
-                 set_by_hand);
+        snprintf(name, sizeof name, "hfsad_seconds_%s_km%u_threads%u", level_names[l], how->edge_rounds, how->threads);
         say(p, name, at[l].seconds, how->threads == 1 ? "s of the processor" : "s");
         if (how->threads != 1)
             continue;
-        snprintf(name, sizeof name, "hfsad_iterations_%s_km%u%s", level_names[l], how->edge_rounds, set_by_hand);
+        snprintf(name, sizeof name, "hfsad_iterations_%s_km%u", level_names[l], how->edge_rounds);
         say(p, name, at[l].iterations, "global iterations");
-        snprintf(name, sizeof name, "hfsad_passes_%s_km%u%s", level_names[l], how->edge_rounds, set_by_hand);
+        snprintf(name, sizeof name, "hfsad_passes_%s_km%u", level_names[l], how->edge_rounds);
         say(p, name, at[l].passes, "rows read by the clients' steps over the rows there are");
     }
 }
@@ -407,9 +401,8 @@ static void bench_problem(const problem *p, unsigned repeat, double most, size_t
         for (unsigned rounds = 1; rounds <= 10; rounds += 9) {
             const clockid_t clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
             const bool first = threads == 1 && rounds == 1;
-            bench_way(p, &(way){threads, rounds, NULL, clock}, best.value, repeat, most, first ? ours : other);
+            bench_way(p, &(way){threads, rounds, clock}, best.value, repeat, most, first ? ours : other);
         }
-    bench_way(p, &(way){1, 1, "0.1", CLOCK_PROCESS_CPUTIME_ID}, best.value, repeat, most, other);
     for (size_t i = 0; i < n; i++)
         bench_solution(p, &solutions[i], &best, ours);
     bench_memory(p);
