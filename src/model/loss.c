@@ -1,4 +1,5 @@
 /* The losses for one number at a time: section 5. The prox of an observation is in src/admm/steps.c. */
+#include "model/loss_row.h"
 #include "model/loss_vec.h"
 
 double logistic_value(double margin)

@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-double logistic_value(double margin);
 /* The logistic loss's slope at its minimiser, found from the margin y s that the row has now. */
 double logistic_row_slope(double y, double s0, double kappa, double now);
 
