@@ -330,7 +330,7 @@ static void exact_prox(const rows_problem *p, const double *v, double sigma, dou
         .inv_sigma = 1 / sigma,
         .u = p->scratch,
         .x = p->scratch + p->M,
-        .moving = (size_t *)(p->scratch + 3 * p->M),
+        .moving = (size_t *)(void *)(p->scratch + 3 * p->M),
         .box = p->scratch + 3 * p->M + p->rows.count,
     };
     if (p->anchor) {

@@ -29,6 +29,7 @@ hfsad_status client_groups_add(client_groups *g, const char *name, uint32_t grou
         return error_memory(err, (g->n_clients + 1) * sizeof *g->clients, "the groups");
     }
     g->clients[g->n_clients++] = (grouped_client){copy, group};
+    /* cppcheck-suppress memleak; g has it */
     return HFSAD_OK;
 }
 
