@@ -94,10 +94,14 @@ void many_settle(sim *s)
     if (!own_client && !(s->d->n_inner > 1 && s->p->inner[1].rule.penalty.free))
         return;
     double *sum = s->many.intercept, *count = sum + s->d->n_inner;
-    memset(sum, 0, 2 * s->d->n_inner * sizeof *sum);
     for (size_t i = s->d->n_inner; i-- > 0;) {
         const inner_node *node = &s->d->inner[i];
         double *w = s->inner_w + i * M + F;
+        sum[i] = count[i] = 0;
+        for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+            sum[i] += sum[c];
+            count[i] += count[c];
+        }
         for (size_t slot = 0; own_client && slot < node->n_leaves; slot++)
             sum[i] += (s->w ? s->w : s->z)[node->base + slot * M + F];
         if (!own_client)
@@ -105,10 +109,6 @@ void many_settle(sim *s)
         count[i] += node->n_leaves;
         if (own_client || node->n_leaves == 0)
             *w = sum[i] / count[i];
-        if (i > 0) {
-            sum[node->parent] += sum[i];
-            count[node->parent] += count[i];
-        }
     }
 }
 

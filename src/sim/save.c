@@ -50,7 +50,7 @@ static void pass_state(const transfer *t, sim *s)
     pass_whole(t, &s->round);
     pass_whole(t, &s->bytes_up);
     pass_whole(t, &s->bytes_down);
-    pass_whole(t, &s->met_since);
+    pass_whole(t, &s->stop.met_since);
     pass_whole(t, &known);
     s->dual_known = known != 0;
     pass_reals(t, s->z, d->leaf_doubles);
@@ -88,15 +88,15 @@ bool sim_unpack(sim *s, word_reader *r)
         return false;
     const transfer t = {.in = r};
     pass_state(&t, s);
-    s->converged = false;
+    s->stop.converged = false;
     return true;
 }
 
 void sim_rewind(sim *s)
 {
     s->iteration = s->round = s->bytes_up = s->bytes_down = 0;
-    s->met_since = UINT64_MAX;
-    s->dual_known = s->converged = false;
+    s->stop.met_since = UINT64_MAX;
+    s->dual_known = s->stop.converged = false;
     if (s->last)
         memset(s->last, 0, s->d->n_leaves * sizeof *s->last);
     for (size_t i = 0; i < s->d->n_inner; i++) {
@@ -109,7 +109,7 @@ void sim_rewind(sim *s)
 
 void sim_forget_tolerances(sim *s)
 {
-    s->met_since = UINT64_MAX;
+    s->stop.met_since = UINT64_MAX;
 }
 
 uint64_t sim_iteration(const sim *s)

@@ -302,7 +302,7 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     s->truth = truth;
     s->threads = threads;
     s->M = d->M;
-    s->met_since = UINT64_MAX;
+    s->stop.met_since = UINT64_MAX;
     s->absences = leaves_sit_out(p) || inner_nodes_sit_out(p, d->n_inner);
     if (!take_memory(s)) {
         const size_t vectors = keeps_w(s) ? 3 : 2;

@@ -3,6 +3,7 @@
 #define HFSAD_SIM_STATE_H
 
 #include "admm/kernels.h"
+#include "plan/tally.h"
 #include "sim/sim.h"
 
 enum { MIXED = 0xffff };
@@ -63,10 +64,10 @@ struct sim {
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
     uint64_t iteration, round, bytes_up, bytes_down;
-    uint64_t met_since; /* iteration since which the stop rule's tolerances are met, or UINT64_MAX */
-    bool absences;      /* somebody may sit out */
-    bool sign_free;     /* the truth's sign cannot be told: all losses are phase retrieval's */
-    bool first_round, last_round, want_dual, dual_known, converged;
+    stop_state stop;
+    bool absences;  /* somebody may sit out */
+    bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
+    bool first_round, last_round, want_dual, dual_known;
 };
 
 /* The first leaf of a run. */
