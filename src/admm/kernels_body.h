@@ -607,20 +607,19 @@ static void leaf_run_any(leaf_run *run)
         leaf_run_rows(run);
 }
 
-/* The tied coordinates, then the free ones, which have a link without a penalty. */
+/* The tied coordinates, then the free ones: without a penalty there is no multiplier, and the copies are exact, so that
+ * nothing of the parent's number gets into the child's. They have no residual. */
 static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
                         const double *w_parent)
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
     const size_t tied = M - rule->penalty.free;
-    double change = row_link(&c, &p, tied, link->z, link->q, w_child, w_parent);
-    if (tied < M) {
-        const penalty_vec none = penalty_vec_of(&no_penalty);
-        const link_step_vec rest = link_step_of(&rule->schedule, &none, vec_set(link->k));
-        change += row_link(&rest, &none, M - tied, link->z + tied, link->q + tied, w_child + tied, w_parent + tied);
+    for (size_t m = tied; m < M; m++) {
+        link->z[m] = w_child[m];
+        link->q[m] = w_parent[m];
     }
-    return change;
+    return row_link(&c, &p, tied, link->z, link->q, w_child, w_parent);
 }
 
 /* centre = z - Lambda/sigma */

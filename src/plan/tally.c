@@ -24,13 +24,14 @@ void tally_add(tally *total, const tally *part)
     total->down += part->down;
     total->intercepts += part->intercepts;
     total->clients += part->clients;
+    total->broken += part->broken;
     for (size_t t = 0; t < HFSAD_TIERS_MAX; t++) {
         link_sums_add(&total->tier[t], &part->tier[t]);
         total->dual[t] += part->dual[t];
     }
 }
 
-enum { HEAD = 6, PER_TIER = 10 };
+enum { HEAD = 7, PER_TIER = 10 };
 
 _Static_assert(sizeof(link_sums) == (PER_TIER - 1) * sizeof(double), "link_sums has nine numbers");
 
@@ -41,7 +42,7 @@ size_t tally_numbers(size_t tiers)
 
 void tally_pack(const tally *t, size_t tiers, double *numbers)
 {
-    const double head[HEAD] = {t->priors, t->consensus_priors, t->up, t->down, t->intercepts, t->clients};
+    const double head[HEAD] = {t->priors, t->consensus_priors, t->up, t->down, t->intercepts, t->clients, t->broken};
     memcpy(numbers, head, sizeof head);
     for (size_t i = 0; i < tiers; i++) {
         double *at = numbers + HEAD + PER_TIER * i;
@@ -57,7 +58,8 @@ void tally_unpack(tally *t, size_t tiers, const double *numbers)
                  .up = numbers[2],
                  .down = numbers[3],
                  .intercepts = numbers[4],
-                 .clients = numbers[5]};
+                 .clients = numbers[5],
+                 .broken = numbers[6]};
     for (size_t i = 0; i < tiers; i++) {
         const double *at = numbers + HEAD + PER_TIER * i;
         memcpy(&t->tier[i], at, sizeof t->tier[i]);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "plan/client.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -198,35 +199,9 @@ static void make_start(sim *s, const double *start)
         sim_set_model(s, i, start);
 }
 
-/* Whether a client's next step begins at its last w: that of many rows, but by their slopes. */
-static bool needs_w(const leaf_class *class)
-{
-    return class->solver.method == ROWS_LINEARIZED || class->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ||
-           class->loss.kind == HFSAD_LOSS_OWN;
-}
-
 static bool keeps_w(const sim *s)
 {
-    bool needed = false;
-    for (size_t c = 0; s->d->rows.first && c < s->p->n_leaf_classes; c++)
-        needed = needed || needs_w(&s->p->leaf_classes[c]);
-    return s->p->keep_w || needed;
-}
-
-static bool leaves_sit_out(const plan *p)
-{
-    for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (p->leaf_classes[c].participation < 1)
-            return true;
-    return false;
-}
-
-static bool inner_nodes_sit_out(const plan *p, size_t n_inner)
-{
-    for (size_t i = 1; i < n_inner; i++)
-        if (p->inner[i].participation < 1)
-            return true;
-    return false;
+    return plan_keeps_w(s->p, s->d->rows.first != NULL);
 }
 
 static void make_keys(sim *s)
@@ -272,7 +247,7 @@ static bool take_memory(sim *s)
     s->n_runs = 0;
     for (size_t i = 0; i < d->n_inner; i++)
         s->n_runs += runs_of(&d->inner[i], slots);
-    const bool draws = leaves_sit_out(s->p);
+    const bool draws = plan_leaves_sit_out(s->p);
     s->z = alloc_zero(d->leaf_doubles, sizeof(double));
     s->q = alloc_zero(d->leaf_doubles, sizeof(double));
     s->w = keeps_w(s) ? alloc_zero(d->leaf_doubles, sizeof(double)) : NULL;
@@ -303,7 +278,7 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     s->threads = threads;
     s->M = d->M;
     s->stop.met_since = UINT64_MAX;
-    s->absences = leaves_sit_out(p) || inner_nodes_sit_out(p, d->n_inner);
+    s->absences = plan_leaves_sit_out(p) || plan_inner_sit_out(p, d->n_inner);
     if (!take_memory(s)) {
         const size_t vectors = keeps_w(s) ? 3 : 2;
         sim_free(s);

@@ -1,0 +1,556 @@
+/* What all nodes have in common: set-up, what comes in, what goes out and when again, the state as words. */
+#include "net/node_parts.h"
+
+#include "admm/draw.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *node_refusal_text(node_refusal refusal)
+{
+    static const char *const texts[] = {
+#define TEXT(name, text) text,
+        NODE_REFUSAL_LIST(TEXT)
+#undef TEXT
+    };
+    return texts[refusal];
+}
+
+/* ---- set-up ---- */
+
+static bool take_memory(node *n)
+{
+    const size_t M = n->s.M;
+    double *start = alloc_zero(M, sizeof *start);
+    n->w = alloc_zero(M, sizeof(double));
+    n->z = alloc_zero(M, sizeof(double));
+    n->q = alloc_zero(M, sizeof(double));
+    n->u = alloc_zero(M, sizeof(double));
+    n->figures = alloc_zero(node_figures_count(n), sizeof(double));
+    if (start)
+        memcpy(start, n->s.start, M * sizeof *start);
+    n->s.start = start;
+    return start && n->w && n->z && n->q && n->u && n->figures;
+}
+
+hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
+{
+    *out = NULL;
+    assert(setup->p->trace_every > 0 && !setup->leaf == !!setup->inner);
+    node *n = alloc_zero(1, sizeof *n);
+    if (!n)
+        return error_memory(err, sizeof *n, "a node");
+    n->s = *setup;
+    n->K = setup->p->edge_rounds;
+    n->end_round = setup->p->iterations * n->K;
+    n->period = setup->depth == 1 ? n->K : 1;
+    n->unit = setup->depth == 0 ? n->K : 1;
+    n->answered = -1;
+    n->answer_phase = NODE_PHASE_TRAIN;
+    n->begun = 1;
+    n->changed = true;
+    n->stop.met_since = UINT64_MAX;
+    hfsad_status status = take_memory(n) ? HFSAD_OK : error_memory(err, setup->M * sizeof(double), "a node's vectors");
+    if (!status)
+        status = setup->leaf ? leaf_create(n, err) : inner_create(n, err);
+    if (status) {
+        node_free(n);
+        return status;
+    }
+    memcpy(n->w, n->s.start, setup->M * sizeof *n->w);
+    hfsad_link link = {n->z, n->q, 0};
+    hfsad_link_start(&link, setup->M, n->s.start);
+    *out = n;
+    if (setup->inner)
+        inner_advance(n);
+    return HFSAD_OK;
+}
+
+void node_free(node *n)
+{
+    if (!n)
+        return;
+    if (n->s.leaf)
+        leaf_free(n);
+    else
+        inner_free(n);
+    free((double *)n->s.start);
+    free(n->w);
+    free(n->z);
+    free(n->q);
+    free(n->u);
+    free(n->figures);
+    free(n);
+}
+
+/* ---- for the other files ---- */
+
+void channel_start(node *n, channel *c)
+{
+    *c = (channel){.live = true, .send = true, .due = n->now + n->s.patience.first_ms, .wait = n->s.patience.first_ms};
+}
+
+void channel_stop(channel *c)
+{
+    c->live = c->send = false;
+}
+
+bool node_draw(const node *n, double participation, uint64_t key, uint32_t *last, uint64_t round)
+{
+    const uint64_t iteration = (round - 1) / n->K + 1;
+    const bool overdue = round % n->K == 0 && iteration - *last >= n->s.p->at_least_every;
+    const bool takes_part = participation >= 1 || draw_takes_part(participation, key, round - 1, overdue);
+    if (takes_part)
+        *last = (uint32_t)iteration;
+    return takes_part;
+}
+
+uint64_t node_next_measure(const node *n)
+{
+    const uint64_t every = n->s.p->trace_every, end = n->s.p->iterations;
+    if (n->answered < 0)
+        return 0;
+    const uint64_t done = (uint64_t)n->answered / n->K;
+    if (done >= end)
+        return UINT64_MAX;
+    const uint64_t next = (done / every + 1) * every;
+    return (next < end ? next : end) * n->K;
+}
+
+bool all_finite(const double *v, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(v[i]))
+            return false;
+    return true;
+}
+
+void node_answer(node *n, const tally *t, uint64_t round)
+{
+    tally_pack(t, n->s.tiers, n->figures);
+    if (!all_finite(n->figures, node_figures_count(n))) {
+        const tally broken = {.broken = 1};
+        tally_pack(&broken, n->s.tiers, n->figures);
+    }
+    n->answered = (int64_t)round;
+}
+
+bool node_refuse(node *n, node_refusal *to, node_refusal why)
+{
+    n->status.refused[why]++;
+    if (to)
+        *to = why;
+    return false;
+}
+
+void node_greet(node *n, uint64_t begun)
+{
+    if (begun <= n->parent_begun)
+        return;
+    n->parent_begun = begun;
+    if (!n->took_part) /* otherwise an UP will follow, and its link has left the last one's state */
+        channel_start(n, &n->up);
+}
+
+/* ---- what comes in ---- */
+
+static bool fits_sender(const node *n, size_t from, message_kind kind)
+{
+    if (from == NODE_PARENT)
+        return !is_root(n) && (kind == MESSAGE_DOWN || kind == MESSAGE_ASK || kind == MESSAGE_ACK);
+    return from < n->s.n_children &&
+           (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
+}
+
+/* Whose k is 1 speaks of answers. Its numbers are the slots of the children that it is for. */
+static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
+{
+    bool mine = false;
+    for (size_t i = 0; i < m->count; i++)
+        mine = mine || m->values[i] == (double)n->s.slot;
+    if (!mine)
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    if (m->phase == NODE_PHASE_FINAL && m->k == 1) {
+        n->changed = n->changed || !n->finished;
+        n->finished = true;
+        channel_stop(&n->answer);
+        n->ack_answer = n->s.inner != NULL;
+        return true;
+    }
+    if (m->k == 1 && n->answer_phase == NODE_PHASE_TRAIN && (int64_t)m->round >= n->answered)
+        channel_stop(&n->answer);
+    if (m->k == 0 && m->round >= n->up_round)
+        channel_stop(&n->up);
+    return true;
+}
+
+static bool fits_phase(const message *m)
+{
+    switch (m->kind) {
+    case MESSAGE_MODEL:
+        return m->phase == NODE_PHASE_FINAL;
+    case MESSAGE_ASK:
+    case MESSAGE_ACK:
+        return m->phase == NODE_PHASE_TRAIN || m->phase == NODE_PHASE_FINAL;
+    default:
+        return m->phase == NODE_PHASE_TRAIN;
+    }
+}
+
+bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
+{
+    if (m->run != n->s.run)
+        return node_refuse(n, why, NODE_REFUSED_RUN);
+    if (!fits_sender(n, from, m->kind))
+        return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (!fits_phase(m) || m->round > n->end_round)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (!all_finite(m->values, m->count) || !isfinite(m->sigma))
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (from == NODE_PARENT && m->kind == MESSAGE_ACK)
+        return handle_parent_ack(n, m, why);
+    if (from == NODE_PARENT && n->finished)
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    return n->s.leaf ? leaf_handle(n, m, why) : inner_handle(n, from, m, why);
+}
+
+/* ---- time ---- */
+
+static void tick_channel(node *n, channel *c)
+{
+    if (!c->live || c->due > n->now)
+        return;
+    c->send = true;
+    c->wait = c->wait < n->s.patience.most_ms / 2 ? 2 * c->wait : n->s.patience.most_ms;
+    c->due = n->now + c->wait;
+}
+
+void node_tick(node *n, uint64_t now_ms)
+{
+    n->now = now_ms;
+    tick_channel(n, &n->up);
+    tick_channel(n, &n->answer);
+    tick_channel(n, &n->down);
+    tick_channel(n, &n->ask);
+}
+
+uint64_t node_due(const node *n)
+{
+    const channel *all[] = {&n->up, &n->answer, &n->down, &n->ask};
+    uint64_t due = UINT64_MAX;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->live && all[i]->due < due)
+            due = all[i]->due;
+    return due;
+}
+
+/* ---- what goes out ---- */
+
+static bool take_channel(node *n, channel *c)
+{
+    if (!c->send)
+        return false;
+    n->status.repeated += c->again;
+    c->send = false;
+    c->again = true;
+    return true;
+}
+
+static message letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round)
+{
+    return (message){.kind = kind, .run = n->s.run, .phase = phase, .round = round};
+}
+
+static message up_letter(node *n)
+{
+    message m = letter_of(n, MESSAGE_UP, NODE_PHASE_TRAIN, n->up_round);
+    const hfsad_link link = {n->z, n->q, n->k};
+    m.k = n->k;
+    if (n->diverged)
+        return m;
+    m.sigma = hfsad_link_message(n->s.leaf ? &n->s.leaf->rule : &n->s.inner->rule, &link, n->s.M, n->u);
+    m.values = n->u;
+    m.count = all_finite(n->u, n->s.M) ? n->s.M : 0;
+    return m;
+}
+
+static message answer_letter(node *n)
+{
+    const bool final = n->answer_phase == NODE_PHASE_FINAL;
+    message m = letter_of(n, final ? MESSAGE_MODEL : MESSAGE_ANSWER, n->answer_phase, (uint64_t)n->answered);
+    m.values = n->figures;
+    m.count = node_figures_count(n);
+    if (final && n->s.leaf) {
+        node_model(n, n->u);
+        m.values = n->u;
+        m.count = n->s.M;
+    } else if (final) {
+        m.values = n->models;
+        m.count = n->nodes * n->s.M;
+    }
+    return m;
+}
+
+static bool next_to_parent(node *n, message *m)
+{
+    if (take_channel(n, &n->up)) {
+        *m = up_letter(n);
+        return true;
+    }
+    if (take_channel(n, &n->answer)) {
+        *m = answer_letter(n);
+        return true;
+    }
+    if (n->ack_down) {
+        *m = letter_of(n, MESSAGE_ACK, NODE_PHASE_TRAIN, n->down_round);
+        n->ack_down = false;
+        return true;
+    }
+    return false;
+}
+
+static message ack_letter(node *n, bool of_answers)
+{
+    message m = letter_of(n, MESSAGE_ACK, of_answers && n->finished ? NODE_PHASE_FINAL : NODE_PHASE_TRAIN, 0);
+    m.k = of_answers;
+    m.values = n->slots;
+    const bool all = of_answers && !n->asking;
+    m.round = !of_answers ? n->round + (n->open ? n->unit : 0)
+              : all       ? (uint64_t)(n->answered < 0 ? 0 : n->answered)
+                          : n->ask_round;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        if (all || (of_answers ? n->child[c].answered : n->child[c].has))
+            n->slots[m.count++] = (double)c;
+    return m;
+}
+
+static bool next_to_children(node *n, message *m)
+{
+    if (take_channel(n, &n->down)) {
+        *m = letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, n->round + 1);
+        m->k = n->begun;
+        m->values = n->w;
+        m->count = n->s.M;
+        return true;
+    }
+    if (take_channel(n, &n->ask)) {
+        *m = letter_of(n, MESSAGE_ASK, n->ask_phase, n->ask_round);
+        m->k = n->begun;
+        m->values = n->ask_w;
+        m->count = n->ask_phase == NODE_PHASE_FINAL ? 0 : is_root(n) ? n->s.M : 2 * n->s.M;
+        return true;
+    }
+    if (n->ack_up || n->ack_answer) {
+        const bool of_answers = !n->ack_up;
+        *m = ack_letter(n, of_answers);
+        *(of_answers ? &n->ack_answer : &n->ack_up) = false;
+        return true;
+    }
+    return false;
+}
+
+bool node_next_letter(node *n, node_letter *letter)
+{
+    if (next_to_parent(n, &letter->m)) {
+        letter->to_parent = true;
+        return true;
+    }
+    letter->to_parent = false;
+    return n->s.inner && next_to_children(n, &letter->m);
+}
+
+/* ---- the state as words ---- */
+
+/* One list of what is kept serves both ways. */
+typedef struct {
+    word_writer *out; /* NULL: read */
+    word_reader *in;
+} transfer;
+
+static void pass_reals(const transfer *t, double *v, size_t count)
+{
+    if (t->out)
+        words_put_reals(t->out, v, count);
+    else
+        words_get_reals(t->in, v, count);
+}
+
+static uint64_t pass(const transfer *t, uint64_t v)
+{
+    if (t->out)
+        words_put(t->out, v);
+    return t->out ? v : words_get(t->in);
+}
+
+static void pass_link(const transfer *t, node *n)
+{
+    const size_t M = n->s.M;
+    n->begun = pass(t, n->begun);
+    n->round = pass(t, n->round);
+    n->down_round = pass(t, n->down_round);
+    n->up_round = pass(t, n->up_round);
+    n->k = (uint32_t)pass(t, n->k);
+    n->last = (uint32_t)pass(t, n->last);
+    n->sent_up = pass(t, n->sent_up);
+    n->sent_down = pass(t, n->sent_down);
+    n->answered = (int64_t)pass(t, (uint64_t)n->answered);
+    n->answer_phase = pass(t, n->answer_phase);
+    n->diverged = pass(t, n->diverged) != 0;
+    n->finished = pass(t, n->finished) != 0;
+    pass_reals(t, &n->dual, 1);
+    pass_reals(t, n->figures, node_figures_count(n));
+    if (n->s.inner || n->s.keeps_w)
+        pass_reals(t, n->w, M);
+    if (!is_root(n)) {
+        pass_reals(t, n->z, M);
+        pass_reals(t, n->q, M);
+    }
+}
+
+static void pass_leaf(const transfer *t, node *n)
+{
+    pass_reals(t, n->slope, n->s.x ? 0 : n->s.rows.count);
+    pass_reals(t, &n->eta, 1);
+}
+
+static void pass_inner(const transfer *t, node *n)
+{
+    n->open = pass(t, n->open) != 0;
+    n->took_part = pass(t, n->took_part) != 0;
+    n->has_settled = pass(t, n->has_settled) != 0;
+    pass_reals(t, &n->settled, 1);
+    if (!is_root(n))
+        pass_reals(t, n->w_parent, n->s.M);
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->child[c];
+        child->last = (uint32_t)pass(t, child->last);
+        child->need = pass(t, child->need);
+        child->k = pass(t, child->k);
+    }
+    if (!is_root(n))
+        return;
+    n->stop.met_since = pass(t, n->stop.met_since);
+    n->end = (node_end)pass(t, n->end);
+    if (pass(t, n->finished && n->models)) {
+        if (!n->models)
+            n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
+        if (n->models)
+            pass_reals(t, n->models, n->nodes * n->s.M);
+    }
+}
+
+static void pass_state(const transfer *t, node *n)
+{
+    pass_link(t, n);
+    if (n->s.leaf)
+        pass_leaf(t, n);
+    else
+        pass_inner(t, n);
+}
+
+/* What a state begins with: whose it is. */
+static uint64_t print_of(const node *n)
+{
+    uint64_t sum = words_sum_add(n->s.run, n->s.key);
+    const uint64_t shape[] = {n->s.M,     n->s.depth,     n->s.slot, n->s.n_children, n->s.leaf != NULL,
+                              n->s.tiers, n->s.rows.count};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        sum = words_sum_add(sum, shape[i]);
+    return sum;
+}
+
+bool node_changed(const node *n)
+{
+    return n->changed;
+}
+
+void node_pack(node *n, word_writer *w)
+{
+    const transfer t = {.out = w};
+    words_put(w, print_of(n));
+    pass_state(&t, n);
+    n->changed = false;
+}
+
+/* Everything that was said may be lost: it is said again. */
+static void begin_again(node *n)
+{
+    n->begun++;
+    n->changed = true;
+    n->pending = n->asking = false;
+    channel_stop(&n->ask);
+    channel_stop(&n->down);
+    if (n->finished && !is_root(n))
+        return;
+    if (!is_root(n) && n->up_round > 0 && !n->took_part)
+        channel_start(n, &n->up);
+    if (!is_root(n) && n->answered >= 0 && (n->s.leaf || n->answer_phase == NODE_PHASE_TRAIN))
+        channel_start(n, &n->answer);
+    if (n->open)
+        channel_start(n, &n->down);
+    if (n->s.inner) {
+        if (n->answer_phase == NODE_PHASE_FINAL && !n->finished) /* the models below have to be asked for again */
+            n->answer_phase = NODE_PHASE_TRAIN;
+        inner_advance(n);
+    }
+}
+
+bool node_unpack(node *n, word_reader *r)
+{
+    const transfer t = {.in = r};
+    if (words_get(r) != print_of(n))
+        return false;
+    pass_state(&t, n);
+    if (r->bad || r->left)
+        return false;
+    begin_again(n);
+    return true;
+}
+
+/* ---- what others want to know ---- */
+
+node_end node_ended(const node *n)
+{
+    if (is_root(n))
+        return n->finished ? n->end : NODE_RUNNING;
+    return n->finished ? NODE_DONE : NODE_RUNNING;
+}
+
+bool node_take_figures(node *n, hfsad_figures *f)
+{
+    if (n->row_ready)
+        *f = n->row;
+    const bool ready = n->row_ready;
+    n->row_ready = false;
+    return ready;
+}
+
+void node_model(const node *n, double *w)
+{
+    const bool shown = n->s.inner || n->s.keeps_w;
+    memcpy(w, shown ? n->w : n->z, n->s.M * sizeof *w);
+    if (n->has_settled)
+        w[n->s.M - 1] = n->settled;
+}
+
+const double *node_models_below(const node *n)
+{
+    return n->finished && n->models ? n->models + n->s.M : NULL;
+}
+
+const double *node_w(const node *n)
+{
+    return n->w;
+}
+
+node_status node_get_status(const node *n)
+{
+    node_status status = n->status;
+    status.round = n->round;
+    status.k = n->k;
+    return status;
+}
