@@ -306,14 +306,20 @@ static void differences(void **state)
 static void topics(void **state)
 {
     char topic[TOPIC_MAX], path[TOPIC_MAX], parent[TOPIC_MAX];
-    message_kind kind;
+    topic_kind kind;
     (void)state;
-    assert_true(topic_write(topic, "r", "edge1/client7", MESSAGE_ANSWER));
+    assert_true(topic_write(topic, "r", "edge1/client7", TOPIC_ANSWER));
     assert_string_equal(topic, "hfsad/r/edge1/client7/answer");
-    assert_true(topic_read(topic, "r", path, &kind) && kind == MESSAGE_ANSWER);
+    assert_true(topic_read(topic, "r", path, &kind) && kind == TOPIC_ANSWER);
     assert_string_equal(path, "edge1/client7");
     assert_false(topic_read(topic, "q", path, &kind) || topic_read("hfsad/r/up", "r", path, &kind));
     assert_false(topic_read("hfsad/r/edge1/sideways", "r", path, &kind) || topic_read("hfsad/r", "r", path, &kind));
+    for (int i = 0; i < TOPICS; i++) { /* every message finds the topic of its kind, in both directions */
+        const message ack = {.kind = topic_message_kind((topic_kind)i), .k = i == TOPIC_ANSWER_ACK};
+        assert_int_equal(topic_of(&ack, !topic_to_children((topic_kind)i)), i);
+        assert_true(topic_write(topic, "r", "e", (topic_kind)i) && topic_read(topic, "r", path, &kind));
+        assert_int_equal(kind, i);
+    }
     assert_true(topic_parent("a/b/c", parent) && !strcmp(parent, "a/b") && topic_parent("a", parent));
     assert_string_equal(parent, "cloud");
     assert_false(topic_parent("cloud", parent));

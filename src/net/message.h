@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Kinds of message and the last level of their topics. */
+/* Kinds of message and their names in logs. */
 #define MESSAGE_KIND_LIST(X)                                                                                           \
     X(DOWN, "down")                                                                                                    \
     X(UP, "up")                                                                                                        \

@@ -7,6 +7,35 @@
 #define ROOT "hfsad"
 #define CLOUD "cloud"
 
+const char *topic_name(topic_kind topic)
+{
+#define TOPIC_NAME(name, text, kind) text,
+    static const char *const names[] = {TOPIC_LIST(TOPIC_NAME)};
+    return topic < TOPICS ? names[topic] : "?";
+}
+
+message_kind topic_message_kind(topic_kind topic)
+{
+#define TOPIC_KIND(name, text, kind) MESSAGE_##kind,
+    static const message_kind kinds[] = {TOPIC_LIST(TOPIC_KIND)};
+    return topic < TOPICS ? kinds[topic] : MESSAGE_KINDS;
+}
+
+bool topic_to_children(topic_kind topic)
+{
+    return topic <= TOPIC_ANSWER_ACK;
+}
+
+topic_kind topic_of(const message *m, bool to_parent)
+{
+    if (m->kind == MESSAGE_ACK)
+        return to_parent ? TOPIC_DOWN_ACK : m->k == 0 ? TOPIC_UP_ACK : TOPIC_ANSWER_ACK;
+    for (int i = 0; i < TOPICS; i++)
+        if (topic_message_kind((topic_kind)i) == m->kind)
+            return (topic_kind)i;
+    return TOPICS;
+}
+
 /* Bytes of the UTF-8 character at p; 0 where there is none that MQTT allows. */
 static size_t character_at(const unsigned char *p)
 {
@@ -40,18 +69,18 @@ bool topic_run_valid(const char *run)
 
 bool topic_path_valid(const char *path)
 {
-    const size_t length = strlen(path), around = sizeof ROOT + TOPIC_RUN_MAX + sizeof "/answer";
+    const size_t length = strlen(path), around = sizeof ROOT + TOPIC_RUN_MAX + sizeof "/answer-ack";
     return length > 0 && length + around < TOPIC_MAX && path[0] != '/' && path[length - 1] != '/' &&
            !strstr(path, "//") && text_valid(path);
 }
 
-bool topic_write(char topic[TOPIC_MAX], const char *run, const char *path, message_kind kind)
+bool topic_write(char topic[TOPIC_MAX], const char *run, const char *path, topic_kind kind)
 {
-    const int length = snprintf(topic, TOPIC_MAX, ROOT "/%s/%s/%s", run, path, message_kind_name(kind));
+    const int length = snprintf(topic, TOPIC_MAX, ROOT "/%s/%s/%s", run, path, topic_name(kind));
     return length > 0 && length < TOPIC_MAX;
 }
 
-bool topic_read(const char *topic, const char *run, char path[TOPIC_MAX], message_kind *kind)
+bool topic_read(const char *topic, const char *run, char path[TOPIC_MAX], topic_kind *kind)
 {
     const size_t named = strlen(run), root = sizeof ROOT; /* with the slash */
     if (strlen(topic) >= TOPIC_MAX || strncmp(topic, ROOT "/", root) != 0)
@@ -63,12 +92,12 @@ bool topic_read(const char *topic, const char *run, char path[TOPIC_MAX], messag
     const char *last = strrchr(topic, '/');
     if (!last || last == topic)
         return false;
-    for (int i = 0; i < MESSAGE_KINDS; i++) {
-        if (strcmp(last + 1, message_kind_name((message_kind)i)) != 0)
+    for (int i = 0; i < TOPICS; i++) {
+        if (strcmp(last + 1, topic_name((topic_kind)i)) != 0)
             continue;
         memcpy(path, topic, (size_t)(last - topic));
         path[last - topic] = 0;
-        *kind = (message_kind)i;
+        *kind = (topic_kind)i;
         return true;
     }
     return false;

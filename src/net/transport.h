@@ -26,11 +26,10 @@ typedef struct transport transport;
 typedef enum {
     TRANSPORT_UP,      /* connected and listening: what was sent while it was not is lost, so send again what counts */
     TRANSPORT_DOWN,    /* no connection; it is tried again by itself, with backoff */
-    TRANSPORT_REFUSED, /* the same, for a reason that waiting does not mend: login, certificate, unknown host, session
-                          taken */
+    TRANSPORT_REFUSED, /* a DOWN that waiting does not mend: login, certificate, unknown host, a filter */
 } transport_event;
 
-/* Called within transport_wait only. They may send; they may not wait, join or free. */
+/* Called within transport_wait only. They may send; they may not wait, join, leave or free. */
 typedef struct {
     void *context;
     /* topic and bytes are the transport's and last until the function returns. */
@@ -40,7 +39,7 @@ typedef struct {
 } transport_handler;
 
 typedef struct {
-    const char *name;           /* the node's path: the name of its session, and of its certificate */
+    const char *name;           /* the node's path, as in its certificate; several may have one name */
     const char *const *filters; /* what it listens to, from every connection on; `+` for a level, a closing `#` */
     size_t n_filters;
     const char *will_topic; /* NULL: no will */
@@ -87,7 +86,10 @@ typedef struct {
     int backoff_least_ms, backoff_most_ms; /* 0: 100 and 10,000 */
 } transport_broker;
 
-/* Checks url and files, connects to nothing yet: members do when they join, in the background. */
+/*
+ * Checks url and files, connects to nothing yet: members do when they join, in the background. Only the look-up of the
+ * host's name may block. SIGPIPE must be ignored in the process: OpenSSL writes to closed connections.
+ */
 hfsad_status transport_mqtt_create(transport **t, const transport_broker *broker, const transport_handler *handler,
                                    hfsad_error *err);
 
@@ -101,14 +103,15 @@ void transport_leave(transport *t, size_t member, bool with_will);
 
 /*
  * The newest value of a topic. It leaves at once or within the next waits. Nothing but lack of memory is an error: what
- * cannot be sent now is lost and counted. retain: the broker keeps it for who comes later; a retained value of size 0
- * clears it.
+ * cannot be sent now is lost and counted, and a frame that is too large for the broker is an error of the next wait.
+ * retain: the broker keeps it for who comes later; a retained value of size 0 clears it. A frame of size 0 is handed to
+ * nobody.
  */
 hfsad_status transport_send(transport *t, size_t member, const char *topic, const void *bytes, size_t size, bool retain,
                             hfsad_error *err);
 
 /* Moves what can be moved and calls the handler; returns when something happened or after timeout_ms (0: at once, < 0:
- * no limit), and early on a signal. */
+ * no limit), and early where it likes, on a signal among others. */
 hfsad_status transport_wait(transport *t, int64_t timeout_ms, hfsad_error *err);
 
 #endif
