@@ -248,6 +248,22 @@ uint64_t node_due(const node *n)
     return due;
 }
 
+void node_repeat(node *n)
+{
+    channel *all[] = {&n->up, &n->answer, &n->down, &n->ask};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        all[i]->send = all[i]->live;
+}
+
+size_t node_message_most(const node *n)
+{
+    size_t most = 2 * n->s.M > node_figures_count(n) ? 2 * n->s.M : node_figures_count(n);
+    for (size_t c = 0; c < n->s.n_children; c++)
+        if (n->s.children[c].nodes * n->s.M > most)
+            most = n->s.children[c].nodes * n->s.M;
+    return most > n->s.siblings ? most : n->s.siblings; /* an ACK names them */
+}
+
 /* ---- what goes out ---- */
 
 static bool take_channel(node *n, channel *c)

@@ -48,9 +48,10 @@ typedef struct {
     uint64_t run;
     const plan *p; /* the numbers of the run; classes are not looked up in it */
     size_t M;
-    size_t tiers;   /* of the whole tree */
-    uint32_t depth; /* 0: the root */
-    size_t slot;    /* among its parent's children, inner ones first */
+    size_t tiers;    /* of the whole tree */
+    uint32_t depth;  /* 0: the root */
+    size_t slot;     /* among its parent's children, inner ones first */
+    size_t siblings; /* children of its parent, itself included */
     uint64_t key;
     int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
     const double *start; /* M */
@@ -101,6 +102,11 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
 void node_tick(node *n, uint64_t now_ms);
 /* When the next tick is wanted; UINT64_MAX: not before a message comes. */
 uint64_t node_due(const node *n);
+
+/* The connection was lost and is back: what waits for an acknowledgement is sent again at once. */
+void node_repeat(node *n);
+/* The most numbers that a message to this node may have. */
+size_t node_message_most(const node *n);
 
 /* What is to be sent, one after another, once the state is committed; false: nothing more. The numbers are the node's
  * and last until it is called again. */

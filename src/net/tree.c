@@ -108,6 +108,7 @@ hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err)
         .M = d->M,
         .tiers = d->depth,
         .slot = tree_slot(d, number),
+        .siblings = number ? tree_children(d, tree_parent(d, number)) : 1,
         .key = key_of(t, number),
         .intercept = t->intercept,
         .start = t->start,
