@@ -57,6 +57,8 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     hfsad_status status = take_memory(n) ? HFSAD_OK : error_memory(err, setup->M * sizeof(double), "a node's vectors");
     if (!status)
         status = setup->leaf ? leaf_create(n, err) : inner_create(n, err);
+    if (!status && setup->async)
+        status = async_create(n, err);
     if (status) {
         node_free(n);
         return status;
@@ -64,6 +66,8 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     memcpy(n->w, n->s.start, setup->M * sizeof *n->w);
     hfsad_link link = {n->z, n->q, 0};
     hfsad_link_start(&link, setup->M, n->s.start);
+    if (setup->async && setup->inner)
+        async_start(n);
     *out = n;
     if (setup->inner)
         inner_advance(n);
@@ -74,6 +78,7 @@ void node_free(node *n)
 {
     if (!n)
         return;
+    async_free(n);
     if (n->s.leaf)
         leaf_free(n);
     else
@@ -114,6 +119,8 @@ uint64_t node_next_measure(const node *n)
     const uint64_t every = n->s.p->trace_every, end = n->s.p->iterations;
     if (n->answered < 0)
         return 0;
+    if (n->s.async)
+        return (uint64_t)n->answered < n->end_round ? n->end_round : UINT64_MAX;
     const uint64_t done = (uint64_t)n->answered / n->K;
     if (done >= end)
         return UINT64_MAX;
@@ -166,25 +173,31 @@ static bool fits_sender(const node *n, size_t from, message_kind kind)
            (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
 }
 
-/* Whose k is 1 speaks of answers. Its numbers are the slots of the children that it is for. */
+/* Whose k is 1 speaks of answers. Its numbers are pairs: the slot of a child, and the round of what has come from it.
+ */
 static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
 {
-    bool mine = false;
-    for (size_t i = 0; i < m->count; i++)
-        mine = mine || m->values[i] == (double)n->s.slot;
-    if (!mine)
+    double round = -1;
+    for (size_t i = 0; i + 1 < m->count; i += 2)
+        if (m->values[i] == (double)n->s.slot)
+            round = m->values[i + 1];
+    if (round < 0)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->phase == NODE_PHASE_FINAL && m->k == 1) {
         n->changed = n->changed || !n->finished;
         n->finished = true;
         channel_stop(&n->answer);
-        n->ack_answer = n->s.inner != NULL;
+        if (n->s.inner)
+            inner_ack_all(n);
         return true;
     }
-    if (m->k == 1 && n->answer_phase == NODE_PHASE_TRAIN && (int64_t)m->round >= n->answered)
+    if (m->k == 1 && n->answer_phase == NODE_PHASE_TRAIN && round >= (double)n->answered)
         channel_stop(&n->answer);
-    if (m->k == 0 && m->round >= n->up_round)
+    if (m->k == 0 && round >= (double)n->up_round && n->up.live) {
         channel_stop(&n->up);
+        if (n->s.async)
+            async_acknowledged(n);
+    }
     return true;
 }
 
@@ -236,6 +249,8 @@ void node_tick(node *n, uint64_t now_ms)
     tick_channel(n, &n->answer);
     tick_channel(n, &n->down);
     tick_channel(n, &n->ask);
+    if (n->s.async && n->s.inner)
+        inner_advance(n);
 }
 
 uint64_t node_due(const node *n)
@@ -245,7 +260,8 @@ uint64_t node_due(const node *n)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->live && all[i]->due < due)
             due = all[i]->due;
-    return due;
+    const uint64_t step = n->s.async && n->s.inner ? async_due(n) : UINT64_MAX;
+    return step < due ? step : due;
 }
 
 void node_repeat(node *n)
@@ -261,7 +277,7 @@ size_t node_message_most(const node *n)
     for (size_t c = 0; c < n->s.n_children; c++)
         if (n->s.children[c].nodes * n->s.M > most)
             most = n->s.children[c].nodes * n->s.M;
-    return most > n->s.siblings ? most : n->s.siblings; /* an ACK names them */
+    return most > 2 * n->s.siblings ? most : 2 * n->s.siblings; /* an ACK may name all of them */
 }
 
 /* ---- what goes out ---- */
@@ -334,20 +350,24 @@ static message ack_letter(node *n, bool of_answers)
     message m = letter_of(n, MESSAGE_ACK, of_answers && n->finished ? NODE_PHASE_FINAL : NODE_PHASE_TRAIN, 0);
     m.k = of_answers;
     m.values = n->slots;
-    const bool all = of_answers && !n->asking;
-    m.round = !of_answers ? n->round + (n->open ? n->unit : 0)
-              : all       ? (uint64_t)(n->answered < 0 ? 0 : n->answered)
-                          : n->ask_round;
-    for (size_t c = 0; c < n->s.n_children; c++)
-        if (all || (of_answers ? n->child[c].answered : n->child[c].has))
-            n->slots[m.count++] = (double)c;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->child[c];
+        bool *flag = of_answers ? &child->ack_answer : &child->ack_up;
+        if (!*flag)
+            continue;
+        *flag = false;
+        n->slots[m.count++] = (double)c;
+        n->slots[m.count++] = !of_answers                    ? (double)child->need
+                              : n->asking && child->answered ? (double)n->ask_round
+                                                             : (double)(n->answered < 0 ? 0 : n->answered);
+    }
     return m;
 }
 
 static bool next_to_children(node *n, message *m)
 {
     if (take_channel(n, &n->down)) {
-        *m = letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, n->round + 1);
+        *m = letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->version : n->round) + 1);
         m->k = n->begun;
         m->values = n->w;
         m->count = n->s.M;
@@ -429,6 +449,7 @@ static void pass_link(const transfer *t, node *n)
 
 static void pass_leaf(const transfer *t, node *n)
 {
+    n->local_steps = (uint32_t)pass(t, n->local_steps);
     pass_reals(t, n->slope, n->s.x ? 0 : n->s.rows.count);
     pass_reals(t, &n->eta, 1);
 }
@@ -459,6 +480,23 @@ static void pass_inner(const transfer *t, node *n)
     }
 }
 
+static void pass_async(const transfer *t, node *n)
+{
+    n->version = pass(t, n->version);
+    n->turn_left = pass(t, n->turn_left);
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        n->child[c].fresh = pass(t, n->child[c].fresh) != 0;
+        pass_reals(t, &n->child[c].sigma, 1);
+        pass_reals(t, n->child_u + c * n->s.M, n->s.M);
+    }
+    n->n_heard = (size_t)pass(t, n->n_heard);
+    for (size_t i = 0; i < n->n_heard && i < 2 * n->s.n_children; i++) {
+        n->heard[i].slot = (uint32_t)pass(t, n->heard[i].slot);
+        n->heard[i].version = pass(t, n->heard[i].version);
+        n->heard[i].k = pass(t, n->heard[i].k);
+    }
+}
+
 static void pass_state(const transfer *t, node *n)
 {
     pass_link(t, n);
@@ -466,6 +504,8 @@ static void pass_state(const transfer *t, node *n)
         pass_leaf(t, n);
     else
         pass_inner(t, n);
+    if (n->s.async && n->s.inner)
+        pass_async(t, n);
 }
 
 /* What a state begins with: whose it is. */
@@ -503,7 +543,8 @@ static void begin_again(node *n)
     if (n->finished && !is_root(n))
         return;
     if (!is_root(n) && n->up_round > 0 && !n->took_part)
-        channel_start(n, &n->up);
+        channel_start(n, &n->up); /* asynchronous: no new turn before it is acknowledged (again) */
+    n->since = n->now;
     if (!is_root(n) && n->answered >= 0 && (n->s.leaf || n->answer_phase == NODE_PHASE_TRAIN))
         channel_start(n, &n->answer);
     if (n->open)
@@ -551,6 +592,19 @@ void node_model(const node *n, double *w)
     memcpy(w, shown ? n->w : n->z, n->s.M * sizeof *w);
     if (n->has_settled)
         w[n->s.M - 1] = n->settled;
+}
+
+void node_set_local_steps(node *n, uint32_t steps)
+{
+    n->local_steps = steps ? steps : 1;
+}
+
+char *node_take_lines(node *n)
+{
+    char *lines = n->lines;
+    n->lines = NULL;
+    n->lines_size = n->lines_room = 0;
+    return lines;
 }
 
 const double *node_models_below(const node *n)

@@ -13,6 +13,13 @@
  * since the answer may end the run. The last question, in PHASE_FINAL, is answered by MODEL: the node's w and those of
  * all below it, a node before its children, these in the order of their slots.
  *
+ * Asynchronous training. A node counts its own steps; DOWN(v) is its w after step v - 1. A child takes a turn on the
+ * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says
+ * UP(v), and waits until that is acknowledged before the next turn, so that its parent knows of every turn. The parent
+ * steps when enough children have something new, or at its deadline, and goes on with the last u of the others, which
+ * it keeps over a crash. What it used in which step goes into the record. Figures are asked for at the start and at the
+ * end.
+ *
  * What can be lost. Every message may be lost, doubled, delayed and come in any order. A sender repeats its last value
  * until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ANSWER by what follows it, and where nothing
  * follows soon by an ACK. A parent does not keep its children's messages over a crash; k of DOWN and ASK counts how
@@ -36,12 +43,21 @@ typedef struct {
     double participation;
     uint64_t key; /* of its draws: rng_key(seed, rng_stream(its name)) */
     size_t nodes; /* of its subtree, itself included */
+    hfsad_link_rule rule;
 } node_child;
 
 /* How long to wait before a message is repeated: at first, and at most; it doubles in between. */
 typedef struct {
     uint32_t first_ms, most_ms;
 } node_patience;
+
+/* Says how an asynchronous parent goes on. */
+typedef struct {
+    double quorum;        /* part of its children that must have something new, above 0 */
+    uint32_t deadline_ms; /* or this long after its last step, if one child has */
+    bool stale_waits;     /* a child that is K_a global iterations behind is waited for, ... */
+    uint32_t stale_ms;    /* ... or for this long only */
+} node_pace;
 
 /* What a node is made of. Everything is copied but p, rows and the classes, which must outlive it. */
 typedef struct {
@@ -56,6 +72,8 @@ typedef struct {
     int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
     const double *start; /* M */
     node_patience patience;
+    bool async;     /* asynchronous training */
+    node_pace pace; /* of that */
 
     const leaf_class *leaf;   /* NULL: an inner node or the root */
     const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */
@@ -100,6 +118,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
  */
 void node_tick(node *n, uint64_t now_ms);
+/* Asynchronous: the steps of a client per round from now on, by its own speed. */
+void node_set_local_steps(node *n, uint32_t steps);
 /* When the next tick is wanted; UINT64_MAX: not before a message comes. */
 uint64_t node_due(const node *n);
 
@@ -125,6 +145,10 @@ bool node_unpack(node *n, word_reader *r);
 /* A row of the trace that is ready: root only, relative_error and seconds are NAN. Take it before the state is packed.
  */
 bool node_take_figures(node *n, hfsad_figures *f);
+
+/* Asynchronous: lines of the record that are ready, each closed by a newline, or NULL; free it. Without the node's
+ * path, which goes before each (sim/replay.h). Take them before the state is packed. */
+char *node_take_lines(node *n);
 
 typedef enum { NODE_RUNNING, NODE_DONE, NODE_CONVERGED, NODE_DIVERGED } node_end;
 /* Root: why it ended. Others: NODE_DONE once the root has their model. */

@@ -24,7 +24,7 @@ hfsad_status inner_create(node *n, hfsad_error *err)
     n->sum = alloc_zero(M, sizeof(double));
     n->ask_w = alloc_zero(2 * M, sizeof(double));
     n->ask_parent = alloc_zero(M, sizeof(double));
-    n->slots = alloc_zero(children, sizeof(double));
+    n->slots = alloc_zero(2 * children, sizeof(double));
     if (!copy || !n->w_parent || !n->child || !n->child_u || !n->child_figures || !n->partial || !n->sum || !n->ask_w ||
         !n->ask_parent || !n->slots)
         return error_memory(err, children * M * sizeof(double), "the messages of a node's children");
@@ -62,7 +62,7 @@ static size_t first_leaf(const node *n)
 }
 
 /* Sum of the children's u in the order of the simulator: inner ones, then the leaves in runs. Returns that of sigma. */
-static double sum_children(node *n)
+double inner_sum(node *n)
 {
     const size_t M = n->s.M, leaves = first_leaf(n), slots = run_slots(M);
     double sigma = 0, *run_u = n->partial + tree_lanes(M) * M;
@@ -136,7 +136,7 @@ static bool is_ready(const node *n)
 
 static void step_root(node *n)
 {
-    const double sigma = sum_children(n);
+    const double sigma = inner_sum(n);
     hfsad_root_step(&n->s.inner->prior, n->s.M, n->sum, sigma, n->w);
     n->sent_down += n->s.n_children;
     n->diverged = !all_finite(n->w, n->s.M);
@@ -149,7 +149,7 @@ static void step_inner(node *n, uint64_t round)
     n->dual = 0;
     if (!node_draw(n, class->participation, n->s.key, &n->last, round))
         return;
-    const double sigma = sum_children(n);
+    const double sigma = inner_sum(n);
     hfsad_link link = {n->z, n->q, n->k + 1};
     kernels()->inner_update(&class->prior, &class->rule, &link, n->s.M, n->sum, sigma, n->w);
     n->dual = kernels()->link_step(&class->rule, &link, n->s.M, n->w, n->w_parent);
@@ -179,7 +179,7 @@ static void step(node *n)
 
 /* ---- questions ---- */
 
-static void ask_children(node *n, uint64_t phase, uint64_t round)
+void inner_ask(node *n, uint64_t phase, uint64_t round)
 {
     n->pending = n->asking = true;
     n->ask_phase = phase;
@@ -238,15 +238,16 @@ static void conclude(node *n, const tally *t)
 {
     hfsad_figures *f = &n->row;
     *f = (hfsad_figures){.relative_error = NAN, .seconds = NAN};
-    tally_figures(t, n->s.M, n->s.tiers, n->round / n->K, true, f);
-    stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
+    tally_figures(t, n->s.M, n->s.tiers, n->ask_round / n->K, true, f);
+    if (!n->s.async)
+        stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
     n->row_ready = true;
-    n->answered = (int64_t)n->round;
+    n->answered = (int64_t)n->ask_round;
     if (t->broken > 0 || !finite_figures(f))
         n->end = NODE_DIVERGED;
     else if (n->stop.converged)
         n->end = NODE_CONVERGED;
-    else if (n->round >= n->end_round)
+    else if (n->ask_round >= n->end_round)
         n->end = NODE_DONE;
 }
 
@@ -255,6 +256,8 @@ static void finish_measurement(node *n)
     const inner_class *class = n->s.inner;
     tally t = {.priors = kernels()->prior_value(&class->prior, n->s.M, n->w),
                .consensus_priors = kernels()->prior_value(&class->prior, n->s.M, n->ask_w)};
+    if (n->s.async && n->ask_round == n->end_round)
+        async_end(n);
     add_children(n, &t);
     settle(n, &t);
     t.up += (double)n->sent_up;
@@ -271,6 +274,13 @@ static void finish_measurement(node *n)
     channel_start(n, &n->answer);
 }
 
+void inner_ack_all(node *n)
+{
+    n->ack_answer = true;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        n->child[c].ack_answer = true;
+}
+
 static void finish_question(node *n)
 {
     n->pending = n->asking = false;
@@ -284,7 +294,7 @@ static void finish_question(node *n)
     n->answer_phase = NODE_PHASE_FINAL;
     if (is_root(n)) {
         n->finished = true;
-        n->ack_answer = true;
+        inner_ack_all(n);
     } else {
         channel_start(n, &n->answer);
     }
@@ -298,6 +308,13 @@ static bool all_answered(const node *n)
     return true;
 }
 
+static bool measures_now(const node *n)
+{
+    if (n->s.async)
+        return n->answered < 0 || n->version == n->s.p->iterations;
+    return n->round == node_next_measure(n);
+}
+
 /* The root asks by itself. */
 static void root_questions(node *n)
 {
@@ -306,12 +323,13 @@ static void root_questions(node *n)
     if (n->diverged)
         n->end = NODE_DIVERGED;
     if (n->end == NODE_DIVERGED) {
-        n->finished = n->ack_answer = n->changed = true;
+        n->finished = n->changed = true;
+        inner_ack_all(n);
     } else if (n->end != NODE_RUNNING) {
-        ask_children(n, NODE_PHASE_FINAL, n->round);
-    } else if (n->round == node_next_measure(n)) {
+        inner_ask(n, NODE_PHASE_FINAL, (uint64_t)n->answered);
+    } else if (measures_now(n)) {
         memcpy(n->ask_w, n->w, n->s.M * sizeof *n->w);
-        ask_children(n, NODE_PHASE_TRAIN, n->round);
+        inner_ask(n, NODE_PHASE_TRAIN, node_next_measure(n));
     }
 }
 
@@ -322,12 +340,12 @@ void inner_advance(node *n)
             root_questions(n);
         if (n->asking && all_answered(n)) {
             finish_question(n);
-        } else if (n->pending && !n->asking && !n->open && n->ask_round == n->round) {
-            ask_children(n, n->ask_phase, n->ask_round);
-        } else if (n->open && is_ready(n)) {
-            step(n);
-        } else if (!n->open && may_open(n)) {
-            open_round(n);
+        } else if (n->pending && !n->asking && (n->s.async || (!n->open && n->ask_round == n->round))) {
+            inner_ask(n, n->ask_phase, n->ask_round);
+        } else if (n->open && (n->s.async ? async_is_ready(n) : is_ready(n))) {
+            (n->s.async ? async_step : step)(n);
+        } else if (!n->open && (n->s.async ? async_may_open(n) : may_open(n))) {
+            (n->s.async ? async_open : open_round)(n);
         } else {
             return;
         }
@@ -385,8 +403,16 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
     }
     if (final ? (int64_t)m->round != n->answered : m->round != node_next_measure(n) || m->round < n->round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (m->round >= n->up_round && !n->took_part)
+    if (n->s.async && !final) {
+        if (!async_can_answer(n)) /* it will be asked again */
+            return node_refuse(n, why, NODE_REFUSED_OLD);
+        n->open = false;
+        n->turn_left = 0;
+        n->changed = true;
+        channel_stop(&n->down);
+    } else if (m->round >= n->up_round && !n->took_part) {
         channel_stop(&n->up);
+    }
     channel_stop(&n->answer);
     n->asker_begun = m->k;
     n->pending = true;
@@ -406,7 +432,8 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
     if (m->count != n->s.M && m->count != 0)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round != child->need || child->has) {
-        n->ack_up = n->ack_up || m->round == child->need;
+        child->ack_up = child->ack_up || m->round == child->need;
+        n->ack_up = n->ack_up || child->ack_up;
         return node_refuse(n, why, m->round > child->need ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     }
     if ((m->count && !(m->sigma > 0)) || m->k < child->k || m->k > UINT32_MAX)
@@ -445,7 +472,8 @@ static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why
     const bool in_hand = n->asking && m->phase == n->ask_phase && m->round == n->ask_round;
     if (!in_hand || n->child[c].answered) {
         const bool old = in_hand || n->finished || m->phase < n->answer_phase || (int64_t)m->round <= n->answered;
-        n->ack_answer = n->ack_answer || n->finished || (old && !final);
+        n->child[c].ack_answer = n->child[c].ack_answer || n->finished || (old && !final);
+        n->ack_answer = n->ack_answer || n->child[c].ack_answer;
         return node_refuse(n, why, old ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
     }
     double *to = final ? n->models + models_before(n, c) : n->child_figures + c * count;
@@ -477,18 +505,18 @@ bool inner_handle(node *n, size_t from, const message *m, node_refusal *why)
 {
     bool news;
     if (n->finished && from != NODE_PARENT) {
-        n->ack_answer = true;
+        n->ack_answer = n->child[from].ack_answer = true;
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
     switch (m->kind) {
     case MESSAGE_DOWN:
-        news = handle_down(n, m, why);
+        news = n->s.async ? async_handle_down(n, m, why) : handle_down(n, m, why);
         break;
     case MESSAGE_ASK:
         news = handle_ask(n, m, why);
         break;
     case MESSAGE_UP:
-        news = handle_up(n, from, m, why);
+        news = n->s.async ? async_handle_up(n, from, m, why) : handle_up(n, from, m, why);
         break;
     case MESSAGE_ACK:
         news = handle_ack(n, from, m, why);
@@ -499,7 +527,7 @@ bool inner_handle(node *n, size_t from, const message *m, node_refusal *why)
     if (!news)
         return false;
     inner_advance(n);
-    if (n->open && all_told(n))
+    if (n->open && !n->s.async && all_told(n))
         channel_stop(&n->down);
     return true;
 }

@@ -49,7 +49,6 @@ static leaf_run run_of(node *n, const double *w_parent)
         .lanes = 1,
         .loss = &n->s.leaf->loss,
         .rule = &n->s.leaf->rule,
-        .local_steps = n->s.leaf->local_steps,
         .x = n->x,
         .y = &n->s.y,
         .n = &n->s.n,
@@ -93,16 +92,17 @@ static rows_leaf rows_of(node *n, const double *w_parent)
     };
 }
 
-static void step(node *n, const double *w_parent)
+void leaf_step(node *n, const double *w_parent, uint32_t times)
 {
     if (n->s.x) {
         leaf_run run = run_of(n, w_parent);
+        run.local_steps = times;
         kernels()->leaf_run(&run);
         n->dual = run.dual;
         return;
     }
     const rows_leaf leaf = rows_of(n, w_parent);
-    for (uint32_t i = n->s.leaf->local_steps; i > 0; i--)
+    for (uint32_t i = times; i > 0; i--)
         n->dual = kernels()->rows_step(&leaf);
 }
 
@@ -132,7 +132,7 @@ static bool play(node *n, uint64_t first, const double *w_parent)
         const uint32_t last = n->last;
         n->dual = 0;
         if (node_draw(n, n->s.leaf->participation, n->s.key, &n->last, r)) {
-            step(n, w_parent);
+            leaf_step(n, w_parent, n->s.leaf->local_steps);
             took_part = true;
             n->sent_up += n->period == 1 || last < n->last; /* the cloud uses only the last of an iteration */
         }
@@ -217,15 +217,18 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
         }
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
-    if (final ? (int64_t)m->round != n->answered
-              : m->round != node_next_measure(n) || m->round < n->round || !sits_out_until(n, m->round, &last))
+    last = n->last;
+    if (final ? (int64_t)m->round != n->answered : m->round != node_next_measure(n) || m->round < n->round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (!final && (n->s.async ? !async_can_answer(n) : !sits_out_until(n, m->round, &last)))
+        return node_refuse(n, why, n->s.async ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
     channel_stop(&n->up);
     n->answer_phase = m->phase;
     n->asker_begun = m->k;
     if (!final) {
         tally t;
-        skip_to(n, m->round, last);
+        if (!n->s.async)
+            skip_to(n, m->round, last);
         measure(n, m->values, n->s.depth == 1 ? m->values : m->values + n->s.M, &t);
         node_answer(n, &t, m->round);
     }
@@ -237,5 +240,7 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
 bool leaf_handle(node *n, const message *m, node_refusal *why)
 {
     assert(m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK);
-    return m->kind == MESSAGE_DOWN ? handle_down(n, m, why) : handle_ask(n, m, why);
+    if (m->kind == MESSAGE_ASK)
+        return handle_ask(n, m, why);
+    return n->s.async ? async_handle_down(n, m, why) : handle_down(n, m, why);
 }

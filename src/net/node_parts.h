@@ -14,14 +14,22 @@ typedef struct {
 
 /* What a parent has of a child. */
 typedef struct {
-    uint32_t last; /* iteration in which it last took part */
-    uint64_t need; /* the round whose UP its parent works with */
-    uint64_t k;    /* of its last UP */
-    bool has;      /* that UP is there; not kept over a crash */
-    bool told;     /* it has acknowledged the DOWN of the open round */
-    bool answered; /* the question in hand */
+    uint32_t last;           /* iteration in which it last took part */
+    uint64_t need;           /* the round whose UP its parent works with */
+    uint64_t k;              /* of its last UP */
+    bool has;                /* that UP is there; not kept over a crash */
+    bool told;               /* it has acknowledged the DOWN of the open round */
+    bool answered;           /* the question in hand */
+    bool ack_up, ack_answer; /* to be told that it has come */
+    bool fresh;              /* asynchronous: it has said something since the last step */
     double sigma;
 } child_state;
+
+/* Asynchronous: a child's turn that its parent has heard of and not used yet. */
+typedef struct {
+    uint32_t slot;
+    uint64_t version, k;
+} heard;
 
 struct node {
     node_setup s;
@@ -47,8 +55,9 @@ struct node {
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
     int64_t answered;            /* round of the last measurement answered, -1: none */
     uint64_t answer_phase;
-    double *figures; /* tally_numbers: the last answer */
-    double *u;       /* M */
+    double *figures;      /* tally_numbers: the last answer */
+    uint32_t local_steps; /* of a client, asynchronous */
+    double *u;            /* M */
     bool finished;
 
     /* a leaf */
@@ -73,6 +82,17 @@ struct node {
     double *ask_parent; /* M: the parent's w that came with it */
     double *models;     /* the subtree's, own first; taken when they are asked for */
     double *slots;      /* n_children: for ACK */
+
+    /* asynchronous */
+    uint64_t version;   /* own steps */
+    uint64_t turn_left; /* rounds of an inner node's turn that are still to come */
+    uint64_t since;     /* when the round was opened */
+    uint64_t held;      /* version of the newest DOWN that waits for its turn, 0: none */
+    double *held_w;     /* M */
+    heard *heard;       /* room for two per child */
+    size_t n_heard;
+    char *lines;
+    size_t lines_size, lines_room;
 
     /* the root */
     stop_state stop;
@@ -116,6 +136,34 @@ bool leaf_handle(node *n, const message *m, node_refusal *why);
 hfsad_status inner_create(node *n, hfsad_error *err);
 void inner_free(node *n);
 bool inner_handle(node *n, size_t from, const message *m, node_refusal *why);
+/* A question is passed on, and the answers are put together. */
+void inner_ask(node *n, uint64_t phase, uint64_t round);
+double inner_sum(node *n);
+/* Tells all children that their last answer has come. */
+void inner_ack_all(node *n);
+/* A client's step, n->local_steps times or those of its class. */
+void leaf_step(node *n, const double *w_parent, uint32_t times);
+
+/* asynchronous training (node_async.c) */
+hfsad_status async_create(node *n, hfsad_error *err);
+void async_free(node *n);
+/* What a child that was never heard of would have said. */
+void async_start(node *n);
+bool async_handle_down(node *n, const message *m, node_refusal *why);
+bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why);
+/* The parent has the last UP. */
+void async_acknowledged(node *n);
+/* Whether a question for figures can be answered now. */
+bool async_can_answer(const node *n);
+bool async_may_open(const node *n);
+void async_open(node *n);
+bool async_is_ready(const node *n);
+void async_step(node *n);
+/* When it will be ready without a message, UINT64_MAX: never. */
+uint64_t async_due(const node *n);
+/* The last line of the record: what was heard and not used. */
+void async_end(node *n);
+
 /* Goes on as far as it can. */
 void inner_advance(node *n);
 

@@ -68,6 +68,7 @@ static hfsad_status inner_node_of(node **n, const tree *t, size_t number, node_s
                 leaf ? plan_leaf(t->p, child - d->n_inner)->participation : t->p->inner[child].participation,
             .key = key_of(t, child),
             .nodes = subtree(d, child),
+            .rule = leaf ? plan_leaf(t->p, child - d->n_inner)->rule : t->p->inner[child].rule,
         };
     }
     s->children = children;
@@ -113,6 +114,8 @@ hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err)
         .intercept = t->intercept,
         .start = t->start,
         .patience = t->patience,
+        .async = t->async,
+        .pace = t->pace,
         .number = number,
         .links = d->n_inner + d->n_leaves - 1,
         .absences = plan_leaves_sit_out(t->p) || plan_inner_sit_out(t->p, d->n_inner),

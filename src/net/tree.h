@@ -12,6 +12,8 @@ typedef struct {
     int intercept;       /* INTERCEPT_xxx */
     uint64_t run;
     node_patience patience;
+    bool async;
+    node_pace pace;
 } tree;
 
 hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err);

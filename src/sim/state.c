@@ -45,7 +45,7 @@ leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *spa
 {
     const size_t M = s->M;
     double *rows = space->rows;
-    const leaf_class *class = &s->p->leaf_classes[s->p->leaf_class_of[leaf]];
+    const leaf_class *class = plan_leaf(s->p, leaf);
     dataset_gather(s->d, s->d->x, leaf, rows);
     dataset_gather(s->d, s->z, leaf, rows + M);
     dataset_gather(s->d, s->q, leaf, rows + 2 * M);
