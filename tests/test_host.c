@@ -98,7 +98,13 @@ static void run_with_pauses(const problem *which, uint64_t seed, size_t pauses)
     hfsad_error err;
     prepared made = prepare(which, seed);
     rng r = {rng_key(seed, rng_stream("pauses")), 0};
-    process p = {.made = &made, .t = {made.d, made.p, made.start, which->intercept, RUN, {50, 1000}}};
+    process p = {.made = &made,
+                 .t = {.d = made.d,
+                       .p = made.p,
+                       .start = made.start,
+                       .intercept = which->intercept,
+                       .run = RUN,
+                       .patience = {50, 1000}}};
     begin(&p);
     while (!host_ended(p.h)) {
         ok(host_step(p.h, 1000, &err), &err);
@@ -146,7 +152,8 @@ static void test_no_room(void **state)
     hfsad_error err;
     struct rlimit before, none;
     prepared made = prepare(&problems[1], 3);
-    process p = {.made = &made, .t = {made.d, made.p, made.start, problems[1].intercept, RUN, {50, 1000}}};
+    process p = {.made = &made,
+                 .t = {.d = made.d, .p = made.p, .start = made.start, .run = RUN, .patience = {50, 1000}}};
     signal(SIGXFSZ, SIG_IGN);
     begin(&p);
     for (int i = 0; i < 30; i++)

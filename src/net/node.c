@@ -484,13 +484,19 @@ static void pass_async(const transfer *t, node *n)
 {
     n->version = pass(t, n->version);
     n->turn_left = pass(t, n->turn_left);
+    n->halted = pass(t, n->halted) != 0;
     for (size_t c = 0; c < n->s.n_children; c++) {
         n->child[c].fresh = pass(t, n->child[c].fresh) != 0;
         pass_reals(t, &n->child[c].sigma, 1);
         pass_reals(t, n->child_u + c * n->s.M, n->s.M);
     }
-    n->n_heard = (size_t)pass(t, n->n_heard);
-    for (size_t i = 0; i < n->n_heard && i < 2 * n->s.n_children; i++) {
+    const size_t count = (size_t)pass(t, n->n_heard);
+    if (t->in && (count > t->in->left || !alloc_grow((void **)&n->heard, &n->heard_room, count, sizeof *n->heard))) {
+        t->in->bad = true;
+        return;
+    }
+    n->n_heard = count;
+    for (size_t i = 0; i < count; i++) {
         n->heard[i].slot = (uint32_t)pass(t, n->heard[i].slot);
         n->heard[i].version = pass(t, n->heard[i].version);
         n->heard[i].k = pass(t, n->heard[i].k);

@@ -13,9 +13,8 @@
 hfsad_status async_create(node *n, hfsad_error *err)
 {
     n->held_w = alloc_zero(n->s.M, sizeof(double));
-    n->heard = alloc_zero(2 * n->s.n_children, sizeof *n->heard);
     n->local_steps = n->s.leaf ? n->s.leaf->local_steps : 1;
-    return n->held_w && n->heard ? HFSAD_OK : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
+    return n->held_w ? HFSAD_OK : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
 }
 
 void async_free(node *n)
@@ -45,7 +44,7 @@ static uint64_t versions(const node *n)
 
 static bool is_frozen(const node *n)
 {
-    return n->pending || n->answered < 0 || (uint64_t)n->answered >= n->end_round;
+    return n->halted || n->pending || n->answered < 0 || (uint64_t)n->answered >= n->end_round;
 }
 
 static bool is_resting(const node *n)
@@ -117,10 +116,12 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
         n->ack_up = child->ack_up = true;
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
-    if ((is_frozen(n) && !is_asking_for_figures(n)) || n->n_heard == 2 * n->s.n_children)
+    if (is_frozen(n) && !is_asking_for_figures(n))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if ((m->count && !(m->sigma > 0)) || m->k <= child->k || m->k > UINT32_MAX)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (!alloc_grow((void **)&n->heard, &n->heard_room, n->n_heard + 1, sizeof *n->heard))
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
     child->need = m->round;

@@ -408,6 +408,7 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
             return node_refuse(n, why, NODE_REFUSED_OLD);
         n->open = false;
         n->turn_left = 0;
+        n->halted = m->round == n->end_round; /* also after a crash: what the children have answered must stay true */
         n->changed = true;
         channel_stop(&n->down);
     } else if (m->round >= n->up_round && !n->took_part) {

@@ -86,11 +86,12 @@ struct node {
     /* asynchronous */
     uint64_t version;   /* own steps */
     uint64_t turn_left; /* rounds of an inner node's turn that are still to come */
+    bool halted;        /* the last figures have been asked for: nothing moves any more */
     uint64_t since;     /* when the round was opened */
     uint64_t held;      /* version of the newest DOWN that waits for its turn, 0: none */
     double *held_w;     /* M */
-    heard *heard;       /* room for two per child */
-    size_t n_heard;
+    heard *heard;       /* since the last step: of a child at most as many as it was behind */
+    size_t n_heard, heard_room;
     char *lines;
     size_t lines_size, lines_room;
 
