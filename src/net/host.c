@@ -27,6 +27,7 @@ typedef struct {
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
     bool has_row, ended;
+    char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
 } hosted;
@@ -67,6 +68,13 @@ const char *host_event_text(host_event_kind kind)
 #undef TEXT
     };
     return texts[kind];
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static uint64_t now_ms(void)
@@ -115,6 +123,7 @@ void host_free(host *h)
         for (size_t c = 0; at->children && c < at->n_children; c++)
             free(at->children[c].path);
         free(at->children);
+        free(at->lines);
         free(at->path);
         free(at->parent);
     }
@@ -291,6 +300,14 @@ static void refuse(const host *h, const hosted *at, const char *topic, const cha
     tell(h, HOST_MESSAGE_REFUSED, at->path, why, topic, NULL);
 }
 
+/* How many steps fit into a time, if `steps` of them took so long. */
+static uint32_t steps_in(double time, double took, uint64_t steps)
+{
+    enum { MOST = 1000 };
+    const double fit = took > 0 ? time * (double)steps / took : MOST;
+    return fit > MOST ? MOST : fit < 1 ? 1 : (uint32_t)fit;
+}
+
 static bool sender_of(const hosted *at, const char *path, topic_kind kind, size_t *from)
 {
     const child_name wanted = {.path = (char *)path};
@@ -328,8 +345,13 @@ static void receive(void *context, size_t member, const char *topic, const void 
         refuse(h, at, topic, "of another kind than its topic's");
         return;
     }
+    const uint64_t k = node_get_status(at->n).k;
+    const double before = h->s.local_seconds > 0 ? seconds() : 0;
     if (!node_handle(at->n, from, &m, &why) && why != NODE_REFUSED_OLD)
         refuse(h, at, topic, node_refusal_text(why));
+    const uint64_t steps = node_get_status(at->n).k - k;
+    if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
+        node_set_local_steps(at->n, steps_in(h->s.local_seconds, seconds() - before, steps));
 }
 
 static void connection(void *context, size_t member, transport_event event, const char *why)
@@ -368,9 +390,46 @@ static void append(void *to, const void *bytes, size_t count)
     b->size += count;
 }
 
+/* The node's new lines behind those that wait, each with the path before it. */
+static bool take_lines(hosted *at)
+{
+    char *more = node_take_lines(at->n);
+    if (!more)
+        return true;
+    size_t count = 0;
+    for (const char *c = more; *c; c++)
+        count += *c == '\n';
+    const size_t old = at->lines ? strlen(at->lines) : 0, path = strlen(at->path) + 1;
+    char *all = realloc(at->lines, old + strlen(more) + count * path + 1), *to = all + old;
+    if (all) {
+        at->lines = all;
+        for (char *from = more, *end; (end = strchr(from, '\n')); from = end + 1)
+            to += sprintf(to, "%s %.*s", at->path, (int)(end + 1 - from), from);
+    }
+    free(more);
+    return all != NULL;
+}
+
+/* Calls back for every line of `lines`, which is torn up in doing so. */
+static hfsad_status each_line(host *h, const hosted *at, bool stored, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    for (char *line = at->lines, *end; line && !status && (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        if (stored)
+            tell(h, HOST_RECORD, at->path, line, "", NULL);
+        else
+            status = store_put_line(h->s.state, line, err);
+        *end = '\n';
+    }
+    return status;
+}
+
 static hfsad_status put_node(host *h, hosted *at, hfsad_error *err)
 {
     at->has_row = node_take_figures(at->n, &at->row) || at->has_row;
+    if (!take_lines(at))
+        return error_memory(err, 0, "the record");
     if (!node_changed(at->n) && !at->uncommitted && !at->has_row)
         return HFSAD_OK;
     at->uncommitted = true;
@@ -385,7 +444,7 @@ static hfsad_status put_node(host *h, hosted *at, hfsad_error *err)
     hfsad_status status = store_put_state(h->s.state, at->path, h->out.bytes, h->out.size, err);
     if (!status && at->has_row)
         status = store_put_row(h->s.state, &at->row, err);
-    return status;
+    return status ? status : each_line(h, at, false, err);
 }
 
 static bool commit(host *h)
@@ -411,6 +470,9 @@ static bool commit(host *h)
         if (at->has_row)
             tell(h, HOST_ROW, at->path, "", "", &at->row);
         at->has_row = false;
+        (void)each_line(h, at, true, NULL);
+        free(at->lines);
+        at->lines = NULL;
         if (!at->ended && node_ended(at->n) != NODE_RUNNING) {
             at->ended = true;
             tell(h, HOST_ENDED, at->path, "", "", NULL);

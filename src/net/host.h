@@ -18,6 +18,7 @@ typedef struct host host;
     X(REFUSED, "refused by the broker")                                                                                \
     X(MESSAGE_REFUSED, "a message was refused")                                                                        \
     X(ROW, "a row of the trace")                                                                                       \
+    X(RECORD, "a step was made")                                                                                       \
     X(ENDED, "the run has ended")                                                                                      \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
@@ -33,7 +34,7 @@ const char *host_event_text(host_event_kind kind);
 typedef struct {
     host_event_kind kind;
     const char *node;             /* its path; "" where it is about the process */
-    const char *text;             /* one line, or "" */
+    const char *text;             /* one line, or ""; RECORD: of sim/replay.h, with the path */
     const char *from;             /* MESSAGE_REFUSED: the topic */
     const hfsad_figures *figures; /* ROW; relative_error and seconds are NAN */
 } host_event;
@@ -43,6 +44,8 @@ typedef struct {
     uint64_t run_id;
     store *state; /* NULL: nothing outlasts the process */
     wire_encoding encoding;
+    double
+        local_seconds;  /* asynchronous: clients step as often as fits into this time; 0 or NAN: as their class says */
     uint32_t status_ms; /* how often a node says that it lives; 0: never */
     void *context;
     void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: nobody */

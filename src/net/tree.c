@@ -33,6 +33,30 @@ size_t tree_child(const dataset *d, size_t number, size_t slot)
     return slot < at->n_inner ? at->first_inner + slot : d->n_inner + at->first_leaf + (slot - at->n_inner);
 }
 
+static uint32_t milliseconds(double seconds)
+{
+    return seconds < 1e-3 ? 1 : (uint32_t)(seconds * 1000);
+}
+
+hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
+{
+    const FEDERATION_settings *f = &spec->federation;
+    t->patience = (node_patience){200, 5000};
+    t->async = f->mode == MODE_ASYNC;
+    t->pace = (node_pace){f->quorum, milliseconds(f->deadline), f->stale == STALE_WAIT, milliseconds(f->stale_seconds)};
+    if (!t->async)
+        return HFSAD_OK;
+    if (plan_leaves_sit_out(t->p) || plan_inner_sit_out(t->p, t->d->n_inner))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "federation.mode async: who takes part is not drawn but found; leave run.participation.client "
+                         "and .edge out, and participation of overrides");
+    if (t->p->stop_absolute > 0 || t->p->stop_relative > 0)
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "federation.mode async: figures are taken at the start and at the end only; leave run.stop out");
+    return HFSAD_OK;
+}
+
 static uint64_t key_of(const tree *t, size_t number)
 {
     char name[HFSAD_TIERS_MAX * 256];

@@ -16,6 +16,8 @@ typedef struct {
     node_pace pace;
 } tree;
 
+/* How the spec wants its federation: patience, async and pace. Refused: what an asynchronous one cannot do. */
+hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err);
 hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err);
 /* NO_NODE for the cloud. */
 uint32_t tree_parent(const dataset *d, size_t number);
