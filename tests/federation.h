@@ -6,6 +6,7 @@
 
 #include "model/features.h"
 #include "net/tree.h"
+#include "sim/replay.h"
 
 #include <inttypes.h>
 
@@ -162,6 +163,39 @@ TOOL void compare(const outcome *o, const dataset *d, const hfsad_figures *rows,
             fail_msg("%s, seed %" PRIu64 ": the model of node %zu differs: %.17g %.17g", name, seed, order[i], own[0],
                      wanted[0]);
     }
+}
+
+/* What the simulator makes of the record. */
+TOOL void replay_record(outcome *o, const tree *t, const char *record, size_t size)
+{
+    const dataset *d = t->d;
+    hfsad_error err;
+    pool *threads;
+    sim *s;
+    ok(pool_create(&threads, 1, &err), &err);
+    ok(sim_create(&s, d, t->p, t->start, NULL, threads, &err), &err);
+    *o = (outcome){.nodes = d->n_inner + d->n_leaves, .M = d->M, .n_rows = 2};
+    o->models = alloc_zero(o->nodes * o->M, sizeof *o->models);
+    sim_measure(s, &o->rows[0]);
+    ok(sim_replay(s, record, size, "record", &err), &err);
+    sim_measure(s, &o->rows[1]);
+    for (size_t i = 0; i < d->n_inner; i++)
+        memcpy(o->models + i * o->M, sim_inner_model(s, i), o->M * sizeof(double));
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        sim_leaf_model(s, leaf, o->models + (d->n_inner + leaf) * o->M);
+    sim_free(s);
+    /* cut or with a line missing it is refused, not played */
+    size_t line = 0;
+    while (line < size && record[line] != '\n')
+        line++;
+    const size_t starts[] = {0, line + 1, 0}, sizes[] = {size - 1, size - line - 1, size / 2};
+    for (size_t i = 0; i < 3; i++) {
+        ok(sim_create(&s, d, t->p, t->start, NULL, threads, &err), &err);
+        assert_int_equal(sim_replay(s, record + starts[i], sizes[i], "record", &err), HFSAD_ERROR_INPUT);
+        assert_non_null(strstr(err.message, "record"));
+        sim_free(s);
+    }
+    pool_free(threads);
 }
 
 /* A problem ready to be run. */

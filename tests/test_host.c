@@ -63,8 +63,13 @@ static void begin(process *p)
 {
     hfsad_error err;
     ok(store_open(&p->state, in_folder("state"), RUN, &err), &err);
-    const host_settings settings = {
-        .run = "test", .run_id = RUN, .state = p->state, .status_ms = 1, .context = p, .event = on_event};
+    const host_settings settings = {.run = "test",
+                                    .run_id = RUN,
+                                    .state = p->state,
+                                    .local_seconds = p->t.async ? 1e-5 : 0,
+                                    .status_ms = 1,
+                                    .context = p,
+                                    .event = on_event};
     ok(host_create(&p->h, &settings, &err), &err);
     const transport_handler handler = host_handler(p->h, true);
     ok(transport_local_create(&p->wire, &handler, &err), &err);
@@ -145,6 +150,55 @@ static void test_begun_again(void **state)
     each_problem(2, 20);
 }
 
+static char record[1 << 20];
+static size_t record_size;
+
+static void on_line(void *context, const char *line)
+{
+    (void)context;
+    record_size += (size_t)snprintf(record + record_size, sizeof record - record_size, "%s\n", line);
+    assert_true(record_size < sizeof record);
+}
+
+/* The record is in the store too, and gives the same in the simulator. */
+static void test_async(void **state)
+{
+    (void)state;
+    static const size_t which[] = {0, 3, 5, 7};
+    hfsad_error err;
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+        const problem *of = &problems[which[i]];
+        rng r = {rng_key(i, rng_stream("pauses")), 0};
+        assert_int_equal(leave_folder(NULL), 0);
+        assert_int_equal(enter_folder(NULL), 0);
+        prepared made = prepare(of, 4);
+        free(made.expected.models);
+        process p = {.made = &made,
+                     .t = {.d = made.d,
+                           .p = made.p,
+                           .start = made.start,
+                           .intercept = of->intercept,
+                           .run = RUN,
+                           .patience = {5, 100},
+                           .async = true,
+                           .pace = {0.5, 20, true, 0}}};
+        begin(&p);
+        while (!host_ended(p.h)) {
+            ok(host_step(p.h, 1000, &err), &err);
+            if (below(&r, 40) == 0 && !host_ended(p.h)) {
+                end(&p);
+                begin(&p);
+            }
+        }
+        record_size = 0;
+        ok(store_get_record(p.state, on_line, NULL, &err), &err);
+        replay_record(&made.expected, &p.t, record, record_size);
+        check(&p, of->name, 4);
+        end(&p);
+        unprepare(&made);
+    }
+}
+
 /* A disk that is full for a while only takes time. */
 static void test_no_room(void **state)
 {
@@ -182,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_undisturbed, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_begun_again, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_async, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_no_room, enter_folder, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
