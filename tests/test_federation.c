@@ -269,7 +269,7 @@ static void deliver(world *w, size_t i)
     if (p.to != w->sleeper || w->now >= w->wakes)
         (void)node_handle(w->node[p.to], p.from, &p.m, NULL);
     free(p.m.values);
-    if (chance(w, 0.8)) /* otherwise it goes on to the next before it commits */
+    if (chance(w, 0.5)) /* otherwise it goes on to the next before it commits */
         commit_and_send(w, p.to);
 }
 

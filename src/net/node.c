@@ -173,12 +173,12 @@ static bool fits_sender(const node *n, size_t from, message_kind kind)
            (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
 }
 
-/* Whose k is 1 speaks of answers. Its numbers are pairs: the slot of a child, and the round of what has come from it.
- */
+/* Whose k is 1 speaks of answers. Its numbers: how often the parent has begun, then pairs: the slot of a child, and the
+ * round of what has come from it. What an earlier life of the parent had got, a later one may have lost. */
 static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
 {
     double round = -1;
-    for (size_t i = 0; i + 1 < m->count; i += 2)
+    for (size_t i = 1; i + 1 < m->count; i += 2)
         if (m->values[i] == (double)n->s.slot)
             round = m->values[i + 1];
     if (round < 0)
@@ -191,6 +191,8 @@ static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
             inner_ack_all(n);
         return true;
     }
+    if (m->values[0] < (double)(m->k == 1 ? n->asker_begun : n->parent_begun))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->k == 1 && n->answer_phase == NODE_PHASE_TRAIN && round >= (double)n->answered)
         channel_stop(&n->answer);
     if (m->k == 0 && round >= (double)n->up_round && n->up.live) {
@@ -277,7 +279,7 @@ size_t node_message_most(const node *n)
     for (size_t c = 0; c < n->s.n_children; c++)
         if (n->s.children[c].nodes * n->s.M > most)
             most = n->s.children[c].nodes * n->s.M;
-    return most > 2 * n->s.siblings ? most : 2 * n->s.siblings; /* an ACK may name all of them */
+    return most > 2 * n->s.siblings ? most : 2 * n->s.siblings + 1; /* an ACK may name all of them */
 }
 
 /* ---- what goes out ---- */
@@ -350,12 +352,15 @@ static message ack_letter(node *n, bool of_answers)
     message m = letter_of(n, MESSAGE_ACK, of_answers && n->finished ? NODE_PHASE_FINAL : NODE_PHASE_TRAIN, 0);
     m.k = of_answers;
     m.values = n->slots;
+    n->slots[m.count++] = (double)n->begun;
     for (size_t c = 0; c < n->s.n_children; c++) {
         child_state *child = &n->child[c];
         bool *flag = of_answers ? &child->ack_answer : &child->ack_up;
         if (!*flag)
             continue;
         *flag = false;
+        if (!of_answers && !n->s.async && !child->has) /* a round has been opened since */
+            continue;
         n->slots[m.count++] = (double)c;
         n->slots[m.count++] = !of_answers                    ? (double)child->need
                               : n->asking && child->answered ? (double)n->ask_round

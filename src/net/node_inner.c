@@ -24,7 +24,7 @@ hfsad_status inner_create(node *n, hfsad_error *err)
     n->sum = alloc_zero(M, sizeof(double));
     n->ask_w = alloc_zero(2 * M, sizeof(double));
     n->ask_parent = alloc_zero(M, sizeof(double));
-    n->slots = alloc_zero(2 * children, sizeof(double));
+    n->slots = alloc_zero(2 * children + 1, sizeof(double));
     if (!copy || !n->w_parent || !n->child || !n->child_u || !n->child_figures || !n->partial || !n->sum || !n->ask_w ||
         !n->ask_parent || !n->slots)
         return error_memory(err, children * M * sizeof(double), "the messages of a node's children");
@@ -471,11 +471,12 @@ static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why
     if (m->count != count)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     const bool in_hand = n->asking && m->phase == n->ask_phase && m->round == n->ask_round;
-    if (!in_hand || n->child[c].answered) {
-        const bool old = in_hand || n->finished || m->phase < n->answer_phase || (int64_t)m->round <= n->answered;
-        n->child[c].ack_answer = n->child[c].ack_answer || n->finished || (old && !final);
+    if (!in_hand || n->child[c].answered) { /* also where we have begun again and not asked again yet */
+        const bool known = in_hand || n->finished || (!final && (int64_t)m->round <= n->answered);
+        n->child[c].ack_answer = n->child[c].ack_answer || (known && (!final || n->finished));
         n->ack_answer = n->ack_answer || n->child[c].ack_answer;
-        return node_refuse(n, why, old ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
+        const bool early = final ? (int64_t)m->round > n->answered : m->round > node_next_measure(n);
+        return node_refuse(n, why, early && !in_hand ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     }
     double *to = final ? n->models + models_before(n, c) : n->child_figures + c * count;
     if (final && !n->models)
