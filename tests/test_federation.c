@@ -2,6 +2,8 @@
  * The nodes of a federation in one process, without sockets: messages are lost, doubled, delayed and overtake each
  * other, nodes are killed at any instant and begin again from what they had committed, the broker forgets what it
  * retained, and strangers send nonsense. What comes out must be the simulator's, bit for bit.
+ *
+ * HFSAD_CHAOS=20 in the environment: twenty times the runs, with other seeds.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "federation.h"
@@ -457,12 +459,18 @@ static const weather foul[4] = {
     {.lose = 0.5, .twice = 0.1, .late = 0.5, .crash = 0.03, .hostile = 0.1},
 };
 
+static size_t times(void)
+{
+    const char *given = getenv("HFSAD_CHAOS");
+    return given && atoi(given) > 0 ? (size_t)atoi(given) : 1;
+}
+
 static void test_async(void **state)
 {
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < PROBLEMS; i++)
-        run_async(&problems[i], foul, 8, 500, &sum);
+        run_async(&problems[i], foul, 8 * times(), 500, &sum);
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages, %" PRIu64 " steps, %" PRIu64 " turns, %" PRIu64 " late\n",
                   sum.crashes, sum.sent, sum.steps, sum.turns, sum.late);
     assert_true(sum.crashes > 1000);
@@ -484,7 +492,7 @@ static void test_chaos(void **state)
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < PROBLEMS; i++)
-        run_problem(&problems[i], foul, 8, 100, &sum);
+        run_problem(&problems[i], foul, 8 * times(), 100, &sum);
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
     assert_true(sum.crashes > 2000);
     for (size_t k = 0; k < NODE_REFUSALS; k++)
