@@ -50,12 +50,12 @@ typedef struct {
     char **filters;
     size_t n_filters;
     member_state state;
-    bool settled;          /* the handler has heard the last word on the present trouble */
+    transport_event told;  /* what the handler heard last */
     int connack;           /* the broker's answer, -1 before it */
     size_t n_granted;      /* of the filters */
     const char *denied;    /* one of them; NULL: none */
     int farewell;          /* the reason with which the broker closed, 0: none */
-    char log[REASON_SIZE]; /* libmosquitto's last complaint */
+    char log[REASON_SIZE]; /* libmosquitto's first complaint of this connection */
     int64_t next_try_ms;
     int attempts;
     slot_queue queue;
@@ -136,7 +136,7 @@ static void on_log(struct mosquitto *handle, void *context, int level, const cha
 {
     member *m = context;
     (void)handle;
-    if (level == MOSQ_LOG_ERR)
+    if (level == MOSQ_LOG_ERR && !m->log[0]) /* the first is the cause */
         snprintf(m->log, sizeof m->log, "%s", text);
 }
 
@@ -146,6 +146,7 @@ static void tell(member *m, transport_event event, const char *why)
 {
     transport *t = &m->owner->front;
     m->owner->any = true;
+    m->told = event;
     if (t->handler.event)
         t->handler.event(t->handler.context, m->number, event, why);
 }
@@ -181,15 +182,16 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return TRANSPORT_REFUSED;
     }
     const char *text = code == MOSQ_ERR_ERRNO && reason ? strerror(reason) : mosquitto_strerror(code);
-    snprintf(why, REASON_SIZE, "no connection to the broker: %.100s", code ? text : "it was closed");
+    snprintf(why, REASON_SIZE, "no connection to the broker: %.60s%s%.100s", code ? text : "it was closed",
+             m->log[0] ? "; " : "", m->log);
     return TRANSPORT_DOWN;
 }
 
-/* The handler hears of a trouble once, not of every attempt. */
+/* The handler hears of a trouble once, not of every attempt; but also of a refusal that first looked like less: a
+ * broker that does not want us may close before its reason has reached us. */
 static void fall(member *m, int code, int reason)
 {
     mqtt *t = m->owner;
-    const bool was_up = m->state == CONNECTED;
     const int most = m->attempts < 20 ? m->attempts : 20;
     int64_t delay = (int64_t)t->backoff_least_ms << most;
     if (delay > t->backoff_most_ms)
@@ -203,15 +205,13 @@ static void fall(member *m, int code, int reason)
     t->front.counts.lost += slots_drop(&t->slots, &m->queue);
     char why[REASON_SIZE];
     const transport_event event = judge(m, code, reason, why);
-    if (was_up || !m->settled)
+    if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED))
         tell(m, event, why);
-    m->settled = true;
 }
 
 static void rise(member *m)
 {
     m->state = CONNECTED;
-    m->settled = false;
     m->attempts = 0;
     m->owner->front.counts.connects++;
     tell(m, TRANSPORT_UP, "");
