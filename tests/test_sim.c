@@ -1,8 +1,7 @@
 /* The driver: threads change no bit, participation is the spec's, bytes are counted, the loop allocates nothing. */
+#include "allocations.h"
 #include "sim/baseline.h"
 #include "tools.h"
-
-#include <stdatomic.h>
 
 static const char *const paths[] = {"a", "b", "r/c", "r/d", ""};
 static const size_t clients[] = {700, 3, 41, 2100, 5};
@@ -314,39 +313,6 @@ static void an_idle_iteration_is_no_convergence(void **state)
     assert_true(idle > 100);
     assert_true(sim_converged(o.s));
     small_close(&o);
-}
-
-static atomic_size_t allocations;
-
-/* The linker sends the library's calls here (tests/CMakeLists.txt: --wrap). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    allocations++;
-    return __real_malloc(size);
-}
-void *__wrap_calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __real_calloc(count, size);
-}
-void *__wrap_realloc(void *p, size_t size)
-{
-    allocations++;
-    return __real_realloc(p, size);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    allocations++;
-    return __real_aligned_alloc(alignment, size);
 }
 
 static void the_loop_allocates_nothing(void **state)
