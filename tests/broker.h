@@ -23,7 +23,7 @@
 #define BROKER static inline __attribute__((unused))
 
 typedef struct {
-    char folder[64], url[128], config[128], socket[108];
+    char url[200], config[160], socket[108];
     uint16_t port; /* 0: the socket */
     pid_t pid;     /* 0: not running */
 } test_broker;
@@ -99,16 +99,14 @@ BROKER void broker_kill(test_broker *b)
     b->pid = 0;
 }
 
-/* keys: a folder of hfsad keys, for TLS with certificates on both sides and no access list; NULL: a plain socket. */
-BROKER bool broker_create(test_broker *b, const char *keys)
+/* In a folder of the test's. keys: a folder of hfsad keys, for TLS with certificates on both sides and no access list;
+ * NULL: a plain socket. */
+BROKER bool broker_create(test_broker *b, const char *where, const char *keys)
 {
     *b = (test_broker){0};
-    snprintf(b->folder, sizeof b->folder, "/tmp/hfsad-broker-XXXXXX");
-    if (!mkdtemp(b->folder))
-        return false;
-    snprintf(b->socket, sizeof b->socket, "%s/s", b->folder);
+    snprintf(b->socket, sizeof b->socket, "%.90s/broker", where);
     snprintf(b->url, sizeof b->url, "unix://%s", b->socket);
-    snprintf(b->config, sizeof b->config, "%s/conf", b->folder);
+    snprintf(b->config, sizeof b->config, "%.128s/broker.conf", where);
     b->port = keys ? broker_free_port() : 0;
     FILE *f = fopen(b->config, "w");
     if (!f)
@@ -133,7 +131,6 @@ BROKER void broker_free(test_broker *b)
     broker_kill(b);
     unlink(b->socket);
     unlink(b->config);
-    rmdir(b->folder);
 }
 
 #endif

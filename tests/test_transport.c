@@ -71,12 +71,12 @@ static void on_event(void *context, size_t member, transport_event event, const 
 }
 
 /* Folders of keys: the broker's, and one of another authority. */
-static char own[] = "/tmp/hfsad-keys-XXXXXX", foreign[] = "/tmp/hfsad-keys-XXXXXX";
+static char own[200], foreign[200];
 
 static void begin_as(fixture *f, test_broker *broker, const char *url, const char *ca, const char *keys)
 {
     hfsad_error err;
-    char ca_file[100], certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    char ca_file[300], certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
     *f = (fixture){.broker = broker, .echo_from = SIZE_MAX};
     snprintf(ca_file, sizeof ca_file, "%s/ca.crt", ca ? ca : "");
     assert_true(keys_node_files(keys ? keys : "", "edge1", certificate, key));
@@ -327,9 +327,8 @@ static void nobody_there(void **state)
     static const struct {
         const char *url;
         bool refused;
-    } places[] = {{"mqtt://127.0.0.1:1", false},
-                  {"unix:///tmp/hfsad-no-such-socket", false},
-                  {"mqtt://no-such-host.invalid", true}};
+    } places[] = {
+        {"mqtt://127.0.0.1:1", false}, {"unix:///no/such/socket", false}, {"mqtt://no-such-host.invalid", true}};
     (void)state;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         fixture *f = malloc(sizeof *f);
@@ -433,55 +432,35 @@ static int start(void **state)
     static test_broker broker;
     signal(SIGPIPE, SIG_IGN);
     *state = &broker;
-    return broker_create(&broker, NULL) ? 0 : -1;
+    return enter_folder(state) == 0 && broker_create(&broker, folder, NULL) ? 0 : -1;
 }
 
 static int stop(void **state)
 {
     broker_free(*state);
-    return 0;
+    return leave_folder(state);
 }
 
-static bool make_keys(char *folder)
+static bool make_keys(char keys[200], const char *name)
 {
     const char *const nodes[] = {"edge1"};
-    const keys_authority a = {.dir = folder, .port = 8883, .days = 2};
-    return mkdtemp(folder) && !keys_init(&a, NULL) && !keys_issue(folder, nodes, 1, 2, false, NULL);
-}
-
-static void drop_keys(const char *folder)
-{
-    static const char *const files[] = {"nodes/edge1.crt", "nodes/edge1.key", "nodes",          "ca.crt", "ca.key",
-                                        "broker.crt",      "broker.key",      "mosquitto.conf", "acl"};
-    char name[100];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(name, sizeof name, "%s/%s", folder, files[i]);
-        if (remove(name) != 0)
-            fprintf(stderr, "%s: %s\n", name, strerror(errno));
-    }
-    rmdir(folder);
+    const keys_authority a = {.dir = keys, .port = 8883, .days = 2};
+    snprintf(keys, 200, "%s", in_folder(name));
+    return !keys_init(&a, NULL) && !keys_issue(keys, nodes, 1, 2, false, NULL);
 }
 
 static int start_tls(void **state)
 {
     static test_broker broker;
     *state = &broker;
-    if (!make_keys(own) || !make_keys(foreign))
+    if (enter_folder(state) || !make_keys(own, "own") || !make_keys(foreign, "foreign"))
         return -1;
     for (int i = 0; i < 3; i++) { /* another may have taken the port meanwhile */
-        if (broker_create(&broker, own))
+        if (broker_create(&broker, folder, own))
             return 0;
         broker_free(&broker);
     }
     return -1;
-}
-
-static int stop_tls(void **state)
-{
-    broker_free(*state);
-    drop_keys(own);
-    drop_keys(foreign);
-    return 0;
 }
 
 int main(void)
@@ -496,5 +475,5 @@ int main(void)
     const struct CMUnitTest mqtts[] = {CONFORMANCE, BROKEN, cmocka_unit_test(strangers)};
     return cmocka_run_group_tests_name("local", local, NULL, NULL) +
            cmocka_run_group_tests_name("mqtt", mqtt, start, stop) +
-           cmocka_run_group_tests_name("mqtts", mqtts, start_tls, stop_tls);
+           cmocka_run_group_tests_name("mqtts", mqtts, start_tls, stop);
 }

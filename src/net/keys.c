@@ -85,8 +85,10 @@ static void put_configuration(FILE *f, const keys_authority *a, const char *dir)
             "persistence false\n"
             "set_tcp_nodelay true\n"
             "# Per node, for who is slow to read.\n"
-            "max_queued_messages 10000\n",
-            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir);
+            "max_queued_messages 10000\n"
+            "# The largest frame there is.\n"
+            "message_size_limit %zu\n",
+            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, message_bytes_most(MESSAGE_COUNT_MAX));
 }
 
 /* ---- init ---- */

@@ -32,8 +32,9 @@ enum {
     KEEPALIVE_LEAST_S = 5, /* libmosquitto takes no less */
     BACKOFF_LEAST_MS = 100,
     BACKOFF_MOST_MS = 10000,
-    MISC_EVERY_MS = 500, /* keepalive is counted in seconds */
-    READS_AT_ONCE = 64,  /* packets of one member before the others have their turn */
+    MISC_EVERY_MS = 500,  /* keepalive is counted in seconds */
+    READS_AT_ONCE = 64,   /* packets of one member before the others have their turn */
+    CONNECTING_MOST = 64, /* at once: a broker's queue of those who knock is short (mosquitto: 100) */
     REASON_SIZE = 200,
     SESSION_SIZE = 100,
 };
@@ -329,13 +330,21 @@ static void serve(member *m, short happened)
     flush(m);
 }
 
+/* Returns when to look again, at the latest. */
 static int64_t connect_the_due(mqtt *t, int64_t now, int64_t until)
 {
+    size_t connecting = 0;
+    for (size_t i = 0; i < t->n_members; i++)
+        connecting += t->members[i]->state == CONNECTING;
     for (size_t i = 0; i < t->n_members; i++) {
         member *m = t->members[i];
-        if (m->state == APART && m->next_try_ms <= now)
+        const bool due = m->state == APART && m->next_try_ms <= now;
+        if (due && connecting < CONNECTING_MOST) {
             connect_now(m);
-        if (m->state == APART && m->next_try_ms < until)
+            connecting += m->state == CONNECTING;
+        }
+        /* Who is kept waiting by others is woken by their progress. */
+        if (m->state == APART && m->next_try_ms > now && m->next_try_ms < until)
             until = m->next_try_ms;
     }
     return until;
