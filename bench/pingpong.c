@@ -42,7 +42,7 @@ typedef struct {
     bool listens;
 } peer;
 
-static unsigned char *vector;
+static double *vector;
 static size_t arrived, rounds, ended;
 
 static _Noreturn void die(const char *what, const char *why)
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 {
     int ready[2];
     read_arguments(argc, argv);
-    vector = calloc(set.features, sizeof(double));
+    vector = calloc(set.features, sizeof *vector);
     if (!vector || pipe(ready) != 0)
         die("set-up", strerror(errno));
     signal(SIGPIPE, SIG_IGN);

@@ -115,12 +115,14 @@ int cmd_keys(int argc, char **argv)
         .words = "init or issue",
     };
     int status = CLI_FAILED;
-    if (words && hosts.room)
+    if (!words || !hosts.room)
+        fputs("hfsad keys: not enough memory\n", stderr);
+    else
         status = cli_parse(&syntax, argc, argv, words);
     a.hosts = hosts.room;
     a.n_hosts = hosts.count;
-    if (status == CLI_GO) {
-        size_t count = 0;
+    if (status == CLI_GO && words && words[0]) {
+        size_t count = 1;
         while (words[count])
             count++;
         status = act(words, count, &a, port, days);
