@@ -716,7 +716,7 @@ static void measure_add(const measure_vec *t, link_sums *sums)
 
 VEC_FN vec measure_mu(const hfsad_schedule *s, vec k)
 {
-    return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), vec_sqrt(k)), vec_zero());
+    return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), schedule_root(s, k)), vec_zero());
 }
 
 static void measure_block(const leaf_run *run, const penalty_vec *p, size_t first, const double *w0, link_sums *sums)
