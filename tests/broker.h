@@ -99,9 +99,9 @@ BROKER void broker_kill(test_broker *b)
     b->pid = 0;
 }
 
-/* In a folder of the test's. keys: a folder of hfsad keys, for TLS with certificates on both sides and no access list;
- * NULL: a plain socket. */
-BROKER bool broker_create(test_broker *b, const char *where, const char *keys)
+/* In a folder of the test's. keys: a folder of hfsad keys, for TLS with certificates on both sides and no access list,
+ * on 127.0.0.1 and on 127.0.0.2, for which the broker has no certificate; NULL: a plain socket. more: further lines. */
+BROKER bool broker_create(test_broker *b, const char *where, const char *keys, const char *more)
 {
     *b = (test_broker){0};
     snprintf(b->socket, sizeof b->socket, "%.90s/broker", where);
@@ -111,16 +111,17 @@ BROKER bool broker_create(test_broker *b, const char *where, const char *keys)
     FILE *f = fopen(b->config, "w");
     if (!f)
         return false;
-    if (keys) {
+    if (keys)
         snprintf(b->url, sizeof b->url, "mqtts://localhost:%u", b->port);
-        fprintf(f, "listener %u 127.0.0.1\ncafile %s/ca.crt\ncertfile %s/broker.crt\nkeyfile %s/broker.key\n", b->port,
-                keys, keys, keys);
-        fprintf(f, "require_certificate true\nuse_identity_as_username true\n");
-    } else {
+    else
         fprintf(f, "listener 0 %s\n", b->socket);
-    }
-    fprintf(f, "allow_anonymous %s\npersistence false\nmax_queued_messages 0\nlog_type none\n",
-            keys ? "false" : "true");
+    for (int i = 1; keys && i <= 2; i++)
+        fprintf(f,
+                "listener %u 127.0.0.%d\ncafile %s/ca.crt\ncertfile %s/broker.crt\nkeyfile %s/broker.key\n"
+                "require_certificate true\nuse_identity_as_username true\n",
+                b->port, i, keys, keys, keys);
+    fprintf(f, "allow_anonymous %s\npersistence false\nmax_queued_messages 0\nlog_type none\n%s",
+            keys ? "false" : "true", more);
     if (geteuid() == 0) /* it would otherwise drop to a user that cannot use our folder */
         fprintf(f, "user root\n");
     return fclose(f) == 0 && broker_start(b);

@@ -8,6 +8,8 @@
 #include "net/transport.h"
 #include "tools.h"
 
+#include <sys/stat.h>
+
 enum { MEMBERS_MOST = 300, PATIENCE_MS = 20000, BIG = 9 << 20 };
 
 typedef struct {
@@ -363,6 +365,29 @@ static void two_of_a_name(void **state)
     end(second);
 }
 
+/* A broker's limit is said in words, not found out by waiting. */
+static void too_large(void **state)
+{
+    test_broker small;
+    hfsad_error err = {0};
+    const unsigned char bytes[2000] = {0};
+    char where[200];
+    snprintf(where, sizeof where, "%s", in_folder("small"));
+    (void)state;
+    assert_true(mkdir(where, 0700) == 0 && broker_create(&small, where, NULL, "max_packet_size 1000\n"));
+    fixture *f = make(&small);
+    const size_t a = join(f, "a", "v");
+    send_sized(f, a, "v", 1, 900, false);
+    UNTIL(f, newest(f, a, "v", 1));
+    ok(transport_send(f->t, a, "v", bytes, sizeof bytes, false, &err), &err);
+    assert_int_equal(transport_wait(f->t, 0, &err), HFSAD_ERROR_INPUT);
+    assert_true(strstr(err.message, "2000 bytes") && strstr(err.message, "max_packet_size"));
+    send_sized(f, a, "v", 2, 900, false);
+    UNTIL(f, newest(f, a, "v", 2));
+    end(f);
+    broker_free(&small);
+}
+
 static void addresses(void **state)
 {
     static const struct {
@@ -404,8 +429,9 @@ static void addresses(void **state)
 static void strangers(void **state)
 {
     const test_broker *broker = *state;
-    char plain[100];
+    char plain[100], elsewhere[100];
     snprintf(plain, sizeof plain, "mqtt://127.0.0.1:%u", broker->port);
+    snprintf(elsewhere, sizeof elsewhere, "mqtts://127.0.0.2:%u", broker->port);
     const struct {
         const char *url, *ca, *keys, *says;
         bool refused;
@@ -413,6 +439,7 @@ static void strangers(void **state)
         {broker->url, own, foreign, "unknown ca", true},
         {broker->url, foreign, own, "verify failed", true},
         {broker->url, own, NULL, "certificate required", true},
+        {elsewhere, own, own, "host name", true},
         {plain, NULL, NULL, "", false}, /* a broker that closes at once may be one that is about to end */
     };
     for (size_t i = 0; i < sizeof who / sizeof *who; i++) {
@@ -432,7 +459,7 @@ static int start(void **state)
     static test_broker broker;
     signal(SIGPIPE, SIG_IGN);
     *state = &broker;
-    return enter_folder(state) == 0 && broker_create(&broker, folder, NULL) ? 0 : -1;
+    return enter_folder(state) == 0 && broker_create(&broker, folder, NULL, "") ? 0 : -1;
 }
 
 static int stop(void **state)
@@ -456,7 +483,7 @@ static int start_tls(void **state)
     if (enter_folder(state) || !make_keys(own, "own") || !make_keys(foreign, "foreign"))
         return -1;
     for (int i = 0; i < 3; i++) { /* another may have taken the port meanwhile */
-        if (broker_create(&broker, folder, own))
+        if (broker_create(&broker, folder, own, ""))
             return 0;
         broker_free(&broker);
     }
@@ -471,7 +498,8 @@ int main(void)
         cmocka_unit_test(many_members)
 #define BROKEN cmocka_unit_test(the_broker_dies_and_comes_back), cmocka_unit_test(two_of_a_name)
     const struct CMUnitTest local[] = {CONFORMANCE};
-    const struct CMUnitTest mqtt[] = {CONFORMANCE, BROKEN, cmocka_unit_test(nobody_there), cmocka_unit_test(addresses)};
+    const struct CMUnitTest mqtt[] = {CONFORMANCE, BROKEN, cmocka_unit_test(nobody_there), cmocka_unit_test(too_large),
+                                      cmocka_unit_test(addresses)};
     const struct CMUnitTest mqtts[] = {CONFORMANCE, BROKEN, cmocka_unit_test(strangers)};
     return cmocka_run_group_tests_name("local", local, NULL, NULL) +
            cmocka_run_group_tests_name("mqtt", mqtt, start, stop) +

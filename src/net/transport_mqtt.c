@@ -156,7 +156,7 @@ static void tell(member *m, transport_event event, const char *why)
 static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
 {
     /* What one can mend lies in the certificates, or it is another service; a broker that was killed reads as EOF. */
-    const bool tls = strstr(m->log, "alert") || strstr(m->log, "verify failed") || strstr(m->log, "wrong version") ||
+    const bool tls = strstr(m->log, "alert") || strstr(m->log, "verif") || strstr(m->log, "wrong version") ||
                      strstr(m->log, "certificate");
     if (m->connack > 0) {
         const bool busy = m->connack == MQTT_RC_SERVER_UNAVAILABLE || m->connack == MQTT_RC_SERVER_BUSY ||
