@@ -206,13 +206,9 @@ static hfsad_status add_acl(key_files *files, const char *dir, const char *const
     FILE *f = open_memstream(&text, &length);
     if (f)
         fputs(old, f);
-    for (size_t i = 0; f && i < count; i++) {
-        bool known = acl_has(old, paths[i]);
-        for (size_t j = 0; j < i && !known; j++)
-            known = !strcmp(paths[i], paths[j]);
-        if (!known)
+    for (size_t i = 0; f && i < count; i++)
+        if (!acl_has(old, paths[i]))
             put_acl_node(f, paths[i]);
-    }
     const bool good = f && !ferror(f);
     free(old);
     if (f)
