@@ -22,6 +22,7 @@ int cmd_predict(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
+int cmd_keys(int argc, char **argv);
 
 typedef enum {
     CLI_FLAG,   /* bool *: true where given */

@@ -1,7 +1,9 @@
-/* A mosquitto for a test: its own folder and socket, ended with the test whatever happens to it. */
+/* A mosquitto for a test: its own folder, a socket or a port of loopback, ended with the test whatever happens to it.
+ */
 #ifndef HFSAD_TESTS_BROKER_H
 #define HFSAD_TESTS_BROKER_H
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,8 +23,9 @@
 #define BROKER static inline __attribute__((unused))
 
 typedef struct {
-    char folder[64], url[128], config[128], socket[108];
-    pid_t pid; /* 0: not running */
+    char url[200], config[160], socket[108];
+    uint16_t port; /* 0: the socket */
+    pid_t pid;     /* 0: not running */
 } test_broker;
 
 BROKER int64_t broker_now_ms(void)
@@ -34,13 +37,29 @@ BROKER int64_t broker_now_ms(void)
 
 BROKER bool broker_accepts(const test_broker *b)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", b->socket);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool good = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    const struct sockaddr_in port = {
+        .sin_family = AF_INET, .sin_port = htons(b->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    snprintf(local.sun_path, sizeof local.sun_path, "%s", b->socket);
+    const int fd = socket(b->port ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr *at = b->port ? (const struct sockaddr *)&port : (const struct sockaddr *)&local;
+    const bool good = fd >= 0 && connect(fd, at, b->port ? sizeof port : sizeof local) == 0;
     if (fd >= 0)
         close(fd);
     return good;
+}
+
+/* One that was free a moment ago; 0: none. */
+BROKER uint16_t broker_free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool good = fd >= 0 && bind(fd, (const struct sockaddr *)&at, size) == 0 &&
+                      getsockname(fd, (struct sockaddr *)&at, &size) == 0;
+    if (fd >= 0)
+        close(fd);
+    return good ? ntohs(at.sin_port) : 0;
 }
 
 /* Starts it, again or for the first time, and returns when it accepts. False: it did not within 10 s. */
@@ -80,21 +99,30 @@ BROKER void broker_kill(test_broker *b)
     b->pid = 0;
 }
 
-BROKER bool broker_create(test_broker *b)
+/* In a folder of the test's. keys: a folder of hfsad keys, for TLS with certificates on both sides and no access list,
+ * on 127.0.0.1 and on 127.0.0.2, for which the broker has no certificate; NULL: a plain socket. more: further lines. */
+BROKER bool broker_create(test_broker *b, const char *where, const char *keys, const char *more)
 {
     *b = (test_broker){0};
-    snprintf(b->folder, sizeof b->folder, "/tmp/hfsad-broker-XXXXXX");
-    if (!mkdtemp(b->folder))
-        return false;
-    snprintf(b->socket, sizeof b->socket, "%s/s", b->folder);
+    snprintf(b->socket, sizeof b->socket, "%.90s/broker", where);
     snprintf(b->url, sizeof b->url, "unix://%s", b->socket);
-    snprintf(b->config, sizeof b->config, "%s/conf", b->folder);
+    snprintf(b->config, sizeof b->config, "%.128s/broker.conf", where);
+    b->port = keys ? broker_free_port() : 0;
     FILE *f = fopen(b->config, "w");
     if (!f)
         return false;
-    fprintf(f, "listener 0 %s\nallow_anonymous true\npersistence false\nmax_queued_messages 0\nlog_type none\n",
-            b->socket);
-    if (geteuid() == 0) /* it would otherwise drop to a user that cannot write to our folder */
+    if (keys)
+        snprintf(b->url, sizeof b->url, "mqtts://localhost:%u", b->port);
+    else
+        fprintf(f, "listener 0 %s\n", b->socket);
+    for (int i = 1; keys && i <= 2; i++)
+        fprintf(f,
+                "listener %u 127.0.0.%d\ncafile %s/ca.crt\ncertfile %s/broker.crt\nkeyfile %s/broker.key\n"
+                "require_certificate true\nuse_identity_as_username true\n",
+                b->port, i, keys, keys, keys);
+    fprintf(f, "allow_anonymous %s\npersistence false\nmax_queued_messages 0\nlog_type none\n%s",
+            keys ? "false" : "true", more);
+    if (geteuid() == 0) /* it would otherwise drop to a user that cannot use our folder */
         fprintf(f, "user root\n");
     return fclose(f) == 0 && broker_start(b);
 }
@@ -104,7 +132,6 @@ BROKER void broker_free(test_broker *b)
     broker_kill(b);
     unlink(b->socket);
     unlink(b->config);
-    rmdir(b->folder);
 }
 
 #endif

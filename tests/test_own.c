@@ -206,7 +206,7 @@ static void no_theorem(void **state)
     ok(hfsad_spec_own_loss(spec, &prox, &err), &err);
     ok(hfsad_run_create(&run, spec, 1, &err), &err);
     theorem_report t;
-    theorem_check(&t, run->data, run->plan);
+    theorem_check(&t, run->data, run->plan, run->nu_f);
     assert_false(t.holds);
     assert_non_null(strstr(t.reason, "own loss"));
     hfsad_run_free(run);

@@ -135,6 +135,17 @@ TOOL plan *simple_plan(const dataset *d, leaf_class leaves, inner_class inner, u
     return p;
 }
 
+/* start_vector over data in memory. */
+TOOL hfsad_status start_of(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err)
+{
+    local_survey survey;
+    ok(local_survey_make(&survey, NULL, d, err), err);
+    const surveyor ask = local_surveyor(&survey);
+    const hfsad_status status = start_vector(start, kind, d, seed, &ask, err);
+    local_survey_free(&survey);
+    return status;
+}
+
 /* Every number of a simulation's state, one after another; free it. */
 TOOL double *whole_state(const sim *s, const dataset *d, size_t *count)
 {

@@ -763,7 +763,7 @@ VEC_FN measure_vec measure_sum_of(const measure_vec part[VEC_LANES])
 
 VEC_FN vec measure_mu(const hfsad_schedule *s, vec k)
 {
-    return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), vec_sqrt(k)), vec_zero());
+    return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), schedule_root(s, k)), vec_zero());
 }
 
 static void measure_block(const leaf_run *run, const penalty_vec *p, size_t first, const double *w0, link_sums *sums)

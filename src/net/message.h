@@ -40,7 +40,7 @@ typedef struct {
     double *values; /* the sender's or the caller's memory; all finite */
 } message;
 
-/* How the numbers travel: `wire` of a spec. */
+/* How the numbers travel: `federation.wire` of a spec. */
 typedef enum {
     WIRE_DOUBLE, /* exact */
     WIRE_FLOAT,  /* rounded */

@@ -32,8 +32,9 @@ enum {
     KEEPALIVE_LEAST_S = 5, /* libmosquitto takes no less */
     BACKOFF_LEAST_MS = 100,
     BACKOFF_MOST_MS = 10000,
-    MISC_EVERY_MS = 500, /* keepalive is counted in seconds */
-    READS_AT_ONCE = 64,  /* packets of one member before the others have their turn */
+    MISC_EVERY_MS = 500,  /* keepalive is counted in seconds */
+    READS_AT_ONCE = 64,   /* packets of one member before the others have their turn */
+    CONNECTING_MOST = 64, /* at once: a broker's queue of those who knock is short (mosquitto: 100) */
     REASON_SIZE = 200,
     SESSION_SIZE = 100,
 };
@@ -50,12 +51,12 @@ typedef struct {
     char **filters;
     size_t n_filters;
     member_state state;
-    bool settled;          /* the handler has heard the last word on the present trouble */
+    transport_event told;  /* what the handler heard last */
     int connack;           /* the broker's answer, -1 before it */
     size_t n_granted;      /* of the filters */
     const char *denied;    /* one of them; NULL: none */
     int farewell;          /* the reason with which the broker closed, 0: none */
-    char log[REASON_SIZE]; /* libmosquitto's last complaint */
+    char log[REASON_SIZE]; /* libmosquitto's first complaint of this connection */
     int64_t next_try_ms;
     int attempts;
     slot_queue queue;
@@ -136,7 +137,7 @@ static void on_log(struct mosquitto *handle, void *context, int level, const cha
 {
     member *m = context;
     (void)handle;
-    if (level == MOSQ_LOG_ERR)
+    if (level == MOSQ_LOG_ERR && !m->log[0]) /* the first is the cause */
         snprintf(m->log, sizeof m->log, "%s", text);
 }
 
@@ -146,6 +147,7 @@ static void tell(member *m, transport_event event, const char *why)
 {
     transport *t = &m->owner->front;
     m->owner->any = true;
+    m->told = event;
     if (t->handler.event)
         t->handler.event(t->handler.context, m->number, event, why);
 }
@@ -154,7 +156,7 @@ static void tell(member *m, transport_event event, const char *why)
 static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
 {
     /* What one can mend lies in the certificates, or it is another service; a broker that was killed reads as EOF. */
-    const bool tls = strstr(m->log, "alert") || strstr(m->log, "verify failed") || strstr(m->log, "wrong version") ||
+    const bool tls = strstr(m->log, "alert") || strstr(m->log, "verif") || strstr(m->log, "wrong version") ||
                      strstr(m->log, "certificate");
     if (m->connack > 0) {
         const bool busy = m->connack == MQTT_RC_SERVER_UNAVAILABLE || m->connack == MQTT_RC_SERVER_BUSY ||
@@ -181,15 +183,16 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return TRANSPORT_REFUSED;
     }
     const char *text = code == MOSQ_ERR_ERRNO && reason ? strerror(reason) : mosquitto_strerror(code);
-    snprintf(why, REASON_SIZE, "no connection to the broker: %.100s", code ? text : "it was closed");
+    snprintf(why, REASON_SIZE, "no connection to the broker: %.60s%s%.100s", code ? text : "it was closed",
+             m->log[0] ? "; " : "", m->log);
     return TRANSPORT_DOWN;
 }
 
-/* The handler hears of a trouble once, not of every attempt. */
+/* The handler hears of a trouble once, not of every attempt; but also of a refusal that first looked like less: a
+ * broker that does not want us may close before its reason has reached us. */
 static void fall(member *m, int code, int reason)
 {
     mqtt *t = m->owner;
-    const bool was_up = m->state == CONNECTED;
     const int most = m->attempts < 20 ? m->attempts : 20;
     int64_t delay = (int64_t)t->backoff_least_ms << most;
     if (delay > t->backoff_most_ms)
@@ -203,15 +206,13 @@ static void fall(member *m, int code, int reason)
     t->front.counts.lost += slots_drop(&t->slots, &m->queue);
     char why[REASON_SIZE];
     const transport_event event = judge(m, code, reason, why);
-    if (was_up || !m->settled)
+    if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED))
         tell(m, event, why);
-    m->settled = true;
 }
 
 static void rise(member *m)
 {
     m->state = CONNECTED;
-    m->settled = false;
     m->attempts = 0;
     m->owner->front.counts.connects++;
     tell(m, TRANSPORT_UP, "");
@@ -329,13 +330,21 @@ static void serve(member *m, short happened)
     flush(m);
 }
 
+/* Returns when to look again, at the latest. */
 static int64_t connect_the_due(mqtt *t, int64_t now, int64_t until)
 {
+    size_t connecting = 0;
+    for (size_t i = 0; i < t->n_members; i++)
+        connecting += t->members[i]->state == CONNECTING;
     for (size_t i = 0; i < t->n_members; i++) {
         member *m = t->members[i];
-        if (m->state == APART && m->next_try_ms <= now)
+        const bool due = m->state == APART && m->next_try_ms <= now;
+        if (due && connecting < CONNECTING_MOST) {
             connect_now(m);
-        if (m->state == APART && m->next_try_ms < until)
+            connecting += m->state == CONNECTING;
+        }
+        /* Who is kept waiting by others is woken by their progress. */
+        if (m->state == APART && m->next_try_ms > now && m->next_try_ms < until)
             until = m->next_try_ms;
     }
     return until;
