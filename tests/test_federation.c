@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     const dataset *d;
     tree t;
+    uint64_t seed; /* of the weather */
     weather weather;
     rng r;
     size_t nodes;
@@ -291,7 +292,8 @@ static void play(world *w)
     for (size_t step = 0; step < STEPS && !all_ended(w); step++) {
         const uint64_t next = next_event(w);
         if (next == UINT64_MAX)
-            fail_msg("nobody has anything to say any more");
+            fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more",
+                     w->d->inner[w->d->n_inner - 1].name, w->seed);
         w->now = next > w->now ? next : w->now;
         for (size_t i = 0; i < w->n_flying;)
             if (w->flying[i].at <= w->now)
@@ -324,6 +326,7 @@ static world *world_create(const tree *t, weather outside, uint64_t seed)
     w->t = *t;
     w->sleeper = SIZE_MAX;
     w->weather = outside;
+    w->seed = seed;
     w->r = (rng){rng_key(seed, rng_stream("weather")), 0};
     w->nodes = d->n_inner + d->n_leaves;
     w->node = alloc_zero(w->nodes, sizeof(node *));

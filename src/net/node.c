@@ -341,6 +341,9 @@ static bool next_to_parent(node *n, message *m)
     }
     if (n->ack_down) {
         *m = letter_of(n, MESSAGE_ACK, NODE_PHASE_TRAIN, n->down_round);
+        n->seen_begun = (double)n->parent_begun;
+        m->values = &n->seen_begun;
+        m->count = 1;
         n->ack_down = false;
         return true;
     }

@@ -486,10 +486,13 @@ static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why
     return true;
 }
 
-/* A child has the DOWN of the open round: where all who are needed have, it is not repeated. */
+/* A child has the DOWN of the open round, from this life of ours: where all who are needed have, it is not repeated. */
 static bool handle_ack(node *n, size_t c, const message *m, node_refusal *why)
 {
-    if (!n->open || m->round != n->round + 1 || !(n->child[c].has || n->child[c].need == n->round + n->unit))
+    if (m->count != 1)
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (!n->open || m->round != n->round + 1 || m->values[0] != (double)n->begun ||
+        !(n->child[c].has || n->child[c].need == n->round + n->unit))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     n->child[c].told = true;
     return true;

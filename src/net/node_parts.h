@@ -42,6 +42,7 @@ struct node {
     channel up, answer, down, ask;
     bool ack_down, ack_up, ack_answer;  /* to be sent; ack_down goes to the parent, the others to the children */
     uint64_t parent_begun, asker_begun; /* the parent's count of beginnings, as its last DOWN and ASK had it */
+    double seen_begun;                  /* for ACK: parent_begun as a number */
     uint64_t begun;                     /* own count */
     node_status status;
 
