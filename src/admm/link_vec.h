@@ -47,6 +47,7 @@ typedef struct {
     vec mu, inv_mu;
     vec pull, ratio; /* linear penalty: step * slope, mu/(mu + pull) */
     vec over;
+    bool relaxes; /* over is not 0 */
 } link_step_vec;
 
 /* k: the counter after its increment */
@@ -63,6 +64,7 @@ VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p,
     c.pull = vec_mul(c.step, p->slope);
     c.ratio = vec_div(c.mu, vec_add(c.mu, c.pull));
     c.over = vec_set(s->over);
+    c.relaxes = s->over != 0;
     return c;
 }
 
@@ -72,10 +74,12 @@ VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec 
     return vec_fma(penalty_gradient(p, vec_sub(q, z), c->inv_mu_before), c->inv_sigma, z);
 }
 
-VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, vec v, vec w_child, vec w_parent, vec *z, vec *q)
+/* relaxes: c's, or false where the caller knows that it is. */
+VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, vec v, vec w_child, vec w_parent,
+                        vec *z, vec *q)
 {
     const vec shift = vec_sub(*z, v); /* Lambda/sigma */
-    const vec a = vec_fma(c->over, vec_sub(w_child, *z), w_child);
+    const vec a = relaxes ? vec_fma(c->over, vec_sub(w_child, *z), w_child) : w_child;
     const vec t = vec_fnma(vec_set(2), shift, vec_sub(w_parent, a)), half = vec_set(0.5);
     const vec e = penalty_is_linear(p->kind) ? penalty_prox_linear(t, c->pull, c->ratio)
                                              : penalty_prox_concave(p, t, c->step, c->mu, c->inv_mu, true);
