@@ -56,6 +56,13 @@ static const problem problems[] = {
     {"linearized", 3, two, two_clients, 5, 6, 0, false,
      "loss: {kind: phase-retrieval, solver: linearized}\nrun: {iterations: 5, edge_rounds: 2}\n"
      "overrides:\n  - {node: 'a/*', loss: {solver: exact}}\n"},
+    {"repairs", 3, two, two_clients, 6, 1, 0, false,
+     "loss: {kind: absolute}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 30, "
+     "edge_rounds: 5, trace_every: 4}\n"},
+    {"repairs in the deep", 5, deep, deep_clients, 4, 7, 0, false,
+     "loss: {kind: huber}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 30, edge_rounds: "
+     "4, trace_every: 3, "
+     "participation: {client: 0.6, edge: 0.7}}\n"},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -93,6 +100,7 @@ TOOL dataset *make_data(const problem *p, rng *r)
 typedef struct {
     size_t nodes, M, n_rows;
     double *models; /* as the run has them */
+    uint64_t repairs;
     hfsad_figures rows[64];
 } outcome;
 
@@ -111,6 +119,8 @@ TOOL void simulate(outcome *o, const dataset *d, const plan *p, const double *st
         if (plan_measures(p, t))
             sim_measure(s, &o->rows[o->n_rows++]);
     }
+    uint64_t last;
+    o->repairs = sim_repairs(s, &last);
     for (size_t i = 0; i < d->n_inner; i++)
         memcpy(o->models + i * o->M, sim_inner_model(s, i), o->M * sizeof(double));
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
@@ -219,7 +229,14 @@ TOOL prepared prepare(const problem *p, uint64_t seed)
     ok(plan_create(&made.p, spec, made.d, &err), &err);
     for (size_t m = 0; m < made.d->M; m++)
         made.start[m] = rng_next_normal(&r);
+    if (strstr(p->name, "repairs")) /* so that the safeguard takes every model for one that has run off */
+        for (size_t i = 0; i < made.d->n_inner; i++) {
+            made.p->length = 1e-9;
+            made.p->inner[i].watched = true;
+        }
     simulate(&made.expected, made.d, made.p, made.start);
+    if (strstr(p->name, "repairs") && made.expected.repairs == 0)
+        fail_msg("%s, seed %" PRIu64 ": %" PRIu64 " repairs", p->name, seed, made.expected.repairs);
     hfsad_spec_free(spec);
     return made;
 }

@@ -29,12 +29,14 @@ static bool take_memory(node *n)
     n->w = alloc_zero(M, sizeof(double));
     n->z = alloc_zero(M, sizeof(double));
     n->q = alloc_zero(M, sizeof(double));
-    n->u = alloc_zero(M, sizeof(double));
+    n->u = alloc_zero(M + 2, sizeof(double));
+    n->guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
+    n->guard.before = n->guard.calm ? n->guard.calm + M : NULL;
     n->figures = alloc_zero(node_figures_count(n), sizeof(double));
     if (start)
         memcpy(start, n->s.start, M * sizeof *start);
     n->s.start = start;
-    return start && n->w && n->z && n->q && n->u && n->figures;
+    return start && n->w && n->z && n->q && n->u && n->figures && (n->guard.calm || !(n->s.guarded && is_root(n)));
 }
 
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
@@ -66,6 +68,12 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     memcpy(n->w, n->s.start, setup->M * sizeof *n->w);
     hfsad_link link = {n->z, n->q, 0};
     hfsad_link_start(&link, setup->M, n->s.start);
+    if (setup->inner)
+        n->rule = setup->inner->rule;
+    if (n->guard.calm) {
+        memcpy(n->guard.calm, n->s.start, setup->M * sizeof *n->w);
+        memcpy(n->guard.before, n->s.start, setup->M * sizeof *n->w);
+    }
     if (setup->async && setup->inner)
         async_start(n);
     *out = n;
@@ -89,6 +97,7 @@ void node_free(node *n)
     free(n->q);
     free(n->u);
     free(n->figures);
+    free(n->guard.calm);
     free(n);
 }
 
@@ -163,6 +172,22 @@ void node_greet(node *n, uint64_t begun)
         channel_start(n, &n->up);
 }
 
+void node_begin_anew(node *n, const double *w)
+{
+    const size_t bytes = n->s.M * sizeof *w;
+    memmove(n->w, w, bytes);
+    memcpy(n->z, n->w, bytes);
+    memcpy(n->q, n->w, bytes);
+    n->k = 0;
+    n->repairs++;
+    n->diverged = false;
+    n->took_part = false;
+    n->say_anew = !is_root(n);
+    n->changed = true;
+    channel_stop(&n->up);
+    channel_stop(&n->answer);
+}
+
 /* ---- what comes in ---- */
 
 static bool fits_sender(const node *n, size_t from, message_kind kind)
@@ -216,21 +241,61 @@ static bool fits_phase(const message *m)
     }
 }
 
-bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
+/* A question or an answer of NODE_PHASE_ANEW; epoch: the number of repairs when it is done. */
+static bool handle_anew(node *n, size_t from, const message *m, uint64_t epoch, node_refusal *why)
 {
-    if (m->run != n->s.run)
-        return node_refuse(n, why, NODE_REFUSED_RUN);
-    if (!fits_sender(n, from, m->kind))
+    if (m->kind != MESSAGE_ASK && m->kind != MESSAGE_ANSWER)
         return node_refuse(n, why, NODE_REFUSED_KIND);
-    if (!fits_phase(m) || m->round > n->end_round)
+    if (m->count != (m->kind == MESSAGE_ASK ? n->s.M : 0))
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (epoch > n->repairs + 1 || !n->s.guarded)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (!all_finite(m->values, m->count) || !isfinite(m->sigma))
-        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (m->kind == MESSAGE_ANSWER) {
+        if (epoch <= n->repairs || !n->asking || n->ask_phase != NODE_PHASE_ANEW)
+            return node_refuse(n, why, NODE_REFUSED_OLD);
+        n->child[from].answered = true;
+    } else if (epoch <= n->repairs || n->pending) {
+        n->say_anew = epoch == n->repairs;
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    } else if (n->s.leaf) {
+        node_begin_anew(n, m->values);
+        leaf_begin_anew(n);
+    } else {
+        memcpy(n->ask_w, m->values, n->s.M * sizeof *n->ask_w);
+        inner_ask(n, NODE_PHASE_ANEW, n->round);
+    }
+    if (n->s.inner)
+        inner_advance(n);
+    return true;
+}
+
+static bool handle_plain(node *n, size_t from, const message *m, node_refusal *why)
+{
     if (from == NODE_PARENT && m->kind == MESSAGE_ACK)
         return handle_parent_ack(n, m, why);
     if (from == NODE_PARENT && n->finished)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     return n->s.leaf ? leaf_handle(n, m, why) : inner_handle(n, from, m, why);
+}
+
+bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
+{
+    message plain = *m;
+    const uint64_t epoch = m->phase >> NODE_PHASE_BITS;
+    plain.phase = m->phase - (epoch << NODE_PHASE_BITS);
+    if (m->run != n->s.run)
+        return node_refuse(n, why, NODE_REFUSED_RUN);
+    if (!fits_sender(n, from, m->kind))
+        return node_refuse(n, why, NODE_REFUSED_KIND);
+    if ((plain.phase != NODE_PHASE_ANEW && !fits_phase(&plain)) || m->round > n->end_round)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (!all_finite(m->values, m->count) || !isfinite(m->sigma))
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (plain.phase == NODE_PHASE_ANEW)
+        return handle_anew(n, from, &plain, epoch, why);
+    if (epoch != n->repairs)
+        return node_refuse(n, why, epoch < n->repairs ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
+    return handle_plain(n, from, &plain, why);
 }
 
 /* ---- time ---- */
@@ -275,7 +340,7 @@ void node_repeat(node *n)
 
 size_t node_message_most(const node *n)
 {
-    size_t most = 2 * n->s.M > node_figures_count(n) ? 2 * n->s.M : node_figures_count(n);
+    size_t most = 2 * n->s.M + 2 > node_figures_count(n) ? 2 * n->s.M + 2 : node_figures_count(n);
     for (size_t c = 0; c < n->s.n_children; c++)
         if (n->s.children[c].nodes * n->s.M > most)
             most = n->s.children[c].nodes * n->s.M;
@@ -296,7 +361,8 @@ static bool take_channel(node *n, channel *c)
 
 static message letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round)
 {
-    return (message){.kind = kind, .run = n->s.run, .phase = phase, .round = round};
+    const uint64_t epoch = n->repairs + (phase == NODE_PHASE_ANEW && kind == MESSAGE_ASK);
+    return (message){.kind = kind, .run = n->s.run, .phase = phase + (epoch << NODE_PHASE_BITS), .round = round};
 }
 
 static message up_letter(node *n)
@@ -306,9 +372,14 @@ static message up_letter(node *n)
     m.k = n->k;
     if (n->diverged)
         return m;
-    m.sigma = hfsad_link_message(n->s.leaf ? &n->s.leaf->rule : &n->s.inner->rule, &link, n->s.M, n->u);
+    m.sigma = hfsad_link_message(n->s.leaf ? &n->s.leaf->rule : &n->rule, &link, n->s.M, n->u);
     m.values = n->u;
     m.count = all_finite(n->u, n->s.M) ? n->s.M : 0;
+    if (m.count && n->s.guarded && n->s.inner) {
+        const guard_strain own = guard_link(n->s.inner, &link, n->s.M), below = inner_strain(n);
+        n->u[m.count++] = own.sum + below.sum;
+        n->u[m.count++] = own.count + below.count;
+    }
     return m;
 }
 
@@ -337,6 +408,11 @@ static bool next_to_parent(node *n, message *m)
     }
     if (take_channel(n, &n->answer)) {
         *m = answer_letter(n);
+        return true;
+    }
+    if (n->say_anew) {
+        *m = letter_of(n, MESSAGE_ANSWER, NODE_PHASE_ANEW, n->round);
+        n->say_anew = false;
         return true;
     }
     if (n->ack_down) {
@@ -385,7 +461,9 @@ static bool next_to_children(node *n, message *m)
         *m = letter_of(n, MESSAGE_ASK, n->ask_phase, n->ask_round);
         m->k = n->begun;
         m->values = n->ask_w;
-        m->count = n->ask_phase == NODE_PHASE_FINAL ? 0 : is_root(n) ? n->s.M : 2 * n->s.M;
+        m->count = n->ask_phase == NODE_PHASE_FINAL                ? 0
+                   : is_root(n) || n->ask_phase == NODE_PHASE_ANEW ? n->s.M
+                                                                   : 2 * n->s.M;
         return true;
     }
     if (n->ack_up || n->ack_answer) {
@@ -443,6 +521,7 @@ static void pass_link(const transfer *t, node *n)
     n->sent_down = pass(t, n->sent_down);
     n->answered = (int64_t)pass(t, (uint64_t)n->answered);
     n->answer_phase = pass(t, n->answer_phase);
+    n->repairs = pass(t, n->repairs);
     n->diverged = pass(t, n->diverged) != 0;
     n->finished = pass(t, n->finished) != 0;
     pass_reals(t, &n->dual, 1);
@@ -475,10 +554,18 @@ static void pass_inner(const transfer *t, node *n)
         child->last = (uint32_t)pass(t, child->last);
         child->need = pass(t, child->need);
         child->k = pass(t, child->k);
+        pass_reals(t, &child->strain.sum, 1);
+        pass_reals(t, &child->strain.count, 1);
     }
     if (!is_root(n))
         return;
     n->stop.met_since = pass(t, n->stop.met_since);
+    n->anew = pass(t, n->anew) != 0;
+    pass_reals(t, n->guard.calm, n->guard.calm ? 2 * n->s.M : 0);
+    pass_reals(t, &n->guard.first_step, 1);
+    n->guard.wild = pass(t, n->guard.wild);
+    n->guard.repairs = pass(t, n->guard.repairs);
+    n->guard.repaired_last = pass(t, n->guard.repaired_last);
     n->end = (node_end)pass(t, n->end);
     if (pass(t, n->finished && n->models)) {
         if (!n->models)
@@ -551,6 +638,8 @@ static void begin_again(node *n)
 {
     n->begun++;
     n->changed = true;
+    if (n->s.inner)
+        n->rule = guard_rule(&n->s.inner->rule, n->repairs);
     n->pending = n->asking = false;
     channel_stop(&n->ask);
     channel_stop(&n->down);

@@ -13,6 +13,10 @@
  * since the answer may end the run. The last question, in PHASE_FINAL, is answered by MODEL: the node's w and those of
  * all below it, a node before its children, these in the order of their slots.
  *
+ * Where the safeguard (plan/guard.h) is on, inner nodes take every DOWN and say UP in every period, with the strain of
+ * the links below behind u, and nobody goes beyond an iteration before the root has decided. A repair is a question
+ * too, in NODE_PHASE_ANEW: all nodes begin anew at the model in it. Messages from before are then of an old phase.
+ *
  * Asynchronous training. A node counts its own steps; DOWN(v) is its w after step v - 1. A child takes a turn on the
  * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says
  * UP(v), and waits until that is acknowledged before the next turn, so that its parent knows of every turn. The parent
@@ -30,12 +34,13 @@
 
 #include "base/words.h"
 #include "net/message.h"
+#include "plan/guard.h"
 #include "plan/tally.h"
 
 typedef struct node node;
 
-/* message.phase */
-enum { NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3 };
+/* message.phase; the number of repairs so far stands above its lowest NODE_PHASE_BITS bits */
+enum { NODE_PHASE_ANEW = 1, NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3, NODE_PHASE_BITS = 8 };
 
 /* A child as its parent knows it. */
 typedef struct {
@@ -72,6 +77,8 @@ typedef struct {
     int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
     const double *start; /* M */
     node_patience patience;
+    bool guarded;   /* the safeguard is on: plan_is_guarded, and synchronous */
+    size_t tied;    /* plan_tied; root only */
     bool async;     /* asynchronous training */
     node_pace pace; /* of that */
 

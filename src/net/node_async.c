@@ -237,8 +237,8 @@ void async_step(node *n)
         hfsad_root_step(&class->prior, n->s.M, n->sum, sigma, n->w);
     } else {
         hfsad_link link = {n->z, n->q, n->k + 1};
-        kernels()->inner_update(&class->prior, &class->rule, &link, n->s.M, n->sum, sigma, n->w);
-        n->dual = kernels()->link_step(&class->rule, &link, n->s.M, n->w, n->w_parent);
+        kernels()->inner_update(&class->prior, &n->rule, &link, n->s.M, n->sum, sigma, n->w);
+        n->dual = kernels()->link_step(&n->rule, &link, n->s.M, n->w, n->w_parent);
         n->k = link.k;
     }
     n->diverged = !all_finite(n->w, n->s.M) || !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);

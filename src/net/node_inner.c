@@ -101,7 +101,7 @@ static bool may_open(const node *n)
         return false;
     if (n->round == node_next_measure(n))
         return false;
-    const bool measured = (int64_t)n->round == n->answered;
+    const bool measured = (int64_t)n->round == n->answered || (n->s.guarded && n->round % n->K == 0);
     return is_root(n) || !measured || n->down_round > n->round;
 }
 
@@ -114,6 +114,7 @@ static void open_round(node *n)
         bool takes_part = false;
         for (uint64_t r = n->round + 1; r <= end; r++)
             takes_part |= node_draw(n, as->participation, as->key, &child->last, r);
+        takes_part |= n->s.guarded && !as->leaf;
         child->told = !takes_part;
         if (!takes_part)
             continue;
@@ -131,7 +132,7 @@ static bool is_ready(const node *n)
         if (!n->child[c].has)
             return false;
     const uint64_t round = n->round + n->unit;
-    return is_root(n) || !takes_part_in(n, round) || n->down_round == period_start(n, round);
+    return is_root(n) || (!n->s.guarded && !takes_part_in(n, round)) || n->down_round == period_start(n, round);
 }
 
 static void step_root(node *n)
@@ -151,8 +152,8 @@ static void step_inner(node *n, uint64_t round)
         return;
     const double sigma = inner_sum(n);
     hfsad_link link = {n->z, n->q, n->k + 1};
-    kernels()->inner_update(&class->prior, &class->rule, &link, n->s.M, n->sum, sigma, n->w);
-    n->dual = kernels()->link_step(&class->rule, &link, n->s.M, n->w, n->w_parent);
+    kernels()->inner_update(&class->prior, &n->rule, &link, n->s.M, n->sum, sigma, n->w);
+    n->dual = kernels()->link_step(&n->rule, &link, n->s.M, n->w, n->w_parent);
     n->k = link.k;
     n->took_part = true;
     n->sent_down += n->s.n_children;
@@ -170,11 +171,46 @@ static void step(node *n)
     n->open = false;
     n->changed = true;
     channel_stop(&n->down);
-    if (is_root(n) || n->round % n->period || !n->took_part)
+    if (is_root(n) && n->s.guarded) {
+        n->anew = guard_decide(&n->guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, inner_strain(n));
+        n->diverged = n->diverged && !n->anew;
+    }
+    if (is_root(n) || n->round % n->period || !(n->took_part || n->s.guarded))
         return;
     n->took_part = false;
     n->up_round = n->round;
     channel_start(n, &n->up);
+}
+
+/* ---- the safeguard ---- */
+
+guard_strain inner_strain(const node *n)
+{
+    guard_strain all = {0, 0};
+    for (size_t c = 0; c < n->s.n_children && !n->s.children[c].leaf; c++) {
+        all.sum += n->child[c].strain.sum;
+        all.count += n->child[c].strain.count;
+    }
+    return all;
+}
+
+/* What its children say after they have begun anew is known without asking. */
+void inner_begin_anew(node *n)
+{
+    node_begin_anew(n, n->ask_w);
+    n->anew = false;
+    n->rule = guard_rule(&n->s.inner->rule, n->repairs);
+    memcpy(n->w_parent, n->w, n->s.M * sizeof *n->w);
+    const hfsad_link link = {n->w, n->w, 0};
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        const node_child *as = &n->s.children[c];
+        const hfsad_link_rule rule = as->leaf ? as->rule : guard_rule(&as->rule, n->repairs);
+        child_state *child = &n->child[c];
+        child->sigma = hfsad_link_message(&rule, &link, n->s.M, n->child_u + c * n->s.M);
+        child->has = true;
+        child->k = 0;
+        child->strain = (guard_strain){0, 0};
+    }
 }
 
 /* ---- questions ---- */
@@ -286,6 +322,10 @@ static void finish_question(node *n)
     n->pending = n->asking = false;
     n->changed = true;
     channel_stop(&n->ask);
+    if (n->ask_phase == NODE_PHASE_ANEW) {
+        inner_begin_anew(n);
+        return;
+    }
     if (n->ask_phase == NODE_PHASE_TRAIN) {
         finish_measurement(n);
         return;
@@ -325,6 +365,9 @@ static void root_questions(node *n)
     if (n->end == NODE_DIVERGED) {
         n->finished = n->changed = true;
         inner_ack_all(n);
+    } else if (n->anew) {
+        memcpy(n->ask_w, n->guard.calm, n->s.M * sizeof *n->ask_w);
+        inner_ask(n, NODE_PHASE_ANEW, n->round);
     } else if (n->end != NODE_RUNNING) {
         inner_ask(n, NODE_PHASE_FINAL, (uint64_t)n->answered);
     } else if (measures_now(n)) {
@@ -376,7 +419,8 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
     const uint64_t before = m->round - 1;
-    if (before % n->period || before >= node_next_measure(n) || !sits_out_until(n, before))
+    if (before % n->period || before >= node_next_measure(n) ||
+        (n->s.guarded ? before != n->round : !sits_out_until(n, before)))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (m->round > n->up_round)
         channel_stop(&n->up);
@@ -430,7 +474,8 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
 static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->child[c];
-    if (m->count != n->s.M && m->count != 0)
+    const bool strained = n->s.guarded && !n->s.children[c].leaf;
+    if (m->count != n->s.M + (strained ? 2 : 0) && m->count != 0)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round != child->need || child->has) {
         child->ack_up = child->ack_up || m->round == child->need;
@@ -448,6 +493,8 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
             channel_start(n, &n->up);
         return true;
     }
+    if (strained)
+        child->strain = (guard_strain){m->values[n->s.M], m->values[n->s.M + 1]};
     child->has = child->told = true;
     child->k = m->k;
     child->sigma = m->sigma;

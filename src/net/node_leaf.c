@@ -41,6 +41,14 @@ void leaf_free(node *n)
     squared_free(n->squared);
 }
 
+/* The numbers of many rows are those of a new run. */
+void leaf_begin_anew(node *n)
+{
+    if (!n->s.x)
+        memset(n->slope, 0, n->s.rows.count * sizeof *n->slope);
+    n->eta = 0;
+}
+
 static leaf_run run_of(node *n, const double *w_parent)
 {
     return (leaf_run){

@@ -23,6 +23,7 @@ typedef struct {
     bool ack_up, ack_answer; /* to be told that it has come */
     bool fresh;              /* asynchronous: it has said something since the last step */
     double sigma;
+    guard_strain strain; /* of an inner child's link and all below */
 } child_state;
 
 /* Asynchronous: a child's turn that its parent has heard of and not used yet. */
@@ -51,6 +52,9 @@ struct node {
     uint64_t round;              /* done */
     uint64_t down_round;         /* of the newest DOWN taken, 0: none */
     uint64_t up_round;           /* of the UP that z, q and k stand for */
+    uint64_t repairs;            /* of the safeguard */
+    hfsad_link_rule rule;        /* of an inner node's link, as it is now */
+    bool say_anew;               /* to be answered: it has begun anew */
     bool diverged;               /* a number is not finite: UP is sent without numbers */
     double dual;                 /* of the last round */
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
@@ -97,6 +101,8 @@ struct node {
     size_t lines_size, lines_room;
 
     /* the root */
+    guard_state guard;
+    bool anew; /* a repair is to be made */
     stop_state stop;
     hfsad_figures row;
     bool row_ready;
@@ -133,6 +139,7 @@ void node_greet(node *n, uint64_t begun);
 
 hfsad_status leaf_create(node *n, hfsad_error *err);
 void leaf_free(node *n);
+void leaf_begin_anew(node *n);
 bool leaf_handle(node *n, const message *m, node_refusal *why);
 
 hfsad_status inner_create(node *n, hfsad_error *err);
@@ -141,6 +148,10 @@ bool inner_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* A question is passed on, and the answers are put together. */
 void inner_ask(node *n, uint64_t phase, uint64_t round);
 double inner_sum(node *n);
+/* All of the safeguard's repair that a node has to do; for an inner one after its children. */
+void node_begin_anew(node *n, const double *w);
+void inner_begin_anew(node *n);
+guard_strain inner_strain(const node *n);
 /* Tells all children that their last answer has come. */
 void inner_ack_all(node *n);
 /* A client's step, n->local_steps times or those of its class. */

@@ -138,6 +138,8 @@ hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err)
         .intercept = t->intercept,
         .start = t->start,
         .patience = t->patience,
+        .guarded = plan_is_guarded(t->p, d->n_inner) && !t->async,
+        .tied = plan_tied(t->p, d->M, d->n_inner),
         .async = t->async,
         .pace = t->pace,
         .number = number,

@@ -202,23 +202,15 @@ static void make_start(sim *s, const double *start)
 {
     for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)
         sim_place(s, i, start);
-    if (s->calm) {
-        memcpy(s->calm, start, s->M * sizeof *start);
-        memcpy(s->before, start, s->M * sizeof *start);
+    if (s->guard.calm) {
+        memcpy(s->guard.calm, start, s->M * sizeof *start);
+        memcpy(s->guard.before, start, s->M * sizeof *start);
     }
 }
 
 static bool keeps_w(const sim *s)
 {
     return plan_keeps_w(s->p, s->d->rows.first != NULL);
-}
-
-static bool watches(const sim *s)
-{
-    for (size_t i = 1; i < s->d->n_inner; i++)
-        if (s->p->inner[i].watched)
-            return true;
-    return false;
 }
 
 static void make_keys(sim *s)
@@ -274,15 +266,15 @@ static bool take_memory(sim *s)
     s->inner_w = alloc_zero(rows, sizeof(double));
     s->inner_z = alloc_zero(rows, sizeof(double));
     s->inner_q = alloc_zero(rows, sizeof(double));
-    s->calm = watches(s) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
-    s->before = s->calm ? s->calm + s->M : NULL;
+    s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
+    s->guard.before = s->guard.calm ? s->guard.calm + s->M : NULL;
     s->inner = alloc_zero(d->n_inner, sizeof *s->inner);
     s->runs = alloc_zero(s->n_runs, sizeof *s->runs);
     s->run_u = alloc_zero(s->n_runs * s->M, sizeof(double));
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
     return take_spaces(s) && s->z && s->q && (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
-           (s->calm || !watches(s)) && s->inner_w && s->inner_z && s->inner_q && s->inner && s->runs && s->run_u &&
-           s->run_sums;
+           (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
+           s->inner && s->runs && s->run_u && s->run_sums;
 }
 
 hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double *start, const double *truth,
@@ -338,7 +330,7 @@ void sim_free(sim *s)
     free(s->inner_w);
     free(s->inner_z);
     free(s->inner_q);
-    free(s->calm);
+    free(s->guard.calm);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

@@ -3,6 +3,7 @@
 #define HFSAD_SIM_STATE_H
 
 #include "admm/kernels.h"
+#include "plan/guard.h"
 #include "plan/tally.h"
 #include "sim/sim.h"
 
@@ -56,7 +57,6 @@ struct sim {
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
-    double *calm, *before;               /* guard.c: M each; NULL where nothing is watched */
     inner_state *inner;
     size_t n_runs;
     run_of_leaves *runs;
@@ -65,8 +65,7 @@ struct sim {
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
     uint64_t iteration, round, bytes_up, bytes_down;
-    double first_step;                     /* guard.c: the largest step of the first iterations */
-    uint64_t wild, repairs, repaired_last; /* wild iterations in a row; repairs; the iteration of the last */
+    guard_state guard; /* calm: NULL where nothing is watched */
     stop_state stop;
     bool absences;  /* somebody may sit out */
     bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
