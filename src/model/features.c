@@ -104,16 +104,38 @@ static hfsad_status standardise(dataset *d, bool intercept, const char *path, hf
     return HFSAD_OK;
 }
 
-/* The root mean square of a feature: an intercept behind such a column moves as fast as the coefficients do. */
-static double typical_feature(const dataset *d)
+rows_energy rows_measure_energy(const client_rows *rows)
 {
-    double sum = 0;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = dataset_rows(d, leaf);
-        for (size_t r = 0; r < rows.count; r++)
-            sum += row_weight(&rows, r) * row_norm2(&rows, r);
+    rows_energy e = {0};
+    for (size_t r = 0; r < rows->count; r++) {
+        e.weight += row_weight(rows, r);
+        e.energy += row_weight(rows, r) * row_norm2(rows, r);
     }
-    return sum > 0 ? sqrt(sum / total_weight(d) / (double)d->rows.F) : 1;
+    return e;
+}
+
+/* In the order of plan/survey.h, so that who asks the clients one by one reaches the same bits. */
+static rows_energy energy_below(const dataset *d, size_t i)
+{
+    const inner_node *node = &d->inner[i];
+    rows_energy sum = {0};
+    for (size_t c = 0; c < (size_t)node->n_inner + node->n_leaves; c++) {
+        rows_energy part;
+        if (c < node->n_inner) {
+            part = energy_below(d, node->first_inner + c);
+        } else {
+            const client_rows rows = dataset_rows(d, node->first_leaf + c - node->n_inner);
+            part = rows_measure_energy(&rows);
+        }
+        sum.weight += part.weight;
+        sum.energy += part.energy;
+    }
+    return sum;
+}
+
+double intercept_column(rows_energy all, size_t F, bool standardized)
+{
+    return !standardized && all.energy > 0 ? sqrt(all.energy / all.weight / (double)F) : 1;
 }
 
 /* The leaves' vectors have one number more. */
@@ -134,7 +156,7 @@ hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, cons
     const hfsad_status status = standardize ? standardise(d, intercept, path, err) : HFSAD_OK;
     if (status || !intercept)
         return status;
-    d->rows.constant = standardize ? 1 : typical_feature(d);
+    d->rows.constant = intercept_column(energy_below(d, 0), d->rows.F, standardize);
     d->M = d->rows.F + 1;
     lay_vectors(d);
     return HFSAD_OK;

@@ -13,6 +13,15 @@
 /* Changes d, which has the row table, in place. path names the data in messages. */
 hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err);
 
+/* Sums over rows: of their weights w, and of w |x|^2. */
+typedef struct {
+    double weight, energy;
+} rows_energy;
+rows_energy rows_measure_energy(const client_rows *rows);
+/* The column of an intercept, from the sums over all clients: the root mean square of a feature, so that the intercept
+ * moves as fast as the coefficients do. */
+double intercept_column(rows_energy all, size_t F, bool standardized);
+
 /* Features of the data, the intercept not counted. */
 size_t features_count(const dataset *d);
 /* Refuses data (path) whose features have other names than those that are known from `whose`; NULL: not known. */

@@ -727,3 +727,9 @@ node_status node_get_status(const node *n)
     status.k = n->k;
     return status;
 }
+
+uint64_t node_repairs(const node *n, uint64_t *last)
+{
+    *last = n->guard.repaired_last;
+    return n->repairs;
+}

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "math/dot.h"
 #include "plan/client.h"
 
 #include <stdlib.h>
@@ -108,7 +109,17 @@ static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s,
     s->leaf = plan_leaf(t->p, leaf);
     s->depth = d->inner[dataset_parent(d, leaf)].depth + 1;
     s->keeps_w = plan_keeps_w(t->p, d->rows.first != NULL);
-    if (d->rows.first) {
+    if (t->rows) {
+        client_rows rows = dataset_rows(t->rows, t->own[leaf]);
+        rows.constant = d->rows.constant;
+        if (d->rows.first) {
+            s->rows = rows;
+        } else {
+            s->x = rows.x;
+            s->y = rows.y[0];
+            s->n = dot8(d->M, rows.x, rows.x);
+        }
+    } else if (d->rows.first) {
         s->rows = dataset_rows(d, leaf);
     } else {
         row = alloc_zero(d->M, sizeof *row);

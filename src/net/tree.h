@@ -9,7 +9,9 @@ typedef struct {
     const dataset *d;
     const plan *p;
     const double *start; /* M */
-    int intercept;       /* INTERCEPT_xxx */
+    const dataset *rows; /* NULL: the rows are d's. Otherwise a table, and leaf j of d is leaf own[j] there */
+    const size_t *own;
+    int intercept; /* INTERCEPT_xxx */
     uint64_t run;
     node_patience patience;
     bool async;

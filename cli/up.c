@@ -1,0 +1,13 @@
+#include "cli.h"
+int cmd_up(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return 2;
+}
+int cmd_status(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return 2;
+}
