@@ -245,14 +245,18 @@ static void on_event(void *context, const host_event *event)
         m->is_wrong = true;
         return;
     }
-    /* many nodes in one process lose the broker together */
-    if (event->kind == HOST_DISCONNECTED && m->down)
+    /* many nodes of one process lose the broker together, and most often it is back at once */
+    if (event->kind == HOST_DISCONNECTED) {
         level = LOG_DEBUG;
-    if (event->kind == HOST_DISCONNECTED)
-        m->down = true;
+        if (m->down_since == 0) {
+            m->down_since = progress_clock();
+            snprintf(m->down_text, sizeof m->down_text, "%s", event->text);
+        }
+    }
     if (event->kind == HOST_CONNECTED) {
-        level = m->down ? LOG_INFO : LOG_DEBUG;
-        m->down = false;
+        level = m->down_told ? LOG_INFO : LOG_DEBUG;
+        m->down_told = false;
+        m->down_since = 0;
     }
     member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
     if (event->kind == HOST_ROW && m->cloud)
@@ -554,11 +558,20 @@ static hfsad_status begin_cloud(member *m, hfsad_error *err)
     return status ? status : store_get_rows(m->state, on_old_row, m, err);
 }
 
+static void tell_of_broker(member *m)
+{
+    if (m->down_since == 0 || m->down_told || progress_clock() < m->down_since + 1)
+        return;
+    m->down_told = true;
+    member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
+}
+
 static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 {
     hfsad_status status = begin_cloud(m, err);
     if (!status)
         status = host_step(m->h, timeout_ms, err);
+    tell_of_broker(m);
     if (!status && m->is_wrong) {
         *err = m->wrong;
         status = HFSAD_ERROR_INPUT;

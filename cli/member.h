@@ -48,7 +48,10 @@ struct member {
     store *state;
     host *h;
     transport *way[2]; /* above, below; the same where there is one broker */
-    bool begun, down;  /* down: the person knows that there is no broker */
+    bool begun;
+    double down_since; /* there is no broker since, on progress_clock; 0: there is one */
+    bool down_told;
+    char down_text[300];
     unsigned strangers;
     char reason[600]; /* why another run is another */
     hfsad_error wrong;

@@ -92,6 +92,13 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static double wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return floor((double)t.tv_sec * 1000 + (double)t.tv_nsec / 1000000);
+}
+
 static void tell(const host *h, host_event_kind kind, const char *path, const char *text, const char *from,
                  const hfsad_figures *figures)
 {
@@ -259,6 +266,7 @@ static message status_of(const host *h, const hosted *at, bool lives, double val
         values[HOST_STATUS_REFUSED + i] = (double)status.refused[i];
     values[HOST_STATUS_INSTANCE] = (double)h->s.instance;
     values[HOST_STATUS_STARTED] = (double)h->s.started;
+    values[HOST_STATUS_SAID] = wall_ms();
     values[HOST_STATUS_SENT] = (double)bytes_of(h, true);
     values[HOST_STATUS_RECEIVED] = (double)bytes_of(h, false);
     m.count = HOST_STATUS_ITERATION;
@@ -442,7 +450,7 @@ static void break_down(host *h, hfsad_status status, const hfsad_error *err)
 /* Another process says that it is this node. The older one stays; a value that only the broker remembers comes once. */
 static void meet_twin(host *h, hosted *at, const message *m)
 {
-    if (m->k == 0 || m->count < HOST_STATUS_SENT || m->values[HOST_STATUS_INSTANCE] == (double)h->s.instance)
+    if (m->k == 0 || m->count < HOST_STATUS_SAID || m->values[HOST_STATUS_INSTANCE] == (double)h->s.instance)
         return;
     const double theirs = m->values[HOST_STATUS_STARTED], mine = (double)h->s.started;
     const bool older = theirs < mine || (theirs == mine && m->values[HOST_STATUS_INSTANCE] < (double)h->s.instance);

@@ -69,6 +69,7 @@ enum {
     HOST_STATUS_REFUSED,
     HOST_STATUS_INSTANCE = HOST_STATUS_REFUSED + NODE_REFUSALS,
     HOST_STATUS_STARTED,
+    HOST_STATUS_SAID, /* when, in ms since 1970 */
     HOST_STATUS_SENT, /* bytes of the process so far */
     HOST_STATUS_RECEIVED,
     HOST_STATUS_ITERATION, /* of the last row of the trace, -1: none. From here on the root only */
