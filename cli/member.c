@@ -150,12 +150,12 @@ int member_parse(member_arguments *a, member_role role, int argc, char **argv)
     static const char *const usages[] = {
         [ROLE_CLOUD] = "cloud SPEC.yaml [--broker URL] [--keys DIR] [--state DIR] [--out DIR] ...",
         [ROLE_EDGE] = "edge SPEC.yaml --name PATH [--broker URL] [--keys DIR] [--state DIR] ...",
-        [ROLE_CLIENT] = "client SPEC.yaml --name PATH [--data FILE] [--broker URL] [--keys DIR] ...\n"
-                        "hfsad client SPEC.yaml --all-of EDGE [--data FILE] ...",
+        [ROLE_CLIENT] = ("client SPEC.yaml --name PATH [--data FILE] [--broker URL] [--keys DIR] ...\n"
+                         "hfsad client SPEC.yaml --all-of EDGE [--data FILE] ..."),
     };
     static const char *const abouts[] = {
-        [ROLE_CLOUD] = "The root of a federation: sets it up, steps once in a global iteration, writes the\n"
-                       "output folder as `hfsad run` does.",
+        [ROLE_CLOUD] = ("The root of a federation: sets it up, steps once in a global iteration, writes the\n"
+                        "output folder as `hfsad run` does."),
         [ROLE_EDGE] = "An inner node of a federation, of any depth: between its children and its parent.",
         [ROLE_CLIENT] = "A client of a federation: its rows stay here.",
     };
