@@ -43,7 +43,7 @@ clients_per_edge count_clients(const dataset *d)
 
 size_t count_nonzero(const hfsad_run *run)
 {
-    const double *w = run->engine->inner_model(run, 0);
+    const double *w = run_inner_model(run, 0);
     size_t n = 0;
     for (size_t m = 0; m < features_count(run->data); m++)
         n += w[m] != 0;

@@ -68,6 +68,9 @@
       "zero, normal, spectral, consensus (what 100 iterations with tv links find) or a file with one number per "      \
       "line; auto: consensus where a link is mcp or scad, spectral for phase-retrieval, else zero")                    \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
+    X(RUN, FLAG, polish, "false", "",                                                                                  \
+      "after the iterations, go on to the exact optimum of one model for all nodes; convex losses to 1e-8, "           \
+      "phase-retrieval to a stationary point")                                                                         \
     X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")
 
 #define SETTINGS_PARTICIPATION(X)                                                                                      \

@@ -1,0 +1,191 @@
+/* One outer step's problem: envelopes of rows and coordinates plus the proximal term, piecewise smooth and convex. */
+#include "polish/inner.h"
+
+#include "math/dot.h"
+
+#include <math.h>
+#include <string.h>
+
+bool polish_ask(polish_state *s, polish_kind kind, const double *vector)
+{
+    const polish_question q = {kind, s->kappa, s->beta, vector};
+    const bool down = kind == POLISH_VALUE || kind == POLISH_PRODUCT || kind == POLISH_COMMIT || kind == POLISH_ANCHOR;
+    if (s->gone || !s->p->ask(s->p->context, &q, s->answer)) {
+        s->gone = true;
+        return false;
+    }
+    s->result->exchanges++;
+    s->result->down += down ? s->M : 0;
+    s->result->up += polish_length(kind, s->M);
+    return true;
+}
+
+double coordinate_box(const polish_state *s, size_t m)
+{
+    return m < s->p->boxed ? s->p->box : INFINITY;
+}
+
+bool coordinate_exists(const polish_state *s, size_t m)
+{
+    return s->l1[m] > 0 || isfinite(coordinate_box(s, m));
+}
+
+/* l1 |w| in the box by its envelope: the prox is the shrunk point, cut. */
+coordinate_part coordinate_at(const polish_state *s, size_t m, double w)
+{
+    if (!coordinate_exists(s, m))
+        return (coordinate_part){0, 0, 0, w};
+    const double rho = s->rho[m], a = s->multiplier[m], box = coordinate_box(s, m), l1 = s->l1[m];
+    const double from = w + a / rho, shrunk = fmax(fabs(from) - l1 / rho, 0);
+    const double point = copysign(fmin(shrunk, box), from), next = rho * (from - point);
+    return (coordinate_part){
+        .value = l1 * fabs(point) + (next - a) * (next + a) / (2 * rho),
+        .slope = next,
+        .bend = shrunk > 0 && shrunk <= box ? 0 : rho,
+        .point = point,
+    };
+}
+
+bool polish_look(polish_state *s, const double *w)
+{
+    if (!polish_ask(s, POLISH_VALUE, w))
+        return false;
+    const double *numbers = s->answer + s->M;
+    s->loss = numbers[POLISH_LOSS];
+    s->gap = numbers[POLISH_GAP];
+    s->active = numbers[POLISH_ACTIVE];
+    s->value = numbers[POLISH_ENVELOPE];
+    for (size_t m = 0; m < s->M; m++) {
+        const coordinate_part part = coordinate_at(s, m, w[m]);
+        const double prox = s->theta * s->weight[m], away = w[m] - s->centre[m];
+        s->value += part.value - s->tilt[m] * w[m] + prox / 2 * away * away;
+        s->g[m] = s->answer[m] + part.slope - s->tilt[m] + prox * away;
+        s->bend[m] = part.bend + prox;
+        s->active += part.bend > 0;
+    }
+    return true;
+}
+
+double polish_size(const polish_state *s, const double *g)
+{
+    double most = 0;
+    for (size_t m = 0; m < s->M; m++)
+        most = fmax(most, fabs(g[m]) / s->scale[m]);
+    return most;
+}
+
+/* In place: the lower triangle becomes its factor L; a pivot that rounding has taken is put back. */
+static void factorise(size_t M, double *h)
+{
+    for (size_t i = 0; i < M; i++) {
+        double *line = h + i * (i + 1) / 2;
+        const double whole = line[i];
+        for (size_t j = 0; j <= i; j++) {
+            const double *other = h + j * (j + 1) / 2;
+            const double rest = line[j] - dot8(j, line, other);
+            line[j] = j < i ? rest / other[j] : sqrt(fmax(rest, 1e-15 * whole));
+        }
+    }
+}
+
+static void solve_triangles(size_t M, const double *l, double *v)
+{
+    for (size_t i = 0; i < M; i++) {
+        const double *line = l + i * (i + 1) / 2;
+        v[i] = (v[i] - dot8(i, line, v)) / line[i];
+    }
+    for (size_t i = M; i-- > 0;) {
+        const double *line = l + i * (i + 1) / 2;
+        v[i] /= line[i];
+        for (size_t j = 0; j < i; j++)
+            v[j] -= v[i] * line[j];
+    }
+}
+
+static bool direct_direction(polish_state *s)
+{
+    if (!polish_ask(s, POLISH_HESSIAN, s->w))
+        return false;
+    for (size_t m = 0; m < s->M; m++) {
+        s->answer[m * (m + 1) / 2 + m] += s->bend[m];
+        s->direction[m] = -s->g[m];
+    }
+    factorise(s->M, s->answer);
+    solve_triangles(s->M, s->answer, s->direction);
+    return true;
+}
+
+/* Conjugate gradients, preconditioned by the diagonal, until the residual is a small part of the gradient. */
+static bool iterative_direction(polish_state *s, double tolerance)
+{
+    const size_t M = s->M, most = 2 * M + 50;
+    double *rest = s->work, *search = rest + M, *diagonal = search + M, *d = s->direction, *product = s->answer;
+    if (!polish_ask(s, POLISH_DIAGONAL, s->w))
+        return false;
+    double size = 0;
+    for (size_t m = 0; m < M; m++) {
+        diagonal[m] = s->answer[m] + s->bend[m];
+        d[m] = 0;
+        rest[m] = -s->g[m];
+        search[m] = rest[m] / diagonal[m];
+        size += rest[m] * search[m];
+    }
+    const double enough = tolerance * tolerance * size;
+    for (size_t i = 0; i < most && size > enough; i++) {
+        if (!polish_ask(s, POLISH_PRODUCT, search))
+            return false;
+        for (size_t m = 0; m < M; m++)
+            product[m] += s->bend[m] * search[m];
+        const double curvature = dot8(M, search, product), step = size / curvature;
+        if (!(curvature > 0))
+            break;
+        double next = 0;
+        for (size_t m = 0; m < M; m++) {
+            d[m] += step * search[m];
+            rest[m] -= step * product[m];
+            next += rest[m] * (rest[m] / diagonal[m]);
+        }
+        for (size_t m = 0; m < M; m++)
+            search[m] = rest[m] / diagonal[m] + next / size * search[m];
+        size = next;
+    }
+    return true;
+}
+
+/* Along the direction the derivative rises; a step is taken where the value has fallen, or where rounding hides
+ * whether it has and the derivative is half gone. Steps that go too far are cut by the secant. */
+static bool search_line(polish_state *s)
+{
+    const double start = s->value, slope = dot8(s->M, s->g, s->direction), hidden = 1e-13 * fabs(start);
+    if (!(slope < 0))
+        return false;
+    double step = 1;
+    for (int i = 0; i < 40; i++) {
+        for (size_t m = 0; m < s->M; m++)
+            s->trial[m] = s->w[m] + step * s->direction[m];
+        if (!polish_look(s, s->trial))
+            return false;
+        const double there = dot8(s->M, s->g, s->direction);
+        if (s->value <= start + 1e-4 * step * slope ||
+            (s->value <= start + hidden && fabs(there) <= 0.5 * fabs(slope))) {
+            memcpy(s->w, s->trial, s->M * sizeof *s->w);
+            return true;
+        }
+        const double part = there > 0 ? -slope / (there - slope) : 0.5;
+        step *= fmin(fmax(part, 0.1), 0.7);
+    }
+    return false;
+}
+
+void polish_newton(polish_state *s, double tolerance)
+{
+    enum { STEPS = 100 };
+    if (!polish_look(s, s->w))
+        return;
+    for (int i = 0; i < STEPS && polish_size(s, s->g) > tolerance; i++) {
+        if (!(s->direct ? direct_direction(s) : iterative_direction(s, 1e-6)))
+            return;
+        if (!search_line(s))
+            return;
+    }
+}
