@@ -152,25 +152,30 @@ static bool iterative_direction(polish_state *s, double tolerance)
     return true;
 }
 
-/* Along the direction the derivative rises; a step is taken where the value has fallen, or where rounding hides
- * whether it has and the derivative is half gone. Steps that go too far are cut by the secant. */
+/* Along the direction the derivative rises. A step is taken where the value falls; where rounding would hide that, the
+ * whole step, if it halves the gradient. Steps that go too far are cut by the secant. */
+
 static bool search_line(polish_state *s)
 {
-    const double start = s->value, slope = dot8(s->M, s->g, s->direction), hidden = 1e-13 * fabs(start);
+    const double start = s->value, slope = dot8(s->M, s->g, s->direction), size = polish_size(s, s->g);
+    const double hidden = 1e-14 * fabs(start);
     if (!(slope < 0))
         return false;
+    enum { TRIALS = 40 };
     double step = 1;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < TRIALS; i++) {
         for (size_t m = 0; m < s->M; m++)
             s->trial[m] = s->w[m] + step * s->direction[m];
         if (!polish_look(s, s->trial))
             return false;
         const double there = dot8(s->M, s->g, s->direction);
-        if (s->value <= start + 1e-4 * step * slope ||
-            (s->value <= start + hidden && fabs(there) <= 0.5 * fabs(slope))) {
+        const bool fell = -slope > hidden ? s->value <= start + 1e-4 * step * slope : polish_size(s, s->g) <= size / 2;
+        if (fell) {
             memcpy(s->w, s->trial, s->M * sizeof *s->w);
             return true;
         }
+        if (-slope <= hidden)
+            return false;
         const double part = there > 0 ? -slope / (there - slope) : 0.5;
         step *= fmin(fmax(part, 0.1), 0.7);
     }

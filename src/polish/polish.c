@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* Relative to F: where an outer step's bound ends a stage, and less than which no stage is worth another. */
-static const double enough = 1e-13, worth = 1e-10;
+static double env(const char *n, double d) { const char *v = getenv(n); return v ? atof(v) : d; }
+static const double enough = 1e-11, worth = 1e-10;
 
 static double prior_value(const polish_problem *p, const double *w)
 {
@@ -145,7 +146,7 @@ static void widen(polish_state *s, const stage_scales *at)
 static void solve_stage(polish_state *s, const stage_scales *at, double *best, double *least)
 {
     enum { OUTER = 60, PATIENCE = 6 };
-    double record = INFINITY, tolerance = 1e-4;
+    double record = INFINITY, last = INFINITY, tolerance = env("TOL", 1e-4);
     int idle = 0;
     memcpy(s->centre, s->w, s->M * sizeof *s->w);
     for (int k = 0; k < OUTER && idle < PATIENCE; k++) {
@@ -166,8 +167,11 @@ static void solve_stage(polish_state *s, const stage_scales *at, double *best, d
             return;
         idle = bound < 0.5 * record ? 0 : idle + 1;
         record = fmin(record, bound);
-        s->kappa *= 0.3;
-        s->theta = fmax(s->theta * 0.3, 1e-9);
+        if (bound > 0.1 * last) {
+            s->kappa *= env("KF", 0.3);
+        }
+            s->theta = fmax(s->theta * env("TF", 0.3), env("TM", 1e-9));
+        last = bound;
         tolerance = fmax(tolerance * 0.1, 1e-14);
     }
 }
@@ -184,8 +188,8 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, double *b
             return;
         memcpy(s->w, w, s->M * sizeof *w);
         memcpy(s->centre, w, s->M * sizeof *w);
-        s->theta = 1e-4;
-        s->kappa = at->mean > 0 ? 0.1 * at->mean : 1;
+        s->theta = env("T0", 1e-4);
+        s->kappa = at->mean > 0 ? env("K0", 0.1) * at->mean : 1;
         widen(s, at);
         double least = now;
         solve_stage(s, at, best, &least);

@@ -227,31 +227,36 @@ static void judge(hfsad_run *r, const asker *a, double run, hfsad_polish *result
                                              a->leaves);
 }
 
+static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_error *err)
+{
+    hfsad_figures figures;
+    r->engine->measure(r, &figures);
+    r->polished = alloc_zero(r->data->M, sizeof *r->polished);
+    bool done = r->polished && take_room(a);
+    if (done)
+        memcpy(r->polished, r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
+    done = done && solve(a, r->polished);
+    if (done)
+        judge(r, a, figures.objective, result);
+    give_back(a);
+    return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
+}
+
 hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
                               hfsad_polish *result, hfsad_error *err)
 {
     const double before = seconds_now();
-    *result = (hfsad_polish){.objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN,
-                             .relative_error = NAN};
-    run_unpolish(r);
     const char *reason = why_not(r);
-    if (reason) {
-        snprintf(result->reason, sizeof result->reason, "%s", reason);
-        return HFSAD_OK;
-    }
     asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
-    hfsad_figures figures;
-    r->engine->measure(r, &figures);
-    r->polished = alloc_zero(r->data->M, sizeof *r->polished);
-    const bool room = r->polished && take_room(&a);
-    if (room)
-        memcpy(r->polished, r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
-    const bool solved = room && solve(&a, r->polished);
-    if (solved)
-        judge(r, &a, figures.objective, result);
-    give_back(&a);
+    *result = (hfsad_polish){
+        .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
+    run_unpolish(r);
+    if (reason)
+        snprintf(result->reason, sizeof result->reason, "%s", reason);
+    const hfsad_status status = reason ? HFSAD_OK : polish(r, &a, result, err);
     if (!result->accepted)
         run_unpolish(r);
     result->seconds = seconds_now() - before;
-    return solved ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
+    r->polish = *result;
+    return status;
 }

@@ -198,6 +198,7 @@ void run_unpolish(hfsad_run *r)
 {
     free(r->polished);
     r->polished = NULL;
+    r->polish = (hfsad_polish){0};
 }
 
 void hfsad_run_iterate(hfsad_run *r)

@@ -21,6 +21,7 @@ struct hfsad_run {
     hfsad_spec *spec;                 /* a copy, for checkpoints */
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: everybody has the engine's */
+    hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */
 };
 
 /* Back to the engine's models. */
