@@ -63,8 +63,8 @@ static int terminal_width(void)
     return 80;
 }
 
-/* One line, with a bar where share is not below 0, short of the last column, which makes some terminals wrap. Where it is too long the bar gives way first,
- * then the details at the end. */
+/* One line, with a bar where share is not below 0, short of the last column, which makes some terminals wrap. Where it
+ * is too long the bar gives way first, then the details at the end. */
 static void draw_line(const char *head, const char *tail, double share)
 {
     char line[400], bar[40];

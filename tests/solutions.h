@@ -1,7 +1,7 @@
 /*
  * A federation of clients with many rows in a CSV file, all its rows in one place, and the least value of its objective
- * found in other ways: linear programs by GLPK, normal equations by LAPACK, coordinate descent for the squared loss with
- * l1, Newton for huber and logistic.
+ * found in other ways: linear programs by GLPK, normal equations by LAPACK, coordinate descent for the squared loss
+ * with l1, Newton for huber and logistic.
  */
 #ifndef HFSAD_TESTS_SOLUTIONS_H
 #define HFSAD_TESTS_SOLUTIONS_H

@@ -37,9 +37,9 @@ static void play(const setting *s, uint64_t seed)
     double w[M];
     hfsad_run_node_model(run, hfsad_run_nodes(run) - 1, w);
     const double there = objective_at(&p, w), gap = (there - best) / best;
-    printf("%-40s K %d seed %llu: before %.2e after %.2e bound %.1e res %.1e exch %llu %.3fs %s\n", s->name, s->edge_rounds,
-           (unsigned long long)seed, (result.objective_before - best) / best, gap, result.gap / best, result.residual,
-           (unsigned long long)result.exchanges, result.seconds, result.reason);
+    printf("%-40s K %d seed %llu: before %.2e after %.2e bound %.1e res %.1e exch %llu %.3fs %s\n", s->name,
+           s->edge_rounds, (unsigned long long)seed, (result.objective_before - best) / best, gap, result.gap / best,
+           result.residual, (unsigned long long)result.exchanges, result.seconds, result.reason);
     hfsad_run_free(run);
     free_problem(&p);
 }

@@ -252,7 +252,7 @@ typedef struct {
     bool accepted;
     char reason[200];                         /* why not, or "" */
     double objective_before, objective_after; /* of one model for all nodes: the cloud's, cut to the box, and this */
-    double gap;                               /* the objective is at most so far above its least value (convex losses) */
+    double gap;            /* the objective is at most so far above its least value (convex losses) */
     double residual;       /* largest derivative that is left over the sum of what it is made of */
     double relative_error; /* NAN where the truth is not known */
     uint64_t exchanges;    /* questions that went to all clients and came back as sums */

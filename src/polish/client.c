@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+const double polish_steps[POLISH_STEPS] = {4,   2,    1.4, 1,    0.75, 0.55, 0.4,  0.3,
+                                           0.2, 0.14, 0.1, 0.07, 0.04, 0.02, 1e-2, 1e-3};
+
 size_t polish_length(polish_kind kind, size_t M)
 {
     switch (kind) {
@@ -13,6 +16,8 @@ size_t polish_length(polish_kind kind, size_t M)
         return POLISH_VECTORS * M + POLISH_COUNTS;
     case POLISH_HESSIAN:
         return M * (M + 1) / 2;
+    case POLISH_LINE:
+        return POLISH_STEPS;
     case POLISH_DIAGONAL:
     case POLISH_PRODUCT:
         return M;
@@ -23,11 +28,13 @@ size_t polish_length(polish_kind kind, size_t M)
     return 1;
 }
 
-size_t polish_longest(size_t M)
+size_t polish_longest(size_t M, size_t direct)
 {
-    const size_t scales = polish_length(POLISH_SCALES, M), value = polish_length(POLISH_VALUE, M);
-    const size_t hessian = M <= POLISH_DIRECT ? polish_length(POLISH_HESSIAN, M) : 0, most = scales > value ? scales : value;
-    return most > hessian ? most : hessian;
+    static const polish_kind kinds[] = {POLISH_SCALES, POLISH_VALUE, POLISH_LINE};
+    size_t longest = M <= direct ? polish_length(POLISH_HESSIAN, M) : 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        longest = polish_length(kinds[i], M) > longest ? polish_length(kinds[i], M) : longest;
+    return longest;
 }
 
 static bool is_smooth(hfsad_loss_kind kind)
@@ -38,7 +45,7 @@ static bool is_smooth(hfsad_loss_kind kind)
 /* What a row adds to an answer. Derivatives are in s = <x, w>. */
 typedef struct {
     double envelope, slope, bend;
-    double loss, gap, multiplier;
+    double loss, model, gap, multiplier;
     bool active;
 } row_part;
 
@@ -55,7 +62,7 @@ static double smooth_bend(const hfsad_loss *loss, double y, double s)
 static row_part smooth_part(const hfsad_loss *loss, double c, double y, double s)
 {
     const double value = c * hfsad_loss_value(loss, y, s);
-    return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * smooth_bend(loss, y, s), value, 0, 0, false};
+    return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * smooth_bend(loss, y, s), value, value, 0, 0, false};
 }
 
 /* Whether a slope is neither of the two that the loss has beside its kink. */
@@ -76,7 +83,8 @@ static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s
 {
     const double s0 = s + a * kappa / c, slope = loss_row_slope(loss, y, s0, kappa, s), next = c * slope;
     const double there = hfsad_loss_value(loss, y, s0 - kappa * slope), here = hfsad_loss_value(loss, y, s);
-    row_part p = {.slope = next, .multiplier = next, .loss = c * here, .active = in_kink(loss, slope)};
+    row_part p = {
+        .slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = in_kink(loss, slope)};
     p.envelope = c * there + (next - a) * (next + a) * kappa / (2 * c);
     p.gap = c * (here - there) - next * (s - (s0 - kappa * slope));
     p.bend = p.active ? c / kappa : 0;
@@ -89,20 +97,26 @@ static row_part phase_part(double c, double y, double s, double a, double t, con
     const double factor = 2 * t, away = s - t, bend = 2 * q->beta * c;
     row_part p = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
     p.envelope += bend / 2 * away * away;
+    p.model += bend / 2 * away * away;
     p.slope = factor * p.slope + bend * away;
     p.bend = factor * factor * p.bend + bend;
     p.loss = c * fabs(y - s * s);
     return p;
 }
 
-static row_part part_of(const polish_client *o, const polish_question *q, size_t r, double c)
+static row_part part_at(const polish_client *o, const polish_question *q, size_t r, double c, double s)
 {
-    const double s = row_dot(&o->rows, r, q->vector), y = o->rows.y[r];
+    const double y = o->rows.y[r];
     if (o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
         return phase_part(c, y, s, o->multiplier[r], o->anchor[r], q);
     if (is_smooth(o->loss->kind))
         return smooth_part(o->loss, c, y, s);
     return kinked_part(o->loss, c, y, s, o->multiplier[r], q->kappa);
+}
+
+static row_part part_of(const polish_client *o, const polish_question *q, size_t r, double c)
+{
+    return part_at(o, q, r, c, row_dot(&o->rows, r, q->vector));
 }
 
 static double weight_of(const polish_client *o, size_t r)
@@ -123,8 +137,21 @@ static void answer_value(const polish_client *o, const polish_question *q, doubl
         row_add(&o->rows, r, p.slope, answer);
         numbers[POLISH_ENVELOPE] += p.envelope;
         numbers[POLISH_LOSS] += p.loss;
+        numbers[POLISH_MODEL] += p.model;
         numbers[POLISH_GAP] += p.gap;
         numbers[POLISH_ACTIVE] += p.active;
+    }
+}
+
+static void answer_line(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        if (!(c > 0))
+            continue;
+        const double s = row_dot(&o->rows, r, q->point), along = row_dot(&o->rows, r, q->vector);
+        for (size_t i = 0; i < POLISH_STEPS; i++)
+            answer[i] += along * part_at(o, q, r, c, s + polish_steps[i] * along).slope;
     }
 }
 
@@ -242,6 +269,9 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_VALUE:
         answer_value(o, q, answer);
+        break;
+    case POLISH_LINE:
+        answer_line(o, q, answer);
         break;
     case POLISH_DIAGONAL:
         answer_diagonal(o, answer);

@@ -21,6 +21,7 @@ typedef enum {
     POLISH_ANCHOR,   /* phase retrieval is linearised at `vector`; answer: the loss there */
     POLISH_SCALES,   /* answer: polish_scales; the vector is not looked at */
     POLISH_VALUE,    /* at `vector`; answer: the gradient, then polish_value */
+    POLISH_LINE,     /* answer: the derivative along `vector`, from `point`, after each of polish_steps */
     POLISH_DIAGONAL, /* of the second derivative at the last POLISH_VALUE */
     POLISH_HESSIAN,  /* its lower triangle, row by row */
     POLISH_PRODUCT,  /* it times `vector` */
@@ -32,13 +33,19 @@ typedef struct {
     double kappa; /* half the width, in s, over which an envelope rounds a kink of slopes -1 and 1 */
     double beta;  /* of phase retrieval, in [0, 1] */
     const double *vector;
+    const double *point; /* POLISH_LINE only */
 } polish_question;
+
+/* Falling. */
+enum { POLISH_STEPS = 16 };
+extern const double polish_steps[POLISH_STEPS];
 
 /* Behind the gradient. */
 enum {
     POLISH_ENVELOPE, /* value of the envelopes and smooth losses */
     POLISH_LOSS,     /* the loss itself */
-    POLISH_GAP,      /* what the loss is above its tangents at the next multipliers: with those a bound from below */
+    POLISH_MODEL,    /* the same, but phase retrieval's linearised */
+    POLISH_GAP,      /* what that is above its tangents at the next multipliers: with those a bound from below */
     POLISH_ACTIVE,   /* rows in their kink */
     POLISH_NUMBERS
 };
@@ -52,12 +59,9 @@ enum {
 };
 enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, and how many they are */
 
-/* Up to so many coordinates POLISH_HESSIAN is asked, beyond POLISH_DIAGONAL and POLISH_PRODUCT. */
-enum { POLISH_DIRECT = 256 };
-
-/* Length of an answer, and of the longest that is asked for. */
+/* Length of an answer, and of the longest; direct: up to so many coordinates POLISH_HESSIAN is asked. */
 size_t polish_length(polish_kind kind, size_t M);
-size_t polish_longest(size_t M);
+size_t polish_longest(size_t M, size_t direct);
 
 typedef struct {
     const hfsad_loss *loss;

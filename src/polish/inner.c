@@ -8,14 +8,16 @@
 
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector)
 {
-    const polish_question q = {kind, s->kappa, s->beta, vector};
-    const bool down = kind == POLISH_VALUE || kind == POLISH_PRODUCT || kind == POLISH_COMMIT || kind == POLISH_ANCHOR;
-    if (s->gone || !s->p->ask(s->p->context, &q, s->answer)) {
-        s->gone = true;
+    static const size_t vectors_down[] = {
+        [POLISH_ANCHOR] = 1, [POLISH_VALUE] = 1, [POLISH_LINE] = 2, [POLISH_PRODUCT] = 1, [POLISH_COMMIT] = 1};
+    const polish_question q = {kind, s->kappa, s->beta, vector, s->w};
+    s->spent = s->result->exchanges >= POLISH_EXCHANGES;
+    if (s->gone || s->spent || !s->p->ask(s->p->context, &q, s->answer)) {
+        s->gone = !s->spent;
         return false;
     }
     s->result->exchanges++;
-    s->result->down += down ? s->M : 0;
+    s->result->down += vectors_down[kind] * s->M;
     s->result->up += polish_length(kind, s->M);
     return true;
 }
@@ -52,6 +54,7 @@ bool polish_look(polish_state *s, const double *w)
         return false;
     const double *numbers = s->answer + s->M;
     s->loss = numbers[POLISH_LOSS];
+    s->model = numbers[POLISH_MODEL];
     s->gap = numbers[POLISH_GAP];
     s->active = numbers[POLISH_ACTIVE];
     s->value = numbers[POLISH_ENVELOPE];
@@ -152,45 +155,76 @@ static bool iterative_direction(polish_state *s, double tolerance)
     return true;
 }
 
-/* Along the direction the derivative rises. A step is taken where the value falls; where rounding would hide that, the
- * whole step, if it halves the gradient. Steps that go too far are cut by the secant. */
-
-static bool search_line(polish_state *s)
+/* The derivative along the direction rises and is linear between kinks: where it passes 0, between two of
+ * polish_steps. */
+static double best_step(polish_state *s)
 {
-    const double start = s->value, slope = dot8(s->M, s->g, s->direction), size = polish_size(s, s->g);
-    const double hidden = 1e-14 * fabs(start);
+    double above = 0, before = 0;
+    if (!polish_ask(s, POLISH_LINE, s->direction))
+        return 0;
+    for (size_t i = 0; i < POLISH_STEPS; i++) {
+        const double step = polish_steps[i];
+        double slope = s->answer[i];
+        for (size_t m = 0; m < s->M; m++) {
+            const double d = s->direction[m], w = s->w[m] + step * d;
+            slope += d * (coordinate_at(s, m, w).slope - s->tilt[m] + s->theta * s->weight[m] * (w - s->centre[m]));
+        }
+        if (slope <= 0)
+            return i == 0 ? step : step + (before - step) * slope / (slope - above);
+        above = slope;
+        before = step;
+    }
+    return before / 2;
+}
+
+/* A step is taken where the value falls; where rounding would hide that, where the derivative along it is as good as
+ * gone, which along a line says the same. A whole step comes first where the last one was, otherwise the line is asked
+ * for. */
+static bool search_line(polish_state *s, bool *hidden)
+{
+    enum { TRIALS = 30 };
+    const double start = s->value, slope = dot8(s->M, s->g, s->direction);
+    *hidden = -slope <= 1e-13 * fabs(start);
     if (!(slope < 0))
         return false;
-    enum { TRIALS = 40 };
-    double step = 1;
-    for (int i = 0; i < TRIALS; i++) {
+    bool asked = !s->whole;
+    double step = asked ? best_step(s) : 1;
+    for (int i = 0; i < TRIALS && step > 0; i++) {
         for (size_t m = 0; m < s->M; m++)
             s->trial[m] = s->w[m] + step * s->direction[m];
         if (!polish_look(s, s->trial))
             return false;
         const double there = dot8(s->M, s->g, s->direction);
-        const bool fell = -slope > hidden ? s->value <= start + 1e-4 * step * slope : polish_size(s, s->g) <= size / 2;
-        if (fell) {
+        const bool fell = s->value <= start + 1e-4 * step * slope && (asked || fabs(there) <= -0.5 * slope);
+        if (*hidden ? there <= -0.2 * slope : fell) {
             memcpy(s->w, s->trial, s->M * sizeof *s->w);
+            s->whole = fabs(step - 1) < 0.1;
             return true;
         }
-        if (-slope <= hidden)
-            return false;
-        const double part = there > 0 ? -slope / (there - slope) : 0.5;
-        step *= fmin(fmax(part, 0.1), 0.7);
+        step = asked ? step / 3 : best_step(s);
+        asked = true;
     }
     return false;
 }
 
-void polish_newton(polish_state *s, double tolerance)
+/* Ends too where rounding is all that moves. */
+int polish_newton(polish_state *s, double tolerance)
 {
-    enum { STEPS = 100 };
+    enum { STEPS = 100, PATIENCE = 3 };
+    double least = INFINITY;
+    int stale = 0;
+    bool hidden = false;
+    s->whole = true;
     if (!polish_look(s, s->w))
-        return;
-    for (int i = 0; i < STEPS && polish_size(s, s->g) > tolerance; i++) {
-        if (!(s->direct ? direct_direction(s) : iterative_direction(s, 1e-6)))
-            return;
-        if (!search_line(s))
-            return;
+        return 0;
+    int i = 0;
+    for (; i < STEPS && stale < PATIENCE; i++) {
+        const double size = polish_size(s, s->g);
+        stale = !hidden || size <= least / 2 ? 0 : stale + 1;
+        least = fmin(least, size);
+        if (size <= tolerance || !(s->direct ? direct_direction(s) : iterative_direction(s, 1e-6)) ||
+            !search_line(s, &hidden))
+            break;
     }
+    return i;
 }

@@ -4,6 +4,9 @@
 
 #include "polish/polish.h"
 
+/* At most so many. */
+enum { POLISH_EXCHANGES = 20000 };
+
 typedef struct {
     const polish_problem *p;
     polish_result *result;
@@ -11,7 +14,9 @@ typedef struct {
     double kappa, beta;
     double theta; /* of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
     bool gone;    /* ask gave up */
+    bool spent;   /* POLISH_EXCHANGES were made */
     bool direct;
+    bool whole; /* the last step of Newton's was */
 
     /* M each. The coordinates' own part: l1_m |w_m| - tilt_m w_m in the box, with its envelope's multipliers. */
     double *l1, *tilt, *multiplier, *rho;
@@ -19,7 +24,7 @@ typedef struct {
     double *scale; /* what a derivative of this coordinate is made of */
 
     /* At the last point that was looked at. */
-    double value, loss, gap, active;
+    double value, loss, model, gap, active;
     double *g;      /* gradient of the whole */
     double *bend;   /* of the coordinates' part and the proximal term */
     double *answer; /* room for the longest */
@@ -31,8 +36,8 @@ typedef struct {
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector);
 /* Value, gradient and bends at w. */
 bool polish_look(polish_state *s, const double *w);
-/* Newton's method from s->w until no derivative is above tolerance * scale. */
-void polish_newton(polish_state *s, double tolerance);
+/* Newton's method from s->w until no derivative is above tolerance * scale; returns the steps. */
+int polish_newton(polish_state *s, double tolerance);
 
 /* The coordinates' part. */
 typedef struct {

@@ -4,14 +4,11 @@
 #include "base/alloc.h"
 #include "polish/inner.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Relative to F: where an outer step's bound ends a stage, and less than which no stage is worth another. */
-static double env(const char *n, double d) { const char *v = getenv(n); return v ? atof(v) : d; }
 static const double enough = 1e-11, worth = 1e-10;
 
 static double prior_value(const polish_problem *p, const double *w)
@@ -142,81 +139,131 @@ static void widen(polish_state *s, const stage_scales *at)
     }
 }
 
-/* One convex problem, from s->w; best: the point with the least F of all that were looked at, and its F. */
-static void solve_stage(polish_state *s, const stage_scales *at, double *best, double *least)
+/* What the priors' linearised form has at w above its value at the linearisation's point, which is the prior's. */
+static double prior_model(const polish_state *s, const double *w)
 {
-    enum { OUTER = 60, PATIENCE = 6 };
-    double record = INFINITY, last = INFINITY, tolerance = env("TOL", 1e-4);
+    double sum = 0;
+    for (size_t m = 0; m < s->M; m++)
+        sum += s->l1[m] * fabs(w[m]) - s->tilt[m] * w[m];
+    return sum;
+}
+
+/* A stage's convex problem: its model of F, equal to F where the stage begins. */
+typedef struct {
+    double begin;  /* F there */
+    double shift;  /* from prior_model to the priors */
+    double part;   /* of the fall so far down to which the bound is brought; 0: none */
+    double *best;  /* the point with the least F of all that were looked at */
+    double least;  /* its F */
+    double lowest; /* of the model */
+    double bound;  /* how far that may be above the model's minimum */
+} stage;
+
+/* Takes down what the point s->trial is worth; returns the bound there. */
+static double record(polish_state *s, stage *t)
+{
+    const double there = s->loss + prior_value(s->p, s->trial), model = s->model + prior_model(s, s->trial) + t->shift;
+    const double bound = bound_of(s, s->trial), lower = fmax(t->lowest - t->bound, model - bound);
+    if (there < t->least) {
+        memcpy(t->best, s->trial, s->M * sizeof *t->best);
+        t->least = there;
+    }
+    if (model - bound >= lower)
+        s->result->residual = polish_size(s, s->g);
+    t->lowest = fmin(t->lowest, model);
+    t->bound = t->lowest - lower;
+    return bound;
+}
+
+/* From s->w. */
+static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
+{
+    enum { OUTER = 60, PATIENCE = 10 };
+    double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
     int idle = 0;
-    memcpy(s->centre, s->w, s->M * sizeof *s->w);
     for (int k = 0; k < OUTER && idle < PATIENCE; k++) {
+        const double before = t->lowest;
         set_weights(s, at);
-        polish_newton(s, tolerance);
-        if (s->gone || !settle(s))
+        const int steps = polish_newton(s, tolerance);
+        if (s->gone || s->spent || !settle(s))
             return;
-        const double there = s->loss + prior_value(s->p, s->trial), bound = bound_of(s, s->trial);
-        if (there < *least) {
-            memcpy(best, s->trial, s->M * sizeof *best);
-            *least = there;
-            s->result->bound = bound;
-            s->result->residual = polish_size(s, s->g);
-        }
-        if (getenv("POLISH_DEBUG"))
-            fprintf(stderr, "outer %d kappa %.2e F %.15g bound %.2e gap %.2e res %.2e active %g exch %lu\n", k, s->kappa, there, bound, s->gap, polish_size(s, s->g), s->active, s->result->exchanges);
-        if (bound <= enough * fabs(there))
+        const double bound = record(s, t), size = fabs(t->lowest);
+        if (t->bound <= fmax(enough * size, t->part * (t->begin - t->lowest)))
             return;
-        idle = bound < 0.5 * record ? 0 : idle + 1;
-        record = fmin(record, bound);
-        if (bound > 0.1 * last) {
-            s->kappa *= env("KF", 0.3);
-        }
-            s->theta = fmax(s->theta * env("TF", 0.3), env("TM", 1e-9));
-        last = bound;
+        idle = bound < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
+        const bool tight = s->gap <= 1e-13 * size;
+        if (tight && idle > 2)
+            return;
+        if (bound > 0.1 * last && !tight)
+            s->kappa *= steps <= 1 ? 0.1 : 0.4; /* multipliers that drift without a change go on faster */
+        s->theta = fmax(s->theta * 0.3, 1e-9);
         tolerance = fmax(tolerance * 0.1, 1e-14);
+        smallest = fmin(smallest, bound);
+        last = bound;
     }
 }
 
-/* Stage after stage while F falls; where it does not, phase retrieval's curvature counts more. */
-static void solve_stages(polish_state *s, stage_scales *at, double *w, double *best)
+static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const double *w)
+{
+    linearise_priors(s, w);
+    if ((s->p->anchored && !polish_ask(s, POLISH_ANCHOR, w)) || !take_scales(s, at, t->least))
+        return false;
+    memcpy(s->w, w, s->M * sizeof *w);
+    memcpy(s->centre, w, s->M * sizeof *w);
+    t->begin = t->lowest = t->least;
+    t->shift = prior_value(s->p, w) - prior_model(s, w);
+    t->bound = t->part > 0 ? INFINITY : t->least; /* losses and priors are not below 0 */
+    s->theta = 1e-2;
+    s->kappa = at->mean > 0 ? 0.1 * at->mean : 1;
+    return true;
+}
+
+/* Stage after stage, until one finds that its model's minimum is where it begins, which makes that point stationary.
+ * Phase retrieval's curvature counts more where F does not fall as its model says. */
+static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 {
     enum { STAGES = 60 };
     const bool repeats = s->p->anchored || has_concave_priors(s->p);
-    double now = s->result->before;
-    for (uint32_t stage = 0; stage < STAGES; stage++) {
-        linearise_priors(s, w);
-        if ((s->p->anchored && !polish_ask(s, POLISH_ANCHOR, w)) || !take_scales(s, at, s->result->after))
-            return;
-        memcpy(s->w, w, s->M * sizeof *w);
-        memcpy(s->centre, w, s->M * sizeof *w);
-        s->theta = env("T0", 1e-4);
-        s->kappa = at->mean > 0 ? env("K0", 0.1) * at->mean : 1;
-        widen(s, at);
-        double least = now;
-        solve_stage(s, at, best, &least);
-        if (s->gone)
-            return;
-        s->result->stages++;
-        const double fall = now - least;
-        if (fall > 0)
-            memcpy(w, best, s->M * sizeof *w);
-        s->result->after = now = least;
-        if (!repeats || (fall <= worth * fabs(now) && (s->beta >= 1 || !s->p->anchored)))
+    t->least = s->result->before;
+    t->part = repeats ? 0.02 : 0;
+    for (uint32_t i = 0; i < STAGES; i++) {
+        if (!begin_stage(s, at, t, w))
             break;
-        s->beta = fall > worth * fabs(now) ? s->beta / 4 : fmin(1, s->beta * 8);
+        if (i == 0)
+            widen(s, at);
+        solve_stage(s, at, t);
+        if (s->gone)
+            break;
+        const double fall = t->begin - t->least, promised = t->begin - t->lowest;
+        if (fall > 0)
+            memcpy(w, t->best, s->M * sizeof *w);
+        s->result->stages++;
+        s->result->after = t->least;
+        s->result->bound = repeats ? promised + t->bound : t->bound;
+        if (!repeats || s->spent || promised <= worth * fabs(t->begin) ||
+            (s->beta >= 1 && fall <= worth * fabs(t->begin)))
+            break;
+        if (fall < 0.2 * promised)
+            s->beta = fmin(1, s->beta * 8);
+        else if (fall > 0.7 * promised)
+            s->beta = fmax(s->beta / 4, 1e-4);
     }
-    s->result->finished = true;
+    s->result->finished = !s->gone;
 }
 
 /* Everything in one block. */
-static double *take_room(polish_state *s, stage_scales *at, double **best)
+static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,       &s->tilt,   &s->multiplier, &s->rho,  &s->weight,    &s->centre, &s->scale, &s->g,
-                                &s->bend,     &s->w,      &s->trial,      &s->direction, &at->kinks, &at->bends, best};
+    double **const vectors[] = {&s->l1,     &s->tilt,      &s->multiplier, &s->rho,    &s->weight,
+                                &s->centre, &s->scale,     &s->g,          &s->bend,   &s->w,
+                                &s->trial,  &s->direction, &at->kinks,     &at->bends, &t->best};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
-    const size_t longest = polish_longest(M);
+    const size_t longest = polish_longest(M, s->p->direct);
     double *room = alloc_zero((VECTORS + WORK) * M + longest, sizeof *room);
-    for (size_t i = 0; room && i < VECTORS; i++)
+    if (!room)
+        return NULL;
+    for (size_t i = 0; i < VECTORS; i++)
         *vectors[i] = room + i * M;
     s->work = room + VECTORS * M;
     s->answer = s->work + WORK * M;
@@ -227,10 +274,10 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
 {
     polish_state s = {.p = problem, .result = result, .M = problem->M, .kappa = 1, .beta = 0.1};
     stage_scales at = {0};
-    double *best;
+    stage t = {0};
     *result = (polish_result){.bound = NAN, .residual = NAN};
-    s.direct = s.M <= POLISH_DIRECT;
-    double *room = take_room(&s, &at, &best);
+    s.direct = s.M <= problem->direct;
+    double *room = take_room(&s, &at, &t);
     if (!room)
         return false;
     cut(&s, w);
@@ -239,7 +286,7 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
         s.rho[m] = 1;
     if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w)) && whole_value(&s, w, &result->before)) {
         result->after = result->before;
-        solve_stages(&s, &at, w, best);
+        solve_stages(&s, &at, w, &t);
     }
     free(room);
     return true;

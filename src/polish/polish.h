@@ -22,6 +22,7 @@ typedef struct {
     double box;   /* INFINITY: none */
     size_t n_priors;
     const hfsad_penalty *priors; /* one for every inner node */
+    size_t direct;               /* up to so many coordinates POLISH_HESSIAN is asked, beyond POLISH_PRODUCT */
     bool anchored;               /* some client's loss is phase retrieval's */
     /* sum: polish_length numbers; false: give up. */
     bool (*ask)(void *context, const polish_question *question, double *sum);

@@ -19,6 +19,7 @@
 #include <time.h>
 
 enum { WAVE_DOUBLES = 1 << 20, WAVE_LEAST = 64 }; /* answers that are held at once */
+enum { DIRECT = 512 };                            /* coordinates up to which a second derivative is sent */
 
 typedef struct {
     hfsad_run *run;
@@ -139,7 +140,7 @@ static bool take_room(asker *a)
     bool anchored = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
         anchored = anchored || plan_leaf(a->run->plan, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
-    const size_t length = polish_longest(d->M), lanes = 8;
+    const size_t length = polish_longest(d->M, DIRECT), lanes = 8;
     a->wave = WAVE_DOUBLES / length > WAVE_LEAST ? WAVE_DOUBLES / length : WAVE_LEAST;
     a->wave = a->wave < d->n_leaves ? a->wave : d->n_leaves;
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
@@ -189,6 +190,7 @@ static bool solve(asker *a, double *w)
         .box = box_of(a->run->plan),
         .n_priors = d->n_inner,
         .priors = priors,
+        .direct = DIRECT,
         .anchored = a->anchor != NULL,
         .ask = ask,
         .context = a,
@@ -215,16 +217,17 @@ static void judge(hfsad_run *r, const asker *a, double run, hfsad_polish *result
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(result->reason, sizeof result->reason, "no better model was found");
     else if (found->after > run + 1e-9 * fabs(run))
-        snprintf(result->reason, sizeof result->reason,
-                 "link: the run's own models, which differ, have the lower objective %.9g; larger weights would tie them",
-                 run);
+        snprintf(
+            result->reason, sizeof result->reason,
+            "link: the run's own models, which differ, have the lower objective %.9g; larger weights would tie them",
+            run);
     else
         result->accepted = true;
     result->gap = found->bound;
     result->residual = found->residual;
     if (r->truth && result->accepted)
-        result->relative_error = model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves),
-                                             a->leaves);
+        result->relative_error =
+            model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), a->leaves);
 }
 
 static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_error *err)
