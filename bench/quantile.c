@@ -5,12 +5,13 @@
  *
  * split over 5 x 50 clients, until the cloud's model is within given relative distances of the optimum.
  *
- *     quantile --rows N --features M --tau T --write FOLDER     the problem for the programs of others
- *     quantile --rows N --features M --tau T [--repeat R] [--seconds S] [FILE.solution …]
+ *     quantile --rows N --features M --tau T [--seed Z] --write FOLDER     the problem for the programs of others
+ *     quantile --rows N --features M --tau T [--seed Z] [--repeat R] [--seconds S] [FILE.solution …]
  *
- * N: rows of each client. A solution is a file of the seconds that somebody took, then the coefficients, one number per
- * line; its objective is computed here. Prints one `name value unit` per line. The seconds are those of set-up after
- * the data is there and of the iterations; measuring is not counted.
+ * N: rows of each client. Z, 1 unless said: of the data; some defaults were chosen after seeing that one. A solution is
+ * a file of the seconds that somebody took, then the coefficients, one number per line; its objective is computed here.
+ * Prints one `name value unit` per line. The seconds are those of set-up after the data is there and of the iterations;
+ * measuring is not counted.
  */
 #define _GNU_SOURCE
 #include "base/alloc.h"
@@ -53,6 +54,7 @@ static void must(hfsad_status status, const hfsad_error *err)
 typedef struct {
     size_t rows, features; /* rows of a client */
     double tau, lambda;
+    uint64_t seed;
     dataset *d;
     char label[64];
 } problem;
@@ -80,7 +82,7 @@ static void problem_make(problem *p)
                                 .tau = p->tau,
                                 .groups = 1,
                                 .distance = 1,
-                                .seed = 1};
+                                .seed = p->seed};
     must(population_create(&people, &law, &err), &err);
     must(population_dataset(people, ROWS_TRAIN, p->rows, &p->d, &err), &err);
     population_free(people);
@@ -133,6 +135,7 @@ typedef struct {
 typedef struct {
     unsigned threads, edge_rounds;
     clockid_t clock;
+    bool lean; /* output.clients: false */
 } way;
 
 static void set(hfsad_spec *spec, const char *key, const char *value)
@@ -161,6 +164,7 @@ static hfsad_spec *spec_of(const problem *p, const way *how)
     set(spec, "prior.cloud.weight", "1");
     set_number(spec, "prior.cloud.lambda", p->lambda);
     set_number(spec, "run.edge_rounds", how->edge_rounds);
+    set(spec, "output.clients", how->lean ? "false" : "true");
     must(hfsad_spec_check(spec, &err), &err);
     return spec;
 }
@@ -359,8 +363,8 @@ static void forget_peak(void)
 }
 
 /* The most that set-up and some iterations held beyond the data. The aim is two vectors per link and a number per row;
- * clients with many rows keep a third vector, their own w. */
-static void bench_memory(const problem *p)
+ * clients with many rows keep a third vector, their own w, unless nobody wants to see it (lean). */
+static void bench_memory(const problem *p, bool lean)
 {
     const dataset *d = p->d;
     const double links = (double)(d->n_leaves + d->n_inner - 1), rows = (double)d->n_rows;
@@ -368,13 +372,18 @@ static void bench_memory(const problem *p)
     malloc_trim(0);
     forget_peak();
     const double before = status_bytes("VmRSS:");
-    federation f = federation_open(p, &(way){.threads = 1, .edge_rounds = 1});
+    federation f = federation_open(p, &(way){.threads = 1, .edge_rounds = 1, .lean = lean});
     hfsad_figures figures;
     for (int i = 0; i < 3; i++)
         sim_iterate(f.s);
     sim_measure(f.s, &figures);
     const double beyond = status_bytes("VmHWM:") - before;
     federation_close(&f);
+    if (lean) {
+        say(p, "memory_vectors_per_link_lean", (beyond - 8 * rows) / (vector * links),
+            "the same with output.clients: false");
+        return;
+    }
     say(p, "memory_bytes_beyond_data", beyond, "peak");
     say(p, "memory_over_data", beyond / (8 * rows * (double)(d->M + 1)), "of the data's own bytes");
     say(p, "memory_bytes_per_row", (beyond - 2 * vector * links) / rows,
@@ -401,11 +410,12 @@ static void bench_problem(const problem *p, unsigned repeat, double most, size_t
         for (unsigned rounds = 1; rounds <= 10; rounds += 9) {
             const clockid_t clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
             const bool first = threads == 1 && rounds == 1;
-            bench_way(p, &(way){threads, rounds, clock}, best.value, repeat, most, first ? ours : other);
+            bench_way(p, &(way){threads, rounds, clock, false}, best.value, repeat, most, first ? ours : other);
         }
     for (size_t i = 0; i < n; i++)
         bench_solution(p, &solutions[i], &best, ours);
-    bench_memory(p);
+    bench_memory(p, false);
+    bench_memory(p, true);
 }
 
 static const char *option(int argc, char **argv, int *i)
@@ -418,7 +428,7 @@ static const char *option(int argc, char **argv, int *i)
 int main(int argc, char **argv)
 {
     enum { SOLUTIONS_MOST = 16 };
-    problem p = {.rows = 50, .features = 100, .tau = 0.5};
+    problem p = {.rows = 50, .features = 100, .tau = 0.5, .seed = 1};
     unsigned repeat = 5;
     double seconds = 20;
     const char *folder = NULL, *paths[SOLUTIONS_MOST];
@@ -431,6 +441,8 @@ int main(int argc, char **argv)
             p.features = strtoul(option(argc, argv, &i), NULL, 10);
         else if (!strcmp(argv[i], "--tau"))
             p.tau = strtod(option(argc, argv, &i), NULL);
+        else if (!strcmp(argv[i], "--seed"))
+            p.seed = strtoull(option(argc, argv, &i), NULL, 10);
         else if (!strcmp(argv[i], "--repeat"))
             repeat = (unsigned)strtoul(option(argc, argv, &i), NULL, 10);
         else if (!strcmp(argv[i], "--seconds"))

@@ -142,6 +142,7 @@ static int read_value(const char *command, const cli_option *o, const char *text
         *(bool *)o->value = true;
         break;
     case CLI_TEXT:
+    case CLI_NEEDED:
         if (!*text)
             return cli_wrong(command, "--%s needs %s that is not empty", o->name, o->operand);
         *(const char **)o->value = text;
@@ -268,6 +269,9 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **word
     }
     if (n < syntax->least_words)
         return cli_wrong(argv[0], "%s is missing", syntax->words);
+    for (const cli_option *o = syntax->options; o < syntax->options + syntax->n_options; o++)
+        if (o->kind == CLI_NEEDED && !*(const char **)o->value)
+            return cli_wrong(argv[0], "--%s %s is missing", o->name, o->operand);
     for (; n < syntax->most_words; n++)
         words[n] = NULL;
     return CLI_GO;

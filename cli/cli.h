@@ -22,10 +22,12 @@ int cmd_predict(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
+int cmd_keys(int argc, char **argv);
 
 typedef enum {
     CLI_FLAG,   /* bool *: true where given */
     CLI_TEXT,   /* const char **: points into argv, never empty */
+    CLI_NEEDED, /* the same, NULL before the call; must be given */
     CLI_WHOLE,  /* int64_t *: least <= value <= most */
     CLI_REAL,   /* double *: finite, least <= value <= most */
     CLI_CHOICE, /* int *: index into choices */

@@ -23,8 +23,8 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
 {
     static const char *const choices[] = {MODEL_CHOICES, NULL};
     const cli_option options[] = {
-        {"model", CLI_TEXT, &a->model, 0, 0, NULL, "DIR", "output folder of `hfsad run`; required"},
-        {"data", CLI_TEXT, &a->data, 0, 0, NULL, "FILE", "held-out rows, as a spec's data has them; required"},
+        {"model", CLI_NEEDED, &a->model, 0, 0, NULL, "DIR", "output folder of `hfsad run`; required"},
+        {"data", CLI_NEEDED, &a->data, 0, 0, NULL, "FILE", "held-out rows, as a spec's data has them; required"},
         {"with", CLI_CHOICE, &a->with, 0, 0, choices, "WHOSE",
          "whose model a client gets: client, edge, cloud or\n"
          "auto, the default: its own where there is one,\notherwise that of its nearest ancestor"},
@@ -340,11 +340,5 @@ int cmd_evaluate(int argc, char **argv)
 {
     evaluate_arguments a = {.with = WITH_AUTO};
     const int status = parse_arguments(&a, argc, argv);
-    if (status != CLI_GO)
-        return status;
-    if (!a.model)
-        return cli_wrong(argv[0], "--model DIR is missing");
-    if (!a.data)
-        return cli_wrong(argv[0], "--data FILE is missing");
-    return carry_out(&a);
+    return status == CLI_GO ? carry_out(&a) : status;
 }

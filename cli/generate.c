@@ -47,7 +47,7 @@ static void add_options(option_list *list, unsigned kinds, const cli_option *row
 static void list_common(option_list *list, generate_arguments *a)
 {
     const cli_option common[] = {
-        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files; required"},
+        {"out", CLI_NEEDED, &a->out, 0, 0, NULL, "DIR", "folder for the files; required"},
         {"edges", CLI_WHOLE, &a->edges, 1, 1e8, NULL, "L", "number of edges (5)"},
         {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50)"},
         {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
@@ -398,8 +398,6 @@ static int check_files(const generate_arguments *a, const char *command)
 /* What no single option can see. */
 static int check_arguments(const generate_arguments *a, const char *command)
 {
-    if (!a->out)
-        return cli_wrong(command, "--out DIR is missing");
     int status = check_size(a, command);
     if (status == CLI_GO && a->kind != KIND_PHASE_RETRIEVAL && a->nonzero > a->features)
         status = cli_wrong(command, "--nonzero %" PRId64 " is more than --features %" PRId64, a->nonzero, a->features);

@@ -154,7 +154,6 @@ void generate_spec(whole_file *f, const generate_arguments *a)
                      "run:\n"
                      "  iterations: 300\n"
                      "  edge_rounds: 10         # K_m\n"
-                     "  start: spectral\n"
                      "  seed: %" PRId64 "\n",
                      a->seed);
     }

@@ -20,6 +20,7 @@ static const command commands[] = {
     {"predict", cmd_predict, "predict rows with the models of a run"},
     {"evaluate", cmd_evaluate, "measure the models of a run on held-out rows"},
     {"plot", cmd_plot, "draw the models of a run, coloured by group"},
+    {"keys", cmd_keys, "make certificates for a broker and its nodes, and the broker's access list"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

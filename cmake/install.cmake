@@ -5,7 +5,7 @@ set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES include/hfsad/hfsad.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hfsad)
 install(TARGETS hfsad_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# Two sets: only the static library needs libyaml, cJSON and libzip to be found by who links it.
+# Two sets: only the static library needs libyaml, cJSON and the others to be found by who links it.
 install(TARGETS hfsad EXPORT hfsadShared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hfsad_static EXPORT hfsadStatic ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT hfsadShared NAMESPACE hfsad:: DESTINATION ${package_dir})

@@ -47,27 +47,9 @@ typedef struct {
  * file has no column of; columns standardised; clients with one row each, as many more of them. */
 enum { PLAIN = 0, WEIGHTED = 1, MEAN = 2, LINEARIZED = 4, INTERCEPT = 8, STANDARDIZE = 16, ONE_ROW = 32 };
 
-static char folder[64];
-
-TOOL int make_folder(void **state)
+TOOL FILE *open_in_folder(const char *name)
 {
-    (void)state;
-    strcpy(folder, "/tmp/hfsad-solutions-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-TOOL int leave_folder(void **state)
-{
-    (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
-TOOL FILE *open_in_folder(const char *name, char path[100])
-{
-    snprintf(path, 100, "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
+    FILE *f = fopen(in_folder(name), "w");
     assert_non_null(f);
     return f;
 }
@@ -113,8 +95,7 @@ TOOL problem make_problem(uint64_t seed, const setting *s, size_t times)
     const size_t room = CLIENTS * ROWS_MOST * times, columns = s->how & INTERCEPT ? M - 1 : M;
     rng r = {rng_key(seed, rng_stream("solutions")), 0};
     problem p = {.loss = s->loss, .l1 = s->l1};
-    char path[100];
-    FILE *f = open_in_folder("data.csv", path);
+    FILE *f = open_in_folder("data.csv");
     p.x = alloc_zero(room * M, sizeof *p.x);
     p.y = alloc_zero(room, sizeof *p.y);
     p.weight = alloc_zero(room, sizeof *p.weight);
@@ -306,8 +287,7 @@ TOOL hfsad_run *open_run(const setting *s, unsigned threads)
 {
     static const char *const kinds[] = {"phase-retrieval", "quantile", "absolute", "squared",
                                         "huber",           "logistic", "hinge"};
-    char path[100];
-    FILE *f = open_in_folder("spec.yaml", path);
+    FILE *f = open_in_folder("spec.yaml");
     fprintf(f, "data: data.csv\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, scale: %s", kinds[s->loss.kind],
             s->loss.tau, s->loss.delta, s->how & MEAN ? "mean" : "sum");
     if (isfinite(s->loss.box))
@@ -323,7 +303,7 @@ TOOL hfsad_run *open_run(const setting *s, unsigned threads)
     hfsad_error err;
     hfsad_spec *spec;
     hfsad_run *run;
-    ok(hfsad_spec_load(&spec, path, &err), &err);
+    ok(hfsad_spec_load(&spec, in_folder("spec.yaml"), &err), &err);
     ok(hfsad_spec_check(spec, &err), &err);
     ok(hfsad_run_create(&run, spec, threads, &err), &err);
     hfsad_spec_free(spec);

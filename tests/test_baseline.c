@@ -639,7 +639,7 @@ static void bytes_as_the_simulator(void **state)
         leaf_class leaf = PLAIN_LEAF;
         leaf.participation = variant ? 0.8 : 1; /* somebody of every edge in every round */
         leaf.solver = (rows_solver){ROWS_EXACT, 1e-3, 20};
-        leaf.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 1, 1, 3, 0}, {1, 1}};
+        leaf.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 1, 1, 3, 0}, {.c = 1, .alpha = 1}};
         inner_class inner = PLAIN_INNER;
         inner.rule = leaf.rule;
         plan *p = simple_plan(d, leaf, inner, 4, true);

@@ -9,31 +9,6 @@
 #include <unistd.h>
 
 static const uint64_t SEED = 20260807;
-static char folder[64];
-
-static int enter_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/hfsad-checkpoint-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][200];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
 
 /* data.csv with so many rows per client, and truth.csv. change: 0, or the row of which a number, a name or a y is
  * another. */

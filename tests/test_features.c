@@ -12,9 +12,6 @@ extern void dposv_(const char *half, const int *n, const int *columns, double *a
 
 enum { EDGES = 3, CLIENTS = 3, ROWS = 12, F = 3, N = EDGES * CLIENTS * ROWS };
 
-static char folder[] = "/tmp/hfsad-test-features-XXXXXX";
-static char dense_path[64], sparse_path[64], constant_path[64];
-
 static struct {
     double x[N][F], y[N], weight[N];
 } all;
@@ -35,21 +32,13 @@ static void draw_rows(void)
     }
 }
 
-static FILE *begin(char *path, size_t size, const char *name)
-{
-    snprintf(path, size, "%s/%s", folder, name);
-    return fopen(path, "w");
-}
-
 static int make_files(void **state)
 {
-    (void)state;
-    if (!mkdtemp(folder))
+    if (enter_folder(state))
         return 1;
     draw_rows();
-    FILE *dense = begin(dense_path, sizeof dense_path, "dense.csv"),
-         *sparse = begin(sparse_path, sizeof sparse_path, "sparse.svm"),
-         *constant = begin(constant_path, sizeof constant_path, "constant.csv");
+    FILE *dense = fopen(in_folder("dense.csv"), "w"), *sparse = fopen(in_folder("sparse.svm"), "w"),
+         *constant = fopen(in_folder("constant.csv"), "w");
     if (!dense || !sparse || !constant)
         return 1;
     fprintf(dense, "edge,client,y,weight,x1,x2,x3\n");
@@ -65,22 +54,13 @@ static int make_files(void **state)
     return fclose(dense) || fclose(sparse) || fclose(constant);
 }
 
-static int remove_files(void **state)
-{
-    (void)state;
-    unlink(dense_path);
-    unlink(sparse_path);
-    unlink(constant_path);
-    return rmdir(folder);
-}
-
 static void columns_of_variance_one(void **state)
 {
     (void)state;
     for (int intercept = 0; intercept < 2; intercept++) {
         hfsad_error err;
         dataset *d;
-        ok(dataset_read(&d, dense_path, true, &err), &err);
+        ok(dataset_read(&d, in_folder("dense.csv"), true, &err), &err);
         ok(features_prepare(d, intercept, true, "data", &err), &err);
         assert_int_equal(d->M, F + intercept);
         for (int m = 0; m < F; m++) {
@@ -104,7 +84,7 @@ static void sparse_columns(void **state)
     (void)state;
     hfsad_error err;
     dataset *d;
-    ok(dataset_read(&d, sparse_path, true, &err), &err);
+    ok(dataset_read(&d, in_folder("sparse.svm"), true, &err), &err);
     ok(features_prepare(d, true, true, "data", &err), &err);
     assert_non_null(d->rows.start);
     enum { COLUMNS = 4 }; /* the third is in no row */
@@ -132,7 +112,7 @@ static void there_and_back(void **state)
     dataset *d;
     const double w[F + 1] = {1.5, -0.25, 3, 7};
     double user[F + 1], back[F + 1], as_rows[F + 1];
-    ok(dataset_read(&d, dense_path, true, &err), &err);
+    ok(dataset_read(&d, in_folder("dense.csv"), true, &err), &err);
     ok(features_prepare(d, true, true, "data", &err), &err);
     model_to_user(d, w, user);
     model_from_user(d, user, back);
@@ -179,9 +159,8 @@ static void sparse_columns_far_from_zero(void **state)
     enum { ROWS_HERE = 200 };
     const double place = 1e9;
     rng r = {rng_key(6, rng_stream("far")), 0};
-    char path[80];
     double x[ROWS_HERE], sum = 0, square = 0;
-    FILE *f = begin(path, sizeof path, "far.svm");
+    FILE *f = fopen(in_folder("far.svm"), "w");
     assert_non_null(f);
     for (int i = 0; i < ROWS_HERE; i++) {
         x[i] = place + round(1000 * rng_next_normal(&r)) / 1024;
@@ -193,9 +172,8 @@ static void sparse_columns_far_from_zero(void **state)
         square += pow(x[i] - place - sum / ROWS_HERE, 2);
     hfsad_error err = {0};
     dataset *d;
-    ok(dataset_read(&d, path, true, &err), &err);
+    ok(dataset_read(&d, in_folder("far.svm"), true, &err), &err);
     ok(features_prepare(d, false, true, "far.svm", &err), &err);
-    unlink(path);
     assert_true(fabs(d->scale[0] / sqrt(square / ROWS_HERE) - 1) < 1e-6);
     dataset_free(d);
 }
@@ -205,11 +183,11 @@ static void constant_columns(void **state)
     (void)state;
     hfsad_error err = {0};
     dataset *d;
-    ok(dataset_read(&d, constant_path, true, &err), &err);
+    ok(dataset_read(&d, in_folder("constant.csv"), true, &err), &err);
     assert_int_equal(features_prepare(d, false, true, "data.csv", &err), HFSAD_ERROR_INPUT);
     assert_non_null(strstr(err.message, "data.csv: feature 2 is 7 in every row"));
     dataset_free(d);
-    ok(dataset_read(&d, constant_path, true, &err), &err);
+    ok(dataset_read(&d, in_folder("constant.csv"), true, &err), &err);
     ok(features_prepare(d, true, false, "data.csv", &err), &err); /* not standardised, it may stay */
     dataset_free(d);
 }
@@ -252,7 +230,8 @@ static void play(const char *level, int groups)
     double exact[F + N], w[F + 1];
     least_squares(groups, N / groups, exact);
     ok(hfsad_spec_create(&spec, &err), &err);
-    const char *const sets[] = {"data", dense_path, "loss.kind", "squared", "features", "{standardize: true}", NULL};
+    const char *const sets[] = {"data",     in_folder("dense.csv"), "loss.kind", "squared",
+                                "features", "{standardize: true}",  NULL};
     for (int i = 0; sets[i]; i += 2)
         ok(hfsad_spec_set(spec, sets[i], sets[i + 1], &err), &err);
     ok(hfsad_spec_set(spec, "features.intercept", level, &err), &err);
@@ -305,5 +284,5 @@ int main(void)
         cmocka_unit_test(sparse_columns_far_from_zero),
         cmocka_unit_test(whole_runs),
     };
-    return cmocka_run_group_tests(tests, make_files, remove_files);
+    return cmocka_run_group_tests(tests, make_files, leave_folder);
 }

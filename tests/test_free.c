@@ -34,7 +34,7 @@ static hfsad_penalty random_penalty(rng *r)
 static situation random_situation(rng *r)
 {
     situation s = {
-        .rule = {random_penalty(r), {log_uniform(r, 0.1, 10), log_uniform(r, 0.05, 5)}},
+        .rule = {random_penalty(r), {.c = log_uniform(r, 0.1, 10), .alpha = log_uniform(r, 0.05, 5)}},
         .prior = random_penalty(r),
         .k = (uint32_t)(1 + below(r, 50)),
         .M = 2 + below(r, M_MOST - 1),

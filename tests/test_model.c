@@ -7,28 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[64];
-
-static int enter_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/hfsad-model-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
 static void put(const char *name, const char *bytes, size_t size)
 {
-    char path[200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
+    FILE *f = fopen(in_folder(name), "w");
     assert_non_null(f);
     assert_int_equal(fwrite(bytes, 1, size, f), size);
     assert_int_equal(fclose(f), 0);
@@ -191,8 +172,7 @@ static void test_damaged_summaries(void **state)
     read_refused("no whole JSON object");
     put_text("summary.json", "{}");
     read_refused("\"data.inner_nodes\"");
-    char path[200];
-    snprintf(path, sizeof path, "%s/summary.json", folder);
+    const char *path = in_folder("summary.json");
     unlink(path);
     read_refused("summary.json cannot be read: No such file or directory; expected the output folder of hfsad run");
     assert_int_equal(mkdir(path, 0777), 0);
@@ -213,9 +193,8 @@ static void test_cut_short(void **state)
         read_refused("model.csv");
     }
     put_whole();
-    char path[200], text[2000];
-    snprintf(path, sizeof path, "%s/summary.json", folder);
-    FILE *f = fopen(path, "r");
+    char text[2000];
+    FILE *f = fopen(in_folder("summary.json"), "r");
     assert_non_null(f);
     const size_t whole = fread(text, 1, sizeof text, f);
     fclose(f);

@@ -6,19 +6,12 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/hfsad-test-own-XXXXXX";
-static char data_path[64];
-
 enum { EDGES = 3, CLIENTS = 4, ROWS = 7, F = 4 };
 
 static int make_data(void **state)
 {
-    (void)state;
     rng r = {rng_key(11, rng_stream("own")), 0};
-    if (!mkdtemp(folder))
-        return 1;
-    snprintf(data_path, sizeof data_path, "%s/data.csv", folder);
-    FILE *f = fopen(data_path, "w");
+    FILE *f = enter_folder(state) ? NULL : fopen(in_folder("data.csv"), "w");
     if (!f)
         return 1;
     fprintf(f, "edge,client,y,weight,x1,x2,x3,x4\n");
@@ -33,13 +26,6 @@ static int make_data(void **state)
                 x[2], x[3]);
     }
     return fclose(f);
-}
-
-static int remove_data(void **state)
-{
-    (void)state;
-    unlink(data_path);
-    return rmdir(folder);
 }
 
 /* What the callbacks count, to see that they and nobody else were asked. */
@@ -108,7 +94,7 @@ static hfsad_spec *spec_of(const char *const *sets)
     hfsad_error err;
     hfsad_spec *spec;
     ok(hfsad_spec_create(&spec, &err), &err);
-    ok(hfsad_spec_set(spec, "data", data_path, &err), &err);
+    ok(hfsad_spec_set(spec, "data", in_folder("data.csv"), &err), &err);
     for (; *sets; sets += 2)
         ok(hfsad_spec_set(spec, sets[0], sets[1], &err), &err);
     return spec;
@@ -220,7 +206,7 @@ static void no_theorem(void **state)
     ok(hfsad_spec_own_loss(spec, &prox, &err), &err);
     ok(hfsad_run_create(&run, spec, 1, &err), &err);
     theorem_report t;
-    theorem_check(&t, run->data, run->plan);
+    theorem_check(&t, run->data, run->plan, run->nu_f);
     assert_false(t.holds);
     assert_non_null(strstr(t.reason, "own loss"));
     hfsad_run_free(run);
@@ -235,5 +221,5 @@ int main(void)
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(no_theorem),
     };
-    return cmocka_run_group_tests(tests, make_data, remove_data);
+    return cmocka_run_group_tests(tests, make_data, leave_folder);
 }

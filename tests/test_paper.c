@@ -45,7 +45,7 @@ static single make_single(uint64_t seed)
     phase_retrieval g = small().data;
     g.seed = seed;
     ok(phase_retrieval_generate(&g, &t.d, t.truth, &err), &err);
-    ok(start_vector(t.start, "spectral", t.d, seed, &err), &err);
+    ok(start_of(t.start, "spectral", t.d, seed, &err), &err);
     return t;
 }
 

@@ -85,23 +85,6 @@ static void rows_are_parted(void **state)
     }
 }
 
-static char folder[64];
-
-static int enter_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/hfsad-path-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
 /* The rows of data.csv, and of held.svm, whose rows lack the last feature. */
 enum { ROWS = 60, CLIENTS = 6, F = 3 };
 static struct {
@@ -111,13 +94,12 @@ static struct {
 /* y of a client lies `apart` above that of the one before. */
 static path *make_path_of(const char *text, double apart, const char *held)
 {
-    char name[100], whole[500];
+    char whole[500];
     rng r = {rng_key(SEED, 99), 0};
     hfsad_error err = {0};
     hfsad_spec *spec;
     path *p;
-    snprintf(name, sizeof name, "%s/data.csv", folder);
-    FILE *f = fopen(name, "w");
+    FILE *f = fopen(in_folder("data.csv"), "w");
     assert_non_null(f);
     fputs("edge,client,y,x1,x2,x3\n", f);
     for (int i = 0; i < ROWS; i++) {
@@ -128,17 +110,14 @@ static path *make_path_of(const char *text, double apart, const char *held)
                 data[i].x[2]);
     }
     fclose(f);
-    snprintf(name, sizeof name, "%s/held.svm", folder);
-    f = fopen(name, "w");
+    f = fopen(in_folder("held.svm"), "w");
     assert_non_null(f);
     for (int i = 0; i < ROWS; i++)
         fprintf(f, "%.17g 1:%.17g 2:%.17g # e%d/c%d\n", data[i].y, data[i].x[0], data[i].x[1], i % 2, i % CLIENTS);
     fclose(f);
-    snprintf(name, sizeof name, "%s/spec.yaml", folder);
     const int n = snprintf(whole, sizeof whole, "data: data.csv\n%s", text);
-    ok(spec_load_text(&spec, name, whole, (size_t)n, &err), &err);
-    snprintf(name, sizeof name, "%s/%s", folder, held ? held : "");
-    const path_settings settings = {.threads = 1, .file = held ? name : NULL};
+    ok(spec_load_text(&spec, in_folder("spec.yaml"), whole, (size_t)n, &err), &err);
+    const path_settings settings = {.threads = 1, .file = held ? in_folder(held) : NULL};
     ok(path_create(&p, spec, &settings, &err), &err);
     hfsad_spec_free(spec);
     return p;

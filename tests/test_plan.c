@@ -39,6 +39,18 @@ static void refused(const dataset *d, const char *const *pairs, const char *part
     hfsad_spec_free(spec);
 }
 
+/* nu_f recomputed: the hardest pull of a client within its box. */
+static double bound_of(const dataset *d, const plan *p)
+{
+    double most = 0, row[16];
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const leaf_class *c = plan_leaf(p, leaf);
+        const client_rows rows = dataset_rows_any(d, leaf, row);
+        most = fmax(most, loss_measure(&rows, d->M, &c->loss, c->mean, c->loss.box).pull);
+    }
+    return most;
+}
+
 static void near(double have, double want)
 {
     if (!(fabs(have - want) <= 1e-12 * fabs(want)))
@@ -91,7 +103,7 @@ static void the_papers_constants(void **state)
     }
     near(total, 16);
     theorem_report t;
-    theorem_check(&t, d, p);
+    theorem_check(&t, d, p, bound_of(d, p));
     if (!t.holds)
         fail_msg("%s", t.reason);
     near(t.nu_f, omega);
@@ -140,7 +152,7 @@ static void other_trees(void **state)
                 etas += p->inner[k].prior.weight;
             near(etas, (double)d->n_leaves);
             theorem_report t;
-            theorem_check(&t, d, p);
+            theorem_check(&t, d, p, bound_of(d, p));
             assert_int_equal(t.holds, !tuned);
             if (i == 1) { /* r1 has two edges below, of which b is the larger; r2 has one and two clients */
                 const double deep = 8 * omega + (8 - 1.0 / 4) * 0.1,
@@ -169,7 +181,7 @@ static void presets_see_overrides(void **state)
                                                " {node: edge2, prior: {weight: 1000}}]",
                                                NULL});
     theorem_report t;
-    theorem_check(&t, d, p);
+    theorem_check(&t, d, p, bound_of(d, p));
     if (!t.holds)
         fail_msg("%s", t.reason);
     near(t.nu_f, 5 * largest_norm(d));
@@ -178,7 +190,7 @@ static void presets_see_overrides(void **state)
     p = plan_of(d,
                 (const char *const[]){"data", "x", "loss", "{kind: absolute}", "preset", "paper", "link.client.penalty",
                                       "mcp", "overrides", "[{node: '*/*', link: {penalty: tv}}]", NULL});
-    theorem_check(&t, d, p);
+    theorem_check(&t, d, p, bound_of(d, p));
     if (!t.holds)
         fail_msg("%s", t.reason);
     plan_free(p);
@@ -237,7 +249,7 @@ static void overrides(void **state)
     assert_int_equal(other->rule.penalty.kind, HFSAD_PENALTY_L1);
     assert_int_equal(p->n_leaf_classes, 3);
     theorem_report t;
-    theorem_check(&t, d, p);
+    theorem_check(&t, d, p, bound_of(d, p));
     assert_false(t.holds);
     assert_non_null(strstr(t.reason, "tv"));
     plan_free(p);
@@ -289,7 +301,7 @@ static void theorem_needs_its_constants(void **state)
         plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: phase-retrieval, box: 5}", "preset",
                                                    "paper", cases[i].key, cases[i].value, NULL});
         theorem_report t;
-        theorem_check(&t, d, p);
+        theorem_check(&t, d, p, bound_of(d, p));
         assert_false(t.holds);
         if (!strstr(t.reason, cases[i].reason))
             fail_msg("%s: '%s'", cases[i].key, t.reason);
@@ -320,18 +332,18 @@ static void spectral_start(void **state)
         ok(dataset_builder_add(b, "e", name, s * s, x, NULL, 0, &err), &err);
     }
     ok(dataset_builder_finish(b, &d, &err), &err);
-    ok(start_vector(start, "spectral", d, 3, &err), &err);
-    ok(start_vector(again, "spectral", d, 3, &err), &err);
+    ok(start_of(start, "spectral", d, 3, &err), &err);
+    ok(start_of(again, "spectral", d, 3, &err), &err);
     assert_memory_equal(start, again, sizeof start);
     assert_true(relative_error(M, start, w, true) < 0.1);
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
         d->y[leaf] = -1;
-    assert_int_equal(start_vector(start, "spectral", d, 3, &err), HFSAD_ERROR_INPUT);
-    assert_int_equal(start_vector(start, "no/such/file", d, 3, &err), HFSAD_ERROR_INPUT);
-    ok(start_vector(start, "zero", d, 3, &err), &err);
+    assert_int_equal(start_of(start, "spectral", d, 3, &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(start_of(start, "no/such/file", d, 3, &err), HFSAD_ERROR_INPUT);
+    ok(start_of(start, "zero", d, 3, &err), &err);
     assert_true(start[3] == 0);
-    ok(start_vector(start, "normal", d, 3, &err), &err);
-    ok(start_vector(again, "normal", d, 4, &err), &err);
+    ok(start_of(start, "normal", d, 3, &err), &err);
+    ok(start_of(again, "normal", d, 4, &err), &err);
     assert_memory_not_equal(start, again, sizeof start);
     dataset_free(d);
 }
@@ -352,7 +364,7 @@ static void theorem_with_rows_of_zeros(void **state)
     ok(dataset_builder_finish(b, &d, &err), &err);
     plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: squared}", "preset", "paper", NULL});
     theorem_report t;
-    theorem_check(&t, d, p);
+    theorem_check(&t, d, p, bound_of(d, p));
     assert_true(isinf(t.nu_f) && !t.holds);
     assert_non_null(strstr(t.reason, "squared"));
     plan_free(p);
@@ -393,6 +405,59 @@ static void links_that_let_go_by_the_mean(void **state)
     dataset_free(d);
 }
 
+/* Shapes, and what is auto: c or alpha by hand means the paper's sqrt(k). */
+static void shapes_of_schedules(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+    static const struct {
+        const char *loss, *schedule;
+        double turn, growth, over;
+    } cases[] = {
+        {"absolute", "{}", 1, 0, 0},
+        {"phase-retrieval", "{c: 3}", 1, 0, 0},
+        {"phase-retrieval", "{alpha: 3}", 1, 0, 0},
+        {"phase-retrieval", "{shape: sqrt}", 1, 0, 0},
+        {"phase-retrieval", "{shape: geometric, growth: 1.5}", 1, 1.5, 0},
+        {"absolute", "{growth: 1.02, relax: 1.5}", 25, 1.02, 0.5},
+        {"absolute", "{c: 3, shape: sqrt-geometric}", 50, 1.01, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char loss[64];
+        snprintf(loss, sizeof loss, "{kind: %s}", cases[i].loss);
+        plan *p =
+            plan_of(d, (const char *const[]){"data", "x", "loss", loss, "schedule.client", cases[i].schedule, NULL});
+        const hfsad_schedule *s = &p->leaf_classes[0].rule.schedule;
+        if (s->turn != cases[i].turn || s->growth != cases[i].growth || s->over != cases[i].over)
+            fail_msg("%s %s: turn %g, growth %g, over %g", loss, cases[i].schedule, s->turn, s->growth, s->over);
+        plan_free(p);
+    }
+    dataset_free(d);
+}
+
+/* The tuned preset of phase retrieval recomputed, with clients who take part less often and step more often. */
+static void tuned_for_phase_retrieval(void **state)
+{
+    (void)state;
+    dataset *d = data(false);
+    plan *p = plan_of(
+        d, (const char *const[]){"data", "x", "loss", "{kind: phase-retrieval}", "run",
+                                 "{edge_rounds: 10, local_steps: 2, participation: {client: 0.4, edge: 0.8}}", NULL});
+    double n = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        n += d->n[leaf] / (double)d->n_leaves;
+    const double pace = 1 + 0.02 / pow(10, 0.3), c = 3 * 2 * n / (double)d->M;
+    const hfsad_schedule *client = &p->leaf_classes[0].rule.schedule, *edge = &p->inner[1].rule.schedule;
+    near(client->c, c);
+    near(client->growth, sqrt(pace));
+    near(edge->c, 0.3 * 9 * c); /* of the largest edge */
+    near(edge->alpha * edge->c, hfsad_penalty_slope(&p->inner[1].rule.penalty) / 2);
+    near(edge->growth, sqrt(pace));
+    assert_true(p->inner[1].watched && !p->inner[0].watched);
+    plan_free(p);
+    dataset_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +472,8 @@ int main(void)
         cmocka_unit_test(presets_see_overrides),
         cmocka_unit_test(slopes_of_losses),
         cmocka_unit_test(spectral_start),
+        cmocka_unit_test(shapes_of_schedules),
+        cmocka_unit_test(tuned_for_phase_retrieval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,20 +142,20 @@ static void curves_with_x(void **state)
     free(text);
 }
 
-static size_t count_files(const char *folder)
+static size_t count_files(const char *place)
 {
     size_t n = 0;
-    DIR *d = opendir(folder);
+    DIR *d = opendir(place);
     for (const struct dirent *e; (e = readdir(d));)
         n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") ? 1 : 0;
     closedir(d);
     return n;
 }
 
-static void check_head(const char *folder, const char *name, const char *head, size_t length)
+static void check_head(const char *place, const char *name, const char *head, size_t length)
 {
     char path[200], bytes[64] = "";
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", place, name);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     assert_true(fread(bytes, 1, length, f) == length);
@@ -165,14 +165,14 @@ static void check_head(const char *folder, const char *name, const char *head, s
 }
 
 /* Draws name.png and name.svg; on failure both are dropped. */
-static hfsad_status draw(const plot *p, const char *folder, const char *name, hfsad_error *err)
+static hfsad_status draw(const plot *p, const char *place, const char *name, hfsad_error *err)
 {
     char png_name[100], svg_name[100];
     whole_file png, svg;
     snprintf(png_name, sizeof png_name, "%s.png", name);
     snprintf(svg_name, sizeof svg_name, "%s.svg", name);
-    ok(whole_file_begin(&png, folder, png_name, err), err);
-    ok(whole_file_begin(&svg, folder, svg_name, err), err);
+    ok(whole_file_begin(&png, place, png_name, err), err);
+    ok(whole_file_begin(&svg, place, svg_name, err), err);
     const hfsad_status status = plot_draw(p, &png, &svg, err);
     if (!status) {
         ok(whole_file_end(&png, err), err);
@@ -189,25 +189,25 @@ static void drawn(void **state)
     hfsad_error err;
     if (plot_check("give --no-plot", &err))
         skip();
-    char folder[] = "/tmp/hfsad plot's test XXXXXX"; /* a name that a shell or gnuplot would stumble over */
+    char place[] = "/tmp/hfsad plot's test XXXXXX"; /* a name that a shell or gnuplot would stumble over */
     static curve a, nothing;
     fill(&a, 0.02);
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(place));
     const plot_series series[] = {series_of("HFSAD ({/:Italic K_m}=10)", &a), series_of("all zero", &nothing)};
     plot p = {"global iteration", "relative error", POINTS, 2, series};
-    ok(draw(&p, folder, "one", &err), &err);
+    ok(draw(&p, place, "one", &err), &err);
     p.points = 1; /* iteration 0 alone */
-    ok(draw(&p, folder, "short", &err), &err);
-    assert_int_equal(count_files(folder), 4);
-    check_head(folder, "one.png", "\x89PNG\r\n", 6);
-    check_head(folder, "one.svg", "<?xml", 5);
-    check_head(folder, "short.png", "\x89PNG\r\n", 6);
-    check_head(folder, "short.svg", "<?xml", 5);
+    ok(draw(&p, place, "short", &err), &err);
+    assert_int_equal(count_files(place), 4);
+    check_head(place, "one.png", "\x89PNG\r\n", 6);
+    check_head(place, "one.svg", "<?xml", 5);
+    check_head(place, "short.png", "\x89PNG\r\n", 6);
+    check_head(place, "short.svg", "<?xml", 5);
     p.x_label = "a ' quote that breaks the script"; /* gnuplot's own message comes back, and nothing is left */
-    assert_int_equal(draw(&p, folder, "broken", &err), HFSAD_ERROR_IO);
+    assert_int_equal(draw(&p, place, "broken", &err), HFSAD_ERROR_IO);
     assert_non_null(strstr(err.message, "gnuplot failed"));
-    assert_int_equal(count_files(folder), 0);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(count_files(place), 0);
+    assert_int_equal(rmdir(place), 0);
 }
 
 static void missing_gnuplot(void **state)

@@ -3,7 +3,6 @@
  * against the least value found in other ways (solutions.h) or the conditions of a minimum; what it does for phase
  * retrieval; when it does nothing; the clients' answers against each other; a second driver of them.
  */
-#define _XOPEN_SOURCE 700
 #include "solutions.h"
 
 #include "polish/polish.h"
@@ -266,14 +265,12 @@ static void refusals(void **state)
         {"algorithm", "fedavg", "algorithm"},
     };
     problem p = make_problem(1, &s, 1);
-    char path[100];
     hfsad_run_free(open_run(&s, 1)); /* writes spec.yaml */
-    snprintf(path, sizeof path, "%s/spec.yaml", folder);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hfsad_error err;
         hfsad_spec *spec;
         hfsad_run *run;
-        ok(hfsad_spec_load(&spec, path, &err), &err);
+        ok(hfsad_spec_load(&spec, in_folder("spec.yaml"), &err), &err);
         ok(hfsad_spec_set(spec, list[i].key, list[i].value, &err), &err);
         ok(hfsad_run_create(&run, spec, 1, &err), &err);
         for (uint64_t k = 0; k < s.more; k++)
@@ -475,5 +472,5 @@ int main(void)
         cmocka_unit_test(leaves_the_run_alone),  cmocka_unit_test(refusals),
         cmocka_unit_test(threads_change_no_bit),
     };
-    return cmocka_run_group_tests(tests, make_folder, leave_folder);
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

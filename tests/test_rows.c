@@ -77,7 +77,8 @@ static void step(client *c)
     double z[M_MOST], q[M_MOST] = {0}, parent[M_MOST] = {0}, centre[M_MOST];
     double *scratch = alloc_raw(rows_scratch(c->M, ROWS_MOST), sizeof *scratch);
     uint32_t k = 0;
-    const hfsad_link_rule rule = {{.kind = HFSAD_PENALTY_NONE, .lambda = 1, .gamma = 3}, {c->sigma, c->mu}};
+    const hfsad_link_rule rule = {{.kind = HFSAD_PENALTY_NONE, .lambda = 1, .gamma = 3},
+                                  {.c = c->sigma, .alpha = c->mu}};
     memcpy(z, c->v, sizeof z);
     const rows_leaf leaf = {
         .problem =

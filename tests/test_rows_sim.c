@@ -1,9 +1,8 @@
 /* Clients with many rows in the simulator: threads change no bit, kernels neither, and the loop allocates nothing. */
+#include "allocations.h"
 #include "tools.h"
 
 #include "admm/kernels.h"
-
-#include <stdatomic.h>
 
 enum { M = 12 };
 
@@ -44,48 +43,17 @@ static plan *plan_for(const dataset *d, size_t i)
 {
     const leaf_class leaves = {
         .loss = {(hfsad_loss_kind)(i % 7), 0.3, 1, i % 2 ? INFINITY : 0.7},
-        .rule = {{HFSAD_PENALTY_L1, 40, 1, 3, 0}, {20, 0.5}},
+        .rule = {{HFSAD_PENALTY_L1, 40, 1, 3, 0}, {.c = 20, .alpha = 0.5}},
         .participation = i % 3 == 2 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,
         .solver = {i % 4 == 3 ? ROWS_LINEARIZED : ROWS_EXACT, 0.01, 20},
         .mean = i % 6 == 5,
     };
-    const inner_class inner = {
-        {HFSAD_PENALTY_L1, 1, 0.1, 3, 0}, {{HFSAD_PENALTY_L1, 900, 1, 3, 0}, {40, 0.5}}, i % 3 == 2 ? 0.8 : 1};
+    const inner_class inner = {{HFSAD_PENALTY_L1, 1, 0.1, 3, 0},
+                               {{HFSAD_PENALTY_L1, 900, 1, 3, 0}, {.c = 40, .alpha = 0.5}},
+                               i % 3 == 2 ? 0.8 : 1,
+                               false};
     return simple_plan(d, leaves, inner, 1, i % 2);
-}
-
-static atomic_size_t allocations;
-
-/* The linker sends the library's calls here (tests/CMakeLists.txt: --wrap). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    allocations++;
-    return __real_malloc(size);
-}
-void *__wrap_calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __real_calloc(count, size);
-}
-void *__wrap_realloc(void *p, size_t size)
-{
-    allocations++;
-    return __real_realloc(p, size);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    allocations++;
-    return __real_aligned_alloc(alignment, size);
 }
 
 static double *play(const dataset *d, const plan *p, unsigned threads, hfsad_figures *f, size_t *count)

@@ -1,8 +1,7 @@
 /* The driver: threads change no bit, participation is the spec's, bytes are counted, the loop allocates nothing. */
+#include "allocations.h"
 #include "sim/baseline.h"
 #include "tools.h"
-
-#include <stdatomic.h>
 
 static const char *const paths[] = {"a", "b", "r/c", "r/d", ""};
 static const size_t clients[] = {700, 3, 41, 2100, 5};
@@ -10,15 +9,17 @@ static const size_t clients[] = {700, 3, 41, 2100, 5};
 static leaf_class plain_leaves(double participation)
 {
     return (leaf_class){.loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5},
-                        .rule = {{HFSAD_PENALTY_L1, 20, 1, 0, 0}, {20, sqrt(20)}},
+                        .rule = {{HFSAD_PENALTY_L1, 20, 1, 0, 0}, {.c = 20, .alpha = sqrt(20)}},
                         .participation = participation,
                         .local_steps = 1};
 }
 
 static inner_class plain_inner(double participation)
 {
-    return (inner_class){
-        {HFSAD_PENALTY_SCAD, 3, 0.1, 2.4, 0}, {{HFSAD_PENALTY_L1, 900, 1, 0, 0}, {40, 100}}, participation};
+    return (inner_class){{HFSAD_PENALTY_SCAD, 3, 0.1, 2.4, 0},
+                         {{HFSAD_PENALTY_L1, 900, 1, 0, 0}, {.c = 40, .alpha = 100}},
+                         participation,
+                         false};
 }
 
 static double *play(const dataset *d, const plan *p, unsigned threads, int iterations, hfsad_figures *f, size_t *count)
@@ -161,8 +162,9 @@ static void finds_the_least_squares(void **state)
     dataset *d = random_dataset(&r, 2, two, few, M, false);
     leaf_class c = plain_leaves(1);
     c.loss = (hfsad_loss){HFSAD_LOSS_SQUARED, 0.5, 1, INFINITY};
-    c.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 60, 1, 0, 0}, {2, 2}};
-    inner_class e = {{HFSAD_PENALTY_NONE, 0, 1, 3, 0}, {{HFSAD_PENALTY_L1, 3000, 1, 0, 0}, {10, 2}}, 1};
+    c.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 60, 1, 0, 0}, {.c = 2, .alpha = 2}};
+    inner_class e = {
+        {HFSAD_PENALTY_NONE, 0, 1, 3, 0}, {{HFSAD_PENALTY_L1, 3000, 1, 0, 0}, {.c = 10, .alpha = 2}}, 1, false};
     plan *p = simple_plan(d, c, e, 2, true);
     hfsad_figures f;
     size_t count;
@@ -314,39 +316,6 @@ static void an_idle_iteration_is_no_convergence(void **state)
     assert_true(idle > 100);
     assert_true(sim_converged(o.s));
     small_close(&o);
-}
-
-static atomic_size_t allocations;
-
-/* The linker sends the library's calls here (tests/CMakeLists.txt: --wrap). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    allocations++;
-    return __real_malloc(size);
-}
-void *__wrap_calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __real_calloc(count, size);
-}
-void *__wrap_realloc(void *p, size_t size)
-{
-    allocations++;
-    return __real_realloc(p, size);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    allocations++;
-    return __real_aligned_alloc(alignment, size);
 }
 
 static void the_loop_allocates_nothing(void **state)

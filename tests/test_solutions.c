@@ -2,8 +2,9 @@
  * Whole runs on clients with many rows, from files, with the default preset: the objective at the cloud's model against
  * solutions found in other ways (solutions.h).
  */
-#define _XOPEN_SOURCE 700
 #include "solutions.h"
+
+enum { SEEDS = 2 };
 
 static double measured(hfsad_run *run)
 {
@@ -14,9 +15,8 @@ static double measured(hfsad_run *run)
 }
 
 /* In a box w_0 may lie outside by as much as the links still give. */
-static void play(const setting *s, double soon, double late)
+static void play(const setting *s, uint64_t seed, double soon, double late)
 {
-    const uint64_t seed = 1;
     problem p = make_problem(seed, s, 1);
     const double best = solve(&p), least = isfinite(s->loss.box) ? -late : -1e-9;
     hfsad_run *run = open_run(s, 1);
@@ -34,54 +34,62 @@ static void play(const setting *s, double soon, double late)
     free_problem(&p);
 }
 
+/* The iterations of a setting are half as many again, or more, as the slowest of seeds 1 to 8 needs to stay below the
+ * smaller gap. */
+static void play_all(size_t n, const setting *list, double late)
+{
+    for (size_t i = 0; i < n; i++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+            play(&list[i], seed, 1e-3, late);
+}
+
 static void quantile_regression(void **state)
 {
     (void)state;
     static const setting list[] = {
-        {"quantile 0.5", LOSS(QUANTILE, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
-        {"quantile 0.9", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, flat_tree, 15000, PLAIN},
-        {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 1, 1, flat_tree, 1500, PLAIN},
-        {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 10, 1, flat_tree, 800, PLAIN},
-        {"absolute", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
-        {"quantile 0.3, half take part", LOSS(QUANTILE, 0.3, 1), 0, 1, 0.5, flat_tree, 3000, PLAIN},
-        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 2000, PLAIN},
-        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 10, 1, deep_tree, 1000, PLAIN},
-        {"quantile 0.3, weighted rows", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 4000, WEIGHTED},
-        {"absolute, weighted means", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 3000, WEIGHTED + MEAN},
-        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, flat_tree, 3000, PLAIN},
+        {"quantile 0.5", LOSS(QUANTILE, 0.5, 1), 0, 1, 1, flat_tree, 7000, PLAIN},
+        {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 1, 1, flat_tree, 2500, PLAIN},
+        {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 10, 1, flat_tree, 6000, PLAIN},
+        {"absolute", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 7000, PLAIN},
+        {"quantile 0.3, half take part", LOSS(QUANTILE, 0.3, 1), 0, 1, 0.5, flat_tree, 5000, PLAIN},
+        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 4000, PLAIN},
+        {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 10, 1, deep_tree, 600, PLAIN},
+        {"quantile 0.3, weighted rows", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 5000, WEIGHTED},
+        {"absolute, weighted means", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 5000, WEIGHTED + MEAN},
+        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, flat_tree, 1500, PLAIN},
     };
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        play(&list[i], 1e-3, 1e-5);
+    /* Goes on wobbling around 1e-5. */
+    static const setting slow = {"quantile 0.9", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, flat_tree, 3000, PLAIN};
+    play_all(sizeof list / sizeof *list, list, 1e-5);
+    play_all(1, &slow, 5e-5);
 }
 
 static void smooth_regression(void **state)
 {
     (void)state;
     static const setting list[] = {
-        {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 1000, PLAIN},
-        {"squared", LOSS(SQUARED, 0.5, 1), 0, 10, 1, flat_tree, 1500, PLAIN},
-        {"squared, weighted means", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 1500, WEIGHTED + MEAN},
-        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 1, 1, flat_tree, 1000, PLAIN},
-        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 10, 1, deep_tree, 1000, PLAIN},
+        {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 500, PLAIN},
+        {"squared", LOSS(SQUARED, 0.5, 1), 0, 10, 1, flat_tree, 500, PLAIN},
+        {"squared, weighted means", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 500, WEIGHTED + MEAN},
+        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 1, 1, flat_tree, 500, PLAIN},
+        {"squared with l1", LOSS(SQUARED, 0.5, 1), 60, 10, 1, deep_tree, 500, PLAIN},
         {"huber", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500, PLAIN},
         {"huber", LOSS(HUBER, 0.5, 0.5), 0, 10, 1, deep_tree, 500, PLAIN},
         {"huber, weighted rows", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, deep_tree, 500, WEIGHTED},
-        {"huber, linearised", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 1000, LINEARIZED},
+        {"huber, linearised", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500, LINEARIZED},
     };
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        play(&list[i], 1e-3, 1e-5);
+    play_all(sizeof list / sizeof *list, list, 1e-5);
 }
 
 static void two_classes(void **state)
 {
     (void)state;
     static const setting list[] = {
-        {"logistic", LOSS(LOGISTIC, 0.5, 1), 0, 1, 1, flat_tree, 600, PLAIN},
-        {"hinge", LOSS(HINGE, 0.5, 1), 0, 1, 1, flat_tree, 2000, PLAIN},
-        {"hinge", LOSS(HINGE, 0.5, 1), 0, 10, 1, deep_tree, 2000, PLAIN},
+        {"logistic", LOSS(LOGISTIC, 0.5, 1), 0, 1, 1, flat_tree, 500, PLAIN},
+        {"hinge", LOSS(HINGE, 0.5, 1), 0, 1, 1, flat_tree, 15000, PLAIN},
+        {"hinge", LOSS(HINGE, 0.5, 1), 0, 10, 1, deep_tree, 1200, PLAIN},
     };
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        play(&list[i], 1e-3, 1e-5);
+    play_all(sizeof list / sizeof *list, list, 1e-5);
 }
 
 /* Every number of every model. */
@@ -131,5 +139,5 @@ int main(void)
         cmocka_unit_test(two_classes),
         cmocka_unit_test(threads_change_no_bit),
     };
-    return cmocka_run_group_tests(tests, make_folder, leave_folder);
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

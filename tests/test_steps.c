@@ -17,16 +17,23 @@ typedef struct {
     five *inner, *leaf;
 } textbook;
 
+static double root_of(const hfsad_schedule *s, uint64_t k)
+{
+    const double turn = s->growth > 0 && (double)k > s->turn ? s->turn : (double)k;
+    return sqrt(turn) * (s->growth > 0 ? pow(s->growth, (double)k - turn) : 1);
+}
+
 static double sigma_of(const hfsad_link_rule *rule, uint64_t k)
 {
-    return rule->schedule.c * sqrt((double)k);
+    return rule->schedule.c * root_of(&rule->schedule, k);
 }
 
 static void textbook_link(const textbook *t, five *l, const hfsad_link_rule *rule, const double *w_parent)
 {
-    const double sigma = sigma_of(rule, l->k), mu = rule->schedule.alpha / sqrt((double)l->k);
+    const double sigma = sigma_of(rule, l->k), mu = rule->schedule.alpha / root_of(&rule->schedule, l->k);
     for (size_t m = 0; m < t->d->M; m++) {
-        const double a = l->w[m] + l->lambda[m] / sigma, b = w_parent[m] + l->gamma[m] / sigma;
+        const double relaxed = l->w[m] + rule->schedule.over * (l->w[m] - l->z[m]);
+        const double a = relaxed + l->lambda[m] / sigma, b = w_parent[m] + l->gamma[m] / sigma;
         const double e = hfsad_penalty_prox(&rule->penalty, b - a, 2 / sigma, mu);
         l->z[m] = (a + b - e) / 2;
         l->q[m] = (a + b + e) / 2;
@@ -164,6 +171,15 @@ static void run_both(const dataset *d, const plan *p, rng *r, uint64_t seed)
     free(t.leaf);
 }
 
+/* The paper's schedule, a geometric one, or the paper's up to a turn; over-relaxed in half of the cases. */
+static hfsad_schedule random_schedule(rng *r, double c, double alpha)
+{
+    hfsad_schedule s = {.c = c, .alpha = alpha, .turn = 1 + (double)below(r, 2) * 6};
+    s.growth = below(r, 3) ? uniform(r, 1.001, 1.05) : 0;
+    s.over = below(r, 2) ? uniform(r, 0, 0.8) : 0;
+    return s;
+}
+
 /* Draws in statements of their own: in an argument list their order would be the compiler's. With a concave link
  * mu <= gamma lambda from the first step: above that the prox at 0 is one of two minimisers of equal depth, and which
  * one is a matter of rounding. */
@@ -175,7 +191,8 @@ static leaf_class random_leaf_class(rng *r, size_t kind, size_t link)
         c.loss.box = 1.5;
     c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 1, 5), 1, 3, 0};
     c.rule.penalty.lambda = uniform(r, 0.5, 1.5);
-    c.rule.schedule = (hfsad_schedule){uniform(r, 2, 8), link == HFSAD_PENALTY_L1 ? 4 : 1};
+    const double sigma = uniform(r, 2, 8);
+    c.rule.schedule = random_schedule(r, sigma, link == HFSAD_PENALTY_L1 ? 4 : 1);
     c.local_steps = 1 + (uint32_t)below(r, 2);
     return c;
 }
@@ -186,7 +203,8 @@ static inner_class random_inner_class(rng *r, size_t link)
     c.prior = (hfsad_penalty){(hfsad_penalty_kind)below(r, 4), 1, 0.1, 2.4, 0};
     c.prior.weight = uniform(r, 0.1, 2);
     c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 5, 20), 1, 3, 0};
-    c.rule.schedule = (hfsad_schedule){uniform(r, 5, 20), link == HFSAD_PENALTY_L1 ? 20 : 2};
+    const double sigma = uniform(r, 5, 20);
+    c.rule.schedule = random_schedule(r, sigma, link == HFSAD_PENALTY_L1 ? 20 : 2);
     return c;
 }
 
@@ -233,7 +251,7 @@ static void same_iterates(void **state)
 static void message_is_the_textbooks(void **state)
 {
     (void)state;
-    const hfsad_link_rule rule = {{HFSAD_PENALTY_L1, 3, 1, 0, 0}, {2, 1.5}};
+    const hfsad_link_rule rule = {{HFSAD_PENALTY_L1, 3, 1, 0, 0}, {.c = 2, .alpha = 1.5}};
     double z[3] = {0.2, 0.2, 0.2}, q[3] = {0.2, 0.2, 0.2}, child[3] = {1, -0.5, 0.21}, parent[3] = {-1, 0.4, 0.2}, u[3];
     hfsad_link link = {z, q, 1};
     hfsad_link_step(&rule, &link, 3, child, parent);

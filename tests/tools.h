@@ -1,4 +1,4 @@
-/* What several tests share: random draws, comparisons that print the seed, a small federation. */
+/* What several tests share: random draws, comparisons that print the seed, a folder, a small federation. */
 #ifndef HFSAD_TESTS_TOOLS_H
 #define HFSAD_TESTS_TOOLS_H
 
@@ -40,6 +40,35 @@ TOOL void ok(hfsad_status status, const hfsad_error *err)
 {
     if (status)
         fail_msg("%s", err->message);
+}
+
+/* A folder that is there during a test or a group of tests, for cmocka's setup and teardown. */
+static char folder[128] __attribute__((unused));
+
+TOOL int enter_folder(void **state)
+{
+    (void)state;
+    const char *temporary = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.100s/hfsad-test-XXXXXX", temporary ? temporary : "/tmp");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+TOOL int leave_folder(void **state)
+{
+    (void)state;
+    char command[160];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+/* Four of these paths live at a time. */
+TOOL const char *in_folder(const char *name)
+{
+    static char path[4][600];
+    static int turn;
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+    return path[turn];
 }
 
 /* Least value of f over [low, high]: a dense scan, then a finer one around the best points. */
@@ -104,6 +133,17 @@ TOOL plan *simple_plan(const dataset *d, leaf_class leaves, inner_class inner, u
     p->trace_every = 1;
     p->keep_w = keep_w;
     return p;
+}
+
+/* start_vector over data in memory. */
+TOOL hfsad_status start_of(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err)
+{
+    local_survey survey;
+    ok(local_survey_make(&survey, NULL, d, err), err);
+    const surveyor ask = local_surveyor(&survey);
+    const hfsad_status status = start_vector(start, kind, d, seed, &ask, err);
+    local_survey_free(&survey);
+    return status;
 }
 
 /* Every number of a simulation's state, one after another; free it. */

@@ -114,10 +114,16 @@ HFSAD_API void hfsad_loss_prox(const hfsad_loss *loss, size_t M, const double *x
 
 /* ---- one link and the three node steps (sections 2 and 3) ------------------------------------------------ */
 
+/* sigma(k) = c r(k), mu(k) = alpha / r(k), so that sigma mu never changes. growth = 0: r(k) = sqrt(k), the paper's.
+ * Otherwise r(k) = sqrt(k) up to k = turn, and growth times as much with every step after, but 1e8 at most: turn = 1 is
+ * geometric from the first step on. */
 typedef struct {
-    double c, alpha; /* sigma(k) = c sqrt(k), mu(k) = alpha / sqrt(k) */
+    double c, alpha;
+    double turn, growth; /* turn: a whole number from 1 on; growth: 0 or above 1 */
+    double over;         /* over-relaxation, 0: none. A link step takes w_child + over (w_child - z) for w_child */
 } hfsad_schedule;
 
+HFSAD_API double hfsad_schedule_root(const hfsad_schedule *s, uint64_t k); /* r(k) */
 HFSAD_API double hfsad_schedule_sigma(const hfsad_schedule *s, uint64_t k);
 HFSAD_API double hfsad_schedule_mu(const hfsad_schedule *s, uint64_t k);
 

@@ -133,7 +133,7 @@ VEC_FN void block_update(const block *at, const link_step_vec *step, const penal
         vec w = vec_fma(coefficient, vec_load(xs + o), v), z = z_old, q;
         if (!plain)
             w = vec_select(outside, vec_load(boxed + o), w);
-        link_copies(&c, &p, v, w, vec_set(w_parent[m]), &z, &q);
+        link_copies(&c, &p, !plain && c.relaxes, v, w, vec_set(w_parent[m]), &z, &q);
         if (!plain) {
             const vec q_old = vec_load(qs + o);
             z = vec_select(active, z, z_old);
@@ -170,8 +170,9 @@ static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *spa
     const vmask active = vec_mask(bits);
     penalty_vec p = space->p;
     p.slope = vec_select(vec_mask(there), p.slope, vec_zero()); /* so that a lane that is not there sends 0 */
-    const bool all = bits == there && run->local_steps == 1 && !run->want_dual && penalty_is_linear(p.kind);
     const hfsad_schedule *schedule = &run->rule->schedule;
+    const bool all =
+        bits == there && run->local_steps == 1 && !run->want_dual && penalty_is_linear(p.kind) && schedule->over == 0;
     const vec one = vec_set(1);
     double *centre = space->centre[0];
     for (uint32_t step = 1; step <= run->local_steps; step++) {
@@ -356,7 +357,8 @@ static void leaf_run_blocks(leaf_run *run)
     for (size_t o = 0; o < row; o += VEC_LANES)
         vec_store(space.sum + o, vec_zero());
     run->dual = 0;
-    if (!run->active && !run->want_dual && run->local_steps == 1 && penalty_is_linear(space.p.kind))
+    if (!run->active && !run->want_dual && run->local_steps == 1 && penalty_is_linear(space.p.kind) &&
+        run->rule->schedule.over == 0)
         blocks_plain(run, &space, full);
     else
         for (size_t first = 0; first < full; first += VEC_LANES) {
@@ -415,8 +417,8 @@ static double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, d
     for (size_t m = 0; m < M; m += VEC_LANES) {
         const vec z_old = row_load(z, m, M), q_old = row_load(q, m, M);
         vec z_new = z_old, q_new;
-        link_copies(c, p, link_centre(c, p, z_old, q_old), row_load(w_child, m, M), row_load(w_parent, m, M), &z_new,
-                    &q_new);
+        link_copies(c, p, c->relaxes, link_centre(c, p, z_old, q_old), row_load(w_child, m, M),
+                    row_load(w_parent, m, M), &z_new, &q_new);
         const vec dz = vec_sub(z_new, z_old), dq = vec_sub(q_new, q_old);
         change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
         row_store(z, z_new, m, M);
@@ -452,7 +454,7 @@ VEC_FN double row_update(const row_half *h, const link_step_vec *step, const pen
         const vec z_old = row_load(r.z, m, M), q_old = row_load(r.q, m, M), v = row_load(r.centre, m, M);
         const vec w = r.boxed ? row_load(r.w, m, M) : vec_fma(r.a, row_load(r.x, m, M), v);
         vec z = z_old, q;
-        link_copies(&c, &p, v, w, row_load(r.w_parent, m, M), &z, &q);
+        link_copies(&c, &p, c.relaxes, v, w, row_load(r.w_parent, m, M), &z, &q);
         const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
         change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
         row_store(r.z, z, m, M);
@@ -716,7 +718,7 @@ static void measure_add(const measure_vec *t, link_sums *sums)
 
 VEC_FN vec measure_mu(const hfsad_schedule *s, vec k)
 {
-    return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), vec_sqrt(k)), vec_zero());
+    return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), schedule_root(s, k)), vec_zero());
 }
 
 static void measure_block(const leaf_run *run, const penalty_vec *p, size_t first, const double *w0, link_sums *sums)

@@ -5,14 +5,35 @@
 #include <math.h>
 #include <string.h>
 
+static const double ROOT_MOST = 1e8;
+
+/* growth^n by squaring, so that every machine rounds alike. */
+static double power(double growth, uint64_t n)
+{
+    double result = 1;
+    for (; n > 0 && result < ROOT_MOST; n >>= 1) {
+        if (n & 1)
+            result *= growth;
+        growth *= growth;
+    }
+    return result;
+}
+
+double hfsad_schedule_root(const hfsad_schedule *s, uint64_t k)
+{
+    if (!(s->growth > 0) || (double)k <= s->turn)
+        return sqrt((double)k);
+    return fmin(sqrt(s->turn) * power(s->growth, k - (uint64_t)s->turn), ROOT_MOST);
+}
+
 double hfsad_schedule_sigma(const hfsad_schedule *s, uint64_t k)
 {
-    return s->c * sqrt((double)k);
+    return s->c * hfsad_schedule_root(s, k);
 }
 
 double hfsad_schedule_mu(const hfsad_schedule *s, uint64_t k)
 {
-    return s->alpha / sqrt((double)k);
+    return s->alpha / hfsad_schedule_root(s, k);
 }
 
 void hfsad_link_start(hfsad_link *link, size_t M, const double *start)

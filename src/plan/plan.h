@@ -6,7 +6,7 @@
 #define HFSAD_PLAN_PLAN_H
 
 #include "model/rows.h"
-#include "spec/settings.h"
+#include "plan/scales.h"
 
 /* What a class of leaves has in common. */
 typedef struct {
@@ -22,6 +22,7 @@ typedef struct {
     hfsad_penalty prior;
     hfsad_link_rule rule; /* of the link to the parent; unused at the root */
     double participation;
+    bool watched; /* tuned: a tv link of a weight that no multiplier should reach; the driver sees to it */
 } inner_class;
 
 /* Everything a run needs besides data and start: presets and overrides resolved to numbers. */
@@ -36,6 +37,7 @@ typedef struct {
     uint64_t trace_every; /* the dual residual is formed in the iterations that will be measured; 0: in none */
     bool keep_w;          /* keep every client's own w */
     double stop_absolute, stop_relative;
+    double length;      /* the likely size of a model */
     hfsad_own_loss own; /* of the clients whose loss is their program's */
 } plan;
 
@@ -46,8 +48,10 @@ static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 
 /* Resolves preset and overrides against the data. */
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
-/* The same with tv links everywhere: what all clients together would find. */
-hfsad_status plan_create_consensus(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
+/* The same from what the clients' rows come to. Of d only the tree, the names and, to check the labels of two classes,
+ * y are looked at. consensus: with tv links everywhere, for what all clients together would find. */
+hfsad_status plan_resolve(plan **p, const hfsad_spec *spec, const dataset *d, const data_scales *scales, bool consensus,
+                          hfsad_error *err);
 void plan_free(plan *p);
 
 /* A link that stops pulling a child that is far away. */
@@ -58,41 +62,18 @@ static inline bool penalty_lets_go(const hfsad_penalty *p)
 /* Whether any link does. */
 bool plan_lets_go(const plan *p, size_t n_inner);
 
-/* Bound of |phi'(s)| by which the presets scale: exact for the Lipschitz losses, the paper's 5 for phase retrieval,
- * |y| for the squared loss (its slope at s = 0). */
-double loss_slope_bound(const hfsad_loss *loss, double y);
-
-/* A client's rows, or their mean. */
-typedef struct {
-    double pull;   /* bound of its subgradients |sum weight phi'(s) x| */
-    double energy; /* sum weight |x|^2 */
-    double noise;  /* sum weight^2 |x|^2: slopes that know nothing of each other add up by their squares */
-    double weight;
-} loss_facts;
-/* reach > 0: bound of every |w_m|, for the squared loss; 0: at w = 0. */
-loss_facts loss_measure(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach);
-/* A program's own loss: |gradient| at 0, and by how much it changes on the way down, per length. scratch: 3 M. */
-typedef struct {
-    double slope, bend;
-} own_facts;
-own_facts own_measure(const dataset *d, size_t leaf, const hfsad_own_loss *own, double length, double *scratch);
-/* The scale of the observations, and how much a row's loss bends at that scale. */
-double data_spread(const dataset *d, const hfsad_loss *loss);
-double loss_bend(const hfsad_loss *loss, double spread);
-/* The part of the bend that c begins with. */
-double loss_ease(const hfsad_loss *loss);
-/* The root mean square of a row's slope where the model is right. */
-double loss_noise(const hfsad_loss *loss, double spread);
-
 /* omega_0 of section 6 and of Theorem 1, by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner node of that depth
  * from below, with its own prior, the most of its depth. leaf_pull: of one client. */
 void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
                       double *omega_0);
 
-/* Start vectors. "zero", "normal", "spectral" or the path of a file in the user's units. */
-hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err);
+/* Start vectors: "zero", "normal", "spectral", "robust" or the path of a file in the user's units. */
+hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, const surveyor *ask,
+                          hfsad_error *err);
+/* The index-th further start: a direction drawn, of that length. */
+void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length);
 /* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
-void start_intercept(double *start, const dataset *d);
+hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err);
 
 /* Whether Theorem 1's conditions hold for the numbers in p. */
 typedef struct {
@@ -104,6 +85,8 @@ typedef struct {
     double client_weight, client_weight_needed, edge_weight, edge_weight_needed;
     char reason[200]; /* why not, or "" */
 } theorem_report;
-void theorem_check(theorem_report *t, const dataset *d, const plan *p);
+/* nu_f: the hardest pull of a client, which theorem_bound asks for. d: for the tree. */
+hfsad_status theorem_bound(double *nu_f, const surveyor *ask, hfsad_error *err);
+void theorem_check(theorem_report *t, const dataset *d, const plan *p, double nu_f);
 
 #endif

@@ -1,10 +1,8 @@
-/*
- * What the presets know of the data: how hard a client's loss can pull, how much it bends, and how large a model is
- * likely to be. All of it is sums over clients' rows.
- */
-#include "plan/plan.h"
+/* What the presets know of the data: see scales.h. */
+#include "plan/scales.h"
 
 #include "math/dot.h"
+#include "model/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,15 +15,12 @@ static double row_pull(const hfsad_loss *loss, size_t M, double y, double n, dou
     return loss_slope_bound(loss, y) * sqrt(n) + grown;
 }
 
-loss_facts loss_measure(const dataset *d, size_t leaf, const hfsad_loss *loss, bool mean, double reach)
+loss_facts loss_measure(const client_rows *rows, size_t M, const hfsad_loss *loss, bool mean, double reach)
 {
-    if (!d->rows.first)
-        return (loss_facts){row_pull(loss, d->M, d->y[leaf], d->n[leaf], reach), d->n[leaf], d->n[leaf], 1};
-    const client_rows rows = dataset_rows(d, leaf);
     loss_facts f = {0};
-    for (size_t r = 0; r < rows.count; r++) {
-        const double weight = row_weight(&rows, r), n = row_norm2(&rows, r);
-        f.pull += weight * row_pull(loss, d->M, rows.y[r], n, reach);
+    for (size_t r = 0; r < rows->count; r++) {
+        const double weight = row_weight(rows, r), n = row_norm2(rows, r);
+        f.pull += weight * row_pull(loss, M, rows->y[r], n, reach);
         f.energy += weight * n;
         f.noise += weight * weight * n;
         f.weight += weight;
@@ -55,7 +50,7 @@ double loss_slope_bound(const hfsad_loss *loss, double y)
     return 1;
 }
 
-/* A kink bends as much as its slopes' bound spread over the residuals' scale. */
+/* A kink bends as much as its slopes' bound spread over the residuals' scale; |y - s^2| by 2, whichever way. */
 double loss_bend(const hfsad_loss *loss, double spread)
 {
     switch (loss->kind) {
@@ -66,9 +61,10 @@ double loss_bend(const hfsad_loss *loss, double spread)
         return fmin(1, loss->delta / spread);
     case HFSAD_LOSS_LOGISTIC:
         return 0.25;
+    case HFSAD_LOSS_PHASE_RETRIEVAL:
+        return 2;
     case HFSAD_LOSS_QUANTILE:
     case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
     case HFSAD_LOSS_OWN:
         break;
     }
@@ -88,9 +84,10 @@ double loss_ease(const hfsad_loss *loss)
         return 0.1;
     case HFSAD_LOSS_HINGE:
         return 0.05;
+    case HFSAD_LOSS_PHASE_RETRIEVAL:
+        return 3;
     case HFSAD_LOSS_QUANTILE:
     case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
         break;
     }
     return 0.5;
@@ -116,23 +113,6 @@ double loss_noise(const hfsad_loss *loss, double spread)
     return 1;
 }
 
-/* Mean |y|, around the mean where an intercept takes that up; 1 for labels. */
-double data_spread(const dataset *d, const hfsad_loss *loss)
-{
-    if (loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_HINGE)
-        return 1;
-    const double *y = d->rows.first ? d->rows.y : d->y, *weight = d->rows.first ? d->rows.weight : NULL;
-    double sum = 0, weights = 0, spread = 0;
-    for (size_t i = 0; i < d->n_rows; i++) {
-        weights += weight ? weight[i] : 1;
-        sum += (weight ? weight[i] : 1) * y[i];
-    }
-    const double centre = d->rows.constant != 0 ? sum / weights : 0;
-    for (size_t i = 0; i < d->n_rows; i++)
-        spread += (weight ? weight[i] : 1) * fabs(y[i] - centre);
-    return spread > 0 ? spread / weights : 1;
-}
-
 /* The gradient at w, through a prox of short step where the program has no gradient. */
 static void own_slope(const hfsad_own_loss *own, const hfsad_client *client, const double *w, double sigma, double *g)
 {
@@ -146,14 +126,13 @@ static void own_slope(const hfsad_own_loss *own, const hfsad_client *client, con
         g[m] = sigma * (w[m] - g[m]);
 }
 
-own_facts own_measure(const dataset *d, size_t leaf, const hfsad_own_loss *own, double length, double *scratch)
+own_facts own_measure(const client_rows *rows, size_t M, size_t node, const hfsad_own_loss *own, double length,
+                      double *scratch)
 {
-    const client_rows rows = dataset_rows(d, leaf);
-    const hfsad_client client = {d->n_inner + leaf, rows.count, d->M, rows.y, rows.weight, &rows};
-    const size_t M = d->M;
+    const hfsad_client client = {node, rows->count, M, rows->y, rows->weight, rows};
     double *w = scratch, *g = scratch + M, *there = scratch + 2 * M, energy = 0;
-    for (size_t r = 0; r < rows.count; r++)
-        energy += row_norm2(&rows, r);
+    for (size_t r = 0; r < rows->count; r++)
+        energy += row_norm2(rows, r);
     const double sigma = 1e6 * (energy > 0 ? energy : 1);
     memset(w, 0, M * sizeof *w);
     own_slope(own, &client, w, sigma, g);
@@ -167,4 +146,65 @@ own_facts own_measure(const dataset *d, size_t leaf, const hfsad_own_loss *own, 
     for (size_t m = 0; m < M; m++)
         change += (there[m] - g[m]) * (there[m] - g[m]);
     return (own_facts){slope, sqrt(change) / length};
+}
+
+/* Nothing is known of a program's own loss but what its functions say. Ten times the slope at 0 is taken for a bound;
+ * who knows better sets link.client.weight and schedule.client. */
+static hfsad_status own_scales(data_scales *t, double clients, const surveyor *ask, hfsad_error *err)
+{
+    double totals[2];
+    const survey_question q = {SURVEY_OWN, 1, &t->length, 1, 1};
+    const hfsad_status status = ask->ask(ask->context, &q, totals, err);
+    if (status)
+        return status;
+    const double slope = totals[0], bend = totals[1] / clients;
+    t->omega = 10 * slope;
+    t->bend = bend > 0 ? bend : slope / t->length;
+    t->noise = slope / 10;
+    return HFSAD_OK;
+}
+
+/* The mean of y where an intercept takes that up. */
+static hfsad_status find_centre(double *centre, bool intercept, const surveyor *ask, hfsad_error *err)
+{
+    double totals[2];
+    const survey_question q = {SURVEY_CENTRE, 0, NULL, 0, 2};
+    *centre = 0;
+    if (!intercept)
+        return HFSAD_OK;
+    const hfsad_status status = ask->ask(ask->context, &q, totals, err);
+    if (!status)
+        *centre = totals[1] / totals[0];
+    return status;
+}
+
+/* The scale of the observations: mean |y - centre|, 1 for labels. A phase retrieval's is that of <x,w>^2. */
+static double spread_of_y(const hfsad_loss *loss, double deviation, double weights)
+{
+    if (loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_HINGE)
+        return 1;
+    return deviation > 0 ? deviation / weights : 1;
+}
+
+hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                              hfsad_error *err)
+{
+    const hfsad_loss loss = loss_of(&spec->loss, NULL);
+    const double M = (double)d->M, clients = (double)d->n_leaves;
+    double centre, totals[6];
+    hfsad_status status = find_centre(&centre, spec->features.intercept != INTERCEPT_NONE, ask, err);
+    const survey_question q = {SURVEY_SCALE, 1, &centre, 1, 5};
+    if (status || (status = ask->ask(ask->context, &q, totals, err)))
+        return status;
+    const double energy = totals[1], noise = totals[2], weight = totals[3];
+    const double spread = spread_of_y(&loss, totals[4], totals[5]);
+    const double size = loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ? sqrt(spread) : spread;
+    *t = (data_scales){
+        .omega = totals[0],
+        .bend = loss_bend(&loss, spread) * energy / M / clients,
+        .noise = loss_noise(&loss, spread) * noise / sqrt(M) / clients,
+        .length = energy > 0 ? size / sqrt(energy / weight / M) : size,
+    };
+    const bool own = spec->loss.kind == (int)HFSAD_LOSS_OWN && spec->own.value;
+    return own ? own_scales(t, clients, ask, err) : HFSAD_OK;
 }

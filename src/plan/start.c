@@ -1,22 +1,21 @@
-/* Start vectors: zero, N(0, I), the spectral one, or a file. */
+/*
+ * Start vectors: zero, N(0, I), a file, or for phase retrieval the leading eigenvector of a sum over all rows,
+ *
+ *     spectral   sum min(y, 3 median y) x x^T                       the usual one
+ *     robust     sum T(y/(|x|^2 scale)) x x^T / |x|^2               T(t) = 1 - 1/t, scale a robust mean of y/|x|^2
+ *
+ * with the length that fits best. All that is asked of the clients are sums (survey.h).
+ */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "math/dot.h"
+#include "math/lanczos.h"
 #include "model/features.h"
 #include "plan/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { POWER_STEPS = 500 };
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void normal_vector(double *v, size_t M, uint64_t seed, const char *stream)
 {
@@ -25,137 +24,166 @@ static void normal_vector(double *v, size_t M, uint64_t seed, const char *stream
         v[m] = rng_next_normal(&r);
 }
 
-static double normalise(double *v, size_t M)
-{
-    const double size = sqrt(dot8(M, v, v));
-    for (size_t m = 0; m < M; m++)
-        v[m] /= size;
-    return size;
-}
-
-/* What the power iteration works with. */
+/* What the spectral starts work with. */
 typedef struct {
-    const dataset *d;
-    double *weight; /* n_rows: min(y, 3 median), at least 0 */
-    double *row, *next;
+    const surveyor *ask;
+    size_t M;
+    survey_kind kind; /* SURVEY_TRUNCATED or SURVEY_ROBUST */
+    double parameter; /* its limit or scale */
+    double *column;   /* M: root mean square of every column; robust: the matrix is taken between their inverses */
+    double *values;   /* of a question: thresholds or parameter, then M numbers */
 } spectrum;
 
-/* next = sum weight x <x, v> */
-static void apply(const spectrum *s, const double *v)
+static hfsad_status ask(const spectrum *s, survey_kind kind, size_t count, size_t sums, double *totals,
+                        hfsad_error *err)
 {
-    size_t i = 0;
-    memset(s->next, 0, s->d->M * sizeof *s->next);
-    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        const client_rows rows = dataset_rows_any(s->d, leaf, s->row);
-        for (size_t r = 0; r < rows.count; r++)
-            row_add(&rows, r, s->weight[i++] * row_dot(&rows, r, v), s->next);
-    }
+    const survey_question q = {kind, count, s->values, 0, sums};
+    return s->ask->ask(s->ask->context, &q, totals, err);
 }
 
-/* The length t that fits best: t^2 minimises sum |y - t^2 <x,v>^2|, the median of y/<x,v>^2 with weights <x,v>^2. */
-typedef struct {
-    double ratio, weight;
-} weighted;
-
-static int by_ratio(const void *a, const void *b)
+/* Where half of the weight lies below, found among thresholds: first powers of 4 around the guess, then ever finer. A
+ * median at 0 or below is 0. */
+static hfsad_status half_point(const spectrum *s, survey_kind kind, double guess, double *at, hfsad_error *err)
 {
-    return ascending(&((const weighted *)a)->ratio, &((const weighted *)b)->ratio);
-}
-
-static double fit_length(const spectrum *s, const double *v, weighted *list)
-{
-    const dataset *d = s->d;
-    double total = 0, sum = 0;
-    size_t n = 0;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = dataset_rows_any(d, leaf, s->row);
-        for (size_t r = 0; r < rows.count; r++) {
-            const double p = row_dot(&rows, r, v), p2 = row_weight(&rows, r) * p * p, ratio = rows.y[r] / (p * p);
-            if (p2 > 0 && isfinite(ratio)) {
-                list[n++] = (weighted){ratio, p2};
-                total += p2;
-            }
-        }
+    enum { ROUNDS = 7, N = SURVEY_THRESHOLDS };
+    const size_t count = N + (kind == SURVEY_BELOW_FIT ? s->M : 0);
+    double totals[N + 1], low = 0, high = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < N; i++)
+            s->values[i] = round ? low + (high - low) * (i + 1) / N : ldexp(guess, 2 * (i - N / 2));
+        const hfsad_status status = ask(s, kind, count, N + 1, totals, err);
+        if (status)
+            return status;
+        int first = 0; /* threshold with half of the weight below */
+        while (first < N - 1 && totals[1 + first] < totals[0] / 2)
+            first++;
+        low = first ? s->values[first - 1] : low;
+        high = s->values[first];
     }
-    qsort(list, n, sizeof *list, by_ratio);
-    for (size_t i = 0; i < n; i++)
-        if ((sum += list[i].weight) >= total / 2)
-            return sqrt(fmax(list[i].ratio, 0));
-    return 0;
-}
-
-static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, weighted *list, hfsad_error *err)
-{
-    const dataset *d = s->d;
-    const size_t n = d->n_rows;
-    const double *y = d->rows.first ? d->rows.y : d->y;
-    memcpy(s->weight, y, n * sizeof *s->weight);
-    qsort(s->weight, n, sizeof *s->weight, ascending);
-    const double median = n % 2 ? s->weight[n / 2] : (s->weight[n / 2 - 1] + s->weight[n / 2]) / 2;
-    for (size_t i = 0; i < n; i++)
-        s->weight[i] = fmax(0, fmin(y[i], 3 * median)) * (d->rows.weight ? d->rows.weight[i] : 1);
-    normal_vector(v, d->M, seed, "spectral");
-    normalise(v, d->M);
-    for (int step = 0; step < POWER_STEPS; step++) {
-        apply(s, v);
-        const double size = normalise(s->next, d->M);
-        if (!(size > 0) || !isfinite(size))
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "run.start: spectral needs observations that are mostly positive; take zero or normal");
-        double moved = 0;
-        for (size_t m = 0; m < d->M; m++) {
-            moved = fmax(moved, fabs(s->next[m] - v[m]));
-            v[m] = s->next[m];
-        }
-        if (moved < 1e-12)
-            break;
-    }
-    const double length = fit_length(s, v, list);
-    for (size_t m = 0; m < d->M; m++)
-        v[m] *= length;
+    *at = high;
     return HFSAD_OK;
 }
 
-static hfsad_status spectral_vector(double *v, const dataset *d, uint64_t seed, hfsad_error *err)
+static hfsad_status matrix(void *context, const double *v, double *product, hfsad_error *err)
 {
-    spectrum s = {d, alloc_raw(d->n_rows, sizeof(double)), alloc_raw(d->M, sizeof(double)),
-                  alloc_raw(d->M, sizeof(double))};
-    weighted *list = alloc_raw(d->n_rows, sizeof *list);
-    hfsad_status status;
-    if (s.weight && s.row && s.next && list)
-        status = find_spectrum(&s, v, seed, list, err);
-    else
-        status = error_memory(err, d->n_rows * sizeof *list, "the spectral start");
-    free(s.weight);
-    free(s.row);
-    free(s.next);
-    free(list);
+    const spectrum *s = context;
+    s->values[0] = s->parameter;
+    for (size_t m = 0; m < s->M; m++)
+        s->values[1 + m] = s->column[m] > 0 ? v[m] / s->column[m] : 0;
+    const hfsad_status status = ask(s, s->kind, 1 + s->M, s->M, product, err);
+    for (size_t m = 0; m < s->M; m++)
+        product[m] = s->column[m] > 0 ? product[m] / s->column[m] : 0;
     return status;
 }
 
-void start_intercept(double *start, const dataset *d)
+/* The columns' sizes, and the parameter of the kind. guess: roughly the size of <x,w>^2 over |x|^2. */
+static hfsad_status prepare(spectrum *s, double *guess, double *totals, hfsad_error *err)
 {
-    const size_t F = features_count(d);
-    double sum = 0, weights = 0;
-    start[F] = 0;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = dataset_rows(d, leaf);
-        for (size_t r = 0; r < rows.count; r++) {
-            sum += row_weight(&rows, r) * (rows.y[r] - row_dot(&rows, r, start));
-            weights += row_weight(&rows, r);
-        }
-    }
-    start[F] = sum / weights / d->rows.constant;
+    hfsad_status status = ask(s, SURVEY_COLUMNS, 0, s->M + 2, totals, err);
+    if (status)
+        return status;
+    const double y = totals[s->M], n = totals[s->M + 1];
+    if (!(y > 0) || !(n > 0))
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "run.start: spectral and robust need observations that are mostly positive; take zero or normal");
+    *guess = y / n;
+    for (size_t m = 0; m < s->M; m++)
+        s->column[m] = s->kind == SURVEY_ROBUST ? sqrt(totals[m] / n) : 1;
+    double median;
+    if (s->kind == SURVEY_TRUNCATED)
+        status = half_point(s, SURVEY_BELOW, y, &median, err);
+    else
+        status = half_point(s, SURVEY_BELOW_ONE, *guess, &median, err);
+    const double of_square = 0.4549; /* the median of the square of a normal number of variance 1 */
+    s->parameter = s->kind == SURVEY_TRUNCATED ? 3 * median : median / of_square;
+    return status;
 }
 
-hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, hfsad_error *err)
+/* The length t that fits best: t^2 minimises sum |y - t^2 <x,v>^2|, the median of y/<x,v>^2 with weights <x,v>^2. */
+static hfsad_status fit_length(const spectrum *s, double guess, double *v, hfsad_error *err)
+{
+    double square;
+    memcpy(s->values + SURVEY_THRESHOLDS, v, s->M * sizeof *v);
+    const hfsad_status status = half_point(s, SURVEY_BELOW_FIT, guess * (double)s->M, &square, err);
+    for (size_t m = 0; m < s->M; m++)
+        v[m] *= sqrt(square);
+    return status;
+}
+
+static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, double *totals, hfsad_error *err)
+{
+    enum { STEPS = 100 };
+    double guess = 0;
+    hfsad_status status = prepare(s, &guess, totals, err);
+    normal_vector(v, s->M, seed, "spectral");
+    if (!status)
+        status = lanczos_largest(s->M, STEPS, s->kind == SURVEY_ROBUST ? 1e-3 : 1e-9, matrix, s, v, NULL, err);
+    if (status)
+        return status;
+    double size = 0;
+    for (size_t m = 0; m < s->M; m++) {
+        v[m] = s->column[m] > 0 ? v[m] / s->column[m] : 0;
+        size += v[m] * v[m];
+    }
+    for (size_t m = 0; m < s->M; m++)
+        v[m] /= sqrt(size);
+    return fit_length(s, guess, v, err);
+}
+
+static hfsad_status spectral_vector(double *v, survey_kind kind, size_t M, uint64_t seed, const surveyor *asker,
+                                    hfsad_error *err)
+{
+    spectrum s = {.ask = asker, .M = M, .kind = kind};
+    double *totals = alloc_zero(M + 2, sizeof *totals);
+    s.column = alloc_zero(M, sizeof *s.column);
+    s.values = alloc_zero(M + SURVEY_THRESHOLDS, sizeof *s.values);
+    hfsad_status status;
+    if (totals && s.column && s.values)
+        status = find_spectrum(&s, v, seed, totals, err);
+    else
+        status = error_memory(err, 3 * M * sizeof *v, "the spectral start");
+    free(totals);
+    free(s.column);
+    free(s.values);
+    return status;
+}
+
+void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length)
+{
+    rng r = {rng_key(seed, rng_stream("starts") + index), 0};
+    double size = 0;
+    for (size_t m = 0; m < M; m++) {
+        start[m] = rng_next_normal(&r);
+        size += start[m] * start[m];
+    }
+    for (size_t m = 0; m < M; m++)
+        start[m] *= length / sqrt(size);
+}
+
+hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err)
+{
+    const size_t F = features_count(d);
+    double totals[2];
+    const survey_question q = {SURVEY_LEFT, d->M, start, 0, 2};
+    start[F] = 0;
+    const hfsad_status status = ask->ask(ask->context, &q, totals, err);
+    if (!status)
+        start[F] = totals[1] / totals[0] / d->rows.constant;
+    return status;
+}
+
+hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, const surveyor *ask,
+                          hfsad_error *err)
 {
     const size_t F = features_count(d);
     memset(start, 0, d->M * sizeof *start);
     if (!strcmp(kind, "zero"))
         return HFSAD_OK;
     if (!strcmp(kind, "spectral"))
-        return spectral_vector(start, d, seed, err);
+        return spectral_vector(start, SURVEY_TRUNCATED, d->M, seed, ask, err);
+    if (!strcmp(kind, "robust"))
+        return spectral_vector(start, SURVEY_ROBUST, d->M, seed, ask, err);
     if (!strcmp(kind, "normal")) {
         normal_vector(start, F, seed, "start");
         return HFSAD_OK;

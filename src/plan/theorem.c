@@ -19,12 +19,8 @@ static const double tolerance = 1e-12; /* the paper's constants meet the conditi
 static const char *find_bounds(theorem_report *t, const dataset *d, const plan *p)
 {
     bool own = false;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const leaf_class *class = plan_leaf(p, leaf);
-        own = own || class->loss.kind == HFSAD_LOSS_OWN;
-        const double reach = d->rows.constant != 0 ? INFINITY : class->loss.box; /* an intercept is free of the box */
-        t->nu_f = fmax(t->nu_f, loss_measure(d, leaf, &class->loss, class->mean, reach).pull);
-    }
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        own = own || p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN;
     for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
         t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
     if (own) {
@@ -77,9 +73,15 @@ static bool enough(double have, double need)
     return have >= need * (1 - tolerance);
 }
 
-void theorem_check(theorem_report *t, const dataset *d, const plan *p)
+hfsad_status theorem_bound(double *nu_f, const surveyor *ask, hfsad_error *err)
 {
-    *t = (theorem_report){.links_are_tv = true};
+    const survey_question q = {SURVEY_BOUND, 0, NULL, 1, 0};
+    return ask->ask(ask->context, &q, nu_f, err);
+}
+
+void theorem_check(theorem_report *t, const dataset *d, const plan *p, double nu_f)
+{
+    *t = (theorem_report){.links_are_tv = true, .nu_f = nu_f};
     const char *unbounded = find_bounds(t, d, p);
     check_leaves(t, d, p);
     check_inner(t, d, p);

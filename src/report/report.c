@@ -38,7 +38,7 @@ hfsad_status report_create(report **made, const hfsad_run *run, const hfsad_spec
         return status;
     }
     r->head = r->kept = r->trace.length;
-    theorem_check(&r->theorem, run->data, run->plan);
+    theorem_check(&r->theorem, run->data, run->plan, run->nu_f);
     *made = r;
     return HFSAD_OK;
 }

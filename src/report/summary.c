@@ -122,7 +122,8 @@ static void add_text(json *j, cJSON *object, const char *key, const char *v)
 static const char *const algorithm_names[] = {ALGORITHM_NAMES};
 static const char *const link_names[] = {LINK_NAMES};
 static const char *const prior_names[] = {PRIOR_NAMES};
-enum { N_KINDS = sizeof link_names / sizeof *link_names };
+static const char *const shape_names[] = {SHAPE_NAMES};
+enum { N_KINDS = sizeof link_names / sizeof *link_names, N_SHAPES = sizeof shape_names / sizeof *shape_names };
 
 /* A setting over all nodes of a tier: the values it takes. */
 typedef struct {
@@ -154,7 +155,8 @@ static void add_span(json *j, cJSON *object, const char *key, const span *s)
 
 typedef struct {
     bool kinds[N_KINDS];
-    span weight, lambda, gamma, c, alpha;
+    span weight, lambda, gamma, c, alpha, growth, relax;
+    bool shapes[N_SHAPES];
 } tier_spans;
 
 static void spans_add_penalty(tier_spans *s, const hfsad_penalty *p)
@@ -168,19 +170,28 @@ static void spans_add_penalty(tier_spans *s, const hfsad_penalty *p)
         span_add(&s->gamma, p->gamma);
 }
 
+static int shape_of(const hfsad_schedule *s)
+{
+    return !(s->growth > 0) ? SHAPE_SQRT : s->turn > 1 ? SHAPE_SQRT_GEOMETRIC : SHAPE_GEOMETRIC;
+}
+
 static void spans_add_rule(tier_spans *s, const hfsad_link_rule *rule)
 {
     spans_add_penalty(s, &rule->penalty);
     span_add(&s->c, rule->schedule.c);
     span_add(&s->alpha, rule->schedule.alpha);
+    span_add(&s->relax, 1 + rule->schedule.over);
+    s->shapes[shape_of(&rule->schedule)] = true;
+    if (rule->schedule.growth > 0)
+        span_add(&s->growth, rule->schedule.growth);
 }
 
 /* "tv", or ["tv","mcp"] where overrides mix them. */
-static void add_kinds(json *j, cJSON *object, const bool *kinds, const char *const *names)
+static void add_kinds(json *j, cJSON *object, const char *key, const bool *kinds, int count, const char *const *names)
 {
     cJSON *list = cJSON_CreateArray();
     int last = 0, n = 0;
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < count; i++) {
         if (!kinds[i])
             continue;
         if (!cJSON_AddItemToArray(list, cJSON_CreateString(names[i])))
@@ -192,13 +203,13 @@ static void add_kinds(json *j, cJSON *object, const bool *kinds, const char *con
         cJSON_Delete(list);
         list = cJSON_CreateString(names[last]);
     }
-    add_item(j, object, "penalty", list);
+    add_item(j, object, key, list);
 }
 
 static void add_penalty(json *j, cJSON *parent, const char *key, const tier_spans *s, const char *const *names)
 {
     cJSON *object = add_object(j, parent, key);
-    add_kinds(j, object, s->kinds, names);
+    add_kinds(j, object, "penalty", s->kinds, N_KINDS, names);
     add_span(j, object, "weight", &s->weight);
     add_span(j, object, "lambda", &s->lambda);
     add_span(j, object, "gamma", &s->gamma);
@@ -209,6 +220,9 @@ static void add_schedule(json *j, cJSON *parent, const char *key, const tier_spa
     cJSON *object = add_object(j, parent, key);
     add_span(j, object, "c", &s->c);
     add_span(j, object, "alpha", &s->alpha);
+    add_kinds(j, object, "shape", s->shapes, N_SHAPES, shape_names);
+    add_span(j, object, "growth", &s->growth);
+    add_span(j, object, "relax", &s->relax);
 }
 
 static void add_baseline(json *j, cJSON *settings, const baseline_rule *rule)
@@ -231,7 +245,8 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
     for (size_t i = 0; i < p->n_leaf_classes; i++)
         spans_add_rule(&client, &p->leaf_classes[i].rule);
     for (size_t i = 1; i < run->data->n_inner; i++) {
-        spans_add_rule(&edge, &p->inner[i].rule);
+        const hfsad_link_rule rule = run->sim ? sim_inner_rule(run->sim, i) : p->inner[i].rule;
+        spans_add_rule(&edge, &rule);
         spans_add_penalty(&edge_prior, &p->inner[i].prior);
     }
     spans_add_penalty(&cloud_prior, &p->inner[0].prior);
@@ -474,6 +489,27 @@ static void add_theorem(json *j, cJSON *root, const hfsad_run *run, const theore
     add_real(j, theorem, "edge_weight_needed", t->edge_weight_needed);
 }
 
+/* What the presets saw of the data, and whether the safeguard had to step in. */
+static void add_choices(json *j, cJSON *root, const hfsad_run *run)
+{
+    cJSON *scales = add_object(j, root, "scales");
+    add_real(j, scales, "pull", run->scales.omega);
+    add_real(j, scales, "bend", run->scales.bend);
+    add_real(j, scales, "noise", run->scales.noise);
+    add_real(j, scales, "length", run->scales.length);
+    cJSON *before = add_object(j, root, "before_training");
+    add_whole(j, before, "questions", run->before.questions);
+    add_whole(j, before, "bytes_up", run->before.bytes_up);
+    add_whole(j, before, "bytes_down", run->before.bytes_down);
+    if (!run->sim)
+        return;
+    uint64_t last;
+    cJSON *safeguard = add_object(j, root, "safeguard");
+    add_whole(j, safeguard, "repairs", sim_repairs(run->sim, &last));
+    if (last)
+        add_whole(j, safeguard, "last_iteration", last);
+}
+
 char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
                    const hfsad_figures *figures, stop_reason stopped)
 {
@@ -489,12 +525,15 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
              figures->seconds > 0 ? (double)figures->iteration / figures->seconds : NAN);
     add_whole(j, root, "threads", pool_threads(run->threads));
     add_text(j, root, "start", run->start_kind);
+    if (spec->run.tries > 1 && run->engine->links)
+        add_whole(j, root, "start_kept", run->start_index + 1);
     add_shape(j, root, run->data);
     add_figures(j, root, run, figures);
     if (spec->run.polish)
         add_polish(j, root, run);
     add_groups(j, root, run);
     add_settings(j, root, run, spec);
+    add_choices(j, root, run);
     if (run->engine->links)
         add_theorem(j, root, run, theorem);
 

@@ -124,6 +124,18 @@ static hfsad_status centralize(trial *k, hfsad_error *err)
     return status;
 }
 
+static hfsad_status find_start(trial *k, const char *kind, hfsad_error *err)
+{
+    local_survey survey;
+    hfsad_status status = local_survey_make(&survey, NULL, k->observations, err);
+    if (status)
+        return status;
+    const surveyor ask = local_surveyor(&survey);
+    status = start_vector(k->start, kind, k->observations, k->data.seed, &ask, err);
+    local_survey_free(&survey);
+    return status;
+}
+
 static hfsad_status trial_create(trial *k, const campaign *c, size_t t, hfsad_error *err)
 {
     const size_t M = c->settings->data.features;
@@ -139,7 +151,7 @@ static hfsad_status trial_create(trial *k, const campaign *c, size_t t, hfsad_er
     k->g = k->w + M;
     hfsad_status status = phase_retrieval_generate(&k->data, &k->observations, k->truth, err);
     if (!status)
-        status = start_vector(k->start, c->settings->start, k->observations, k->data.seed, err);
+        status = find_start(k, c->settings->start, err);
     if (!status)
         status = pool_create(&k->single, 1, err);
     if (!status)

@@ -45,43 +45,90 @@ static hfsad_status read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error
 
 static const char *default_start(const hfsad_spec *spec)
 {
-    return spec->loss.kind == (int)HFSAD_LOSS_PHASE_RETRIEVAL ? "spectral" : "zero";
+    if (spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL)
+        return "zero";
+    return spec->top.preset == PRESET_PAPER ? "spectral" : "robust";
 }
 
-static hfsad_status plain_start(hfsad_run *r, const hfsad_spec *spec, const char *kind, hfsad_error *err)
+static hfsad_status plain_start(hfsad_run *r, const hfsad_spec *spec, const char *kind, const surveyor *ask,
+                                hfsad_error *err)
 {
-    const hfsad_status status = start_vector(r->start, kind, r->data, (uint64_t)spec->run.seed, err);
+    const hfsad_status status = start_vector(r->start, kind, r->data, (uint64_t)spec->run.seed, ask, err);
     const bool regression = spec->loss.kind != (int)HFSAD_LOSS_LOGISTIC && spec->loss.kind != (int)HFSAD_LOSS_HINGE &&
                             spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL;
     if (!status && hfsad_run_intercept(r) && regression)
-        start_intercept(r->start, r->data);
+        return start_intercept(r->start, r->data, ask, err);
     return status;
+}
+
+/* Runs the plan for so many iterations from start, which becomes the cloud's model; objective: of all clients there. */
+static hfsad_status try_start(hfsad_run *r, const plan *p, int iterations, double *start, double *objective,
+                              hfsad_error *err)
+{
+    sim *s = NULL;
+    hfsad_figures figures = {0};
+    const hfsad_status status = sim_create(&s, r->data, p, start, NULL, r->threads, err);
+    if (status)
+        return status;
+    for (int i = 0; i < iterations; i++)
+        sim_iterate(s);
+    sim_measure(s, &figures);
+    *objective = isfinite(figures.consensus_objective) ? figures.consensus_objective : INFINITY;
+    memcpy(start, sim_cloud(s), r->data->M * sizeof *start);
+    r->before.bytes_up += figures.bytes_up;
+    r->before.bytes_down += figures.bytes_down;
+    sim_free(s);
+    return HFSAD_OK;
 }
 
 /* What everybody together finds, tied to each other: from there whoever follows another law is torn away, and nobody
  * else. From anywhere else all clients would leave their edges before those have moved. */
-static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
 {
     enum { ITERATIONS = 100 };
     plan *tied = NULL;
-    sim *s = NULL;
-    hfsad_status status = plain_start(r, spec, default_start(spec), err);
+    double objective;
+    hfsad_status status = plain_start(r, spec, default_start(spec), ask, err);
     if (!status)
-        status = plan_create_consensus(&tied, spec, r->data, err);
+        status = plan_resolve(&tied, spec, r->data, &r->scales, true, err);
     if (!status)
-        status = sim_create(&s, r->data, tied, r->start, NULL, r->threads, err);
-    for (int i = 0; i < ITERATIONS && !status; i++)
-        sim_iterate(s);
-    if (!status)
-        memcpy(r->start, sim_cloud(s), r->data->M * sizeof *r->start);
-    sim_free(s);
+        status = try_start(r, tied, ITERATIONS, r->start, &objective, err);
     plan_free(tied);
     return status;
 }
 
-static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+/* Further starts: normal vectors of the first one's length, or of the likely one where that is 0. The run begins at the
+ * one of those tried whose objective is the least after a few iterations; the first one wins a tie. */
+static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
-    static const char *const named[] = {"zero", "normal", "spectral", "consensus"};
+    enum { ITERATIONS = 20 };
+    const size_t M = r->data->M;
+    double *tried = alloc_zero(2 * M, sizeof *tried), *begin = tried ? tried + M : NULL, least = INFINITY, length = 0;
+    hfsad_status status = tried ? HFSAD_OK : error_memory(err, 2 * M * sizeof *tried, "the starts");
+    for (size_t m = 0; m < M && !status; m++)
+        length += r->start[m] * r->start[m];
+    length = length > 0 ? sqrt(length) : r->scales.length;
+    for (int64_t i = 0; i < spec->run.tries && !status; i++) {
+        double objective;
+        if (i)
+            start_draw(begin, M, (uint64_t)spec->run.seed, (uint64_t)i, length);
+        else
+            memcpy(begin, r->start, M * sizeof *begin);
+        memcpy(tried, begin, M * sizeof *tried);
+        status = try_start(r, r->plan, ITERATIONS, tried, &objective, err);
+        if (!status && objective < least) {
+            least = objective;
+            r->start_index = (uint32_t)i;
+            memcpy(r->start, begin, M * sizeof *begin);
+        }
+    }
+    free(tried);
+    return status;
+}
+
+static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
+{
+    static const char *const named[] = {"zero", "normal", "spectral", "robust", "consensus"};
     const bool apart = r->engine->links && plan_lets_go(r->plan, r->data->n_inner);
     const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : default_start(spec);
     bool known = false;
@@ -91,7 +138,9 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
     r->start_kind = known ? strdup(kind) : spec_find_file(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    return strcmp(kind, "consensus") == 0 ? consensus_start(r, spec, err) : plain_start(r, spec, r->start_kind, err);
+    const hfsad_status status = strcmp(kind, "consensus") == 0 ? consensus_start(r, spec, ask, err)
+                                                               : plain_start(r, spec, r->start_kind, ask, err);
+    return status || spec->run.tries < 2 || !r->engine->links ? status : best_start(r, spec, err);
 }
 
 /* With the current folder, so that the names in it can be found from another one. */
@@ -100,6 +149,25 @@ static hfsad_status remember_spec(hfsad_spec **copy, const hfsad_spec *spec, hfs
     const hfsad_status status = spec_copy(copy, spec, err);
     if (!status && !(*copy)->base)
         (*copy)->base = getcwd(NULL, 0); /* NULL where that folder is gone */
+    return status;
+}
+
+/* What is asked of all clients before training: the scales of the presets, and the start. */
+static hfsad_status survey(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    local_survey local;
+    hfsad_status status = local_survey_make(&local, spec, r->data, err);
+    if (status)
+        return status;
+    const surveyor ask = local_surveyor(&local);
+    if (!(status = data_scales_find(&r->scales, spec, r->data, &ask, err)) &&
+        !(status = plan_resolve(&r->plan, spec, r->data, &r->scales, false, err)) &&
+        !(status = theorem_bound(&r->nu_f, &ask, err)))
+        status = make_start(r, spec, &ask, err);
+    r->before.questions = local.cost.questions;
+    r->before.bytes_up += local.cost.bytes_up;
+    r->before.bytes_down += local.cost.bytes_down;
+    local_survey_free(&local);
     return status;
 }
 
@@ -122,8 +190,8 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);
-    if (status || (status = read_truth(r, spec, err)) || (status = plan_create(&r->plan, spec, r->data, err)) ||
-        (status = pool_create(&r->threads, threads, err)) || (status = make_start(r, spec, err)))
+    if (status || (status = read_truth(r, spec, err)) || (status = pool_create(&r->threads, threads, err)) ||
+        (status = survey(r, spec, err)))
         return status;
     status = r->engine->create(r, spec, err);
     if (!status)
@@ -158,7 +226,7 @@ hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
     plan *made;
     hfsad_spec *copy = NULL;
-    hfsad_status status = plan_create(&made, spec, r->data, err);
+    hfsad_status status = plan_resolve(&made, spec, r->data, &r->scales, false, err);
     if (!status)
         status = remember_spec(&copy, spec, err);
     if (!status && made->n_leaf_classes != r->plan->n_leaf_classes)

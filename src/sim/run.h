@@ -9,6 +9,9 @@
 struct hfsad_run {
     dataset *data;
     plan *plan;
+    data_scales scales; /* what the plan was made from */
+    double nu_f;        /* of Theorem 1 */
+    survey_cost before; /* what was sent before the first iteration */
     const engine *engine;
     sim *sim;           /* NULL: a baseline trains */
     baseline *baseline; /* NULL: the simulator does */
@@ -17,6 +20,7 @@ struct hfsad_run {
     double *truth; /* NULL: not known */
     double *start;
     char *start_kind;
+    uint32_t start_index;             /* which of run.tries was kept; 0: the first */
     double seconds;                   /* spent in hfsad_run_iterate */
     hfsad_spec *spec;                 /* a copy, for checkpoints */
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */

@@ -51,6 +51,10 @@ static void pass_state(const transfer *t, sim *s)
     pass_whole(t, &s->bytes_up);
     pass_whole(t, &s->bytes_down);
     pass_whole(t, &s->met_since);
+    pass_reals(t, &s->first_step, 1);
+    pass_whole(t, &s->wild);
+    pass_whole(t, &s->repairs);
+    pass_whole(t, &s->repaired_last);
     pass_whole(t, &known);
     s->dual_known = known != 0;
     pass_reals(t, s->z, d->leaf_doubles);
@@ -63,6 +67,7 @@ static void pass_state(const transfer *t, sim *s)
     pass_reals(t, s->inner_w, d->n_inner * s->M);
     pass_reals(t, s->inner_z, d->n_inner * s->M);
     pass_reals(t, s->inner_q, d->n_inner * s->M);
+    pass_reals(t, s->calm, 2 * s->M);
     for (size_t i = 0; i < d->n_inner; i++) {
         pass_counter(t, &s->inner[i].k);
         pass_counter(t, &s->inner[i].last);

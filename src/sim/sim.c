@@ -95,7 +95,8 @@ static double sum_children(const sim *s, size_t i, thread_space *space)
     memset(sum, 0, s->M * sizeof *sum);
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
         const hfsad_link link = inner_link(s, c);
-        sigma += hfsad_link_message(&s->p->inner[c].rule, &link, s->M, u);
+        const hfsad_link_rule rule = sim_inner_rule(s, c);
+        sigma += hfsad_link_message(&rule, &link, s->M, u);
         kernels()->add(s->M, sum, u);
     }
     const inner_state *state = &s->inner[i];
@@ -119,10 +120,11 @@ static void step_inner(void *context, size_t i, unsigned thread)
     const double *sum = s->spaces[thread].rows + 5 * s->M;
     double *w = s->inner_w + i * s->M;
     hfsad_link link = inner_link(s, i);
+    const hfsad_link_rule rule = sim_inner_rule(s, i);
     link.k++;
-    kernels()->inner_update(&class->prior, &class->rule, &link, s->M, sum, sigma, w);
+    kernels()->inner_update(&class->prior, &rule, &link, s->M, sum, sigma, w);
     const double *w_parent = s->inner_w + (size_t)s->d->inner[i].parent * s->M;
-    state->dual = kernels()->link_step(&class->rule, &link, s->M, w, w_parent);
+    state->dual = kernels()->link_step(&rule, &link, s->M, w, w_parent);
     state->k = link.k;
 }
 
@@ -182,4 +184,5 @@ void sim_iterate(sim *s)
         many_settle(s);
     s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);
     s->dual_known = measured;
+    sim_guard(s);
 }

@@ -36,6 +36,10 @@ typedef struct {
 link_counters sim_leaf_link(const sim *s, size_t leaf, double *z, double *q);
 link_counters sim_inner_link(const sim *s, size_t i, double *z, double *q);
 
+/* The rule of inner node i's link as it is in force, and how often the safeguard (guard.c) had to change it. */
+hfsad_link_rule sim_inner_rule(const sim *s, size_t i);
+uint64_t sim_repairs(const sim *s, uint64_t *last_iteration);
+
 /* Whether the truth's sign cannot be told: all losses are phase retrieval's. */
 bool signs_are_free(const plan *p, size_t n_leaves);
 /* min(|a-b|^2, |a+b|^2)/|b|^2 where the sign cannot be told (phase retrieval), |a-b|^2/|b|^2 otherwise. */

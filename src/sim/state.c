@@ -178,6 +178,11 @@ static void make_levels(sim *s)
 void sim_set_model(sim *s, size_t node, const double *w)
 {
     assert(s->iteration == 0);
+    sim_place(s, node, w);
+}
+
+void sim_place(sim *s, size_t node, const double *w)
+{
     const dataset *d = s->d;
     if (node >= d->n_inner) {
         const size_t leaf = node - d->n_inner;
@@ -195,7 +200,11 @@ void sim_set_model(sim *s, size_t node, const double *w)
 static void make_start(sim *s, const double *start)
 {
     for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)
-        sim_set_model(s, i, start);
+        sim_place(s, i, start);
+    if (s->calm) {
+        memcpy(s->calm, start, s->M * sizeof *start);
+        memcpy(s->before, start, s->M * sizeof *start);
+    }
 }
 
 /* Whether a client's next step begins at its last w: that of many rows, but by their slopes. */
@@ -211,6 +220,14 @@ static bool keeps_w(const sim *s)
     for (size_t c = 0; s->d->rows.first && c < s->p->n_leaf_classes; c++)
         needed = needed || needs_w(&s->p->leaf_classes[c]);
     return s->p->keep_w || needed;
+}
+
+static bool watches(const sim *s)
+{
+    for (size_t i = 1; i < s->d->n_inner; i++)
+        if (s->p->inner[i].watched)
+            return true;
+    return false;
 }
 
 static bool leaves_sit_out(const plan *p)
@@ -282,12 +299,15 @@ static bool take_memory(sim *s)
     s->inner_w = alloc_zero(rows, sizeof(double));
     s->inner_z = alloc_zero(rows, sizeof(double));
     s->inner_q = alloc_zero(rows, sizeof(double));
+    s->calm = watches(s) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
+    s->before = s->calm ? s->calm + s->M : NULL;
     s->inner = alloc_zero(d->n_inner, sizeof *s->inner);
     s->runs = alloc_zero(s->n_runs, sizeof *s->runs);
     s->run_u = alloc_zero(s->n_runs * s->M, sizeof(double));
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
     return take_spaces(s) && s->z && s->q && (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
-           s->inner_w && s->inner_z && s->inner_q && s->inner && s->runs && s->run_u && s->run_sums;
+           (s->calm || !watches(s)) && s->inner_w && s->inner_z && s->inner_q && s->inner && s->runs && s->run_u &&
+           s->run_sums;
 }
 
 hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double *start, const double *truth,
@@ -343,6 +363,7 @@ void sim_free(sim *s)
     free(s->inner_w);
     free(s->inner_z);
     free(s->inner_q);
+    free(s->calm);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

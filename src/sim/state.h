@@ -55,6 +55,7 @@ struct sim {
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
+    double *calm, *before;               /* guard.c: M each; NULL where nothing is watched */
     inner_state *inner;
     size_t n_runs;
     run_of_leaves *runs;
@@ -63,9 +64,11 @@ struct sim {
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
     uint64_t iteration, round, bytes_up, bytes_down;
-    uint64_t met_since; /* iteration since which the stop rule's tolerances are met, or UINT64_MAX */
-    bool absences;      /* somebody may sit out */
-    bool sign_free;     /* the truth's sign cannot be told: all losses are phase retrieval's */
+    double first_step;                     /* guard.c: the largest step of the first iterations */
+    uint64_t wild, repairs, repaired_last; /* wild iterations in a row; repairs; the iteration of the last */
+    uint64_t met_since;                    /* iteration since which the stop rule's tolerances are met, or UINT64_MAX */
+    bool absences;                         /* somebody may sit out */
+    bool sign_free;                        /* the truth's sign cannot be told: all losses are phase retrieval's */
     bool first_round, last_round, want_dual, dual_known, converged;
 };
 
@@ -88,6 +91,10 @@ void many_settle(sim *s);
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
 /* Fills active for a run's leaves, and counts who takes part and for whom it is the first time in this iteration. */
 void draw_run(sim *s, run_of_leaves *r, uint8_t *active);
+/* w, z and q of a node become w. */
+void sim_place(sim *s, size_t node, const double *w);
+/* Called after every global iteration: notices multipliers that run off, and begins anew with a larger c. */
+void sim_guard(sim *s);
 /* The link of inner node i to its parent. */
 hfsad_link inner_link(const sim *s, size_t i);
 /* work(s, i, thread) for first <= i < end, by all threads where `rows` rows of M numbers are enough to do. */

@@ -57,16 +57,24 @@
     X(PRIOR, REAL, gamma, "auto", "(1,inf)", "mcp: above 1, scad: above 2; where the pull ends, over lambda")
 
 #define SETTINGS_SCHEDULE(X)                                                                                           \
-    X(SCHEDULE, REAL, c, "auto", "(0,inf)", "sigma = c sqrt(k) at the k-th step")                                      \
-    X(SCHEDULE, REAL, alpha, "auto", "(0,inf)", "mu = alpha / sqrt(k) at the k-th step")
+    X(SCHEDULE, REAL, c, "auto", "(0,inf)", "sigma = c r(k) at the k-th step; r(k) = sqrt(k) for the shape sqrt")      \
+    X(SCHEDULE, REAL, alpha, "auto", "(0,inf)", "mu = alpha / r(k) at the k-th step")                                  \
+    X(SCHEDULE, CHOICE_SHAPE, shape, "auto", "",                                                                       \
+      "r(k): sqrt(k); growth^(k-1); or sqrt(k) until that grows slower than by growth a step, then by growth; auto: "  \
+      "the preset's, but sqrt where c or alpha is given")                                                              \
+    X(SCHEDULE, REAL, growth, "auto", "(1,2]", "factor of r per step, of the geometric shapes")                        \
+    X(SCHEDULE, REAL, relax, "auto", "[1,2)", "over-relaxation: the link step takes w + (relax - 1)(w - z) for w")
 
 #define SETTINGS_RUN(X)                                                                                                \
     X(RUN, WHOLE, iterations, "300", "[0,1000000000]", "global iterations")                                            \
     X(RUN, WHOLE, edge_rounds, "10", "[1,1000000]", "rounds of clients and edges per global iteration: K_m")           \
     X(RUN, WHOLE, local_steps, "1", RANGE_LOCAL_STEPS, "steps of a client per round")                                  \
     X(RUN, TEXT, start, "auto", "",                                                                                    \
-      "zero, normal, spectral, consensus (what 100 iterations with tv links find) or a file with one number per "      \
-      "line; auto: consensus where a link is mcp or scad, spectral for phase-retrieval, else zero")                    \
+      "zero, normal, spectral, robust, consensus (what 100 iterations with tv links find) or a file with one number "  \
+      "per line; auto: consensus where a link is mcp or scad; else for phase-retrieval robust, spectral with the "     \
+      "preset paper; else zero")                                                                                       \
+    X(RUN, WHOLE, tries, "1", "[1,100]",                                                                               \
+      "starts that are tried, 20 iterations each, with the best one kept; the first is `start`, the others are drawn") \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
     X(RUN, FLAG, polish, "false", "",                                                                                  \
       "after the iterations, go on to the exact optimum of one model for all nodes; convex losses to 1e-8, "           \
@@ -132,6 +140,7 @@
 #define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge", "own"
 #define ALGORITHM_NAMES "hfsad", "fedavg", "fedprox"
 #define STEP_RULE_NAMES "constant", "power", "geometric"
+#define SHAPE_NAMES "sqrt", "geometric", "sqrt-geometric"
 #define PRESET_NAMES "paper", "tuned"
 #define SCALE_NAMES "sum", "mean"
 #define SOLVER_NAMES "exact", "linearized"
@@ -140,6 +149,7 @@
 #define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
 
 enum { ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX };
+enum { SHAPE_SQRT, SHAPE_GEOMETRIC, SHAPE_SQRT_GEOMETRIC };
 enum { STEP_RULE_CONSTANT, STEP_RULE_POWER, STEP_RULE_GEOMETRIC };
 enum { PRESET_PAPER, PRESET_TUNED };
 enum { SCALE_SUM, SCALE_MEAN };
@@ -152,6 +162,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_TEXT char *
 #define C_TYPE_CHOICE_ALGORITHM int
 #define C_TYPE_CHOICE_STEP_RULE int
+#define C_TYPE_CHOICE_SHAPE int
 #define C_TYPE_CHOICE_PRESET int
 #define C_TYPE_CHOICE_LOSS int
 #define C_TYPE_CHOICE_SCALE int

@@ -14,6 +14,7 @@
 static const char *const loss_names[] = {LOSS_NAMES, NULL};
 static const char *const algorithm_names[] = {ALGORITHM_NAMES, NULL};
 static const char *const step_rule_names[] = {STEP_RULE_NAMES, NULL};
+static const char *const shape_names[] = {SHAPE_NAMES, NULL};
 static const char *const preset_names[] = {PRESET_NAMES, NULL};
 static const char *const scale_names[] = {SCALE_NAMES, NULL};
 static const char *const solver_names[] = {SOLVER_NAMES, NULL};
@@ -30,6 +31,7 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_CHOICE_LOSS SETTING_CHOICE, loss_names
 #define TYPE_CHOICE_ALGORITHM SETTING_CHOICE, algorithm_names
 #define TYPE_CHOICE_STEP_RULE SETTING_CHOICE, step_rule_names
+#define TYPE_CHOICE_SHAPE SETTING_CHOICE, shape_names
 #define TYPE_CHOICE_PRESET SETTING_CHOICE, preset_names
 #define TYPE_CHOICE_SCALE SETTING_CHOICE, scale_names
 #define TYPE_CHOICE_SOLVER SETTING_CHOICE, solver_names

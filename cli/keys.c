@@ -1,0 +1,133 @@
+/* hfsad keys: an authority, certificates for broker and nodes, and the broker's configuration. */
+#include "cli.h"
+
+#include "net/keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORT = 8883, INIT_DAYS = 3650, ISSUE_DAYS = 365, MOST_DAYS = 36500 };
+
+static const char about[] =
+    "init makes a folder with a certificate authority, the broker's certificate, and a configuration and\n"
+    "access list for mosquitto. issue makes a certificate for each node named: cloud, edge1,\n"
+    "edge1/client7; and for 'observer', with which hfsad status may look on.\n\n"
+    "With the access list a node writes only below its own path, and reads only what its parent and\n"
+    "its children write. A running mosquitto takes new nodes in after SIGHUP.\n\n"
+    "A node needs ca.crt and its own files below nodes/, the broker ca.crt, its own two files,\n"
+    "mosquitto.conf and acl. ca.key is for nobody else: who has it can be everybody.";
+
+static int init(const keys_authority *a)
+{
+    hfsad_error err = {0};
+    if (keys_init(a, &err))
+        return cli_fail(&err);
+    printf("authority and broker in %s; start it with: mosquitto -c %s/mosquitto.conf\n", a->dir, a->dir);
+    return cli_finish_stdout(CLI_DONE);
+}
+
+static int issue(const char *dir, const char *const *paths, size_t count, int days, bool force)
+{
+    hfsad_error err = {0};
+    if (keys_issue(dir, paths, count, days, force, &err))
+        return cli_fail(&err);
+    for (size_t i = 0; i < count; i++) {
+        char certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+        if (keys_node_files(dir, paths[i], certificate, key))
+            printf("%s %s\n", certificate, key);
+    }
+    return cli_finish_stdout(CLI_DONE);
+}
+
+static int unknown_action(const char *action)
+{
+    static const char *const known[] = {"init", "issue", NULL};
+    char shown[CLI_SHOWN_SIZE];
+    const char *nearest = cli_nearest(action, known);
+    cli_shown(shown, action);
+    if (nearest)
+        return cli_wrong("keys", "unknown action '%s'; did you mean %s?", shown, nearest);
+    return cli_wrong("keys", "unknown action '%s'; known: init, issue", shown);
+}
+
+/* words: the action and its count - 1 nodes. port and days are 0 where they were not given. */
+static int act(const char *const *words, size_t count, keys_authority *a, int64_t port, int64_t days)
+{
+    if (!strcmp(words[0], "init")) {
+        if (count > 1)
+            return cli_wrong("keys", "init takes no further argument; hosts are given by --host");
+        a->port = port ? (int)port : PORT;
+        a->days = days ? (int)days : INIT_DAYS;
+        return init(a);
+    }
+    if (strcmp(words[0], "issue") != 0)
+        return unknown_action(words[0]);
+    if (a->n_hosts || port)
+        return cli_wrong("keys", "--host and --port belong to init");
+    if (count < 2)
+        return cli_wrong("keys", "issue needs the path of a node, such as edge1/client7");
+    return issue(a->dir, words + 1, count - 1, days ? (int)days : ISSUE_DAYS, a->force);
+}
+
+int cmd_keys(int argc, char **argv)
+{
+    keys_authority a = {.dir = "keys"};
+    int64_t port = 0, days = 0;
+    const size_t room = (size_t)argc + 1;
+    const char **words = calloc(room, sizeof *words);
+    cli_texts hosts = {.room = calloc(room, sizeof *hosts.room)};
+    const cli_option options[] = {
+        {.name = "dir", .kind = CLI_TEXT, .value = &a.dir, .operand = "DIR", .help = "the folder of keys (keys)"},
+        {.name = "host",
+         .kind = CLI_TEXTS,
+         .value = &hosts,
+         .operand = "NAME",
+         .help = "init: a name or address by which nodes reach the broker, any number of\n"
+                 "times; without it the broker is for this machine only"},
+        {.name = "port",
+         .kind = CLI_WHOLE,
+         .value = &port,
+         .least = 1,
+         .most = 65535,
+         .operand = "N",
+         .help = "init: where the broker listens (8883)"},
+        {.name = "days",
+         .kind = CLI_WHOLE,
+         .value = &days,
+         .least = 1,
+         .most = MOST_DAYS,
+         .operand = "N",
+         .help = "how long the certificates hold (init: 3650, issue: 365)"},
+        {.name = "force",
+         .kind = CLI_FLAG,
+         .value = &a.force,
+         .help = "replace what is there; after init --force every node needs a new certificate"},
+    };
+    const cli_syntax syntax = {
+        .usage = "keys init [--dir DIR] [--host NAME]... [--port N] [--days N] [--force]\n"
+                 "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]",
+        .about = about,
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .least_words = 1,
+        .most_words = room - 1,
+        .words = "init or issue",
+    };
+    int status = CLI_FAILED;
+    if (!words || !hosts.room)
+        fputs("hfsad keys: not enough memory\n", stderr);
+    else
+        status = cli_parse(&syntax, argc, argv, words);
+    a.hosts = hosts.room;
+    a.n_hosts = hosts.count;
+    if (status == CLI_GO && words && words[0]) {
+        size_t count = 1;
+        while (words[count])
+            count++;
+        status = act(words, count, &a, port, days);
+    }
+    free(words);
+    free(hosts.room);
+    return status;
+}

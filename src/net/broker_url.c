@@ -1,0 +1,64 @@
+/* Addresses of brokers; see broker_url.h. */
+#include "net/broker_url.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hfsad_status refuse(hfsad_error *err, const char *url, const char *why)
+{
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "broker '%.200s': %s; give mqtt://host:port, mqtts://host:port or unix:///path", url, why);
+}
+
+static const char *after(const char *text, const char *head)
+{
+    const size_t n = strlen(head);
+    return strncmp(text, head, n) == 0 ? text + n : NULL;
+}
+
+static bool read_port(const char *text, int *port)
+{
+    const size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 5 || text[digits])
+        return false;
+    *port = atoi(text);
+    return *port > 0 && *port < 65536;
+}
+
+hfsad_status broker_url_read(broker_url *b, const char *url, hfsad_error *err)
+{
+    const char *plain = after(url, "mqtt://"), *secure = after(url, "mqtts://"), *path = after(url, "unix://");
+    const char *host = plain ? plain : secure;
+    *b = (broker_url){.tls = secure != NULL, .port = secure ? 8883 : 1883};
+    if (path) {
+        b->port = 0;
+        if (*path != '/' || strlen(path) > 107)
+            return refuse(err, url, "the path of a socket begins with / and has at most 107 bytes");
+        snprintf(b->host, sizeof b->host, "%s", path);
+        return HFSAD_OK;
+    }
+    if (!host)
+        return refuse(err, url, "it is no address of a broker");
+    const bool bracket = *host == '[';
+    host += bracket;
+    const size_t length = strcspn(host, bracket ? "]" : ":/");
+    const char *end = host + length + (bracket && host[length] == ']');
+    if (length == 0 || length >= sizeof b->host || (bracket && host[length] != ']'))
+        return refuse(err, url, "it has no host");
+    snprintf(b->host, sizeof b->host, "%.*s", (int)length, host);
+    if (*end == ':') {
+        char digits[8];
+        snprintf(digits, sizeof digits, "%s", end + 1);
+        char *slash = strchr(digits, '/');
+        if (slash && !slash[1])
+            *slash = 0;
+        if (!read_port(digits, &b->port))
+            return refuse(err, url, "a port is a number from 1 to 65535");
+    } else if (*end && strcmp(end, "/") != 0) {
+        return refuse(err, url, "nothing may follow host and port");
+    }
+    return HFSAD_OK;
+}

@@ -1,0 +1,33 @@
+/* Certificates and private keys as PEM texts, by OpenSSL; used by keys.c. */
+#ifndef HFSAD_NET_CERTIFICATE_H
+#define HFSAD_NET_CERTIFICATE_H
+
+#include "hfsad/hfsad.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Who signs; made or read. */
+typedef struct certificate_authority certificate_authority;
+void certificate_authority_free(certificate_authority *a);
+/* From the texts of ca.crt and ca.key, which must belong together; dir is for messages. */
+hfsad_status certificate_authority_read(certificate_authority **a, const char *certificate, const char *key,
+                                        const char *dir, hfsad_error *err);
+
+/* Two texts, malloc'ed. */
+typedef struct {
+    char *certificate, *key;
+    size_t certificate_length, key_length;
+} certificate_pair;
+void certificate_pair_free(certificate_pair *p);
+
+/* An authority that signs itself. */
+hfsad_status certificate_make_authority(certificate_authority **a, int days, certificate_pair *pair, hfsad_error *err);
+/* For a broker that is reached by these names and addresses. */
+hfsad_status certificate_make_broker(const certificate_authority *a, const char *const *hosts, size_t n_hosts, int days,
+                                     certificate_pair *pair, hfsad_error *err);
+/* For a client of the broker. */
+hfsad_status certificate_make_node(const certificate_authority *a, const char *name, int days, certificate_pair *pair,
+                                   hfsad_error *err);
+
+#endif

@@ -1,0 +1,289 @@
+/* The folder of keys and the broker's configuration; see keys.h. */
+#include "net/keys.h"
+
+#include "base/error.h"
+#include "net/certificate.h"
+#include "net/keys_file.h"
+#include "net/topic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { OBSERVED_LEVELS = 8 };
+
+bool keys_node_files(const char *dir, const char *path, char certificate[KEYS_FILE_MAX], char key[KEYS_FILE_MAX])
+{
+    const int a = snprintf(certificate, KEYS_FILE_MAX, "%s/nodes/%s.crt", dir, path);
+    const int b = snprintf(key, KEYS_FILE_MAX, "%s/nodes/%s.key", dir, path);
+    return a > 0 && a < KEYS_FILE_MAX && b > 0 && b < KEYS_FILE_MAX;
+}
+
+/* ---- texts ---- */
+
+/* One topic of `path`, to be read. */
+static void put_read(FILE *f, const char *word, const char *path, topic_kind topic)
+{
+    fprintf(f, "%s read hfsad/+/%s/%s\n", word, path, topic_name(topic));
+}
+
+/* What a parent hears of its children. */
+static void put_children(FILE *f, const char *word, const char *path)
+{
+    for (int i = 0; i < TOPICS; i++)
+        if (!topic_to_children((topic_kind)i))
+            put_read(f, word, path, (topic_kind)i);
+}
+
+/* %u is the name in the certificate. mosquitto cannot cut a node's parent out of it: these lines are per node. */
+static void put_acl_head(FILE *f)
+{
+    fprintf(f, "# Written by hfsad keys, which adds to it. mosquitto reads it again on SIGHUP.\n\n"
+               "# A node writes below its own path, and sees what it has written there itself.\n"
+               "pattern write hfsad/+/%%u/+\npattern read hfsad/+/%%u/status\n\n"
+               "# It hears its children; those of the cloud have no path before their name.\n");
+    put_children(f, "pattern", "%u/+");
+    fprintf(f, "\nuser cloud\n");
+    put_children(f, "topic", "+");
+    fprintf(f, "\n# May see who is there.\nuser " KEYS_OBSERVER "\n");
+    char levels[2 * OBSERVED_LEVELS + 1] = "+";
+    for (int i = 0; i < OBSERVED_LEVELS; i++, strcat(levels, i < OBSERVED_LEVELS ? "/+" : ""))
+        put_read(f, "topic", levels, TOPIC_STATUS);
+    fprintf(f, "\n# A node hears its parent.\n");
+}
+
+static void put_acl_node(FILE *f, const char *path)
+{
+    char parent[TOPIC_MAX];
+    if (!topic_parent(path, parent))
+        return;
+    fprintf(f, "user %s\n", path);
+    for (int i = 0; i < TOPICS; i++)
+        if (topic_to_children((topic_kind)i))
+            put_read(f, "topic", parent, (topic_kind)i);
+    put_read(f, "topic", parent, TOPIC_STATUS);
+}
+
+static void put_configuration(FILE *f, const keys_authority *a, const char *dir)
+{
+    fprintf(f,
+            "# Written by hfsad keys init. Start the broker with: mosquitto -c THIS_FILE\n"
+            "# Started as root it becomes the user mosquitto, who must then be able to read the files named here.\n"
+            "per_listener_settings false\n"
+            "listener %d%s\n"
+            "cafile %s/ca.crt\ncertfile %s/broker.crt\nkeyfile %s/broker.key\n"
+            "tls_version tlsv1.2\n"
+            "require_certificate true\nuse_identity_as_username true\nallow_anonymous false\n"
+            "acl_file %s/acl\n\n"
+            "# Nodes repeat what is lost: nothing need be kept on disk.\n"
+            "persistence false\n"
+            "set_tcp_nodelay true\n"
+            "# Per node, for who is slow to read.\n"
+            "max_queued_messages 10000\n"
+            "# The largest frame there is.\n"
+            "message_size_limit %zu\n",
+            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, message_bytes_most(MESSAGE_COUNT_MAX));
+}
+
+/* ---- init ---- */
+
+static hfsad_status add_pair(key_files *files, const char *dir, const char *name, certificate_pair *pair, bool force,
+                             hfsad_error *err)
+{
+    char crt[KEYS_PATH_MAX + 20], key[KEYS_PATH_MAX + 20];
+    snprintf(crt, sizeof crt, "%s.crt", name);
+    snprintf(key, sizeof key, "%s.key", name);
+    hfsad_status status = key_files_add(files, dir, key, pair->key, pair->key_length, true, force, err);
+    pair->key = NULL;
+    if (!status) {
+        status = key_files_add(files, dir, crt, pair->certificate, pair->certificate_length, false, force, err);
+        pair->certificate = NULL;
+    }
+    certificate_pair_free(pair);
+    return status;
+}
+
+static hfsad_status add_certificates(key_files *files, const keys_authority *a, hfsad_error *err)
+{
+    certificate_authority *authority = NULL;
+    certificate_pair pair;
+    hfsad_status status = certificate_make_authority(&authority, a->days, &pair, err);
+    if (!status)
+        status = add_pair(files, a->dir, "ca", &pair, a->force, err);
+    if (!status)
+        status = certificate_make_broker(authority, a->hosts, a->n_hosts, a->days, &pair, err);
+    if (!status)
+        status = add_pair(files, a->dir, "broker", &pair, a->force, err);
+    certificate_authority_free(authority);
+    return status;
+}
+
+static hfsad_status add_configuration(key_files *files, const keys_authority *a, hfsad_error *err)
+{
+    char *acl = NULL, *configuration = NULL, *dir = realpath(a->dir, NULL);
+    size_t acl_length = 0, length = 0;
+    FILE *f = open_memstream(&acl, &acl_length), *g = open_memstream(&configuration, &length);
+    if (f)
+        put_acl_head(f);
+    if (g && dir)
+        put_configuration(g, a, dir);
+    const bool good = f && g && dir && !ferror(f) && !ferror(g);
+    if (f)
+        fclose(f);
+    if (g)
+        fclose(g);
+    free(dir);
+    if (!good) {
+        free(acl);
+        free(configuration);
+        return error_memory(err, 0, "the broker's configuration");
+    }
+    hfsad_status status = key_files_add(files, a->dir, "acl", acl, acl_length, false, a->force, err);
+    if (status)
+        free(configuration);
+    else
+        status = key_files_add(files, a->dir, "mosquitto.conf", configuration, length, false, a->force, err);
+    return status;
+}
+
+hfsad_status keys_init(const keys_authority *a, hfsad_error *err)
+{
+    key_files files = {0};
+    const bool there = access(a->dir, F_OK) == 0;
+    hfsad_status status = add_certificates(&files, a, err);
+    if (!status)
+        status = key_folder_make(a->dir, "", err);
+    if (!status)
+        status = add_configuration(&files, a, err);
+    if (!status)
+        status = key_files_check(&files, err);
+    if (!status)
+        status = key_files_write(&files, err);
+    key_files_free(&files);
+    if (status && !there)
+        rmdir(a->dir);
+    return status;
+}
+
+/* ---- issue ---- */
+
+static hfsad_status check_path(const char *path, hfsad_error *err)
+{
+    const size_t length = strlen(path);
+    if (length > KEYS_PATH_MAX)
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "'%.100s' has %zu bytes; a node's path in a certificate has at most %d: give it a shorter name", path,
+            length, KEYS_PATH_MAX);
+    if (!topic_path_valid(path) || path[0] == '.' || strstr(path, "/.") || path[0] == ' ' || path[length - 1] == ' ')
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "'%.100s' is no path of a node for a certificate; it is like edge1 or edge1/client7, without "
+                         "+, #, control characters, empty levels, levels that begin with a dot, and outer spaces",
+                         path);
+    return HFSAD_OK;
+}
+
+static bool acl_has(const char *acl, const char *path)
+{
+    char line[KEYS_PATH_MAX + 10];
+    snprintf(line, sizeof line, "\nuser %s\n", path);
+    return strstr(acl, line) != NULL;
+}
+
+/* The access list with these nodes. */
+static hfsad_status add_acl(key_files *files, const char *dir, const char *const *paths, size_t count, hfsad_error *err)
+{
+    char *old = key_file_read(dir, "acl", err), *text = NULL;
+    if (!old)
+        return HFSAD_ERROR_INPUT;
+    size_t length = 0;
+    FILE *f = open_memstream(&text, &length);
+    if (f)
+        fputs(old, f);
+    for (size_t i = 0; f && i < count; i++)
+        if (!acl_has(old, paths[i]))
+            put_acl_node(f, paths[i]);
+    const bool good = f && !ferror(f);
+    free(old);
+    if (f)
+        fclose(f);
+    if (!good) {
+        free(text);
+        text = NULL;
+    }
+    return key_files_add(files, dir, "acl", text, length, false, true, err);
+}
+
+static hfsad_status read_authority(certificate_authority **a, const char *dir, hfsad_error *err)
+{
+    char *certificate = key_file_read(dir, "ca.crt", err), *key = NULL;
+    *a = NULL;
+    if (certificate)
+        key = key_file_read(dir, "ca.key", err);
+    const hfsad_status status = key ? certificate_authority_read(a, certificate, key, dir, err) : HFSAD_ERROR_INPUT;
+    free(certificate);
+    if (key)
+        explicit_bzero(key, strlen(key));
+    free(key);
+    return status;
+}
+
+/* Two that add to the access list at once would lose one's lines. */
+static int lock_folder(const char *dir)
+{
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        flock(fd, LOCK_EX);
+    return fd;
+}
+
+static hfsad_status issue_all(const char *dir, const char *const *paths, size_t count, int days, bool force,
+                              key_files *files, hfsad_error *err)
+{
+    certificate_authority *authority;
+    hfsad_status status = read_authority(&authority, dir, err);
+    for (size_t i = 0; !status && i < count; i++) {
+        char name[KEYS_PATH_MAX + 10];
+        certificate_pair pair;
+        snprintf(name, sizeof name, "nodes/%s", paths[i]);
+        status = certificate_make_node(authority, paths[i], days, &pair, err);
+        if (!status)
+            status = add_pair(files, dir, name, &pair, force, err);
+    }
+    certificate_authority_free(authority);
+    if (!status)
+        status = add_acl(files, dir, paths, count, err);
+    if (!status)
+        status = key_files_check(files, err);
+    for (size_t i = 0; !status && i < count; i++) {
+        char name[KEYS_PATH_MAX + 10];
+        snprintf(name, sizeof name, "nodes/%s", paths[i]);
+        status = key_folder_make(dir, name, err);
+    }
+    return status ? status : key_files_write(files, err);
+}
+
+hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force, hfsad_error *err)
+{
+    key_files files = {0};
+    for (size_t i = 0; i < count; i++) {
+        const hfsad_status status = check_path(paths[i], err);
+        if (status)
+            return status;
+        for (size_t j = 0; j < i; j++)
+            if (!strcmp(paths[i], paths[j]))
+                return error_set(err, HFSAD_ERROR_INPUT, "%s is named twice", paths[i]);
+    }
+    const int lock = lock_folder(dir);
+    const hfsad_status status = issue_all(dir, paths, count, days, force, &files, err);
+    key_files_free(&files);
+    if (lock >= 0)
+        close(lock);
+    return status;
+}

@@ -1,0 +1,44 @@
+/*
+ * Who may take part: a folder with an authority of its own, the broker's certificate, one certificate per node whose
+ * common name is the node's path, and a configuration of mosquitto under which a node writes only below its own path
+ * and reads only what its parent and its children write to it.
+ *
+ *     DIR/ca.crt ca.key broker.crt broker.key mosquitto.conf acl nodes/<path>.crt nodes/<path>.key
+ *
+ * Folders are made for their owner alone, and private keys too. Keys are EC P-256.
+ */
+#ifndef HFSAD_NET_KEYS_H
+#define HFSAD_NET_KEYS_H
+
+#include "hfsad/hfsad.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    KEYS_PATH_MAX = 64, /* bytes of a node's path: what a certificate's common name may have */
+    KEYS_FILE_MAX = 4096,
+};
+
+/* In whose name the status of all nodes may be read, and nothing else. */
+#define KEYS_OBSERVER "observer"
+
+typedef struct {
+    const char *dir;
+    const char *const *hosts; /* names and addresses of the broker besides this machine's own loopback */
+    size_t n_hosts;           /* 0: it listens on loopback only */
+    int port;
+    int days;   /* of the authority and the broker */
+    bool force; /* whatever is there is replaced; nodes need new certificates then */
+} keys_authority;
+
+hfsad_status keys_init(const keys_authority *a, hfsad_error *err);
+
+/* Certificates for these nodes, and their lines in the access list. All of them or none. */
+hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force,
+                        hfsad_error *err);
+
+/* The names of a node's files; false: too long. */
+bool keys_node_files(const char *dir, const char *path, char certificate[KEYS_FILE_MAX], char key[KEYS_FILE_MAX]);
+
+#endif

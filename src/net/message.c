@@ -1,0 +1,400 @@
+/*
+ * Frames; see message.h. Offsets in bytes, all little-endian:
+ *
+ *      0  mark "hfsd"   4  version   5  kind   6  encoding   7  zero
+ *      8  run          16  phase    24  round 32  k         40  sigma   48  count (4)   52  length of the payload (4)
+ *     56  payload, then the CRC-32C of everything before it (4)
+ *
+ * A difference has for payload the reference's round (8), the CRC-32C of its numbers (4) and one zstd frame. That holds
+ * per number the difference of the two as places in the order of all doubles, zigzag, first the lowest bytes of all
+ * numbers, then their next ones: of numbers that moved little the high bytes are zeros, side by side.
+ */
+#include "net/message.h"
+
+#include "base/alloc.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+enum {
+    AT_VERSION = 4,
+    AT_KIND = 5,
+    AT_ENCODING = 6,
+    AT_ZERO = 7,
+    AT_RUN = 8,
+    AT_PHASE = 16,
+    AT_ROUND = 24,
+    AT_K = 32,
+    AT_SIGMA = 40,
+    AT_COUNT = 48,
+    AT_LENGTH = 52,
+    REFERENCE_BYTES = 12,
+    /* The differences of slowly moving vectors are noise below and zeros above: more effort gains nothing. */
+    ZSTD_LEVEL = 1,
+};
+static const char mark[4] = {'h', 'f', 's', 'd'};
+
+struct message_codec {
+    size_t most;
+    unsigned char *planes, *packed; /* 8 bytes per number each */
+    ZSTD_CCtx *pack;
+    ZSTD_DCtx *unpack;
+};
+
+const char *message_fault_text(message_fault fault)
+{
+#define FAULT_TEXT(name, text) text,
+    static const char *const texts[] = {MESSAGE_FAULT_LIST(FAULT_TEXT)};
+    return fault < MESSAGE_FAULTS ? texts[fault] : "?";
+}
+
+const char *message_kind_name(message_kind kind)
+{
+#define KIND_NAME(name, text) text,
+    static const char *const names[] = {MESSAGE_KIND_LIST(KIND_NAME)};
+    return kind < MESSAGE_KINDS ? names[kind] : "?";
+}
+
+hfsad_status message_codec_create(message_codec **out, size_t most, hfsad_error *err)
+{
+    message_codec *c = calloc(1, sizeof *c);
+    *out = c;
+    if (c) {
+        c->most = most < MESSAGE_COUNT_MAX ? most : MESSAGE_COUNT_MAX;
+        c->planes = alloc_raw(c->most, sizeof(double));
+        c->packed = alloc_raw(c->most, sizeof(double));
+        c->pack = ZSTD_createCCtx();
+        c->unpack = ZSTD_createDCtx();
+    }
+    if (c && c->planes && c->packed && c->pack && c->unpack)
+        return HFSAD_OK;
+    message_codec_free(c);
+    *out = NULL;
+    return error_memory(err, 2 * most * sizeof(double), "the differences of messages");
+}
+
+void message_codec_free(message_codec *c)
+{
+    if (!c)
+        return;
+    ZSTD_freeCCtx(c->pack);
+    ZSTD_freeDCtx(c->unpack);
+    free(c->planes);
+    free(c->packed);
+    free(c);
+}
+
+size_t message_bytes_most(size_t count)
+{
+    return MESSAGE_HEAD_BYTES + count * sizeof(double) + MESSAGE_SUM_BYTES;
+}
+
+/* ---- little-endian numbers ---- */
+
+static void put32(unsigned char *to, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (unsigned char)(v >> (8 * i));
+}
+
+static void put64(unsigned char *to, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        to[i] = (unsigned char)(v >> (8 * i));
+}
+
+static uint32_t get32(const unsigned char *from)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++)
+        v |= (uint32_t)from[i] << (8 * i);
+    return v;
+}
+
+static uint64_t get64(const unsigned char *from)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++)
+        v |= (uint64_t)from[i] << (8 * i);
+    return v;
+}
+
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static double double_of(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* Without a branch, so that it is vector code: a number is not finite where its exponent is all ones. */
+static bool all_finite(const double *v, size_t count)
+{
+    const uint64_t exponent = UINT64_C(0x7ff) << 52;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < count; i++)
+        bad |= (bits_of(v[i]) & exponent) == exponent;
+    return !bad;
+}
+
+static void put_doubles(unsigned char *to, const double *v, size_t count)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (count)
+        memcpy(to, v, count * sizeof *v);
+#else
+    for (size_t i = 0; i < count; i++)
+        put64(to + 8 * i, bits_of(v[i]));
+#endif
+}
+
+static void get_doubles(double *v, const unsigned char *from, size_t count)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (count)
+        memcpy(v, from, count * sizeof *v);
+#else
+    for (size_t i = 0; i < count; i++)
+        v[i] = double_of(get64(from + 8 * i));
+#endif
+}
+
+static bool put_floats(unsigned char *to, const double *v, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float f = (float)v[i];
+        uint32_t bits;
+        if (!isfinite(f))
+            return false;
+        memcpy(&bits, &f, sizeof bits);
+        put32(to + 4 * i, bits);
+    }
+    return true;
+}
+
+static void get_floats(double *v, const unsigned char *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t bits = get32(from + 4 * i);
+        float f;
+        memcpy(&f, &bits, sizeof f);
+        v[i] = (double)f;
+    }
+}
+
+/* ---- differences ---- */
+
+/* A double's place in the order of all doubles, -0 before 0; its own inverse apart from the direction. */
+static uint64_t place_of(uint64_t bits)
+{
+    return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+}
+
+static uint64_t bits_at(uint64_t place)
+{
+    return place >> 63 ? place & ~(UINT64_C(1) << 63) : ~place;
+}
+
+static uint32_t sum_of(const double *v, size_t count)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return crc32c(0, v, count * sizeof *v);
+#else
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        unsigned char bytes[8];
+        put64(bytes, bits_of(v[i]));
+        sum = crc32c(sum, bytes, sizeof bytes);
+    }
+    return sum;
+#endif
+}
+
+/* Length of the payload; 0 where it would not be shorter than the numbers themselves. */
+static size_t put_difference(message_codec *c, unsigned char *to, const double *v, const message_reference *reference)
+{
+    const size_t count = reference->count, room = count * sizeof(double) - 1;
+    if (room <= REFERENCE_BYTES)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t step = place_of(bits_of(v[i])) - place_of(bits_of(reference->values[i]));
+        const uint64_t folded = step << 1 ^ (step >> 63 ? ~UINT64_C(0) : 0);
+        for (size_t b = 0; b < sizeof folded; b++)
+            c->planes[b * count + i] = (unsigned char)(folded >> (8 * b));
+    }
+    const size_t packed =
+        ZSTD_compressCCtx(c->pack, c->packed, room - REFERENCE_BYTES, c->planes, count * sizeof(double), ZSTD_LEVEL);
+    if (ZSTD_isError(packed))
+        return 0; /* it does not fit, for which there are doubles */
+    put64(to, reference->round);
+    put32(to + 8, sum_of(reference->values, count));
+    memcpy(to + REFERENCE_BYTES, c->packed, packed);
+    return REFERENCE_BYTES + packed;
+}
+
+static bool get_difference(message_codec *c, double *v, const unsigned char *from, size_t length,
+                           const message_reference *reference)
+{
+    const size_t count = reference->count, bytes = count * sizeof(double);
+    from += REFERENCE_BYTES;
+    length -= REFERENCE_BYTES;
+    /* One frame and nothing else, not even what zstd would skip. */
+    if (ZSTD_getFrameContentSize(from, length) != bytes || ZSTD_findFrameCompressedSize(from, length) != length ||
+        ZSTD_decompressDCtx(c->unpack, c->planes, bytes, from, length) != bytes)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t folded = 0;
+        for (size_t b = 0; b < sizeof folded; b++)
+            folded |= (uint64_t)c->planes[b * count + i] << (8 * b);
+        const uint64_t step = folded >> 1 ^ (folded & 1 ? ~UINT64_C(0) : 0);
+        v[i] = double_of(bits_at(place_of(bits_of(reference->values[i])) + step));
+    }
+    return true;
+}
+
+/* ---- frames ---- */
+
+static void put_head(unsigned char *to, const message *m, wire_encoding encoding, size_t length)
+{
+    memcpy(to, mark, sizeof mark);
+    to[AT_VERSION] = MESSAGE_VERSION;
+    to[AT_KIND] = (unsigned char)m->kind;
+    to[AT_ENCODING] = (unsigned char)encoding;
+    to[AT_ZERO] = 0;
+    put64(to + AT_RUN, m->run);
+    put64(to + AT_PHASE, m->phase);
+    put64(to + AT_ROUND, m->round);
+    put64(to + AT_K, m->k);
+    put64(to + AT_SIGMA, bits_of(m->sigma));
+    put32(to + AT_COUNT, (uint32_t)m->count);
+    put32(to + AT_LENGTH, (uint32_t)length);
+}
+
+message_fault message_encode(message_codec *c, const message *m, wire_encoding encoding,
+                             const message_reference *reference, void *bytes, size_t *size)
+{
+    unsigned char *to = bytes, *payload = to + MESSAGE_HEAD_BYTES;
+    size_t length = 0;
+    if (m->kind >= MESSAGE_KINDS)
+        return MESSAGE_FAULT_KIND;
+    if (encoding >= WIRE_ENCODINGS)
+        return MESSAGE_FAULT_ENCODING;
+    if (m->count > MESSAGE_COUNT_MAX)
+        return MESSAGE_FAULT_COUNT;
+    if (!isfinite(m->sigma) || !all_finite(m->values, m->count))
+        return MESSAGE_FAULT_VALUE;
+    if (encoding == WIRE_DELTA) {
+        const bool can =
+            c && m->count > 0 && m->count <= c->most && reference && reference->values && reference->count == m->count;
+        length = can ? put_difference(c, payload, m->values, reference) : 0;
+        if (!length)
+            encoding = WIRE_DOUBLE;
+    }
+    if (encoding == WIRE_FLOAT) {
+        length = m->count * sizeof(float);
+        if (!put_floats(payload, m->values, m->count))
+            return MESSAGE_FAULT_VALUE;
+    } else if (encoding == WIRE_DOUBLE) {
+        length = m->count * sizeof(double);
+        put_doubles(payload, m->values, m->count);
+    }
+    put_head(to, m, encoding, length);
+    const size_t before = MESSAGE_HEAD_BYTES + length;
+    put32(to + before, crc32c(0, to, before));
+    *size = before + MESSAGE_SUM_BYTES;
+    return MESSAGE_FAULT_NONE;
+}
+
+static bool length_fits(wire_encoding encoding, size_t count, size_t length)
+{
+    if (encoding == WIRE_DELTA)
+        return length > REFERENCE_BYTES && length < count * sizeof(double);
+    return length == count * (encoding == WIRE_DOUBLE ? sizeof(double) : sizeof(float));
+}
+
+message_fault message_read_head(const void *bytes, size_t size, message_head *head)
+{
+    const unsigned char *from = bytes;
+    if (size < MESSAGE_HEAD_BYTES + MESSAGE_SUM_BYTES)
+        return MESSAGE_FAULT_LENGTH;
+    if (memcmp(from, mark, sizeof mark) != 0)
+        return MESSAGE_FAULT_MARK;
+    if (from[AT_VERSION] != MESSAGE_VERSION)
+        return MESSAGE_FAULT_VERSION;
+    const size_t length = get32(from + AT_LENGTH), count = get32(from + AT_COUNT);
+    if (size - MESSAGE_HEAD_BYTES - MESSAGE_SUM_BYTES != length)
+        return MESSAGE_FAULT_LENGTH;
+    if (get32(from + size - MESSAGE_SUM_BYTES) != crc32c(0, from, size - MESSAGE_SUM_BYTES))
+        return MESSAGE_FAULT_SUM;
+    if (from[AT_KIND] >= MESSAGE_KINDS)
+        return MESSAGE_FAULT_KIND;
+    if (from[AT_ENCODING] >= WIRE_ENCODINGS || from[AT_ZERO] != 0)
+        return MESSAGE_FAULT_ENCODING;
+    if (count > MESSAGE_COUNT_MAX)
+        return MESSAGE_FAULT_COUNT;
+    *head = (message_head){.encoding = (wire_encoding)from[AT_ENCODING]};
+    if (!length_fits(head->encoding, count, length))
+        return MESSAGE_FAULT_LENGTH;
+    head->m = (message){.kind = (message_kind)from[AT_KIND],
+                        .run = get64(from + AT_RUN),
+                        .phase = get64(from + AT_PHASE),
+                        .round = get64(from + AT_ROUND),
+                        .k = get64(from + AT_K),
+                        .sigma = double_of(get64(from + AT_SIGMA)),
+                        .count = count};
+    if (!isfinite(head->m.sigma))
+        return MESSAGE_FAULT_VALUE;
+    if (head->encoding == WIRE_DELTA) {
+        head->reference_round = get64(from + MESSAGE_HEAD_BYTES);
+        head->reference_sum = get32(from + MESSAGE_HEAD_BYTES + 8);
+    }
+    return MESSAGE_FAULT_NONE;
+}
+
+static bool is_reference(const message_head *head, const message_reference *reference)
+{
+    return reference && reference->values && reference->count == head->m.count &&
+           reference->round == head->reference_round &&
+           sum_of(reference->values, reference->count) == head->reference_sum;
+}
+
+message_fault message_decode(message_codec *c, const void *bytes, size_t size, const message_reference *reference,
+                             double *values, size_t capacity, message *m)
+{
+    message_head head;
+    const unsigned char *payload = (const unsigned char *)bytes + MESSAGE_HEAD_BYTES;
+    const message_fault fault = message_read_head(bytes, size, &head);
+    if (fault)
+        return fault;
+    const size_t count = head.m.count;
+    if (count > capacity)
+        return MESSAGE_FAULT_COUNT;
+    if (head.encoding == WIRE_DOUBLE) {
+        get_doubles(values, payload, count);
+    } else if (head.encoding == WIRE_FLOAT) {
+        get_floats(values, payload, count);
+    } else {
+        if (!is_reference(&head, reference))
+            return MESSAGE_FAULT_REFERENCE;
+        if (!c || count > c->most)
+            return MESSAGE_FAULT_COUNT;
+        if (!get_difference(c, values, payload, size - MESSAGE_HEAD_BYTES - MESSAGE_SUM_BYTES, reference))
+            return MESSAGE_FAULT_ENCODING;
+    }
+    if (!all_finite(values, count))
+        return MESSAGE_FAULT_VALUE;
+    *m = head.m;
+    m->values = values;
+    return MESSAGE_FAULT_NONE;
+}

@@ -1,0 +1,117 @@
+/*
+ * How frames travel: by topic, each a last value. Two transports stand behind one table: `local` within a process,
+ * `mqtt` through a broker. tests/test_transport.c holds for both.
+ *
+ * A transport has members, one for a node (or for several that share a login), each with its own topics to write, its
+ * own filters to read, and its own will. One thread drives it: everything happens within transport_wait and
+ * transport_send, which never block for the network.
+ *
+ * What is promised: a member gets the newest frame of every topic that it listens to, also the retained one that was
+ * sent before it came, as long as it is connected and the broker lives. What is not: that it gets every frame (a newer
+ * one takes the place of one that has not left yet, which is why nothing queues up without a bound), that a frame comes
+ * only once, that frames of different topics come in order, that the broker remembers. Acknowledging and repeating is
+ * the nodes' affair.
+ */
+#ifndef HFSAD_NET_TRANSPORT_H
+#define HFSAD_NET_TRANSPORT_H
+
+#include "hfsad/hfsad.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct transport transport;
+
+typedef enum {
+    TRANSPORT_UP,      /* connected and listening: what was sent while it was not is lost, so send again what counts */
+    TRANSPORT_DOWN,    /* no connection; it is tried again by itself, with backoff */
+    TRANSPORT_REFUSED, /* a DOWN that waiting does not mend: login, certificate, unknown host, a filter */
+} transport_event;
+
+/* Called within transport_wait only. They may send; they may not wait, join, leave or free. */
+typedef struct {
+    void *context;
+    /* topic and bytes are the transport's and last until the function returns. */
+    void (*receive)(void *context, size_t member, const char *topic, const void *bytes, size_t size);
+    /* why: one line, the transport's; "" for UP. May be NULL. */
+    void (*event)(void *context, size_t member, transport_event event, const char *why);
+} transport_handler;
+
+typedef struct {
+    const char *name;           /* the node's path, as in its certificate; several may have one name */
+    const char *const *filters; /* what it listens to, from every connection on; `+` for a level, a closing `#` */
+    size_t n_filters;
+    const char *will_topic; /* NULL: no will */
+    const void *will;       /* sent (and retained) in its name when it is gone without having left */
+    size_t will_size;
+    /* mqtt with TLS: PEM files of its own certificate; NULL: what the broker was given for all */
+    const char *certificate, *key;
+} transport_member;
+
+typedef struct {
+    uint64_t frames_sent, frames_received;
+    uint64_t bytes_sent, bytes_received; /* of frames and their topics, without what MQTT and TLS add */
+    uint64_t replaced;                   /* frames whose place a newer one took before they had left */
+    uint64_t lost;                       /* frames sent while there was no connection */
+    uint64_t connects;                   /* of all members together */
+} transport_counts;
+
+/* The table of a transport; callers use the functions below. Every slot copies what it is given, except as said. */
+typedef struct {
+    void (*free)(transport *t); /* members leave: no wills */
+    hfsad_status (*join)(transport *t, const transport_member *member, size_t *number, hfsad_error *err);
+    void (*leave)(transport *t, size_t member, bool with_will);
+    hfsad_status (*send)(transport *t, size_t member, const char *topic, const void *bytes, size_t size, bool retain,
+                         hfsad_error *err);
+    hfsad_status (*wait)(transport *t, int64_t timeout_ms, hfsad_error *err);
+} transport_ops;
+
+/* What every transport begins with. */
+struct transport {
+    const transport_ops *ops;
+    transport_handler handler;
+    transport_counts counts;
+};
+
+/* Within this process: members of one transport talk with each other, retained values included. */
+hfsad_status transport_local_create(transport **t, const transport_handler *handler, hfsad_error *err);
+
+typedef struct {
+    const char *url;                       /* mqtt://host[:1883], mqtts://host[:8883] or unix:///path/to/socket */
+    const char *ca;                        /* mqtts: PEM file of the authority that signed the broker's certificate */
+    const char *certificate, *key;         /* mqtts: for members without their own; NULL: none */
+    const char *user, *password;           /* NULL: none; with certificates the broker takes the name from there */
+    int keepalive_s;                       /* 0: 30. A frozen node's will comes after one and a half of these. */
+    int backoff_least_ms, backoff_most_ms; /* 0: 100 and 10,000 */
+} transport_broker;
+
+/*
+ * Checks url and files, connects to nothing yet: members do when they join, in the background. Only the look-up of the
+ * host's name may block. SIGPIPE must be ignored in the process: OpenSSL writes to closed connections.
+ */
+hfsad_status transport_mqtt_create(transport **t, const transport_broker *broker, const transport_handler *handler,
+                                   hfsad_error *err);
+
+/* NULL is allowed. */
+void transport_free(transport *t);
+
+/* A new member; *number counts from 0. It begins to connect; the handler hears of it. */
+hfsad_status transport_join(transport *t, const transport_member *member, size_t *number, hfsad_error *err);
+/* The member goes, its number is not used again; with_will: as if it had been killed (for tests). */
+void transport_leave(transport *t, size_t member, bool with_will);
+
+/*
+ * The newest value of a topic. It leaves at once or within the next waits. Nothing but lack of memory is an error: what
+ * cannot be sent now is lost and counted, and a frame that is too large for the broker is an error of the next wait.
+ * retain: the broker keeps it for who comes later; a retained value of size 0 clears it. A frame of size 0 is handed to
+ * nobody.
+ */
+hfsad_status transport_send(transport *t, size_t member, const char *topic, const void *bytes, size_t size, bool retain,
+                            hfsad_error *err);
+
+/* Moves what can be moved and calls the handler; returns when something happened or after timeout_ms (0: at once, < 0:
+ * no limit), and early where it likes, on a signal among others. */
+hfsad_status transport_wait(transport *t, int64_t timeout_ms, hfsad_error *err);
+
+#endif

@@ -1,0 +1,628 @@
+/*
+ * The transport through a broker, by libmosquitto with MQTT 5 and QoS 0 (acknowledging and repeating is the nodes'
+ * affair): a connection per member, all of them driven by one poll. See transport.h.
+ *
+ * What libmosquitto has accepted cannot be taken back, so it gets one frame at a time per member; others wait in
+ * places of their topics (slots.h).
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "net/broker_url.h"
+#include "net/slots.h"
+#include "net/transport.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <mosquitto.h>
+#include <mqtt_protocol.h>
+#include <netdb.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    KEEPALIVE_S = 30,
+    KEEPALIVE_LEAST_S = 5, /* libmosquitto takes no less */
+    BACKOFF_LEAST_MS = 100,
+    BACKOFF_MOST_MS = 10000,
+    MISC_EVERY_MS = 500,  /* keepalive is counted in seconds */
+    READS_AT_ONCE = 64,   /* packets of one member before the others have their turn */
+    CONNECTING_MOST = 64, /* at once: a broker's queue of those who knock is short (mosquitto: 100) */
+    REASON_SIZE = 200,
+    SESSION_SIZE = 100,
+};
+
+typedef enum { GONE, APART, CONNECTING, CONNECTED } member_state;
+
+typedef struct mqtt mqtt;
+
+typedef struct {
+    mqtt *owner;
+    size_t number;
+    struct mosquitto *handle;
+    char *name;
+    char **filters;
+    size_t n_filters;
+    member_state state;
+    transport_event told;  /* what the handler heard last */
+    int connack;           /* the broker's answer, -1 before it */
+    size_t n_granted;      /* of the filters */
+    const char *denied;    /* one of them; NULL: none */
+    int farewell;          /* the reason with which the broker closed, 0: none */
+    char log[REASON_SIZE]; /* libmosquitto's first complaint of this connection */
+    int64_t next_try_ms;
+    int attempts;
+    slot_queue queue;
+} member;
+
+struct mqtt {
+    transport front;
+    broker_url at;
+    char *url, *ca, *certificate, *key, *user, *password;
+    int keepalive_s, backoff_least_ms, backoff_most_ms;
+    member **members;
+    size_t n_members, capacity;
+    struct pollfd *polls; /* as many as members, at the end a spare one */
+    size_t *polled;       /* whose they are */
+    slot_table slots;
+    int64_t next_misc_ms;
+    bool any;         /* the handler was called in this wait */
+    size_t too_large; /* a frame that the broker does not take; 0: none */
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static hfsad_status no_memory(hfsad_error *err, size_t bytes)
+{
+    return error_memory(err, bytes, "connections to the broker");
+}
+
+/* ---- what libmosquitto calls ---- */
+
+static void on_connect(struct mosquitto *handle, void *context, int code)
+{
+    member *m = context;
+    m->connack = code;
+    if (code != 0)
+        return;
+    for (size_t i = 0; i < m->n_filters; i++)
+        mosquitto_subscribe(handle, NULL, m->filters[i], 0);
+}
+
+/* The broker answers in the order of the questions. */
+static void on_subscribe(struct mosquitto *handle, void *context, int id, int count, const int *granted)
+{
+    member *m = context;
+    (void)handle;
+    (void)id;
+    for (int i = 0; i < count && m->n_granted < m->n_filters; i++, m->n_granted++)
+        if (granted[i] >= 128)
+            m->denied = m->filters[m->n_granted];
+}
+
+static void on_disconnect(struct mosquitto *handle, void *context, int code)
+{
+    member *m = context;
+    (void)handle;
+    if (code >= 128) /* MQTT's reasons; below are libmosquitto's own errors */
+        m->farewell = code;
+}
+
+static void on_message(struct mosquitto *handle, void *context, const struct mosquitto_message *message)
+{
+    member *m = context;
+    transport *t = &m->owner->front;
+    (void)handle;
+    if (message->payloadlen <= 0)
+        return;
+    m->owner->any = true;
+    t->counts.frames_received++;
+    t->counts.bytes_received += (uint64_t)message->payloadlen + strlen(message->topic);
+    t->handler.receive(t->handler.context, m->number, message->topic, message->payload, (size_t)message->payloadlen);
+}
+
+static void on_log(struct mosquitto *handle, void *context, int level, const char *text)
+{
+    member *m = context;
+    (void)handle;
+    if (level == MOSQ_LOG_ERR && !m->log[0]) /* the first is the cause */
+        snprintf(m->log, sizeof m->log, "%s", text);
+}
+
+/* ---- coming and going ---- */
+
+static void tell(member *m, transport_event event, const char *why)
+{
+    transport *t = &m->owner->front;
+    m->owner->any = true;
+    m->told = event;
+    if (t->handler.event)
+        t->handler.event(t->handler.context, m->number, event, why);
+}
+
+/* Whether waiting mends it, and in words. */
+static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
+{
+    /* What one can mend lies in the certificates, or it is another service; a broker that was killed reads as EOF. */
+    const bool tls = strstr(m->log, "alert") || strstr(m->log, "verif") || strstr(m->log, "wrong version") ||
+                     strstr(m->log, "certificate");
+    if (m->connack > 0) {
+        const bool busy = m->connack == MQTT_RC_SERVER_UNAVAILABLE || m->connack == MQTT_RC_SERVER_BUSY ||
+                          m->connack == CONNACK_REFUSED_SERVER_UNAVAILABLE;
+        const char *text =
+            m->connack < 128 ? mosquitto_connack_string(m->connack) : mosquitto_reason_string(m->connack);
+        snprintf(why, REASON_SIZE, "the broker refuses '%.60s': %.60s", m->name, text);
+        return busy ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
+    }
+    if (m->denied) {
+        snprintf(why, REASON_SIZE, "the broker does not let '%.60s' listen to %.80s", m->name, m->denied);
+        return TRANSPORT_REFUSED;
+    }
+    if (m->farewell) {
+        snprintf(why, REASON_SIZE, "the broker closed the connection: %.60s", mosquitto_reason_string(m->farewell));
+        return TRANSPORT_DOWN;
+    }
+    if (code == MOSQ_ERR_EAI) {
+        snprintf(why, REASON_SIZE, "the host '%.60s' is not found: %.60s", m->owner->at.host, gai_strerror(reason));
+        return reason == EAI_AGAIN ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
+    }
+    if (tls) {
+        snprintf(why, REASON_SIZE, "TLS with the broker fails: %.150s", m->log);
+        return TRANSPORT_REFUSED;
+    }
+    const char *text = code == MOSQ_ERR_ERRNO && reason ? strerror(reason) : mosquitto_strerror(code);
+    snprintf(why, REASON_SIZE, "no connection to the broker: %.60s%s%.100s", code ? text : "it was closed",
+             m->log[0] ? "; " : "", m->log);
+    return TRANSPORT_DOWN;
+}
+
+/* The handler hears of a trouble once, not of every attempt; but also of a refusal that first looked like less: a
+ * broker that does not want us may close before its reason has reached us. */
+static void fall(member *m, int code, int reason)
+{
+    mqtt *t = m->owner;
+    const int most = m->attempts < 20 ? m->attempts : 20;
+    int64_t delay = (int64_t)t->backoff_least_ms << most;
+    if (delay > t->backoff_most_ms)
+        delay = t->backoff_most_ms;
+    /* Up to half as long again, so that thousands do not come back at the same moment. */
+    delay += (int64_t)(rng_u64(rng_key(rng_stream(m->name), (uint64_t)getpid()), (uint64_t)m->attempts) %
+                       (uint64_t)(delay / 2 + 1));
+    m->attempts++;
+    m->next_try_ms = now_ms() + delay;
+    m->state = APART;
+    t->front.counts.lost += slots_drop(&t->slots, &m->queue);
+    char why[REASON_SIZE];
+    const transport_event event = judge(m, code, reason, why);
+    if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED))
+        tell(m, event, why);
+}
+
+static void rise(member *m)
+{
+    m->state = CONNECTED;
+    m->attempts = 0;
+    m->owner->front.counts.connects++;
+    tell(m, TRANSPORT_UP, "");
+}
+
+static void connect_now(member *m)
+{
+    const mqtt *t = m->owner;
+    m->connack = -1;
+    m->n_granted = 0;
+    m->denied = NULL;
+    m->farewell = 0;
+    m->log[0] = 0;
+    m->state = CONNECTING;
+    errno = 0;
+    const int code = mosquitto_connect_async(m->handle, t->at.host, t->at.port, t->keepalive_s);
+    if (code)
+        fall(m, code, errno);
+}
+
+/* After every call that may have changed it. */
+static void look(member *m, int code, int reason)
+{
+    if (code || m->connack > 0 || m->denied || mosquitto_socket(m->handle) < 0)
+        fall(m, code, reason);
+    else if (m->state == CONNECTING && m->connack == 0 && m->n_granted == m->n_filters)
+        rise(m);
+}
+
+/* ---- sending ---- */
+
+static void publish(member *m, const char *topic, const void *bytes, size_t size, bool retain)
+{
+    transport_counts *counts = &m->owner->front.counts;
+    const int code = size <= INT_MAX ? mosquitto_publish(m->handle, NULL, topic, (int)size, bytes, 0, retain)
+                                     : MOSQ_ERR_PAYLOAD_SIZE;
+    if (code == MOSQ_ERR_OVERSIZE_PACKET || code == MOSQ_ERR_PAYLOAD_SIZE)
+        m->owner->too_large = size;
+    if (code) { /* a broken connection is found by the next read */
+        counts->lost++;
+        return;
+    }
+    counts->frames_sent++;
+    counts->bytes_sent += size + strlen(topic);
+}
+
+static void flush(member *m)
+{
+    slot_table *slots = &m->owner->slots;
+    size_t place;
+    parcel *value;
+    while (m->state == CONNECTED && !mosquitto_want_write(m->handle) && slots_take(slots, &m->queue, &place, &value)) {
+        publish(m, slots->slots[place].topic, value->bytes, value->size, slots->slots[place].retain);
+        parcel_drop(value);
+    }
+}
+
+static hfsad_status mqtt_send(transport *front, size_t number, const char *topic, const void *bytes, size_t size,
+                              bool retain, hfsad_error *err)
+{
+    mqtt *t = (mqtt *)front;
+    member *m = number < t->n_members ? t->members[number] : NULL;
+    if (!m || m->state != CONNECTED) {
+        front->counts.lost++;
+        return HFSAD_OK;
+    }
+    flush(m);
+    if (m->queue.first == NO_SLOT && !mosquitto_want_write(m->handle)) {
+        publish(m, topic, bytes, size, retain);
+        return HFSAD_OK;
+    }
+    const size_t place = slots_find(&t->slots, number, topic);
+    parcel *value = place == NO_SLOT ? NULL : parcel_make(bytes, size);
+    if (!value)
+        return no_memory(err, size);
+    front->counts.replaced += slots_put(&t->slots, &m->queue, place, value, retain);
+    return HFSAD_OK;
+}
+
+/* ---- waiting ---- */
+
+static bool in_handshake(const member *m)
+{
+    const SSL *ssl = mosquitto_ssl_get(m->handle);
+    return ssl && !SSL_is_init_finished(ssl);
+}
+
+/* Packets that have come. errno is how libmosquitto says that there was nothing more. */
+static int read_some(member *m, int *reason)
+{
+    int code = MOSQ_ERR_SUCCESS;
+    for (int i = 0; i < READS_AT_ONCE && !code && mosquitto_socket(m->handle) >= 0; i++) {
+        errno = 0;
+        code = mosquitto_loop_read(m->handle, 1);
+        *reason = errno;
+        if (*reason == EAGAIN || m->connack > 0 || in_handshake(m))
+            break;
+    }
+    return code;
+}
+
+static void serve(member *m, short happened)
+{
+    int code = MOSQ_ERR_SUCCESS, reason = 0;
+    /* A handshake goes on by reading, whatever the socket is ready for. */
+    if (happened & ~POLLOUT || in_handshake(m))
+        code = read_some(m, &reason);
+    /* Also what the handler has sent meanwhile. */
+    if (!code && mosquitto_socket(m->handle) >= 0 && mosquitto_want_write(m->handle) && !in_handshake(m)) {
+        errno = 0;
+        code = mosquitto_loop_write(m->handle, 1);
+        reason = errno;
+    }
+    look(m, code, reason);
+    flush(m);
+}
+
+/* Returns when to look again, at the latest. */
+static int64_t connect_the_due(mqtt *t, int64_t now, int64_t until)
+{
+    size_t connecting = 0;
+    for (size_t i = 0; i < t->n_members; i++)
+        connecting += t->members[i]->state == CONNECTING;
+    for (size_t i = 0; i < t->n_members; i++) {
+        member *m = t->members[i];
+        const bool due = m->state == APART && m->next_try_ms <= now;
+        if (due && connecting < CONNECTING_MOST) {
+            connect_now(m);
+            connecting += m->state == CONNECTING;
+        }
+        /* Who is kept waiting by others is woken by their progress. */
+        if (m->state == APART && m->next_try_ms > now && m->next_try_ms < until)
+            until = m->next_try_ms;
+    }
+    return until;
+}
+
+static void misc(mqtt *t, int64_t now)
+{
+    if (now < t->next_misc_ms)
+        return;
+    t->next_misc_ms = now + MISC_EVERY_MS;
+    for (size_t i = 0; i < t->n_members; i++) {
+        member *m = t->members[i];
+        if (m->state < CONNECTING)
+            continue;
+        errno = 0;
+        const int code = mosquitto_loop_misc(m->handle);
+        look(m, code, errno);
+    }
+}
+
+static nfds_t gather(mqtt *t)
+{
+    nfds_t n = 0;
+    for (size_t i = 0; i < t->n_members; i++) {
+        const member *m = t->members[i];
+        if (m->state < CONNECTING)
+            continue;
+        const short out = mosquitto_want_write(m->handle) ? POLLOUT : 0;
+        t->polls[n] = (struct pollfd){.fd = mosquitto_socket(m->handle), .events = (short)(POLLIN | out)};
+        t->polled[n++] = i;
+    }
+    return n;
+}
+
+static hfsad_status say_too_large(mqtt *t, hfsad_error *err)
+{
+    const size_t size = t->too_large;
+    t->too_large = 0;
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "a message of %zu bytes is larger than the broker at %.200s takes; raise its limit (mosquitto: "
+                     "max_packet_size, EMQX: mqtt.max_packet_size)",
+                     size, t->url);
+}
+
+static hfsad_status mqtt_wait(transport *front, int64_t timeout_ms, hfsad_error *err)
+{
+    mqtt *t = (mqtt *)front;
+    const int64_t start = now_ms();
+    int64_t until = timeout_ms < 0 || timeout_ms > INT_MAX ? start + INT_MAX : start + timeout_ms;
+    t->any = false;
+    until = connect_the_due(t, start, until);
+    misc(t, start);
+    const bool idle = t->n_members == 0;
+    if (!idle && t->next_misc_ms < until)
+        until = t->next_misc_ms;
+    const nfds_t n = gather(t);
+    const int64_t left = t->any || until < start ? 0 : until - start;
+    const int ready = poll(t->polls, n, (int)left);
+    if (ready < 0 && errno != EINTR)
+        return error_set(err, HFSAD_ERROR_IO, "waiting for the broker failed: %s", strerror(errno));
+    for (nfds_t i = 0; ready > 0 && i < n; i++) {
+        member *m = t->members[t->polled[i]];
+        if (t->polls[i].revents && m->state >= CONNECTING)
+            serve(m, t->polls[i].revents);
+    }
+    return t->too_large ? say_too_large(t, err) : HFSAD_OK;
+}
+
+/* ---- members ---- */
+
+static void member_free(member *m)
+{
+    if (!m)
+        return;
+    if (m->handle)
+        mosquitto_destroy(m->handle);
+    for (size_t i = 0; i < m->n_filters; i++)
+        free(m->filters[i]);
+    free(m->filters);
+    free(m->name);
+    free(m);
+}
+
+static void mqtt_leave(transport *front, size_t number, bool with_will)
+{
+    mqtt *t = (mqtt *)front;
+    member *m = number < t->n_members ? t->members[number] : NULL;
+    if (!m || m->state == GONE)
+        return;
+    flush(m);
+    if (!with_will && m->state >= CONNECTING)
+        mosquitto_disconnect(m->handle);
+    mosquitto_destroy(m->handle);
+    m->handle = NULL;
+    m->state = GONE;
+    slots_drop(&t->slots, &m->queue);
+}
+
+static void mqtt_free(transport *front)
+{
+    mqtt *t = (mqtt *)front;
+    for (size_t i = 0; i < t->n_members; i++) {
+        mqtt_leave(front, i, false);
+        member_free(t->members[i]);
+    }
+    slots_free(&t->slots);
+    free(t->members);
+    free(t->polls);
+    free(t->polled);
+    free(t->url);
+    free(t->ca);
+    free(t->certificate);
+    free(t->key);
+    free(t->user);
+    free(t->password);
+    free(t);
+    mosquitto_lib_cleanup();
+}
+
+static hfsad_status check_file(const char *path, const char *what, hfsad_error *err)
+{
+    if (!path || access(path, R_OK) == 0)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "%s %.300s cannot be read: %s; hfsad keys makes such files", what, path,
+                     strerror(errno));
+}
+
+/* Everything that a handle must know before it connects. */
+static int set_up(const mqtt *t, member *m, const transport_member *from)
+{
+    struct mosquitto *h = m->handle;
+    int code = mosquitto_int_option(h, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
+    if (!code)
+        code = mosquitto_int_option(h, MOSQ_OPT_TCP_NODELAY, 1);
+    if (!code && t->user)
+        code = mosquitto_username_pw_set(h, t->user, t->password);
+    if (!code && t->at.tls)
+        code = mosquitto_tls_set(h, t->ca, NULL, from->certificate ? from->certificate : t->certificate,
+                                 from->key ? from->key : t->key, NULL);
+    if (!code && from->will_topic)
+        code = mosquitto_will_set(h, from->will_topic, (int)from->will_size, from->will, 0, true);
+    mosquitto_connect_callback_set(h, on_connect);
+    mosquitto_subscribe_callback_set(h, on_subscribe);
+    mosquitto_disconnect_callback_set(h, on_disconnect);
+    mosquitto_message_callback_set(h, on_message);
+    mosquitto_log_callback_set(h, on_log);
+    return code;
+}
+
+/*
+ * A name that nobody can guess: who connects with a session's name throws its owner out, and two processes started for
+ * one node would do that to each other for ever, instead of seeing each other's status.
+ */
+static bool session_name(char id[SESSION_SIZE], const char *name)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return false;
+    snprintf(id, SESSION_SIZE, "%.70s@%016" PRIx64, name, random);
+    return true;
+}
+
+static bool member_fill(member *m, const transport_member *from)
+{
+    m->name = strdup(from->name);
+    m->filters = calloc(from->n_filters ? from->n_filters : 1, sizeof *m->filters);
+    bool good = m->name && m->filters;
+    for (; good && m->n_filters < from->n_filters; m->n_filters += good)
+        good = (m->filters[m->n_filters] = strdup(from->filters[m->n_filters])) != NULL;
+    char id[SESSION_SIZE];
+    if (good)
+        good = session_name(id, from->name);
+    m->handle = good ? mosquitto_new(id, true, m) : NULL;
+    return m->handle != NULL;
+}
+
+static bool more_room(mqtt *t)
+{
+    if (t->n_members < t->capacity)
+        return true;
+    const size_t n = t->capacity ? 2 * t->capacity : 16;
+    member **members = realloc(t->members, n * sizeof(member *));
+    t->members = members ? members : t->members;
+    struct pollfd *polls = realloc(t->polls, n * sizeof *polls);
+    t->polls = polls ? polls : t->polls;
+    size_t *polled = realloc(t->polled, n * sizeof *polled);
+    t->polled = polled ? polled : t->polled;
+    if (!members || !polls || !polled)
+        return false;
+    t->capacity = n;
+    return true;
+}
+
+static hfsad_status mqtt_join(transport *front, const transport_member *from, size_t *number, hfsad_error *err)
+{
+    mqtt *t = (mqtt *)front;
+    hfsad_status status = check_file(from->certificate, "the certificate", err);
+    if (!status)
+        status = check_file(from->key, "the private key", err);
+    if (status)
+        return status;
+    member *m = calloc(1, sizeof *m);
+    if (!m || !more_room(t) || !member_fill(m, from)) {
+        member_free(m);
+        return no_memory(err, sizeof *m);
+    }
+    m->owner = t;
+    m->number = t->n_members;
+    m->queue = SLOT_QUEUE_EMPTY;
+    m->connack = -1;
+    m->state = APART;
+    const int code = set_up(t, m, from);
+    if (code) {
+        member_free(m);
+        return error_set(err, HFSAD_ERROR_INPUT, "'%.200s' cannot connect to %.200s: %s", from->name, t->url,
+                         mosquitto_strerror(code));
+    }
+    *number = m->number;
+    t->members[t->n_members++] = m;
+    return HFSAD_OK;
+}
+
+/* ---- the transport ---- */
+
+static bool copy_text(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}
+
+static bool copy_broker(mqtt *t, const transport_broker *from)
+{
+    t->keepalive_s = from->keepalive_s > KEEPALIVE_LEAST_S ? from->keepalive_s : KEEPALIVE_LEAST_S;
+    if (!from->keepalive_s)
+        t->keepalive_s = KEEPALIVE_S;
+    t->backoff_least_ms = from->backoff_least_ms > 0 ? from->backoff_least_ms : BACKOFF_LEAST_MS;
+    t->backoff_most_ms = from->backoff_most_ms > 0 ? from->backoff_most_ms : BACKOFF_MOST_MS;
+    return copy_text(&t->url, from->url) && copy_text(&t->ca, from->ca) &&
+           copy_text(&t->certificate, from->certificate) && copy_text(&t->key, from->key) &&
+           copy_text(&t->user, from->user) && copy_text(&t->password, from->password);
+}
+
+static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsad_error *err)
+{
+    hfsad_status status = broker_url_read(at, b->url, err);
+    if (!status && at->tls && !b->ca)
+        status = error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%.200s: a connection by TLS needs the certificate of the authority; hfsad keys init makes it", b->url);
+    if (!status)
+        status = check_file(b->ca, "the certificate of the authority", err);
+    if (!status)
+        status = check_file(b->certificate, "the certificate", err);
+    if (!status)
+        status = check_file(b->key, "the private key", err);
+    return status;
+}
+
+hfsad_status transport_mqtt_create(transport **out, const transport_broker *broker, const transport_handler *handler,
+                                   hfsad_error *err)
+{
+    static const transport_ops ops = {mqtt_free, mqtt_join, mqtt_leave, mqtt_send, mqtt_wait};
+    broker_url at;
+    *out = NULL;
+    const hfsad_status status = check_broker(broker, &at, err);
+    if (status)
+        return status;
+    mqtt *t = calloc(1, sizeof *t);
+    if (!t)
+        return no_memory(err, sizeof *t);
+    mosquitto_lib_init();
+    t->front.ops = &ops;
+    t->front.handler = *handler;
+    t->at = at;
+    if (!copy_broker(t, broker)) {
+        mqtt_free(&t->front);
+        return no_memory(err, sizeof *t);
+    }
+    *out = &t->front;
+    return HFSAD_OK;
+}

@@ -1,0 +1,48 @@
+/*
+ * What the presets know of the data: how hard a client's loss can pull, how much it bends, and how large a model is
+ * likely to be. Everything is made of sums and maxima over the clients (survey.h).
+ */
+#ifndef HFSAD_PLAN_SCALES_H
+#define HFSAD_PLAN_SCALES_H
+
+#include "plan/survey.h"
+
+/* A client's rows, or their mean. */
+typedef struct {
+    double pull;   /* bound of its subgradients |sum weight phi'(s) x| */
+    double energy; /* sum weight |x|^2 */
+    double noise;  /* sum weight^2 |x|^2: slopes that know nothing of each other add up by their squares */
+    double weight;
+} loss_facts;
+/* reach > 0: bound of every |w_m|, for the squared loss; 0: at w = 0. */
+loss_facts loss_measure(const client_rows *rows, size_t M, const hfsad_loss *loss, bool mean, double reach);
+
+/* A program's own loss: |gradient| at 0, and by how much it changes on the way down, per length. scratch: 3 M. */
+typedef struct {
+    double slope, bend;
+} own_facts;
+own_facts own_measure(const client_rows *rows, size_t M, size_t node, const hfsad_own_loss *own, double length,
+                      double *scratch);
+
+/* Bound of |phi'(s)| by which the presets scale: exact for the Lipschitz losses, the paper's 5 for phase retrieval,
+ * |y| for the squared loss (its slope at s = 0). */
+double loss_slope_bound(const hfsad_loss *loss, double y);
+/* How much a row's loss bends at the scale of the observations, per |x|^2. */
+double loss_bend(const hfsad_loss *loss, double spread);
+/* The part of the bend that c begins with. */
+double loss_ease(const hfsad_loss *loss);
+/* The root mean square of a row's slope where the model is right. */
+double loss_noise(const hfsad_loss *loss, double spread);
+
+typedef struct {
+    double omega;  /* the hardest pull of a client */
+    double bend;   /* of a client's loss per coordinate, in the mean */
+    double noise;  /* deviation of a coordinate of a client's gradient at its own truth, in the mean */
+    double length; /* the likely size of a model */
+} data_scales;
+
+/* d: for the shape of the tree and the number of features; its rows are not looked at. */
+hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                              hfsad_error *err);
+
+#endif

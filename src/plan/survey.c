@@ -1,0 +1,226 @@
+/* Questions to the clients: see survey.h. */
+#include "plan/survey.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/rows.h"
+#include "plan/scales.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void answer_scale(const survey_client *c, const survey_question *q, double *answer)
+{
+    const loss_facts f = loss_measure(&c->rows, c->M, &c->loss, c->mean, 0);
+    double deviation = 0, weights = 0;
+    for (size_t r = 0; r < c->rows.count; r++) {
+        deviation += row_weight(&c->rows, r) * fabs(c->rows.y[r] - q->values[0]);
+        weights += row_weight(&c->rows, r);
+    }
+    const double values[] = {f.pull, f.energy, sqrt(f.noise), f.weight, deviation, weights};
+    memcpy(answer, values, sizeof values);
+}
+
+static void answer_columns(const survey_client *c, double *answer)
+{
+    const client_rows *rows = &c->rows;
+    for (size_t r = 0; r < rows->count; r++) {
+        const double weight = row_weight(rows, r);
+        const size_t first = rows->start ? rows->start[r] : r * rows->F;
+        const size_t end = rows->start ? rows->start[r + 1] : first + rows->F;
+        for (size_t i = first; i < end; i++)
+            answer[rows->start ? rows->column[i] : i - first] += weight * rows->x[i] * rows->x[i];
+        if (rows->constant != 0)
+            answer[rows->F] += weight * rows->constant * rows->constant;
+        answer[c->M] += weight * rows->y[r];
+        answer[c->M + 1] += weight * row_norm2(rows, r);
+    }
+}
+
+/* The number that a question about thresholds compares, and its weight. */
+static double compared(const survey_client *c, const survey_question *q, size_t r, double *weight)
+{
+    const double y = c->rows.y[r];
+    *weight = row_weight(&c->rows, r);
+    if (q->kind == SURVEY_BELOW)
+        return y;
+    if (q->kind == SURVEY_BELOW_ONE)
+        return y / row_norm2(&c->rows, r);
+    const double p = row_dot(&c->rows, r, q->values + SURVEY_THRESHOLDS);
+    *weight *= p * p;
+    return y / (p * p);
+}
+
+static void answer_below(const survey_client *c, const survey_question *q, double *answer)
+{
+    for (size_t r = 0; r < c->rows.count; r++) {
+        double weight;
+        const double ratio = compared(c, q, r, &weight);
+        if (!isfinite(ratio)) /* a row of zeros says nothing */
+            continue;
+        answer[0] += weight;
+        for (size_t i = 0; i < SURVEY_THRESHOLDS; i++)
+            answer[1 + i] += ratio <= q->values[i] ? weight : 0;
+    }
+}
+
+/* How much a row's direction counts. Robust: rows with a large y lie along the model, those with a small one across it;
+ * T = 1 - 1/t weighs both as the best preprocessing of noiseless data does (Luo, Alghamdi, Lu 2019), and no outlier
+ * counts for more than 1. */
+static double direction_weight(const survey_client *c, const survey_question *q, size_t r)
+{
+    enum { ACROSS_MOST = 10 };
+    const double y = c->rows.y[r], weight = row_weight(&c->rows, r);
+    if (q->kind == SURVEY_TRUNCATED)
+        return weight * fmax(0, fmin(y, q->values[0]));
+    const double n = row_norm2(&c->rows, r), t = y / (n * q->values[0]);
+    if (!(n > 0))
+        return 0;
+    return weight * (t > 0 ? fmax(1 - 1 / t, -ACROSS_MOST) : -ACROSS_MOST) / n;
+}
+
+static void answer_direction(const survey_client *c, const survey_question *q, double *answer)
+{
+    for (size_t r = 0; r < c->rows.count; r++)
+        row_add(&c->rows, r, direction_weight(c, q, r) * row_dot(&c->rows, r, q->values + 1), answer);
+}
+
+/* Sums of the weights and of y, less what a model explains where one is given. */
+static void answer_sums(const survey_client *c, const double *w, double *answer)
+{
+    for (size_t r = 0; r < c->rows.count; r++) {
+        const double weight = row_weight(&c->rows, r);
+        answer[0] += weight;
+        answer[1] += weight * (c->rows.y[r] - (w ? row_dot(&c->rows, r, w) : 0));
+    }
+}
+
+static void answer_own(const survey_client *c, const survey_question *q, double *answer)
+{
+    const own_facts f = own_measure(&c->rows, c->M, c->node, c->own, q->values[0], c->scratch);
+    answer[0] = f.slope;
+    answer[1] = f.bend;
+}
+
+void survey_answer(const survey_client *c, const survey_question *q, double *answer)
+{
+    memset(answer, 0, (q->most + q->sums) * sizeof *answer);
+    switch (q->kind) {
+    case SURVEY_SCALE:
+        answer_scale(c, q, answer);
+        return;
+    case SURVEY_OWN:
+        answer_own(c, q, answer);
+        return;
+    case SURVEY_BOUND: /* an intercept is free of the box */
+        answer[0] =
+            loss_measure(&c->rows, c->M, &c->loss, c->mean, c->rows.constant != 0 ? INFINITY : c->loss.box).pull;
+        return;
+    case SURVEY_COLUMNS:
+        answer_columns(c, answer);
+        return;
+    case SURVEY_BELOW:
+    case SURVEY_BELOW_ONE:
+    case SURVEY_BELOW_FIT:
+        answer_below(c, q, answer);
+        return;
+    case SURVEY_TRUNCATED:
+    case SURVEY_ROBUST:
+        answer_direction(c, q, answer);
+        return;
+    case SURVEY_CENTRE:
+    case SURVEY_LEFT:
+        answer_sums(c, q->count ? q->values : NULL, answer);
+        return;
+    }
+}
+
+void survey_combine(const survey_question *q, double *totals, const double *answer)
+{
+    for (size_t i = 0; i < q->most; i++)
+        totals[i] = fmax(totals[i], answer[i]);
+    for (size_t i = q->most; i < q->most + q->sums; i++)
+        totals[i] += answer[i];
+}
+
+hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
+{
+    *s = (local_survey){.d = d, .spec = spec};
+    const size_t answer = d->M + SURVEY_THRESHOLDS + 8;
+    s->room_size = (size_t)(d->depth + 2) * answer + 5 * d->M;
+    s->room = alloc_zero(s->room_size, sizeof *s->room);
+    if (!s->room || (spec && !choices_make(&s->choices, spec, d))) {
+        local_survey_free(s);
+        return error_memory(err, s->room_size * sizeof *s->room, "what the presets ask of the data");
+    }
+    return HFSAD_OK;
+}
+
+void local_survey_free(local_survey *s)
+{
+    free(s->room);
+    if (s->spec)
+        choices_free(&s->choices);
+}
+
+/* The client as a question finds it. */
+static hfsad_status client_of(const local_survey *s, size_t leaf, survey_client *c, hfsad_error *err)
+{
+    double *scratch = s->room + s->room_size - 5 * s->d->M;
+    *c = (survey_client){.rows = dataset_rows_any(s->d, leaf, scratch),
+                         .M = s->d->M,
+                         .node = s->d->n_inner + leaf,
+                         .scratch = scratch + s->d->M};
+    if (!s->spec)
+        return HFSAD_OK;
+    override_settings special;
+    bool any = false;
+    char name[NODE_NAME_SIZE];
+    hfsad_status status = HFSAD_OK;
+    if (s->spec->n_overrides)
+        status = leaf_override(&s->choices, leaf, name, sizeof name, &special, &any, err);
+    c->loss = loss_of(&s->spec->loss, any ? &special.loss : NULL);
+    c->mean = is_mean(s->spec, any ? &special : NULL);
+    c->own = s->spec->own.value ? &s->spec->own : NULL;
+    return status;
+}
+
+/* The totals of inner node i, into the room of its depth; its children's answers pass through the room below. */
+static hfsad_status ask_below(const local_survey *s, size_t i, const survey_question *q, hfsad_error *err)
+{
+    const size_t size = q->most + q->sums;
+    const inner_node *node = &s->d->inner[i];
+    double *totals = s->room + (size_t)node->depth * size, *below = totals + size;
+    memset(totals, 0, size * sizeof *totals);
+    hfsad_status status = HFSAD_OK;
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner && !status; c++)
+        if (!(status = ask_below(s, c, q, err)))
+            survey_combine(q, totals, below);
+    for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves && !status; leaf++) {
+        survey_client client;
+        if ((status = client_of(s, leaf, &client, err)))
+            continue;
+        survey_answer(&client, q, below);
+        survey_combine(q, totals, below);
+    }
+    return status;
+}
+
+static hfsad_status local_ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
+{
+    local_survey *s = context;
+    const hfsad_status status = ask_below(s, 0, q, err);
+    const uint64_t links = s->d->n_inner - 1 + s->d->n_leaves;
+    s->cost.questions++;
+    s->cost.bytes_down += links * q->count * sizeof *totals;
+    s->cost.bytes_up += links * (q->most + q->sums) * sizeof *totals;
+    if (!status)
+        memcpy(totals, s->room, (q->most + q->sums) * sizeof *totals);
+    return status;
+}
+
+surveyor local_surveyor(local_survey *s)
+{
+    return (surveyor){s, local_ask};
+}

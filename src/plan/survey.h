@@ -1,0 +1,79 @@
+/*
+ * What the cloud asks of all clients before training. A question is a kind and some numbers; a client answers with a
+ * few numbers that its rows give. On the way up answers are combined: the first ones by their maximum, the others are
+ * added, over the inner children of a node in their order, then over its leaves. No row leaves a client, and every
+ * driver of the steps comes to the same bits, whether it asks through memory or through a network.
+ *
+ * Presets and starts are plain functions that ask through a `surveyor` and go on with the totals. A driver that cannot
+ * wait returns a status of its own from `ask`, which ends the function, and calls it again once it knows the answer:
+ * the questions depend on nothing but the answers before.
+ */
+#ifndef HFSAD_PLAN_SURVEY_H
+#define HFSAD_PLAN_SURVEY_H
+
+#include "plan/choices.h"
+
+typedef enum {
+    SURVEY_CENTRE,    /* -> sum w, sum w y; w: a row's weight */
+    SURVEY_SCALE,     /* centre -> most pull; sum energy, sqrt(noise), weight (scales.h), w |y - centre|, w */
+    SURVEY_OWN,       /* length -> most slope; sum bend, of a program's own loss */
+    SURVEY_BOUND,     /* -> most pull within the box: Theorem 1's nu_f */
+    SURVEY_COLUMNS,   /* -> sum w x_m^2 of the M columns, w y, w |x|^2 */
+    SURVEY_BELOW,     /* thresholds -> sum w, and of the rows with y <= threshold, of each */
+    SURVEY_BELOW_ONE, /* likewise y/|x|^2 <= threshold */
+    SURVEY_BELOW_FIT, /* thresholds, M numbers v -> with p = <x,v>^2: sum w p, and of those with y/p <= threshold */
+    SURVEY_TRUNCATED, /* limit, v -> sum w min(max(y, 0), limit) x <x,v> */
+    SURVEY_ROBUST,    /* scale, v -> sum w T(y/(|x|^2 scale)) x <x,v> / |x|^2, T(t) = 1 - 1/t, at least -10 */
+    SURVEY_LEFT,      /* w -> sum of weights, of weight (y - <x,w>) */
+} survey_kind;
+
+enum { SURVEY_THRESHOLDS = 32 };
+
+typedef struct {
+    survey_kind kind;
+    size_t count;
+    const double *values;
+    size_t most, sums; /* numbers of an answer: combined by their maximum, and added */
+} survey_question;
+
+typedef struct {
+    void *context;
+    /* totals has most + sums places. */
+    hfsad_status (*ask)(void *context, const survey_question *q, double *totals, hfsad_error *err);
+} surveyor;
+
+/* What a client answers from. */
+typedef struct {
+    client_rows rows;
+    size_t M;
+    hfsad_loss loss;
+    bool mean;                 /* its loss is the mean over its rows */
+    const hfsad_own_loss *own; /* NULL: none */
+    size_t node;
+    double *scratch; /* 4 M numbers */
+} survey_client;
+
+void survey_answer(const survey_client *c, const survey_question *q, double *answer);
+/* Adds a child's answer to what is there. */
+void survey_combine(const survey_question *q, double *totals, const double *answer);
+
+/* What questions send over all links of a tree. */
+typedef struct {
+    uint64_t questions, bytes_up, bytes_down;
+} survey_cost;
+
+/* A surveyor over data in memory. spec may be NULL where only starts are asked for. */
+typedef struct {
+    const dataset *d;
+    const hfsad_spec *spec;
+    choice_table choices;
+    double *room; /* answers of every depth, and scratch */
+    size_t room_size;
+    survey_cost cost; /* so far */
+} local_survey;
+
+hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
+void local_survey_free(local_survey *s);
+surveyor local_surveyor(local_survey *s);
+
+#endif
