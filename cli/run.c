@@ -89,11 +89,12 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
                  "is brought up to date while the run goes on; a file is replaced whole or not at\n"
                  "all, and an earlier result stays until there is more than this run's start to\n"
                  "put there.\n\n"
-                 "A run that is resumed may have other run.iterations, run.stop, output.state,\n"
-                 "output.every_seconds and output.checkpoint, nothing else; data and truth may\n"
-                 "have moved, but not changed.\n\n"
-                 "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration and write\n"
-                 "what there is; a second one ends it at once.\n\n"
+                 "A run that is resumed may have other run.iterations, run.stop, run.polish,\n"
+                 "output.state, output.every_seconds and output.checkpoint, nothing else; data and\n"
+                 "truth may have moved, but not changed.\n\n"
+                 "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration, or its polish,\n"
+                 "which then changes nothing, and write what there is; a second one ends it at\n"
+                 "once.\n\n"
                  "Exit status: 0 done, 1 the run failed (diverged, disk full), 2 the spec, data or\n"
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.",
     };

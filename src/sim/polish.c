@@ -1,12 +1,10 @@
 /*
- * The polish of a run in this process: asks all clients of the tree and adds their answers up in its order, which is
- * that of the messages in training: of a node the inner children's sums one after the other, then its leaves' folded
- * in the order of their slots (fold.h).
+ * The polish of a run in this process: asks all clients of the tree and adds their answers up as in plan/survey.h, of a
+ * node the inner children's sums in their order, then its leaves'.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "polish/polish.h"
 
-#include "admm/fold.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/features.h"
@@ -26,7 +24,6 @@ typedef struct {
     double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
     double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
     double *total;                      /* sum of a node for every depth */
-    double *leaves, *partial;           /* of the fold */
     double *answers;
     size_t wave, first; /* leaves asked at once, and the first of them */
     const polish_question *question;
@@ -57,20 +54,16 @@ static void answer_leaf(void *context, size_t item, unsigned thread)
     polish_answer(&client, a->question, a->answers + item * a->length);
 }
 
-static void sum_leaves(asker *a, const inner_node *node, double *sum)
+static void add_leaves(asker *a, const inner_node *node, double *sum)
 {
-    fold f;
-    fold_begin(&f, a->length, a->partial, a->leaves);
     for (size_t done = 0; done < node->n_leaves; done += a->wave) {
         const size_t left = node->n_leaves - done, count = left < a->wave ? left : a->wave;
         a->first = node->first_leaf + done;
         pool_run(a->run->threads, count, answer_leaf, a);
         for (size_t i = 0; i < count; i++)
-            fold_add(&f, a->answers + i * a->length, 0);
+            for (size_t m = 0; m < a->length; m++)
+                sum[m] += a->answers[i * a->length + m];
     }
-    fold_end(&f);
-    for (size_t m = 0; m < a->length; m++)
-        sum[m] += a->leaves[m];
 }
 
 /* A tree is no deeper than HFSAD_TIERS_MAX. */
@@ -83,8 +76,7 @@ static void sum_node(asker *a, const inner_node *node, double *sum)
         for (size_t m = 0; m < a->length; m++)
             sum[m] += below[m];
     }
-    if (node->n_leaves)
-        sum_leaves(a, node, sum);
+    add_leaves(a, node, sum);
 }
 
 static void count(asker *a)
@@ -140,7 +132,7 @@ static bool take_room(asker *a)
     bool anchored = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
         anchored = anchored || plan_leaf(a->run->plan, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
-    const size_t length = polish_longest(d->M, DIRECT), lanes = 8;
+    const size_t length = polish_longest(d->M, DIRECT);
     a->wave = WAVE_DOUBLES / length > WAVE_LEAST ? WAVE_DOUBLES / length : WAVE_LEAST;
     a->wave = a->wave < d->n_leaves ? a->wave : d->n_leaves;
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
@@ -148,11 +140,8 @@ static bool take_room(asker *a)
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
     a->total = alloc_zero((d->depth + 1) * length, sizeof(double));
-    a->leaves = alloc_zero(length, sizeof(double));
-    a->partial = alloc_zero(lanes * length, sizeof(double));
     a->answers = alloc_zero(a->wave * length, sizeof(double));
-    return a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total && a->leaves &&
-           a->partial && a->answers;
+    return a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total && a->answers;
 }
 
 static void give_back(asker *a)
@@ -162,8 +151,6 @@ static void give_back(asker *a)
     free(a->anchor);
     free(a->row);
     free(a->total);
-    free(a->leaves);
-    free(a->partial);
     free(a->answers);
 }
 
@@ -227,7 +214,7 @@ static void judge(hfsad_run *r, const asker *a, double run, hfsad_polish *result
     result->residual = found->residual;
     if (r->truth && result->accepted)
         result->relative_error =
-            model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), a->leaves);
+            model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), a->answers);
 }
 
 static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_error *err)
