@@ -66,7 +66,7 @@ TOOL void random_row(rng *r, hfsad_loss_kind kind, double *x, double *y)
     if (kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE)
         *y = s + 1.5 * rng_next_normal(r) > 0 ? 1 : -1;
     else
-        *y = kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s : s + 0.5 * heavy;
+        *y = kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s + 0.1 * heavy * heavy : s + 0.5 * heavy;
 }
 
 TOOL void write_header(FILE *f, bool weighted, size_t columns)

@@ -289,10 +289,10 @@ static void threads_change_no_bit(void **state)
     (void)state;
     static const setting list[] = {
         {"quantile", LOSS(QUANTILE, 0.3, 1), 20, 2, 1, deep_tree, 5, PLAIN},
-        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2}, 0, 2, 1, deep_tree, 5, ONE_ROW},
+        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2}, 0, 2, 1, deep_tree, 5, PLAIN},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        problem p = make_problem(2, &list[i], 2);
+        problem p = make_problem(2, &list[i], 6); /* enough rows for the threads to share */
         double first[M], w[M];
         for (unsigned threads = 1; threads <= 3; threads++) {
             hfsad_run *run = early_run(&list[i], threads);

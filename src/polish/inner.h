@@ -29,6 +29,8 @@ typedef struct {
     double *bend;   /* of the coordinates' part and the proximal term */
     double *answer; /* room for the longest */
 
+    double
+        floor; /* by which F is judged where it is as good as 0: some part of the loss at 0, which its rounding is of */
     double *w, *trial, *direction;
     double *work; /* 3 M */
 } polish_state;

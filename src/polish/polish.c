@@ -187,7 +187,7 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         const int steps = polish_newton(s, tolerance);
         if (s->gone || s->spent || !settle(s))
             return;
-        const double bound = record(s, t), size = fabs(t->lowest);
+        const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
         if (t->bound <= fmax(enough * size, t->part * (t->begin - t->lowest)))
             return;
         idle = bound < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
@@ -212,7 +212,7 @@ static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const doubl
     memcpy(s->centre, w, s->M * sizeof *w);
     t->begin = t->lowest = t->least;
     t->shift = prior_value(s->p, w) - prior_model(s, w);
-    t->bound = t->part > 0 ? INFINITY : t->least; /* losses and priors are not below 0 */
+    t->bound = has_concave_priors(s->p) ? INFINITY : t->least; /* the model is not below 0 */
     s->theta = 1e-2;
     s->kappa = at->mean > 0 ? 0.1 * at->mean : 1;
     return true;
@@ -240,8 +240,8 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
         s->result->stages++;
         s->result->after = t->least;
         s->result->bound = repeats ? promised + t->bound : t->bound;
-        if (!repeats || s->spent || promised <= worth * fabs(t->begin) ||
-            (s->beta >= 1 && fall <= worth * fabs(t->begin)))
+        const double small = worth * fmax(fabs(t->begin), s->floor);
+        if (!repeats || s->spent || promised <= small || t->least <= small || (s->beta >= 1 && fall <= small))
             break;
         if (fall < 0.2 * promised)
             s->beta = fmin(1, s->beta * 8);
@@ -284,7 +284,10 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
     linearise_priors(&s, w);
     for (size_t m = 0; m < s.M; m++)
         s.rho[m] = 1;
-    if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w)) && whole_value(&s, w, &result->before)) {
+    double none; /* s.w is 0 */
+    if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w)) && whole_value(&s, s.w, &none) &&
+        whole_value(&s, w, &result->before)) {
+        s.floor = 1e-4 * none;
         result->after = result->before;
         solve_stages(&s, &at, w, &t);
     }

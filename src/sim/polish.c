@@ -17,6 +17,7 @@
 #include <time.h>
 
 enum { WAVE_DOUBLES = 1 << 20, WAVE_LEAST = 64 }; /* answers that are held at once */
+enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
 enum { DIRECT = 512 };                            /* coordinates up to which a second derivative is sent */
 
 typedef struct {
@@ -54,12 +55,23 @@ static void answer_leaf(void *context, size_t item, unsigned thread)
     polish_answer(&client, a->question, a->answers + item * a->length);
 }
 
+static void answer_leaves(asker *a, size_t count)
+{
+    const dataset *d = a->run->data;
+    const size_t rows = d->rows.first ? d->rows.first[a->first + count] - d->rows.first[a->first] : count;
+    if (rows * d->M >= WORTH_A_THREAD)
+        pool_run(a->run->threads, count, answer_leaf, a);
+    else
+        for (size_t i = 0; i < count; i++)
+            answer_leaf(a, i, 0);
+}
+
 static void add_leaves(asker *a, const inner_node *node, double *sum)
 {
     for (size_t done = 0; done < node->n_leaves; done += a->wave) {
         const size_t left = node->n_leaves - done, count = left < a->wave ? left : a->wave;
         a->first = node->first_leaf + done;
-        pool_run(a->run->threads, count, answer_leaf, a);
+        answer_leaves(a, count);
         for (size_t i = 0; i < count; i++)
             for (size_t m = 0; m < a->length; m++)
                 sum[m] += a->answers[i * a->length + m];
