@@ -190,7 +190,7 @@ static void phase_retrieval(void **state)
             assert_true(result.accepted);
             shared_model(run, w);
             const double least = objective_at(&p, w);
-            if (!(least < 0.999 * result.objective_before))
+            if (!(least < 0.9999 * result.objective_before))
                 fail_msg("%s, seed %llu: %g after %g", list[i].name, SEED(seed), least, result.objective_before);
             for (int k = 0; k < 300; k++) {
                 double bend = 0;

@@ -207,6 +207,17 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Whether the weights are those by which Theorem 1 ties everybody: then a run's lower objective of models that differ
+ * is what the links still give, or, for phase retrieval, whose bound is the paper's number, an outlier's own fit. */
+static bool ties(const hfsad_run *r)
+{
+    theorem_report t;
+    theorem_check(&t, r->data, r->plan, r->nu_f);
+    const double most = 1 - 1e-12;
+    return t.links_are_tv && t.client_weight >= most * t.client_weight_needed &&
+           (r->data->n_inner == 1 || t.edge_weight >= most * t.edge_weight_needed);
+}
+
 /* Whether w may take the place of the run's models, whose objective is `run`. */
 static void judge(hfsad_run *r, const asker *a, double run, hfsad_polish *result)
 {
@@ -215,7 +226,7 @@ static void judge(hfsad_run *r, const asker *a, double run, hfsad_polish *result
         snprintf(result->reason, sizeof result->reason, "interrupted");
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(result->reason, sizeof result->reason, "no better model was found");
-    else if (found->after > run + 1e-9 * fabs(run))
+    else if (!ties(r) && found->after > run + 1e-9 * fabs(run))
         snprintf(
             result->reason, sizeof result->reason,
             "link: the run's own models, which differ, have the lower objective %.9g; larger weights would tie them",
