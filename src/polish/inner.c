@@ -177,14 +177,13 @@ static double best_step(polish_state *s)
     return before / 2;
 }
 
-/* A step is taken where the value falls; where rounding would hide that, where the derivative along it is as good as
- * gone, which along a line says the same. A whole step comes first where the last one was, otherwise the line is asked
- * for. */
-static bool search_line(polish_state *s, bool *hidden)
+/* A whole step comes first where the last one was, and is taken where the value falls. Otherwise the line is asked for,
+ * and the derivative along it decides, which rounding spoils far later than the value: where it is not above 0 the
+ * value has fallen all the way. */
+static bool search_line(polish_state *s)
 {
-    enum { TRIALS = 30 };
+    enum { TRIALS = 10 };
     const double start = s->value, slope = dot8(s->M, s->g, s->direction);
-    *hidden = -slope <= 1e-13 * fabs(start);
     if (!(slope < 0))
         return false;
     bool asked = !s->whole;
@@ -195,35 +194,33 @@ static bool search_line(polish_state *s, bool *hidden)
         if (!polish_look(s, s->trial))
             return false;
         const double there = dot8(s->M, s->g, s->direction);
-        const bool fell = s->value <= start + 1e-4 * step * slope && (asked || fabs(there) <= -0.5 * slope);
-        if (*hidden ? there <= -0.2 * slope : fell) {
+        if (asked ? there <= -0.3 * slope : s->value < start && fabs(there) <= -0.5 * slope) {
             memcpy(s->w, s->trial, s->M * sizeof *s->w);
             s->whole = fabs(step - 1) < 0.1;
             return true;
         }
-        step = asked ? step / 3 : best_step(s);
+        step = asked ? step * fmax(slope / (slope - there), 0.1) : best_step(s);
         asked = true;
     }
     return false;
 }
 
-/* Ends too where rounding is all that moves. */
+/* Ends too where rounding is all that moves: the gradient no longer falls although all of it is within sight. */
 int polish_newton(polish_state *s, double tolerance)
 {
-    enum { STEPS = 100, PATIENCE = 3 };
+    enum { STEPS = 100, PATIENCE = 4 };
+    const double near = 1e-9;
     double least = INFINITY;
     int stale = 0;
-    bool hidden = false;
     s->whole = true;
     if (!polish_look(s, s->w))
         return 0;
     int i = 0;
     for (; i < STEPS && stale < PATIENCE; i++) {
         const double size = polish_size(s, s->g);
-        stale = !hidden || size <= least / 2 ? 0 : stale + 1;
+        stale = size > near || size <= least / 2 ? 0 : stale + 1;
         least = fmin(least, size);
-        if (size <= tolerance || !(s->direct ? direct_direction(s) : iterative_direction(s, 1e-6)) ||
-            !search_line(s, &hidden))
+        if (size <= tolerance || !(s->direct ? direct_direction(s) : iterative_direction(s, 1e-6)) || !search_line(s))
             break;
     }
     return i;

@@ -191,7 +191,7 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         if (t->bound <= fmax(enough * size, t->part * (t->begin - t->lowest)))
             return;
         idle = bound < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
-        const bool tight = s->gap <= 1e-13 * size;
+        const bool tight = s->gap <= 1e-12 * size;
         if (tight && idle > 2)
             return;
         if (bound > 0.1 * last && !tight)
