@@ -182,7 +182,7 @@ static double best_step(polish_state *s)
  * value has fallen all the way. */
 static bool search_line(polish_state *s)
 {
-    enum { TRIALS = 10 };
+    enum { TRIALS = 30 };
     const double start = s->value, slope = dot8(s->M, s->g, s->direction);
     if (!(slope < 0))
         return false;
@@ -199,7 +199,7 @@ static bool search_line(polish_state *s)
             s->whole = fabs(step - 1) < 0.1;
             return true;
         }
-        step = asked ? step * fmax(slope / (slope - there), 0.1) : best_step(s);
+        step = asked ? step * fmax(slope / (slope - there), 1e-3) : best_step(s);
         asked = true;
     }
     return false;
@@ -211,11 +211,10 @@ int polish_newton(polish_state *s, double tolerance)
     enum { STEPS = 100, PATIENCE = 4 };
     const double near = 1e-9;
     double least = INFINITY;
-    int stale = 0;
+    int stale = 0, i = 0;
     s->whole = true;
     if (!polish_look(s, s->w))
-        return 0;
-    int i = 0;
+        return -1;
     for (; i < STEPS && stale < PATIENCE; i++) {
         const double size = polish_size(s, s->g);
         stale = size > near || size <= least / 2 ? 0 : stale + 1;
@@ -223,5 +222,5 @@ int polish_newton(polish_state *s, double tolerance)
         if (size <= tolerance || !(s->direct ? direct_direction(s) : iterative_direction(s, 1e-6)) || !search_line(s))
             break;
     }
-    return i;
+    return least <= fmax(tolerance, near) ? i : -1;
 }

@@ -38,7 +38,8 @@ typedef struct {
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector);
 /* Value, gradient and bends at w. */
 bool polish_look(polish_state *s, const double *w);
-/* Newton's method from s->w until no derivative is above tolerance * scale; returns the steps. */
+/* Newton's method from s->w until no derivative is above tolerance * scale; returns the steps, -1 where it got
+ * nowhere near. */
 int polish_newton(polish_state *s, double tolerance);
 
 /* The coordinates' part. */

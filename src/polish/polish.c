@@ -185,7 +185,14 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         const double before = t->lowest;
         set_weights(s, at);
         const int steps = polish_newton(s, tolerance);
-        if (s->gone || s->spent || !settle(s))
+        if (s->gone || s->spent)
+            return;
+        if (steps < 0) { /* too few rows in their kink to go by: shorter steps */
+            memcpy(s->centre, s->w, s->M * sizeof *s->w);
+            s->theta = fmin(100 * s->theta, 1e-2);
+            continue;
+        }
+        if (!settle(s))
             return;
         const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
         if (t->bound <= fmax(enough * size, t->part * (t->begin - t->lowest)))
