@@ -13,6 +13,7 @@ typedef struct {
     size_t M;
     double kappa, beta;
     double theta; /* of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
+    double stiff; /* factor of rho */
     bool gone;    /* ask gave up */
     bool spent;   /* POLISH_EXCHANGES were made */
     bool direct;

@@ -99,7 +99,7 @@ static void set_weights(polish_state *s, const stage_scales *at)
     }
     for (size_t m = 0; m < s->M; m++) {
         s->weight[m] = fmax(s->weight[m], largest > 0 ? 1e-12 * largest : 1);
-        s->rho[m] = s->weight[m];
+        s->rho[m] = s->weight[m] * s->stiff;
     }
 }
 
@@ -150,29 +150,36 @@ static double prior_model(const polish_state *s, const double *w)
 
 /* A stage's convex problem: its model of F, equal to F where the stage begins. */
 typedef struct {
-    double begin;  /* F there */
-    double shift;  /* from prior_model to the priors */
-    double part;   /* of the fall so far down to which the bound is brought; 0: none */
-    double *best;  /* the point with the least F of all that were looked at */
-    double least;  /* its F */
-    double lowest; /* of the model */
-    double bound;  /* how far that may be above the model's minimum */
+    double begin;    /* F there */
+    double shift;    /* from prior_model to the priors */
+    double part;     /* of the fall so far down to which the bound is brought; 0: none */
+    double *best;    /* the point with the least F of all that were looked at */
+    double least;    /* its F */
+    double lowest;   /* of the model */
+    double smallest; /* bound of an outer step, and the model's value that it bounds from below */
+    double lower;
+    double bound;  /* how far the lowest may be above the model's minimum */
+    bool positive; /* the model is not below 0 */
 } stage;
 
-/* Takes down what the point s->trial is worth; returns the bound there. */
+/* Takes down what the point s->trial is worth; returns the bound there. The least of the bounds counts, since far from
+ * the minimum what is left of the tangents' sum says little. */
 static double record(polish_state *s, stage *t)
 {
     const double there = s->loss + prior_value(s->p, s->trial), model = s->model + prior_model(s, s->trial) + t->shift;
-    const double bound = bound_of(s, s->trial), lower = fmax(t->lowest - t->bound, model - bound);
+    const double bound = bound_of(s, s->trial);
     if (there < t->least) {
         memcpy(t->best, s->trial, s->M * sizeof *t->best);
         t->least = there;
     }
-    if (model - bound >= lower)
-        s->result->residual = polish_size(s, s->g);
     t->lowest = fmin(t->lowest, model);
-    t->bound = t->lowest - lower;
-    return bound;
+    if (bound < t->smallest) {
+        t->smallest = bound;
+        t->lower = t->positive ? fmax(model - bound, 0) : model - bound;
+        s->result->residual = polish_size(s, s->g);
+    }
+    t->bound = fmax(t->lowest - t->lower, 0);
+    return bound + model - t->lowest;
 }
 
 /* From s->w. */
@@ -195,13 +202,15 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         if (!settle(s))
             return;
         const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
-        if (t->bound <= fmax(enough * size, t->part * (t->begin - t->lowest)))
+        if (fmin(bound, t->positive ? t->lowest : bound) <= fmax(enough * size, t->part * (t->begin - t->lowest)))
             return;
         idle = bound < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
-        const bool tight = s->gap <= 1e-12 * size;
+        const bool tight = at->share > 0 && s->gap <= 1e-12 * size;
         if (tight && idle > 2)
             return;
-        if (bound > 0.1 * last && !tight)
+        if (bound > 0.1 * last && at->share <= 0) /* only coordinates have kinks, and kappa does not reach them */
+            s->stiff = fmin(4 * s->stiff, 1e6);
+        else if (bound > 0.1 * last && !tight)
             s->kappa *= steps <= 1 ? 0.1 : 0.4; /* multipliers that drift without a change go on faster */
         s->theta = fmax(s->theta * 0.3, 1e-9);
         tolerance = fmax(tolerance * 0.1, 1e-14);
@@ -219,8 +228,11 @@ static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const doubl
     memcpy(s->centre, w, s->M * sizeof *w);
     t->begin = t->lowest = t->least;
     t->shift = prior_value(s->p, w) - prior_model(s, w);
-    t->bound = has_concave_priors(s->p) ? INFINITY : t->least; /* the model is not below 0 */
+    t->positive = !has_concave_priors(s->p);
+    t->lower = t->positive ? 0 : -INFINITY;
+    t->bound = t->smallest = INFINITY;
     s->theta = 1e-2;
+    s->stiff = 1;
     s->kappa = at->mean > 0 ? 0.1 * at->mean : 1;
     return true;
 }
