@@ -170,7 +170,7 @@ static double record(polish_state *s, stage *t)
     const double bound = bound_of(s, s->trial);
     if (there < t->least) {
         memcpy(t->best, s->trial, s->M * sizeof *t->best);
-        t->least = there;
+        t->least = s->result->after = there;
     }
     t->lowest = fmin(t->lowest, model);
     if (bound < t->smallest) {
