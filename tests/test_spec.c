@@ -438,7 +438,7 @@ static const struct {
      "spec.yaml:3: unknown key 'link.client.wieght'; did you mean 'weight'?"},
     {"iterations: 5\n", "spec.yaml:1: unknown key 'iterations'; did you mean 'run.iterations'?"},
     {"link: {penalty: tv}\n", "unknown key 'link.penalty'; did you mean 'link.client.penalty'?"},
-    {"data: d\nzzzzzzzz: 1\n", "spec.yaml:2: unknown key 'zzzzzzzz'|known here: data, truth,|output, overrides"},
+    {"data: d\nzzzzzzzz: 1\n", "spec.yaml:2: unknown key 'zzzzzzzz'|known here: data, truth,|output, federation, overrides"},
     {"run.seed: 5\n", "unknown key 'run.seed'|run: {seed: 1}"},
     {"'': 5\n", "unknown key ''"},
     {"\"data\\0\": 5\n", "unknown key 'data'"},
