@@ -8,6 +8,7 @@
 #include "report/groups.h"
 #include "report/report.h"
 #include "report/warm.h"
+#include "sim/replay.h"
 #include "sim/save.h"
 #include "spec/pack.h"
 #include "spec/table.h"
@@ -65,6 +66,12 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
          .help = "start every node from its model in MODEL, an output\n"
                  "folder or a model.csv; a node that it lacks starts from\n"
                  "its nearest ancestor's, or the cloud's"},
+        {.name = "replay",
+         .kind = CLI_TEXT,
+         .value = &args->replay,
+         .operand = "FILE",
+         .help = "instead of rounds, what an asynchronous federation of\n"
+                 "this spec did, from its record: to the same bits"},
         {.name = "threads",
          .kind = CLI_WHOLE,
          .value = &args->threads,
@@ -76,7 +83,7 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
     };
     const cli_syntax syntax = {
         .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--warm-start MODEL]\n"
-                 "          [--threads N] [--quiet]\n"
+                 "          [--replay FILE] [--threads N] [--quiet]\n"
                  "hfsad run --resume DIR [SPEC.yaml] [--set KEY=VALUE]... [--threads N] [--quiet]",
         .about = "Trains a model as the spec says. `hfsad settings` lists what a spec can say.",
         .options = options,
@@ -107,6 +114,8 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
         return cli_wrong(argv[0], "--resume writes to the folder that it resumes; leave --out out");
     if (args->resume && args->warm)
         return cli_wrong(argv[0], "--resume goes on from where the run stands; leave --warm-start out");
+    if (args->replay && (args->resume || args->warm))
+        return cli_wrong(argv[0], "--replay plays a whole run; leave --resume and --warm-start out");
     return CLI_GO;
 }
 
@@ -194,6 +203,17 @@ static hfsad_status resume(session *s, hfsad_error *err)
     return status;
 }
 
+/* The record instead of iterations; the trace has the start and the end. */
+static hfsad_status replay(session *s, hfsad_error *err)
+{
+    const hfsad_status status = hfsad_run_measure(s->run, &s->figures, err);
+    if (status)
+        return status;
+    if (s->spec->run.iterations > 0)
+        report_row(s->report, &s->figures);
+    return run_replay(s->run, s->args.replay, err);
+}
+
 /* Everything that can be wrong with what the person gave is found here, before anything is written. */
 static int set_up(session *s, const char *command)
 {
@@ -207,7 +227,8 @@ static int set_up(session *s, const char *command)
         folder_check(s->args.out, &err) || check_inputs(s, &err) ||
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
         (s->args.warm && warm_start(s->run, s->args.warm, &err)) ||
-        report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)))
+        report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)) ||
+        (s->args.replay && replay(s, &err)))
         return cli_fail(&err);
     if (s->spec->output.checkpoint && s->run->engine->links) /* once, not for every checkpoint */
         run_take_prints(s->run);
@@ -564,9 +585,11 @@ static int carry_out(session *s)
     if (needs_row(s, status))
         report_row(s->report, &s->figures);
     if (!status) {
-        if (write_start(s, &err))
+        if (!s->args.replay && write_start(s, &err))
             return fail_write(s, &err);
-        if (s->args.resume && hfsad_run_converged(s->run))
+        if (s->args.replay)
+            stopped = STOP_ITERATIONS;
+        else if (s->args.resume && hfsad_run_converged(s->run))
             stopped = STOP_TOLERANCE;
         else
             iterate(s, &stopped, &err);

@@ -6,6 +6,7 @@
 
 typedef struct {
     const char *spec_path, *out;
+    const char *replay;        /* file, NULL: not wanted */
     const char *resume, *warm; /* NULL: not wanted; resume: the same as out, and spec_path may be NULL */
     int64_t threads;
     bool quiet, no_table; /* quiet: no progress either */

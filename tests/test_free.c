@@ -116,9 +116,7 @@ static void free_coordinates(void **state)
             same(seed, "the prior's value", &o.prior, &tied.prior, sizeof o.prior);
         if (s.rule.penalty.free) {
             same(seed, "the measurement", &o.sums, &tied.sums, sizeof o.sums);
-            const double dz = o.z[rest] - s.z[rest], dq = o.q[rest] - s.q[rest];
-            const double sigma = s.rule.schedule.c * sqrt(s.k);
-            near(seed, "the dual residual", o.dual, tied.dual + sigma * sigma * (dz * dz + dq * dq));
+            same(seed, "the dual residual", &o.dual, &tied.dual, sizeof o.dual);
         }
     }
 }

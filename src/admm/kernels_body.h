@@ -7,6 +7,15 @@
 #include <math.h>
 #include <string.h>
 
+/* What is measured of leaves is added up leaf by leaf, as whoever hears of them one by one does. */
+VEC_FN void add_lanes(double *sum, vec a)
+{
+    double lane[VEC_LANES];
+    vec_store(lane, a);
+    for (int i = 0; i < VEC_LANES; i++)
+        *sum += lane[i];
+}
+
 /* One block: pointers to its first element. */
 typedef struct {
     const double *x;
@@ -105,7 +114,7 @@ typedef struct {
     bool last;               /* the last local step: the message is formed */
     vmask outside;           /* lanes whose w is in boxed */
     const double *boxed;
-    vec dual; /* out: |dz|^2 + |dq|^2; not of a plain pass */
+    vec dual; /* out: |dz|^2 + |dq|^2 of each lane, added up as on a row; not of a plain pass */
 } block_pass;
 
 /* w = centre + coefficient x (or boxed), the link step, and u. `plain`: all lanes take part, one step, no dual wanted,
@@ -122,7 +131,9 @@ VEC_FN void block_update(const block *at, const link_step_vec *step, const penal
     const double *boxed = pass->boxed;
     const bool last = plain || pass->last;
     const size_t ahead = 4 * M * VEC_LANES; /* four blocks on: measured best on rounds that come from memory */
-    vec dual = vec_zero();
+    vec dual[VEC_LANES];
+    for (int i = 0; i < VEC_LANES; i++)
+        dual[i] = vec_zero();
     for (size_t m = 0, o = 0; m < M; m++, o += VEC_LANES) {
         if (plain) {
             soon(xs + o + ahead);
@@ -139,7 +150,7 @@ VEC_FN void block_update(const block *at, const link_step_vec *step, const penal
             z = vec_select(active, z, z_old);
             q = vec_select(active, q, q_old);
             const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
-            dual = vec_fma(dz, dz, vec_fma(dq, dq, dual));
+            dual[m % VEC_LANES] = vec_add(dual[m % VEC_LANES], vec_fma(dz, dz, vec_mul(dq, dq)));
         }
         vec_store(zs + o, z);
         vec_store(qs + o, q);
@@ -148,7 +159,8 @@ VEC_FN void block_update(const block *at, const link_step_vec *step, const penal
         if (last)
             vec_store(sum + o, vec_add(vec_load(sum + o), link_up(&p, up_sigma, up_inv_mu, z, q)));
     }
-    pass->dual = dual;
+    if (!plain)
+        pass->dual = vec_sum_of(dual);
 }
 
 /* What the blocks of a run share. */
@@ -202,7 +214,7 @@ static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *spa
             block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, false);
         if (pass.last) {
             space->sum_sigma = vec_add(space->sum_sigma, pass.up_sigma);
-            run->dual += vec_sum(vec_select(active, vec_mul(vec_mul(c.sigma, c.sigma), pass.dual), vec_zero()));
+            add_lanes(&run->dual, vec_select(active, vec_mul(vec_mul(c.sigma, c.sigma), pass.dual), vec_zero()));
         }
     }
     return b.k;
@@ -597,20 +609,19 @@ static void leaf_run_any(leaf_run *run)
         leaf_run_rows(run);
 }
 
-/* The tied coordinates, then the free ones, which have a link without a penalty. */
+/* The tied coordinates, then the free ones: without a penalty there is no multiplier, and the copies are exact, so that
+ * nothing of the parent's number gets into the child's. They have no residual. */
 static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
                         const double *w_parent)
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
     const size_t tied = M - rule->penalty.free;
-    double change = row_link(&c, &p, tied, link->z, link->q, w_child, w_parent);
-    if (tied < M) {
-        const penalty_vec none = penalty_vec_of(&no_penalty);
-        const link_step_vec rest = link_step_of(&rule->schedule, &none, vec_set(link->k));
-        change += row_link(&rest, &none, M - tied, link->z + tied, link->q + tied, w_child + tied, w_parent + tied);
+    for (size_t m = tied; m < M; m++) {
+        link->z[m] = w_child[m];
+        link->q[m] = w_parent[m];
     }
-    return change;
+    return row_link(&c, &p, tied, link->z, link->q, w_child, w_parent);
 }
 
 /* centre = z - Lambda/sigma */
@@ -716,6 +727,42 @@ static void measure_add(const measure_vec *t, link_sums *sums)
     sums->size_multiplier += 2 * vec_sum(t->multiplier); /* Lambda and Gamma */
 }
 
+/* Eight leaves side by side. */
+static void measure_add_lanes(const measure_vec *t, link_sums *sums)
+{
+    add_lanes(&sums->penalty, t->penalty);
+    add_lanes(&sums->smoothing, t->smoothing);
+    add_lanes(&sums->primal, t->primal);
+    sums->gap = fmax(sums->gap, vec_largest(t->gap));
+    add_lanes(&sums->size_w, t->w);
+    add_lanes(&sums->size_zq, t->zq);
+    add_lanes(&sums->size_multiplier, vec_mul(vec_set(2), t->multiplier));
+}
+
+/* The order of a row: element m in partial sum m mod 8. */
+#define MEASURE_FIELD(field)                                                                                           \
+    do {                                                                                                               \
+        vec p[VEC_LANES];                                                                                              \
+        for (int i = 0; i < VEC_LANES; i++)                                                                            \
+            p[i] = part[i].field;                                                                                      \
+        t.field = vec_sum_of(p);                                                                                       \
+    } while (0)
+
+VEC_FN measure_vec measure_sum_of(const measure_vec part[VEC_LANES])
+{
+    measure_vec t = part[0];
+    MEASURE_FIELD(penalty);
+    MEASURE_FIELD(smoothing);
+    MEASURE_FIELD(primal);
+    MEASURE_FIELD(w);
+    MEASURE_FIELD(zq);
+    MEASURE_FIELD(multiplier);
+    for (int i = 1; i < VEC_LANES; i++)
+        t.gap = vec_max(t.gap, part[i].gap);
+    return t;
+}
+#undef MEASURE_FIELD
+
 VEC_FN vec measure_mu(const hfsad_schedule *s, vec k)
 {
     return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), schedule_root(s, k)), vec_zero());
@@ -730,22 +777,25 @@ static void measure_block(const leaf_run *run, const penalty_vec *p, size_t firs
     const vec k = vec_load_counters(counters), y = vec_load_part(run->y + first, width);
     const vec mu = measure_mu(&run->rule->schedule, k), inv_mu = schedule_inv_mu(&run->rule->schedule, k);
     const vmask there = vec_mask((1u << width) - 1);
-    measure_vec t = measure_zero();
+    measure_vec part[VEC_LANES];
     vec s[VEC_LANES], s0[VEC_LANES];
-    for (size_t i = 0; i < VEC_LANES; i++)
+    for (size_t i = 0; i < VEC_LANES; i++) {
+        part[i] = measure_zero();
         s[i] = s0[i] = vec_zero();
+    }
     for (size_t m = 0; m < M; m++) {
         const size_t i = at + m * width, j = m % VEC_LANES;
         const vec x = vec_load_part(run->x + i, width), w = vec_load_part(ws + m * width, width), root = vec_set(w0[m]);
         s[j] = vec_fma(x, w, s[j]);
         s0[j] = vec_fma(x, root, s0[j]);
-        measure_element(&t, p, mu, inv_mu, w, vec_load_part(run->z + i, width), vec_load_part(run->q + i, width),
+        measure_element(&part[j], p, mu, inv_mu, w, vec_load_part(run->z + i, width), vec_load_part(run->q + i, width),
                         vec_set(run->w_parent[m]), root);
     }
+    measure_vec t = measure_sum_of(part);
     measure_mask(&t, there);
-    measure_add(&t, sums);
-    sums->loss += vec_sum(vec_select(there, loss_value(run->loss, y, vec_sum_of(s)), vec_zero()));
-    sums->consensus_loss += vec_sum(vec_select(there, loss_value(run->loss, y, vec_sum_of(s0)), vec_zero()));
+    measure_add_lanes(&t, sums);
+    add_lanes(&sums->loss, vec_select(there, loss_value(run->loss, y, vec_sum_of(s)), vec_zero()));
+    add_lanes(&sums->consensus_loss, vec_select(there, loss_value(run->loss, y, vec_sum_of(s0)), vec_zero()));
 }
 
 static void link_measure(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, const double *w_child,

@@ -319,6 +319,8 @@ static bool applies(const char *key, const hfsad_spec *spec)
     if (!strncmp(key, "link.", 5) || !strncmp(key, "prior.", 6) || !strncmp(key, "schedule.", 9) ||
         !strncmp(key, "baseline.", 9))
         return false; /* add_resolved has these */
+    if (!strncmp(key, "federation.", 11))
+        return false; /* how the processes came to the result, which does not depend on it or is a record's */
     if (!strcmp(key, "loss.tau"))
         return has_loss(spec, HFSAD_LOSS_QUANTILE);
     if (!strcmp(key, "loss.delta"))

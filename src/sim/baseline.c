@@ -1,10 +1,10 @@
 /* Hierarchical FedAvg and FedProx; see baseline.h. All memory is taken in baseline_create. */
 #include "sim/baseline.h"
 
+#include "admm/draw.h"
 #include "admm/kernels.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "sim/draw.h"
 #include "sim/sim.h"
 
 #include <math.h>

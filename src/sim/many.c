@@ -7,6 +7,7 @@
 #include "admm/fold.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "plan/client.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,10 +95,14 @@ void many_settle(sim *s)
     if (!own_client && !(s->d->n_inner > 1 && s->p->inner[1].rule.penalty.free))
         return;
     double *sum = s->many.intercept, *count = sum + s->d->n_inner;
-    memset(sum, 0, 2 * s->d->n_inner * sizeof *sum);
     for (size_t i = s->d->n_inner; i-- > 0;) {
         const inner_node *node = &s->d->inner[i];
         double *w = s->inner_w + i * M + F;
+        sum[i] = count[i] = 0;
+        for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+            sum[i] += sum[c];
+            count[i] += count[c];
+        }
         for (size_t slot = 0; own_client && slot < node->n_leaves; slot++)
             sum[i] += (s->w ? s->w : s->z)[node->base + slot * M + F];
         if (!own_client)
@@ -105,10 +110,6 @@ void many_settle(sim *s)
         count[i] += node->n_leaves;
         if (own_client || node->n_leaves == 0)
             *w = sum[i] / count[i];
-        if (i > 0) {
-            sum[node->parent] += sum[i];
-            count[node->parent] += count[i];
-        }
     }
 }
 
@@ -144,22 +145,10 @@ void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, lin
     }
 }
 
-static double factor_of(const sim *s, size_t leaf)
-{
-    if (!plan_leaf(s->p, leaf)->mean)
-        return 1;
-    const client_rows rows = dataset_rows(s->d, leaf);
-    return 1 / rows_weight(&rows);
-}
-
-/* Whether a client's squared loss is worth a factor: it may take no more memory than the rows it is made of. */
 static bool factors(const sim *s, size_t leaf)
 {
-    const leaf_class *class = plan_leaf(s->p, leaf);
     const client_rows rows = dataset_rows(s->d, leaf);
-    const size_t held = rows.start ? rows.start[rows.count] - rows.start[0] : rows.count * rows.F;
-    return class->loss.kind == HFSAD_LOSS_SQUARED && class->solver.method == ROWS_EXACT && isinf(class->loss.box) &&
-           rows.count > 1 && squared_doubles(rows.count, s->M) <= 2 * held + 2 * s->M;
+    return client_is_factored(plan_leaf(s->p, leaf), &rows, s->M);
 }
 
 static void make_factor(void *context, size_t leaf, unsigned thread)
@@ -206,8 +195,10 @@ hfsad_status many_create(sim *s, hfsad_error *err)
     }
     if (!take_many(s, anchored, linearized, factored, most))
         return error_memory(err, s->d->n_rows * sizeof(double), "the clients' rows");
-    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++)
-        s->many.factor[leaf] = factor_of(s, leaf);
+    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(s->d, leaf);
+        s->many.factor[leaf] = client_factor(plan_leaf(s->p, leaf), &rows);
+    }
     if (factored) /* where one fails the rows are swept, which takes longer */
         for_each(s, 0, s->d->n_leaves, s->d->n_rows, make_factor);
     return HFSAD_OK;

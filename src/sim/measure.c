@@ -1,4 +1,4 @@
-/* The figures of a trace's row (docs/algorithm.md defines each) and the stop rule. */
+/* The figures of a trace's row, over the simulator's tree. */
 #include "sim/state.h"
 
 #include "model/features.h"
@@ -26,98 +26,43 @@ static void measure_run(void *context, size_t index, unsigned thread)
     kernels()->leaf_measure(&run, s->inner_w, sums);
 }
 
-static void add_sums(link_sums *total, const link_sums *part)
+/* The tally of inner node i and of all below it, but its own link. */
+static void measure_node(const sim *s, size_t i, tally *t)
 {
-    total->loss += part->loss;
-    total->consensus_loss += part->consensus_loss;
-    total->penalty += part->penalty;
-    total->smoothing += part->smoothing;
-    total->primal += part->primal;
-    total->gap = fmax(total->gap, part->gap);
-    total->size_w += part->size_w;
-    total->size_zq += part->size_zq;
-    total->size_multiplier += part->size_multiplier;
-}
-
-/* Sums per tier (the depth of the child, less one), and the dual residual's beside them. */
-static void measure_tiers(sim *s, link_sums *tier, double *dual)
-{
-    for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
-    for (size_t i = 1; i < s->d->n_inner; i++) {
-        const inner_node *node = &s->d->inner[i];
-        const hfsad_link link = inner_link(s, i);
-        link_sums sums = {0};
-        kernels()->link_measure(&s->p->inner[i].rule, &link, s->M, s->inner_w + i * s->M,
-                                s->inner_w + (size_t)node->parent * s->M, s->inner_w, &sums);
-        add_sums(&tier[node->depth - 1], &sums);
-        dual[node->depth - 1] += s->inner[i].dual;
+    const inner_node *node = &s->d->inner[i];
+    const inner_class *class = &s->p->inner[i];
+    *t = (tally){.priors = kernels()->prior_value(&class->prior, s->M, s->inner_w + i * s->M),
+                 .consensus_priors = kernels()->prior_value(&class->prior, s->M, s->inner_w)};
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+        const hfsad_link link = inner_link(s, c);
+        tally child;
+        measure_node(s, c, &child); /* no deeper than HFSAD_TIERS_MAX */
+        kernels()->link_measure(&s->p->inner[c].rule, &link, s->M, s->inner_w + c * s->M, s->inner_w + i * s->M,
+                                s->inner_w, &child.tier[node->depth]);
+        child.dual[node->depth] = s->inner[c].dual;
+        tally_add(t, &child);
     }
-    for (size_t r = 0; r < s->n_runs; r++) {
-        const uint32_t t = s->d->inner[s->runs[r].parent].depth;
-        add_sums(&tier[t], &s->run_sums[r]);
-        dual[t] += s->runs[r].dual;
+    for (size_t r = s->inner[i].first_run; r < s->inner[i].first_run + s->inner[i].n_runs; r++) {
+        link_sums_add(&t->tier[node->depth], &s->run_sums[r]);
+        t->dual[node->depth] += s->runs[r].dual;
     }
-}
-
-/* Both residuals below  sqrt(number of constraints) absolute + relative * the size of what they compare. */
-static bool tolerances_met(const sim *s, const link_sums *total, double primal, double dual)
-{
-    const plan *p = s->p;
-    if (!(p->stop_absolute > 0 || p->stop_relative > 0) || s->iteration == 0)
-        return false;
-    const double links = (double)(s->d->n_leaves + s->d->n_inner - 1);
-    const double absolute = sqrt(2 * links * (double)s->M) * p->stop_absolute;
-    const double size = sqrt(fmax(total->size_w, total->size_zq));
-    return primal <= absolute + p->stop_relative * size &&
-           dual <= absolute + p->stop_relative * sqrt(total->size_multiplier);
-}
-
-/* A link that sits out adds nothing to the dual residual. So where somebody may sit out, the tolerances must hold in
- * every measurement over K_a global iterations, in which everybody steps. Only the rows of the trace's grid are
- * remembered: a measurement between them depends on when the folder was written or the run interrupted. */
-static void stop_rule(sim *s, bool met)
-{
-    uint64_t since = met ? s->met_since : UINT64_MAX;
-    if (met && since == UINT64_MAX)
-        since = s->iteration;
-    if (s->p->trace_every && s->iteration % s->p->trace_every == 0)
-        s->met_since = since;
-    s->converged = met && (!s->absences || s->iteration - since >= s->p->at_least_every);
 }
 
 void sim_measure(sim *s, hfsad_figures *f)
 {
-    link_sums tier[HFSAD_TIERS_MAX] = {{0}}, total = {0};
-    double dual[HFSAD_TIERS_MAX] = {0}, all_dual = 0, priors = 0, consensus_priors = 0;
-    measure_tiers(s, tier, dual);
-    for (size_t i = 0; i < s->d->n_inner; i++) {
-        priors += kernels()->prior_value(&s->p->inner[i].prior, s->M, s->inner_w + i * s->M);
-        consensus_priors += kernels()->prior_value(&s->p->inner[i].prior, s->M, s->inner_w);
-    }
-    f->iteration = s->iteration;
-    f->tiers = s->d->depth;
-    const bool known = s->dual_known || s->iteration == 0;
-    for (size_t t = 0; t < f->tiers; t++) {
-        add_sums(&total, &tier[t]);
-        all_dual += dual[t];
-        f->primal_tier[t] = sqrt(tier[t].primal);
-        f->dual_tier[t] = known ? sqrt(dual[t]) : NAN;
-    }
-    f->objective = total.loss + total.penalty + priors;
-    f->consensus_objective = total.consensus_loss + consensus_priors;
-    f->primal_residual = sqrt(total.primal);
-    f->dual_residual = known ? sqrt(all_dual) : NAN;
-    f->consensus_gap = total.gap;
-    f->smoothing_gap = total.smoothing;
+    tally t;
+    for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
+    measure_node(s, 0, &t);
+    tally_figures(&t, s->M, s->d->depth, s->iteration, s->dual_known || s->iteration == 0, f);
     f->relative_error = s->truth ? model_error(s->d, s->inner_w, s->truth, s->sign_free, s->spaces[0].rows) : NAN;
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
-    stop_rule(s, tolerances_met(s, &total, f->primal_residual, f->dual_residual));
+    stop_rule(&s->stop, s->p, &t, f, s->M, s->d->n_leaves + s->d->n_inner - 1, s->absences);
 }
 
 bool sim_converged(const sim *s)
 {
-    return s->converged;
+    return s->stop.converged;
 }
 
 double relative_error(size_t M, const double *estimate, const double *truth, bool sign_free)

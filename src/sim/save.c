@@ -50,11 +50,11 @@ static void pass_state(const transfer *t, sim *s)
     pass_whole(t, &s->round);
     pass_whole(t, &s->bytes_up);
     pass_whole(t, &s->bytes_down);
-    pass_whole(t, &s->met_since);
-    pass_reals(t, &s->first_step, 1);
-    pass_whole(t, &s->wild);
-    pass_whole(t, &s->repairs);
-    pass_whole(t, &s->repaired_last);
+    pass_whole(t, &s->stop.met_since);
+    pass_reals(t, &s->guard.first_step, 1);
+    pass_whole(t, &s->guard.wild);
+    pass_whole(t, &s->guard.repairs);
+    pass_whole(t, &s->guard.repaired_last);
     pass_whole(t, &known);
     s->dual_known = known != 0;
     pass_reals(t, s->z, d->leaf_doubles);
@@ -67,7 +67,7 @@ static void pass_state(const transfer *t, sim *s)
     pass_reals(t, s->inner_w, d->n_inner * s->M);
     pass_reals(t, s->inner_z, d->n_inner * s->M);
     pass_reals(t, s->inner_q, d->n_inner * s->M);
-    pass_reals(t, s->calm, 2 * s->M);
+    pass_reals(t, s->guard.calm, 2 * s->M);
     for (size_t i = 0; i < d->n_inner; i++) {
         pass_counter(t, &s->inner[i].k);
         pass_counter(t, &s->inner[i].last);
@@ -93,15 +93,15 @@ bool sim_unpack(sim *s, word_reader *r)
         return false;
     const transfer t = {.in = r};
     pass_state(&t, s);
-    s->converged = false;
+    s->stop.converged = false;
     return true;
 }
 
 void sim_rewind(sim *s)
 {
     s->iteration = s->round = s->bytes_up = s->bytes_down = 0;
-    s->met_since = UINT64_MAX;
-    s->dual_known = s->converged = false;
+    s->stop.met_since = UINT64_MAX;
+    s->dual_known = s->stop.converged = false;
     if (s->last)
         memset(s->last, 0, s->d->n_leaves * sizeof *s->last);
     for (size_t i = 0; i < s->d->n_inner; i++) {
@@ -114,7 +114,7 @@ void sim_rewind(sim *s)
 
 void sim_forget_tolerances(sim *s)
 {
-    s->met_since = UINT64_MAX;
+    s->stop.met_since = UINT64_MAX;
 }
 
 uint64_t sim_iteration(const sim *s)

@@ -9,8 +9,8 @@
  */
 #include "sim/state.h"
 
+#include "admm/draw.h"
 #include "admm/fold.h"
-#include "sim/draw.h"
 
 #include <string.h>
 
@@ -172,7 +172,7 @@ void sim_iterate(sim *s)
 {
     const plan *p = s->p;
     s->iteration++;
-    const bool measured = p->trace_every && (s->iteration % p->trace_every == 0 || s->iteration == p->iterations);
+    const bool measured = plan_measures(p, s->iteration);
     for (uint32_t round = 1; round <= p->edge_rounds; round++) {
         s->first_round = round == 1;
         s->last_round = round == p->edge_rounds;

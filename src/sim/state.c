@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "plan/client.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *spa
 {
     const size_t M = s->M;
     double *rows = space->rows;
-    const leaf_class *class = &s->p->leaf_classes[s->p->leaf_class_of[leaf]];
+    const leaf_class *class = plan_leaf(s->p, leaf);
     dataset_gather(s->d, s->d->x, leaf, rows);
     dataset_gather(s->d, s->z, leaf, rows + M);
     dataset_gather(s->d, s->q, leaf, rows + 2 * M);
@@ -201,49 +202,15 @@ static void make_start(sim *s, const double *start)
 {
     for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)
         sim_place(s, i, start);
-    if (s->calm) {
-        memcpy(s->calm, start, s->M * sizeof *start);
-        memcpy(s->before, start, s->M * sizeof *start);
+    if (s->guard.calm) {
+        memcpy(s->guard.calm, start, s->M * sizeof *start);
+        memcpy(s->guard.before, start, s->M * sizeof *start);
     }
-}
-
-/* Whether a client's next step begins at its last w: that of many rows, but by their slopes. */
-static bool needs_w(const leaf_class *class)
-{
-    return class->solver.method == ROWS_LINEARIZED || class->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ||
-           class->loss.kind == HFSAD_LOSS_OWN;
 }
 
 static bool keeps_w(const sim *s)
 {
-    bool needed = false;
-    for (size_t c = 0; s->d->rows.first && c < s->p->n_leaf_classes; c++)
-        needed = needed || needs_w(&s->p->leaf_classes[c]);
-    return s->p->keep_w || needed;
-}
-
-static bool watches(const sim *s)
-{
-    for (size_t i = 1; i < s->d->n_inner; i++)
-        if (s->p->inner[i].watched)
-            return true;
-    return false;
-}
-
-static bool leaves_sit_out(const plan *p)
-{
-    for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (p->leaf_classes[c].participation < 1)
-            return true;
-    return false;
-}
-
-static bool inner_nodes_sit_out(const plan *p, size_t n_inner)
-{
-    for (size_t i = 1; i < n_inner; i++)
-        if (p->inner[i].participation < 1)
-            return true;
-    return false;
+    return plan_keeps_w(s->p, s->d->rows.first != NULL);
 }
 
 static void make_keys(sim *s)
@@ -289,7 +256,7 @@ static bool take_memory(sim *s)
     s->n_runs = 0;
     for (size_t i = 0; i < d->n_inner; i++)
         s->n_runs += runs_of(&d->inner[i], slots);
-    const bool draws = leaves_sit_out(s->p);
+    const bool draws = plan_leaves_sit_out(s->p);
     s->z = alloc_zero(d->leaf_doubles, sizeof(double));
     s->q = alloc_zero(d->leaf_doubles, sizeof(double));
     s->w = keeps_w(s) ? alloc_zero(d->leaf_doubles, sizeof(double)) : NULL;
@@ -299,15 +266,15 @@ static bool take_memory(sim *s)
     s->inner_w = alloc_zero(rows, sizeof(double));
     s->inner_z = alloc_zero(rows, sizeof(double));
     s->inner_q = alloc_zero(rows, sizeof(double));
-    s->calm = watches(s) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
-    s->before = s->calm ? s->calm + s->M : NULL;
+    s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
+    s->guard.before = s->guard.calm ? s->guard.calm + s->M : NULL;
     s->inner = alloc_zero(d->n_inner, sizeof *s->inner);
     s->runs = alloc_zero(s->n_runs, sizeof *s->runs);
     s->run_u = alloc_zero(s->n_runs * s->M, sizeof(double));
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
     return take_spaces(s) && s->z && s->q && (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
-           (s->calm || !watches(s)) && s->inner_w && s->inner_z && s->inner_q && s->inner && s->runs && s->run_u &&
-           s->run_sums;
+           (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
+           s->inner && s->runs && s->run_u && s->run_sums;
 }
 
 hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double *start, const double *truth,
@@ -322,8 +289,8 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     s->truth = truth;
     s->threads = threads;
     s->M = d->M;
-    s->met_since = UINT64_MAX;
-    s->absences = leaves_sit_out(p) || inner_nodes_sit_out(p, d->n_inner);
+    s->stop.met_since = UINT64_MAX;
+    s->absences = plan_leaves_sit_out(p) || plan_inner_sit_out(p, d->n_inner);
     if (!take_memory(s)) {
         const size_t vectors = keeps_w(s) ? 3 : 2;
         sim_free(s);
@@ -363,7 +330,7 @@ void sim_free(sim *s)
     free(s->inner_w);
     free(s->inner_z);
     free(s->inner_q);
-    free(s->calm);
+    free(s->guard.calm);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

@@ -3,6 +3,8 @@
 #define HFSAD_SIM_STATE_H
 
 #include "admm/kernels.h"
+#include "plan/guard.h"
+#include "plan/tally.h"
 #include "sim/sim.h"
 
 enum { MIXED = 0xffff };
@@ -55,7 +57,6 @@ struct sim {
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
-    double *calm, *before;               /* guard.c: M each; NULL where nothing is watched */
     inner_state *inner;
     size_t n_runs;
     run_of_leaves *runs;
@@ -64,12 +65,11 @@ struct sim {
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
     uint64_t iteration, round, bytes_up, bytes_down;
-    double first_step;                     /* guard.c: the largest step of the first iterations */
-    uint64_t wild, repairs, repaired_last; /* wild iterations in a row; repairs; the iteration of the last */
-    uint64_t met_since;                    /* iteration since which the stop rule's tolerances are met, or UINT64_MAX */
-    bool absences;                         /* somebody may sit out */
-    bool sign_free;                        /* the truth's sign cannot be told: all losses are phase retrieval's */
-    bool first_round, last_round, want_dual, dual_known, converged;
+    guard_state guard; /* calm: NULL where nothing is watched */
+    stop_state stop;
+    bool absences;  /* somebody may sit out */
+    bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
+    bool first_round, last_round, want_dual, dual_known;
 };
 
 /* The first leaf of a run. */

@@ -106,6 +106,20 @@
     X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, from which `hfsad run --resume` goes on")           \
     X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "how often the output folder is brought up to date")
 
+#define SETTINGS_FEDERATION(X)                                                                                         \
+    X(FEDERATION, CHOICE_MODE, mode, "sync", "",                                                                       \
+      "sync: every round waits for all who take part, to the bits of `hfsad run`; async: nobody waits for the late")   \
+    X(FEDERATION, REAL, quorum, "0.5", "(0,1]",                                                                        \
+      "async: a node goes on when this part of its children has said something new")                                   \
+    X(FEDERATION, REAL, deadline, "10", "(0,1000000]", "async: or after so many seconds, if one child has")            \
+    X(FEDERATION, CHOICE_STALE, stale, "wait", "",                                                                     \
+      "async: what to do about a child that is run.participation.at_least_every global iterations behind")             \
+    X(FEDERATION, REAL, stale_seconds, "60", "(0,1000000]", "async: go_on: how long to wait for it first")             \
+    X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
+      "async: a client makes as many steps per round as fit into this time; none: local_steps")                        \
+    X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
+      "numbers of models on the wire: exact, rounded to float, or exact as compressed differences")
+
 /* What an entry of `overrides` has besides the groups below. */
 #define SETTINGS_OVERRIDE(X)                                                                                           \
     X(OVERRIDE, TEXT, node, "required", "",                                                                            \
@@ -128,7 +142,8 @@
     G(participation, "run.participation", PARTICIPATION, "Participation")                                              \
     G(stop, "run.stop", STOP, "Stop rule")                                                                             \
     G(baseline, "baseline", BASELINE, "Baselines: fedavg and fedprox")                                                 \
-    G(output, "output", OUTPUT, "Output")
+    G(output, "output", OUTPUT, "Output")                                                                              \
+    G(federation, "federation", FEDERATION, "Federation of processes")
 
 /* The groups that an entry of `overrides` may have, in the same form. */
 #define OVERRIDE_GROUPS(G)                                                                                             \
@@ -145,6 +160,9 @@
 #define SCALE_NAMES "sum", "mean"
 #define SOLVER_NAMES "exact", "linearized"
 #define INTERCEPT_NAMES "none", "client", "edge", "global"
+#define MODE_NAMES "sync", "async"
+#define STALE_NAMES "wait", "go_on"
+#define WIRE_NAMES "double", "float", "delta"   /* index = wire_encoding */
 #define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
 #define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
 
@@ -154,6 +172,8 @@ enum { STEP_RULE_CONSTANT, STEP_RULE_POWER, STEP_RULE_GEOMETRIC };
 enum { PRESET_PAPER, PRESET_TUNED };
 enum { SCALE_SUM, SCALE_MEAN };
 enum { SOLVER_EXACT, SOLVER_LINEARIZED };
+enum { MODE_SYNC, MODE_ASYNC };
+enum { STALE_WAIT, STALE_GO_ON };
 enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 
 #define C_TYPE_REAL double
@@ -168,6 +188,9 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_CHOICE_SCALE int
 #define C_TYPE_CHOICE_SOLVER int
 #define C_TYPE_CHOICE_INTERCEPT int
+#define C_TYPE_CHOICE_MODE int
+#define C_TYPE_CHOICE_STALE int
+#define C_TYPE_CHOICE_WIRE int
 #define C_TYPE_CHOICE_LINK int
 #define C_TYPE_CHOICE_PRIOR int
 #define SETTING_MEMBER(group, type, field, fallback, range, sentence) C_TYPE_##type field;
@@ -205,6 +228,9 @@ typedef struct {
 typedef struct {
     SETTINGS_OUTPUT(SETTING_MEMBER)
 } OUTPUT_settings;
+typedef struct {
+    SETTINGS_FEDERATION(SETTING_MEMBER)
+} FEDERATION_settings;
 
 #define SPEC_MEMBER(member, key, GROUP, heading) GROUP##_settings member;
 

@@ -19,6 +19,9 @@ static const char *const preset_names[] = {PRESET_NAMES, NULL};
 static const char *const scale_names[] = {SCALE_NAMES, NULL};
 static const char *const solver_names[] = {SOLVER_NAMES, NULL};
 static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
+static const char *const mode_names[] = {MODE_NAMES, NULL};
+static const char *const stale_names[] = {STALE_NAMES, NULL};
+static const char *const wire_names[] = {WIRE_NAMES, NULL};
 static const char *const link_names[] = {LINK_NAMES, NULL};
 static const char *const prior_names[] = {PRIOR_NAMES, NULL};
 
@@ -36,6 +39,9 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_CHOICE_SCALE SETTING_CHOICE, scale_names
 #define TYPE_CHOICE_SOLVER SETTING_CHOICE, solver_names
 #define TYPE_CHOICE_INTERCEPT SETTING_CHOICE, intercept_names
+#define TYPE_CHOICE_MODE SETTING_CHOICE, mode_names
+#define TYPE_CHOICE_STALE SETTING_CHOICE, stale_names
+#define TYPE_CHOICE_WIRE SETTING_CHOICE, wire_names
 #define TYPE_CHOICE_LINK SETTING_CHOICE, link_names
 #define TYPE_CHOICE_PRIOR SETTING_CHOICE, prior_names
 #define ROW(GROUP, type, field, fallback, range, sentence)                                                             \
@@ -52,6 +58,7 @@ static const setting PARTICIPATION_rows[] = {SETTINGS_PARTICIPATION(ROW)};
 static const setting STOP_rows[] = {SETTINGS_STOP(ROW)};
 static const setting BASELINE_rows[] = {SETTINGS_BASELINE(ROW)};
 static const setting OUTPUT_rows[] = {SETTINGS_OUTPUT(ROW)};
+static const setting FEDERATION_rows[] = {SETTINGS_FEDERATION(ROW)};
 static const setting OVERRIDE_rows[] = {SETTINGS_OVERRIDE(ROW)};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

@@ -1,6 +1,6 @@
 /* Who takes part in a round: the same nodes under every algorithm. */
-#ifndef HFSAD_SIM_DRAW_H
-#define HFSAD_SIM_DRAW_H
+#ifndef HFSAD_ADMM_DRAW_H
+#define HFSAD_ADMM_DRAW_H
 
 #include "base/rng.h"
 

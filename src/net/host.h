@@ -1,0 +1,84 @@
+/*
+ * A process of a federation: nodes, a store for their states, and the transports to those above and below. In turns it
+ * takes in all that has come, lets the nodes step, commits every state that changed in one transaction, and then sends.
+ * While the store cannot be written nothing is sent; while there is no broker the transport waits for it.
+ */
+#ifndef HFSAD_NET_HOST_H
+#define HFSAD_NET_HOST_H
+
+#include "net/node.h"
+#include "net/store.h"
+#include "net/transport.h"
+
+typedef struct host host;
+
+#define HOST_EVENT_LIST(X)                                                                                             \
+    X(CONNECTED, "connected")                                                                                          \
+    X(DISCONNECTED, "disconnected")                                                                                    \
+    X(REFUSED, "refused by the broker")                                                                                \
+    X(MESSAGE_REFUSED, "a message was refused")                                                                        \
+    X(ROW, "a row of the trace")                                                                                       \
+    X(RECORD, "a step was made")                                                                                       \
+    X(ENDED, "the run has ended")                                                                                      \
+    X(STORE_FAILED, "the state cannot be written")                                                                     \
+    X(STORE_WORKS, "the state can be written again")
+
+typedef enum {
+#define HOST_EVENT_ENUM(name, text) HOST_##name,
+    HOST_EVENT_LIST(HOST_EVENT_ENUM)
+#undef HOST_EVENT_ENUM
+} host_event_kind;
+
+const char *host_event_text(host_event_kind kind);
+
+typedef struct {
+    host_event_kind kind;
+    const char *node;             /* its path; "" where it is about the process */
+    const char *text;             /* one line, or ""; RECORD: of sim/replay.h, with the path */
+    const char *from;             /* MESSAGE_REFUSED: the topic */
+    const hfsad_figures *figures; /* ROW; relative_error and seconds are NAN */
+} host_event;
+
+typedef struct {
+    const char *run; /* name of the run in topics */
+    uint64_t run_id;
+    store *state; /* NULL: nothing outlasts the process */
+    wire_encoding encoding;
+    double
+        local_seconds;  /* asynchronous: clients step as often as fits into this time; 0 or NAN: as their class says */
+    uint32_t status_ms; /* how often a node says that it lives; 0: never */
+    void *context;
+    void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: nobody */
+} host_settings;
+
+/* settings and its texts are copied; state is the caller's. */
+hfsad_status host_create(host **h, const host_settings *settings, hfsad_error *err);
+/* Frees the nodes too. Free the transports afterwards. */
+void host_free(host *h);
+
+/* What a transport must be made with; above: it is the one to the parents. With one broker for both ways either will
+ * do. */
+transport_handler host_handler(host *h, bool above);
+/* Not taken over. Both may be the same. */
+void host_connect(host *h, transport *above, transport *below);
+
+typedef struct {
+    const char *path;
+    const char *const *children; /* paths in the order of their slots */
+    size_t n_children;
+    const char *certificate, *key; /* its own, or NULL */
+} host_place;
+
+/* Takes the node over, also on failure; where the store has a state for its path, the node goes on from there. */
+hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err);
+
+/* One turn; waits for messages for at most timeout_ms. Only lack of memory and a transport that has broken down for
+ * good are errors. */
+hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);
+/* Whether all its nodes have ended and the last words of each are sent. */
+bool host_ended(const host *h);
+size_t host_nodes(const host *h);
+node *host_node(const host *h, size_t i);
+const char *host_path(const host *h, size_t i);
+
+#endif

@@ -1,0 +1,731 @@
+/* What all nodes have in common: set-up, what comes in, what goes out and when again, the state as words. */
+#include "net/node_parts.h"
+
+#include "admm/draw.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *node_refusal_text(node_refusal refusal)
+{
+    static const char *const texts[] = {
+#define TEXT(name, text) text,
+        NODE_REFUSAL_LIST(TEXT)
+#undef TEXT
+    };
+    return texts[refusal];
+}
+
+/* ---- set-up ---- */
+
+static bool take_memory(node *n)
+{
+    const size_t M = n->s.M;
+    double *start = alloc_zero(M, sizeof *start);
+    n->w = alloc_zero(M, sizeof(double));
+    n->z = alloc_zero(M, sizeof(double));
+    n->q = alloc_zero(M, sizeof(double));
+    n->u = alloc_zero(M + 2, sizeof(double));
+    n->guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
+    n->guard.before = n->guard.calm ? n->guard.calm + M : NULL;
+    n->figures = alloc_zero(node_figures_count(n), sizeof(double));
+    if (start)
+        memcpy(start, n->s.start, M * sizeof *start);
+    n->s.start = start;
+    return start && n->w && n->z && n->q && n->u && n->figures && (n->guard.calm || !(n->s.guarded && is_root(n)));
+}
+
+hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
+{
+    *out = NULL;
+    assert(setup->p->trace_every > 0 && !setup->leaf == !!setup->inner);
+    node *n = alloc_zero(1, sizeof *n);
+    if (!n)
+        return error_memory(err, sizeof *n, "a node");
+    n->s = *setup;
+    n->K = setup->p->edge_rounds;
+    n->end_round = setup->p->iterations * n->K;
+    n->period = setup->depth == 1 ? n->K : 1;
+    n->unit = setup->depth == 0 ? n->K : 1;
+    n->answered = -1;
+    n->answer_phase = NODE_PHASE_TRAIN;
+    n->begun = 1;
+    n->changed = true;
+    n->stop.met_since = UINT64_MAX;
+    hfsad_status status = take_memory(n) ? HFSAD_OK : error_memory(err, setup->M * sizeof(double), "a node's vectors");
+    if (!status)
+        status = setup->leaf ? leaf_create(n, err) : inner_create(n, err);
+    if (!status && setup->async)
+        status = async_create(n, err);
+    if (status) {
+        node_free(n);
+        return status;
+    }
+    memcpy(n->w, n->s.start, setup->M * sizeof *n->w);
+    hfsad_link link = {n->z, n->q, 0};
+    hfsad_link_start(&link, setup->M, n->s.start);
+    if (setup->inner)
+        n->rule = setup->inner->rule;
+    if (n->guard.calm) {
+        memcpy(n->guard.calm, n->s.start, setup->M * sizeof *n->w);
+        memcpy(n->guard.before, n->s.start, setup->M * sizeof *n->w);
+    }
+    if (setup->async && setup->inner)
+        async_start(n);
+    *out = n;
+    if (setup->inner)
+        inner_advance(n);
+    return HFSAD_OK;
+}
+
+void node_free(node *n)
+{
+    if (!n)
+        return;
+    async_free(n);
+    if (n->s.leaf)
+        leaf_free(n);
+    else
+        inner_free(n);
+    free((double *)n->s.start);
+    free(n->w);
+    free(n->z);
+    free(n->q);
+    free(n->u);
+    free(n->figures);
+    free(n->guard.calm);
+    free(n);
+}
+
+/* ---- for the other files ---- */
+
+void channel_start(node *n, channel *c)
+{
+    *c = (channel){.live = true, .send = true, .due = n->now + n->s.patience.first_ms, .wait = n->s.patience.first_ms};
+}
+
+void channel_stop(channel *c)
+{
+    c->live = c->send = false;
+}
+
+bool node_draw(const node *n, double participation, uint64_t key, uint32_t *last, uint64_t round)
+{
+    const uint64_t iteration = (round - 1) / n->K + 1;
+    const bool overdue = round % n->K == 0 && iteration - *last >= n->s.p->at_least_every;
+    const bool takes_part = participation >= 1 || draw_takes_part(participation, key, round - 1, overdue);
+    if (takes_part)
+        *last = (uint32_t)iteration;
+    return takes_part;
+}
+
+uint64_t node_next_measure(const node *n)
+{
+    const uint64_t every = n->s.p->trace_every, end = n->s.p->iterations;
+    if (n->answered < 0)
+        return 0;
+    if (n->s.async)
+        return (uint64_t)n->answered < n->end_round ? n->end_round : UINT64_MAX;
+    const uint64_t done = (uint64_t)n->answered / n->K;
+    if (done >= end)
+        return UINT64_MAX;
+    const uint64_t next = (done / every + 1) * every;
+    return (next < end ? next : end) * n->K;
+}
+
+bool all_finite(const double *v, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(v[i]))
+            return false;
+    return true;
+}
+
+void node_answer(node *n, const tally *t, uint64_t round)
+{
+    tally_pack(t, n->s.tiers, n->figures);
+    if (!all_finite(n->figures, node_figures_count(n))) {
+        const tally broken = {.broken = 1};
+        tally_pack(&broken, n->s.tiers, n->figures);
+    }
+    n->answered = (int64_t)round;
+}
+
+bool node_refuse(node *n, node_refusal *to, node_refusal why)
+{
+    n->status.refused[why]++;
+    if (to)
+        *to = why;
+    return false;
+}
+
+void node_greet(node *n, uint64_t begun)
+{
+    if (begun <= n->parent_begun)
+        return;
+    n->parent_begun = begun;
+    if (!n->took_part) /* otherwise an UP will follow, and its link has left the last one's state */
+        channel_start(n, &n->up);
+}
+
+void node_begin_anew(node *n, const double *w)
+{
+    const size_t bytes = n->s.M * sizeof *w;
+    memmove(n->w, w, bytes);
+    memcpy(n->z, n->w, bytes);
+    memcpy(n->q, n->w, bytes);
+    n->k = 0;
+    n->repairs++;
+    n->diverged = false;
+    n->took_part = false;
+    n->say_anew = !is_root(n);
+    n->changed = true;
+    channel_stop(&n->up);
+    channel_stop(&n->answer);
+}
+
+/* ---- what comes in ---- */
+
+static bool fits_sender(const node *n, size_t from, message_kind kind)
+{
+    if (from == NODE_PARENT)
+        return !is_root(n) && (kind == MESSAGE_DOWN || kind == MESSAGE_ASK || kind == MESSAGE_ACK);
+    return from < n->s.n_children &&
+           (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
+}
+
+/* Whose k is 1 speaks of answers. Its numbers: how often the parent has begun, then pairs: the slot of a child, and the
+ * round of what has come from it. What an earlier life of the parent had got, a later one may have lost. */
+static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
+{
+    double round = -1;
+    for (size_t i = 1; i + 1 < m->count; i += 2)
+        if (m->values[i] == (double)n->s.slot)
+            round = m->values[i + 1];
+    if (round < 0)
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    if (m->phase == NODE_PHASE_FINAL && m->k == 1) {
+        n->changed = n->changed || !n->finished;
+        n->finished = true;
+        channel_stop(&n->answer);
+        if (n->s.inner)
+            inner_ack_all(n);
+        return true;
+    }
+    if (m->values[0] < (double)(m->k == 1 ? n->asker_begun : n->parent_begun))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    if (m->k == 1 && n->answer_phase == NODE_PHASE_TRAIN && round >= (double)n->answered)
+        channel_stop(&n->answer);
+    if (m->k == 0 && round >= (double)n->up_round && n->up.live) {
+        channel_stop(&n->up);
+        if (n->s.async)
+            async_acknowledged(n);
+    }
+    return true;
+}
+
+static bool fits_phase(const message *m)
+{
+    switch (m->kind) {
+    case MESSAGE_MODEL:
+        return m->phase == NODE_PHASE_FINAL;
+    case MESSAGE_ASK:
+    case MESSAGE_ACK:
+        return m->phase == NODE_PHASE_TRAIN || m->phase == NODE_PHASE_FINAL;
+    default:
+        return m->phase == NODE_PHASE_TRAIN;
+    }
+}
+
+/* A question or an answer of NODE_PHASE_ANEW; epoch: the number of repairs when it is done. */
+static bool handle_anew(node *n, size_t from, const message *m, uint64_t epoch, node_refusal *why)
+{
+    if (m->kind != MESSAGE_ASK && m->kind != MESSAGE_ANSWER)
+        return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (m->count != (m->kind == MESSAGE_ASK ? n->s.M : 0))
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (epoch > n->repairs + 1 || !n->s.guarded)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (m->kind == MESSAGE_ANSWER) {
+        if (epoch <= n->repairs || !n->asking || n->ask_phase != NODE_PHASE_ANEW)
+            return node_refuse(n, why, NODE_REFUSED_OLD);
+        n->child[from].answered = true;
+    } else if (epoch <= n->repairs || n->pending) {
+        n->say_anew = epoch == n->repairs;
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    } else if (n->s.leaf) {
+        node_begin_anew(n, m->values);
+        leaf_begin_anew(n);
+    } else {
+        memcpy(n->ask_w, m->values, n->s.M * sizeof *n->ask_w);
+        inner_ask(n, NODE_PHASE_ANEW, n->round);
+    }
+    if (n->s.inner)
+        inner_advance(n);
+    return true;
+}
+
+static bool handle_plain(node *n, size_t from, const message *m, node_refusal *why)
+{
+    if (from == NODE_PARENT && m->kind == MESSAGE_ACK)
+        return handle_parent_ack(n, m, why);
+    if (from == NODE_PARENT && n->finished)
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    return n->s.leaf ? leaf_handle(n, m, why) : inner_handle(n, from, m, why);
+}
+
+bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
+{
+    message plain = *m;
+    const uint64_t epoch = m->phase >> NODE_PHASE_BITS;
+    plain.phase = m->phase - (epoch << NODE_PHASE_BITS);
+    if (m->run != n->s.run)
+        return node_refuse(n, why, NODE_REFUSED_RUN);
+    if (!fits_sender(n, from, m->kind))
+        return node_refuse(n, why, NODE_REFUSED_KIND);
+    if ((plain.phase != NODE_PHASE_ANEW && !fits_phase(&plain)) || m->round > n->end_round)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (!all_finite(m->values, m->count) || !isfinite(m->sigma))
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (plain.phase == NODE_PHASE_ANEW)
+        return handle_anew(n, from, &plain, epoch, why);
+    if (epoch != n->repairs)
+        return node_refuse(n, why, epoch < n->repairs ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
+    return handle_plain(n, from, &plain, why);
+}
+
+/* ---- time ---- */
+
+enum { CHANNELS = 4 };
+
+static void tick_channel(node *n, channel *c)
+{
+    if (!c->live || c->due > n->now)
+        return;
+    c->send = true;
+    c->wait = c->wait < n->s.patience.most_ms / 2 ? 2 * c->wait : n->s.patience.most_ms;
+    c->due = n->now + c->wait;
+}
+
+void node_tick(node *n, uint64_t now_ms)
+{
+    n->now = now_ms;
+    tick_channel(n, &n->up);
+    tick_channel(n, &n->answer);
+    tick_channel(n, &n->down);
+    tick_channel(n, &n->ask);
+    if (n->s.async && n->s.inner)
+        inner_advance(n);
+}
+
+uint64_t node_due(const node *n)
+{
+    const channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask};
+    uint64_t due = UINT64_MAX;
+    for (size_t i = 0; i < CHANNELS; i++)
+        if (all[i]->live && all[i]->due < due)
+            due = all[i]->due;
+    const uint64_t step = n->s.async && n->s.inner ? async_due(n) : UINT64_MAX;
+    return step < due ? step : due;
+}
+
+void node_repeat(node *n)
+{
+    channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask};
+    for (size_t i = 0; i < CHANNELS; i++)
+        all[i]->send = all[i]->live;
+}
+
+size_t node_message_most(const node *n)
+{
+    size_t most = 2 * n->s.M + 2 > node_figures_count(n) ? 2 * n->s.M + 2 : node_figures_count(n);
+    for (size_t c = 0; c < n->s.n_children; c++)
+        if (n->s.children[c].nodes * n->s.M > most)
+            most = n->s.children[c].nodes * n->s.M;
+    return most > 2 * n->s.siblings ? most : 2 * n->s.siblings + 1; /* an ACK may name all of them */
+}
+
+/* ---- what goes out ---- */
+
+static bool take_channel(node *n, channel *c)
+{
+    if (!c->send)
+        return false;
+    n->status.repeated += c->again;
+    c->send = false;
+    c->again = true;
+    return true;
+}
+
+static message letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round)
+{
+    const uint64_t epoch = n->repairs + (phase == NODE_PHASE_ANEW && kind == MESSAGE_ASK);
+    return (message){.kind = kind, .run = n->s.run, .phase = phase + (epoch << NODE_PHASE_BITS), .round = round};
+}
+
+static message up_letter(node *n)
+{
+    message m = letter_of(n, MESSAGE_UP, NODE_PHASE_TRAIN, n->up_round);
+    const hfsad_link link = {n->z, n->q, n->k};
+    m.k = n->k;
+    if (n->diverged)
+        return m;
+    m.sigma = hfsad_link_message(n->s.leaf ? &n->s.leaf->rule : &n->rule, &link, n->s.M, n->u);
+    m.values = n->u;
+    m.count = all_finite(n->u, n->s.M) ? n->s.M : 0;
+    if (m.count && n->s.guarded && n->s.inner) {
+        const guard_strain own = guard_link(n->s.inner, &link, n->s.M), below = inner_strain(n);
+        n->u[m.count++] = own.sum + below.sum;
+        n->u[m.count++] = own.count + below.count;
+    }
+    return m;
+}
+
+static message answer_letter(node *n)
+{
+    const bool final = n->answer_phase == NODE_PHASE_FINAL;
+    message m = letter_of(n, final ? MESSAGE_MODEL : MESSAGE_ANSWER, n->answer_phase, (uint64_t)n->answered);
+    m.values = n->figures;
+    m.count = node_figures_count(n);
+    if (final && n->s.leaf) {
+        node_model(n, n->u);
+        m.values = n->u;
+        m.count = n->s.M;
+    } else if (final) {
+        m.values = n->models;
+        m.count = n->nodes * n->s.M;
+    }
+    return m;
+}
+
+static bool next_to_parent(node *n, message *m)
+{
+    if (take_channel(n, &n->up)) {
+        *m = up_letter(n);
+        return true;
+    }
+    if (take_channel(n, &n->answer)) {
+        *m = answer_letter(n);
+        return true;
+    }
+    if (n->say_anew) {
+        *m = letter_of(n, MESSAGE_ANSWER, NODE_PHASE_ANEW, n->round);
+        n->say_anew = false;
+        return true;
+    }
+    if (n->ack_down) {
+        *m = letter_of(n, MESSAGE_ACK, NODE_PHASE_TRAIN, n->down_round);
+        n->seen_begun = (double)n->parent_begun;
+        m->values = &n->seen_begun;
+        m->count = 1;
+        n->ack_down = false;
+        return true;
+    }
+    return false;
+}
+
+static message ack_letter(node *n, bool of_answers)
+{
+    message m = letter_of(n, MESSAGE_ACK, of_answers && n->finished ? NODE_PHASE_FINAL : NODE_PHASE_TRAIN, 0);
+    m.k = of_answers;
+    m.values = n->slots;
+    n->slots[m.count++] = (double)n->begun;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->child[c];
+        bool *flag = of_answers ? &child->ack_answer : &child->ack_up;
+        if (!*flag)
+            continue;
+        *flag = false;
+        if (!of_answers && !n->s.async && !child->has) /* a round has been opened since */
+            continue;
+        n->slots[m.count++] = (double)c;
+        n->slots[m.count++] = !of_answers                    ? (double)child->need
+                              : n->asking && child->answered ? (double)n->ask_round
+                                                             : (double)(n->answered < 0 ? 0 : n->answered);
+    }
+    return m;
+}
+
+static bool next_to_children(node *n, message *m)
+{
+    if (take_channel(n, &n->down)) {
+        *m = letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->version : n->round) + 1);
+        m->k = n->begun;
+        m->values = n->w;
+        m->count = n->s.M;
+        return true;
+    }
+    if (take_channel(n, &n->ask)) {
+        *m = letter_of(n, MESSAGE_ASK, n->ask_phase, n->ask_round);
+        m->k = n->begun;
+        m->values = n->ask_w;
+        m->count = n->ask_phase == NODE_PHASE_FINAL                ? 0
+                   : is_root(n) || n->ask_phase == NODE_PHASE_ANEW ? n->s.M
+                                                                   : 2 * n->s.M;
+        return true;
+    }
+    if (n->ack_up || n->ack_answer) {
+        const bool of_answers = !n->ack_up;
+        *m = ack_letter(n, of_answers);
+        *(of_answers ? &n->ack_answer : &n->ack_up) = false;
+        return true;
+    }
+    return false;
+}
+
+bool node_next_letter(node *n, node_letter *letter)
+{
+    if (next_to_parent(n, &letter->m)) {
+        letter->to_parent = true;
+        return true;
+    }
+    letter->to_parent = false;
+    return n->s.inner && next_to_children(n, &letter->m);
+}
+
+/* ---- the state as words ---- */
+
+/* One list of what is kept serves both ways. */
+typedef struct {
+    word_writer *out; /* NULL: read */
+    word_reader *in;
+} transfer;
+
+static void pass_reals(const transfer *t, double *v, size_t count)
+{
+    if (t->out)
+        words_put_reals(t->out, v, count);
+    else
+        words_get_reals(t->in, v, count);
+}
+
+static uint64_t pass(const transfer *t, uint64_t v)
+{
+    if (t->out)
+        words_put(t->out, v);
+    return t->out ? v : words_get(t->in);
+}
+
+static void pass_link(const transfer *t, node *n)
+{
+    const size_t M = n->s.M;
+    n->begun = pass(t, n->begun);
+    n->round = pass(t, n->round);
+    n->down_round = pass(t, n->down_round);
+    n->up_round = pass(t, n->up_round);
+    n->k = (uint32_t)pass(t, n->k);
+    n->last = (uint32_t)pass(t, n->last);
+    n->sent_up = pass(t, n->sent_up);
+    n->sent_down = pass(t, n->sent_down);
+    n->answered = (int64_t)pass(t, (uint64_t)n->answered);
+    n->answer_phase = pass(t, n->answer_phase);
+    n->repairs = pass(t, n->repairs);
+    n->diverged = pass(t, n->diverged) != 0;
+    n->finished = pass(t, n->finished) != 0;
+    pass_reals(t, &n->dual, 1);
+    pass_reals(t, n->figures, node_figures_count(n));
+    if (n->s.inner || n->s.keeps_w)
+        pass_reals(t, n->w, M);
+    if (!is_root(n)) {
+        pass_reals(t, n->z, M);
+        pass_reals(t, n->q, M);
+    }
+}
+
+static void pass_leaf(const transfer *t, node *n)
+{
+    n->local_steps = (uint32_t)pass(t, n->local_steps);
+    pass_reals(t, n->slope, n->s.x ? 0 : n->s.rows.count);
+    pass_reals(t, &n->eta, 1);
+}
+
+static void pass_inner(const transfer *t, node *n)
+{
+    n->open = pass(t, n->open) != 0;
+    n->took_part = pass(t, n->took_part) != 0;
+    n->has_settled = pass(t, n->has_settled) != 0;
+    pass_reals(t, &n->settled, 1);
+    if (!is_root(n))
+        pass_reals(t, n->w_parent, n->s.M);
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->child[c];
+        child->last = (uint32_t)pass(t, child->last);
+        child->need = pass(t, child->need);
+        child->k = pass(t, child->k);
+        pass_reals(t, &child->strain.sum, 1);
+        pass_reals(t, &child->strain.count, 1);
+    }
+    if (!is_root(n))
+        return;
+    n->stop.met_since = pass(t, n->stop.met_since);
+    n->anew = pass(t, n->anew) != 0;
+    pass_reals(t, n->guard.calm, n->guard.calm ? 2 * n->s.M : 0);
+    pass_reals(t, &n->guard.first_step, 1);
+    n->guard.wild = pass(t, n->guard.wild);
+    n->guard.repairs = pass(t, n->guard.repairs);
+    n->guard.repaired_last = pass(t, n->guard.repaired_last);
+    n->end = (node_end)pass(t, n->end);
+    if (pass(t, n->finished && n->models)) {
+        if (!n->models)
+            n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
+        if (n->models)
+            pass_reals(t, n->models, n->nodes * n->s.M);
+    }
+}
+
+static void pass_async(const transfer *t, node *n)
+{
+    n->version = pass(t, n->version);
+    n->turn_left = pass(t, n->turn_left);
+    n->halted = pass(t, n->halted) != 0;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        n->child[c].fresh = pass(t, n->child[c].fresh) != 0;
+        pass_reals(t, &n->child[c].sigma, 1);
+        pass_reals(t, n->child_u + c * n->s.M, n->s.M);
+    }
+    const size_t count = (size_t)pass(t, n->n_heard);
+    if (t->in && (count > t->in->left || !alloc_grow((void **)&n->heard, &n->heard_room, count, sizeof *n->heard))) {
+        t->in->bad = true;
+        return;
+    }
+    n->n_heard = count;
+    for (size_t i = 0; i < count; i++) {
+        n->heard[i].slot = (uint32_t)pass(t, n->heard[i].slot);
+        n->heard[i].version = pass(t, n->heard[i].version);
+        n->heard[i].k = pass(t, n->heard[i].k);
+    }
+}
+
+static void pass_state(const transfer *t, node *n)
+{
+    pass_link(t, n);
+    if (n->s.leaf)
+        pass_leaf(t, n);
+    else
+        pass_inner(t, n);
+    if (n->s.async && n->s.inner)
+        pass_async(t, n);
+}
+
+/* What a state begins with: whose it is. */
+static uint64_t print_of(const node *n)
+{
+    uint64_t sum = words_sum_add(n->s.run, n->s.key);
+    const uint64_t shape[] = {n->s.M,     n->s.depth,     n->s.slot, n->s.n_children, n->s.leaf != NULL,
+                              n->s.tiers, n->s.rows.count};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        sum = words_sum_add(sum, shape[i]);
+    return sum;
+}
+
+bool node_changed(const node *n)
+{
+    return n->changed;
+}
+
+void node_pack(node *n, word_writer *w)
+{
+    const transfer t = {.out = w};
+    words_put(w, print_of(n));
+    pass_state(&t, n);
+    n->changed = false;
+}
+
+/* Everything that was said may be lost: it is said again. */
+static void begin_again(node *n)
+{
+    n->begun++;
+    n->changed = true;
+    if (n->s.inner)
+        n->rule = guard_rule(&n->s.inner->rule, n->repairs);
+    n->pending = n->asking = false;
+    channel_stop(&n->ask);
+    channel_stop(&n->down);
+    if (n->finished && !is_root(n))
+        return;
+    if (!is_root(n) && n->up_round > 0 && !n->took_part)
+        channel_start(n, &n->up); /* asynchronous: no new turn before it is acknowledged (again) */
+    n->since = n->now;
+    if (!is_root(n) && n->answered >= 0 && (n->s.leaf || n->answer_phase == NODE_PHASE_TRAIN))
+        channel_start(n, &n->answer);
+    if (n->open)
+        channel_start(n, &n->down);
+    if (n->s.inner) {
+        if (n->answer_phase == NODE_PHASE_FINAL && !n->finished) /* the models below have to be asked for again */
+            n->answer_phase = NODE_PHASE_TRAIN;
+        inner_advance(n);
+    }
+}
+
+bool node_unpack(node *n, word_reader *r)
+{
+    const transfer t = {.in = r};
+    if (words_get(r) != print_of(n))
+        return false;
+    pass_state(&t, n);
+    if (r->bad || r->left)
+        return false;
+    begin_again(n);
+    return true;
+}
+
+/* ---- what others want to know ---- */
+
+node_end node_ended(const node *n)
+{
+    if (is_root(n))
+        return n->finished ? n->end : NODE_RUNNING;
+    return n->finished ? NODE_DONE : NODE_RUNNING;
+}
+
+bool node_take_figures(node *n, hfsad_figures *f)
+{
+    if (n->row_ready)
+        *f = n->row;
+    const bool ready = n->row_ready;
+    n->row_ready = false;
+    return ready;
+}
+
+void node_model(const node *n, double *w)
+{
+    const bool shown = n->s.inner || n->s.keeps_w;
+    memcpy(w, shown ? n->w : n->z, n->s.M * sizeof *w);
+    if (n->has_settled)
+        w[n->s.M - 1] = n->settled;
+}
+
+void node_set_local_steps(node *n, uint32_t steps)
+{
+    n->local_steps = steps ? steps : 1;
+}
+
+char *node_take_lines(node *n)
+{
+    char *lines = n->lines;
+    n->lines = NULL;
+    n->lines_size = n->lines_room = 0;
+    return lines;
+}
+
+const double *node_models_below(const node *n)
+{
+    return n->finished && n->models ? n->models + n->s.M : NULL;
+}
+
+const double *node_w(const node *n)
+{
+    return n->w;
+}
+
+node_status node_get_status(const node *n)
+{
+    node_status status = n->status;
+    status.round = n->round;
+    status.k = n->k;
+    return status;
+}

@@ -1,0 +1,178 @@
+/*
+ * A node of a federation as a state machine: leaf, inner node or root. No socket, clock, file or thread is in it: it is
+ * handed messages and the time, and says what to send. Whoever drives it (host.h) hands over what came, commits the
+ * states that changed, and only then sends; so what a node has said it still knows after a crash.
+ *
+ * Synchronous training, in rounds as in ALGORITHM.md section 3 (counted from 1 over the whole run, K = edge_rounds of
+ * them in a global iteration). DOWN(g) is the parent's w for round g; UP(g) is the child's message after it. The root
+ * speaks once in an iteration: DOWN((t-1)K+1), and its children say UP(tK). Who takes part in a round is a draw that
+ * child and parent make alike, so nobody waits for a child that sits out, and its parent goes on with its last u.
+ *
+ * A measured iteration ends with a question: ASK(tK) carries w_0 and, below an inner node, that node's w behind it; the
+ * ANSWER is a tally (plan/tally.h). Nobody begins round tK+1 before the answer is given and the parent's DOWN is there,
+ * since the answer may end the run. The last question, in PHASE_FINAL, is answered by MODEL: the node's w and those of
+ * all below it, a node before its children, these in the order of their slots.
+ *
+ * Where the safeguard (plan/guard.h) is on, inner nodes take every DOWN and say UP in every period, with the strain of
+ * the links below behind u, and nobody goes beyond an iteration before the root has decided. A repair is a question
+ * too, in NODE_PHASE_ANEW: all nodes begin anew at the model in it. Messages from before are then of an old phase.
+ *
+ * Asynchronous training. A node counts its own steps; DOWN(v) is its w after step v - 1. A child takes a turn on the
+ * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says
+ * UP(v), and waits until that is acknowledged before the next turn, so that its parent knows of every turn. The parent
+ * steps when enough children have something new, or at its deadline, and goes on with the last u of the others, which
+ * it keeps over a crash. What it used in which step goes into the record. Figures are asked for at the start and at the
+ * end.
+ *
+ * What can be lost. Every message may be lost, doubled, delayed and come in any order. A sender repeats its last value
+ * until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ANSWER by what follows it, and where nothing
+ * follows soon by an ACK. A parent does not keep its children's messages over a crash; k of DOWN and ASK counts how
+ * often the sender has begun, and who sees a new count sends its last UP or ANSWER again, even if it sits out.
+ */
+#ifndef HFSAD_NET_NODE_H
+#define HFSAD_NET_NODE_H
+
+#include "base/words.h"
+#include "net/message.h"
+#include "plan/guard.h"
+#include "plan/tally.h"
+
+typedef struct node node;
+
+/* message.phase; the number of repairs so far stands above its lowest NODE_PHASE_BITS bits */
+enum { NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3, NODE_PHASE_ANEW = 4, NODE_PHASE_BITS = 8 };
+
+/* A child as its parent knows it. */
+typedef struct {
+    bool leaf;
+    double participation;
+    uint64_t key; /* of its draws: rng_key(seed, rng_stream(its name)) */
+    size_t nodes; /* of its subtree, itself included */
+    hfsad_link_rule rule;
+} node_child;
+
+/* How long to wait before a message is repeated: at first, and at most; it doubles in between. */
+typedef struct {
+    uint32_t first_ms, most_ms;
+} node_patience;
+
+/* Says how an asynchronous parent goes on. */
+typedef struct {
+    double quorum;        /* part of its children that must have something new, above 0 */
+    uint32_t deadline_ms; /* or this long after its last step, if one child has */
+    bool stale_waits;     /* a child that is K_a global iterations behind is waited for, ... */
+    uint32_t stale_ms;    /* ... or for this long only */
+} node_pace;
+
+/* What a node is made of. Everything is copied but p, rows and the classes, which must outlive it. */
+typedef struct {
+    uint64_t run;
+    const plan *p; /* the numbers of the run; classes are not looked up in it */
+    size_t M;
+    size_t tiers;    /* of the whole tree */
+    uint32_t depth;  /* 0: the root */
+    size_t slot;     /* among its parent's children, inner ones first */
+    size_t siblings; /* children of its parent, itself included */
+    uint64_t key;
+    int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
+    const double *start; /* M */
+    node_patience patience;
+    bool guarded;   /* the safeguard is on: plan_is_guarded, and synchronous */
+    size_t tied;    /* plan_tied; root only */
+    bool async;     /* asynchronous training */
+    node_pace pace; /* of that */
+
+    const leaf_class *leaf;   /* NULL: an inner node or the root */
+    const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */
+    double y, n;              /* of that row */
+    client_rows rows;         /* where x is NULL */
+    bool keeps_w;             /* plan_keeps_w */
+    size_t number;            /* of the node, for a program's own loss */
+    const inner_class *inner; /* NULL: a leaf */
+    size_t n_children;
+    const node_child *children; /* inner ones first, then the leaves, each in the order of their slots */
+    size_t links;               /* of the whole tree; root only */
+    bool absences;              /* somebody in the tree may sit out; root only */
+} node_setup;
+
+hfsad_status node_create(node **n, const node_setup *setup, hfsad_error *err);
+void node_free(node *n);
+
+/* Why a message had no effect. */
+#define NODE_REFUSAL_LIST(X)                                                                                           \
+    X(RUN, "of another run")                                                                                           \
+    X(KIND, "of a kind that does not come from there")                                                                 \
+    X(SIZE, "with a wrong number of numbers")                                                                          \
+    X(VALUE, "with a number that is not finite or makes no sense")                                                     \
+    X(FUTURE, "with a counter from the future")                                                                        \
+    X(OLD, "old or repeated")
+
+typedef enum {
+#define NODE_REFUSAL_ENUM(name, text) NODE_REFUSED_##name,
+    NODE_REFUSAL_LIST(NODE_REFUSAL_ENUM)
+#undef NODE_REFUSAL_ENUM
+        NODE_REFUSALS
+} node_refusal;
+
+const char *node_refusal_text(node_refusal refusal);
+
+/* A sender: the parent, or the slot of a child. */
+enum { NODE_PARENT = SIZE_MAX };
+
+/* Takes a message in. m and its numbers are the caller's. Returns whether it was news; where it was not, *why (may be
+ * NULL) says why. Old ones are no fault: they come whenever a message is repeated. */
+bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
+/* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
+ */
+void node_tick(node *n, uint64_t now_ms);
+/* Asynchronous: the steps of a client per round from now on, by its own speed. */
+void node_set_local_steps(node *n, uint32_t steps);
+/* When the next tick is wanted; UINT64_MAX: not before a message comes. */
+uint64_t node_due(const node *n);
+
+/* The connection was lost and is back: what waits for an acknowledgement is sent again at once. */
+void node_repeat(node *n);
+/* The most numbers that a message to this node may have. */
+size_t node_message_most(const node *n);
+
+/* What is to be sent, one after another, once the state is committed; false: nothing more. The numbers are the node's
+ * and last until it is called again. */
+typedef struct {
+    bool to_parent; /* otherwise to all children */
+    message m;
+} node_letter;
+bool node_next_letter(node *n, node_letter *letter);
+
+/* Whether the state has changed since it was last packed: then it must be committed before anything is sent. */
+bool node_changed(const node *n);
+void node_pack(node *n, word_writer *w);
+/* Into a node made from the same setup. false: not such a state; the node must then be freed. */
+bool node_unpack(node *n, word_reader *r);
+
+/* A row of the trace that is ready: root only, relative_error and seconds are NAN. Take it before the state is packed.
+ */
+bool node_take_figures(node *n, hfsad_figures *f);
+
+/* Asynchronous: lines of the record that are ready, each closed by a newline, or NULL; free it. Without the node's
+ * path, which goes before each (sim/replay.h). Take them before the state is packed. */
+char *node_take_lines(node *n);
+
+typedef enum { NODE_RUNNING, NODE_DONE, NODE_CONVERGED, NODE_DIVERGED } node_end;
+/* Root: why it ended. Others: NODE_DONE once the root has their model. */
+node_end node_ended(const node *n);
+
+/* w as the run has it; intercepts of nodes that are not tied to their children's are those of the last measurement. */
+void node_model(const node *n, double *w);
+/* Root, once it has ended: the models of all nodes below it, in the order that the head of this file says; NULL where
+ * they never came. */
+const double *node_models_below(const node *n);
+const double *node_w(const node *n);
+
+typedef struct {
+    uint64_t round, k;
+    uint64_t refused[NODE_REFUSALS];
+    uint64_t repeated; /* letters sent more than once */
+} node_status;
+node_status node_get_status(const node *n);
+
+#endif

@@ -1,0 +1,265 @@
+/* Asynchronous training: turns of children, and steps of parents that do not wait for all of them. */
+#include "net/node_parts.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+hfsad_status async_create(node *n, hfsad_error *err)
+{
+    n->held_w = alloc_zero(n->s.M, sizeof(double));
+    n->local_steps = n->s.leaf ? n->s.leaf->local_steps : 1;
+    return n->held_w ? HFSAD_OK : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
+}
+
+void async_free(node *n)
+{
+    free(n->held_w);
+    free(n->heard);
+    free(n->lines);
+}
+
+void async_start(node *n)
+{
+    double *start = (double *)n->s.start;
+    const hfsad_link link = {start, start, 0};
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        n->child[c].has = true;
+        n->child[c].sigma = hfsad_link_message(&n->s.children[c].rule, &link, n->s.M, n->child_u + c * n->s.M);
+    }
+}
+
+/* ---- a turn ---- */
+
+/* Versions of the parent's w that there will be at most. */
+static uint64_t versions(const node *n)
+{
+    return n->s.depth == 1 ? n->s.p->iterations : n->end_round;
+}
+
+static bool is_frozen(const node *n)
+{
+    return n->halted || n->pending || n->answered < 0 || (uint64_t)n->answered >= n->end_round;
+}
+
+static bool is_resting(const node *n)
+{
+    return !n->up.live && n->turn_left == 0 && !is_frozen(n);
+}
+
+static void take_turn(node *n, uint64_t version, const double *w_parent)
+{
+    n->down_round = version;
+    n->changed = true;
+    if (n->s.inner) {
+        memmove(n->w_parent, w_parent, n->s.M * sizeof *w_parent);
+        n->turn_left = n->period;
+        return;
+    }
+    leaf_step(n, w_parent, (uint32_t)n->period * n->local_steps);
+    n->sent_up++;
+    n->up_round = version;
+    n->diverged = !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
+    channel_start(n, &n->up);
+}
+
+bool async_handle_down(node *n, const message *m, node_refusal *why)
+{
+    if (m->count != n->s.M)
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (m->round > versions(n) || n->answered < 0)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (m->round <= n->down_round || m->round <= n->held || is_frozen(n))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    if (is_resting(n)) {
+        take_turn(n, m->round, m->values);
+        return true;
+    }
+    n->held = m->round;
+    memcpy(n->held_w, m->values, n->s.M * sizeof *n->held_w);
+    return true;
+}
+
+void async_acknowledged(node *n)
+{
+    if (n->held > n->down_round && is_resting(n))
+        take_turn(n, n->held, n->held_w);
+    if (n->s.inner)
+        inner_advance(n);
+}
+
+bool async_can_answer(const node *n)
+{
+    return !n->up.live;
+}
+
+/* ---- a parent ---- */
+
+static bool is_asking_for_figures(const node *n)
+{
+    return n->asking && n->ask_phase == NODE_PHASE_TRAIN && n->ask_round == n->end_round;
+}
+
+bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
+{
+    child_state *child = &n->child[c];
+    if (m->count != n->s.M && m->count != 0)
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (m->round > n->version + 1)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (m->round <= child->need) {
+        n->ack_up = child->ack_up = true;
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    }
+    if (is_frozen(n) && !is_asking_for_figures(n))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    if ((m->count && !(m->sigma > 0)) || m->k <= child->k || m->k > UINT32_MAX)
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (!alloc_grow((void **)&n->heard, &n->heard_room, n->n_heard + 1, sizeof *n->heard))
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
+    n->changed = true;
+    n->ack_up = child->ack_up = true;
+    child->need = m->round;
+    if (m->count == 0) {
+        n->diverged = true;
+        n->open = false;
+        n->turn_left = 0;
+        if (!is_root(n)) {
+            n->up_round = n->down_round;
+            channel_start(n, &n->up);
+        }
+        return true;
+    }
+    child->fresh = true;
+    child->k = m->k;
+    child->sigma = m->sigma;
+    memcpy(n->child_u + c * n->s.M, m->values, n->s.M * sizeof(double));
+    n->heard[n->n_heard++] = (heard){(uint32_t)c, m->round, m->k};
+    return true;
+}
+
+bool async_may_open(const node *n)
+{
+    if (n->finished || n->diverged || is_frozen(n))
+        return false;
+    return is_root(n) ? n->version < n->s.p->iterations : n->turn_left > 0;
+}
+
+void async_open(node *n)
+{
+    n->open = true;
+    n->since = n->now;
+    n->changed = true;
+    channel_start(n, &n->down);
+}
+
+/* Steps by which a child may be behind: K_a global iterations. */
+static uint64_t lag_allowed(const node *n)
+{
+    return n->s.p->at_least_every * (is_root(n) ? 1 : n->K);
+}
+
+static bool somebody_is_stale(const node *n)
+{
+    for (size_t c = 0; c < n->s.n_children; c++)
+        if (n->version + 1 - n->child[c].need > lag_allowed(n))
+            return true;
+    return false;
+}
+
+static size_t count_fresh(const node *n)
+{
+    size_t fresh = 0;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        fresh += n->child[c].fresh;
+    return fresh;
+}
+
+bool async_is_ready(const node *n)
+{
+    const size_t fresh = count_fresh(n);
+    if (fresh == 0)
+        return false;
+    if (somebody_is_stale(n) && (n->s.pace.stale_waits || n->now - n->since < n->s.pace.stale_ms))
+        return false;
+    return (double)fresh >= n->s.pace.quorum * (double)n->s.n_children || n->now - n->since >= n->s.pace.deadline_ms;
+}
+
+uint64_t async_due(const node *n)
+{
+    if (!n->open || count_fresh(n) == 0)
+        return UINT64_MAX;
+    const uint64_t deadline = n->since + n->s.pace.deadline_ms;
+    if (!somebody_is_stale(n))
+        return deadline;
+    const uint64_t patience = n->since + n->s.pace.stale_ms;
+    return n->s.pace.stale_waits ? UINT64_MAX : patience > deadline ? patience : deadline;
+}
+
+/* ---- the record ---- */
+
+/* Lack of memory shows as a record that cannot be replayed, never as another run. */
+static void put(node *n, const char *text)
+{
+    const size_t size = strlen(text);
+    if (!alloc_grow((void **)&n->lines, &n->lines_room, n->lines_size + size + 1, 1))
+        return;
+    memcpy(n->lines + n->lines_size, text, size + 1);
+    n->lines_size += size;
+}
+
+static void put_heard(node *n)
+{
+    char text[80];
+    for (size_t i = 0; i < n->n_heard; i++) {
+        snprintf(text, sizeof text, " %" PRIu32 ":%" PRIu64 ":%" PRIu64, n->heard[i].slot, n->heard[i].version,
+                 n->heard[i].k);
+        put(n, text);
+    }
+    put(n, "\n");
+    n->n_heard = 0;
+}
+
+void async_step(node *n)
+{
+    char text[80];
+    const inner_class *class = n->s.inner;
+    const double sigma = inner_sum(n);
+    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, n->version + 1, n->down_round);
+    put(n, text);
+    put_heard(n);
+    if (is_root(n)) {
+        hfsad_root_step(&class->prior, n->s.M, n->sum, sigma, n->w);
+    } else {
+        hfsad_link link = {n->z, n->q, n->k + 1};
+        kernels()->inner_update(&class->prior, &n->rule, &link, n->s.M, n->sum, sigma, n->w);
+        n->dual = kernels()->link_step(&n->rule, &link, n->s.M, n->w, n->w_parent);
+        n->k = link.k;
+    }
+    n->diverged = !all_finite(n->w, n->s.M) || !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
+    n->version++;
+    n->sent_down += n->s.n_children;
+    n->open = false;
+    n->changed = true;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        n->child[c].fresh = false;
+    channel_stop(&n->down);
+    if (is_root(n) || --n->turn_left > 0)
+        return;
+    n->sent_up++;
+    n->up_round = n->down_round;
+    channel_start(n, &n->up);
+}
+
+void async_end(node *n)
+{
+    char text[80];
+    snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
+    put(n, text);
+    put_heard(n);
+}

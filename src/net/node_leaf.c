@@ -1,0 +1,254 @@
+/* A client: it steps on its parent's DOWN, and answers what it is asked. */
+#include "net/node_parts.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "plan/client.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+hfsad_status leaf_create(node *n, hfsad_error *err)
+{
+    const node_setup *s = &n->s;
+    const size_t rows = s->x ? 0 : s->rows.count;
+    n->slope = alloc_zero(rows, sizeof(double));
+    n->anchor = alloc_zero(rows_anchored(&s->leaf->loss) ? rows : 0, sizeof(double));
+    n->solver =
+        alloc_zero(s->x ? s->M + hfsad_loss_scratch(&s->leaf->loss, s->M) : rows_scratch(s->M, rows), sizeof(double));
+    n->centre = alloc_zero(s->M, sizeof(double));
+    n->x = s->x ? alloc_zero(s->M, sizeof(double)) : NULL;
+    if (n->x)
+        memcpy(n->x, s->x, s->M * sizeof *n->x);
+    if (!n->slope || !n->anchor || !n->solver || !n->centre || (s->x && !n->x))
+        return error_memory(err, rows * sizeof(double), "a client's rows");
+    if (!s->x) {
+        n->factor = client_factor(s->leaf, &s->rows);
+        if (client_is_factored(s->leaf, &s->rows, s->M))
+            n->squared = squared_create(&s->rows, s->M, n->factor);
+    }
+    return HFSAD_OK;
+}
+
+void leaf_free(node *n)
+{
+    free(n->slope);
+    free(n->anchor);
+    free(n->solver);
+    free(n->centre);
+    free(n->x);
+    squared_free(n->squared);
+}
+
+/* The numbers of many rows are those of a new run. */
+void leaf_begin_anew(node *n)
+{
+    if (!n->s.x)
+        memset(n->slope, 0, n->s.rows.count * sizeof *n->slope);
+    n->eta = 0;
+}
+
+static leaf_run run_of(node *n, const double *w_parent)
+{
+    return (leaf_run){
+        .M = n->s.M,
+        .count = 1,
+        .lanes = 1,
+        .loss = &n->s.leaf->loss,
+        .rule = &n->s.leaf->rule,
+        .x = n->x,
+        .y = &n->s.y,
+        .n = &n->s.n,
+        .z = n->z,
+        .q = n->q,
+        .w = n->w,
+        .k = &n->k,
+        .w_parent = w_parent,
+        .scratch = n->solver,
+        .sum_u = n->u,
+        .want_dual = true,
+    };
+}
+
+static rows_leaf rows_of(node *n, const double *w_parent)
+{
+    const leaf_class *class = n->s.leaf;
+    return (rows_leaf){
+        .problem =
+            {
+                .loss = &class->loss,
+                .solver = &class->solver,
+                .rows = n->s.rows,
+                .M = n->s.M,
+                .factor = n->factor,
+                .slope = n->slope,
+                .anchor = rows_anchored(&class->loss) ? n->anchor : NULL,
+                .eta = &n->eta,
+                .squared = n->squared,
+                .own = class->loss.kind == HFSAD_LOSS_OWN ? &n->s.p->own : NULL,
+                .node = n->s.number,
+                .scratch = n->solver,
+            },
+        .rule = &class->rule,
+        .z = n->z,
+        .q = n->q,
+        .w = n->w,
+        .k = &n->k,
+        .w_parent = w_parent,
+        .centre = n->centre,
+    };
+}
+
+void leaf_step(node *n, const double *w_parent, uint32_t times)
+{
+    if (n->s.x) {
+        leaf_run run = run_of(n, w_parent);
+        run.local_steps = times;
+        kernels()->leaf_run(&run);
+        n->dual = run.dual;
+        return;
+    }
+    const rows_leaf leaf = rows_of(n, w_parent);
+    for (uint32_t i = times; i > 0; i--)
+        n->dual = kernels()->rows_step(&leaf);
+}
+
+/* Whether it sits out all rounds after the last one done, up to `round`; *last then goes with it. */
+static bool sits_out_until(const node *n, uint64_t round, uint32_t *last)
+{
+    *last = n->last;
+    for (uint64_t r = n->round + 1; r <= round; r++)
+        if (node_draw(n, n->s.leaf->participation, n->s.key, last, r))
+            return false;
+    return true;
+}
+
+static void skip_to(node *n, uint64_t round, uint32_t last)
+{
+    if (round > n->round)
+        n->dual = 0;
+    n->round = round;
+    n->last = last;
+}
+
+/* The rounds of one DOWN. */
+static bool play(node *n, uint64_t first, const double *w_parent)
+{
+    bool took_part = false;
+    for (uint64_t r = first; r < first + n->period; r++) {
+        const uint32_t last = n->last;
+        n->dual = 0;
+        if (node_draw(n, n->s.leaf->participation, n->s.key, &n->last, r)) {
+            leaf_step(n, w_parent, n->s.leaf->local_steps);
+            took_part = true;
+            n->sent_up += n->period == 1 || last < n->last; /* the cloud uses only the last of an iteration */
+        }
+    }
+    n->round = first + n->period - 1;
+    return took_part;
+}
+
+static bool handle_down(node *n, const message *m, node_refusal *why)
+{
+    uint32_t last;
+    if (m->count != n->s.M)
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (m->round <= n->down_round || m->round <= n->round) {
+        if (m->round == n->down_round)
+            node_greet(n, m->k);
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    }
+    const uint64_t before = m->round - 1;
+    if (m->round > n->end_round || before % n->period || before >= node_next_measure(n) ||
+        !sits_out_until(n, before, &last))
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    skip_to(n, before, last);
+    n->down_round = m->round;
+    channel_stop(&n->up);
+    channel_stop(&n->answer);
+    node_greet(n, m->k);
+    if (play(n, m->round, m->values)) {
+        n->up_round = n->round;
+        n->diverged = !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
+        channel_start(n, &n->up);
+    }
+    n->changed = true;
+    return true;
+}
+
+/* w_0, with the intercept of whoever has one of its own. */
+static const double *consensus_model(node *n, const double *w0, const double *w_parent)
+{
+    const size_t M = n->s.M;
+    double *w = n->u;
+    memcpy(w, w0, M * sizeof *w);
+    if (n->s.intercept == INTERCEPT_CLIENT)
+        w[M - 1] = (n->s.keeps_w ? n->w : n->z)[M - 1];
+    else if (n->s.intercept == INTERCEPT_EDGE)
+        w[M - 1] = w_parent[M - 1];
+    return w;
+}
+
+static void measure(node *n, const double *w0, const double *w_parent, tally *t)
+{
+    const size_t tier = n->s.depth - 1;
+    *t = (tally){.up = (double)n->sent_up, .clients = 1};
+    t->dual[tier] = n->dual;
+    if (n->s.intercept == INTERCEPT_CLIENT)
+        t->intercepts = (n->s.keeps_w ? n->w : n->z)[n->s.M - 1];
+    if (n->s.x) {
+        leaf_run run = run_of(n, w_parent);
+        run.w = n->s.keeps_w ? n->w : NULL;
+        kernels()->leaf_measure(&run, w0, &t->tier[tier]);
+        return;
+    }
+    const rows_leaf leaf = rows_of(n, w_parent);
+    const hfsad_link link = {n->z, n->q, n->k};
+    const double *w = n->s.keeps_w ? n->w : n->z, *common = consensus_model(n, w0, w_parent);
+    t->tier[tier].loss = kernels()->rows_loss(&leaf.problem, w);
+    t->tier[tier].consensus_loss = kernels()->rows_loss(&leaf.problem, common);
+    kernels()->link_measure(leaf.rule, &link, n->s.M, w, w_parent, common, &t->tier[tier]);
+}
+
+static bool handle_ask(node *n, const message *m, node_refusal *why)
+{
+    const bool final = m->phase == NODE_PHASE_FINAL;
+    uint32_t last;
+    if (m->count != (final ? 0 : node_ask_count(n)))
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    const bool repeated = m->phase == n->answer_phase && (int64_t)m->round == n->answered;
+    if (repeated || m->phase < n->answer_phase || (!final && (int64_t)m->round < n->answered)) {
+        if (repeated && m->k > n->asker_begun) {
+            n->asker_begun = m->k;
+            channel_start(n, &n->answer);
+        }
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    }
+    last = n->last;
+    if (final ? (int64_t)m->round != n->answered : m->round != node_next_measure(n) || m->round < n->round)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (!final && (n->s.async ? !async_can_answer(n) : !sits_out_until(n, m->round, &last)))
+        return node_refuse(n, why, n->s.async ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
+    channel_stop(&n->up);
+    n->answer_phase = m->phase;
+    n->asker_begun = m->k;
+    if (!final) {
+        tally t;
+        if (!n->s.async)
+            skip_to(n, m->round, last);
+        measure(n, m->values, n->s.depth == 1 ? m->values : m->values + n->s.M, &t);
+        node_answer(n, &t, m->round);
+    }
+    channel_start(n, &n->answer);
+    n->changed = true;
+    return true;
+}
+
+bool leaf_handle(node *n, const message *m, node_refusal *why)
+{
+    assert(m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK);
+    if (m->kind == MESSAGE_ASK)
+        return handle_ask(n, m, why);
+    return n->s.async ? async_handle_down(n, m, why) : handle_down(n, m, why);
+}

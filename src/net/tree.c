@@ -1,0 +1,163 @@
+#include "net/tree.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "plan/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t tree_parent(const dataset *d, size_t number)
+{
+    return number < d->n_inner ? d->inner[number].parent : dataset_parent(d, number - d->n_inner);
+}
+
+size_t tree_slot(const dataset *d, size_t number)
+{
+    if (number == 0)
+        return 0;
+    const inner_node *parent = &d->inner[tree_parent(d, number)];
+    return number < d->n_inner ? number - parent->first_inner
+                               : parent->n_inner + (number - d->n_inner - parent->first_leaf);
+}
+
+size_t tree_children(const dataset *d, size_t number)
+{
+    return number < d->n_inner ? (size_t)d->inner[number].n_inner + d->inner[number].n_leaves : 0;
+}
+
+size_t tree_child(const dataset *d, size_t number, size_t slot)
+{
+    const inner_node *at = &d->inner[number];
+    return slot < at->n_inner ? at->first_inner + slot : d->n_inner + at->first_leaf + (slot - at->n_inner);
+}
+
+static uint32_t milliseconds(double seconds)
+{
+    return seconds < 1e-3 ? 1 : (uint32_t)(seconds * 1000);
+}
+
+hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
+{
+    const FEDERATION_settings *f = &spec->federation;
+    t->patience = (node_patience){200, 5000};
+    t->async = f->mode == MODE_ASYNC;
+    t->pace = (node_pace){f->quorum, milliseconds(f->deadline), f->stale == STALE_WAIT, milliseconds(f->stale_seconds)};
+    if (!t->async)
+        return HFSAD_OK;
+    if (plan_leaves_sit_out(t->p) || plan_inner_sit_out(t->p, t->d->n_inner))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "federation.mode async: who takes part is not drawn but found; leave run.participation.client "
+                         "and .edge out, and participation of overrides");
+    if (t->p->stop_absolute > 0 || t->p->stop_relative > 0)
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "federation.mode async: figures are taken at the start and at the end only; leave run.stop out");
+    return HFSAD_OK;
+}
+
+static uint64_t key_of(const tree *t, size_t number)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    if (number < t->d->n_inner)
+        return rng_key(t->p->seed, rng_stream(t->d->inner[number].name));
+    dataset_leaf_name(t->d, number - t->d->n_inner, name, sizeof name);
+    return rng_key(t->p->seed, rng_stream(name));
+}
+
+static size_t subtree(const dataset *d, size_t number)
+{
+    size_t nodes = 1;
+    for (size_t c = 0; c < tree_children(d, number); c++)
+        nodes += subtree(d, tree_child(d, number, c)); /* no deeper than HFSAD_TIERS_MAX */
+    return nodes;
+}
+
+static hfsad_status inner_node_of(node **n, const tree *t, size_t number, node_setup *s, hfsad_error *err)
+{
+    const dataset *d = t->d;
+    s->inner = &t->p->inner[number];
+    s->depth = d->inner[number].depth;
+    s->n_children = tree_children(d, number);
+    node_child *children = alloc_zero(s->n_children, sizeof *children);
+    if (!children)
+        return error_memory(err, s->n_children * sizeof *children, "a node's children");
+    for (size_t c = 0; c < s->n_children; c++) {
+        const size_t child = tree_child(d, number, c);
+        const bool leaf = child >= d->n_inner;
+        children[c] = (node_child){
+            .leaf = leaf,
+            .participation =
+                leaf ? plan_leaf(t->p, child - d->n_inner)->participation : t->p->inner[child].participation,
+            .key = key_of(t, child),
+            .nodes = subtree(d, child),
+            .rule = leaf ? plan_leaf(t->p, child - d->n_inner)->rule : t->p->inner[child].rule,
+        };
+    }
+    s->children = children;
+    const hfsad_status status = node_create(n, s, err);
+    free(children);
+    return status;
+}
+
+static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s, hfsad_error *err)
+{
+    const dataset *d = t->d;
+    double *row = NULL;
+    s->leaf = plan_leaf(t->p, leaf);
+    s->depth = d->inner[dataset_parent(d, leaf)].depth + 1;
+    s->keeps_w = plan_keeps_w(t->p, d->rows.first != NULL);
+    if (d->rows.first) {
+        s->rows = dataset_rows(d, leaf);
+    } else {
+        row = alloc_zero(d->M, sizeof *row);
+        if (!row)
+            return error_memory(err, d->M * sizeof *row, "a client's row");
+        dataset_gather(d, d->x, leaf, row);
+        s->x = row;
+        s->y = d->y[leaf];
+        s->n = d->n[leaf];
+    }
+    const hfsad_status status = node_create(n, s, err);
+    free(row);
+    return status;
+}
+
+hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err)
+{
+    const dataset *d = t->d;
+    node_setup s = {
+        .run = t->run,
+        .p = t->p,
+        .M = d->M,
+        .tiers = d->depth,
+        .slot = tree_slot(d, number),
+        .siblings = number ? tree_children(d, tree_parent(d, number)) : 1,
+        .key = key_of(t, number),
+        .intercept = t->intercept,
+        .start = t->start,
+        .patience = t->patience,
+        .guarded = plan_is_guarded(t->p, d->n_inner) && !t->async,
+        .tied = plan_tied(t->p, d->M, d->n_inner),
+        .async = t->async,
+        .pace = t->pace,
+        .number = number,
+        .links = d->n_inner + d->n_leaves - 1,
+        .absences = plan_leaves_sit_out(t->p) || plan_inner_sit_out(t->p, d->n_inner),
+    };
+    return number < d->n_inner ? inner_node_of(n, t, number, &s, err) : leaf_of(n, t, number - d->n_inner, &s, err);
+}
+
+static size_t *put_order(const dataset *d, size_t number, size_t *order)
+{
+    *order++ = number;
+    for (size_t c = 0; c < tree_children(d, number); c++)
+        order = put_order(d, tree_child(d, number, c), order);
+    return order;
+}
+
+void tree_order(const dataset *d, size_t *order)
+{
+    (void)put_order(d, 0, order);
+}

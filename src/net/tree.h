@@ -1,0 +1,31 @@
+/* Nodes of a tree whose plan and, for the clients in question, rows are on this machine. Nodes are numbered as in
+ * hfsad_run_node_name: the inner ones by depth, 0 the cloud, then the clients. */
+#ifndef HFSAD_NET_TREE_H
+#define HFSAD_NET_TREE_H
+
+#include "net/node.h"
+
+typedef struct {
+    const dataset *d;
+    const plan *p;
+    const double *start; /* M */
+    int intercept;       /* INTERCEPT_xxx */
+    uint64_t run;
+    node_patience patience;
+    bool async;
+    node_pace pace;
+} tree;
+
+/* How the spec wants its federation: patience, async and pace. Refused: what an asynchronous one cannot do. */
+hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err);
+hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err);
+/* NO_NODE for the cloud. */
+uint32_t tree_parent(const dataset *d, size_t number);
+size_t tree_slot(const dataset *d, size_t number);
+size_t tree_children(const dataset *d, size_t number);
+size_t tree_child(const dataset *d, size_t number, size_t slot);
+/* The nodes in the order of MODEL's numbers: a node, then its children with all below them. order: n_inner + n_leaves.
+ */
+void tree_order(const dataset *d, size_t *order);
+
+#endif

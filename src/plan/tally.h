@@ -1,0 +1,51 @@
+/*
+ * The figures of a trace's row (docs/algorithm.md defines each) as sums over a tree, and the stop rule.
+ *
+ * Order. A node's tally begins with its own prior; then it adds, in the order of their slots, the tallies of its inner
+ * children, each with the child's link in it; then its leaves, which are added up in runs of run_slots(M) first. So
+ * whoever hears of the nodes one by one reaches the simulator's bits.
+ */
+#ifndef HFSAD_PLAN_TALLY_H
+#define HFSAD_PLAN_TALLY_H
+
+#include "admm/kernels.h"
+#include "plan/plan.h"
+
+/* All numbers are doubles, so that a tally travels as a vector; the whole numbers are exact up to 2^53. */
+typedef struct {
+    double priors, consensus_priors; /* of the inner nodes, at their own w and at w_0 */
+    double up, down;                 /* vectors sent so far */
+    double intercepts, clients;      /* sum of the intercepts below, and the clients that they stand for */
+    double broken;                   /* nodes whose numbers are not finite; theirs are left out */
+    link_sums tier[HFSAD_TIERS_MAX]; /* by the depth of the child, less one */
+    double dual[HFSAD_TIERS_MAX];    /* sigma^2 (|dz|^2 + |dq|^2) of the last edge round */
+} tally;
+
+void link_sums_add(link_sums *total, const link_sums *part);
+void tally_add(tally *total, const tally *part);
+
+/* As a vector, the first `tiers` tiers only. */
+size_t tally_numbers(size_t tiers);
+void tally_pack(const tally *t, size_t tiers, double *numbers);
+void tally_unpack(tally *t, size_t tiers, const double *numbers);
+
+/* What a row says, from the whole tree's tally. seconds and relative_error are left alone. dual_known: otherwise the
+ * dual residuals are NAN. */
+void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, bool dual_known, hfsad_figures *f);
+
+typedef struct {
+    uint64_t met_since; /* iteration since which the tolerances are met, or UINT64_MAX */
+    bool converged;
+} stop_state;
+
+/* links: of the whole tree; absences: somebody may sit out. */
+void stop_rule(stop_state *s, const plan *p, const tally *t, const hfsad_figures *f, size_t M, size_t links,
+               bool absences);
+
+/* Whether the iteration's figures go into the trace. */
+static inline bool plan_measures(const plan *p, uint64_t iteration)
+{
+    return p->trace_every && (iteration % p->trace_every == 0 || iteration == p->iterations);
+}
+
+#endif

@@ -1,0 +1,260 @@
+/* Problems for a federation of nodes, what the simulator makes of them, and whether the nodes made the same. */
+#ifndef HFSAD_TESTS_FEDERATION_H
+#define HFSAD_TESTS_FEDERATION_H
+
+#include "tools.h"
+
+#include "model/features.h"
+#include "net/tree.h"
+#include "sim/replay.h"
+
+#include <inttypes.h>
+
+/* ---- what is trained ---- */
+
+typedef struct {
+    const char *name;
+    size_t edges;
+    const char *const *paths;
+    const size_t *clients;
+    size_t M, rows; /* rows: of a client, at most; 1: the layout in blocks */
+    int intercept;
+    bool labels;
+    const char *spec;
+} problem;
+
+static const char *const flat[] = {""}, *const two[] = {"a", "b", "c"}, *const deep[] = {"r/a", "r/b", "s/c", "d", ""};
+static const size_t flat_clients[] = {11}, two_clients[] = {9, 3, 1}, deep_clients[] = {3, 2, 9, 4, 2};
+
+static const problem problems[] = {
+    {"flat", 1, flat, flat_clients, 5, 1, 0, false,
+     "loss: {kind: phase-retrieval, box: 5}\nrun: {iterations: 6, edge_rounds: 3}\n"},
+    {"phase retrieval", 3, two, two_clients, 7, 1, 0, false,
+     "loss: {kind: phase-retrieval, box: 5}\npreset: paper\nrun: {iterations: 5, edge_rounds: 4}\n"},
+    {"absences", 3, two, two_clients, 6, 1, 0, false,
+     "loss: {kind: absolute}\nrun: {iterations: 12, edge_rounds: 2, trace_every: 3, participation: {client: 0.3, edge: "
+     "0.6, at_least_every: 2}}\n"},
+    {"deep", 5, deep, deep_clients, 9, 1, 0, false,
+     "loss: {kind: phase-retrieval}\nrun: {iterations: 6, edge_rounds: 2, local_steps: 2, trace_every: 4}\n"},
+    {"deep absences", 5, deep, deep_clients, 4, 1, 0, false,
+     "loss: {kind: quantile, tau: 0.3}\nrun: {iterations: 10, edge_rounds: 3, trace_every: 2, participation: {client: "
+     "0.4, edge: 0.5, at_least_every: 3}}\n"},
+    {"rows", 3, two, two_clients, 6, 12, 0, false,
+     "loss: {kind: quantile, tau: 0.7}\nrun: {iterations: 6, edge_rounds: 2}\n"},
+    {"intercept of clients", 5, deep, deep_clients, 5, 9, INTERCEPT_CLIENT, false,
+     "loss: {kind: huber}\nfeatures: {intercept: client}\nrun: {iterations: 4, edge_rounds: 2, participation: {client: "
+     "0.5}}\n"},
+    {"intercept of edges", 5, deep, deep_clients, 5, 9, INTERCEPT_EDGE, true,
+     "loss: {kind: logistic}\nfeatures: {intercept: edge}\nrun: {iterations: 4, edge_rounds: 2}\n"},
+    {"one intercept", 3, two, two_clients, 5, 9, INTERCEPT_GLOBAL, false,
+     "loss: {kind: squared, scale: mean}\nfeatures: {intercept: global}\nrun: {iterations: 6, edge_rounds: 3, stop: "
+     "{relative: 0.3}}\noutput: {clients: false}\n"},
+    {"overrides", 3, two, two_clients, 6, 1, 0, true,
+     "loss: {kind: logistic}\nlink: {client: {penalty: mcp}}\nrun: {iterations: 5, edge_rounds: 3}\n"
+     "overrides:\n  - {node: a/client2, loss: {kind: hinge}, local_steps: 3}\n"
+     "  - {node: b, prior: {penalty: mcp, lambda: 0.2, gamma: 3}}\n  - {node: 'c/*', participation: 0.4}\n"},
+    {"linearized", 3, two, two_clients, 5, 6, 0, false,
+     "loss: {kind: phase-retrieval, solver: linearized}\nrun: {iterations: 5, edge_rounds: 2}\n"
+     "overrides:\n  - {node: 'a/*', loss: {solver: exact}}\n"},
+    {"repairs", 3, two, two_clients, 6, 1, 0, false,
+     "loss: {kind: absolute}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 30, "
+     "edge_rounds: 5, trace_every: 4}\n"},
+    {"repairs in the deep", 5, deep, deep_clients, 4, 7, 0, false,
+     "loss: {kind: huber}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 30, edge_rounds: "
+     "4, trace_every: 3, "
+     "participation: {client: 0.6, edge: 0.7}}\n"},
+};
+enum { PROBLEMS = sizeof problems / sizeof *problems };
+
+TOOL dataset *make_data(const problem *p, rng *r)
+{
+    hfsad_error err;
+    dataset_builder *b;
+    dataset *d;
+    double x[32];
+    ok(dataset_builder_create(&b, p->M, &err), &err);
+    for (size_t e = 0, number = 0; e < p->edges; e++)
+        for (size_t c = 0; c < p->clients[e]; c++) {
+            char name[32];
+            snprintf(name, sizeof name, "client%zu", ++number);
+            for (size_t row = p->rows == 1 ? 1 : 2 + below(r, p->rows - 1); row > 0; row--) {
+                double s = 0.5 * (p->intercept != 0);
+                for (size_t m = 0; m < p->M; m++) {
+                    x[m] = below(r, 5) ? rng_next_normal(r) : 0;
+                    s += m % 3 ? 0 : x[m];
+                }
+                const double y = p->labels ? (s > 0 ? 1 : -1) : s * s + 0.1 * rng_next_exponential(r);
+                ok(dataset_builder_add(b, p->paths[e], name, y, x, NULL, 0, &err), &err);
+            }
+        }
+    if (p->intercept)
+        dataset_builder_use_rows(b);
+    ok(dataset_builder_finish(b, &d, &err), &err);
+    if (p->intercept)
+        ok(features_prepare(d, true, true, "data", &err), &err);
+    return d;
+}
+
+/* ---- what the simulator makes of it ---- */
+
+typedef struct {
+    size_t nodes, M, n_rows;
+    double *models; /* as the run has them */
+    uint64_t repairs;
+    hfsad_figures rows[64];
+} outcome;
+
+TOOL void simulate(outcome *o, const dataset *d, const plan *p, const double *start)
+{
+    hfsad_error err;
+    pool *threads;
+    sim *s;
+    ok(pool_create(&threads, 1, &err), &err);
+    ok(sim_create(&s, d, p, start, NULL, threads, &err), &err);
+    *o = (outcome){.nodes = d->n_inner + d->n_leaves, .M = d->M};
+    o->models = alloc_zero(o->nodes * o->M, sizeof *o->models);
+    for (uint64_t t = 0; t <= p->iterations && !sim_converged(s); t++) {
+        if (t)
+            sim_iterate(s);
+        if (plan_measures(p, t))
+            sim_measure(s, &o->rows[o->n_rows++]);
+    }
+    uint64_t last;
+    o->repairs = sim_repairs(s, &last);
+    for (size_t i = 0; i < d->n_inner; i++)
+        memcpy(o->models + i * o->M, sim_inner_model(s, i), o->M * sizeof(double));
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        sim_leaf_model(s, leaf, o->models + (d->n_inner + leaf) * o->M);
+    sim_free(s);
+    pool_free(threads);
+}
+
+/* ---- the comparison ---- */
+
+TOOL bool same(const double *a, const double *b, size_t count)
+{
+    return memcmp(a, b, count * sizeof *a) == 0;
+}
+
+TOOL bool same_row(const hfsad_figures *a, const hfsad_figures *b)
+{
+    const double mine[] = {a->objective,     a->consensus_objective, a->primal_residual,
+                           a->dual_residual, a->consensus_gap,       a->smoothing_gap};
+    const double its[] = {b->objective,     b->consensus_objective, b->primal_residual,
+                          b->dual_residual, b->consensus_gap,       b->smoothing_gap};
+    return same(mine, its, sizeof mine / sizeof *mine) && a->iteration == b->iteration && a->bytes_up == b->bytes_up &&
+           a->bytes_down == b->bytes_down && a->tiers == b->tiers && same(a->primal_tier, b->primal_tier, a->tiers) &&
+           same(a->dual_tier, b->dual_tier, a->tiers);
+}
+
+/* rows: of the trace; nodes: by number; below_root: as the root has the models of the others. */
+TOOL void compare(const outcome *o, const dataset *d, const hfsad_figures *rows, size_t n_rows, node *const *nodes,
+                  const double *below_root, const char *name, uint64_t seed)
+{
+    size_t order[128];
+    if (n_rows != o->n_rows)
+        fail_msg("%s, seed %" PRIu64 ": %zu rows of the trace, not %zu", name, seed, n_rows, o->n_rows);
+    for (size_t i = 0; i < o->n_rows; i++)
+        if (!same_row(&rows[i], &o->rows[i]))
+            fail_msg("%s, seed %" PRIu64
+                     ": row %zu differs: objective %.17g %.17g, residuals %.17g %.17g, %.17g %.17g, "
+                     "bytes %" PRIu64 " %" PRIu64,
+                     name, seed, i, rows[i].objective, o->rows[i].objective, rows[i].primal_residual,
+                     o->rows[i].primal_residual, rows[i].dual_residual, o->rows[i].dual_residual, rows[i].bytes_up,
+                     o->rows[i].bytes_up);
+    assert_non_null(below_root);
+    assert_true(o->nodes <= 128);
+    tree_order(d, order);
+    for (size_t i = 0; i < o->nodes; i++) {
+        double own[64];
+        node_model(nodes[order[i]], own);
+        const double *wanted = o->models + order[i] * o->M;
+        if (!same(own, wanted, o->M) || (i && !same(below_root + (i - 1) * o->M, wanted, o->M)))
+            fail_msg("%s, seed %" PRIu64 ": the model of node %zu differs: %.17g %.17g", name, seed, order[i], own[0],
+                     wanted[0]);
+    }
+}
+
+/* What the simulator makes of the record. */
+TOOL void replay_record(outcome *o, const tree *t, const char *record, size_t size)
+{
+    const dataset *d = t->d;
+    hfsad_error err;
+    pool *threads;
+    sim *s;
+    ok(pool_create(&threads, 1, &err), &err);
+    ok(sim_create(&s, d, t->p, t->start, NULL, threads, &err), &err);
+    *o = (outcome){.nodes = d->n_inner + d->n_leaves, .M = d->M, .n_rows = 2};
+    o->models = alloc_zero(o->nodes * o->M, sizeof *o->models);
+    sim_measure(s, &o->rows[0]);
+    ok(sim_replay(s, record, size, "record", &err), &err);
+    sim_measure(s, &o->rows[1]);
+    for (size_t i = 0; i < d->n_inner; i++)
+        memcpy(o->models + i * o->M, sim_inner_model(s, i), o->M * sizeof(double));
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        sim_leaf_model(s, leaf, o->models + (d->n_inner + leaf) * o->M);
+    sim_free(s);
+    /* cut or with a line missing it is refused, not played */
+    size_t line = 0;
+    while (line < size && record[line] != '\n')
+        line++;
+    const size_t starts[] = {0, line + 1, 0}, sizes[] = {size - 1, size - line - 1, size / 2};
+    for (size_t i = 0; i < 3; i++) {
+        ok(sim_create(&s, d, t->p, t->start, NULL, threads, &err), &err);
+        assert_int_equal(sim_replay(s, record + starts[i], sizes[i], "record", &err), HFSAD_ERROR_INPUT);
+        assert_non_null(strstr(err.message, "record"));
+        sim_free(s);
+    }
+    pool_free(threads);
+}
+
+/* A problem ready to be run. */
+typedef struct {
+    dataset *d;
+    plan *p;
+    double *start;
+    outcome expected;
+} prepared;
+
+/* times: as many iterations, and as many fewer rows of the trace. */
+TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
+{
+    rng r = {rng_key(seed, rng_stream(p->name)), 0};
+    hfsad_error err;
+    char text[1000];
+    hfsad_spec *spec;
+    prepared made = {.d = make_data(p, &r)};
+    made.start = alloc_zero(made.d->M, sizeof *made.start);
+    snprintf(text, sizeof text, "data: x\n%s", p->spec);
+    ok(spec_load_text(&spec, "spec.yaml", text, strlen(text), &err), &err);
+    ok(plan_create(&made.p, spec, made.d, &err), &err);
+    for (size_t m = 0; m < made.d->M; m++)
+        made.start[m] = rng_next_normal(&r);
+    made.p->iterations *= times;
+    made.p->trace_every *= times;
+    if (strstr(p->name, "repairs")) /* so that the safeguard takes every model for one that has run off */
+        for (size_t i = 0; i < made.d->n_inner; i++) {
+            made.p->length = 1e-9;
+            made.p->inner[i].watched = true;
+        }
+    simulate(&made.expected, made.d, made.p, made.start);
+    if (strstr(p->name, "repairs") && made.expected.repairs == 0)
+        fail_msg("%s, seed %" PRIu64 ": %" PRIu64 " repairs", p->name, seed, made.expected.repairs);
+    hfsad_spec_free(spec);
+    return made;
+}
+
+TOOL prepared prepare(const problem *p, uint64_t seed)
+{
+    return prepare_longer(p, seed, 1);
+}
+
+TOOL void unprepare(prepared *made)
+{
+    free(made->expected.models);
+    free(made->start);
+    plan_free(made->p);
+    dataset_free(made->d);
+}
+
+#endif

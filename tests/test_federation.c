@@ -1,0 +1,513 @@
+/*
+ * The nodes of a federation in one process, without sockets: messages are lost, doubled, delayed and overtake each
+ * other, nodes are killed at any instant and begin again from what they had committed, the broker forgets what it
+ * retained, and strangers send nonsense. What comes out must be the simulator's, bit for bit.
+ *
+ * HFSAD_CHAOS=20 in the environment: twenty times the runs, with other seeds.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "federation.h"
+
+/* ---- the world ---- */
+
+enum { FLYING = 4096, REMEMBERED = 64 };
+
+typedef struct {
+    size_t to, from; /* node; NODE_PARENT or slot */
+    uint64_t at;
+    uint64_t order;
+    message m;
+} parcel;
+
+typedef struct {
+    unsigned char *bytes;
+    size_t size, room;
+} blob;
+
+typedef struct {
+    double lose, twice, late, crash, hostile;
+} weather;
+
+typedef struct {
+    const dataset *d;
+    tree t;
+    uint64_t seed; /* of the weather */
+    weather weather;
+    rng r;
+    size_t nodes;
+    node **node;
+    blob *committed, *lines; /* of every node; lines: of the record */
+    size_t sleeper;          /* a node that hears nothing before it wakes */
+    uint64_t wakes;
+    message *retained; /* of every node and kind */
+    parcel flying[FLYING];
+    size_t n_flying;
+    message remembered[REMEMBERED]; /* old ones, to be played again */
+    size_t n_remembered;
+    uint64_t now, order, crashes, sent;
+    uint64_t hostile[NODE_REFUSALS]; /* messages that had to be refused for that reason, or another fault of theirs */
+    size_t n_rows;                   /* committed with the root's state */
+    hfsad_figures rows[64];
+} world;
+
+static bool chance(world *w, double p)
+{
+    return rng_next_uniform(&w->r) < p;
+}
+
+static message copy_of(const message *m)
+{
+    message copy = *m;
+    copy.values = NULL;
+    if (m->count) {
+        copy.values = malloc(m->count * sizeof(double));
+        assert_non_null(copy.values);
+        memcpy(copy.values, m->values, m->count * sizeof(double));
+    }
+    return copy;
+}
+
+static void append(void *to, const void *bytes, size_t count)
+{
+    blob *b = to;
+    if (b->size + count > b->room) {
+        b->room = 2 * (b->size + count);
+        b->bytes = realloc(b->bytes, b->room);
+        assert_non_null(b->bytes);
+    }
+    if (count)
+        memcpy(b->bytes + b->size, bytes, count);
+    b->size += count;
+}
+
+static void throw_at(world *w, size_t to, size_t from, const message *m)
+{
+    if (w->n_flying == FLYING) /* a queue that is full loses the new one */
+        return;
+    const uint64_t delay = chance(w, w->weather.late) ? below(&w->r, 3000) : below(&w->r, 10);
+    w->flying[w->n_flying++] = (parcel){to, from, w->now + delay, w->order++, copy_of(m)};
+}
+
+static void post(world *w, size_t to, size_t from, const message *m)
+{
+    w->sent++;
+    if (!chance(w, w->weather.lose))
+        throw_at(w, to, from, m);
+    if (chance(w, w->weather.twice))
+        throw_at(w, to, from, m);
+    if (chance(w, 0.1)) {
+        message *old = &w->remembered[w->n_remembered % REMEMBERED];
+        if (w->n_remembered++ >= REMEMBERED)
+            free(old->values);
+        *old = copy_of(m);
+    }
+}
+
+static void publish(world *w, size_t number, const node_letter *letter)
+{
+    message *kept = &w->retained[number * MESSAGE_KINDS + letter->m.kind];
+    free(kept->values);
+    *kept = copy_of(&letter->m);
+    if (letter->to_parent) {
+        post(w, tree_parent(w->d, number), tree_slot(w->d, number), &letter->m);
+        return;
+    }
+    for (size_t c = 0; c < tree_children(w->d, number); c++)
+        post(w, tree_child(w->d, number, c), NODE_PARENT, &letter->m);
+}
+
+static void get_retained(world *w, size_t to, size_t from, size_t sender)
+{
+    for (size_t kind = 0; kind < MESSAGE_KINDS; kind++) {
+        const message *m = &w->retained[sender * MESSAGE_KINDS + kind];
+        if (m->run && chance(w, 0.5)) /* or the broker has forgotten it */
+            throw_at(w, to, from, m);
+    }
+}
+
+static void restart(world *w, size_t number)
+{
+    hfsad_error err;
+    blob *state = &w->committed[number];
+    node_free(w->node[number]);
+    ok(tree_node(&w->node[number], &w->t, number, &err), &err);
+    node_tick(w->node[number], w->now);
+    if (state->size) {
+        word_reader reader = {state->bytes, state->size / WORD_BYTES, false};
+        assert_true(node_unpack(w->node[number], &reader));
+    }
+    if (number)
+        get_retained(w, number, NODE_PARENT, tree_parent(w->d, number));
+    for (size_t c = 0; c < tree_children(w->d, number); c++)
+        get_retained(w, number, c, tree_child(w->d, number, c));
+    w->crashes++;
+}
+
+/* Commits what has changed, then sends; killed before, between or after. */
+static void commit_and_send(world *w, size_t number)
+{
+    node *n = w->node[number];
+    node_letter letter;
+    hfsad_figures row;
+    const bool has_row = node_take_figures(n, &row);
+    char *lines = node_take_lines(n);
+    if (chance(w, w->weather.crash)) {
+        free(lines);
+        restart(w, number);
+        return;
+    }
+    assert_true(!lines || node_changed(n));
+    if (lines)
+        append(&w->lines[number], lines, strlen(lines));
+    free(lines);
+    if (node_changed(n)) {
+        word_writer writer = {.put = append, .to = &w->committed[number]};
+        w->committed[number].size = 0;
+        node_pack(n, &writer);
+        if (has_row) {
+            assert_true(w->n_rows < 64);
+            w->rows[w->n_rows++] = row;
+        }
+    } else {
+        assert_false(has_row);
+    }
+    do {
+        if (chance(w, w->weather.crash)) {
+            restart(w, number);
+            return;
+        }
+        if (!node_next_letter(n, &letter))
+            return;
+        publish(w, number, &letter);
+    } while (true);
+}
+
+/* ---- strangers ---- */
+
+static message nonsense(world *w, double *values, size_t to, node_refusal *why)
+{
+    const size_t M = w->d->M;
+    message m = {.kind = (message_kind)below(&w->r, MESSAGE_KINDS), .run = w->t.run, .phase = NODE_PHASE_TRAIN};
+    const uint64_t round = node_get_status(w->node[to]).round;
+    m.round = round + below(&w->r, 3);
+    m.k = below(&w->r, 50);
+    m.sigma = 1;
+    m.count = below(&w->r, 2) ? M : below(&w->r, 3 * M);
+    m.values = values;
+    for (size_t i = 0; i < m.count; i++)
+        values[i] = 1e3;
+    switch (below(&w->r, 5)) {
+    case 0:
+        m.run ^= (uint64_t)1 << below(&w->r, 64);
+        *why = NODE_REFUSED_RUN;
+        break;
+    case 1:
+        m.count = 200 + below(&w->r, 50); /* neither a model nor a tally */
+        memset(values, 0, m.count * sizeof *values);
+        *why = NODE_REFUSED_SIZE;
+        break;
+    case 2:
+        m.count += !m.count;
+        values[below(&w->r, m.count)] = below(&w->r, 2) ? (double)NAN : (double)INFINITY;
+        *why = NODE_REFUSED_VALUE;
+        break;
+    case 3:
+        m.round += w->t.p->edge_rounds * w->t.p->trace_every * (1 + below(&w->r, 1000000)) + 2;
+        if (w->t.async) /* nobody knows how far a parent is */
+            m.round += w->t.p->edge_rounds * w->t.p->iterations;
+        *why = NODE_REFUSED_FUTURE;
+        break;
+    default:
+        m.kind = MESSAGE_STATUS;
+        *why = NODE_REFUSED_KIND;
+    }
+    return m;
+}
+
+/* Something that no node may believe; an acknowledgement can at most make a sender repeat less, which only delays. */
+static void attack(world *w)
+{
+    double values[256];
+    const size_t to = below(&w->r, w->nodes), children = tree_children(w->d, to);
+    size_t from = children && below(&w->r, 2) ? below(&w->r, children + 2) : NODE_PARENT;
+    node_refusal meant, why;
+    if (w->n_remembered && below(&w->r, 2)) { /* an old one, to anybody, from anybody */
+        const size_t held = w->n_remembered < REMEMBERED ? w->n_remembered : REMEMBERED;
+        const message *old = &w->remembered[below(&w->r, held)];
+        if (from == NODE_PARENT ? old->kind == MESSAGE_UP : old->kind == MESSAGE_DOWN)
+            assert_false(node_handle(w->node[to], from, old, NULL));
+        return;
+    }
+    const message m = nonsense(w, values, to, &meant);
+    if (m.kind == MESSAGE_ACK)
+        return;
+    if (node_handle(w->node[to], from, &m, &why))
+        fail_msg("a message was believed that is %s: kind %d, round %" PRIu64
+                 ", count %zu, to node %zu at round %" PRIu64,
+                 node_refusal_text(meant), (int)m.kind, m.round, m.count, to, node_get_status(w->node[to]).round);
+    w->hostile[why]++;
+}
+
+/* ---- time goes by ---- */
+
+static uint64_t next_event(const world *w)
+{
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < w->n_flying; i++)
+        next = w->flying[i].at < next ? w->flying[i].at : next;
+    for (size_t i = 0; i < w->nodes; i++) {
+        const uint64_t due = node_due(w->node[i]);
+        next = due < next ? due : next;
+    }
+    return next;
+}
+
+static void deliver(world *w, size_t i)
+{
+    const parcel p = w->flying[i];
+    w->flying[i] = w->flying[--w->n_flying];
+    node_tick(w->node[p.to], w->now);
+    if (w->t.async && p.to >= w->d->n_inner && below(&w->r, 4) == 0)
+        node_set_local_steps(w->node[p.to], 1 + (uint32_t)below(&w->r, 3));
+    if (p.to != w->sleeper || w->now >= w->wakes)
+        (void)node_handle(w->node[p.to], p.from, &p.m, NULL);
+    free(p.m.values);
+    if (chance(w, 0.5)) /* otherwise it goes on to the next before it commits */
+        commit_and_send(w, p.to);
+}
+
+static bool all_ended(const world *w)
+{
+    for (size_t i = 0; i < w->nodes; i++)
+        if (node_ended(w->node[i]) == NODE_RUNNING)
+            return false;
+    return true;
+}
+
+static void play(world *w)
+{
+    enum { STEPS = 2000000 };
+    for (size_t i = 0; i < w->nodes; i++)
+        commit_and_send(w, i);
+    for (size_t step = 0; step < STEPS && !all_ended(w); step++) {
+        const uint64_t next = next_event(w);
+        if (next == UINT64_MAX)
+            fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more",
+                     w->d->inner[w->d->n_inner - 1].name, w->seed);
+        w->now = next > w->now ? next : w->now;
+        for (size_t i = 0; i < w->n_flying;)
+            if (w->flying[i].at <= w->now)
+                deliver(w, i);
+            else
+                i++;
+        for (size_t i = 0; i < w->nodes; i++)
+            if (node_due(w->node[i]) <= w->now || node_changed(w->node[i])) {
+                node_tick(w->node[i], w->now);
+                commit_and_send(w, i);
+            }
+        if (chance(w, w->weather.hostile))
+            attack(w);
+    }
+    if (!all_ended(w))
+        for (size_t i = 0; i < w->nodes; i++) {
+            const node_status s = node_get_status(w->node[i]);
+            print_message("node %zu: round %" PRIu64 " k %" PRIu64 " ended %d due %" PRIu64 "\n", i, s.round, s.k,
+                          (int)node_ended(w->node[i]), node_due(w->node[i]));
+        }
+    assert_true(all_ended(w));
+}
+
+static world *world_create(const tree *t, weather outside, uint64_t seed)
+{
+    hfsad_error err;
+    world *w = alloc_zero(1, sizeof *w);
+    const dataset *d = t->d;
+    w->d = d;
+    w->t = *t;
+    w->sleeper = SIZE_MAX;
+    w->weather = outside;
+    w->seed = seed;
+    w->r = (rng){rng_key(seed, rng_stream("weather")), 0};
+    w->nodes = d->n_inner + d->n_leaves;
+    w->node = alloc_zero(w->nodes, sizeof(node *));
+    w->committed = alloc_zero(w->nodes, sizeof *w->committed);
+    w->lines = alloc_zero(w->nodes, sizeof *w->lines);
+    w->retained = alloc_zero(w->nodes * MESSAGE_KINDS, sizeof *w->retained);
+    for (size_t i = 0; i < w->nodes; i++)
+        ok(tree_node(&w->node[i], &w->t, i, &err), &err);
+    return w;
+}
+
+static void world_free(world *w)
+{
+    for (size_t i = 0; i < w->nodes; i++) {
+        node_free(w->node[i]);
+        free(w->committed[i].bytes);
+        free(w->lines[i].bytes);
+    }
+    for (size_t i = 0; i < w->nodes * MESSAGE_KINDS; i++)
+        free(w->retained[i].values);
+    for (size_t i = 0; i < w->n_flying; i++)
+        free(w->flying[i].m.values);
+    for (size_t i = 0; i < REMEMBERED && i < w->n_remembered; i++)
+        free(w->remembered[i].values);
+    free(w->node);
+    free(w->committed);
+    free(w->lines);
+    free(w->retained);
+    free(w);
+}
+
+typedef struct {
+    uint64_t crashes, sent, hostile[NODE_REFUSALS];
+    uint64_t steps, turns, late; /* of records; late: turns on an old model */
+} totals;
+
+static void run_problem(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
+{
+    prepared made = prepare(p, seed);
+    const tree t = {
+        .d = made.d, .p = made.p, .start = made.start, .intercept = p->intercept, .run = 77, .patience = {20, 1000}};
+    for (size_t i = 0; i < runs; i++) {
+        world *w = world_create(&t, weathers[i % 4], seed + i);
+        play(w);
+        compare(&made.expected, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), p->name, seed + i);
+        sum->crashes += w->crashes;
+        sum->sent += w->sent;
+        for (size_t k = 0; k < NODE_REFUSALS; k++)
+            sum->hostile[k] += w->hostile[k];
+        world_free(w);
+    }
+    unprepare(&made);
+}
+
+/* ---- asynchronous ---- */
+
+/* All lines, those of the nodes one after another or mixed. */
+static blob whole_record(const world *w)
+{
+    blob all = {0};
+    for (size_t i = 0; i < w->d->n_inner; i++) {
+        const char *at = (const char *)w->lines[i].bytes, *end = at + w->lines[i].size;
+        while (at < end) {
+            const char *next = memchr(at, '\n', (size_t)(end - at));
+            assert_non_null(next);
+            append(&all, w->d->inner[i].name, strlen(w->d->inner[i].name));
+            append(&all, " ", 1);
+            append(&all, at, (size_t)(next + 1 - at));
+            at = next + 1;
+        }
+    }
+    return all;
+}
+
+/* Whether there was anything asynchronous about it; tears the record up. */
+static void count_record(blob *record, totals *sum)
+{
+    char *rest;
+    append(record, "", 1);
+    for (char *line = strtok_r((char *)record->bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *words;
+        const char *path = strtok_r(line, " ", &words);
+        const uint64_t step = strtoull(strtok_r(NULL, " ", &words), NULL, 10);
+        assert_non_null(path);
+        (void)strtok_r(NULL, " ", &words);
+        sum->steps += step > 0;
+        for (const char *entry; step && (entry = strtok_r(NULL, " ", &words));) {
+            sum->turns++;
+            sum->late += strtoull(strchr(entry, ':') + 1, NULL, 10) < step;
+        }
+    }
+}
+
+static void run_async(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
+{
+    static const node_pace paces[] = {
+        {0.5, 500, true, 0}, {0.01, 100, true, 0}, {1, 200, false, 3000}, {0.3, 50, false, 500}};
+    prepared made = prepare(p, seed);
+    made.p->at_least_every = 2;
+    for (size_t i = 0; i < runs; i++) {
+        const tree t = {.d = made.d,
+                        .p = made.p,
+                        .start = made.start,
+                        .intercept = p->intercept,
+                        .run = 77,
+                        .patience = {20, 1000},
+                        .async = true,
+                        .pace = paces[i % 4]};
+        outcome again;
+        world *w = world_create(&t, weathers[(i + i / 4) % 4], seed + i);
+        if (i % 3 == 0) {
+            w->sleeper = w->d->n_inner + below(&w->r, w->d->n_leaves);
+            w->wakes = 400 + below(&w->r, 8000);
+        }
+        play(w);
+        blob record = whole_record(w);
+        replay_record(&again, &t, (const char *)record.bytes, record.size);
+        compare(&again, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), p->name, seed + i);
+        sum->crashes += w->crashes;
+        sum->sent += w->sent;
+        count_record(&record, sum);
+        free(again.models);
+        free(record.bytes);
+        world_free(w);
+    }
+    unprepare(&made);
+}
+
+static const weather foul[4] = {
+    {.lose = 0.3, .twice = 0.2, .late = 0.1},
+    {.crash = 0.02},
+    {.lose = 0.2, .twice = 0.3, .late = 0.2, .crash = 0.01, .hostile = 0.5},
+    {.lose = 0.5, .twice = 0.1, .late = 0.5, .crash = 0.03, .hostile = 0.1},
+};
+
+static size_t times(void)
+{
+    const char *given = getenv("HFSAD_CHAOS");
+    return given && atoi(given) > 0 ? (size_t)atoi(given) : 1;
+}
+
+static void test_async(void **state)
+{
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < PROBLEMS; i++)
+        run_async(&problems[i], foul, 4 * times(), 500, &sum);
+    print_message("%" PRIu64 " crashes, %" PRIu64 " messages, %" PRIu64 " steps, %" PRIu64 " turns, %" PRIu64 " late\n",
+                  sum.crashes, sum.sent, sum.steps, sum.turns, sum.late);
+    assert_true(sum.crashes > 1000);
+    assert_true(sum.late > 1000 && sum.turns < 3 * sum.steps);
+}
+
+static void test_fair_weather(void **state)
+{
+    static const weather fair[4];
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < PROBLEMS; i++)
+        run_problem(&problems[i], fair, 1, 1, &sum);
+    assert_true(sum.crashes == 0);
+}
+
+static void test_chaos(void **state)
+{
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < PROBLEMS; i++)
+        run_problem(&problems[i], foul, 4 * times(), 100, &sum);
+    print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
+    assert_true(sum.crashes > 2000);
+    for (size_t k = 0; k < NODE_REFUSALS; k++)
+        assert_true(sum.hostile[k] > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fair_weather),
+        cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_async),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

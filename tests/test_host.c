@@ -1,0 +1,247 @@
+/* Processes of a federation: nodes, store and transport together give the simulator's bits, whatever is interrupted. */
+#define _POSIX_C_SOURCE 200809L
+#include "federation.h"
+
+#include "net/host.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { RUN = 99 };
+
+typedef struct {
+    const prepared *made;
+    tree t;
+    store *state;
+    host *h;
+    transport *wire;
+    hfsad_figures rows[64];
+    size_t n_rows, refused, failures;
+} process;
+
+static void on_event(void *context, const host_event *event)
+{
+    process *p = context;
+    p->refused += event->kind == HOST_MESSAGE_REFUSED;
+    p->failures += event->kind == HOST_STORE_FAILED;
+    if (event->kind == HOST_MESSAGE_REFUSED)
+        print_message("%s: %s (%s)\n", event->node, event->text, event->from);
+}
+
+static void on_row(void *context, const hfsad_figures *f)
+{
+    process *p = context;
+    p->rows[p->n_rows++] = *f;
+}
+
+static void name_of(const dataset *d, size_t number, char name[256])
+{
+    if (number < d->n_inner)
+        snprintf(name, 256, "%s", d->inner[number].name);
+    else
+        dataset_leaf_name(d, number - d->n_inner, name, 256);
+}
+
+static void join(process *p, size_t number)
+{
+    hfsad_error err;
+    static char names[64][256];
+    const char *list[64];
+    char path[256];
+    node *n;
+    const size_t children = tree_children(p->made->d, number);
+    for (size_t c = 0; c < children; c++) {
+        name_of(p->made->d, tree_child(p->made->d, number, c), names[c]);
+        list[c] = names[c];
+    }
+    name_of(p->made->d, number, path);
+    const host_place place = {.path = path, .children = list, .n_children = children};
+    ok(tree_node(&n, &p->t, number, &err), &err);
+    ok(host_join(p->h, n, &place, &err), &err);
+}
+
+static void begin(process *p)
+{
+    hfsad_error err;
+    ok(store_open(&p->state, in_folder("state"), RUN, &err), &err);
+    const host_settings settings = {.run = "test",
+                                    .run_id = RUN,
+                                    .state = p->state,
+                                    .local_seconds = p->t.async ? 1e-5 : 0,
+                                    .status_ms = 1,
+                                    .context = p,
+                                    .event = on_event};
+    ok(host_create(&p->h, &settings, &err), &err);
+    const transport_handler handler = host_handler(p->h, true);
+    ok(transport_local_create(&p->wire, &handler, &err), &err);
+    host_connect(p->h, p->wire, p->wire);
+    for (size_t i = 0; i < p->made->expected.nodes; i++)
+        join(p, i);
+}
+
+static void end(process *p)
+{
+    host_free(p->h);
+    transport_free(p->wire);
+    store_close(p->state);
+}
+
+static void check(process *p, const char *name, uint64_t seed)
+{
+    hfsad_error err;
+    node *nodes[128];
+    p->n_rows = 0;
+    ok(store_get_rows(p->state, on_row, p, &err), &err);
+    for (size_t i = 0; i < p->made->expected.nodes; i++)
+        nodes[i] = host_node(p->h, i);
+    compare(&p->made->expected, p->made->d, p->rows, p->n_rows, nodes, node_models_below(nodes[0]), name, seed);
+    assert_true(p->refused == 0);
+}
+
+/* Steps of the process before it is thrown away are drawn; 0 of `pauses`: it is never. */
+static void run_with_pauses(const problem *which, uint64_t seed, size_t pauses)
+{
+    hfsad_error err;
+    prepared made = prepare(which, seed);
+    rng r = {rng_key(seed, rng_stream("pauses")), 0};
+    process p = {.made = &made,
+                 .t = {.d = made.d,
+                       .p = made.p,
+                       .start = made.start,
+                       .intercept = which->intercept,
+                       .run = RUN,
+                       .patience = {50, 1000}}};
+    begin(&p);
+    while (!host_ended(p.h)) {
+        ok(host_step(p.h, 1000, &err), &err);
+        if (pauses && below(&r, pauses) == 0 && !host_ended(p.h)) {
+            end(&p);
+            begin(&p);
+        }
+    }
+    check(&p, which->name, seed);
+    end(&p);
+    begin(&p); /* what has ended has ended */
+    for (int i = 0; i < 3; i++)
+        ok(host_step(p.h, 0, &err), &err);
+    assert_true(host_ended(p.h));
+    check(&p, which->name, seed);
+    end(&p);
+    unprepare(&made);
+}
+
+static void each_problem(uint64_t seed, size_t pauses)
+{
+    for (size_t i = 0; i < PROBLEMS; i++) {
+        assert_int_equal(leave_folder(NULL), 0);
+        assert_int_equal(enter_folder(NULL), 0);
+        run_with_pauses(&problems[i], seed, pauses);
+    }
+}
+
+static void test_undisturbed(void **state)
+{
+    (void)state;
+    each_problem(1, 0);
+}
+
+static void test_begun_again(void **state)
+{
+    (void)state;
+    each_problem(2, 20);
+}
+
+static char record[1 << 20];
+static size_t record_size;
+
+static void on_line(void *context, const char *line)
+{
+    (void)context;
+    record_size += (size_t)snprintf(record + record_size, sizeof record - record_size, "%s\n", line);
+    assert_true(record_size < sizeof record);
+}
+
+/* The record is in the store too, and gives the same in the simulator. */
+static void test_async(void **state)
+{
+    (void)state;
+    static const size_t which[] = {0, 3, 5, 7};
+    hfsad_error err;
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+        const problem *of = &problems[which[i]];
+        rng r = {rng_key(i, rng_stream("pauses")), 0};
+        assert_int_equal(leave_folder(NULL), 0);
+        assert_int_equal(enter_folder(NULL), 0);
+        prepared made = prepare(of, 4);
+        free(made.expected.models);
+        process p = {.made = &made,
+                     .t = {.d = made.d,
+                           .p = made.p,
+                           .start = made.start,
+                           .intercept = of->intercept,
+                           .run = RUN,
+                           .patience = {5, 100},
+                           .async = true,
+                           .pace = {0.5, 20, true, 0}}};
+        begin(&p);
+        while (!host_ended(p.h)) {
+            ok(host_step(p.h, 1000, &err), &err);
+            if (below(&r, 40) == 0 && !host_ended(p.h)) {
+                end(&p);
+                begin(&p);
+            }
+        }
+        record_size = 0;
+        ok(store_get_record(p.state, on_line, NULL, &err), &err);
+        replay_record(&made.expected, &p.t, record, record_size);
+        check(&p, of->name, 4);
+        end(&p);
+        unprepare(&made);
+    }
+}
+
+/* A disk that is full for a while only takes time. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    hfsad_error err;
+    struct rlimit before, none;
+    prepared made = prepare(&problems[1], 3);
+    process p = {.made = &made,
+                 .t = {.d = made.d, .p = made.p, .start = made.start, .run = RUN, .patience = {50, 1000}}};
+    signal(SIGXFSZ, SIG_IGN);
+    begin(&p);
+    for (int i = 0; i < 30; i++)
+        ok(host_step(p.h, 1000, &err), &err);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 1;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    for (int i = 0; i < 30 && !p.failures; i++)
+        ok(host_step(p.h, 0, &err), &err);
+    assert_int_equal(p.failures, 1);
+    const uint64_t round = node_get_status(host_node(p.h, 0)).round;
+    for (int i = 0; i < 30; i++)
+        ok(host_step(p.h, 0, &err), &err);
+    assert_true(node_get_status(host_node(p.h, 0)).round <= round + 1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    while (!host_ended(p.h))
+        ok(host_step(p.h, 1000, &err), &err);
+    check(&p, problems[1].name, 3);
+    end(&p);
+    unprepare(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_undisturbed, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_begun_again, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_async, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_no_room, enter_folder, leave_folder),
+    };
+    if (access("/dev/shm", W_OK) == 0) /* thousands of syncs */
+        setenv("TMPDIR", "/dev/shm", 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
