@@ -185,10 +185,11 @@ static double record(polish_state *s, stage *t)
 /* From s->w. */
 static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
 {
-    enum { OUTER = 60, PATIENCE = 10 };
+    enum { OUTER = 60 };
+    const int patience = t->part > 0 ? 6 : 10;
     double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
     int idle = 0;
-    for (int k = 0; k < OUTER && idle < PATIENCE; k++) {
+    for (int k = 0; k < OUTER && idle < patience; k++) {
         const double before = t->lowest;
         set_weights(s, at);
         const int steps = polish_newton(s, tolerance);
@@ -244,7 +245,7 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
     enum { STAGES = 60 };
     const bool repeats = s->p->anchored || has_concave_priors(s->p);
     t->least = s->result->before;
-    t->part = repeats ? 0.02 : 0;
+    t->part = repeats ? 0.1 : 0;
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!begin_stage(s, at, t, w))
             break;
