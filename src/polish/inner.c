@@ -209,7 +209,7 @@ static bool search_line(polish_state *s)
 int polish_newton(polish_state *s, double tolerance)
 {
     enum { STEPS = 100, PATIENCE = 4 };
-    const double near = 1e-9;
+    const double near = 1e-7; /* rounding of s over kappa */
     double least = INFINITY;
     int stale = 0, i = 0;
     s->whole = true;

@@ -188,14 +188,15 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
     enum { OUTER = 60 };
     const int patience = t->part > 0 ? 6 : 10;
     double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
-    int idle = 0;
+    int idle = 0, failures = 0;
     for (int k = 0; k < OUTER && idle < patience; k++) {
         const double before = t->lowest;
         set_weights(s, at);
         const int steps = polish_newton(s, tolerance);
         if (s->gone || s->spent)
             return;
-        if (steps < 0) { /* too few rows in their kink to go by: shorter steps */
+        failures = steps < 0 ? failures + 1 : 0;
+        if (failures > 0 && failures <= 3) { /* too few rows in their kink to go by: shorter steps */
             memcpy(s->centre, s->w, s->M * sizeof *s->w);
             s->theta = fmin(100 * s->theta, 1e-2);
             continue;
