@@ -55,7 +55,7 @@ static void find_arrivals(const campaign *c, size_t which, size_t l, figures *f,
         room[n] = at;
         bytes[n] = o->setup_bytes + o->bytes * at / c->method[which].iterations;
         seconds[n++] = o->setup_seconds + o->seconds * at / c->method[which].iterations;
-        f->reached[l] += isfinite(at);
+        f->reached[l] += at < INFINITY;
     }
     f->iterations[l] = n ? spread_of(n, room, spare).median : NAN;
     f->bytes[l] = n ? spread_of(n, bytes, spare).median : NAN;
@@ -273,7 +273,8 @@ static void compare_central(const campaign *c, const figures *f, uint32_t edge_r
             say(c, name, "median_ratio_", of, f[ours].median[h] / f[i].median[h],
                 "ours over the best run of this start");
         }
-        say(c, name, "lost_more", "", (double)f[ours].lost - (double)f[i].lost, "trials");
+        if (!c->problem->quantile)
+            say(c, name, "lost_more", "", (double)f[ours].lost - (double)f[i].lost, "trials");
     }
     snprintf(name, sizeof name, "target_km%u_envelope", edge_rounds);
     for (size_t h = 0; h < HORIZONS; h++) {
