@@ -191,6 +191,7 @@ static void print_lines(const campaign *c, size_t i, const figures *f)
     say(c, name, "diverged", "", (double)f->diverged, "trials");
     if (c->method[i].kind != BY_SUBGRADIENT)
         say(c, name, "repairs", "", (double)f->repairs, "of the safeguard, all trials");
+    say(c, name, "start_bytes", "", campaign_outcome(c, i, 0)->setup_bytes, "before the first iteration, first trial");
     for (size_t l = 0; l < LEVELS; l++) {
         say(c, name, "reached_", LEVEL_NAME[l], (double)f->reached[l], "trials");
         if (!isfinite(f->iterations[l]))
@@ -301,19 +302,24 @@ static double median_arrival(const campaign *c, size_t which, double level)
     return at;
 }
 
+/* Left out where one of the two did not get there. */
+static void say_ratio(const campaign *c, const char *of, double few, double all)
+{
+    if (few < INFINITY && all < INFINITY && all > 0)
+        say(c, "target_pc0.3", "iterations_ratio_", of, few / all, "p_c = 0.3 over p_c = 1 (aim: at most 4.17)");
+}
+
 /* p_c = 0.3 beside 1, one round per iteration: the aim is 1/p_c times as many iterations, give or take a quarter. */
 static void compare_participation(const campaign *c, const figures *f)
 {
     const size_t few = hfsad_method(c, 1, 0.3), all = hfsad_method(c, 1, 1);
-    const double near = 1.2 * f[all].end_median;
+    const double level = 1.2 * f[all].end_median;
+    const double near_few = median_arrival(c, few, level), near_all = median_arrival(c, all, level);
     for (size_t l = 0; l < LEVELS; l++)
-        say(c, "target_pc0.3", "iterations_ratio_", LEVEL_NAME[l], f[few].iterations[l] / f[all].iterations[l],
-            "p_c = 0.3 over p_c = 1 (aim: at most 4.17)");
-    say(c, "target_pc0.3", "iterations_near_pc1", "", median_arrival(c, all, near),
-        "to 1.2 times its median at the end");
-    say(c, "target_pc0.3", "iterations_near_pc0.3", "", median_arrival(c, few, near), "to the same");
-    say(c, "target_pc0.3", "iterations_ratio_near", "", median_arrival(c, few, near) / median_arrival(c, all, near),
-        "p_c = 0.3 over p_c = 1 (aim: at most 4.17)");
+        say_ratio(c, LEVEL_NAME[l], f[few].iterations[l], f[all].iterations[l]);
+    say(c, "target_pc0.3", "iterations_near_pc1", "", near_all, "to 1.2 times its median at the end");
+    say(c, "target_pc0.3", "iterations_near_pc0.3", "", near_few, "to the same");
+    say_ratio(c, "near", near_few, near_all);
     say(c, "target_pc0.3", "end_ratio", "", f[few].end_median / f[all].end_median, "medians at the end");
 }
 
@@ -326,7 +332,7 @@ void campaign_report(const campaign *c)
         unseen += c->unseen[t];
         gap = fmax(gap, c->gap[t]);
     }
-    say(c, "trials", "", "", (double)c->trials, "");
+    say(c, "trials", "count", "", (double)c->trials, "in the report");
     if (c->problem->quantile)
         say(c, "optimum", "gap", "", gap, "at most: how far the optimum may be below what was taken for it");
     else
