@@ -10,7 +10,7 @@ static const uint32_t HORIZON[HORIZONS] = {50, 100, 200, LAST_HORIZON};
 static const double LEVEL[LEVELS] = {1e-2, 1e-3, 1e-4, 1e-5};
 static const char *const LEVEL_NAME[LEVELS] = {"1e-2", "1e-3", "1e-4", "1e-5"};
 static const double LOST = 0.05; /* phase retrieval: in a wrong valley */
-static const double WILD = 2;    /* at the end further off than the model 0 can be: diverged */
+static const double WILD = 10;   /* so many times as far off at the end as at the start, or as the model 0: diverged */
 
 /* Over the trials whose truth can be found, but for mean_all. An arrival at a level is the first one; its median
  * is INFINITY where half of the trials do not arrive. Bytes and seconds are spread evenly over a run's iterations. */
@@ -80,7 +80,7 @@ static figures figures_find(const campaign *c, size_t which)
         find_arrivals(c, which, l, &f, room);
     for (size_t t = 0; t < c->trials; t++) {
         f.lost += !c->unseen[t] && value_after(c, which, t, LAST_HORIZON) > LOST;
-        f.diverged += value_after(c, which, t, end) > WILD;
+        f.diverged += value_after(c, which, t, end) > WILD * fmax(1, value_after(c, which, t, 0));
         f.repairs += campaign_outcome(c, which, t)->repairs;
     }
     free(room);
