@@ -43,7 +43,7 @@ bench: ## measure speed and memory beside the machine's own limits
 	@$(compile) --target product benchmarks
 	bench/run $(ARGS)
 
-bench-convergence: ## measure how many iterations, rounds and bytes each method needs (half an hour and more)
+bench-convergence: ## measure how many iterations, rounds and bytes each method needs (hours; ARGS=--quick: seconds)
 	@scripts/need build
 	@$(configure)
 	@$(compile) --target bench_convergence

@@ -4,8 +4,8 @@
 . "$(dirname "$0")/shell.sh"
 : "${CONVERGENCE:?the path of the benchmark}"
 
-"$CONVERGENCE" --quick --threads 1 >one.txt || fail "--quick"
-"$CONVERGENCE" --quick --threads 2 >two.txt || fail "--quick with two threads"
+"$CONVERGENCE" --quick --trials 2 --tuning 1 --threads 1 >one.txt || fail "--quick"
+"$CONVERGENCE" --quick --trials 2 --tuning 1 --threads 2 >two.txt || fail "--quick with two threads"
 # The seconds aside, also those in the last column of the tables.
 timeless() { grep -v '\.seconds_' "$1" | sed 's/^\(| .*|\)[^|]*|$/\1/'; }
 cmp <(timeless one.txt) <(timeless two.txt) || fail "the figures depend on the threads"
