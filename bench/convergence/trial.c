@@ -308,9 +308,9 @@ static double lower_bound(const trial *k, const sim *s)
 /* A long run of the tuned preset; returns by which part the optimum may be lower still. */
 static double find_optimum(trial *k)
 {
-    enum { TOGETHER = 20, MOST = 4000 };
+    enum { TOGETHER = 20, MOST = 1500 };
     double seconds, bound = 0;
-    const method m = {.kind = BY_TUNED, .iterations = MOST, .edge_rounds = 1, .participation = 1};
+    const method m = {.kind = BY_TUNED, .iterations = MOST, .edge_rounds = 10, .participation = 1};
     hfsad_run *run = federation_open(k, &m, &seconds);
     k->optimum = value_of(k, k->start[0]);
     for (int i = 0; i < MOST && k->optimum - bound > 1e-7 * k->optimum; i++) {
