@@ -62,9 +62,7 @@ static size_t central_methods(method *m, const problem *p)
 
 static void measure(const problem *p, const options *o)
 {
-    method *central = calloc(METHODS_MOST, sizeof *central), *all = calloc(METHODS_MOST, sizeof *all);
-    if (!central || !all)
-        bench_fail("no memory");
+    method *central = bench_take(METHODS_MOST, sizeof *central), *all = bench_take(METHODS_MOST, sizeof *all);
     campaign c;
     const size_t n_central = central_methods(central, p);
     campaign_run(&c, p, TUNING_SEED, o->tuning, central, n_central, o->threads);

@@ -66,9 +66,7 @@ static figures figures_find(const campaign *c, size_t which)
 {
     figures f = {0};
     const uint32_t end = c->method[which].iterations;
-    double *room = calloc(5 * c->trials, sizeof *room);
-    if (!room)
-        bench_fail("no memory");
+    double *room = bench_take(5 * c->trials, sizeof *room);
     for (size_t h = 0; h < HORIZONS; h++) {
         const spread s = values_after(c, which, HORIZON[h], false, room);
         f.median[h] = s.median;
@@ -89,9 +87,7 @@ static figures figures_find(const campaign *c, size_t which)
 
 static figures *all_figures(const campaign *c)
 {
-    figures *f = calloc(c->methods, sizeof *f);
-    if (!f)
-        bench_fail("no memory");
+    figures *f = bench_take(c->methods, sizeof *f);
     for (size_t i = 0; i < c->methods; i++)
         f[i] = figures_find(c, i);
     return f;
@@ -292,9 +288,7 @@ static void compare_central(const campaign *c, const figures *f, uint32_t edge_r
 /* When the median over the trials is first at the level. */
 static double median_arrival(const campaign *c, size_t which, double level)
 {
-    double *room = calloc(2 * c->trials, sizeof *room), at = INFINITY;
-    if (!room)
-        bench_fail("no memory");
+    double *room = bench_take(2 * c->trials, sizeof *room), at = INFINITY;
     for (uint32_t i = 0; i <= c->method[which].iterations && !isfinite(at); i++)
         if (values_after(c, which, i, false, room).median <= level)
             at = i;

@@ -25,7 +25,7 @@ static void must(hfsad_status status, const hfsad_error *err)
         bench_fail(err->message);
 }
 
-static void *take(size_t count, size_t size)
+void *bench_take(size_t count, size_t size)
 {
     void *p = alloc_zero(count, size);
     if (!p)
@@ -122,9 +122,9 @@ static void central_make(trial *k, const dataset *d)
     const problem *p = k->problem;
     const size_t M = p->features, n = d->n_rows;
     central_problem *c = &k->central;
-    double *room = take(M, sizeof *room);
+    double *room = bench_take(M, sizeof *room);
     size_t row = 0;
-    *c = (central_problem){.n = n, .M = M, .x = take(n * M, sizeof(double)), .y = take(n, sizeof(double))};
+    *c = (central_problem){.n = n, .M = M, .x = bench_take(n * M, sizeof(double)), .y = bench_take(n, sizeof(double))};
     if (p->quantile) {
         c->loss = (hfsad_loss){HFSAD_LOSS_QUANTILE, 0.5, 1, INFINITY};
         c->prior = (hfsad_penalty){.kind = HFSAD_PENALTY_L1, .weight = 1, .lambda = quantile_lambda(p)};
@@ -347,7 +347,7 @@ static void run_trial(void *context, size_t t, unsigned thread)
     const size_t M = p->features;
     (void)thread;
     trial k = {.problem = p, .seed = c->seed + t};
-    k.truth = take((3 + STARTS_MOST) * M, sizeof *k.truth);
+    k.truth = bench_take((3 + STARTS_MOST) * M, sizeof *k.truth);
     k.w = k.truth + M;
     k.g = k.w + M;
     for (size_t i = 0; i < STARTS_MOST; i++)
@@ -382,11 +382,11 @@ void campaign_run(campaign *c, const problem *p, uint64_t seed, size_t trials, c
     hfsad_error err;
     pool *workers;
     *c = (campaign){.problem = p, .seed = seed, .trials = trials, .methods = n_methods, .method = methods};
-    c->outcome = take(n_methods * trials, sizeof *c->outcome);
-    c->unseen = take(trials, sizeof *c->unseen);
-    c->gap = take(trials, sizeof *c->gap);
+    c->outcome = bench_take(n_methods * trials, sizeof *c->outcome);
+    c->unseen = bench_take(trials, sizeof *c->unseen);
+    c->gap = bench_take(trials, sizeof *c->gap);
     for (size_t i = 0; i < n_methods * trials; i++)
-        c->outcome[i].value = take((size_t)methods[i / trials].iterations + 1, sizeof(double));
+        c->outcome[i].value = bench_take((size_t)methods[i / trials].iterations + 1, sizeof(double));
     must(pool_create(&workers, threads, &err), &err);
     pool_run(workers, trials, run_trial, c);
     pool_free(workers);
