@@ -300,6 +300,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
 
 /* ---- time ---- */
 
+enum { CHANNELS = 4 };
+
 static void tick_channel(node *n, channel *c)
 {
     if (!c->live || c->due > n->now)
@@ -322,9 +324,9 @@ void node_tick(node *n, uint64_t now_ms)
 
 uint64_t node_due(const node *n)
 {
-    const channel *all[] = {&n->up, &n->answer, &n->down, &n->ask};
+    const channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask};
     uint64_t due = UINT64_MAX;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; i < CHANNELS; i++)
         if (all[i]->live && all[i]->due < due)
             due = all[i]->due;
     const uint64_t step = n->s.async && n->s.inner ? async_due(n) : UINT64_MAX;
@@ -333,8 +335,8 @@ uint64_t node_due(const node *n)
 
 void node_repeat(node *n)
 {
-    channel *all[] = {&n->up, &n->answer, &n->down, &n->ask};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask};
+    for (size_t i = 0; i < CHANNELS; i++)
         all[i]->send = all[i]->live;
 }
 
