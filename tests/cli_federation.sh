@@ -206,6 +206,8 @@ says 'nowhere.invalid'
 }
 expect_line 2 up tuned.yaml --set run.tries=3
 says 'run.tries'
+expect_line 2 up tuned.yaml --set run.polish=true
+says 'run.polish'
 expect_line 2 up tuned.yaml --set algorithm=fedavg
 says 'algorithm'
 echo 'edge1/client1' >bad.txt

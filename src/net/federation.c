@@ -72,7 +72,8 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
                         : spec->features.standardize == 1
                             ? "features.standardize: not yet in a federation; standardise the clients' files, or leave "
                               "it out"
-                        : spec->run.tries > 1 ? "run.tries: a federation tries one start only; leave it out"
+                        : spec->run.polish == 1 ? "run.polish: not yet in a federation; leave it out"
+                        : spec->run.tries > 1   ? "run.tries: a federation tries one start only; leave it out"
                         : spec->run.start && !strcmp(spec->run.start, "consensus")
                             ? "run.start: consensus is not yet there in a federation; give another"
                         : spec->loss.kind == (int)HFSAD_LOSS_OWN
