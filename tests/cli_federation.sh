@@ -32,7 +32,7 @@ YAML
 cat >deep.yaml <<'YAML'
 data: deep
 loss: {kind: quantile, tau: 0.7}
-features: {intercept: edge}
+features: {intercept: edge, standardize: true}
 run: {iterations: 15, edge_rounds: 3, trace_every: 4}
 YAML
 cat >half.yaml <<'YAML'
