@@ -461,7 +461,7 @@ static hfsad_status make_inquiry(federation *f, size_t number, inquiry **q, void
         .run = f->run,
         .n_children = tree_children(d, number),
         .most = message_most(f),
-        .patience = {200, 5000},
+        .patience = tree_patience(d),
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
         .resolve = number == 0 ? resolve : NULL,
