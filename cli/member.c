@@ -287,19 +287,24 @@ static void on_finish_row(void *context, const node *root, hfsad_figures *row)
         m->cloud->finish_row(m->cloud->context, root, row);
 }
 
-/* What the broker remembers of an earlier run comes once; a living parent says it again. */
+/* What the broker remembers of an earlier run comes once; a living parent says it again. A child that has another spec
+ * than its parent ends, and the parent says which one that was. */
 static void on_other_run(void *context, const char *path, const char *from, const message *said)
 {
     member *m = context;
     char why[500];
-    if (federation_explain(m->f, said, why, sizeof why))
+    const bool explained = federation_explain(m->f, said, why, sizeof why);
+    if (said->kind == MESSAGE_ANSWER && explained)
+        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+    if (said->kind != MESSAGE_ASK && said->kind != MESSAGE_DOWN)
+        return;
+    if (explained)
         snprintf(m->reason, sizeof m->reason, "%s", why);
-    const bool parent = said->kind == MESSAGE_ASK || said->kind == MESSAGE_DOWN;
-    if (!parent || ++m->strangers < 3 || m->is_wrong)
+    if (++m->strangers < 3 || m->is_wrong)
         return;
     error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.100s: %.100s has another spec or other nodes%s%.250s; give all the same",
               path, from, m->reason[0] ? ", they differ in: " : "", m->reason);
-    m->is_wrong = true;
+    m->is_wrong = m->is_stranger = true;
 }
 
 /* ---- spec, tree and rows ---- */
@@ -602,6 +607,16 @@ static void tell_of_broker(member *m)
     member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
 }
 
+static void introduce(member *m)
+{
+    hfsad_error err;
+    const message said = federation_introduce(m->f);
+    hfsad_status status = said.values ? host_say(m->h, 0, &said, &err) : HFSAD_ERROR_MEMORY;
+    for (int i = 0; i < 3 && !status; i++)
+        status = host_step(m->h, 20, &err);
+    free(said.values);
+}
+
 static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 {
     hfsad_status status = begin_cloud(m, err);
@@ -609,6 +624,8 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
         status = host_step(m->h, timeout_ms, err);
     tell_of_broker(m);
     if (!status && m->is_wrong) {
+        if (m->is_stranger)
+            introduce(m);
         *err = m->wrong;
         status = HFSAD_ERROR_INPUT;
     }

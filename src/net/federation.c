@@ -536,10 +536,21 @@ const federation_result *federation_outcome(const federation *f)
     return f->result ? &f->outcome : NULL;
 }
 
+message federation_introduce(const federation *f)
+{
+    message m = {.kind = MESSAGE_ANSWER, .run = f->run, .phase = NODE_PHASE_SETUP, .count = INQUIRY_HEAD + f->n_prints};
+    m.values = alloc_zero(m.count, sizeof *m.values);
+    if (!m.values)
+        return m;
+    m.values[0] = INQUIRY_SHAPE;
+    memcpy(m.values + INQUIRY_HEAD, f->prints, f->n_prints * sizeof *m.values);
+    return m;
+}
+
 bool federation_explain(const federation *f, const message *m, char *text, size_t size)
 {
-    if (m->kind != MESSAGE_ASK || m->phase != NODE_PHASE_SETUP || m->count < INQUIRY_HEAD ||
-        m->values[0] != INQUIRY_SHAPE)
+    if ((m->kind != MESSAGE_ASK && m->kind != MESSAGE_ANSWER) || m->phase != NODE_PHASE_SETUP ||
+        m->count < INQUIRY_HEAD || m->values[0] != INQUIRY_SHAPE)
         return false;
     if (m->count != INQUIRY_HEAD + f->n_prints) {
         snprintf(text, size, "it is of another version of hfsad");
