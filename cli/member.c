@@ -363,23 +363,31 @@ static bool is_own_file(const char *path)
     return read;
 }
 
-static hfsad_status read_rows(member *m, hfsad_error *err)
+static hfsad_status read_rows_of(member *m, const char *path, hfsad_error *err)
 {
-    char *path = m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data), *parent = NULL;
     dataset *rows = NULL;
+    char *parent = NULL;
     const char *name = NULL;
-    hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a file name");
-    if (!status && m->args.name && is_own_file(path)) {
+    if (m->args.name && is_own_file(path)) {
         const char *slash = strrchr(m->args.name, '/');
         name = slash ? slash + 1 : m->args.name;
         parent = strndup(m->args.name, slash ? (size_t)(slash - m->args.name) : 0);
-        status = parent ? HFSAD_OK : error_memory(err, 0, "a name");
+        if (!parent)
+            return error_memory(err, 0, "a name");
     }
-    if (!status)
-        status = dataset_read_client(&rows, path, parent, name, err);
+    hfsad_status status = dataset_read_client(&rows, path, parent, name, err);
     if (!status)
         status = federation_take_rows(m->f, rows, path, err);
     free(parent);
+    return status;
+}
+
+static hfsad_status read_rows(member *m, hfsad_error *err)
+{
+    char *path = m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
+    if (!path)
+        return error_memory(err, 0, "a file name");
+    const hfsad_status status = read_rows_of(m, path, err);
     free(path);
     return status;
 }

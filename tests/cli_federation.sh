@@ -252,7 +252,7 @@ members=
 stop() {
     # shellcheck disable=SC2086 # a list of numbers
     [ -z "$members" ] || kill -KILL $members 2>/dev/null
-    rm -rf "$work"
+    rm -rf "${work:?}"
 }
 trap stop EXIT
 

@@ -174,6 +174,18 @@ static hfsad_status check_labels(federation *f, size_t leaf, const char *name, h
     return HFSAD_OK;
 }
 
+/* Most often the clients come in the order of the list. */
+static size_t find_from(const dataset *d, size_t guess, const char *path)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    if (guess >= d->n_inner && guess < d->n_inner + d->n_leaves) {
+        nodes_name(d, guess, name, sizeof name);
+        if (strcmp(name, path) == 0)
+            return guess;
+    }
+    return nodes_find(d, path);
+}
+
 hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name, hfsad_error *err)
 {
     const size_t F = features_count(f->shape);
@@ -187,9 +199,10 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
     hfsad_status status = features_check_names(rows, name, f->shape->feature_names, "the list of nodes", err);
     if (!status)
         status = open_survey(f, 0, err);
+    size_t number = f->shape->n_inner - 1;
     for (size_t leaf = 0; leaf < rows->n_leaves && !status; leaf++) {
         dataset_leaf_name(rows, leaf, path, sizeof path);
-        const size_t number = nodes_find(f->shape, path);
+        number = find_from(f->shape, number + 1, path);
         if (number == SIZE_MAX || number < f->shape->n_inner)
             continue;
         f->own[number - f->shape->n_inner] = leaf;
