@@ -272,6 +272,7 @@ static void on_event(void *context, const host_event *event)
         level = m->down_told ? LOG_INFO : LOG_DEBUG;
         m->down_told = false;
         m->down_since = 0;
+        m->strangers = 0;
     }
     if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m))
         level = LOG_DEBUG;
@@ -287,8 +288,10 @@ static void on_finish_row(void *context, const node *root, hfsad_figures *row)
         m->cloud->finish_row(m->cloud->context, root, row);
 }
 
-/* What the broker remembers of an earlier run comes once; a living parent says it again. A child that has another spec
- * than its parent ends, and the parent says which one that was. */
+/* What the broker remembers of an earlier run comes once in a connection, a DOWN and an ASK; a living parent says more.
+ * A child that has another spec than its parent ends, and the parent says which one that was. */
+enum { REMEMBERED = 2 };
+
 static void on_other_run(void *context, const char *path, const char *from, const message *said)
 {
     member *m = context;
@@ -300,7 +303,7 @@ static void on_other_run(void *context, const char *path, const char *from, cons
         return;
     if (explained)
         snprintf(m->reason, sizeof m->reason, "%s", why);
-    if (++m->strangers < 3 || m->is_wrong)
+    if (strcmp(path, host_path(m->h, 0)) != 0 || ++m->strangers <= REMEMBERED || m->is_wrong)
         return;
     error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.100s: %.100s has another spec or other nodes%s%.250s; give all the same",
               path, from, m->reason[0] ? ", they differ in: " : "", m->reason);

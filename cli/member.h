@@ -54,8 +54,9 @@ struct member {
     bool down_told;
     char down_text[300];
     double refused_since; /* when the first of the messages counted in `refused` was */
-    unsigned refused, strangers;
-    char reason[600]; /* why another run is another */
+    unsigned refused;
+    unsigned strangers; /* messages of another run from the first node's parent in this connection */
+    char reason[600];   /* why another run is another */
     hfsad_error wrong;
     bool is_wrong, is_stranger; /* is_stranger: the parent has another spec */
 };
