@@ -340,4 +340,21 @@ for why in 'not finite' 'wrong number of numbers' 'from the future' 'of another 
     grep -q "\"level\":\"warning\".*$why.*edge1/client1/up" edge1.log || fail "'$why' is not logged: $(head -20 edge1.log)"
 done
 
+echo "-- what the broker remembers of other runs"
+# shellcheck disable=SC2086 # lists of words
+for run in 30 30 31; do
+    long="--set run.iterations=$run"
+    rm -rf again
+    for edge in edge1 edge2 edge3; do
+        setpriv --pdeathsig KILL "$HFSAD" edge secure.yaml $long --name $edge $secure --linger 0 --state again/$edge 2>>again.log &
+        members="$members $!"
+        setpriv --pdeathsig KILL "$HFSAD" client secure.yaml $long --all-of $edge $secure --state again/$edge-clients 2>>again.log &
+        members="$members $!"
+    done
+    expect 0 run secure.yaml $long --out run-again --quiet
+    timeout 60 "$HFSAD" cloud secure.yaml $long $secure --state again/cloud --out up-again --quiet --linger 1 2>>again.log ||
+        fail "another run on the same broker: $(tail again.log)"
+    same run-again up-again "another run on the same broker"
+done
+
 finish
