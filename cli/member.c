@@ -250,6 +250,21 @@ static log_level level_of(host_event_kind kind)
     }
 }
 
+/* Whoever sends what is refused, and often, shall not fill the disk. The status counts all of them. */
+static bool is_flood(member *m)
+{
+    enum { LINES = 10 };
+    static const double window = 60;
+    const double now = progress_clock();
+    if (now > m->refused_since + window) {
+        m->refused_since = now;
+        m->refused = 0;
+    }
+    if (++m->refused == LINES + 1)
+        member_log(&m->args, LOG_WARNING, "", "further messages that are refused are not shown for a minute", "", "");
+    return m->refused > LINES;
+}
+
 static void on_event(void *context, const host_event *event)
 {
     member *m = context;
@@ -272,6 +287,8 @@ static void on_event(void *context, const host_event *event)
         m->down_told = false;
         m->down_since = 0;
     }
+    if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m))
+        level = LOG_DEBUG;
     member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
     if (event->kind == HOST_ROW && m->cloud)
         m->cloud->row(m->cloud->context, event->figures);
@@ -556,7 +573,7 @@ static hfsad_status open_host(member *m, hfsad_error *err)
         .state = m->state,
         .encoding = (wire_encoding)m->spec->federation.wire,
         .local_seconds = m->spec->federation.local_seconds,
-        .status_ms = 5000,
+        .status_ms = 2000,
         .watches = m->metrics != NULL,
         .context = m,
         .event = on_event,

@@ -54,7 +54,8 @@ struct member {
     double down_since; /* there is no broker since, on progress_clock; 0: there is one */
     bool down_told;
     char down_text[300];
-    unsigned strangers;
+    double refused_since; /* when the first of the messages counted in `refused` was */
+    unsigned refused, strangers;
     char reason[600]; /* why another run is another */
     hfsad_error wrong;
     bool is_wrong;

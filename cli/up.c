@@ -408,6 +408,17 @@ static int watch(session *s)
 
 /* ---- the command ---- */
 
+/* Whether the state folder can be this run's. */
+static hfsad_status check_state(const session *s, uint64_t run, hfsad_error *err)
+{
+    char path[4200];
+    store *state = NULL;
+    snprintf(path, sizeof path, "%.4000s/cloud", s->state);
+    const hfsad_status status = store_open(&state, path, run, err);
+    store_close(state);
+    return status;
+}
+
 static int set_up(session *s)
 {
     hfsad_error err = {0};
@@ -419,9 +430,10 @@ static int set_up(session *s)
     if (folder_check(s->out, &err) || member_shape(&shape, s->spec, &err) ||
         federation_create(&f, s->spec, shape, &err))
         return cli_fail(&err);
-    federation_free(f); /* it would be refused by every process otherwise */
-    if (member_shape(&s->shape, s->spec, &err) || folder_make(s->state, &err) || write_files(s, &err) ||
-        add_all(s, &err))
+    /* every process would say these otherwise */
+    const bool wrong = folder_make(s->state, &err) || check_state(s, federation_run(f), &err);
+    federation_free(f);
+    if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
         return cli_fail(&err);
     return CLI_GO;
 }

@@ -510,6 +510,7 @@ static void take_setup(host *h, hosted *at)
     }
     const hfsad_status status = make_node(h, at, &err);
     break_down(h, status, &err);
+    at->status_due = 0;
     if (!status)
         tell(h, HOST_READY, at->path, "", "", NULL);
 }
@@ -743,6 +744,7 @@ static bool commit(host *h)
         at->lines = NULL;
         if (!at->ended && at->n && node_ended(at->n) != NODE_RUNNING) {
             at->ended = true;
+            at->status_due = 0;
             tell(h, HOST_ENDED, at->path, "", "", NULL);
         }
     }
