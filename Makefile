@@ -11,7 +11,7 @@ alone = env -u MAKEFLAGS -u MAKELEVEL
 configure = $(alone) cmake --preset release -B $(BUILD) --log-level=WARNING >/dev/null
 compile = $(alone) cmake --build $(BUILD) --parallel $(JOBS)
 
-.PHONY: all demo examples check bench install format lint clean help
+.PHONY: all demo examples check bench bench-convergence install format lint clean help
 
 all: ## build the program (build/hfsad) and the libraries
 	@scripts/need build
@@ -43,6 +43,12 @@ bench: ## measure speed and memory beside the machine's own limits
 	@$(compile) --target product benchmarks
 	bench/run $(ARGS)
 
+bench-convergence: ## measure how many iterations, rounds and bytes each method needs (hours; ARGS=--quick: seconds)
+	@scripts/need build
+	@$(configure)
+	@$(compile) --target bench_convergence
+	$(BUILD)/bench/convergence $(ARGS)
+
 install: ## install into PREFIX (/usr/local), below DESTDIR where it is set
 	@scripts/need build
 	@$(configure) -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
@@ -63,4 +69,4 @@ clean: ## remove the build folder
 	rm -rf $(BUILD)
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 20

@@ -164,12 +164,12 @@ int member_parse(member_arguments *a, member_role role, int argc, char **argv)
     static const char *const usages[] = {
         [ROLE_CLOUD] = "cloud SPEC.yaml [--broker URL] [--keys DIR] [--state DIR] [--out DIR] ...",
         [ROLE_EDGE] = "edge SPEC.yaml --name PATH [--broker URL] [--keys DIR] [--state DIR] ...",
-        [ROLE_CLIENT] = "client SPEC.yaml --name PATH [--data FILE] [--broker URL] [--keys DIR] ...\n"
-                        "hfsad client SPEC.yaml --all-of EDGE [--data FILE] ...",
+        [ROLE_CLIENT] = ("client SPEC.yaml --name PATH [--data FILE] [--broker URL] [--keys DIR] ...\n"
+                         "hfsad client SPEC.yaml --all-of EDGE [--data FILE] ..."),
     };
     static const char *const abouts[] = {
-        [ROLE_CLOUD] = "The root of a federation: sets it up, steps once in a global iteration, writes the\n"
-                       "output folder as `hfsad run` does.",
+        [ROLE_CLOUD] = ("The root of a federation: sets it up, steps once in a global iteration, writes the\n"
+                        "output folder as `hfsad run` does."),
         [ROLE_EDGE] = "An inner node of a federation, of any depth: between its children and its parent.",
         [ROLE_CLIENT] = "A client of a federation: its rows stay here.",
     };
@@ -420,21 +420,36 @@ static hfsad_status open_way(member *m, int way, const char *url, hfsad_error *e
     const transport_broker broker = {
         .url = url, .ca = a->keys ? ca : a->ca, .certificate = a->certificate, .key = a->key};
     const transport_handler handler = host_handler(m->h, way == ABOVE);
-    const hfsad_status status = member_check_broker(url, a->insecure, err);
-    return status ? status : transport_mqtt_create(&m->way[way], &broker, &handler, err);
+    return transport_mqtt_create(&m->way[way], &broker, &handler, err);
 }
 
-static hfsad_status open_ways(member *m, hfsad_error *err)
+typedef struct {
+    const char *above, *below;
+} urls;
+
+static urls urls_of(const member *m)
 {
     const member_arguments *a = &m->args;
     const char *both = a->broker ? a->broker : "mqtt://localhost";
     const char *above = a->above ? a->above : both, *below = a->below ? a->below : both;
-    if (m->role == ROLE_CLOUD)
-        above = below;
-    hfsad_status status = open_way(m, ABOVE, above, err);
+    return (urls){m->role == ROLE_CLOUD ? below : above, m->role == ROLE_CLIENT ? above : below};
+}
+
+/* Before anything is written. */
+static hfsad_status check_ways(const member *m, hfsad_error *err)
+{
+    const urls u = urls_of(m);
+    const hfsad_status status = member_check_broker(u.above, m->args.insecure, err);
+    return status ? status : member_check_broker(u.below, m->args.insecure, err);
+}
+
+static hfsad_status open_ways(member *m, hfsad_error *err)
+{
+    const urls u = urls_of(m);
+    hfsad_status status = open_way(m, ABOVE, u.above, err);
     m->way[BELOW] = m->way[ABOVE];
-    if (!status && m->role == ROLE_EDGE && strcmp(above, below) != 0)
-        status = open_way(m, BELOW, below, err);
+    if (!status && strcmp(u.above, u.below) != 0)
+        status = open_way(m, BELOW, u.below, err);
     host_connect(m->h, m->way[ABOVE], m->way[BELOW]);
     return status;
 }
@@ -463,24 +478,28 @@ static hfsad_status find_node(const member *m, const char *name, bool leaf, size
     return HFSAD_OK;
 }
 
+/* m->number: the node, or the edge whose clients are wanted. */
+static hfsad_status check_names(member *m, hfsad_error *err)
+{
+    const bool all = m->args.all_of != NULL;
+    if (m->role == ROLE_CLOUD)
+        return HFSAD_OK;
+    const hfsad_status status =
+        find_node(m, all ? m->args.all_of : m->args.name, m->role == ROLE_CLIENT && !all, &m->number, err);
+    if (!status && m->number == 0 && !all)
+        return error_set(err, HFSAD_ERROR_INPUT, "the cloud is started by `hfsad cloud`");
+    if (!status && all && federation_shape(m->f)->inner[m->number].n_leaves == 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients of its own", m->args.all_of);
+    return status;
+}
+
 static hfsad_status join_all(member *m, hfsad_error *err)
 {
     const dataset *d = federation_shape(m->f);
-    size_t number = 0;
     hfsad_status status = HFSAD_OK;
-    if (m->role == ROLE_CLOUD)
-        return join(m, 0, err);
-    if (!m->args.all_of) {
-        status = find_node(m, m->args.name, m->role == ROLE_CLIENT, &number, err);
-        if (!status && number == 0)
-            status = error_set(err, HFSAD_ERROR_INPUT, "the cloud is started by `hfsad cloud`");
-        return status ? status : join(m, number, err);
-    }
-    if ((status = find_node(m, m->args.all_of, false, &number, err)))
-        return status;
-    const inner_node *edge = &d->inner[number];
-    if (edge->n_leaves == 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients of its own", m->args.all_of);
+    if (!m->args.all_of)
+        return join(m, m->number, err);
+    const inner_node *edge = &d->inner[m->number];
     for (size_t leaf = edge->first_leaf; leaf < edge->first_leaf + edge->n_leaves && !status; leaf++)
         status = join(m, d->n_inner + leaf, err);
     return status;
@@ -674,8 +693,8 @@ static int set_up(member *m)
     int status = member_load(&m->spec, m->args.spec_path, &m->args.sets, m->args.command);
     if (status != CLI_GO)
         return status;
-    if (member_shape(&shape, m->spec, &err) || federation_create(&m->f, m->spec, shape, &err) ||
-        (m->role == ROLE_CLIENT && read_rows(m, &err)))
+    if (member_shape(&shape, m->spec, &err) || federation_create(&m->f, m->spec, shape, &err) || check_ways(m, &err) ||
+        (m->role == ROLE_CLIENT && read_rows(m, &err)) || check_names(m, &err))
         return cli_fail(&err);
     if (m->cloud && (status = m->cloud->check(m->cloud->context, m)) != CLI_GO)
         return status;

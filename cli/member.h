@@ -50,6 +50,7 @@ struct member {
     host *h;
     metrics *metrics;  /* NULL: nobody may ask */
     transport *way[2]; /* above, below; the same where there is one broker */
+    size_t number;
     bool begun;
     double down_since; /* there is no broker since, on progress_clock; 0: there is one */
     bool down_told;

@@ -63,8 +63,8 @@ static int terminal_width(void)
     return 80;
 }
 
-/* One line, short of the last column, which makes some terminals wrap. Where it is too long the bar gives way first,
- * then the details at the end. */
+/* One line, with a bar where share is not below 0, short of the last column, which makes some terminals wrap. Where it
+ * is too long the bar gives way first, then the details at the end. */
 static void draw_line(const char *head, const char *tail, double share)
 {
     char line[400], bar[40];
@@ -72,7 +72,7 @@ static void draw_line(const char *head, const char *tail, double share)
     int room = width - (int)strlen(head) - (int)strlen(tail) - 5;
     room = room < 30 ? room : 30;
     bar[0] = 0;
-    if (room >= 5) {
+    if (room >= 5 && share >= 0) {
         const int full = (int)(share * room);
         memset(bar, ' ', sizeof bar);
         bar[1] = '[';
@@ -85,19 +85,30 @@ static void draw_line(const char *head, const char *tail, double share)
     fflush(stderr);
 }
 
+static void line_text(const progress *p, uint64_t done, double rate, const char *detail, char head[100], char tail[200])
+{
+    char left[40];
+    const double share = p->total ? (double)done / (double)p->total : 1;
+    if (!p->total) {
+        snprintf(head, 100, "%s %" PRIu64, p->unit, done);
+        snprintf(tail, 200, rate < 100 ? "%.3g/s  %s" : "%.0f/s  %s", rate, detail);
+        return;
+    }
+    time_text(left, sizeof left, rate > 0 ? (double)(p->total - done) / rate : INFINITY);
+    snprintf(head, 100, "%s %" PRIu64 "/%" PRIu64 " %3.0f%%", p->unit, done, p->total, floor(100 * share));
+    snprintf(tail, 200, rate < 100 ? "%.3g/s  %s left  %s" : "%.0f/s  %s left  %s", rate, left, detail);
+}
+
 void progress_draw(progress *p, uint64_t done, const char *detail)
 {
     if (!progress_due(p))
         return;
     const double now = progress_clock(), elapsed = now - p->started;
     const double rate = elapsed > 0 ? (double)(done - p->first) / elapsed : 0;
-    const double share = p->total ? (double)done / (double)p->total : 1;
-    char left[40], head[100], tail[200];
-    time_text(left, sizeof left, rate > 0 ? (double)(p->total - done) / rate : INFINITY);
-    snprintf(head, sizeof head, "%s %" PRIu64 "/%" PRIu64 " %3.0f%%", p->unit, done, p->total, floor(100 * share));
-    snprintf(tail, sizeof tail, rate < 100 ? "%.3g/s  %s left  %s" : "%.0f/s  %s left  %s", rate, left, detail);
+    char head[100], tail[200];
+    line_text(p, done, rate, detail, head, tail);
     if (p->terminal) {
-        draw_line(head, tail, share);
+        draw_line(head, tail, p->total ? (double)done / (double)p->total : -1);
         p->drawn = true;
         p->next = now + redraw_seconds;
         return;

@@ -96,11 +96,12 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
                  "is brought up to date while the run goes on; a file is replaced whole or not at\n"
                  "all, and an earlier result stays until there is more than this run's start to\n"
                  "put there.\n\n"
-                 "A run that is resumed may have other run.iterations, run.stop, output.state,\n"
-                 "output.every_seconds and output.checkpoint, nothing else; data and truth may\n"
-                 "have moved, but not changed.\n\n"
-                 "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration and write\n"
-                 "what there is; a second one ends it at once.\n\n"
+                 "A run that is resumed may have other run.iterations, run.stop, run.polish,\n"
+                 "output.state, output.every_seconds and output.checkpoint, nothing else; data and\n"
+                 "truth may have moved, but not changed.\n\n"
+                 "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration, or its polish,\n"
+                 "which then changes nothing, and write what there is; a second one ends it at\n"
+                 "once.\n\n"
                  "Exit status: 0 done, 1 the run failed (diverged, disk full), 2 the spec, data or\n"
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.",
     };
@@ -317,6 +318,38 @@ static hfsad_status iterate(session *s, stop_reason *stopped, hfsad_error *err)
     return HFSAD_OK;
 }
 
+static bool go_on(void *context, const hfsad_polish *so_far)
+{
+    session *s = context;
+    char detail[60];
+    if (cli_interrupted()) {
+        cli_interrupts_heed();
+        return false;
+    }
+    if (progress_due(&s->progress)) {
+        snprintf(detail, sizeof detail, "objective %.9g", so_far->objective_after);
+        progress_draw(&s->progress, so_far->exchanges, detail);
+    }
+    return true;
+}
+
+/* The folder has the run's own end first, which stays where the polish is interrupted or killed. */
+static hfsad_status polish(session *s, stop_reason *stopped, hfsad_error *err)
+{
+    hfsad_polish result;
+    if (!s->spec->run.polish || (*stopped != STOP_ITERATIONS && *stopped != STOP_TOLERANCE))
+        return HFSAD_OK;
+    hfsad_status status = write_folder(s, *stopped, err);
+    if (status)
+        return status;
+    progress_start(&s->progress, "polish: exchange", 0, 0, s->args.quiet);
+    status = hfsad_run_polish(s->run, go_on, s, &result, err);
+    progress_end(&s->progress);
+    if (cli_interrupted() && !result.accepted)
+        *stopped = STOP_INTERRUPTED;
+    return status;
+}
+
 /* Label and value, the value broken at spaces to stay within 80 columns. */
 static void print_row(const char *label, const char *value)
 {
@@ -444,6 +477,19 @@ static void print_groups(const hfsad_run *run)
     groups_free(&g);
 }
 
+static void print_polish(const hfsad_polish *p)
+{
+    char text[300];
+    if (p->accepted)
+        snprintf(text, sizeof text, "objective %.10g, by %.3g lower, gap %.1e; %" PRIu64 " exchanges in %.3g s",
+                 p->objective_after, p->objective_before - p->objective_after, p->gap, p->exchanges, p->seconds);
+    else
+        snprintf(text, sizeof text, "not done: %s", p->reason[0] ? p->reason : "the run ended before");
+    print_row("polish", text);
+    if (p->accepted && !isnan(p->relative_error))
+        print_number("polished error", p->relative_error);
+}
+
 static void print_table(const session *s, stop_reason stopped)
 {
     const hfsad_figures *f = &s->figures;
@@ -463,6 +509,8 @@ static void print_table(const session *s, stop_reason stopped)
         print_number("smoothing gap", f->smoothing_gap);
     if (s->run->truth)
         print_number("relative error", f->relative_error);
+    if (s->spec->run.polish)
+        print_polish(&s->run->polish);
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), features_count(s->run->data));
     print_row("non-zero", text);
     print_groups(s->run);
@@ -553,6 +601,8 @@ static int carry_out(session *s)
         else
             iterate(s, &stopped, &err);
         progress_end(&s->progress);
+        if (polish(s, &stopped, &err))
+            return fail_write(s, &err);
     }
     if (write_folder(s, stopped, &err))
         return fail_write(s, &err);

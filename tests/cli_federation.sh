@@ -32,7 +32,7 @@ YAML
 cat >deep.yaml <<'YAML'
 data: deep
 loss: {kind: quantile, tau: 0.7}
-features: {intercept: edge}
+features: {intercept: edge, standardize: true}
 run: {iterations: 15, edge_rounds: 3, trace_every: 4}
 YAML
 cat >half.yaml <<'YAML'
@@ -206,6 +206,8 @@ says 'nowhere.invalid'
 }
 expect_line 2 up tuned.yaml --set run.tries=3
 says 'run.tries'
+expect_line 2 up tuned.yaml --set run.polish=true
+says 'run.polish'
 expect_line 2 up tuned.yaml --set algorithm=fedavg
 says 'algorithm'
 echo 'edge1/client1' >bad.txt
@@ -213,5 +215,118 @@ expect_line 2 cloud tuned.yaml --set federation.nodes=bad.txt
 says 'number of features is missing'
 expect_line 2 edge tuned.yaml
 expect_line 2 client tuned.yaml
+
+echo "-- strangers"
+# TLS with certificates on both sides and the access list of hfsad keys; a federation of real nodes, and among them
+# strangers with mosquitto's own tools.
+cat >frame.py <<'PYTHON'
+"""frame.py HOW <FRAME: another frame made from a client's UP."""
+import struct, sys
+
+def crc32c(data):
+    s = 0xFFFFFFFF
+    for byte in data:
+        s ^= byte
+        for _ in range(8):
+            s = s >> 1 ^ (0x82F63B78 if s & 1 else 0)
+    return s ^ 0xFFFFFFFF
+
+how, frame = sys.argv[1], sys.stdin.buffer.read()
+kind, run, phase, round_, k, sigma = struct.unpack_from("<4xB2xxQQQQd", frame)
+values = list(struct.unpack_from("<%dd" % ((len(frame) - 60) // 8), frame, 56))
+if how == "size":
+    values.append(1.0)
+elif how == "nan":
+    values[0] = float("nan")
+elif how == "future":
+    round_ += 1000
+elif how == "run":
+    run ^= 1
+elif how == "lie":
+    values = [1e6 for v in values]
+body = struct.pack("<4sBBBBQQQQdII", b"hfsd", 1, kind, 0, 0, run, phase, round_, k, sigma, len(values), 8 * len(values))
+body += struct.pack("<%dd" % len(values), *values)
+sys.stdout.buffer.write(body + struct.pack("<I", crc32c(body)))
+PYTHON
+members=
+stop() {
+    # shellcheck disable=SC2086 # a list of numbers
+    [ -z "$members" ] || kill -KILL $members 2>/dev/null
+    rm -rf "$work"
+}
+trap stop EXIT
+
+start_broker() {
+    local attempt end
+    for attempt in 1 2 3 4 5; do
+        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
+        sed "s/^listener 8883/listener $port/" keys/mosquitto.conf >broker.conf
+        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
+        setpriv --pdeathsig KILL mosquitto -c broker.conf 2>broker.log &
+        broker=$!
+        end=$((SECONDS + 10))
+        while [ "$SECONDS" -lt "$end" ] && kill -0 "$broker" 2>/dev/null; do
+            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && members="$members $broker" && return
+        done
+        kill "$broker" 2>/dev/null
+        wait "$broker" 2>/dev/null
+    done
+    fail "mosquitto does not start: $(cat broker.log)"
+    finish
+}
+
+# pub CERTIFICATE TOPIC <FRAME: by a certificate without its ending
+pub() { mosquitto_pub -V 5 -q 1 -r -h localhost -p "$port" --cafile keys/ca.crt --cert "$1.crt" --key "$1.key" -t "$2" -s 2>>pub.log; }
+
+cp tuned.yaml secure.yaml
+expect 0 keys init
+# shellcheck disable=SC2046 # a list of names
+expect 0 keys issue cloud edge1 edge2 edge3 observer $(grep /client nodes.txt)
+expect 0 keys init --dir foreign
+expect 0 keys issue edge1/client1 --dir foreign
+start_broker
+secure="--broker mqtts://localhost:$port --keys keys"
+# shellcheck disable=SC2086 # lists of words
+{
+long="--set run.iterations=400"
+expect 0 run secure.yaml $long --out run-400 --quiet
+for edge in edge1 edge2 edge3; do
+    setpriv --pdeathsig KILL "$HFSAD" edge secure.yaml $long --name $edge $secure --linger 0 --log json 2>$edge.log &
+    members="$members $!"
+    setpriv --pdeathsig KILL "$HFSAD" client secure.yaml $long --all-of $edge $secure 2>$edge-clients.log &
+    members="$members $!"
+done
+# Until the cloud is there nothing is trained; what strangers say before and while it is has no effect.
+expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca keys/ca.crt \
+    --certificate foreign/nodes/edge1/client1.crt --key foreign/nodes/edge1/client1.key --state f1
+says 'TLS with the broker fails.*unknown ca'
+expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca foreign/ca.crt \
+    --certificate keys/nodes/edge1/client1.crt --key keys/nodes/edge1/client1.key --state f2
+says 'certificate'
+setpriv --pdeathsig KILL "$HFSAD" cloud secure.yaml $long $secure --linger 0 --out up-400 --quiet 2>cloud.log &
+cloud=$!
+members="$members $cloud"
+}
+own=hfsad/run/edge1/client1/up
+# One that the edge has had, from which the others are made.
+mosquitto_sub -V 5 -h localhost -p "$port" --cafile keys/ca.crt --cert keys/nodes/edge1.crt --key keys/nodes/edge1.key \
+    -t $own -C 1 -N -W 20 >old.frame || fail "no UP of a client is to be seen"
+for how in size nan future run lie; do python3 frame.py $how <old.frame >$how.frame; done
+rounds=0
+while kill -0 "$cloud" 2>/dev/null && [ "$rounds" -lt 40 ]; do
+    pub keys/nodes/edge1/client2 $own <lie.frame    # in another's name
+    pub foreign/nodes/edge1/client1 $own <lie.frame # of another authority
+    for how in old size nan future run; do pub keys/nodes/edge1/client1 $own <$how.frame; done
+    rounds=$((rounds + 1))
+done
+[ "$rounds" -gt 0 ] || fail "the run was over before anybody could disturb it"
+# shellcheck disable=SC2086 # a list of words
+expect 0 status secure.yaml --set run.iterations=400 $secure
+grep -q '^  edge1 ' stdout.txt || fail "status: $(cat stdout.txt)"
+wait "$cloud" || fail "the cloud among strangers: $(cat cloud.log)"
+same run-400 up-400 "among strangers"
+for why in 'not finite' 'wrong number of numbers' 'from the future' 'of another run'; do
+    grep -q "\"level\":\"warning\".*$why.*edge1/client1/up" edge1.log || fail "'$why' is not logged: $(head -20 edge1.log)"
+done
 
 finish

@@ -216,7 +216,8 @@ typedef struct {
     outcome expected;
 } prepared;
 
-TOOL prepared prepare(const problem *p, uint64_t seed)
+/* times: as many iterations, and as many fewer rows of the trace. */
+TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
 {
     rng r = {rng_key(seed, rng_stream(p->name)), 0};
     hfsad_error err;
@@ -229,6 +230,8 @@ TOOL prepared prepare(const problem *p, uint64_t seed)
     ok(plan_create(&made.p, spec, made.d, &err), &err);
     for (size_t m = 0; m < made.d->M; m++)
         made.start[m] = rng_next_normal(&r);
+    made.p->iterations *= times;
+    made.p->trace_every *= times;
     if (strstr(p->name, "repairs")) /* so that the safeguard takes every model for one that has run off */
         for (size_t i = 0; i < made.d->n_inner; i++) {
             made.p->length = 1e-9;
@@ -239,6 +242,11 @@ TOOL prepared prepare(const problem *p, uint64_t seed)
         fail_msg("%s, seed %" PRIu64 ": %" PRIu64 " repairs", p->name, seed, made.expected.repairs);
     hfsad_spec_free(spec);
     return made;
+}
+
+TOOL prepared prepare(const problem *p, uint64_t seed)
+{
+    return prepare_longer(p, seed, 1);
 }
 
 TOOL void unprepare(prepared *made)

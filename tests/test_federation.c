@@ -473,7 +473,7 @@ static void test_async(void **state)
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < PROBLEMS; i++)
-        run_async(&problems[i], foul, 8 * times(), 500, &sum);
+        run_async(&problems[i], foul, 4 * times(), 500, &sum);
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages, %" PRIu64 " steps, %" PRIu64 " turns, %" PRIu64 " late\n",
                   sum.crashes, sum.sent, sum.steps, sum.turns, sum.late);
     assert_true(sum.crashes > 1000);
@@ -495,7 +495,7 @@ static void test_chaos(void **state)
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < PROBLEMS; i++)
-        run_problem(&problems[i], foul, 8 * times(), 100, &sum);
+        run_problem(&problems[i], foul, 4 * times(), 100, &sum);
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
     assert_true(sum.crashes > 2000);
     for (size_t k = 0; k < NODE_REFUSALS; k++)

@@ -197,6 +197,7 @@ static const struct {
     {"(1,inf)", {"1.5", "3", "1e6"}, {"1", "0", "-4"}},
     {"[0,1000000000]", {"0", "1000000000", "3e2"}, {"-1", "1000000001", "2.5"}},
     {"[1,1000000000]", {"1", "1000000000", "1e9"}, {"0", "1e10", "1.0000001"}},
+    {"(0,1000000]", {"0.001", "1000000", "60"}, {"0", "1000001", "-1"}},
     {"(1,2]", {"1.001", "2", "1.5"}, {"1", "2.1", "-4"}},
     {"[1,2)", {"1", "1.9", "1.5"}, {"0.9", "2", "-1"}},
     {"[1,100]", {"1", "100", "7"}, {"0", "101", "1.5"}},
@@ -437,7 +438,8 @@ static const struct {
      "spec.yaml:3: unknown key 'link.client.wieght'; did you mean 'weight'?"},
     {"iterations: 5\n", "spec.yaml:1: unknown key 'iterations'; did you mean 'run.iterations'?"},
     {"link: {penalty: tv}\n", "unknown key 'link.penalty'; did you mean 'link.client.penalty'?"},
-    {"data: d\nzzzzzzzz: 1\n", "spec.yaml:2: unknown key 'zzzzzzzz'|known here: data, truth,|output, overrides"},
+    {"data: d\nzzzzzzzz: 1\n",
+     "spec.yaml:2: unknown key 'zzzzzzzz'|known here: data, truth,|output, federation, overrides"},
     {"run.seed: 5\n", "unknown key 'run.seed'|run: {seed: 1}"},
     {"'': 5\n", "unknown key ''"},
     {"\"data\\0\": 5\n", "unknown key 'data'"},
@@ -559,7 +561,7 @@ static void test_nearest_key(void **state)
             hfsad_spec *spec = NULL;
             setting_at slip = at;
             char text[200], wanted[200];
-            slip.key[k] = 'q';
+            slip.key[k] = at.key[k] == 'q' ? 'z' : 'q';
             nest(&slip, "1", text, sizeof text);
             snprintf(wanted, sizeof wanted, "unknown key '%s'; did you mean '%s'?", slip.key, at.row->name);
             const hfsad_status status = load(&spec, text, &err);

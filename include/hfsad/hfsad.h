@@ -253,6 +253,28 @@ HFSAD_API hfsad_status hfsad_run_measure(hfsad_run *run, hfsad_figures *figures,
 /* Whether the stop rule's tolerances were met at the last measurement. */
 HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 
+/* What hfsad_run_polish did. */
+typedef struct {
+    bool accepted;
+    char reason[200];                         /* why not, or "" */
+    double objective_before, objective_after; /* of one model for all nodes: the cloud's, cut to the box, and this */
+    double gap;            /* the objective is at most so far above its least value (convex losses) */
+    double residual;       /* largest derivative that is left over the sum of what it is made of */
+    double relative_error; /* NAN where the truth is not known */
+    uint64_t exchanges;    /* questions that went to all clients and came back as sums */
+    uint64_t bytes_up, bytes_down;
+    double seconds;
+} hfsad_polish;
+
+/*
+ * The last stage of a run: one model for all nodes at which the objective is the least (convex losses), or stationary
+ * (phase retrieval, mcp and scad priors), without smoothing. Where it is accepted hfsad_run_node_model gives it for
+ * every node, until the run iterates again; its state stays as it was. `proceed`, which may be NULL, is called before
+ * every exchange; where it returns false the polish ends and changes nothing.
+ */
+HFSAD_API hfsad_status hfsad_run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfsad_polish *so_far),
+                                        void *context, hfsad_polish *result, hfsad_error *err);
+
 /* Writes a checkpoint, replacing the file whole; run must not be iterating. Its folder must exist. */
 HFSAD_API hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err);
 /* Puts a run that was made from the same spec and data into the state of the checkpoint, from which it goes on to the

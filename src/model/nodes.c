@@ -210,6 +210,20 @@ bool nodes_settle(dataset *d, bool many, double constant, size_t n_rows)
     return d->rows.first != NULL;
 }
 
+bool nodes_set_columns(dataset *d, const double *columns)
+{
+    const size_t F = features_count(d);
+    if (!d->centre)
+        d->centre = alloc_zero(F, sizeof *d->centre);
+    if (!d->scale)
+        d->scale = alloc_zero(F, sizeof *d->scale);
+    if (!d->centre || !d->scale)
+        return false;
+    memcpy(d->centre, columns, F * sizeof *columns);
+    memcpy(d->scale, columns + F, F * sizeof *columns);
+    return true;
+}
+
 /* ---- names ---- */
 
 static size_t find_leaf(const dataset *d, const inner_node *parent, const char *name)

@@ -23,6 +23,9 @@ hfsad_status nodes_read(dataset **d, const char *path, hfsad_error *err);
  * intercept (0: none), how many there are. false: no memory. */
 bool nodes_settle(dataset *d, bool many, double constant, size_t n_rows);
 
+/* How the rows are standardised: centre, then scale, F numbers each. false: no memory. */
+bool nodes_set_columns(dataset *d, const double *columns);
+
 /* The number of the node of that path as in hfsad_run_node_name, SIZE_MAX: there is none. */
 size_t nodes_find(const dataset *d, const char *path);
 /* The path of a node, cut to size; returns the full length. */

@@ -16,7 +16,8 @@
 struct federation {
     const hfsad_spec *spec;
     dataset *shape, *rows;
-    size_t *own; /* by leaf of shape: its leaf in rows, or SIZE_MAX */
+    dataset standard; /* the same with the values standardised; its x is its own, NULL: not made */
+    size_t *own;      /* by leaf of shape: its leaf in rows, or SIZE_MAX */
     uint64_t run;
     double *prints; /* of the spec's settings, then of the tree */
     size_t n_prints;
@@ -69,9 +70,7 @@ static hfsad_status take_prints(federation *f, hfsad_error *err)
 static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *wrong = spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation trains by hfsad only"
-                        : spec->features.standardize == 1
-                            ? "features.standardize: not yet in a federation; standardise the clients' files, or leave "
-                              "it out"
+                        : spec->run.polish == 1                ? "run.polish: not yet in a federation; leave it out"
                         : spec->run.tries > 1 ? "run.tries: a federation tries one start only; leave it out"
                         : spec->run.start && !strcmp(spec->run.start, "consensus")
                             ? "run.start: consensus is not yet there in a federation; give another"
@@ -113,6 +112,7 @@ void federation_free(federation *f)
     plan_free(f->p);
     dataset_free(f->shape);
     dataset_free(f->rows);
+    free(f->standard.rows.x);
     free(f->own);
     free(f->prints);
     free(f->result);
@@ -134,11 +134,29 @@ static hfsad_status open_survey(federation *f, double constant, hfsad_error *err
     return status;
 }
 
-static client_rows rows_of(const federation *f, size_t leaf, double constant)
+static client_rows rows_of(const federation *f, size_t leaf, const inquiry_question *question)
 {
-    client_rows rows = dataset_rows(f->rows, f->own[leaf]);
-    rows.constant = constant;
+    client_rows rows = dataset_rows(question->n_columns ? &f->standard : f->rows, f->own[leaf]);
+    rows.constant = question->constant;
     return rows;
+}
+
+/* A root that begins again asks for the rows as they came, so both are kept. */
+static bool standardise(federation *f, const double *columns, size_t count)
+{
+    const size_t F = features_count(f->shape),
+                 held = f->rows->rows.start ? f->rows->rows.start[f->rows->n_rows] : f->rows->n_rows * F;
+    if (count == 0 || f->standard.rows.x)
+        return true;
+    if (count != 2 * F)
+        return false;
+    double *x = alloc_zero(held, sizeof *x);
+    if (!x)
+        return false;
+    columns_apply(&f->rows->rows, f->rows->n_rows, columns, columns + F, x);
+    f->standard = *f->rows;
+    f->standard.rows.x = x;
+    return true;
 }
 
 /* ---- rows ---- */
@@ -146,7 +164,7 @@ static client_rows rows_of(const federation *f, size_t leaf, double constant)
 static hfsad_status check_labels(federation *f, size_t leaf, const char *name, hfsad_error *err)
 {
     survey_client c;
-    const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, 0), &c, err);
+    const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
     if (status || (c.loss.kind != HFSAD_LOSS_LOGISTIC && c.loss.kind != HFSAD_LOSS_HINGE))
         return status;
     for (size_t r = 0; r < c.rows.count; r++)
@@ -190,7 +208,8 @@ bool federation_has_rows(const federation *f, size_t leaf)
 /* As the simulator would keep them. */
 static bool needs_table(const federation *f, const client_rows *rows)
 {
-    return rows->count > 1 || rows->start || rows->weight || f->spec->features.intercept != INTERCEPT_NONE;
+    return rows->count > 1 || rows->start || rows->weight || f->spec->features.intercept != INTERCEPT_NONE ||
+           f->spec->features.standardize == 1;
 }
 
 static bool answer(void *context, const inquiry_question *question, double *numbers)
@@ -198,18 +217,22 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     const seat *at = context;
     federation *f = at->f;
     hfsad_error err;
-    const client_rows rows = rows_of(f, at->leaf, question->constant);
+    if (!standardise(f, question->columns, question->n_columns))
+        return false;
+    const client_rows rows = rows_of(f, at->leaf, question);
     if (question->kind == INQUIRY_SHAPE) {
-        if (question->most != 1 || question->sums != 1)
+        if (question->most != 2 || question->sums != 1)
             return false;
         numbers[0] = needs_table(f, &rows);
-        numbers[1] = (double)rows.count;
+        numbers[1] = rows.start != NULL;
+        numbers[2] = (double)rows.count;
         return true;
     }
     const survey_question q = {(survey_kind)question->kind, question->count, question->values, question->most,
                                question->sums};
     survey_client client;
-    if (open_survey(f, question->constant, &err) || !survey_question_fits(&q, f->shape->M) ||
+    const size_t M = features_count(f->shape) + (question->constant != 0);
+    if (open_survey(f, question->constant, &err) || !survey_question_fits(&q, M) ||
         survey_client_make(&f->survey, at->leaf, rows, &client, &err))
         return false;
     survey_answer(&client, &q, numbers);
@@ -219,40 +242,86 @@ static bool answer(void *context, const inquiry_question *question, double *numb
 typedef struct {
     inquiry_pass *pass;
     double constant;
+    size_t n_columns;
+    double *columns; /* room for 2 F */
 } asker;
 
 static hfsad_status ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
 {
     const asker *a = context;
-    const inquiry_question question = {(int)q->kind, q->most, q->sums, a->constant, q->count, q->values};
+    const inquiry_question question = {(int)q->kind, q->most,    q->sums,  a->constant,
+                                       a->n_columns, a->columns, q->count, q->values};
     return inquiry_ask(a->pass, &question, totals, err);
 }
 
 /* ---- the root: from answers to the result ---- */
 
 /* The numbers of a result before its start. */
-enum { MANY, CONSTANT, ROWS, OMEGA, BEND, NOISE, LENGTH, NU_F, QUESTIONS, BYTES_UP, BYTES_DOWN, RESULT_HEAD };
+enum { MANY, CONSTANT, ROWS, COLUMNS, OMEGA, BEND, NOISE, LENGTH, NU_F, QUESTIONS, BYTES_UP, BYTES_DOWN, RESULT_HEAD };
 
 static double at_most(double v)
 {
     return v > DBL_MAX ? DBL_MAX : v;
 }
 
+/* What the columns are standardised by is asked for before anything else is. */
+typedef struct {
+    const asker *a;
+    size_t F;
+    double *values; /* room for 1 + F */
+} moments;
+
+static hfsad_status ask_moments(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
+{
+    const moments *m = context;
+    m->values[0] = squares;
+    memcpy(m->values + 1, centre, m->F * sizeof *centre);
+    const survey_question q = {SURVEY_MOMENTS, 1 + m->F, m->values, 0, 1 + 2 * m->F};
+    return ask((void *)m->a, &q, sums, err);
+}
+
+static hfsad_status ask_columns(federation *f, asker *a, bool sparse, hfsad_error *err)
+{
+    const size_t F = features_count(f->shape);
+    double *room = alloc_zero(2 + 3 * F, sizeof *room);
+    if (!room)
+        return error_memory(err, F * sizeof *room, "the columns' means");
+    moments m = {a, F, room};
+    const columns_search search = {F,  sparse,     f->spec->features.intercept != INTERCEPT_NONE, "the clients' data",
+                                   &m, ask_moments};
+    hfsad_status status = columns_find(&search, a->columns, a->columns + F, room + 1 + F, err);
+    free(room);
+    if (!status && !nodes_set_columns(f->shape, a->columns))
+        status = error_memory(err, F * sizeof *room, "the columns' means");
+    if (!status)
+        a->n_columns = 2 * F;
+    return status;
+}
+
 static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error *err)
 {
-    double totals[2];
-    const inquiry_question shape = {INQUIRY_SHAPE, 1, 1, 0, f->n_prints, f->prints};
-    const bool intercept = f->spec->features.intercept != INTERCEPT_NONE;
+    double totals[3];
+    const inquiry_question shape = {
+        .kind = INQUIRY_SHAPE, .most = 2, .sums = 1, .count = f->n_prints, .values = f->prints};
+    const bool intercept = f->spec->features.intercept != INTERCEPT_NONE, standard = f->spec->features.standardize == 1;
     hfsad_status status = inquiry_ask(a->pass, &shape, totals, err);
-    head[MANY] = totals[0];
-    head[ROWS] = totals[1];
-    if (status || !intercept)
+    if (status)
         return status;
-    const survey_question energy = {SURVEY_ENERGY, 0, NULL, 0, 2};
-    if (!(status = ask(a, &energy, totals, err)))
-        a->constant = head[CONSTANT] = intercept_column((rows_energy){totals[0], totals[1]}, features_count(f->shape),
-                                                        f->spec->features.standardize == 1);
-    return status;
+    head[MANY] = totals[0];
+    head[ROWS] = totals[2];
+    if (standard && (status = ask_columns(f, a, totals[1] > 0, err)))
+        return status;
+    rows_energy all = {0};
+    if (intercept && !standard) {
+        const survey_question energy = {SURVEY_ENERGY, 0, NULL, 0, 2};
+        if ((status = ask(a, &energy, totals, err)))
+            return status;
+        all = (rows_energy){totals[0], totals[1]};
+    }
+    head[COLUMNS] = (double)a->n_columns;
+    if (intercept)
+        a->constant = head[CONSTANT] = intercept_column(all, features_count(f->shape), standard);
+    return HFSAD_OK;
 }
 
 char *federation_start_kind(const federation *f)
@@ -280,39 +349,48 @@ static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *st
     return status;
 }
 
+/* numbers: the start's place in the result. */
+static hfsad_status ask_plan(federation *f, asker *a, double *head, double *start, hfsad_error *err)
+{
+    const surveyor all = {a, ask};
+    plan *p = NULL;
+    data_scales scales;
+    double nu_f = 0;
+    hfsad_status status;
+    if (!(status = data_scales_find(&scales, f->spec, f->shape, &all, err)) &&
+        !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
+        !(status = theorem_bound(&nu_f, &all, err)))
+        status = ask_start(f, a, p, start, err);
+    plan_free(p);
+    if (status)
+        return status;
+    const survey_cost cost = inquiry_cost(a->pass->q, f->shape->n_inner + f->shape->n_leaves - 1);
+    const double found[] = {
+        scales.omega,           scales.bend,           scales.noise,           scales.length, at_most(nu_f),
+        (double)cost.questions, (double)cost.bytes_up, (double)cost.bytes_down};
+    memcpy(head + OMEGA, found, sizeof found);
+    return HFSAD_OK;
+}
+
 static hfsad_status resolve(void *context, inquiry_pass *pass, double **result, size_t *count, hfsad_error *err)
 {
     federation *f = ((seat *)context)->f;
-    asker a = {.pass = pass};
-    const surveyor all = {&a, ask};
-    double head[RESULT_HEAD] = {0};
-    plan *p = NULL;
-    data_scales scales;
-    hfsad_status status = ask_shape(f, &a, head, err);
-    if (status)
-        return status;
-    if (!nodes_settle(f->shape, head[MANY] > 0, a.constant, (size_t)head[ROWS]))
-        return error_memory(err, f->shape->n_leaves, "the clients");
-    double *numbers = alloc_zero(RESULT_HEAD + f->shape->M, sizeof *numbers);
+    const size_t F = features_count(f->shape);
+    double *numbers = alloc_zero(RESULT_HEAD + 3 * F + 1, sizeof *numbers);
     if (!numbers)
-        return error_memory(err, f->shape->M * sizeof *numbers, "the start");
-    if (!(status = data_scales_find(&scales, f->spec, f->shape, &all, err)) &&
-        !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
-        !(status = theorem_bound(&head[NU_F], &all, err)))
-        status = ask_start(f, &a, p, numbers + RESULT_HEAD, err);
-    plan_free(p);
+        return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
+    asker a = {.pass = pass, .columns = numbers + RESULT_HEAD};
+    hfsad_status status = ask_shape(f, &a, numbers, err);
+    if (!status && !nodes_settle(f->shape, numbers[MANY] > 0, a.constant, (size_t)numbers[ROWS]))
+        status = error_memory(err, f->shape->n_leaves, "the clients");
+    if (!status)
+        status = ask_plan(f, &a, numbers, numbers + RESULT_HEAD + a.n_columns, err);
     if (status) {
         free(numbers);
         return status;
     }
-    const survey_cost cost = inquiry_cost(pass->q, f->shape->n_inner + f->shape->n_leaves - 1);
-    const double found[] = {
-        scales.omega,           scales.bend,           scales.noise,           scales.length, at_most(head[NU_F]),
-        (double)cost.questions, (double)cost.bytes_up, (double)cost.bytes_down};
-    memcpy(head + OMEGA, found, sizeof found);
-    memcpy(numbers, head, sizeof head);
     *result = numbers;
-    *count = RESULT_HEAD + f->shape->M;
+    *count = RESULT_HEAD + a.n_columns + f->shape->M;
     return HFSAD_OK;
 }
 
@@ -322,12 +400,15 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
 {
     if (f->result)
         return HFSAD_OK;
-    const size_t F = features_count(f->shape);
-    if (count < RESULT_HEAD || count != RESULT_HEAD + F + (result[CONSTANT] != 0))
+    const size_t F = features_count(f->shape), columns = count > RESULT_HEAD && result[COLUMNS] > 0 ? 2 * F : 0;
+    if (count < RESULT_HEAD || count != RESULT_HEAD + columns + F + (result[CONSTANT] != 0))
         return error_set(err, HFSAD_ERROR_INPUT, "the result of the set-up has %zu numbers: another version's", count);
     f->result = alloc_zero(count, sizeof *result);
     if (!f->result || !nodes_settle(f->shape, result[MANY] > 0, result[CONSTANT], (size_t)result[ROWS]))
         return error_memory(err, count * sizeof *result, "the result of the set-up");
+    if (columns && (!nodes_set_columns(f->shape, result + RESULT_HEAD) ||
+                    (f->rows && !standardise(f, result + RESULT_HEAD, columns))))
+        return error_memory(err, count * sizeof *result, "the columns' means");
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
     f->outcome = (federation_result){
@@ -337,7 +418,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
         .many = result[MANY] > 0,
         .constant = result[CONSTANT],
         .n_rows = (size_t)result[ROWS],
-        .start = f->result + RESULT_HEAD,
+        .start = f->result + RESULT_HEAD + columns,
     };
     const hfsad_status status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
     if (status)
@@ -345,7 +426,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     f->t = (tree){.d = f->shape,
                   .p = f->p,
                   .start = f->outcome.start,
-                  .rows = f->rows,
+                  .rows = columns && f->rows ? &f->standard : f->rows,
                   .own = f->own,
                   .intercept = f->spec->features.intercept,
                   .run = f->run};
@@ -363,7 +444,7 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
 
 static size_t message_most(const federation *f)
 {
-    const size_t M = features_count(f->shape) + 1, survey = M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
+    const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
     return INQUIRY_HEAD + (survey > f->n_prints ? survey : f->n_prints);
 }
 
@@ -380,7 +461,7 @@ static hfsad_status make_inquiry(federation *f, size_t number, inquiry **q, void
         .run = f->run,
         .n_children = tree_children(d, number),
         .most = message_most(f),
-        .patience = {200, 5000},
+        .patience = {1000, 10000}, /* a broker loses nothing while it lives, and who comes back is heard of */
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
         .resolve = number == 0 ? resolve : NULL,

@@ -93,29 +93,35 @@ static bool read_count(double v, size_t most, size_t *count)
 
 static bool read_question(const inquiry *q, const double *values, size_t count, inquiry_question *question)
 {
-    size_t kind;
-    *question = (inquiry_question){.count = count - INQUIRY_HEAD, .values = values + INQUIRY_HEAD};
-    if (count < INQUIRY_HEAD || !read_count(values[0], INQUIRY_RESULT, &kind) ||
-        !read_count(values[1], q->s.most, &question->most) || !read_count(values[2], q->s.most, &question->sums) ||
-        question->most + question->sums > q->s.most)
+    size_t kind, columns;
+    *question = (inquiry_question){0};
+    if (count < INQUIRY_HEAD || !read_count(values[4], count - INQUIRY_HEAD, &columns) ||
+        !read_count(values[0], INQUIRY_RESULT, &kind) || !read_count(values[1], q->s.most, &question->most) ||
+        !read_count(values[2], q->s.most, &question->sums) || question->most + question->sums > q->s.most)
         return false;
     question->kind = (int)kind;
     question->constant = values[3];
+    question->n_columns = columns;
+    question->columns = values + INQUIRY_HEAD;
+    question->values = values + INQUIRY_HEAD + columns;
+    question->count = count - INQUIRY_HEAD - columns;
     return true;
 }
 
 /* Takes a question in hand; false: no memory. */
 static bool take_question(inquiry *q, uint64_t round, const inquiry_question *from)
 {
-    const size_t size = from->most + from->sums, count = INQUIRY_HEAD + from->count;
+    const size_t size = from->most + from->sums, count = INQUIRY_HEAD + from->n_columns + from->count;
     if (!alloc_grow((void **)&q->asked, &q->asked_room, count, sizeof *q->asked) ||
         !alloc_grow((void **)&q->parts, &q->parts_room, size * q->s.n_children + 1, sizeof *q->parts) ||
         !alloc_grow((void **)&q->totals, &q->totals_room, size + 1, sizeof *q->totals))
         return false;
-    const double head[] = {from->kind, (double)from->most, (double)from->sums, from->constant};
+    const double head[] = {from->kind, (double)from->most, (double)from->sums, from->constant, (double)from->n_columns};
     memcpy(q->asked, head, sizeof head);
+    if (from->n_columns)
+        memcpy(q->asked + INQUIRY_HEAD, from->columns, from->n_columns * sizeof *q->asked);
     if (from->count)
-        memmove(q->asked + INQUIRY_HEAD, from->values, from->count * sizeof *q->asked);
+        memcpy(q->asked + INQUIRY_HEAD + from->n_columns, from->values, from->count * sizeof *q->asked);
     q->n_asked = count;
     q->has_question = true;
     q->complete = false;
@@ -172,7 +178,8 @@ hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, d
         }
         return HFSAD_OK;
     }
-    if (INQUIRY_HEAD + question->count > q->s.most || size > q->s.most || !take_question(q, number + 1, question))
+    if (INQUIRY_HEAD + question->n_columns + question->count > q->s.most || size > q->s.most ||
+        !take_question(q, number + 1, question))
         return error_memory(err, question->count * sizeof *totals, "a question");
     start_asking(q);
     return INQUIRY_WAITS;
@@ -208,7 +215,8 @@ survey_cost inquiry_cost(const inquiry *q, size_t links)
 {
     survey_cost cost = {0};
     for (size_t i = 0; i < q->n_known; i++) {
-        if (q->known[i].kind >= INQUIRY_SHAPE || q->known[i].kind == SURVEY_ENERGY)
+        if (q->known[i].kind >= INQUIRY_SHAPE || q->known[i].kind == SURVEY_ENERGY ||
+            q->known[i].kind == SURVEY_MOMENTS)
             continue;
         cost.questions++;
         cost.bytes_down += links * q->known[i].count * sizeof(double);

@@ -26,11 +26,13 @@ typedef struct {
     int kind; /* of survey_kind or above */
     size_t most, sums;
     double constant; /* the column of the intercept, 0: none or not known yet */
+    size_t n_columns;
+    const double *columns; /* centre and scale by which the rows are standardised; none: they are as they came */
     size_t count;
     const double *values;
 } inquiry_question;
 
-enum { INQUIRY_HEAD = 4 };
+enum { INQUIRY_HEAD = 5 };
 
 /* What an asker's `ask` returns while the answer is not there: everything between unwinds. */
 #define INQUIRY_WAITS ((hfsad_status)1000)

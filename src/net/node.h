@@ -40,7 +40,7 @@
 typedef struct node node;
 
 /* message.phase; the number of repairs so far stands above its lowest NODE_PHASE_BITS bits */
-enum { NODE_PHASE_ANEW = 1, NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3, NODE_PHASE_SETUP = 4, NODE_PHASE_BITS = 8 };
+enum { NODE_PHASE_SETUP = 1, NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3, NODE_PHASE_ANEW = 4, NODE_PHASE_BITS = 8 };
 
 /* A child as its parent knows it. */
 typedef struct {

@@ -20,8 +20,8 @@ enum { APPLICATION = 0x68667364 /* "hfsd" */, VERSION = 1 };
     X(COMMIT, "COMMIT")                                                                                                \
     X(ROLLBACK, "ROLLBACK")                                                                                            \
     X(GET_STATE, "SELECT state, sum FROM node WHERE name = ?1")                                                        \
-    X(PUT_STATE, "INSERT INTO node (name, state, sum) VALUES (?1, ?2, ?3) "                                            \
-                 "ON CONFLICT (name) DO UPDATE SET state = ?2, sum = ?3")                                              \
+    X(PUT_STATE, ("INSERT INTO node (name, state, sum) VALUES (?1, ?2, ?3) "                                           \
+                  "ON CONFLICT (name) DO UPDATE SET state = ?2, sum = ?3"))                                            \
     X(GET_ROWS, "SELECT figures, sum FROM trace ORDER BY iteration")                                                   \
     X(PUT_ROW, "INSERT OR REPLACE INTO trace (iteration, figures, sum) VALUES (?1, ?2, ?3)")                           \
     X(GET_RECORD, "SELECT line FROM record ORDER BY number")                                                           \

@@ -117,6 +117,8 @@ static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, double 
     double guess = 0;
     hfsad_status status = prepare(s, &guess, totals, err);
     normal_vector(v, s->M, seed, "spectral");
+    for (size_t m = 0; m < s->M; m++) /* a column of zeros: an eigenvalue 0 that is nobody's, and may be the largest */
+        v[m] = s->column[m] > 0 ? v[m] : 0;
     if (!status)
         status = lanczos_largest(s->M, STEPS, s->kind == SURVEY_ROBUST ? 1e-3 : 1e-9, matrix, s, v, NULL, err);
     if (status)

@@ -140,6 +140,9 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
     case SURVEY_ENERGY:
         answer_energy(c, answer);
         return;
+    case SURVEY_MOMENTS:
+        rows_sum_columns(&c->rows, q->values + 1, q->values[0] != 0, answer);
+        return;
     case SURVEY_CENTRE:
     case SURVEY_LEFT:
         answer_sums(c, q->count ? q->values : NULL, answer);
@@ -181,12 +184,19 @@ bool survey_question_fits(const survey_question *q, size_t M)
     const struct {
         size_t count, most, sums;
     } sizes[] = {
-        [SURVEY_CENTRE] = {0, 0, 2},        [SURVEY_SCALE] = {1, 1, 5},
-        [SURVEY_OWN] = {1, 1, 1},           [SURVEY_BOUND] = {0, 1, 0},
-        [SURVEY_COLUMNS] = {0, 0, M + 2},   [SURVEY_BELOW] = {N, 0, N + 1},
-        [SURVEY_BELOW_ONE] = {N, 0, N + 1}, [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
-        [SURVEY_TRUNCATED] = {1 + M, 0, M}, [SURVEY_ROBUST] = {1 + M, 0, M},
-        [SURVEY_LEFT] = {M, 0, 2},          [SURVEY_ENERGY] = {0, 0, 2},
+        [SURVEY_CENTRE] = {0, 0, 2},
+        [SURVEY_SCALE] = {1, 1, 5},
+        [SURVEY_OWN] = {1, 1, 1},
+        [SURVEY_BOUND] = {0, 1, 0},
+        [SURVEY_COLUMNS] = {0, 0, M + 2},
+        [SURVEY_BELOW] = {N, 0, N + 1},
+        [SURVEY_BELOW_ONE] = {N, 0, N + 1},
+        [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
+        [SURVEY_TRUNCATED] = {1 + M, 0, M},
+        [SURVEY_ROBUST] = {1 + M, 0, M},
+        [SURVEY_LEFT] = {M, 0, 2},
+        [SURVEY_ENERGY] = {0, 0, 2},
+        [SURVEY_MOMENTS] = {1 + M, 0, 1 + 2 * M},
     };
     return (size_t)q->kind < sizeof sizes / sizeof *sizes && q->count == sizes[q->kind].count &&
            q->most == sizes[q->kind].most && q->sums == sizes[q->kind].sums;

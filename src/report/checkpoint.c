@@ -174,6 +174,7 @@ static bool may_differ(const char *key)
     static const char *const keys[] = {"data",
                                        "truth",
                                        "run.iterations",
+                                       "run.polish",
                                        "run.stop.absolute",
                                        "output.state",
                                        "output.every_seconds",
@@ -192,7 +193,7 @@ hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, 
     if (!count)
         return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.200s was made with %s for %s; only run.iterations, run.stop, output.state, "
+                     "%.200s was made with %s for %s; only run.iterations, run.stop, run.polish, output.state, "
                      "output.every_seconds and output.checkpoint may change",
                      c->name, count > 1 ? "other values" : "another value", keys);
 }

@@ -44,7 +44,7 @@ clients_per_edge count_clients(const dataset *d)
 
 size_t count_nonzero(const hfsad_run *run)
 {
-    const double *w = run->engine->inner_model(run, 0);
+    const double *w = run_inner_model(run, 0);
     size_t n = 0;
     for (size_t m = 0; m < features_count(run->data); m++)
         n += w[m] != 0;
@@ -455,6 +455,27 @@ static void add_groups(json *j, cJSON *root, const hfsad_run *run)
     groups_free(&g);
 }
 
+static void add_polish(json *j, cJSON *root, const hfsad_run *run)
+{
+    const hfsad_polish *p = &run->polish;
+    const bool tried = p->accepted || p->reason[0];
+    cJSON *polish = add_object(j, root, "polish");
+    add_flag(j, polish, "accepted", p->accepted);
+    add_text(j, polish, "reason", tried ? p->reason : "the run has not come to it");
+    if (!p->exchanges)
+        return;
+    add_real(j, polish, "objective_before", p->objective_before);
+    add_real(j, polish, "objective_after", p->objective_after);
+    add_real(j, polish, "gap", p->gap);
+    add_real(j, polish, "residual", p->residual);
+    if (run->truth)
+        add_real(j, polish, "relative_error", p->relative_error);
+    add_whole(j, polish, "exchanges", p->exchanges);
+    add_whole(j, polish, "bytes_up", p->bytes_up);
+    add_whole(j, polish, "bytes_down", p->bytes_down);
+    add_real(j, polish, "seconds", p->seconds);
+}
+
 static void add_theorem(json *j, cJSON *root, const hfsad_run *run, const theorem_report *t)
 {
     cJSON *theorem = add_object(j, root, "theorem_1");
@@ -515,6 +536,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
         add_whole(j, root, "start_kept", run->start_index + 1);
     add_shape(j, root, run->data);
     add_figures(j, root, run, figures);
+    if (spec->run.polish)
+        add_polish(j, root, run);
     add_groups(j, root, run);
     add_settings(j, root, run, spec);
     add_choices(j, root, run);

@@ -276,7 +276,7 @@ static hfsad_status play_line(replay *r, size_t i)
     inner_record *of = &r->inner[i];
     const line *l = &of->lines[of->next++];
     hfsad_status status = HFSAD_OK;
-    for (size_t e = 0; e < l->count && !status; e++)
+    for (size_t e = 0; r->entries && e < l->count && !status; e++)
         status = play_entry(r, i, l, &r->entries[l->first + e]);
     if (status || l->end)
         return status;

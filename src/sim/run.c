@@ -240,12 +240,21 @@ void hfsad_run_free(hfsad_run *r)
     free(r->truth);
     free(r->start);
     free(r->start_kind);
+    free(r->polished);
     hfsad_spec_free(r->spec);
     free(r);
 }
 
+void run_unpolish(hfsad_run *r)
+{
+    free(r->polished);
+    r->polished = NULL;
+    r->polish = (hfsad_polish){0};
+}
+
 void hfsad_run_iterate(hfsad_run *r)
 {
+    run_unpolish(r);
     const double before = now();
     r->engine->iterate(r);
     r->seconds += now() - before;
@@ -299,8 +308,8 @@ size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t
 
 void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 {
-    if (node < r->data->n_inner)
-        memcpy(w, r->engine->inner_model(r, node), r->data->M * sizeof *w);
+    if (node < r->data->n_inner || r->polished)
+        memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else
         r->engine->leaf_model(r, node - r->data->n_inner, w);
     model_to_user(r->data, w, w);

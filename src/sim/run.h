@@ -25,7 +25,17 @@ struct hfsad_run {
     double seconds;                   /* spent in hfsad_run_iterate */
     hfsad_spec *spec;                 /* a copy, for checkpoints */
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
+    double *polished;                 /* the model of all nodes; NULL: everybody has the engine's */
+    hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */
 };
+
+/* Back to the engine's models. */
+void run_unpolish(hfsad_run *run);
+/* The model of an inner node, as the run has it. */
+static inline const double *run_inner_model(const hfsad_run *run, size_t i)
+{
+    return run->polished ? run->polished : run->engine->inner_model(run, i);
+}
 
 /* hfsad_run_create on a data set that was read already, which it takes, also on failure. */
 hfsad_status run_create_on(hfsad_run **run, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err);

@@ -94,8 +94,8 @@ void setting_hint(const settings_schema *schema, const char *key, const char *na
     }
     const char *nearest = names.name[names_nearest(&names, name, &near)];
     const char *above = dotted ? key : "", *dot = *above ? "." : "";
-    const bool moved = !near && find_elsewhere(schema, key, name, elsewhere);
-    if (near) {
+    const bool moved = find_elsewhere(schema, key, name, elsewhere); /* the very word, so nothing is nearer */
+    if (near && !moved) {
         snprintf(text, size, "did you mean '%s%s%s'?", above, dot, nearest);
     } else if (!dotted && strchr(name, '.')) {
         char example[SETTING_TEXT_MAX];

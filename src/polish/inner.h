@@ -1,0 +1,57 @@
+/* What the files of the polish's cloud share: its state, and Newton's method on one outer step's smooth problem. */
+#ifndef HFSAD_POLISH_INNER_H
+#define HFSAD_POLISH_INNER_H
+
+#include "polish/polish.h"
+
+/* At most so many. */
+enum { POLISH_EXCHANGES = 20000 };
+
+typedef struct {
+    const polish_problem *p;
+    polish_result *result;
+    size_t M;
+    double kappa, beta;
+    double theta; /* of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
+    double stiff; /* factor of rho */
+    bool gone;    /* ask gave up */
+    bool spent;   /* POLISH_EXCHANGES were made */
+    bool direct;
+    bool whole; /* the last step of Newton's was */
+
+    /* M each. The coordinates' own part: l1_m |w_m| - tilt_m w_m in the box, with its envelope's multipliers. */
+    double *l1, *tilt, *multiplier, *rho;
+    double *weight, *centre;
+    double *scale; /* what a derivative of this coordinate is made of */
+
+    /* At the last point that was looked at. */
+    double value, loss, model, gap, active;
+    double *g;      /* gradient of the whole */
+    double *bend;   /* of the coordinates' part and the proximal term */
+    double *answer; /* room for the longest */
+
+    double
+        floor; /* by which F is judged where it is as good as 0: some part of the loss at 0, which its rounding is of */
+    double *w, *trial, *direction;
+    double *work; /* 3 M */
+} polish_state;
+
+bool polish_ask(polish_state *s, polish_kind kind, const double *vector);
+/* Value, gradient and bends at w. */
+bool polish_look(polish_state *s, const double *w);
+/* Newton's method from s->w until no derivative is above tolerance * scale; returns the steps, -1 where it got
+ * nowhere near. */
+int polish_newton(polish_state *s, double tolerance);
+
+/* The coordinates' part. */
+typedef struct {
+    double value, slope, bend;
+    double point; /* of the penalty itself, in the box */
+} coordinate_part;
+bool coordinate_exists(const polish_state *s, size_t m);
+double coordinate_box(const polish_state *s, size_t m);
+coordinate_part coordinate_at(const polish_state *s, size_t m, double w);
+/* Largest |derivative| / scale. */
+double polish_size(const polish_state *s, const double *g);
+
+#endif

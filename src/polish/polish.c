@@ -1,0 +1,317 @@
+/* Stages and outer steps; polish.h says what for. */
+#include "polish/polish.h"
+
+#include "base/alloc.h"
+#include "polish/inner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Relative to F: where an outer step's bound ends a stage, and less than which no stage is worth another. */
+static const double enough = 1e-11, worth = 1e-10;
+
+static double prior_value(const polish_problem *p, const double *w)
+{
+    double sum = 0;
+    for (size_t i = 0; i < p->n_priors; i++)
+        for (size_t m = 0; m + p->priors[i].free < p->M; m++)
+            sum += hfsad_penalty_value(&p->priors[i], w[m], 0);
+    return sum;
+}
+
+/* Priors are l1 less a convex part, which is linearised at w: its slope is what a penalty smoothed without end has left
+ * of its own. */
+static void linearise_priors(polish_state *s, const double *w)
+{
+    memset(s->l1, 0, s->M * sizeof *s->l1);
+    memset(s->tilt, 0, s->M * sizeof *s->tilt);
+    for (size_t i = 0; i < s->p->n_priors; i++) {
+        const hfsad_penalty *prior = &s->p->priors[i];
+        for (size_t m = 0; prior->kind != HFSAD_PENALTY_NONE && m + prior->free < s->M; m++) {
+            s->l1[m] += hfsad_penalty_slope(prior);
+            s->tilt[m] -= hfsad_penalty_gradient(prior, w[m], INFINITY);
+        }
+    }
+}
+
+static bool has_concave_priors(const polish_problem *p)
+{
+    for (size_t i = 0; i < p->n_priors; i++)
+        if ((p->priors[i].kind == HFSAD_PENALTY_MCP || p->priors[i].kind == HFSAD_PENALTY_SCAD) &&
+            p->priors[i].weight > 0)
+            return true;
+    return false;
+}
+
+static void cut(const polish_state *s, double *w)
+{
+    for (size_t m = 0; m < s->M; m++) {
+        const double box = coordinate_box(s, m);
+        w[m] = fmax(-box, fmin(box, w[m]));
+    }
+}
+
+/* F at w. */
+static bool whole_value(polish_state *s, const double *w, double *value)
+{
+    if (!polish_look(s, w))
+        return false;
+    *value = s->loss + prior_value(s->p, w);
+    return true;
+}
+
+/* The sizes by which derivatives are judged, and by which the proximal term and the coordinates' envelopes weigh. Of
+ * rows with a kink about as many as coordinates are in it at the end. */
+typedef struct {
+    double *kinks, *bends; /* M each, copied out of the answer */
+    double mean;           /* loss per unit of weight: a length in s */
+    double share;
+} stage_scales;
+
+static bool take_scales(polish_state *s, stage_scales *at, double loss)
+{
+    if (!polish_ask(s, POLISH_SCALES, NULL))
+        return false;
+    const size_t M = s->M;
+    const double *slopes = s->answer + POLISH_SLOPES * M, *counts = s->answer + POLISH_VECTORS * M;
+    memcpy(at->kinks, s->answer + POLISH_KINKS * M, M * sizeof(double));
+    memcpy(at->bends, s->answer + POLISH_BENDS * M, M * sizeof(double));
+    at->mean = counts[POLISH_WEIGHT] > 0 ? loss / counts[POLISH_WEIGHT] : 0;
+    at->share = counts[POLISH_KINKED] > 0 ? fmin(1, (double)M / counts[POLISH_KINKED]) : 0;
+    double largest = 0;
+    for (size_t m = 0; m < M; m++) {
+        s->scale[m] = slopes[m] + sqrt(2 * at->bends[m] * loss) + s->l1[m];
+        largest = fmax(largest, s->scale[m]);
+    }
+    for (size_t m = 0; m < M; m++) /* a column of zeros */
+        s->scale[m] = fmax(s->scale[m], largest > 0 ? 1e-12 * largest : 1);
+    return true;
+}
+
+/* For the kappa in force. */
+static void set_weights(polish_state *s, const stage_scales *at)
+{
+    double largest = 0;
+    for (size_t m = 0; m < s->M; m++) {
+        s->weight[m] = at->bends[m] + at->kinks[m] * at->share / s->kappa;
+        largest = fmax(largest, s->weight[m]);
+    }
+    for (size_t m = 0; m < s->M; m++) {
+        s->weight[m] = fmax(s->weight[m], largest > 0 ? 1e-12 * largest : 1);
+        s->rho[m] = s->weight[m] * s->stiff;
+    }
+}
+
+/* How far F's convex model at the point may lie above its minimum: the rows' and coordinates' tangents bound it from
+ * below but for what is left of their sum, which weighs by how far the minimum may be. */
+static double bound_of(const polish_state *s, const double *w)
+{
+    double rest = 0;
+    for (size_t m = 0; m < s->M; m++)
+        rest += fabs(s->g[m]) * fabs(w[m]);
+    return fmax(s->gap, 0) + rest;
+}
+
+/* The multipliers of rows and coordinates move to those at s->w; s->trial becomes that point with every coordinate on
+ * its penalty's own, and is looked at without the proximal term. */
+static bool settle(polish_state *s)
+{
+    if (!polish_ask(s, POLISH_COMMIT, s->w))
+        return false;
+    for (size_t m = 0; m < s->M; m++) {
+        const coordinate_part part = coordinate_at(s, m, s->w[m]);
+        s->trial[m] = part.point;
+        s->multiplier[m] = part.slope;
+        s->centre[m] = part.point;
+    }
+    return polish_look(s, s->trial);
+}
+
+/* Wide enough that rows and coordinates in their kinks can tell where to go. */
+static void widen(polish_state *s, const stage_scales *at)
+{
+    for (int i = 0; i < 20; i++) {
+        set_weights(s, at);
+        if (!polish_look(s, s->w) || s->active >= 1.5 * (double)s->M || at->share >= 1 || at->mean <= 0)
+            return;
+        s->kappa *= 2;
+    }
+}
+
+/* What the priors' linearised form has at w above its value at the linearisation's point, which is the prior's. */
+static double prior_model(const polish_state *s, const double *w)
+{
+    double sum = 0;
+    for (size_t m = 0; m < s->M; m++)
+        sum += s->l1[m] * fabs(w[m]) - s->tilt[m] * w[m];
+    return sum;
+}
+
+/* A stage's convex problem: its model of F, equal to F where the stage begins. */
+typedef struct {
+    double begin;    /* F there */
+    double shift;    /* from prior_model to the priors */
+    double part;     /* of the fall so far down to which the bound is brought; 0: none */
+    double *best;    /* the point with the least F of all that were looked at */
+    double least;    /* its F */
+    double lowest;   /* of the model */
+    double smallest; /* bound of an outer step, and the model's value that it bounds from below */
+    double lower;
+    double bound;  /* how far the lowest may be above the model's minimum */
+    bool positive; /* the model is not below 0 */
+} stage;
+
+/* Takes down what the point s->trial is worth; returns the bound there. The least of the bounds counts, since far from
+ * the minimum what is left of the tangents' sum says little. */
+static double record(polish_state *s, stage *t)
+{
+    const double there = s->loss + prior_value(s->p, s->trial), model = s->model + prior_model(s, s->trial) + t->shift;
+    const double bound = bound_of(s, s->trial);
+    if (there < t->least) {
+        memcpy(t->best, s->trial, s->M * sizeof *t->best);
+        t->least = s->result->after = there;
+    }
+    t->lowest = fmin(t->lowest, model);
+    if (bound < t->smallest) {
+        t->smallest = bound;
+        t->lower = t->positive ? fmax(model - bound, 0) : model - bound;
+        s->result->residual = polish_size(s, s->g);
+    }
+    t->bound = fmax(t->lowest - t->lower, 0);
+    return bound + model - t->lowest;
+}
+
+/* From s->w. */
+static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
+{
+    enum { OUTER = 60 };
+    const int patience = t->part > 0 ? 6 : 10;
+    double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
+    int idle = 0, failures = 0;
+    for (int k = 0; k < OUTER && idle < patience; k++) {
+        const double before = t->lowest;
+        set_weights(s, at);
+        const int steps = polish_newton(s, tolerance);
+        if (s->gone || s->spent)
+            return;
+        failures = steps < 0 ? failures + 1 : 0;
+        if (failures > 0 && failures <= 3) { /* too few rows in their kink to go by: shorter steps */
+            memcpy(s->centre, s->w, s->M * sizeof *s->w);
+            s->theta = fmin(100 * s->theta, 1e-2);
+            continue;
+        }
+        if (!settle(s))
+            return;
+        const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
+        if (fmin(bound, t->positive ? t->lowest : bound) <= fmax(enough * size, t->part * (t->begin - t->lowest)))
+            return;
+        idle = bound < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
+        const bool tight = at->share > 0 && s->gap <= 1e-12 * size;
+        if (tight && idle > 2)
+            return;
+        if (bound > 0.1 * last && at->share <= 0) /* only coordinates have kinks, and kappa does not reach them */
+            s->stiff = fmin(4 * s->stiff, 1e6);
+        else if (bound > 0.1 * last && !tight)
+            s->kappa *= steps <= 1 ? 0.1 : 0.4; /* multipliers that drift without a change go on faster */
+        s->theta = fmax(s->theta * 0.3, 1e-9);
+        tolerance = fmax(tolerance * 0.1, 1e-14);
+        smallest = fmin(smallest, bound);
+        last = bound;
+    }
+}
+
+static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const double *w)
+{
+    linearise_priors(s, w);
+    if ((s->p->anchored && !polish_ask(s, POLISH_ANCHOR, w)) || !take_scales(s, at, t->least))
+        return false;
+    memcpy(s->w, w, s->M * sizeof *w);
+    memcpy(s->centre, w, s->M * sizeof *w);
+    t->begin = t->lowest = t->least;
+    t->shift = prior_value(s->p, w) - prior_model(s, w);
+    t->positive = !has_concave_priors(s->p);
+    t->lower = t->positive ? 0 : -INFINITY;
+    t->bound = t->smallest = INFINITY;
+    s->theta = 1e-2;
+    s->stiff = 1;
+    s->kappa = at->mean > 0 ? 0.1 * at->mean : 1;
+    return true;
+}
+
+/* Stage after stage, until one finds that its model's minimum is where it begins, which makes that point stationary.
+ * Phase retrieval's curvature counts more where F does not fall as its model says. */
+static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
+{
+    enum { STAGES = 60 };
+    const bool repeats = s->p->anchored || has_concave_priors(s->p);
+    t->least = s->result->before;
+    t->part = repeats ? 0.1 : 0;
+    for (uint32_t i = 0; i < STAGES; i++) {
+        if (!begin_stage(s, at, t, w))
+            break;
+        if (i == 0)
+            widen(s, at);
+        solve_stage(s, at, t);
+        if (s->gone)
+            break;
+        const double fall = t->begin - t->least, promised = t->begin - t->lowest;
+        if (fall > 0)
+            memcpy(w, t->best, s->M * sizeof *w);
+        s->result->stages++;
+        s->result->after = t->least;
+        s->result->bound = repeats ? promised + t->bound : t->bound;
+        const double small = worth * fmax(fabs(t->begin), s->floor);
+        if (!repeats || s->spent || promised <= small || t->least <= small || (s->beta >= 1 && fall <= small))
+            break;
+        if (fall < 0.2 * promised)
+            s->beta = fmin(1, s->beta * 8);
+        else if (fall > 0.7 * promised)
+            s->beta = fmax(s->beta / 4, 1e-4);
+    }
+    s->result->finished = !s->gone;
+}
+
+/* Everything in one block. */
+static double *take_room(polish_state *s, stage_scales *at, stage *t)
+{
+    const size_t M = s->M;
+    double **const vectors[] = {&s->l1,     &s->tilt,      &s->multiplier, &s->rho,    &s->weight,
+                                &s->centre, &s->scale,     &s->g,          &s->bend,   &s->w,
+                                &s->trial,  &s->direction, &at->kinks,     &at->bends, &t->best};
+    enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
+    const size_t longest = polish_longest(M, s->p->direct);
+    double *room = alloc_zero((VECTORS + WORK) * M + longest, sizeof *room);
+    if (!room)
+        return NULL;
+    for (size_t i = 0; i < VECTORS; i++)
+        *vectors[i] = room + i * M;
+    s->work = room + VECTORS * M;
+    s->answer = s->work + WORK * M;
+    return room;
+}
+
+bool polish_solve(const polish_problem *problem, double *w, polish_result *result)
+{
+    polish_state s = {.p = problem, .result = result, .M = problem->M, .kappa = 1, .beta = 0.1};
+    stage_scales at = {0};
+    stage t = {0};
+    *result = (polish_result){.bound = NAN, .residual = NAN};
+    s.direct = s.M <= problem->direct;
+    double *room = take_room(&s, &at, &t);
+    if (!room)
+        return false;
+    cut(&s, w);
+    linearise_priors(&s, w);
+    for (size_t m = 0; m < s.M; m++)
+        s.rho[m] = 1;
+    double none; /* s.w is 0 */
+    if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w)) && whole_value(&s, s.w, &none) &&
+        whole_value(&s, w, &result->before)) {
+        s.floor = 1e-4 * none;
+        result->after = result->before;
+        solve_stages(&s, &at, w, &t);
+    }
+    free(room);
+    return true;
+}

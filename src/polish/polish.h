@@ -1,0 +1,45 @@
+/*
+ * The last stage of a run (`run.polish`): from where the iterations ended to the minimum of the consensus problem, in
+ * which all nodes share one w,
+ *
+ *     F(w) = sum over leaves f_j(w) + sum over inner nodes R_w(w)        |w_m| <= box
+ *
+ * without smoothing. The cloud's side: it asks all clients at once, sees the sums of their answers (client.h) and owns
+ * the priors and the box. How a question gets to the clients and the answers are added up is the caller's.
+ *
+ * Method: proximal method of multipliers with semismooth Newton. Each outer step minimises the sum of the envelopes and
+ * a small proximal term by Newton's method, then the multipliers move; kappa shrinks where the gap does not. For phase
+ * retrieval and the concave part of scad and mcp that is a stage, at whose end both are linearised anew.
+ */
+#ifndef HFSAD_POLISH_POLISH_H
+#define HFSAD_POLISH_POLISH_H
+
+#include "polish/client.h"
+
+typedef struct {
+    size_t M;
+    size_t boxed; /* the first so many coordinates are bounded */
+    double box;   /* INFINITY: none */
+    size_t n_priors;
+    const hfsad_penalty *priors; /* one for every inner node */
+    size_t direct;               /* up to so many coordinates POLISH_HESSIAN is asked, beyond POLISH_PRODUCT */
+    bool anchored;               /* some client's loss is phase retrieval's */
+    /* sum: polish_length numbers; false: give up. */
+    bool (*ask)(void *context, const polish_question *question, double *sum);
+    void *context;
+} polish_problem;
+
+typedef struct {
+    double before, after; /* F at the start, cut to the box, and at w */
+    double bound;         /* how far F may be above the minimum of the last stage's convex problem */
+    double residual;      /* largest derivative of its Lagrangian over the sum of what it is made of */
+    uint64_t exchanges;   /* questions, each answered by everybody */
+    uint64_t down, up;    /* numbers sent to, and by, every client */
+    uint32_t stages;
+    bool finished; /* false: given up by ask, or no memory */
+} polish_result;
+
+/* w: the start, and then the best point found, never above the start. false: no memory. */
+bool polish_solve(const polish_problem *problem, double *w, polish_result *result);
+
+#endif
