@@ -652,14 +652,14 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 static hfsad_status linger(member *m, hfsad_error *err)
 {
     double quiet_since = progress_clock();
-    uint64_t heard = m->way[BELOW]->counts.frames_received;
+    uint64_t heard = host_get_counts(m->h).heard;
     hfsad_status status = HFSAD_OK;
     while (!status && !cli_interrupted() && progress_clock() < quiet_since + m->args.linger) {
         status = host_step(m->h, 50, err);
         metrics_turn(m->metrics, m->h);
-        if (m->way[BELOW]->counts.frames_received != heard)
+        if (host_get_counts(m->h).heard != heard)
             quiet_since = progress_clock();
-        heard = m->way[BELOW]->counts.frames_received;
+        heard = host_get_counts(m->h).heard;
     }
     /* what was said last must leave before the connection does */
     for (int i = 0; i < 3 && !status; i++)

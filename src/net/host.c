@@ -67,7 +67,7 @@ struct host {
     size_t n_result;
     bool result_kept;   /* in the store, or to be put there by the next commit */
     hfsad_figures last; /* row of the trace */
-    uint64_t commits, commit_failures;
+    uint64_t heard, commits, commit_failures;
     double commit_seconds;
     hfsad_status failed; /* within a handler, with the reason */
     hfsad_error broken;
@@ -570,6 +570,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
         note_child(h, at, path, &m);
         return;
     }
+    h->heard++;
     if (m.run != h->s.run_id && h->s.other_run)
         h->s.other_run(h->s.context, at->path, path, &m);
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;

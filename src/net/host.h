@@ -118,6 +118,7 @@ const char *host_path(const host *h, size_t i);
 /* Counters of the process since it began. */
 typedef struct {
     transport_counts frames; /* of both ways */
+    uint64_t heard;          /* messages of neighbours, but for what they say of themselves */
     uint64_t commits, commit_failures;
     double commit_seconds;
 } host_counts;
