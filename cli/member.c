@@ -301,19 +301,24 @@ static void on_finish_row(void *context, const node *root, hfsad_figures *row)
         m->cloud->finish_row(m->cloud->context, root, row);
 }
 
-/* What the broker remembers of an earlier run comes once; a living parent says it again. */
+/* What the broker remembers of an earlier run comes once; a living parent says it again. A child that has another spec
+ * than its parent ends, and the parent says which one that was. */
 static void on_other_run(void *context, const char *path, const char *from, const message *said)
 {
     member *m = context;
     char why[500];
-    if (federation_explain(m->f, said, why, sizeof why))
+    const bool explained = federation_explain(m->f, said, why, sizeof why);
+    if (said->kind == MESSAGE_ANSWER && explained)
+        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+    if (said->kind != MESSAGE_ASK && said->kind != MESSAGE_DOWN)
+        return;
+    if (explained)
         snprintf(m->reason, sizeof m->reason, "%s", why);
-    const bool parent = said->kind == MESSAGE_ASK || said->kind == MESSAGE_DOWN;
-    if (!parent || ++m->strangers < 3 || m->is_wrong)
+    if (++m->strangers < 3 || m->is_wrong)
         return;
     error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.100s: %.100s has another spec or other nodes%s%.250s; give all the same",
               path, from, m->reason[0] ? ", they differ in: " : "", m->reason);
-    m->is_wrong = true;
+    m->is_wrong = m->is_stranger = true;
 }
 
 /* ---- spec, tree and rows ---- */
@@ -372,23 +377,31 @@ static bool is_own_file(const char *path)
     return read;
 }
 
-static hfsad_status read_rows(member *m, hfsad_error *err)
+static hfsad_status read_rows_of(member *m, const char *path, hfsad_error *err)
 {
-    char *path = m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data), *parent = NULL;
     dataset *rows = NULL;
+    char *parent = NULL;
     const char *name = NULL;
-    hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a file name");
-    if (!status && m->args.name && is_own_file(path)) {
+    if (m->args.name && is_own_file(path)) {
         const char *slash = strrchr(m->args.name, '/');
         name = slash ? slash + 1 : m->args.name;
         parent = strndup(m->args.name, slash ? (size_t)(slash - m->args.name) : 0);
-        status = parent ? HFSAD_OK : error_memory(err, 0, "a name");
+        if (!parent)
+            return error_memory(err, 0, "a name");
     }
-    if (!status)
-        status = dataset_read_client(&rows, path, parent, name, err);
+    hfsad_status status = dataset_read_client(&rows, path, parent, name, err);
     if (!status)
         status = federation_take_rows(m->f, rows, path, err);
     free(parent);
+    return status;
+}
+
+static hfsad_status read_rows(member *m, hfsad_error *err)
+{
+    char *path = m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
+    if (!path)
+        return error_memory(err, 0, "a file name");
+    const hfsad_status status = read_rows_of(m, path, err);
     free(path);
     return status;
 }
@@ -632,6 +645,16 @@ static void tell_of_broker(member *m)
     member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
 }
 
+static void introduce(member *m)
+{
+    hfsad_error err;
+    const message said = federation_introduce(m->f);
+    hfsad_status status = said.values ? host_say(m->h, 0, &said, &err) : HFSAD_ERROR_MEMORY;
+    for (int i = 0; i < 3 && !status; i++)
+        status = host_step(m->h, 20, &err);
+    free(said.values);
+}
+
 static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 {
     hfsad_status status = begin_cloud(m, err);
@@ -640,6 +663,8 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
     metrics_turn(m->metrics, m->h);
     tell_of_broker(m);
     if (!status && m->is_wrong) {
+        if (m->is_stranger)
+            introduce(m);
         *err = m->wrong;
         status = HFSAD_ERROR_INPUT;
     }

@@ -59,7 +59,7 @@ struct member {
     unsigned refused, strangers;
     char reason[600]; /* why another run is another */
     hfsad_error wrong;
-    bool is_wrong;
+    bool is_wrong, is_stranger; /* is_stranger: the parent has another spec */
 };
 
 /* The arguments from the command line; CLI_GO or an exit status. a->sets.room has argc places. */

@@ -252,7 +252,7 @@ members=
 stop() {
     # shellcheck disable=SC2086 # a list of numbers
     [ -z "$members" ] || kill -KILL $members 2>/dev/null
-    rm -rf "$work"
+    rm -rf "${work:?}"
 }
 trap stop EXIT
 
@@ -290,22 +290,32 @@ secure="--broker mqtts://localhost:$port --keys keys"
 {
 long="--set run.iterations=400"
 expect 0 run secure.yaml $long --out run-400 --quiet
+setpriv --pdeathsig KILL "$HFSAD" cloud secure.yaml $long $secure --linger 0 --out up-400 --quiet 2>cloud.log &
+cloud=$!
+members="$members $cloud"
+expect_line 2 edge secure.yaml $long $secure --name edge1 --state other --set run.seed=9 --set loss.box=4 --log-level error
+says 'cloud has another spec.*they differ in: loss.box, run.seed'
 for edge in edge1 edge2 edge3; do
     setpriv --pdeathsig KILL "$HFSAD" edge secure.yaml $long --name $edge $secure --linger 0 --log json 2>$edge.log &
     members="$members $!"
+done
+# It is the second one of this name as soon as the first one is connected.
+for _ in 1 2 3 4 5; do
+    "$HFSAD" status secure.yaml $long $secure >stdout.txt 2>stderr.txt
+    grep -q '^  edge1 .* live ' stdout.txt && break
+done
+expect_line 2 edge secure.yaml $long $secure --name edge1 --state twin --log-level error
+says 'edge1 runs already'
+for edge in edge1 edge2 edge3; do
     setpriv --pdeathsig KILL "$HFSAD" client secure.yaml $long --all-of $edge $secure 2>$edge-clients.log &
     members="$members $!"
 done
-# Until the cloud is there nothing is trained; what strangers say before and while it is has no effect.
 expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca keys/ca.crt \
     --certificate foreign/nodes/edge1/client1.crt --key foreign/nodes/edge1/client1.key --state f1
 says 'TLS with the broker fails.*unknown ca'
 expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca foreign/ca.crt \
     --certificate keys/nodes/edge1/client1.crt --key keys/nodes/edge1/client1.key --state f2
 says 'certificate'
-setpriv --pdeathsig KILL "$HFSAD" cloud secure.yaml $long $secure --linger 0 --out up-400 --quiet 2>cloud.log &
-cloud=$!
-members="$members $cloud"
 }
 own=hfsad/run/edge1/client1/up
 # One that the edge has had, from which the others are made.
@@ -325,6 +335,7 @@ expect 0 status secure.yaml --set run.iterations=400 $secure
 grep -q '^  edge1 ' stdout.txt || fail "status: $(cat stdout.txt)"
 wait "$cloud" || fail "the cloud among strangers: $(cat cloud.log)"
 same run-400 up-400 "among strangers"
+grep -q 'edge1: has another spec.*loss.box, run.seed' cloud.log || fail "the cloud does not say who has another spec: $(cat cloud.log)"
 for why in 'not finite' 'wrong number of numbers' 'from the future' 'of another run'; do
     grep -q "\"level\":\"warning\".*$why.*edge1/client1/up" edge1.log || fail "'$why' is not logged: $(head -20 edge1.log)"
 done

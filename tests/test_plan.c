@@ -450,8 +450,8 @@ static void tuned_for_phase_retrieval(void **state)
     const hfsad_schedule *client = &p->leaf_classes[0].rule.schedule, *edge = &p->inner[1].rule.schedule;
     near(client->c, c);
     near(client->growth, sqrt(pace));
-    near(edge->c, 0.3 * 9 * c); /* of the largest edge */
-    near(edge->alpha * edge->c, hfsad_penalty_slope(&p->inner[1].rule.penalty) / 2);
+    near(edge->c, 0.4 * 9 * c); /* of the largest edge */
+    near(edge->alpha * edge->c, hfsad_penalty_slope(&p->inner[1].rule.penalty) / 4);
     near(edge->growth, sqrt(pace));
     assert_true(p->inner[1].watched && !p->inner[0].watched);
     plan_free(p);

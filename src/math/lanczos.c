@@ -111,11 +111,11 @@ hfsad_status lanczos_largest(size_t M, size_t steps, double tolerance, matrix_ti
                              double *value, hfsad_error *err)
 {
     krylov k;
-    hfsad_status status;
-    if (krylov_take(&k, M, steps < M ? steps : M))
-        status = climb(&k, tolerance, times, context, v, err);
-    else
-        status = error_memory(err, (steps + 1) * M * sizeof(double), "the spectral start");
+    if (!krylov_take(&k, M, steps < M ? steps : M)) {
+        krylov_free(&k);
+        return error_memory(err, (steps + 1) * M * sizeof(double), "the spectral start");
+    }
+    const hfsad_status status = climb(&k, tolerance, times, context, v, err);
     if (!status && value)
         *value = k.d[k.size - 1];
     krylov_free(&k);

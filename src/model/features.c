@@ -144,10 +144,11 @@ static hfsad_status standardise(dataset *d, bool intercept, const char *path, hf
     d->centre = alloc_zero(F, sizeof *d->centre);
     d->scale = alloc_zero(F, sizeof *d->scale);
     const columns_search s = {F, d->rows.start != NULL, intercept, path, &t, sum_tree};
-    hfsad_status status =
-        d->centre && d->scale && t.room ? HFSAD_OK : error_memory(err, 3 * F * sizeof(double), "the columns' means");
-    if (!status)
-        status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
+    if (!d->centre || !d->scale || !t.room) {
+        free(t.room);
+        return error_memory(err, 3 * F * sizeof(double), "the columns' means");
+    }
+    const hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
     free(t.room);
     if (!status)
         columns_apply(&d->rows, d->n_rows, d->centre, d->scale, d->rows.x);

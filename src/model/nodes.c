@@ -185,13 +185,12 @@ hfsad_status nodes_read(dataset **d, const char *path, hfsad_error *err)
     file_bytes f;
     *d = NULL;
     hfsad_status status = bytes_open(&f, path, true, EXPECTED, err);
-    char *text = status ? NULL : strndup(f.bytes, f.size);
-    if (!status && !text)
-        status = error_memory(err, f.size, "the list of nodes");
+    if (!status) {
+        char *text = strndup(f.bytes, f.size);
+        status = text ? nodes_parse(d, text, path, err) : error_memory(err, f.size, "the list of nodes");
+        free(text);
+    }
     bytes_close(&f);
-    if (!status)
-        status = nodes_parse(d, text, path, err);
-    free(text);
     return status;
 }
 

@@ -174,6 +174,18 @@ static hfsad_status check_labels(federation *f, size_t leaf, const char *name, h
     return HFSAD_OK;
 }
 
+/* Most often the clients come in the order of the list. */
+static size_t find_from(const dataset *d, size_t guess, const char *path)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    if (guess >= d->n_inner && guess < d->n_inner + d->n_leaves) {
+        nodes_name(d, guess, name, sizeof name);
+        if (strcmp(name, path) == 0)
+            return guess;
+    }
+    return nodes_find(d, path);
+}
+
 hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name, hfsad_error *err)
 {
     const size_t F = features_count(f->shape);
@@ -187,9 +199,10 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
     hfsad_status status = features_check_names(rows, name, f->shape->feature_names, "the list of nodes", err);
     if (!status)
         status = open_survey(f, 0, err);
+    size_t number = f->shape->n_inner - 1;
     for (size_t leaf = 0; leaf < rows->n_leaves && !status; leaf++) {
         dataset_leaf_name(rows, leaf, path, sizeof path);
-        const size_t number = nodes_find(f->shape, path);
+        number = find_from(f->shape, number + 1, path);
         if (number == SIZE_MAX || number < f->shape->n_inner)
             continue;
         f->own[number - f->shape->n_inner] = leaf;
@@ -461,7 +474,7 @@ static hfsad_status make_inquiry(federation *f, size_t number, inquiry **q, void
         .run = f->run,
         .n_children = tree_children(d, number),
         .most = message_most(f),
-        .patience = {1000, 10000}, /* a broker loses nothing while it lives, and who comes back is heard of */
+        .patience = tree_patience(d),
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
         .resolve = number == 0 ? resolve : NULL,
@@ -536,10 +549,21 @@ const federation_result *federation_outcome(const federation *f)
     return f->result ? &f->outcome : NULL;
 }
 
+message federation_introduce(const federation *f)
+{
+    message m = {.kind = MESSAGE_ANSWER, .run = f->run, .phase = NODE_PHASE_SETUP, .count = INQUIRY_HEAD + f->n_prints};
+    m.values = alloc_zero(m.count, sizeof *m.values);
+    if (!m.values)
+        return m;
+    m.values[0] = INQUIRY_SHAPE;
+    memcpy(m.values + INQUIRY_HEAD, f->prints, f->n_prints * sizeof *m.values);
+    return m;
+}
+
 bool federation_explain(const federation *f, const message *m, char *text, size_t size)
 {
-    if (m->kind != MESSAGE_ASK || m->phase != NODE_PHASE_SETUP || m->count < INQUIRY_HEAD ||
-        m->values[0] != INQUIRY_SHAPE)
+    if ((m->kind != MESSAGE_ASK && m->kind != MESSAGE_ANSWER) || m->phase != NODE_PHASE_SETUP ||
+        m->count < INQUIRY_HEAD || m->values[0] != INQUIRY_SHAPE)
         return false;
     if (m->count != INQUIRY_HEAD + f->n_prints) {
         snprintf(text, size, "it is of another version of hfsad");

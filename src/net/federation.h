@@ -50,8 +50,10 @@ const federation_result *federation_outcome(const federation *f);
 /* What the spec begins from: a kind of start or the name of a file, to be freed. */
 char *federation_start_kind(const federation *f);
 
-/* A question of another run, which holds the prints of its spec: why it is another, for a person; false: it does not
- * say. */
+/* A message to the parent that holds the prints of this spec; its numbers are to be freed, NULL: no memory. */
+message federation_introduce(const federation *f);
+/* A question of another run, or a child's introduction, which holds the prints of its spec: why it is another, for a
+ * person; false: it does not say. */
 bool federation_explain(const federation *f, const message *m, char *text, size_t size);
 
 #endif

@@ -841,6 +841,11 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
     return status;
 }
 
+hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err)
+{
+    return send(h, &h->all[i], ABOVE, topic_of(m, true), m, err);
+}
+
 bool host_ended(const host *h)
 {
     for (size_t i = 0; i < h->count; i++)

@@ -109,6 +109,8 @@ hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const h
 /* One turn; waits for messages for at most timeout_ms. Only lack of memory and a transport that has broken down for
  * good are errors. */
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);
+/* Says something to a node's parent that no node has said. */
+hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 /* Whether all its nodes have ended and the last words of each are sent. */
 bool host_ended(const host *h);
 size_t host_nodes(const host *h);

@@ -18,6 +18,9 @@ typedef struct {
     node_pace pace;
 } tree;
 
+/* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a
+ * round takes longer, and repeating too soon would make it longer still. */
+node_patience tree_patience(const dataset *d);
 /* How the spec wants its federation: patience, async and pace. Refused: what an asynchronous one cannot do. */
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err);
 hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err);

@@ -11,9 +11,10 @@
  *     convex losses: r(k) = sqrt(k); c of an inner node = a tenth of its children's c added up, below the cloud times
  *          K_m, since w_0 rests for so many steps of the edge's multiplier
  *     phase retrieval: r grows by 1 + 0.02/K_m^0.3 a round in the end, since the residuals shrink from the size of
- *          the signal to that of the noise; c of an inner node = 0.3 times its children's c added up,
- *          alpha = omega_0/(2 c): a link so soft that its multiplier forgets what it gathered while w_0 rested. Where
- * the spec asks for a start that may be far from every valley 0.006 and 0.1, since what is frozen stays
+ *          the signal to that of the noise; c of an inner node = 0.4 times its children's c added up,
+ *          alpha = omega_0/(4 c): a link so soft that its multiplier forgets what it gathered while w_0 rested.
+ *          Where the spec asks for a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c), since
+ *          what is frozen stays
  */
 #include "plan/plan.h"
 
@@ -181,8 +182,8 @@ static hfsad_schedule inner_schedule(const preset *t, size_t i, const hfsad_pena
     const double clients = t->spec->participation.client;
     const double steps = participation > 0 && clients > 0 ? clients / participation : 1;
     return (hfsad_schedule){.c = c,
-                            .alpha =
-                                slope > 0 && link->kind == HFSAD_PENALTY_L1 ? slope / (2 * c) : t->scales.length / 100,
+                            .alpha = slope > 0 && link->kind == HFSAD_PENALTY_L1 ? slope / ((t->far ? 2 : 4) * c)
+                                                                                 : t->scales.length / 100,
                             .growth = pow(t->pace, steps)};
 }
 
@@ -334,7 +335,7 @@ static void find_inner_c(preset *t)
         const double client = pick(t->spec->schedule_client.c, t->client_c);
         const double below = node->n_leaves * client + node->n_inner * t->inner_c[node->depth + 1];
         const double rests = node->depth == 1 ? (double)t->spec->run.edge_rounds : 1;
-        const double c = below * (t->sharp ? (t->far ? 0.1 : 0.3) : 0.1 * rests);
+        const double c = below * (t->sharp ? (t->far ? 0.1 : 0.4) : 0.1 * rests);
         t->inner_c[node->depth] = fmax(t->inner_c[node->depth], c);
     }
 }

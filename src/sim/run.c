@@ -85,9 +85,12 @@ static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
 {
     enum { ITERATIONS = 20 };
     const size_t M = r->data->M;
-    double *tried = alloc_zero(2 * M, sizeof *tried), *begin = tried ? tried + M : NULL, least = INFINITY, length = 0;
-    hfsad_status status = tried ? HFSAD_OK : error_memory(err, 2 * M * sizeof *tried, "the starts");
-    for (size_t m = 0; m < M && !status; m++)
+    double *tried = alloc_zero(2 * M, sizeof *tried), least = INFINITY, length = 0;
+    if (!tried)
+        return error_memory(err, 2 * M * sizeof *tried, "the starts");
+    double *begin = tried + M;
+    hfsad_status status = HFSAD_OK;
+    for (size_t m = 0; m < M; m++)
         length += r->start[m] * r->start[m];
     length = length > 0 ? sqrt(length) : r->scales.length;
     for (int64_t i = 0; i < spec->run.tries && !status; i++) {
