@@ -23,6 +23,12 @@ int cmd_evaluate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
 int cmd_keys(int argc, char **argv);
+int cmd_up(int argc, char **argv);
+int cmd_cloud(int argc, char **argv);
+int cmd_edge(int argc, char **argv);
+int cmd_client(int argc, char **argv);
+int cmd_nodes(int argc, char **argv);
+int cmd_status(int argc, char **argv);
 
 typedef enum {
     CLI_FLAG,   /* bool *: true where given */

@@ -20,6 +20,12 @@ static const command commands[] = {
     {"predict", cmd_predict, "predict rows with the models of a run"},
     {"evaluate", cmd_evaluate, "measure the models of a run on held-out rows"},
     {"plot", cmd_plot, "draw the models of a run, coloured by group"},
+    {"up", cmd_up, "run a federation of processes on this machine, to the bits of `run`"},
+    {"cloud", cmd_cloud, "be the cloud of a federation"},
+    {"edge", cmd_edge, "be an edge of a federation"},
+    {"client", cmd_client, "be a client of a federation, or all clients of an edge"},
+    {"status", cmd_status, "show who of a federation is there, and how far it is"},
+    {"nodes", cmd_nodes, "write the list of nodes that machines without data need"},
     {"keys", cmd_keys, "make certificates for a broker and its nodes, and the broker's access list"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
 };

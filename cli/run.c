@@ -521,6 +521,13 @@ static void print_table(const session *s, stop_reason stopped)
     print_row("written to", s->args.out);
 }
 
+void run_print_table(hfsad_run *run, hfsad_spec *spec, report *written, const hfsad_figures *figures,
+                     stop_reason stopped, const char *out)
+{
+    const session s = {.args.out = out, .spec = spec, .run = run, .report = written, .figures = *figures};
+    print_table(&s, stopped);
+}
+
 /* Last words on stderr, and the exit status. */
 static int conclude(const session *s, stop_reason stopped)
 {

@@ -3,6 +3,7 @@
 #define HFSAD_CLI_RUN_H
 
 #include "cli.h"
+#include "report/report.h"
 
 typedef struct {
     const char *spec_path, *out;
@@ -22,6 +23,10 @@ typedef struct {
 int run_algorithm(const run_arguments *args, const char *command, int *algorithm);
 int run_check(const run_arguments *args, const char *command);
 int run_spec(const run_arguments *args, const char *command, bool *diverged);
+
+/* The table that a run ends with, on stdout. */
+void run_print_table(hfsad_run *run, hfsad_spec *spec, report *written, const hfsad_figures *figures,
+                     stop_reason stopped, const char *out);
 
 /* "dir/spec.yaml" and "out" give "spec-out". NULL: no memory. */
 char *run_folder(const char *spec_path, const char *ending);

@@ -458,6 +458,11 @@ size_t builder_rows(const dataset_builder *b)
     return b->n_rows;
 }
 
+size_t builder_clients(const dataset_builder *b)
+{
+    return b->n_clients;
+}
+
 size_t builder_capacity(const dataset_builder *b)
 {
     return b->capacity;

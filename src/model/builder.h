@@ -9,6 +9,7 @@
 hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err);
 
 size_t builder_rows(const dataset_builder *b);
+size_t builder_clients(const dataset_builder *b);
 size_t builder_capacity(const dataset_builder *b);
 bool builder_is_full(const dataset_builder *b);
 /* Where the next row's M features go. The builder must not be full. */

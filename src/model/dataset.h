@@ -117,6 +117,9 @@ void dataset_free(dataset *d);
 
 /* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
 hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);
+/* The rows of the client `name` below `path` ("" : the cloud) in the table `rows`: a file of its own (CSV without edge
+ * and client, NPY, NPZ, LIBSVM), or, where `path` and `name` are NULL, whatever dataset_read takes. */
+hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, hfsad_error *err);
 /* The same in the table `rows`, for who only predicts: CSV files may lack the column y; rows.y is then NULL. */
 hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err);
 /* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */

@@ -14,106 +14,179 @@ size_t features_count(const dataset *d)
     return d->rows.first ? d->rows.F : d->M;
 }
 
-/* sum_m = sum weight (x_m - centre_m), or of its squares, over all rows. Zeros that are not stored come in at the end,
- * by their weight: added and taken out again one by one they would take the digits of columns far from 0 with them. */
-static void add_columns(const dataset *d, const double *centre, bool squares, double total, double *stored, double *sum)
+/* Zeros that are not stored come in at the end, by their weight: added and taken out again one by one they would take
+ * the digits of columns far from 0 with them. */
+void rows_sum_columns(const client_rows *rows, const double *centre, bool squares, double *sums)
 {
-    const row_table *t = &d->rows;
-    memset(sum, 0, t->F * sizeof *sum);
-    memset(stored, 0, t->F * sizeof *stored);
-    for (size_t r = 0; r < d->n_rows; r++) {
-        const double weight = t->weight ? t->weight[r] : 1;
-        const size_t first = t->start ? t->start[r] : r * t->F, end = t->start ? t->start[r + 1] : first + t->F;
+    double *sum = sums + 1, *stored = sum + rows->F;
+    for (size_t r = 0; r < rows->count; r++) {
+        const double weight = row_weight(rows, r);
+        const size_t first = rows->start ? rows->start[r] : r * rows->F,
+                     end = rows->start ? rows->start[r + 1] : first + rows->F;
         for (size_t i = first; i < end; i++) {
-            const size_t m = t->start ? t->column[i] : i - first;
-            const double apart = t->x[i] - centre[m];
+            const size_t m = rows->start ? rows->column[i] : i - first;
+            const double apart = rows->x[i] - centre[m];
             sum[m] += weight * (squares ? apart * apart : apart);
             stored[m] += weight;
         }
+        sums[0] += weight;
     }
-    for (size_t m = 0; m < t->F; m++)
-        sum[m] += (total - stored[m]) * (squares ? centre[m] * centre[m] : -centre[m]);
 }
 
-static double total_weight(const dataset *d)
+/* Adds a client's sums to its parent's and leaves zeros behind, which is all that a column that the client has nothing
+ * in would add. */
+static void move_sums(const client_rows *rows, double *sums, double *to)
 {
-    double sum = 0;
-    for (size_t r = 0; r < d->n_rows; r++)
-        sum += d->rows.weight ? d->rows.weight[r] : 1;
-    return sum;
+    const size_t F = rows->F, count = rows->start ? rows->start[rows->count] - rows->start[0] : F;
+    to[0] += sums[0];
+    sums[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t m = rows->start ? rows->column[rows->start[0] + i] : i;
+        to[1 + m] += sums[1 + m];
+        to[1 + F + m] += sums[1 + F + m];
+        sums[1 + m] = sums[1 + F + m] = 0;
+    }
 }
 
-/* Mean and standard deviation of every column into d->centre and d->scale; stored: room for F numbers. The mean is
- * reckoned from the first row on, so that of a column which does not vary it is that number exactly. */
-static void measure_columns(dataset *d, double *stored)
+/* What the sums over a tree are made in: a row of 1 + 2 F numbers for every depth, the clients' last. */
+typedef struct {
+    const dataset *d;
+    double *room;
+} tree_sums;
+
+static void sum_below(const tree_sums *t, size_t i, const double *centre, bool squares)
 {
-    const row_table *t = &d->rows;
-    const double total = total_weight(d);
-    for (size_t i = 0; i < (t->start ? t->start[1] : t->F); i++)
-        d->centre[t->start ? t->column[i] : i] = t->x[i];
-    add_columns(d, d->centre, false, total, stored, d->scale);
-    for (size_t m = 0; m < t->F; m++)
-        d->centre[m] += d->scale[m] / total;
-    add_columns(d, d->centre, true, total, stored, d->scale);
-    for (size_t m = 0; m < t->F; m++)
-        d->scale[m] = sqrt(d->scale[m] / total);
+    const dataset *d = t->d;
+    const inner_node *node = &d->inner[i];
+    const size_t size = 1 + 2 * d->rows.F;
+    double *sums = t->room + node->depth * size, *client = t->room + (d->depth + 1) * size;
+    memset(sums, 0, size * sizeof *sums);
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+        sum_below(t, c, centre, squares);
+        for (size_t m = 0; m < size; m++)
+            sums[m] += sums[size + m];
+    }
+    for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        rows_sum_columns(&rows, centre, squares, client);
+        move_sums(&rows, client, sums);
+    }
 }
 
-static void apply(const dataset *d)
+static hfsad_status sum_tree(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
 {
-    const row_table *t = &d->rows;
+    const tree_sums *t = context;
+    (void)err;
+    sum_below(t, 0, centre, squares);
+    memcpy(sums, t->room, (1 + 2 * t->d->rows.F) * sizeof *sums);
+    return HFSAD_OK;
+}
+
+static hfsad_status check_columns(const columns_search *s, const double *centre, double *scale, hfsad_error *err)
+{
+    for (size_t m = 0; m < s->F; m++) {
+        if (s->sparse && scale[m] == 0 && centre[m] == 0) { /* an index that no sparse row has */
+            scale[m] = 1;
+            continue;
+        }
+        if (!isfinite(scale[m]))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: feature %zu is too large to be standardised; give it in larger units", s->path,
+                             m + 1);
+        if (!(scale[m] > 1e-13 * fabs(centre[m])))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: feature %zu is %.6g in every row and cannot be standardised; take the column out%s",
+                             s->path, m + 1, centre[m],
+                             s->intercept ? " (the intercept stands for it)" : " or set features.intercept instead");
+    }
+    return HFSAD_OK;
+}
+
+hfsad_status columns_find(const columns_search *s, double *centre, double *scale, double *sums, hfsad_error *err)
+{
+    memset(centre, 0, s->F * sizeof *centre);
+    for (int pass = 0; pass < 3; pass++) {
+        const bool squares = pass == 2;
+        hfsad_status status = s->ask(s->context, centre, squares, sums, err);
+        if (status)
+            return status;
+        for (size_t m = 0; m < s->F; m++) {
+            const double not_stored = sums[0] - sums[1 + s->F + m];
+            const double mean = (sums[1 + m] + not_stored * (squares ? centre[m] * centre[m] : -centre[m])) / sums[0];
+            if (squares)
+                scale[m] = sqrt(mean);
+            else
+                centre[m] += mean;
+        }
+    }
+    const hfsad_status status = check_columns(s, centre, scale, err);
+    if (!s->intercept || s->sparse)
+        memset(centre, 0, s->F * sizeof *centre);
+    return status;
+}
+
+void columns_apply(const row_table *t, size_t n_rows, const double *centre, const double *scale, double *x)
+{
     if (t->start) {
-        for (size_t i = 0; i < t->start[d->n_rows]; i++)
-            t->x[i] /= d->scale[t->column[i]];
+        for (size_t i = 0; i < t->start[n_rows]; i++)
+            x[i] = t->x[i] / scale[t->column[i]];
         return;
     }
-    for (size_t r = 0; r < d->n_rows; r++)
+    for (size_t r = 0; r < n_rows; r++)
         for (size_t m = 0; m < t->F; m++)
-            t->x[r * t->F + m] = (t->x[r * t->F + m] - d->centre[m]) / d->scale[m];
+            x[r * t->F + m] = (t->x[r * t->F + m] - centre[m]) / scale[m];
 }
 
 static hfsad_status standardise(dataset *d, bool intercept, const char *path, hfsad_error *err)
 {
-    const size_t F = d->rows.F;
-    double *stored = alloc_raw(F, sizeof *stored);
+    const size_t F = d->rows.F, size = 1 + 2 * F;
+    tree_sums t = {d, alloc_zero((d->depth + 3) * size, sizeof *t.room)};
     d->centre = alloc_zero(F, sizeof *d->centre);
     d->scale = alloc_zero(F, sizeof *d->scale);
-    if (!d->centre || !d->scale || !stored) {
-        free(stored);
+    const columns_search s = {F, d->rows.start != NULL, intercept, path, &t, sum_tree};
+    if (!d->centre || !d->scale || !t.room) {
+        free(t.room);
         return error_memory(err, 3 * F * sizeof(double), "the columns' means");
     }
-    measure_columns(d, stored);
-    free(stored);
-    for (size_t m = 0; m < F; m++) {
-        if (d->rows.start && d->scale[m] == 0 && d->centre[m] == 0) { /* an index that no sparse row has */
-            d->scale[m] = 1;
-            continue;
-        }
-        if (!isfinite(d->scale[m]))
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%s: feature %zu is too large to be standardised; give it in larger units", path, m + 1);
-        if (!(d->scale[m] > 1e-13 * fabs(d->centre[m])))
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%s: feature %zu is %.6g in every row and cannot be standardised; take the column out%s",
-                             path, m + 1, d->centre[m],
-                             intercept ? " (the intercept stands for it)" : " or set features.intercept instead");
-    }
-    if (!intercept || d->rows.start)
-        memset(d->centre, 0, F * sizeof *d->centre);
-    apply(d);
-    return HFSAD_OK;
+    const hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
+    free(t.room);
+    if (!status)
+        columns_apply(&d->rows, d->n_rows, d->centre, d->scale, d->rows.x);
+    return status;
 }
 
-/* The root mean square of a feature: an intercept behind such a column moves as fast as the coefficients do. */
-static double typical_feature(const dataset *d)
+rows_energy rows_measure_energy(const client_rows *rows)
 {
-    double sum = 0;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const client_rows rows = dataset_rows(d, leaf);
-        for (size_t r = 0; r < rows.count; r++)
-            sum += row_weight(&rows, r) * row_norm2(&rows, r);
+    rows_energy e = {0};
+    for (size_t r = 0; r < rows->count; r++) {
+        e.weight += row_weight(rows, r);
+        e.energy += row_weight(rows, r) * row_norm2(rows, r);
     }
-    return sum > 0 ? sqrt(sum / total_weight(d) / (double)d->rows.F) : 1;
+    return e;
+}
+
+/* In the order of plan/survey.h, so that who asks the clients one by one reaches the same bits. */
+static rows_energy energy_below(const dataset *d, size_t i)
+{
+    const inner_node *node = &d->inner[i];
+    rows_energy sum = {0};
+    for (size_t c = 0; c < (size_t)node->n_inner + node->n_leaves; c++) {
+        rows_energy part;
+        if (c < node->n_inner) {
+            part = energy_below(d, node->first_inner + c);
+        } else {
+            const client_rows rows = dataset_rows(d, node->first_leaf + c - node->n_inner);
+            part = rows_measure_energy(&rows);
+        }
+        sum.weight += part.weight;
+        sum.energy += part.energy;
+    }
+    return sum;
+}
+
+double intercept_column(rows_energy all, size_t F, bool standardized)
+{
+    return !standardized && all.energy > 0 ? sqrt(all.energy / all.weight / (double)F) : 1;
 }
 
 /* The leaves' vectors have one number more. */
@@ -134,7 +207,7 @@ hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, cons
     const hfsad_status status = standardize ? standardise(d, intercept, path, err) : HFSAD_OK;
     if (status || !intercept)
         return status;
-    d->rows.constant = standardize ? 1 : typical_feature(d);
+    d->rows.constant = intercept_column(energy_below(d, 0), d->rows.F, standardize);
     d->M = d->rows.F + 1;
     lay_vectors(d);
     return HFSAD_OK;

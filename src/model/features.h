@@ -13,6 +13,32 @@
 /* Changes d, which has the row table, in place. path names the data in messages. */
 hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err);
 
+/* Sums over rows: of their weights w, and of w |x|^2. */
+typedef struct {
+    double weight, energy;
+} rows_energy;
+rows_energy rows_measure_energy(const client_rows *rows);
+/* Sums over a client's rows, 1 + 2 F numbers, all 0 before: of the weights w; of w (x_m - centre_m), or of w times its
+ * square, over the values that are stored; of w over those. */
+void rows_sum_columns(const client_rows *rows, const double *centre, bool squares, double *sums);
+/* Mean and standard deviation of every column from three such sums over all clients, which `ask` finds. The first is
+ * that from 0 on, the second from the first mean, so that of a column which does not vary the mean is that number.
+ * path names the data in messages; sums: room for 1 + 2 F numbers. */
+typedef struct {
+    size_t F;
+    bool sparse, intercept;
+    const char *path;
+    void *context;
+    hfsad_status (*ask)(void *context, const double *centre, bool squares, double *sums, hfsad_error *err);
+} columns_search;
+hfsad_status columns_find(const columns_search *s, double *centre, double *scale, double *sums, hfsad_error *err);
+/* The rows' values standardised, to x, which may be where they are. */
+void columns_apply(const row_table *t, size_t n_rows, const double *centre, const double *scale, double *x);
+
+/* The column of an intercept, from the sums over all clients: the root mean square of a feature, so that the intercept
+ * moves as fast as the coefficients do. */
+double intercept_column(rows_energy all, size_t F, bool standardized);
+
 /* Features of the data, the intercept not counted. */
 size_t features_count(const dataset *d);
 /* Refuses data (path) whose features have other names than those that are known from `whose`; NULL: not known. */

@@ -6,6 +6,7 @@
 #ifndef HFSAD_NET_HOST_H
 #define HFSAD_NET_HOST_H
 
+#include "net/inquiry.h"
 #include "net/node.h"
 #include "net/store.h"
 #include "net/transport.h"
@@ -17,6 +18,7 @@ typedef struct host host;
     X(DISCONNECTED, "disconnected")                                                                                    \
     X(REFUSED, "refused by the broker")                                                                                \
     X(MESSAGE_REFUSED, "a message was refused")                                                                        \
+    X(READY, "set up")                                                                                                 \
     X(ROW, "a row of the trace")                                                                                       \
     X(RECORD, "a step was made")                                                                                       \
     X(ENDED, "the run has ended")                                                                                      \
@@ -47,9 +49,36 @@ typedef struct {
     double
         local_seconds;  /* asynchronous: clients step as often as fits into this time; 0 or NAN: as their class says */
     uint32_t status_ms; /* how often a node says that it lives; 0: never */
+    bool watches;       /* listens to what children say of themselves, for host_get_links */
     void *context;
     void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: nobody */
+    /* Fills in what a row lacks before it is stored: relative_error and seconds. NULL: nobody. */
+    void (*finish_row)(void *context, const node *root, hfsad_figures *row);
+    /* A message of another run has come from a neighbour. NULL: nobody cares. */
+    void (*other_run)(void *context, const char *node, const char *from, const message *m);
+    /* Makes a node from the result of the set-up; for host_enter. */
+    void *maker;
+    hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
+    uint64_t instance, started; /* of this process: a drawn number and the time, in ms since 1970; 0: twins are not
+                                   looked for */
 } host_settings;
+
+/* What a STATUS of a living node says, after node_status.k. */
+enum {
+    HOST_STATUS_K,
+    HOST_STATUS_REPEATED,
+    HOST_STATUS_REFUSED,
+    HOST_STATUS_INSTANCE = HOST_STATUS_REFUSED + NODE_REFUSALS,
+    HOST_STATUS_STARTED,
+    HOST_STATUS_SAID, /* when, in ms since 1970 */
+    HOST_STATUS_SENT, /* bytes of the process so far */
+    HOST_STATUS_RECEIVED,
+    HOST_STATUS_ITERATION, /* of the last row of the trace, -1: none. From here on the root only */
+    HOST_STATUS_OBJECTIVE,
+    HOST_STATUS_PRIMAL,
+    HOST_STATUS_DUAL,
+    HOST_STATUS_NUMBERS
+};
 
 /* settings and its texts are copied; state is the caller's. */
 hfsad_status host_create(host **h, const host_settings *settings, hfsad_error *err);
@@ -72,13 +101,40 @@ typedef struct {
 /* Takes the node over, also on failure; where the store has a state for its path, the node goes on from there. */
 hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err);
 
+/* A node that is yet to be set up: it takes part in the set-up and becomes a node by settings.make; where the store has
+ * the set-up's result it does so at once. q and context (freed by free) are taken over, also on failure. most: numbers
+ * of a message of the set-up. */
+hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err);
+
 /* One turn; waits for messages for at most timeout_ms. Only lack of memory and a transport that has broken down for
  * good are errors. */
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);
+/* Says something to a node's parent that no node has said. */
+hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 /* Whether all its nodes have ended and the last words of each are sent. */
 bool host_ended(const host *h);
 size_t host_nodes(const host *h);
-node *host_node(const host *h, size_t i);
+node *host_node(const host *h, size_t i); /* NULL: not set up yet */
 const char *host_path(const host *h, size_t i);
+
+/* Counters of the process since it began. */
+typedef struct {
+    transport_counts frames; /* of both ways */
+    uint64_t heard;          /* messages of neighbours, but for what they say of themselves */
+    uint64_t commits, commit_failures;
+    double commit_seconds;
+} host_counts;
+host_counts host_get_counts(const host *h);
+
+/* How a node stands to the others. */
+typedef struct {
+    bool connected;              /* to all its brokers */
+    size_t children, live;       /* live: said so lately; counted where settings.watches */
+    uint64_t garbled, strangers; /* messages refused before the node saw them: bytes, topic or sender */
+} host_links;
+host_links host_get_links(const host *h, size_t i);
+
+/* Of the trace, of this life of the root; NULL: none. */
+const hfsad_figures *host_last_row(const host *h);
 
 #endif

@@ -40,7 +40,7 @@
 typedef struct node node;
 
 /* message.phase; the number of repairs so far stands above its lowest NODE_PHASE_BITS bits */
-enum { NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3, NODE_PHASE_ANEW = 4, NODE_PHASE_BITS = 8 };
+enum { NODE_PHASE_SETUP = 1, NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3, NODE_PHASE_ANEW = 4, NODE_PHASE_BITS = 8 };
 
 /* A child as its parent knows it. */
 typedef struct {
@@ -174,5 +174,7 @@ typedef struct {
     uint64_t repeated; /* letters sent more than once */
 } node_status;
 node_status node_get_status(const node *n);
+/* The safeguard's repairs so far; *last: the iteration of the last, known to the root. */
+uint64_t node_repairs(const node *n, uint64_t *last);
 
 #endif

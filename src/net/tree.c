@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "math/dot.h"
 #include "plan/client.h"
 
 #include <stdlib.h>
@@ -38,10 +39,20 @@ static uint32_t milliseconds(double seconds)
     return seconds < 1e-3 ? 1 : (uint32_t)(seconds * 1000);
 }
 
+node_patience tree_patience(const dataset *d)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < d->n_inner; i++)
+        if (d->inner[i].n_inner + d->inner[i].n_leaves > most)
+            most = d->inner[i].n_inner + d->inner[i].n_leaves;
+    const uint32_t first = 200 + 3 * (most < 10000 ? most : 10000);
+    return (node_patience){first, first > 1000 ? 5 * first : 5000};
+}
+
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
 {
     const FEDERATION_settings *f = &spec->federation;
-    t->patience = (node_patience){200, 5000};
+    t->patience = tree_patience(t->d);
     t->async = f->mode == MODE_ASYNC;
     t->pace = (node_pace){f->quorum, milliseconds(f->deadline), f->stale == STALE_WAIT, milliseconds(f->stale_seconds)};
     if (!t->async)
@@ -108,7 +119,17 @@ static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s,
     s->leaf = plan_leaf(t->p, leaf);
     s->depth = d->inner[dataset_parent(d, leaf)].depth + 1;
     s->keeps_w = plan_keeps_w(t->p, d->rows.first != NULL);
-    if (d->rows.first) {
+    if (t->rows) {
+        client_rows rows = dataset_rows(t->rows, t->own[leaf]);
+        rows.constant = d->rows.constant;
+        if (d->rows.first) {
+            s->rows = rows;
+        } else {
+            s->x = rows.x;
+            s->y = rows.y[0];
+            s->n = dot8(d->M, rows.x, rows.x);
+        }
+    } else if (d->rows.first) {
         s->rows = dataset_rows(d, leaf);
     } else {
         row = alloc_zero(d->M, sizeof *row);

@@ -9,13 +9,18 @@ typedef struct {
     const dataset *d;
     const plan *p;
     const double *start; /* M */
-    int intercept;       /* INTERCEPT_xxx */
+    const dataset *rows; /* NULL: the rows are d's. Otherwise a table, and leaf j of d is leaf own[j] there */
+    const size_t *own;
+    int intercept; /* INTERCEPT_xxx */
     uint64_t run;
     node_patience patience;
     bool async;
     node_pace pace;
 } tree;
 
+/* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a
+ * round takes longer, and repeating too soon would make it longer still. */
+node_patience tree_patience(const dataset *d);
 /* How the spec wants its federation: patience, async and pace. Refused: what an asynchronous one cannot do. */
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err);
 hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err);

@@ -70,6 +70,11 @@ void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(c
 /* Start vectors: "zero", "normal", "spectral", "robust" or the path of a file in the user's units. */
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, const surveyor *ask,
                           hfsad_error *err);
+/* What a spec without run.start begins from, where no link lets go. */
+const char *start_default(const hfsad_spec *spec);
+/* start_vector, and the intercept where a regression has one. */
+hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                         hfsad_error *err);
 /* The index-th further start: a direction drawn, of that length. */
 void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length);
 /* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */

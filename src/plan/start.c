@@ -195,3 +195,21 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
         model_from_user(d, start, start);
     return status;
 }
+
+const char *start_default(const hfsad_spec *spec)
+{
+    if (spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL)
+        return "zero";
+    return spec->top.preset == PRESET_PAPER ? "spectral" : "robust";
+}
+
+hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                         hfsad_error *err)
+{
+    const hfsad_status status = start_vector(start, kind, d, (uint64_t)spec->run.seed, ask, err);
+    const bool regression = spec->loss.kind != (int)HFSAD_LOSS_LOGISTIC && spec->loss.kind != (int)HFSAD_LOSS_HINGE &&
+                            spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL;
+    if (!status && d->rows.constant != 0 && regression)
+        return start_intercept(start, d, ask, err);
+    return status;
+}

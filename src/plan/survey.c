@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "model/features.h"
 #include "model/rows.h"
 #include "plan/scales.h"
 
@@ -96,6 +97,13 @@ static void answer_sums(const survey_client *c, const double *w, double *answer)
     }
 }
 
+static void answer_energy(const survey_client *c, double *answer)
+{
+    const rows_energy e = rows_measure_energy(&c->rows);
+    answer[0] = e.weight;
+    answer[1] = e.energy;
+}
+
 static void answer_own(const survey_client *c, const survey_question *q, double *answer)
 {
     const own_facts f = own_measure(&c->rows, c->M, c->node, c->own, q->values[0], c->scratch);
@@ -128,6 +136,12 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
     case SURVEY_TRUNCATED:
     case SURVEY_ROBUST:
         answer_direction(c, q, answer);
+        return;
+    case SURVEY_ENERGY:
+        answer_energy(c, answer);
+        return;
+    case SURVEY_MOMENTS:
+        rows_sum_columns(&c->rows, q->values + 1, q->values[0] != 0, answer);
         return;
     case SURVEY_CENTRE:
     case SURVEY_LEFT:
@@ -164,14 +178,41 @@ void local_survey_free(local_survey *s)
         choices_free(&s->choices);
 }
 
+bool survey_question_fits(const survey_question *q, size_t M)
+{
+    const size_t N = SURVEY_THRESHOLDS;
+    const struct {
+        size_t count, most, sums;
+    } sizes[] = {
+        [SURVEY_CENTRE] = {0, 0, 2},
+        [SURVEY_SCALE] = {1, 1, 5},
+        [SURVEY_OWN] = {1, 1, 1},
+        [SURVEY_BOUND] = {0, 1, 0},
+        [SURVEY_COLUMNS] = {0, 0, M + 2},
+        [SURVEY_BELOW] = {N, 0, N + 1},
+        [SURVEY_BELOW_ONE] = {N, 0, N + 1},
+        [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
+        [SURVEY_TRUNCATED] = {1 + M, 0, M},
+        [SURVEY_ROBUST] = {1 + M, 0, M},
+        [SURVEY_LEFT] = {M, 0, 2},
+        [SURVEY_ENERGY] = {0, 0, 2},
+        [SURVEY_MOMENTS] = {1 + M, 0, 1 + 2 * M},
+    };
+    return (size_t)q->kind < sizeof sizes / sizeof *sizes && q->count == sizes[q->kind].count &&
+           q->most == sizes[q->kind].most && q->sums == sizes[q->kind].sums;
+}
+
 /* The client as a question finds it. */
 static hfsad_status client_of(const local_survey *s, size_t leaf, survey_client *c, hfsad_error *err)
 {
-    double *scratch = s->room + s->room_size - 5 * s->d->M;
-    *c = (survey_client){.rows = dataset_rows_any(s->d, leaf, scratch),
-                         .M = s->d->M,
-                         .node = s->d->n_inner + leaf,
-                         .scratch = scratch + s->d->M};
+    return survey_client_make(s, leaf, dataset_rows_any(s->d, leaf, s->room + s->room_size - 5 * s->d->M), c, err);
+}
+
+hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows rows, survey_client *c,
+                                hfsad_error *err)
+{
+    *c = (survey_client){
+        .rows = rows, .M = s->d->M, .node = s->d->n_inner + leaf, .scratch = s->room + s->room_size - 4 * s->d->M};
     if (!s->spec)
         return HFSAD_OK;
     override_settings special;

@@ -25,6 +25,8 @@ typedef enum {
     SURVEY_TRUNCATED, /* limit, v -> sum w min(max(y, 0), limit) x <x,v> */
     SURVEY_ROBUST,    /* scale, v -> sum w T(y/(|x|^2 scale)) x <x,v> / |x|^2, T(t) = 1 - 1/t, at least -10 */
     SURVEY_LEFT,      /* w -> sum of weights, of weight (y - <x,w>) */
+    SURVEY_ENERGY,    /* -> sum w, w |x|^2: what features_prepare makes an intercept's column from */
+    SURVEY_MOMENTS,   /* whether squares, centre -> rows_sum_columns of features.h; M: without an intercept */
 } survey_kind;
 
 enum { SURVEY_THRESHOLDS = 32 };
@@ -75,5 +77,10 @@ typedef struct {
 hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
 void local_survey_free(local_survey *s);
 surveyor local_surveyor(local_survey *s);
+/* The client `leaf` with these rows, which need not be those of s->d; scratch is s's. */
+hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows rows, survey_client *c,
+                                hfsad_error *err);
+/* Whether a question has as many numbers, and wants as many, as its kind has for models of M numbers. */
+bool survey_question_fits(const survey_question *q, size_t M);
 
 #endif

@@ -148,7 +148,7 @@ static bool is_wanted(const report *r, int which)
 {
     if (which != CHECKPOINT && which != STATE)
         return true;
-    return r->run->engine->links && (which == CHECKPOINT ? r->spec->output.checkpoint : r->spec->output.state);
+    return r->run->engine->saves && (which == CHECKPOINT ? r->spec->output.checkpoint : r->spec->output.state);
 }
 
 /* -1: no memory. */

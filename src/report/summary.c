@@ -6,6 +6,7 @@
 
 #include "model/builder.h"
 #include "model/features.h"
+#include "plan/guard.h"
 #include "report/groups.h"
 #include "report/number.h"
 #include "spec/table.h"
@@ -244,8 +245,10 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
     tier_spans client = {0}, edge = {0}, edge_prior = {0}, cloud_prior = {0};
     for (size_t i = 0; i < p->n_leaf_classes; i++)
         spans_add_rule(&client, &p->leaf_classes[i].rule);
+    uint64_t last;
+    const uint64_t repairs = run->engine->repairs ? run->engine->repairs(run, &last) : 0;
     for (size_t i = 1; i < run->data->n_inner; i++) {
-        const hfsad_link_rule rule = run->sim ? sim_inner_rule(run->sim, i) : p->inner[i].rule;
+        const hfsad_link_rule rule = guard_rule(&p->inner[i].rule, repairs);
         spans_add_rule(&edge, &rule);
         spans_add_penalty(&edge_prior, &p->inner[i].prior);
     }
@@ -427,6 +430,8 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
 static void add_groups(json *j, cJSON *root, const hfsad_run *run)
 {
     node_groups g;
+    if (run->engine->knows && !run->engine->knows(run, hfsad_run_nodes(run) - 1))
+        return;
     if (groups_find(&g, run, NULL))
         j->ok = false;
     if (g.count == 0)
@@ -503,11 +508,11 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
     add_whole(j, before, "questions", run->before.questions);
     add_whole(j, before, "bytes_up", run->before.bytes_up);
     add_whole(j, before, "bytes_down", run->before.bytes_down);
-    if (!run->sim)
+    if (!run->engine->repairs)
         return;
     uint64_t last;
     cJSON *safeguard = add_object(j, root, "safeguard");
-    add_whole(j, safeguard, "repairs", sim_repairs(run->sim, &last));
+    add_whole(j, safeguard, "repairs", run->engine->repairs(run, &last));
     if (last)
         add_whole(j, safeguard, "last_iteration", last);
 }

@@ -97,6 +97,8 @@ void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *ro
     }
     put_row(f, room, end);
     for (size_t i = 0; i < rows; i++) {
+        if (run->engine->knows && !run->engine->knows(run, i))
+            continue;
         hfsad_run_node_name(run, i, room->name, room->name_size);
         hfsad_run_node_model(run, i, room->z);
         put_row(f, room, write_vector(write_name(room->text, room->name), M, room->z));

@@ -33,9 +33,15 @@ static void sim_engine_leaf_model(const hfsad_run *r, size_t leaf, double *w)
     sim_leaf_model(r->sim, leaf, w);
 }
 
+static uint64_t sim_engine_repairs(const hfsad_run *r, uint64_t *last)
+{
+    return sim_repairs(r->sim, last);
+}
+
 static const engine sim_engine = {
     .as_rows = false,
     .links = true,
+    .saves = true,
     .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
     .create = sim_engine_create,
     .iterate = sim_engine_iterate,
@@ -43,6 +49,7 @@ static const engine sim_engine = {
     .converged = sim_engine_converged,
     .inner_model = sim_engine_inner_model,
     .leaf_model = sim_engine_leaf_model,
+    .repairs = sim_engine_repairs,
 };
 
 static hfsad_status baseline_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)

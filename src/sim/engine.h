@@ -7,6 +7,7 @@
 typedef struct {
     bool as_rows;       /* the data must be in the table of rows */
     bool links;         /* links have a state: residuals, state.csv, Theorem 1 and the stop rule mean something */
+    bool saves;         /* the state of all links is here: state.csv and checkpoint.bin can be written */
     const char *remedy; /* what to try where the iterates do not stay finite */
     /* data, plan, start, truth and threads are there */
     hfsad_status (*create)(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
@@ -15,6 +16,10 @@ typedef struct {
     bool (*converged)(const hfsad_run *r);
     const double *(*inner_model)(const hfsad_run *r, size_t i);
     void (*leaf_model)(const hfsad_run *r, size_t leaf, double *w);
+    /* Whether the node's model is here; NULL: always. */
+    bool (*knows)(const hfsad_run *r, size_t node);
+    /* The safeguard's repairs so far; *last: the iteration of the last. NULL: there is no safeguard. */
+    uint64_t (*repairs)(const hfsad_run *r, uint64_t *last);
 } engine;
 
 /* By the spec's `algorithm`. */

@@ -21,7 +21,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static hfsad_status read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
     if (!spec->top.truth)
         return HFSAD_OK;
@@ -40,24 +40,6 @@ static hfsad_status read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%s: truth is all zero, so no relative error exists; leave it out", path);
     free(path);
-    return status;
-}
-
-static const char *default_start(const hfsad_spec *spec)
-{
-    if (spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL)
-        return "zero";
-    return spec->top.preset == PRESET_PAPER ? "spectral" : "robust";
-}
-
-static hfsad_status plain_start(hfsad_run *r, const hfsad_spec *spec, const char *kind, const surveyor *ask,
-                                hfsad_error *err)
-{
-    const hfsad_status status = start_vector(r->start, kind, r->data, (uint64_t)spec->run.seed, ask, err);
-    const bool regression = spec->loss.kind != (int)HFSAD_LOSS_LOGISTIC && spec->loss.kind != (int)HFSAD_LOSS_HINGE &&
-                            spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL;
-    if (!status && hfsad_run_intercept(r) && regression)
-        return start_intercept(r->start, r->data, ask, err);
     return status;
 }
 
@@ -88,7 +70,7 @@ static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const 
     enum { ITERATIONS = 100 };
     plan *tied = NULL;
     double objective;
-    hfsad_status status = plain_start(r, spec, default_start(spec), ask, err);
+    hfsad_status status = start_plain(r->start, start_default(spec), spec, r->data, ask, err);
     if (!status)
         status = plan_resolve(&tied, spec, r->data, &r->scales, true, err);
     if (!status)
@@ -133,7 +115,7 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surve
 {
     static const char *const named[] = {"zero", "normal", "spectral", "robust", "consensus"};
     const bool apart = r->engine->links && plan_lets_go(r->plan, r->data->n_inner);
-    const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : default_start(spec);
+    const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : start_default(spec);
     bool known = false;
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         known = known || !strcmp(kind, named[i]);
@@ -141,8 +123,9 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surve
     r->start_kind = known ? strdup(kind) : spec_find_file(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    const hfsad_status status = strcmp(kind, "consensus") == 0 ? consensus_start(r, spec, ask, err)
-                                                               : plain_start(r, spec, r->start_kind, ask, err);
+    const hfsad_status status = strcmp(kind, "consensus") == 0
+                                    ? consensus_start(r, spec, ask, err)
+                                    : start_plain(r->start, r->start_kind, spec, r->data, ask, err);
     return status || spec->run.tries < 2 || !r->engine->links ? status : best_start(r, spec, err);
 }
 
@@ -193,7 +176,7 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);
-    if (status || (status = read_truth(r, spec, err)) || (status = pool_create(&r->threads, threads, err)) ||
+    if (status || (status = run_read_truth(r, spec, err)) || (status = pool_create(&r->threads, threads, err)) ||
         (status = survey(r, spec, err)))
         return status;
     status = r->engine->create(r, spec, err);

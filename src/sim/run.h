@@ -13,7 +13,8 @@ struct hfsad_run {
     double nu_f;        /* of Theorem 1 */
     survey_cost before; /* what was sent before the first iteration */
     const engine *engine;
-    sim *sim;           /* NULL: a baseline trains */
+    void *driver;       /* of an engine that is neither of these */
+    sim *sim;           /* NULL: a baseline trains, or a federation */
     baseline *baseline; /* NULL: the simulator does */
     baseline_rule rule; /* of the baseline */
     pool *threads;
@@ -38,6 +39,8 @@ static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 
 /* hfsad_run_create on a data set that was read already, which it takes, also on failure. */
 hfsad_status run_create_on(hfsad_run **run, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err);
+/* The truth that the spec names, if it names one, into r->truth; r->data is there. */
+hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
 /* Other settings of links and priors for the same run, whose state stays. */
 hfsad_status run_replan(hfsad_run *run, const hfsad_spec *spec, hfsad_error *err);
 

@@ -69,29 +69,33 @@ static void put_text(word_writer *w, const char *text)
     words_put_text(w, text, text ? strlen(text) : 0);
 }
 
+static void pack_setting(word_writer *w, const setting_at *at, const void *base)
+{
+    const setting_value value = setting_load(at, base);
+    put_text(w, at->key);
+    switch (at->row->type) {
+    case SETTING_REAL:
+        words_put_real(w, value.real);
+        break;
+    case SETTING_WHOLE:
+        words_put(w, (uint64_t)value.whole);
+        break;
+    case SETTING_FLAG:
+    case SETTING_CHOICE:
+        words_put(w, (uint64_t)(int64_t)value.index);
+        break;
+    case SETTING_TEXT:
+        put_text(w, value.text);
+        break;
+    }
+}
+
 static void pack_struct(word_writer *w, const settings_schema *schema, const void *base)
 {
     setting_at at;
     words_put(w, settings_count(schema));
-    for (size_t i = 0; settings_at(schema, i, &at); i++) {
-        const setting_value value = setting_load(&at, base);
-        put_text(w, at.key);
-        switch (at.row->type) {
-        case SETTING_REAL:
-            words_put_real(w, value.real);
-            break;
-        case SETTING_WHOLE:
-            words_put(w, (uint64_t)value.whole);
-            break;
-        case SETTING_FLAG:
-        case SETTING_CHOICE:
-            words_put(w, (uint64_t)(int64_t)value.index);
-            break;
-        case SETTING_TEXT:
-            put_text(w, value.text);
-            break;
-        }
-    }
+    for (size_t i = 0; settings_at(schema, i, &at); i++)
+        pack_setting(w, &at, base);
 }
 
 void spec_pack(word_writer *w, const hfsad_spec *spec)
@@ -245,6 +249,54 @@ size_t spec_differences(const hfsad_spec *a, const hfsad_spec *b, bool (*passed)
             count++;
         }
     if (!same_overrides(a, b)) {
+        add_key(keys, size, spec_schema.list);
+        count++;
+    }
+    return count;
+}
+
+static void drop(void *to, const void *bytes, size_t count)
+{
+    (void)to;
+    (void)bytes;
+    (void)count;
+}
+
+static double print_of(const word_writer *w)
+{
+    return (double)(w->sum >> 12);
+}
+
+size_t spec_prints_count(void)
+{
+    return settings_count(&spec_schema) + 1;
+}
+
+void spec_prints(const hfsad_spec *spec, bool (*passed)(const char *key), double *prints)
+{
+    setting_at at;
+    size_t i = 0;
+    for (; settings_at(&spec_schema, i, &at); i++) {
+        word_writer w = {.put = drop};
+        pack_setting(&w, &at, spec);
+        prints[i] = passed(at.key) ? 0 : print_of(&w);
+    }
+    word_writer w = {.put = drop};
+    for (size_t n = 0; n < spec->n_overrides; n++)
+        pack_struct(&w, &override_schema, &spec->overrides[n]);
+    prints[i] = print_of(&w);
+}
+
+size_t spec_prints_differ(const double *a, const double *b, char *keys, size_t size)
+{
+    setting_at at;
+    size_t count = 0, i = 0;
+    for (; settings_at(&spec_schema, i, &at); i++)
+        if (a[i] != b[i]) {
+            add_key(keys, size, at.key);
+            count++;
+        }
+    if (a[i] != b[i]) {
         add_key(keys, size, spec_schema.list);
         count++;
     }

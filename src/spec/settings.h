@@ -107,6 +107,9 @@
     X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "how often the output folder is brought up to date")
 
 #define SETTINGS_FEDERATION(X)                                                                                         \
+    X(FEDERATION, TEXT, nodes, "none", "",                                                                             \
+      "file with the number of features and the paths of all clients, which `hfsad nodes` writes; none: from data")    \
+    X(FEDERATION, TEXT, name, "run", "", "name of the run in the topics of its brokers")                               \
     X(FEDERATION, CHOICE_MODE, mode, "sync", "",                                                                       \
       "sync: every round waits for all who take part, to the bits of `hfsad run`; async: nobody waits for the late")   \
     X(FEDERATION, REAL, quorum, "0.5", "(0,1]",                                                                        \

@@ -1,0 +1,748 @@
+/* A process of a federation: spec, tree, rows, state, brokers, and the loop. */
+#define _GNU_SOURCE /* getrandom */
+#include "member.h"
+
+#include "base/error.h"
+#include "model/nodes.h"
+#include "net/broker_url.h"
+#include "net/keys.h"
+#include "progress.h"
+#include "report/file.h"
+#include "run.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { ABOVE, BELOW };
+enum { DURABLE_POWER, DURABLE_PROCESS };
+
+/* ---- arguments ---- */
+
+static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+static const char *const forms[] = {"text", "json", NULL};
+static const char *const durabilities[] = {"power", "process", NULL};
+
+static size_t common_options(member_arguments *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "set",
+         .kind = CLI_TEXTS,
+         .value = &a->sets,
+         .operand = "KEY=VALUE",
+         .help = "a setting that wins over the spec; the same for all nodes"},
+        {.name = "broker",
+         .kind = CLI_TEXT,
+         .value = &a->broker,
+         .operand = "URL",
+         .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n(mqtt://localhost)"},
+        {.name = "keys",
+         .kind = CLI_TEXT,
+         .value = &a->keys,
+         .operand = "DIR",
+         .help = "a folder as hfsad keys makes it, with ca.crt and the\nnode's files below nodes/"},
+        {.name = "ca", .kind = CLI_TEXT, .value = &a->ca, .operand = "FILE", .help = "or: the authority's certificate"},
+        {.name = "certificate",
+         .kind = CLI_TEXT,
+         .value = &a->certificate,
+         .operand = "FILE",
+         .help = "the node's certificate"},
+        {.name = "key", .kind = CLI_TEXT, .value = &a->key, .operand = "FILE", .help = "and its private key"},
+        {.name = "insecure",
+         .kind = CLI_FLAG,
+         .value = &a->insecure,
+         .help = "allow mqtt:// to another machine: anybody on the way can\nread and change everything"},
+        {.name = "state",
+         .kind = CLI_TEXT,
+         .value = &a->state,
+         .operand = "DIR",
+         .help = "folder for what must outlast a crash (spec-state/NAME)"},
+        {.name = "durability",
+         .kind = CLI_CHOICE,
+         .value = &a->durability,
+         .choices = durabilities,
+         .operand = "power|process",
+         .help = "what a state outlasts: a loss of power (the default), by a\n"
+                 "sync of the disk in every round, or the process only"},
+        {.name = "metrics",
+         .kind = CLI_TEXT,
+         .value = &a->metrics,
+         .operand = "HOST:PORT",
+         .help = "serve Prometheus there, such as 127.0.0.1:9100; anybody\nwho reaches it may read"},
+        {.name = "log",
+         .kind = CLI_CHOICE,
+         .value = &a->log,
+         .choices = forms,
+         .operand = "text|json",
+         .help = "form of the lines on stderr (text)"},
+        {.name = "log-level",
+         .kind = CLI_CHOICE,
+         .value = &a->level,
+         .choices = levels,
+         .operand = "LEVEL",
+         .help = "error, warning, info (the default) or debug"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t role_options(member_arguments *a, member_role role, cli_option *o)
+{
+    const cli_option inner[] = {
+        {.name = "broker-below",
+         .kind = CLI_TEXT,
+         .value = &a->below,
+         .operand = "URL",
+         .help = "the broker of the children, where it is another"},
+        {.name = "record",
+         .kind = CLI_TEXT,
+         .value = &a->record,
+         .operand = "FILE",
+         .help = "asynchronous: where the record goes at the end"},
+        {.name = "linger",
+         .kind = CLI_REAL,
+         .value = &a->linger,
+         .least = 0,
+         .most = 1e6,
+         .operand = "SECONDS",
+         .help = "after the end: how long it must be quiet before this\nprocess goes too (6)"},
+    };
+    const cli_option cloud[] = {
+        {.name = "out",
+         .kind = CLI_TEXT,
+         .value = &a->out,
+         .operand = "DIR",
+         .help = "folder for the output (spec-out)"},
+        {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no table"},
+    };
+    const cli_option edge[] = {
+        {.name = "name", .kind = CLI_NEEDED, .value = &a->name, .operand = "PATH", .help = "such as edge1"},
+        {.name = "broker-above",
+         .kind = CLI_TEXT,
+         .value = &a->above,
+         .operand = "URL",
+         .help = "the broker of the parent, where it is another"},
+    };
+    const cli_option client[] = {
+        {.name = "name", .kind = CLI_TEXT, .value = &a->name, .operand = "PATH", .help = "such as edge1/client7"},
+        {.name = "all-of",
+         .kind = CLI_TEXT,
+         .value = &a->all_of,
+         .operand = "EDGE",
+         .help = "or: all clients of an edge (or of the cloud)"},
+        {.name = "data",
+         .kind = CLI_TEXT,
+         .value = &a->data,
+         .operand = "FILE",
+         .help = "the client's rows, or data of the whole federation, from\nwhich it takes its own; by default the "
+                 "spec's data"},
+    };
+    size_t n = 0;
+    if (role != ROLE_CLIENT) {
+        memcpy(o, inner, sizeof inner);
+        n += sizeof inner / sizeof *inner;
+    }
+    if (role == ROLE_CLOUD) {
+        memcpy(o + n, cloud, sizeof cloud);
+        n += sizeof cloud / sizeof *cloud;
+    } else if (role == ROLE_EDGE) {
+        memcpy(o + n, edge, sizeof edge);
+        n += sizeof edge / sizeof *edge;
+    } else {
+        memcpy(o, client, sizeof client);
+        n = sizeof client / sizeof *client;
+    }
+    return n;
+}
+
+int member_parse(member_arguments *a, member_role role, int argc, char **argv)
+{
+    static const char *const usages[] = {
+        [ROLE_CLOUD] = "cloud SPEC.yaml [--broker URL] [--keys DIR] [--state DIR] [--out DIR] ...",
+        [ROLE_EDGE] = "edge SPEC.yaml --name PATH [--broker URL] [--keys DIR] [--state DIR] ...",
+        [ROLE_CLIENT] = ("client SPEC.yaml --name PATH [--data FILE] [--broker URL] [--keys DIR] ...\n"
+                         "hfsad client SPEC.yaml --all-of EDGE [--data FILE] ..."),
+    };
+    static const char *const abouts[] = {
+        [ROLE_CLOUD] = ("The root of a federation: sets it up, steps once in a global iteration, writes the\n"
+                        "output folder as `hfsad run` does."),
+        [ROLE_EDGE] = "An inner node of a federation, of any depth: between its children and its parent.",
+        [ROLE_CLIENT] = "A client of a federation: its rows stay here.",
+    };
+    cli_option options[24];
+    size_t n = role_options(a, role, options);
+    n += common_options(a, options + n);
+    const cli_syntax syntax = {
+        .usage = usages[role],
+        .about = abouts[role],
+        .options = options,
+        .n_options = n,
+        .least_words = 1,
+        .most_words = 1,
+        .words = "a spec file",
+        .after = "A process that was killed goes on from its state folder, also on another machine. A\n"
+                 "broker that is down is waited for.\n\n"
+                 "Exit status: 0 done, 1 failed, 2 spec, data, state folder, certificate or arguments are\n"
+                 "wrong, 129, 130, 143 interrupted.",
+    };
+    a->command = argv[0];
+    const int status = cli_parse(&syntax, argc, argv, &a->spec_path);
+    if (status == CLI_GO && role == ROLE_CLIENT && !a->name == !a->all_of)
+        return cli_wrong(argv[0], "give --name or --all-of");
+    return status;
+}
+
+/* ---- log ---- */
+
+static void stamp(char text[40])
+{
+    struct timespec t;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &t);
+    gmtime_r(&t.tv_sec, &parts);
+    const size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(text + n, 40 - n, ".%03ldZ", t.tv_nsec / 1000000);
+}
+
+void member_log(const member_arguments *a, log_level level, const char *path, const char *event, const char *text,
+                const char *from)
+{
+    if ((int)level > a->level)
+        return;
+    if (a->log == 0) {
+        fprintf(stderr, "hfsad: %s%s%s%s%s%s%s%s\n", path, *path ? ": " : "", event, *text ? ": " : "", text,
+                *from ? " (" : "", from, *from ? ")" : "");
+        return;
+    }
+    char time[40];
+    stamp(time);
+    cJSON *line = cJSON_CreateObject();
+    const char *const fields[][2] = {{"time", time},   {"level", levels[level]}, {"node", path},
+                                     {"event", event}, {"text", text},           {"topic", from}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (*fields[i][1])
+            cJSON_AddStringToObject(line, fields[i][0], fields[i][1]);
+    char *printed = cJSON_PrintUnformatted(line);
+    if (printed)
+        fprintf(stderr, "%s\n", printed);
+    cJSON_free(printed);
+    cJSON_Delete(line);
+}
+
+static log_level level_of(host_event_kind kind)
+{
+    switch (kind) {
+    case HOST_STORE_FAILED:
+    case HOST_REFUSED:
+        return LOG_ERROR;
+    case HOST_MESSAGE_REFUSED:
+    case HOST_DISCONNECTED:
+        return LOG_WARNING;
+    case HOST_ROW:
+    case HOST_RECORD:
+        return LOG_DEBUG;
+    default:
+        return LOG_INFO;
+    }
+}
+
+/* Whoever sends what is refused, and often, shall not fill the disk. The status counts all of them. */
+static bool is_flood(member *m)
+{
+    enum { LINES = 10 };
+    static const double window = 60;
+    const double now = progress_clock();
+    if (now > m->refused_since + window) {
+        m->refused_since = now;
+        m->refused = 0;
+    }
+    if (++m->refused == LINES + 1)
+        member_log(&m->args, LOG_WARNING, "", "further messages that are refused are not shown for a minute", "", "");
+    return m->refused > LINES;
+}
+
+static void on_event(void *context, const host_event *event)
+{
+    member *m = context;
+    log_level level = level_of(event->kind);
+    if (event->kind == HOST_REFUSED && !m->is_wrong) {
+        error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: %.350s", event->node, event->text);
+        m->is_wrong = true;
+        return;
+    }
+    /* many nodes of one process lose the broker together, and most often it is back at once */
+    if (event->kind == HOST_DISCONNECTED) {
+        level = LOG_DEBUG;
+        if (m->down_since == 0) {
+            m->down_since = progress_clock();
+            snprintf(m->down_text, sizeof m->down_text, "%s", event->text);
+        }
+    }
+    if (event->kind == HOST_CONNECTED) {
+        level = m->down_told ? LOG_INFO : LOG_DEBUG;
+        m->down_told = false;
+        m->down_since = 0;
+    }
+    if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m))
+        level = LOG_DEBUG;
+    member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
+    if (event->kind == HOST_ROW && m->cloud)
+        m->cloud->row(m->cloud->context, event->figures);
+}
+
+static void on_finish_row(void *context, const node *root, hfsad_figures *row)
+{
+    member *m = context;
+    if (m->cloud)
+        m->cloud->finish_row(m->cloud->context, root, row);
+}
+
+/* What the broker remembers of an earlier run comes once; a living parent says it again. A child that has another spec
+ * than its parent ends, and the parent says which one that was. */
+static void on_other_run(void *context, const char *path, const char *from, const message *said)
+{
+    member *m = context;
+    char why[500];
+    const bool explained = federation_explain(m->f, said, why, sizeof why);
+    if (said->kind == MESSAGE_ANSWER && explained)
+        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+    if (said->kind != MESSAGE_ASK && said->kind != MESSAGE_DOWN)
+        return;
+    if (explained)
+        snprintf(m->reason, sizeof m->reason, "%s", why);
+    if (++m->strangers < 3 || m->is_wrong)
+        return;
+    error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.100s: %.100s has another spec or other nodes%s%.250s; give all the same",
+              path, from, m->reason[0] ? ", they differ in: " : "", m->reason);
+    m->is_wrong = m->is_stranger = true;
+}
+
+/* ---- spec, tree and rows ---- */
+
+int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command)
+{
+    hfsad_error err = {0};
+    if (hfsad_spec_load(spec, path, &err))
+        return cli_fail(&err);
+    const int status = cli_apply_sets(*spec, sets, command);
+    if (status != CLI_GO)
+        return status;
+    return hfsad_spec_check(*spec, &err) ? cli_fail(&err) : CLI_GO;
+}
+
+hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err)
+{
+    const bool listed = spec->federation.nodes != NULL;
+    char *path = spec_find_file(spec, listed ? spec->federation.nodes : spec->top.data), *text = NULL;
+    dataset *d = NULL;
+    hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a file name");
+    if (!status && listed) {
+        status = nodes_read(shape, path, err);
+        free(path);
+        return status;
+    }
+    if (!status)
+        status = dataset_read(&d, path, true, err);
+    if (!status && !(text = nodes_text(d)))
+        status = error_memory(err, 0, "the list of nodes");
+    if (!status)
+        status = nodes_parse(shape, text, path, err);
+    dataset_free(d);
+    free(text);
+    free(path);
+    return status;
+}
+
+/* Whether a file is one client's own: an array, or a CSV file without a column `client`. */
+static bool is_own_file(const char *path)
+{
+    struct stat info;
+    char head[4096];
+    const char *dot = strrchr(path, '.');
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return false;
+    if (dot && (!strcmp(dot, ".npy") || !strcmp(dot, ".npz")))
+        return true;
+    FILE *f = fopen(path, "r");
+    const bool read = f && fgets(head, sizeof head, f);
+    if (f)
+        fclose(f);
+    for (char *field = read ? strtok(head, ",\"\r\n \t") : NULL; field; field = strtok(NULL, ",\"\r\n \t"))
+        if (!strcmp(field, "client"))
+            return false;
+    return read;
+}
+
+static hfsad_status read_rows_of(member *m, const char *path, hfsad_error *err)
+{
+    dataset *rows = NULL;
+    char *parent = NULL;
+    const char *name = NULL;
+    if (m->args.name && is_own_file(path)) {
+        const char *slash = strrchr(m->args.name, '/');
+        name = slash ? slash + 1 : m->args.name;
+        parent = strndup(m->args.name, slash ? (size_t)(slash - m->args.name) : 0);
+        if (!parent)
+            return error_memory(err, 0, "a name");
+    }
+    hfsad_status status = dataset_read_client(&rows, path, parent, name, err);
+    if (!status)
+        status = federation_take_rows(m->f, rows, path, err);
+    free(parent);
+    return status;
+}
+
+static hfsad_status read_rows(member *m, hfsad_error *err)
+{
+    char *path = m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
+    if (!path)
+        return error_memory(err, 0, "a file name");
+    const hfsad_status status = read_rows_of(m, path, err);
+    free(path);
+    return status;
+}
+
+/* ---- brokers ---- */
+
+static bool is_here(const char *name)
+{
+    return !strcmp(name, "localhost") || !strncmp(name, "127.", 4) || !strcmp(name, "::1");
+}
+
+hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *err)
+{
+    broker_url where;
+    const hfsad_status status = broker_url_read(&where, url, err);
+    if (status || where.tls || !where.port || is_here(where.host) || insecure)
+        return status;
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "broker '%.200s': models would travel in the open; give mqtts:// with certificates of `hfsad "
+                     "keys`, or --insecure",
+                     url);
+}
+
+static hfsad_status open_way(member *m, int way, const char *url, hfsad_error *err)
+{
+    char ca[KEYS_FILE_MAX];
+    const member_arguments *a = &m->args;
+    snprintf(ca, sizeof ca, "%s/ca.crt", a->keys ? a->keys : "");
+    const transport_broker broker = {
+        .url = url, .ca = a->keys ? ca : a->ca, .certificate = a->certificate, .key = a->key};
+    const transport_handler handler = host_handler(m->h, way == ABOVE);
+    return transport_mqtt_create(&m->way[way], &broker, &handler, err);
+}
+
+typedef struct {
+    const char *above, *below;
+} urls;
+
+static urls urls_of(const member *m)
+{
+    const member_arguments *a = &m->args;
+    const char *both = a->broker ? a->broker : "mqtt://localhost";
+    const char *above = a->above ? a->above : both, *below = a->below ? a->below : both;
+    return (urls){m->role == ROLE_CLOUD ? below : above, m->role == ROLE_CLIENT ? above : below};
+}
+
+/* Before anything is written. */
+static hfsad_status check_ways(const member *m, hfsad_error *err)
+{
+    const urls u = urls_of(m);
+    const hfsad_status status = member_check_broker(u.above, m->args.insecure, err);
+    return status ? status : member_check_broker(u.below, m->args.insecure, err);
+}
+
+static hfsad_status open_ways(member *m, hfsad_error *err)
+{
+    const urls u = urls_of(m);
+    hfsad_status status = open_way(m, ABOVE, u.above, err);
+    m->way[BELOW] = m->way[ABOVE];
+    if (!status && strcmp(u.above, u.below) != 0)
+        status = open_way(m, BELOW, u.below, err);
+    host_connect(m->h, m->way[ABOVE], m->way[BELOW]);
+    return status;
+}
+
+/* ---- nodes ---- */
+
+static hfsad_status join(member *m, size_t number, hfsad_error *err)
+{
+    char path[TOPIC_MAX], certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    const dataset *d = federation_shape(m->f);
+    nodes_name(d, number, path, sizeof path);
+    if (number >= d->n_inner && !federation_has_rows(m->f, number - d->n_inner))
+        return error_set(err, HFSAD_ERROR_INPUT, "%s: the data has no rows of this client; give its file by --data",
+                         path);
+    const bool own = m->args.keys && keys_node_files(m->args.keys, path, certificate, key);
+    return federation_join(m->f, m->h, number, own ? certificate : NULL, own ? key : NULL, err);
+}
+
+static hfsad_status find_node(const member *m, const char *name, bool leaf, size_t *number, hfsad_error *err)
+{
+    const dataset *d = federation_shape(m->f);
+    *number = nodes_find(d, name);
+    if (*number == SIZE_MAX || leaf != (*number >= d->n_inner))
+        return error_set(err, HFSAD_ERROR_INPUT, "%.200s is no %s of this federation; `hfsad nodes` lists its nodes",
+                         name, leaf ? "client" : "inner node");
+    return HFSAD_OK;
+}
+
+/* m->number: the node, or the edge whose clients are wanted. */
+static hfsad_status check_names(member *m, hfsad_error *err)
+{
+    const bool all = m->args.all_of != NULL;
+    if (m->role == ROLE_CLOUD)
+        return HFSAD_OK;
+    const hfsad_status status =
+        find_node(m, all ? m->args.all_of : m->args.name, m->role == ROLE_CLIENT && !all, &m->number, err);
+    if (!status && m->number == 0 && !all)
+        return error_set(err, HFSAD_ERROR_INPUT, "the cloud is started by `hfsad cloud`");
+    if (!status && all && federation_shape(m->f)->inner[m->number].n_leaves == 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients of its own", m->args.all_of);
+    return status;
+}
+
+static hfsad_status join_all(member *m, hfsad_error *err)
+{
+    const dataset *d = federation_shape(m->f);
+    hfsad_status status = HFSAD_OK;
+    if (!m->args.all_of)
+        return join(m, m->number, err);
+    const inner_node *edge = &d->inner[m->number];
+    for (size_t leaf = edge->first_leaf; leaf < edge->first_leaf + edge->n_leaves && !status; leaf++)
+        status = join(m, d->n_inner + leaf, err);
+    return status;
+}
+
+/* ---- state ---- */
+
+/* "spec-state/edge1_client7" */
+static char *default_state(const member *m)
+{
+    char *folder = run_folder(m->args.spec_path, "state");
+    const char *name = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
+    const char *ending = m->args.all_of ? "-clients" : "";
+    const size_t size = (folder ? strlen(folder) : 0) + strlen(name) + strlen(ending) + 2;
+    char *path = folder ? malloc(size) : NULL;
+    if (path) {
+        const int at = snprintf(path, size, "%s/", folder);
+        snprintf(path + at, size - (size_t)at, "%s%s", name, ending);
+        for (char *c = path + at; *c; c++)
+            *c = *c == '/' ? '_' : *c;
+    }
+    free(folder);
+    return path;
+}
+
+static hfsad_status open_state(member *m, hfsad_error *err)
+{
+    char *folder = m->args.state ? strdup(m->args.state) : default_state(m);
+    hfsad_status status = folder ? folder_make(folder, err) : error_memory(err, 0, "a file name");
+    if (!status)
+        status = store_open(&m->state, folder, federation_run(m->f), err);
+    if (!status && m->args.durability == DURABLE_PROCESS)
+        status = store_relax(m->state, err);
+    free(folder);
+    return status;
+}
+
+static void put_line(void *context, const char *line)
+{
+    fprintf(context, "%s\n", line);
+}
+
+static hfsad_status write_record(const member *m, hfsad_error *err)
+{
+    if (!m->args.record)
+        return HFSAD_OK;
+    FILE *f = fopen(m->args.record, "w");
+    hfsad_status status = f ? store_get_record(m->state, put_line, f, err) : HFSAD_OK;
+    if (!f || (fclose(f) != 0 && !status))
+        status = error_set(err, HFSAD_ERROR_IO, "%.300s cannot be written", m->args.record);
+    return status;
+}
+
+/* ---- the loop ---- */
+
+static uint64_t draw_instance(void)
+{
+    uint64_t drawn = 0;
+    while (drawn == 0)
+        if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+            drawn = (uint64_t)clock();
+    return drawn >> 12 | 1;
+}
+
+static uint64_t wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static hfsad_status open_metrics(member *m, hfsad_error *err)
+{
+    char text[100];
+    if (!m->args.metrics)
+        return HFSAD_OK;
+    const hfsad_status status = metrics_create(&m->metrics, m->args.metrics, err);
+    if (!status) {
+        snprintf(text, sizeof text, "port %u, /metrics", metrics_port(m->metrics));
+        member_log(&m->args, LOG_INFO, "", "serves metrics", text, "");
+    }
+    return status;
+}
+
+static hfsad_status open_host(member *m, hfsad_error *err)
+{
+    const host_settings settings = {
+        .run = m->spec->federation.name,
+        .run_id = federation_run(m->f),
+        .state = m->state,
+        .encoding = (wire_encoding)m->spec->federation.wire,
+        .local_seconds = m->spec->federation.local_seconds,
+        .status_ms = 2000,
+        .watches = m->metrics != NULL,
+        .context = m,
+        .event = on_event,
+        .finish_row = on_finish_row,
+        .other_run = on_other_run,
+        .maker = m->f,
+        .make = federation_make,
+        .instance = draw_instance(),
+        .started = wall_ms(),
+    };
+    const hfsad_status status = host_create(&m->h, &settings, err);
+    return status ? status : open_ways(m, err);
+}
+
+static void on_old_row(void *context, const hfsad_figures *row)
+{
+    const member *m = context;
+    m->cloud->row(m->cloud->context, row);
+}
+
+/* The cloud's folder begins with its node. */
+static hfsad_status begin_cloud(member *m, hfsad_error *err)
+{
+    const node *root = m->cloud ? host_node(m->h, 0) : NULL;
+    if (!root || m->begun)
+        return HFSAD_OK;
+    m->begun = true;
+    const hfsad_status status = m->cloud->begin(m->cloud->context, m, root, err);
+    return status ? status : store_get_rows(m->state, on_old_row, m, err);
+}
+
+static void tell_of_broker(member *m)
+{
+    if (m->down_since == 0 || m->down_told || progress_clock() < m->down_since + 1)
+        return;
+    m->down_told = true;
+    member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
+}
+
+static void introduce(member *m)
+{
+    hfsad_error err;
+    const message said = federation_introduce(m->f);
+    hfsad_status status = said.values ? host_say(m->h, 0, &said, &err) : HFSAD_ERROR_MEMORY;
+    for (int i = 0; i < 3 && !status; i++)
+        status = host_step(m->h, 20, &err);
+    free(said.values);
+}
+
+static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
+{
+    hfsad_status status = begin_cloud(m, err);
+    if (!status)
+        status = host_step(m->h, timeout_ms, err);
+    metrics_turn(m->metrics, m->h);
+    tell_of_broker(m);
+    if (!status && m->is_wrong) {
+        if (m->is_stranger)
+            introduce(m);
+        *err = m->wrong;
+        status = HFSAD_ERROR_INPUT;
+    }
+    if (!status && m->cloud && m->begun)
+        m->cloud->turn(m->cloud->context);
+    return status;
+}
+
+/* Children that have not heard of the end ask for it again. */
+static hfsad_status linger(member *m, hfsad_error *err)
+{
+    double quiet_since = progress_clock();
+    uint64_t heard = host_get_counts(m->h).heard;
+    hfsad_status status = HFSAD_OK;
+    while (!status && !cli_interrupted() && progress_clock() < quiet_since + m->args.linger) {
+        status = host_step(m->h, 50, err);
+        metrics_turn(m->metrics, m->h);
+        if (host_get_counts(m->h).heard != heard)
+            quiet_since = progress_clock();
+        heard = host_get_counts(m->h).heard;
+    }
+    /* what was said last must leave before the connection does */
+    for (int i = 0; i < 3 && !status; i++)
+        status = host_step(m->h, 10, err);
+    return status;
+}
+
+static int serve(member *m)
+{
+    hfsad_error err = {0};
+    hfsad_status status = HFSAD_OK;
+    while (!status && !host_ended(m->h) && !cli_interrupted())
+        status = turn(m, m->metrics ? 200 : 1000, &err); /* who asks for the metrics waits for a turn */
+    cli_interrupts_heed();
+    if (!status)
+        status = begin_cloud(m, &err);
+    if (status)
+        return cli_fail(&err);
+    int exit_status = cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
+    if (m->cloud && m->begun)
+        exit_status = m->cloud->end(m->cloud->context, m, host_node(m->h, 0));
+    if (!cli_interrupted() && (write_record(m, &err) || (m->role != ROLE_CLIENT && linger(m, &err))))
+        return cli_fail(&err);
+    return exit_status;
+}
+
+static int set_up(member *m)
+{
+    hfsad_error err = {0};
+    dataset *shape;
+    int status = member_load(&m->spec, m->args.spec_path, &m->args.sets, m->args.command);
+    if (status != CLI_GO)
+        return status;
+    if (member_shape(&shape, m->spec, &err) || federation_create(&m->f, m->spec, shape, &err) || check_ways(m, &err) ||
+        (m->role == ROLE_CLIENT && read_rows(m, &err)) || check_names(m, &err))
+        return cli_fail(&err);
+    if (m->cloud && (status = m->cloud->check(m->cloud->context, m)) != CLI_GO)
+        return status;
+    if (open_metrics(m, &err) || open_state(m, &err) || open_host(m, &err) || join_all(m, &err))
+        return cli_fail(&err);
+    return CLI_GO;
+}
+
+int member_run(const member_arguments *a, member_role role, const member_cloud *cloud)
+{
+    member m = {.args = *a, .role = role, .cloud = cloud};
+    int status = set_up(&m);
+    if (status == CLI_GO) {
+        cli_catch_interrupts();
+        status = serve(&m);
+    }
+    metrics_free(m.metrics);
+    host_free(m.h);
+    if (m.way[BELOW] != m.way[ABOVE])
+        transport_free(m.way[BELOW]);
+    transport_free(m.way[ABOVE]);
+    store_close(m.state);
+    federation_free(m.f);
+    hfsad_spec_free(m.spec);
+    return status;
+}

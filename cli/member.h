@@ -1,0 +1,80 @@
+/* What `hfsad cloud`, `edge` and `client` have in common: a process that hosts nodes of a federation. */
+#ifndef HFSAD_CLI_MEMBER_H
+#define HFSAD_CLI_MEMBER_H
+
+#include "cli.h"
+#include "net/federation.h"
+#include "net/metrics.h"
+#include "net/topic.h"
+#include "spec/settings.h"
+
+typedef enum { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG } log_level;
+
+typedef struct {
+    const char *command, *spec_path;
+    cli_texts sets;
+    const char *name, *all_of, *data; /* of a client, the first also of an edge */
+    const char *broker, *above, *below;
+    const char *ca, *certificate, *key, *keys;
+    const char *state, *out, *record, *metrics;
+    bool insecure, quiet;
+    int log, level, durability;
+    double linger; /* seconds after the end in which late children still get an answer */
+} member_arguments;
+
+typedef enum { ROLE_CLOUD, ROLE_EDGE, ROLE_CLIENT } member_role;
+
+typedef struct member member;
+
+/* What the cloud does beside: NULL for the others. */
+typedef struct {
+    void *context;
+    /* Once, before the state folder is touched: spec and tree are there. CLI_GO or an exit status. */
+    int (*check)(void *context, const member *m);
+    /* The root has its node; the rows of an earlier life come one by one through `row`. */
+    hfsad_status (*begin)(void *context, const member *m, const node *root, hfsad_error *err);
+    void (*finish_row)(void *context, const node *root, hfsad_figures *row);
+    void (*row)(void *context, const hfsad_figures *row);
+    void (*turn)(void *context);
+    /* All is over, or interrupted; the exit status. */
+    int (*end)(void *context, const member *m, const node *root);
+} member_cloud;
+
+struct member {
+    member_arguments args;
+    member_role role;
+    const member_cloud *cloud;
+    hfsad_spec *spec;
+    federation *f;
+    store *state;
+    host *h;
+    metrics *metrics;  /* NULL: nobody may ask */
+    transport *way[2]; /* above, below; the same where there is one broker */
+    size_t number;
+    bool begun;
+    double down_since; /* there is no broker since, on progress_clock; 0: there is one */
+    bool down_told;
+    char down_text[300];
+    double refused_since; /* when the first of the messages counted in `refused` was */
+    unsigned refused, strangers;
+    char reason[600]; /* why another run is another */
+    hfsad_error wrong;
+    bool is_wrong, is_stranger; /* is_stranger: the parent has another spec */
+};
+
+/* The arguments from the command line; CLI_GO or an exit status. a->sets.room has argc places. */
+int member_parse(member_arguments *a, member_role role, int argc, char **argv);
+int member_run(const member_arguments *a, member_role role, const member_cloud *cloud);
+
+/* The spec with its sets; CLI_GO or an exit status. */
+int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command);
+/* The tree: from federation.nodes, or from the data. */
+hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err);
+/* Refuses an open connection to another machine. */
+hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *err);
+
+/* One line on stderr. text and from may be "". */
+void member_log(const member_arguments *a, log_level level, const char *path, const char *event, const char *text,
+                const char *from);
+
+#endif

@@ -1,0 +1,578 @@
+#define _POSIX_C_SOURCE 200809L
+#include "net/federation.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/features.h"
+#include "model/nodes.h"
+#include "spec/pack.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct federation {
+    const hfsad_spec *spec;
+    dataset *shape, *rows;
+    dataset standard; /* the same with the values standardised; its x is its own, NULL: not made */
+    size_t *own;      /* by leaf of shape: its leaf in rows, or SIZE_MAX */
+    uint64_t run;
+    double *prints; /* of the spec's settings, then of the tree */
+    size_t n_prints;
+    local_survey survey; /* of shape: which loss is whose */
+    bool surveys;
+    plan *p;
+    double *result; /* in force; NULL: none */
+    size_t n_result;
+    federation_result outcome;
+    tree t;
+};
+
+/* What an inquiry's functions get. */
+typedef struct {
+    federation *f;
+    size_t leaf;
+} seat;
+
+/* ---- set-up ---- */
+
+/* What may differ from machine to machine. */
+static bool is_private(const char *key)
+{
+    return !strcmp(key, "data") || !strcmp(key, "truth") || !strcmp(key, "federation.nodes") ||
+           (!strncmp(key, "output.", 7) && strcmp(key, "output.clients") != 0);
+}
+
+static hfsad_status take_prints(federation *f, hfsad_error *err)
+{
+    const size_t settings = spec_prints_count();
+    char *text = nodes_text(f->shape);
+    f->n_prints = settings + 1;
+    f->prints = alloc_zero(f->n_prints, sizeof *f->prints);
+    if (!text || !f->prints) {
+        free(text);
+        return error_memory(err, f->n_prints * sizeof *f->prints, "the prints of the spec");
+    }
+    spec_prints(f->spec, is_private, f->prints);
+    uint64_t sum = 0;
+    for (const char *c = text; *c; c++)
+        sum = words_sum_add(sum, (unsigned char)*c);
+    free(text);
+    f->prints[settings] = (double)(sum >> 12);
+    f->run = 1;
+    for (size_t i = 0; i < f->n_prints; i++)
+        f->run = words_sum_add(f->run, (uint64_t)f->prints[i]);
+    return HFSAD_OK;
+}
+
+static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
+{
+    const char *wrong = spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation trains by hfsad only"
+                        : spec->run.polish == 1                ? "run.polish: not yet in a federation; leave it out"
+                        : spec->run.tries > 1 ? "run.tries: a federation tries one start only; leave it out"
+                        : spec->run.start && !strcmp(spec->run.start, "consensus")
+                            ? "run.start: consensus is not yet there in a federation; give another"
+                        : spec->loss.kind == (int)HFSAD_LOSS_OWN
+                            ? "loss.kind: own is for programs that link the library, not for a federation"
+                            : NULL;
+    return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s", wrong) : HFSAD_OK;
+}
+
+hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset *shape, hfsad_error *err)
+{
+    federation *f = alloc_zero(1, sizeof *f);
+    *out = NULL;
+    if (!f) {
+        dataset_free(shape);
+        return error_memory(err, sizeof *f, "a federation");
+    }
+    f->spec = spec;
+    f->shape = shape;
+    f->own = alloc_zero(shape->n_leaves, sizeof *f->own);
+    hfsad_status status = f->own ? check_spec(spec, err) : error_memory(err, shape->n_leaves, "the clients");
+    for (size_t leaf = 0; f->own && leaf < shape->n_leaves; leaf++)
+        f->own[leaf] = SIZE_MAX;
+    if (!status)
+        status = take_prints(f, err);
+    if (status)
+        federation_free(f);
+    else
+        *out = f;
+    return status;
+}
+
+void federation_free(federation *f)
+{
+    if (!f)
+        return;
+    if (f->surveys)
+        local_survey_free(&f->survey);
+    plan_free(f->p);
+    dataset_free(f->shape);
+    dataset_free(f->rows);
+    free(f->standard.rows.x);
+    free(f->own);
+    free(f->prints);
+    free(f->result);
+    free(f);
+}
+
+/* Questions find the shape with the intercept's column in it. */
+static hfsad_status open_survey(federation *f, double constant, hfsad_error *err)
+{
+    if (f->surveys && f->shape->rows.constant == constant)
+        return HFSAD_OK;
+    if (f->surveys)
+        local_survey_free(&f->survey);
+    f->surveys = false;
+    if (constant != 0 && !nodes_settle(f->shape, true, constant, f->shape->n_rows))
+        return error_memory(err, f->shape->n_leaves, "the clients");
+    const hfsad_status status = local_survey_make(&f->survey, f->spec, f->shape, err);
+    f->surveys = !status;
+    return status;
+}
+
+static client_rows rows_of(const federation *f, size_t leaf, const inquiry_question *question)
+{
+    client_rows rows = dataset_rows(question->n_columns ? &f->standard : f->rows, f->own[leaf]);
+    rows.constant = question->constant;
+    return rows;
+}
+
+/* A root that begins again asks for the rows as they came, so both are kept. */
+static bool standardise(federation *f, const double *columns, size_t count)
+{
+    const size_t F = features_count(f->shape),
+                 held = f->rows->rows.start ? f->rows->rows.start[f->rows->n_rows] : f->rows->n_rows * F;
+    if (count == 0 || f->standard.rows.x)
+        return true;
+    if (count != 2 * F)
+        return false;
+    double *x = alloc_zero(held, sizeof *x);
+    if (!x)
+        return false;
+    columns_apply(&f->rows->rows, f->rows->n_rows, columns, columns + F, x);
+    f->standard = *f->rows;
+    f->standard.rows.x = x;
+    return true;
+}
+
+/* ---- rows ---- */
+
+static hfsad_status check_labels(federation *f, size_t leaf, const char *name, hfsad_error *err)
+{
+    survey_client c;
+    const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
+    if (status || (c.loss.kind != HFSAD_LOSS_LOGISTIC && c.loss.kind != HFSAD_LOSS_HINGE))
+        return status;
+    for (size_t r = 0; r < c.rows.count; r++)
+        if (fabs(c.rows.y[r]) != 1)
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes the labels -1 and 1",
+                             name, r + 1, c.rows.y[r]);
+    return HFSAD_OK;
+}
+
+/* Most often the clients come in the order of the list. */
+static size_t find_from(const dataset *d, size_t guess, const char *path)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    if (guess >= d->n_inner && guess < d->n_inner + d->n_leaves) {
+        nodes_name(d, guess, name, sizeof name);
+        if (strcmp(name, path) == 0)
+            return guess;
+    }
+    return nodes_find(d, path);
+}
+
+hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name, hfsad_error *err)
+{
+    const size_t F = features_count(f->shape);
+    char path[HFSAD_TIERS_MAX * 256];
+    f->rows = rows;
+    if (features_count(rows) != F && !(rows->rows.start && features_count(rows) < F))
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: %zu feature%s; the federation has %zu", name,
+                         features_count(rows), features_count(rows) == 1 ? "" : "s", F);
+    if (rows->rows.start) /* its last columns may be empty */
+        rows->rows.F = rows->M = F;
+    hfsad_status status = features_check_names(rows, name, f->shape->feature_names, "the list of nodes", err);
+    if (!status)
+        status = open_survey(f, 0, err);
+    size_t number = f->shape->n_inner - 1;
+    for (size_t leaf = 0; leaf < rows->n_leaves && !status; leaf++) {
+        dataset_leaf_name(rows, leaf, path, sizeof path);
+        number = find_from(f->shape, number + 1, path);
+        if (number == SIZE_MAX || number < f->shape->n_inner)
+            continue;
+        f->own[number - f->shape->n_inner] = leaf;
+        status = check_labels(f, number - f->shape->n_inner, path, err);
+    }
+    return status;
+}
+
+bool federation_has_rows(const federation *f, size_t leaf)
+{
+    return f->own[leaf] != SIZE_MAX;
+}
+
+/* ---- questions ---- */
+
+/* As the simulator would keep them. */
+static bool needs_table(const federation *f, const client_rows *rows)
+{
+    return rows->count > 1 || rows->start || rows->weight || f->spec->features.intercept != INTERCEPT_NONE ||
+           f->spec->features.standardize == 1;
+}
+
+static bool answer(void *context, const inquiry_question *question, double *numbers)
+{
+    const seat *at = context;
+    federation *f = at->f;
+    hfsad_error err;
+    if (!standardise(f, question->columns, question->n_columns))
+        return false;
+    const client_rows rows = rows_of(f, at->leaf, question);
+    if (question->kind == INQUIRY_SHAPE) {
+        if (question->most != 2 || question->sums != 1)
+            return false;
+        numbers[0] = needs_table(f, &rows);
+        numbers[1] = rows.start != NULL;
+        numbers[2] = (double)rows.count;
+        return true;
+    }
+    const survey_question q = {(survey_kind)question->kind, question->count, question->values, question->most,
+                               question->sums};
+    survey_client client;
+    const size_t M = features_count(f->shape) + (question->constant != 0);
+    if (open_survey(f, question->constant, &err) || !survey_question_fits(&q, M) ||
+        survey_client_make(&f->survey, at->leaf, rows, &client, &err))
+        return false;
+    survey_answer(&client, &q, numbers);
+    return true;
+}
+
+typedef struct {
+    inquiry_pass *pass;
+    double constant;
+    size_t n_columns;
+    double *columns; /* room for 2 F */
+} asker;
+
+static hfsad_status ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
+{
+    const asker *a = context;
+    const inquiry_question question = {(int)q->kind, q->most,    q->sums,  a->constant,
+                                       a->n_columns, a->columns, q->count, q->values};
+    return inquiry_ask(a->pass, &question, totals, err);
+}
+
+/* ---- the root: from answers to the result ---- */
+
+/* The numbers of a result before its start. */
+enum { MANY, CONSTANT, ROWS, COLUMNS, OMEGA, BEND, NOISE, LENGTH, NU_F, QUESTIONS, BYTES_UP, BYTES_DOWN, RESULT_HEAD };
+
+static double at_most(double v)
+{
+    return v > DBL_MAX ? DBL_MAX : v;
+}
+
+/* What the columns are standardised by is asked for before anything else is. */
+typedef struct {
+    const asker *a;
+    size_t F;
+    double *values; /* room for 1 + F */
+} moments;
+
+static hfsad_status ask_moments(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
+{
+    const moments *m = context;
+    m->values[0] = squares;
+    memcpy(m->values + 1, centre, m->F * sizeof *centre);
+    const survey_question q = {SURVEY_MOMENTS, 1 + m->F, m->values, 0, 1 + 2 * m->F};
+    return ask((void *)m->a, &q, sums, err);
+}
+
+static hfsad_status ask_columns(federation *f, asker *a, bool sparse, hfsad_error *err)
+{
+    const size_t F = features_count(f->shape);
+    double *room = alloc_zero(2 + 3 * F, sizeof *room);
+    if (!room)
+        return error_memory(err, F * sizeof *room, "the columns' means");
+    moments m = {a, F, room};
+    const columns_search search = {F,  sparse,     f->spec->features.intercept != INTERCEPT_NONE, "the clients' data",
+                                   &m, ask_moments};
+    hfsad_status status = columns_find(&search, a->columns, a->columns + F, room + 1 + F, err);
+    free(room);
+    if (!status && !nodes_set_columns(f->shape, a->columns))
+        status = error_memory(err, F * sizeof *room, "the columns' means");
+    if (!status)
+        a->n_columns = 2 * F;
+    return status;
+}
+
+static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error *err)
+{
+    double totals[3];
+    const inquiry_question shape = {
+        .kind = INQUIRY_SHAPE, .most = 2, .sums = 1, .count = f->n_prints, .values = f->prints};
+    const bool intercept = f->spec->features.intercept != INTERCEPT_NONE, standard = f->spec->features.standardize == 1;
+    hfsad_status status = inquiry_ask(a->pass, &shape, totals, err);
+    if (status)
+        return status;
+    head[MANY] = totals[0];
+    head[ROWS] = totals[2];
+    if (standard && (status = ask_columns(f, a, totals[1] > 0, err)))
+        return status;
+    rows_energy all = {0};
+    if (intercept && !standard) {
+        const survey_question energy = {SURVEY_ENERGY, 0, NULL, 0, 2};
+        if ((status = ask(a, &energy, totals, err)))
+            return status;
+        all = (rows_energy){totals[0], totals[1]};
+    }
+    head[COLUMNS] = (double)a->n_columns;
+    if (intercept)
+        a->constant = head[CONSTANT] = intercept_column(all, features_count(f->shape), standard);
+    return HFSAD_OK;
+}
+
+char *federation_start_kind(const federation *f)
+{
+    static const char *const named[] = {"zero", "normal", "spectral", "robust"};
+    const char *kind = f->spec->run.start ? f->spec->run.start : start_default(f->spec);
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (!strcmp(kind, named[i]))
+            return strdup(kind);
+    return spec_find_file(f->spec, kind);
+}
+
+static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *start, hfsad_error *err)
+{
+    const surveyor all = {a, ask};
+    if (!f->spec->run.start && plan_lets_go(p, f->shape->n_inner))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "link: mcp and scad begin from run.start consensus, which is not yet there in a federation; "
+                         "give run.start, such as zero");
+    char *kind = federation_start_kind(f);
+    if (!kind)
+        return error_memory(err, 0, "a file name");
+    const hfsad_status status = start_plain(start, kind, f->spec, f->shape, &all, err);
+    free(kind);
+    return status;
+}
+
+/* numbers: the start's place in the result. */
+static hfsad_status ask_plan(federation *f, asker *a, double *head, double *start, hfsad_error *err)
+{
+    const surveyor all = {a, ask};
+    plan *p = NULL;
+    data_scales scales;
+    double nu_f = 0;
+    hfsad_status status;
+    if (!(status = data_scales_find(&scales, f->spec, f->shape, &all, err)) &&
+        !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
+        !(status = theorem_bound(&nu_f, &all, err)))
+        status = ask_start(f, a, p, start, err);
+    plan_free(p);
+    if (status)
+        return status;
+    const survey_cost cost = inquiry_cost(a->pass->q, f->shape->n_inner + f->shape->n_leaves - 1);
+    const double found[] = {
+        scales.omega,           scales.bend,           scales.noise,           scales.length, at_most(nu_f),
+        (double)cost.questions, (double)cost.bytes_up, (double)cost.bytes_down};
+    memcpy(head + OMEGA, found, sizeof found);
+    return HFSAD_OK;
+}
+
+static hfsad_status resolve(void *context, inquiry_pass *pass, double **result, size_t *count, hfsad_error *err)
+{
+    federation *f = ((seat *)context)->f;
+    const size_t F = features_count(f->shape);
+    double *numbers = alloc_zero(RESULT_HEAD + 3 * F + 1, sizeof *numbers);
+    if (!numbers)
+        return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
+    asker a = {.pass = pass, .columns = numbers + RESULT_HEAD};
+    hfsad_status status = ask_shape(f, &a, numbers, err);
+    if (!status && !nodes_settle(f->shape, numbers[MANY] > 0, a.constant, (size_t)numbers[ROWS]))
+        status = error_memory(err, f->shape->n_leaves, "the clients");
+    if (!status)
+        status = ask_plan(f, &a, numbers, numbers + RESULT_HEAD + a.n_columns, err);
+    if (status) {
+        free(numbers);
+        return status;
+    }
+    *result = numbers;
+    *count = RESULT_HEAD + a.n_columns + f->shape->M;
+    return HFSAD_OK;
+}
+
+/* ---- from the result to nodes ---- */
+
+static hfsad_status take_result(federation *f, const double *result, size_t count, hfsad_error *err)
+{
+    if (f->result)
+        return HFSAD_OK;
+    const size_t F = features_count(f->shape), columns = count > RESULT_HEAD && result[COLUMNS] > 0 ? 2 * F : 0;
+    if (count < RESULT_HEAD || count != RESULT_HEAD + columns + F + (result[CONSTANT] != 0))
+        return error_set(err, HFSAD_ERROR_INPUT, "the result of the set-up has %zu numbers: another version's", count);
+    f->result = alloc_zero(count, sizeof *result);
+    if (!f->result || !nodes_settle(f->shape, result[MANY] > 0, result[CONSTANT], (size_t)result[ROWS]))
+        return error_memory(err, count * sizeof *result, "the result of the set-up");
+    if (columns && (!nodes_set_columns(f->shape, result + RESULT_HEAD) ||
+                    (f->rows && !standardise(f, result + RESULT_HEAD, columns))))
+        return error_memory(err, count * sizeof *result, "the columns' means");
+    memcpy(f->result, result, count * sizeof *result);
+    f->n_result = count;
+    f->outcome = (federation_result){
+        .scales = {result[OMEGA], result[BEND], result[NOISE], result[LENGTH]},
+        .nu_f = result[NU_F] >= DBL_MAX ? INFINITY : result[NU_F],
+        .cost = {(uint64_t)result[QUESTIONS], (uint64_t)result[BYTES_UP], (uint64_t)result[BYTES_DOWN]},
+        .many = result[MANY] > 0,
+        .constant = result[CONSTANT],
+        .n_rows = (size_t)result[ROWS],
+        .start = f->result + RESULT_HEAD + columns,
+    };
+    const hfsad_status status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
+    if (status)
+        return status;
+    f->t = (tree){.d = f->shape,
+                  .p = f->p,
+                  .start = f->outcome.start,
+                  .rows = columns && f->rows ? &f->standard : f->rows,
+                  .own = f->own,
+                  .intercept = f->spec->features.intercept,
+                  .run = f->run};
+    return tree_settings(&f->t, f->spec, err);
+}
+
+hfsad_status federation_make(void *context, const char *path, const double *result, size_t count, node **n,
+                             hfsad_error *err)
+{
+    federation *f = context;
+    *n = NULL;
+    const hfsad_status status = take_result(f, result, count, err);
+    return status ? status : tree_node(n, &f->t, nodes_find(f->shape, path), err);
+}
+
+static size_t message_most(const federation *f)
+{
+    const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
+    return INQUIRY_HEAD + (survey > f->n_prints ? survey : f->n_prints);
+}
+
+static hfsad_status make_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err)
+{
+    const dataset *d = f->shape;
+    seat *at = alloc_zero(1, sizeof *at);
+    *q = NULL;
+    if (!at)
+        return error_memory(err, sizeof *at, "a node");
+    *at = (seat){f, number < d->n_inner ? 0 : number - d->n_inner};
+    *context = at;
+    const inquiry_setup setup = {
+        .run = f->run,
+        .n_children = tree_children(d, number),
+        .most = message_most(f),
+        .patience = tree_patience(d),
+        .context = at,
+        .answer = number < d->n_inner ? NULL : answer,
+        .resolve = number == 0 ? resolve : NULL,
+    };
+    return inquiry_create(q, &setup, err);
+}
+
+static char **child_names(const dataset *d, size_t number, size_t *count)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    *count = tree_children(d, number);
+    char **names = alloc_zero(*count, sizeof *names);
+    for (size_t c = 0; names && c < *count; c++) {
+        nodes_name(d, tree_child(d, number, c), name, sizeof name);
+        if (!(names[c] = strdup(name)))
+            *count = c;
+    }
+    return names;
+}
+
+hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
+                             hfsad_error *err)
+{
+    inquiry *q;
+    void *context = NULL;
+    size_t count;
+    char path[HFSAD_TIERS_MAX * 256];
+    char **children = child_names(f->shape, number, &count);
+    hfsad_status status = make_inquiry(f, number, &q, &context, err);
+    nodes_name(f->shape, number, path, sizeof path);
+    if (!status && (!children || count != tree_children(f->shape, number)))
+        status = error_memory(err, count, "the names of nodes");
+    const host_place place = {.path = path,
+                              .children = (const char *const *)children,
+                              .n_children = count,
+                              .certificate = certificate,
+                              .key = key};
+    if (!status)
+        status = host_enter(h, q, context, message_most(f), &place, err);
+    else
+        free(context);
+    for (size_t c = 0; children && c < count; c++)
+        free(children[c]);
+    free(children);
+    return status;
+}
+
+/* ---- what others want to know ---- */
+
+uint64_t federation_run(const federation *f)
+{
+    return f->run;
+}
+
+const dataset *federation_shape(const federation *f)
+{
+    return f->shape;
+}
+
+plan *federation_plan(const federation *f)
+{
+    return f->p;
+}
+
+bool federation_is_async(const federation *f)
+{
+    return f->spec->federation.mode == MODE_ASYNC;
+}
+
+const federation_result *federation_outcome(const federation *f)
+{
+    return f->result ? &f->outcome : NULL;
+}
+
+message federation_introduce(const federation *f)
+{
+    message m = {.kind = MESSAGE_ANSWER, .run = f->run, .phase = NODE_PHASE_SETUP, .count = INQUIRY_HEAD + f->n_prints};
+    m.values = alloc_zero(m.count, sizeof *m.values);
+    if (!m.values)
+        return m;
+    m.values[0] = INQUIRY_SHAPE;
+    memcpy(m.values + INQUIRY_HEAD, f->prints, f->n_prints * sizeof *m.values);
+    return m;
+}
+
+bool federation_explain(const federation *f, const message *m, char *text, size_t size)
+{
+    if ((m->kind != MESSAGE_ASK && m->kind != MESSAGE_ANSWER) || m->phase != NODE_PHASE_SETUP ||
+        m->count < INQUIRY_HEAD || m->values[0] != INQUIRY_SHAPE)
+        return false;
+    if (m->count != INQUIRY_HEAD + f->n_prints) {
+        snprintf(text, size, "it is of another version of hfsad");
+        return true;
+    }
+    const double *theirs = m->values + INQUIRY_HEAD;
+    text[0] = 0;
+    const size_t count = spec_prints_differ(f->prints, theirs, text, size);
+    if (theirs[f->n_prints - 1] != f->prints[f->n_prints - 1])
+        snprintf(text + strlen(text), size - strlen(text), "%sthe list of nodes", count ? ", " : "");
+    return true;
+}

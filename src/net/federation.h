@@ -1,0 +1,59 @@
+/*
+ * What a process of a federation knows beside its nodes: the spec, the tree, the rows of its own clients if it has any;
+ * how it answers the questions of the set-up (inquiry.h), what the root makes of the answers, and how every process
+ * makes its nodes from that.
+ */
+#ifndef HFSAD_NET_FEDERATION_H
+#define HFSAD_NET_FEDERATION_H
+
+#include "net/host.h"
+#include "net/inquiry.h"
+#include "net/tree.h"
+
+typedef struct federation federation;
+
+/* What the set-up came to. */
+typedef struct {
+    data_scales scales;
+    double nu_f;
+    survey_cost cost;
+    bool many;       /* the clients' rows are kept as in the table of rows */
+    double constant; /* of the intercept */
+    size_t n_rows;
+    const double *start; /* M */
+} federation_result;
+
+/* shape: of nodes.h, taken over also on failure; spec must outlive it. Refused: what a federation cannot do. */
+hfsad_status federation_create(federation **f, const hfsad_spec *spec, dataset *shape, hfsad_error *err);
+void federation_free(federation *f);
+
+/* Rows of this process's clients, in the table of rows; taken over also on failure. What is of no client of the tree is
+ * passed over. name: of the file, for messages. */
+hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name, hfsad_error *err);
+/* Whether the rows of a client are here. */
+bool federation_has_rows(const federation *f, size_t leaf);
+
+uint64_t federation_run(const federation *f);
+const dataset *federation_shape(const federation *f);
+/* The plan, once a node has been made. */
+plan *federation_plan(const federation *f);
+bool federation_is_async(const federation *f);
+
+/* Puts a node into the host; certificate and key may be NULL. */
+hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
+                             hfsad_error *err);
+/* For host_settings.make: the node from the set-up's result. */
+hfsad_status federation_make(void *federation, const char *path, const double *result, size_t count, node **n,
+                             hfsad_error *err);
+/* The result in force, once a node has been made. */
+const federation_result *federation_outcome(const federation *f);
+/* What the spec begins from: a kind of start or the name of a file, to be freed. */
+char *federation_start_kind(const federation *f);
+
+/* A message to the parent that holds the prints of this spec; its numbers are to be freed, NULL: no memory. */
+message federation_introduce(const federation *f);
+/* A question of another run, or a child's introduction, which holds the prints of its spec: why it is another, for a
+ * person; false: it does not say. */
+bool federation_explain(const federation *f, const message *m, char *text, size_t size);
+
+#endif

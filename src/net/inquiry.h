@@ -1,0 +1,84 @@
+/*
+ * The set-up of a node as a state machine: the questions that the root asks of all clients before training
+ * (plan/survey.h), how they go down the tree and how the answers are put together on the way up. Like a node it has no
+ * socket, clock or file in it, and its messages are ASK and ANSWER in NODE_PHASE_SETUP, round: the question's number.
+ *
+ * Nothing of it outlasts a crash but the result, and nothing need: questions depend only on the answers before, so a
+ * root that begins again asks the same ones under the same numbers, and who has answered one answers it again. A parent
+ * repeats its question until all children have answered; a child answers whenever it is asked, also while it trains.
+ *
+ * The last question carries the result: what every node makes its plan from, the same numbers everywhere. Whoever has
+ * taken it down to disk, with all below it, answers. Once the root has that answer it begins to train.
+ */
+#ifndef HFSAD_NET_INQUIRY_H
+#define HFSAD_NET_INQUIRY_H
+
+#include "net/node.h"
+
+/* Kinds of question beyond survey_kind. */
+enum {
+    INQUIRY_SHAPE = 100, /* prints of the spec (federation.h) -> most: whether rows are in a table; sum: rows */
+    INQUIRY_RESULT,      /* the result -> sum: 1 of every node */
+};
+
+/* A question: its head stands before its numbers in a message. */
+typedef struct {
+    int kind; /* of survey_kind or above */
+    size_t most, sums;
+    double constant; /* the column of the intercept, 0: none or not known yet */
+    size_t n_columns;
+    const double *columns; /* centre and scale by which the rows are standardised; none: they are as they came */
+    size_t count;
+    const double *values;
+} inquiry_question;
+
+enum { INQUIRY_HEAD = 5 };
+
+/* What an asker's `ask` returns while the answer is not there: everything between unwinds. */
+#define INQUIRY_WAITS ((hfsad_status)1000)
+
+typedef struct inquiry inquiry;
+
+/* ask(): serves the answers that have come, in their order. */
+typedef struct {
+    inquiry *q;
+    size_t next; /* number of the next question of this pass, from 0 */
+} inquiry_pass;
+hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, double *totals, hfsad_error *err);
+
+typedef struct {
+    uint64_t run;
+    size_t n_children; /* inner ones first, in the order of their slots */
+    size_t most;       /* numbers of a message, its head included */
+    node_patience patience;
+    void *context;
+    /* A leaf: its answer, most + sums numbers, to any question but the result; false: it is no good question. */
+    bool (*answer)(void *context, const inquiry_question *question, double *answer);
+    /* The root: asks through inquiry_ask as often as it likes and sets *result (allocated) and *count. Called again
+     * after every answer. NULL: not the root. */
+    hfsad_status (*resolve)(void *context, inquiry_pass *pass, double **result, size_t *count, hfsad_error *err);
+} inquiry_setup;
+
+hfsad_status inquiry_create(inquiry **q, const inquiry_setup *setup, hfsad_error *err);
+void inquiry_free(inquiry *q);
+
+/* from: as in node_handle. Returns whether it was news. An error is one of the root's resolve, or lack of memory. */
+bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why, hfsad_status *failed,
+                    hfsad_error *err);
+void inquiry_tick(inquiry *q, uint64_t now_ms);
+uint64_t inquiry_due(const inquiry *q);
+/* As node_repeat. */
+void inquiry_repeat(inquiry *q);
+bool inquiry_next_letter(inquiry *q, node_letter *letter);
+
+/* The root's first pass. */
+hfsad_status inquiry_begin(inquiry *q, hfsad_error *err);
+/* The root has begun to train before: it says nothing. */
+void inquiry_rest(inquiry *q);
+
+/* The result, once it is to be taken down: at the root when all others have it. NULL: not yet. */
+const double *inquiry_result(const inquiry *q, size_t *count);
+/* How many questions have been answered, and what they sent over all of `links` links, as local_survey counts. */
+survey_cost inquiry_cost(const inquiry *q, size_t links);
+
+#endif

@@ -1,0 +1,343 @@
+#!/usr/bin/env bash
+# hfsad up, cloud, edge, client, status, nodes: real processes and a real broker give the bytes of `hfsad run`, whoever
+# is killed when; strangers and impostors change nothing; what is wrong is said in one line. Needs HFSAD.
+# KILLS: how many processes are killed per spec (12), SEED: when and which.
+# States are synced at every round; in memory that takes no time.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+PATH=$PATH:/usr/sbin
+seed=${SEED:-$((RANDOM))} kills=${KILLS:-12}
+
+cat >make_data.py <<'PYTHON'
+"""Data in a folder tree of depth 3: clients of 2 to 9 rows."""
+import os, random
+random.seed(5)
+for edge in ("r/a", "r/b", "s/c", "d"):
+    os.makedirs("deep/" + edge)
+    for c in range(3):
+        with open(f"deep/{edge}/c{c}.csv", "w") as f:
+            f.write("y,u,v,w\n")
+            for i in range(random.randint(2, 9)):
+                x = [random.gauss(0, 1) for _ in range(3)]
+                f.write(",".join(map(repr, [x[0] - x[2] + random.gauss(0, 0.2) + 1] + x)) + "\n")
+PYTHON
+python3 make_data.py
+expect 0 generate phase-retrieval --edges 3 --clients 6 --features 5 --out d
+cat >tuned.yaml <<'YAML'
+data: d/data.csv
+truth: d/truth.csv
+loss: {kind: phase-retrieval, box: 5}
+run: {iterations: 20}
+YAML
+cat >deep.yaml <<'YAML'
+data: deep
+loss: {kind: quantile, tau: 0.7}
+features: {intercept: edge, standardize: true}
+run: {iterations: 15, edge_rounds: 3, trace_every: 4}
+YAML
+cat >half.yaml <<'YAML'
+data: d/data.csv
+loss: {kind: phase-retrieval, box: 5}
+preset: paper
+run: {iterations: 30, edge_rounds: 4, participation: {client: 0.5}}
+YAML
+cat >async.yaml <<'YAML'
+data: d/data.csv
+truth: d/truth.csv
+loss: {kind: phase-retrieval, box: 5}
+run: {iterations: 20, edge_rounds: 4}
+federation: {mode: async, deadline: 0.2}
+YAML
+
+cat >same.py <<'PYTHON'
+"""same.py A B: exits with 1 and a line where two output folders differ in more than seconds and threads."""
+import csv, json, os, sys
+
+def content(folder, name):
+    path = os.path.join(folder, name)
+    if name == "trace.csv":
+        rows = list(csv.reader(open(path, newline="")))
+        at = rows[0].index("seconds")
+        return [r[:at] + r[at + 1 :] for r in rows]
+    if name == "summary.json":
+        summary = json.load(open(path))
+        for key in ("seconds", "iterations_per_second", "threads"):
+            del summary[key]
+        return list(summary.items())  # with its order
+    return open(path, "rb").read()
+
+for name in ("model.csv", "trace.csv", "summary.json"):
+    if content(sys.argv[1], name) != content(sys.argv[2], name):
+        sys.exit(f"{sys.argv[1]} and {sys.argv[2]} differ in {name}")
+PYTHON
+same() { python3 same.py "$1" "$2" || fail "$3"; }
+
+echo "-- undisturbed"
+for spec in tuned deep half; do
+    expect 0 run $spec.yaml --out run-$spec --quiet
+    expect 0 up $spec.yaml --out up-$spec --quiet
+    same run-$spec up-$spec "$spec: up and run"
+    [ ! -e $spec-state ] || fail "$spec: the state is still there"
+done
+[ "$(names up-tuned)" = "model.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
+expect 0 up tuned.yaml --out up-processes --quiet --processes
+same run-tuned up-processes "a process for every client"
+expect 0 up tuned.yaml --out up-table
+grep -q '^relative error' stdout.txt || fail "no table"
+
+echo "-- killed, seed $seed"
+cat >kill.py <<'PYTHON'
+"""kill.py SPEC KILLS SEED [OPTIONS]: an `up` whose processes are killed at drawn moments. Not the clock says when: a
+process is killed after the state of one that was drawn has changed so many times, or has not for a second."""
+import glob, os, random, select, signal, subprocess, sys, time
+
+spec, kills, seed, options = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+random.seed(f"{spec} {seed}")
+out, state = f"killed-{spec}", f"killed-{spec}-state"
+up = subprocess.Popen([os.environ["HFSAD"], "up", spec + ".yaml", "--out", out, "--state", state, "--quiet",
+                       "--log-level=error"] + options)
+
+def children():
+    try:
+        return [int(p) for p in open(f"/proc/{up.pid}/task/{up.pid}/children").read().split()]
+    except OSError:
+        return []
+
+def command(pid):
+    """Its words; none: it is dead already, and only `up` does not know yet."""
+    try:
+        words = open(f"/proc/{pid}/cmdline").read().split("\0")
+    except OSError:
+        return []
+    return words if words[0] else []
+
+def stamp(path):
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+def tick():
+    select.select([], [], [], 0.001)
+
+done = {}
+while sum(done.values()) < kills and up.poll() is None:
+    states = glob.glob(state + "/*/state.db-wal")
+    tick()
+    if not states:
+        continue
+    watched, changes, seen, end = random.choice(sorted(states)), random.randint(1, 30), 0, time.monotonic() + 1
+    last = stamp(watched)
+    while seen < changes and time.monotonic() < end and up.poll() is None:
+        tick()
+        now = stamp(watched)
+        seen += now != last
+        last = now
+    alive = {pid: words for pid in children() if (words := command(pid))}
+    if not alive:
+        continue
+    victim = random.choice(sorted(alive))
+    words = alive[victim]
+    os.kill(victim, signal.SIGKILL)
+    kind = words[1] if words[0].endswith("hfsad") else words[0]
+    done[kind] = done.get(kind, 0) + 1
+try:
+    status = up.wait(timeout=120)
+except subprocess.TimeoutExpired:
+    up.send_signal(signal.SIGTERM)
+    up.wait()
+    sys.exit(f"{spec}: it does not end any more (seed {seed}, {done})")
+print(f"{spec}: killed {sum(done.values())} times: {done}")
+sys.exit(status)
+PYTHON
+for spec in tuned deep half; do
+    long=run.iterations=$((15 * kills)) # it must not end before
+    expect 0 run $spec.yaml --set $long --out long-$spec --quiet
+    python3 kill.py $spec "$kills" "$seed" --set $long || fail "$spec: killed (SEED=$seed)"
+    same long-$spec killed-$spec "$spec: killed (SEED=$seed)"
+done
+
+echo "-- stopped, moved, continued"
+cat >stop.py <<'PYTHON'
+"""An `up` that is interrupted once its cloud has stored something of the training."""
+import os, select, signal, subprocess, sys, time
+up = subprocess.Popen([os.environ["HFSAD"], "up", "tuned.yaml", "--set", "run.iterations=60", "--out", "stopped",
+                       "--state", "here", "--quiet"], stderr=subprocess.PIPE, text=True)
+end = time.monotonic() + 60
+while up.poll() is None and not os.path.exists("stopped/trace.csv") and time.monotonic() < end:
+    select.select([], [], [], 0.001)
+up.send_signal(signal.SIGINT)
+said = up.stderr.read()
+status = up.wait()
+assert status == 130, (status, said)
+assert "wrote stopped" in said and "goes on from here" in said, said
+PYTHON
+python3 stop.py || fail "interrupted"
+[ "$(names stopped)" = "model.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
+grep -q '"stopped":.*interrupted' stopped/summary.json || fail "an interrupted run does not say so"
+mv here there
+expect 0 run tuned.yaml --set run.iterations=60 --out run-60 --quiet
+expect_line 2 up tuned.yaml --out other --state there --quiet
+says 'state of another run'
+expect 0 up tuned.yaml --set run.iterations=60 --out stopped --state there --quiet
+same run-60 stopped "continued elsewhere"
+
+echo "-- asynchronous"
+expect 0 up async.yaml --out up-async --quiet
+expect 0 run async.yaml --replay up-async/record --out replayed --quiet
+same replayed up-async "replay of an asynchronous federation"
+
+echo "-- what is wrong"
+expect 0 nodes tuned.yaml
+cp stdout.txt nodes.txt
+[ "$(grep -c / nodes.txt)" = 21 ] || fail "the list of nodes: $(cat nodes.txt)"
+sed 's/,[^,]*$//' d/data.csv >narrow.csv
+list="--set federation.nodes=nodes.txt"
+# shellcheck disable=SC2086 # two words
+{
+expect_line 2 client tuned.yaml --name edge1/client1 --data narrow.csv $list
+says 'narrow.csv: 4 features; the federation has 5'
+expect_line 2 client tuned.yaml --name edge1/client99 $list
+says 'edge1/client99 is no client'
+expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://192.0.2.1 $list
+says '\--insecure'
+expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://nowhere.invalid --insecure $list
+says 'nowhere.invalid'
+}
+expect_line 2 up tuned.yaml --set run.tries=3
+says 'run.tries'
+expect_line 2 up tuned.yaml --set run.polish=true
+says 'run.polish'
+expect_line 2 up tuned.yaml --set algorithm=fedavg
+says 'algorithm'
+echo 'edge1/client1' >bad.txt
+expect_line 2 cloud tuned.yaml --set federation.nodes=bad.txt
+says 'number of features is missing'
+expect_line 2 edge tuned.yaml
+expect_line 2 client tuned.yaml
+
+echo "-- strangers"
+# TLS with certificates on both sides and the access list of hfsad keys; a federation of real nodes, and among them
+# strangers with mosquitto's own tools.
+cat >frame.py <<'PYTHON'
+"""frame.py HOW <FRAME: another frame made from a client's UP."""
+import struct, sys
+
+def crc32c(data):
+    s = 0xFFFFFFFF
+    for byte in data:
+        s ^= byte
+        for _ in range(8):
+            s = s >> 1 ^ (0x82F63B78 if s & 1 else 0)
+    return s ^ 0xFFFFFFFF
+
+how, frame = sys.argv[1], sys.stdin.buffer.read()
+kind, run, phase, round_, k, sigma = struct.unpack_from("<4xB2xxQQQQd", frame)
+values = list(struct.unpack_from("<%dd" % ((len(frame) - 60) // 8), frame, 56))
+if how == "size":
+    values.append(1.0)
+elif how == "nan":
+    values[0] = float("nan")
+elif how == "future":
+    round_ += 1000
+elif how == "run":
+    run ^= 1
+elif how == "lie":
+    values = [1e6 for v in values]
+body = struct.pack("<4sBBBBQQQQdII", b"hfsd", 1, kind, 0, 0, run, phase, round_, k, sigma, len(values), 8 * len(values))
+body += struct.pack("<%dd" % len(values), *values)
+sys.stdout.buffer.write(body + struct.pack("<I", crc32c(body)))
+PYTHON
+members=
+stop() {
+    # shellcheck disable=SC2086 # a list of numbers
+    [ -z "$members" ] || kill -KILL $members 2>/dev/null
+    rm -rf "${work:?}"
+}
+trap stop EXIT
+
+start_broker() {
+    local attempt end
+    for attempt in 1 2 3 4 5; do
+        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
+        sed "s/^listener 8883/listener $port/" keys/mosquitto.conf >broker.conf
+        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
+        setpriv --pdeathsig KILL mosquitto -c broker.conf 2>broker.log &
+        broker=$!
+        end=$((SECONDS + 10))
+        while [ "$SECONDS" -lt "$end" ] && kill -0 "$broker" 2>/dev/null; do
+            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && members="$members $broker" && return
+        done
+        kill "$broker" 2>/dev/null
+        wait "$broker" 2>/dev/null
+    done
+    fail "mosquitto does not start: $(cat broker.log)"
+    finish
+}
+
+# pub CERTIFICATE TOPIC <FRAME: by a certificate without its ending
+pub() { mosquitto_pub -V 5 -q 1 -r -h localhost -p "$port" --cafile keys/ca.crt --cert "$1.crt" --key "$1.key" -t "$2" -s 2>>pub.log; }
+
+cp tuned.yaml secure.yaml
+expect 0 keys init
+# shellcheck disable=SC2046 # a list of names
+expect 0 keys issue cloud edge1 edge2 edge3 observer $(grep /client nodes.txt)
+expect 0 keys init --dir foreign
+expect 0 keys issue edge1/client1 --dir foreign
+start_broker
+secure="--broker mqtts://localhost:$port --keys keys"
+# shellcheck disable=SC2086 # lists of words
+{
+long="--set run.iterations=400"
+expect 0 run secure.yaml $long --out run-400 --quiet
+setpriv --pdeathsig KILL "$HFSAD" cloud secure.yaml $long $secure --linger 0 --out up-400 --quiet 2>cloud.log &
+cloud=$!
+members="$members $cloud"
+expect_line 2 edge secure.yaml $long $secure --name edge1 --state other --set run.seed=9 --set loss.box=4 --log-level error
+says 'cloud has another spec.*they differ in: loss.box, run.seed'
+for edge in edge1 edge2 edge3; do
+    setpriv --pdeathsig KILL "$HFSAD" edge secure.yaml $long --name $edge $secure --linger 0 --log json 2>$edge.log &
+    members="$members $!"
+done
+# It is the second one of this name as soon as the first one is connected.
+for _ in 1 2 3 4 5; do
+    "$HFSAD" status secure.yaml $long $secure >stdout.txt 2>stderr.txt
+    grep -q '^  edge1 .* live ' stdout.txt && break
+done
+expect_line 2 edge secure.yaml $long $secure --name edge1 --state twin --log-level error
+says 'edge1 runs already'
+for edge in edge1 edge2 edge3; do
+    setpriv --pdeathsig KILL "$HFSAD" client secure.yaml $long --all-of $edge $secure 2>$edge-clients.log &
+    members="$members $!"
+done
+expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca keys/ca.crt \
+    --certificate foreign/nodes/edge1/client1.crt --key foreign/nodes/edge1/client1.key --state f1
+says 'TLS with the broker fails.*unknown ca'
+expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca foreign/ca.crt \
+    --certificate keys/nodes/edge1/client1.crt --key keys/nodes/edge1/client1.key --state f2
+says 'certificate'
+}
+own=hfsad/run/edge1/client1/up
+# One that the edge has had, from which the others are made.
+mosquitto_sub -V 5 -h localhost -p "$port" --cafile keys/ca.crt --cert keys/nodes/edge1.crt --key keys/nodes/edge1.key \
+    -t $own -C 1 -N -W 20 >old.frame || fail "no UP of a client is to be seen"
+for how in size nan future run lie; do python3 frame.py $how <old.frame >$how.frame; done
+rounds=0
+while kill -0 "$cloud" 2>/dev/null && [ "$rounds" -lt 40 ]; do
+    pub keys/nodes/edge1/client2 $own <lie.frame    # in another's name
+    pub foreign/nodes/edge1/client1 $own <lie.frame # of another authority
+    for how in old size nan future run; do pub keys/nodes/edge1/client1 $own <$how.frame; done
+    rounds=$((rounds + 1))
+done
+[ "$rounds" -gt 0 ] || fail "the run was over before anybody could disturb it"
+# shellcheck disable=SC2086 # a list of words
+expect 0 status secure.yaml --set run.iterations=400 $secure
+grep -q '^  edge1 ' stdout.txt || fail "status: $(cat stdout.txt)"
+wait "$cloud" || fail "the cloud among strangers: $(cat cloud.log)"
+same run-400 up-400 "among strangers"
+grep -q 'edge1: has another spec.*loss.box, run.seed' cloud.log || fail "the cloud does not say who has another spec: $(cat cloud.log)"
+for why in 'not finite' 'wrong number of numbers' 'from the future' 'of another run'; do
+    grep -q "\"level\":\"warning\".*$why.*edge1/client1/up" edge1.log || fail "'$why' is not logged: $(head -20 edge1.log)"
+done
+
+finish
