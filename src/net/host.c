@@ -582,6 +582,19 @@ static void receive(void *context, size_t member, const char *topic, const void 
         node_set_local_steps(at->n, steps_in(h->s.local_seconds, seconds() - before, steps));
 }
 
+/* An earlier run of the same spec may have left its last words with the broker, the end among them. They are cleared
+ * before a node takes part: neighbours have a node only once all of them have been heard in the set-up. */
+static void clear_topics(host *h, const hosted *at, int way)
+{
+    char topic[TOPIC_MAX];
+    hfsad_error err;
+    const bool same = h->way[ABOVE] == h->way[BELOW];
+    for (int kind = 0; kind < TOPICS; kind++)
+        if (kind != TOPIC_STATUS && (same || topic_to_children((topic_kind)kind) == (way == BELOW)) &&
+            topic_write(topic, h->run, at->path, (topic_kind)kind))
+            break_down(h, transport_send(h->way[way], at->member[way], topic, NULL, 0, true, &err), &err);
+}
+
 static void connection(void *context, size_t member, transport_event event, const char *why)
 {
     static const host_event_kind kinds[] = {
@@ -595,6 +608,8 @@ static void connection(void *context, size_t member, transport_event event, cons
     if (event == TRANSPORT_UP) {
         if (at->n)
             node_repeat(at->n);
+        if (at->q && !at->n)
+            clear_topics(h, at, s->way);
         if (at->q)
             inquiry_repeat(at->q);
         at->status_due = 0;
