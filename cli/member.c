@@ -19,11 +19,13 @@
 #include <time.h>
 
 enum { ABOVE, BELOW };
+enum { DURABLE_POWER, DURABLE_PROCESS };
 
 /* ---- arguments ---- */
 
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 static const char *const forms[] = {"text", "json", NULL};
+static const char *const durabilities[] = {"power", "process", NULL};
 
 static size_t common_options(member_arguments *a, cli_option *o)
 {
@@ -59,6 +61,18 @@ static size_t common_options(member_arguments *a, cli_option *o)
          .value = &a->state,
          .operand = "DIR",
          .help = "folder for what must outlast a crash (spec-state/NAME)"},
+        {.name = "durability",
+         .kind = CLI_CHOICE,
+         .value = &a->durability,
+         .choices = durabilities,
+         .operand = "power|process",
+         .help = "what a state outlasts: a loss of power (the default), by a\n"
+                 "sync of the disk in every round, or the process only"},
+        {.name = "metrics",
+         .kind = CLI_TEXT,
+         .value = &a->metrics,
+         .operand = "HOST:PORT",
+         .help = "serve Prometheus there, such as 127.0.0.1:9100; anybody\nwho reaches it may read"},
         {.name = "log",
          .kind = CLI_CHOICE,
          .value = &a->log,
@@ -533,6 +547,8 @@ static hfsad_status open_state(member *m, hfsad_error *err)
     hfsad_status status = folder ? folder_make(folder, err) : error_memory(err, 0, "a file name");
     if (!status)
         status = store_open(&m->state, folder, federation_run(m->f), err);
+    if (!status && m->args.durability == DURABLE_PROCESS)
+        status = store_relax(m->state, err);
     free(folder);
     return status;
 }
@@ -571,6 +587,19 @@ static uint64_t wall_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static hfsad_status open_metrics(member *m, hfsad_error *err)
+{
+    char text[100];
+    if (!m->args.metrics)
+        return HFSAD_OK;
+    const hfsad_status status = metrics_create(&m->metrics, m->args.metrics, err);
+    if (!status) {
+        snprintf(text, sizeof text, "port %u, /metrics", metrics_port(m->metrics));
+        member_log(&m->args, LOG_INFO, "", "serves metrics", text, "");
+    }
+    return status;
+}
+
 static hfsad_status open_host(member *m, hfsad_error *err)
 {
     const host_settings settings = {
@@ -580,6 +609,7 @@ static hfsad_status open_host(member *m, hfsad_error *err)
         .encoding = (wire_encoding)m->spec->federation.wire,
         .local_seconds = m->spec->federation.local_seconds,
         .status_ms = 2000,
+        .watches = m->metrics != NULL,
         .context = m,
         .event = on_event,
         .finish_row = on_finish_row,
@@ -633,6 +663,7 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
     hfsad_status status = begin_cloud(m, err);
     if (!status)
         status = host_step(m->h, timeout_ms, err);
+    metrics_turn(m->metrics, m->h);
     tell_of_broker(m);
     if (!status && m->is_wrong) {
         if (m->is_stranger)
@@ -649,13 +680,14 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 static hfsad_status linger(member *m, hfsad_error *err)
 {
     double quiet_since = progress_clock();
-    uint64_t heard = m->way[BELOW]->counts.frames_received;
+    uint64_t heard = host_get_counts(m->h).heard;
     hfsad_status status = HFSAD_OK;
     while (!status && !cli_interrupted() && progress_clock() < quiet_since + m->args.linger) {
         status = host_step(m->h, 50, err);
-        if (m->way[BELOW]->counts.frames_received != heard)
+        metrics_turn(m->metrics, m->h);
+        if (host_get_counts(m->h).heard != heard)
             quiet_since = progress_clock();
-        heard = m->way[BELOW]->counts.frames_received;
+        heard = host_get_counts(m->h).heard;
     }
     /* what was said last must leave before the connection does */
     for (int i = 0; i < 3 && !status; i++)
@@ -668,7 +700,7 @@ static int serve(member *m)
     hfsad_error err = {0};
     hfsad_status status = HFSAD_OK;
     while (!status && !host_ended(m->h) && !cli_interrupted())
-        status = turn(m, 1000, &err);
+        status = turn(m, m->metrics ? 200 : 1000, &err); /* who asks for the metrics waits for a turn */
     cli_interrupts_heed();
     if (!status)
         status = begin_cloud(m, &err);
@@ -694,7 +726,7 @@ static int set_up(member *m)
         return cli_fail(&err);
     if (m->cloud && (status = m->cloud->check(m->cloud->context, m)) != CLI_GO)
         return status;
-    if (open_state(m, &err) || open_host(m, &err) || join_all(m, &err))
+    if (open_metrics(m, &err) || open_state(m, &err) || open_host(m, &err) || join_all(m, &err))
         return cli_fail(&err);
     return CLI_GO;
 }
@@ -707,6 +739,7 @@ int member_run(const member_arguments *a, member_role role, const member_cloud *
         cli_catch_interrupts();
         status = serve(&m);
     }
+    metrics_free(m.metrics);
     host_free(m.h);
     if (m.way[BELOW] != m.way[ABOVE])
         transport_free(m.way[BELOW]);

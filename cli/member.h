@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "net/federation.h"
+#include "net/metrics.h"
 #include "net/topic.h"
 #include "spec/settings.h"
 
@@ -15,9 +16,9 @@ typedef struct {
     const char *name, *all_of, *data; /* of a client, the first also of an edge */
     const char *broker, *above, *below;
     const char *ca, *certificate, *key, *keys;
-    const char *state, *out, *record;
+    const char *state, *out, *record, *metrics;
     bool insecure, quiet;
-    int log, level;
+    int log, level, durability;
     double linger; /* seconds after the end in which late children still get an answer */
 } member_arguments;
 
@@ -47,6 +48,7 @@ struct member {
     federation *f;
     store *state;
     host *h;
+    metrics *metrics;  /* NULL: nobody may ask */
     transport *way[2]; /* above, below; the same where there is one broker */
     size_t number;
     bool begun;

@@ -42,7 +42,7 @@ typedef struct {
     const char *spec_path, *out, *state;
     cli_texts sets;
     bool quiet, each; /* each: a process for every client */
-    int log, level;
+    int log, level, durability;
     hfsad_spec *spec;
     dataset *shape;
     char *socket_folder, *socket, *config, *nodes; /* files */
@@ -52,6 +52,8 @@ typedef struct {
 } session;
 
 enum { BROKER, CLOUD };
+
+static const char *const durabilities[] = {"power", "process", NULL};
 
 /* ---- command lines ---- */
 
@@ -107,6 +109,7 @@ static child *add_member(session *s, const char *command)
     add_word(s, c, "--broker=unix://%s", s->socket);
     add_word(s, c, "--log=%s", s->log ? "json" : "text");
     add_word(s, c, "--log-level=%s", levels[s->level]);
+    add_word(s, c, "--durability=%s", durabilities[s->durability]);
     for (size_t i = 0; i < s->sets.count; i++)
         add_word(s, c, "--set=%s", s->sets.room[i]);
     add_word(s, c, "--set=federation.nodes=%s", s->nodes);
@@ -499,6 +502,13 @@ static int parse(session *s, bool *keep, int argc, char **argv)
          .kind = CLI_FLAG,
          .value = &s->each,
          .help = "a process for every client, not one for all clients of an\nedge"},
+        {.name = "durability",
+         .kind = CLI_CHOICE,
+         .value = &s->durability,
+         .choices = durabilities,
+         .operand = "power|process",
+         .help = "what a state outlasts: a loss of power (the default), by a\n"
+                 "sync of the disk in every round, or the process only"},
         {.name = "log",
          .kind = CLI_CHOICE,
          .value = &s->log,

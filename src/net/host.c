@@ -17,6 +17,7 @@ enum { ABOVE, BELOW, WAYS };
 typedef struct {
     char *path;
     size_t slot;
+    uint64_t lives_until; /* as it said itself; 0: it is gone or was never heard */
 } child_name;
 
 typedef struct {
@@ -33,6 +34,8 @@ typedef struct {
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
+    bool connected[WAYS];
+    uint64_t garbled, strangers;
 } hosted;
 
 typedef struct {
@@ -62,8 +65,10 @@ struct host {
     bool store_failed;
     double *result; /* of the set-up; NULL: not known yet */
     size_t n_result;
-    bool result_kept;    /* in the store, or to be put there by the next commit */
-    hfsad_figures last;  /* row of the trace */
+    bool result_kept;   /* in the store, or to be put there by the next commit */
+    hfsad_figures last; /* row of the trace */
+    uint64_t heard, commits, commit_failures;
+    double commit_seconds;
     hfsad_status failed; /* within a handler, with the reason */
     hfsad_error broken;
 };
@@ -176,7 +181,7 @@ static bool name_nodes(hosted *at, const host_place *place)
     if (!at->path || !at->children || (topic_parent(place->path, parent) && !at->parent))
         return false;
     for (size_t c = 0; c < place->n_children; c++) {
-        at->children[c] = (child_name){strdup(place->children[c]), c};
+        at->children[c] = (child_name){.path = strdup(place->children[c]), .slot = c};
         if (!at->children[c].path)
             return false;
     }
@@ -202,7 +207,9 @@ static hfsad_status restore(host *h, hosted *at, hfsad_error *err)
                             at->path);
 }
 
-/* Its filters on one way, at most two to four of them; false: too long. */
+enum { FILTERS_MOST = TOPICS + 1 };
+
+/* Its filters on one way; 0: too long. */
 static size_t filters_of(const host *h, const hosted *at, int way, char filters[][TOPIC_MAX])
 {
     char below[TOPIC_MAX];
@@ -214,6 +221,9 @@ static size_t filters_of(const host *h, const hosted *at, int way, char filters[
         if (kind == TOPIC_STATUS) { /* its own: a second process of its name shows there */
             if (h->s.instance && (same || way == (at->parent ? ABOVE : BELOW)) &&
                 !topic_write(filters[count++], h->run, at->path, TOPIC_STATUS))
+                return 0;
+            if (h->s.watches && at->n_children && (same || way == BELOW) &&
+                !topic_write(filters[count++], h->run, below, TOPIC_STATUS))
                 return 0;
             continue;
         }
@@ -283,8 +293,8 @@ static message status_of(const host *h, const hosted *at, bool lives, double val
 static hfsad_status join_way(host *h, size_t i, int way, const host_place *place, hfsad_error *err)
 {
     hosted *at = &h->all[i];
-    static char filters[TOPICS][TOPIC_MAX], will_topic[TOPIC_MAX];
-    const char *list[TOPICS];
+    static char filters[FILTERS_MOST][TOPIC_MAX], will_topic[TOPIC_MAX];
+    const char *list[FILTERS_MOST];
     double values[HOST_STATUS_NUMBERS];
     const size_t count = filters_of(h, at, way, filters);
     if (count == 0 || !topic_write(will_topic, h->run, at->path, TOPIC_STATUS))
@@ -439,6 +449,15 @@ static bool sender_of(const hosted *at, const char *path, topic_kind kind, size_
     return found != NULL;
 }
 
+/* A child says that it lives, or its will that it is gone. */
+static void note_child(const host *h, const hosted *at, const char *path, const message *m)
+{
+    const child_name wanted = {.path = (char *)path};
+    child_name *found = bsearch(&wanted, at->children, at->n_children, sizeof wanted, by_path);
+    if (found)
+        found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : now_ms() + 3 * (uint64_t)h->s.status_ms;
+}
+
 static void break_down(host *h, hfsad_status status, const hfsad_error *err)
 {
     if (!status || h->failed)
@@ -528,15 +547,18 @@ static void receive(void *context, size_t member, const char *topic, const void 
         return;
     const bool own = topic_read(topic, h->run, path, &kind) && kind == TOPIC_STATUS && strcmp(path, at->path) == 0;
     if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from))) {
+        at->strangers++;
         refuse(h, at, topic, "from a node that is no neighbour");
         return;
     }
     const message_fault fault = message_decode(NULL, bytes, size, NULL, h->values, h->most, &m);
     if (fault) {
+        at->garbled++;
         refuse(h, at, topic, message_fault_text(fault));
         return;
     }
     if (m.kind != topic_message_kind(kind)) {
+        at->garbled++;
         refuse(h, at, topic, "of another kind than its topic's");
         return;
     }
@@ -544,6 +566,11 @@ static void receive(void *context, size_t member, const char *topic, const void 
         meet_twin(h, at, &m);
         return;
     }
+    if (kind == TOPIC_STATUS && h->s.watches) {
+        note_child(h, at, path, &m);
+        return;
+    }
+    h->heard++;
     if (m.run != h->s.run_id && h->s.other_run)
         h->s.other_run(h->s.context, at->path, path, &m);
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
@@ -577,6 +604,7 @@ static void connection(void *context, size_t member, transport_event event, cons
     if (member >= h->whose_room[s->way])
         return;
     hosted *at = &h->all[h->whose[s->way][member]];
+    at->connected[s->way] = event == TRANSPORT_UP;
     if (event == TRANSPORT_UP) {
         if (at->n)
             node_repeat(at->n);
@@ -685,15 +713,31 @@ static hfsad_status put_result(host *h, hfsad_error *err)
     return store_put_state(h->s.state, RESULT_NAME, h->out.bytes, h->out.size, err);
 }
 
+/* All that has changed, in one transaction. */
+static hfsad_status put_all(host *h, hfsad_error *err)
+{
+    const double before = seconds();
+    bool changed = false;
+    hfsad_status status = put_result(h, err);
+    for (size_t i = 0; i < h->count && !status; i++) {
+        status = put_node(h, &h->all[i], err);
+        changed = changed || h->all[i].uncommitted;
+    }
+    if (!status && h->s.state)
+        status = store_commit(h->s.state, err);
+    if (changed && !status && h->s.state) {
+        h->commits++;
+        h->commit_seconds += seconds() - before;
+    }
+    return status;
+}
+
 static bool commit(host *h)
 {
     hfsad_error err;
-    hfsad_status status = put_result(h, &err);
-    for (size_t i = 0; i < h->count && !status; i++)
-        status = put_node(h, &h->all[i], &err);
-    if (!status && h->s.state)
-        status = store_commit(h->s.state, &err);
+    const hfsad_status status = put_all(h, &err);
     if (status) {
+        h->commit_failures++;
         if (!h->store_failed)
             tell(h, HOST_STORE_FAILED, "", err.message, "", NULL);
         h->store_failed = true;
@@ -838,4 +882,40 @@ node *host_node(const host *h, size_t i)
 const char *host_path(const host *h, size_t i)
 {
     return h->all[i].path;
+}
+
+host_counts host_get_counts(const host *h)
+{
+    host_counts c = {.commits = h->commits, .commit_failures = h->commit_failures, .commit_seconds = h->commit_seconds};
+    for (int way = 0; way < WAYS; way++) {
+        if (!h->way[way] || (way == BELOW && h->way[ABOVE] == h->way[BELOW]))
+            continue;
+        const transport_counts *t = &h->way[way]->counts;
+        c.frames.frames_sent += t->frames_sent;
+        c.frames.frames_received += t->frames_received;
+        c.frames.bytes_sent += t->bytes_sent;
+        c.frames.bytes_received += t->bytes_received;
+        c.frames.replaced += t->replaced;
+        c.frames.lost += t->lost;
+        c.frames.connects += t->connects;
+    }
+    return c;
+}
+
+host_links host_get_links(const host *h, size_t i)
+{
+    const hosted *at = &h->all[i];
+    const uint64_t now = now_ms();
+    host_links links = {
+        .connected = true, .children = at->n_children, .garbled = at->garbled, .strangers = at->strangers};
+    for (int way = 0; way < WAYS; way++)
+        links.connected = links.connected && (at->member[way] == SIZE_MAX || at->connected[way]);
+    for (size_t c = 0; c < at->n_children; c++)
+        links.live += at->children[c].lives_until > now;
+    return links;
+}
+
+const hfsad_figures *host_last_row(const host *h)
+{
+    return h->last.iteration == UINT64_MAX ? NULL : &h->last;
 }

@@ -49,6 +49,7 @@ typedef struct {
     double
         local_seconds;  /* asynchronous: clients step as often as fits into this time; 0 or NAN: as their class says */
     uint32_t status_ms; /* how often a node says that it lives; 0: never */
+    bool watches;       /* listens to what children say of themselves, for host_get_links */
     void *context;
     void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: nobody */
     /* Fills in what a row lacks before it is stored: relative_error and seconds. NULL: nobody. */
@@ -115,5 +116,25 @@ bool host_ended(const host *h);
 size_t host_nodes(const host *h);
 node *host_node(const host *h, size_t i); /* NULL: not set up yet */
 const char *host_path(const host *h, size_t i);
+
+/* Counters of the process since it began. */
+typedef struct {
+    transport_counts frames; /* of both ways */
+    uint64_t heard;          /* messages of neighbours, but for what they say of themselves */
+    uint64_t commits, commit_failures;
+    double commit_seconds;
+} host_counts;
+host_counts host_get_counts(const host *h);
+
+/* How a node stands to the others. */
+typedef struct {
+    bool connected;              /* to all its brokers */
+    size_t children, live;       /* live: said so lately; counted where settings.watches */
+    uint64_t garbled, strangers; /* messages refused before the node saw them: bytes, topic or sender */
+} host_links;
+host_links host_get_links(const host *h, size_t i);
+
+/* Of the trace, of this life of the root; NULL: none. */
+const hfsad_figures *host_last_row(const host *h);
 
 #endif

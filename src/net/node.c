@@ -103,9 +103,32 @@ void node_free(node *n)
 
 /* ---- for the other files ---- */
 
+/* Once a value is acknowledged or overtaken: how long to wait with the next, so that rounds of seconds are not full of
+ * repeated vectors. As in TCP, a value that was repeated says only that the wait was too short or something was lost,
+ * and the longer one stays. */
+static void channel_learn(const node *n, channel *c)
+{
+    const node_patience *p = &n->s.patience;
+    if (!c->open)
+        return;
+    c->open = false;
+    const uint64_t took = n->now - c->since, least = c->patience - c->patience / 4;
+    uint64_t wait = c->repeated ? c->wait : 3 * took;
+    wait = wait < least ? least : wait;
+    c->patience = (uint32_t)(wait < p->first_ms ? p->first_ms : wait > p->most_ms ? p->most_ms : wait);
+}
+
 void channel_start(node *n, channel *c)
 {
-    *c = (channel){.live = true, .send = true, .due = n->now + n->s.patience.first_ms, .wait = n->s.patience.first_ms};
+    channel_learn(n, c);
+    const uint32_t wait = c->patience ? c->patience : n->s.patience.first_ms;
+    *c = (channel){.live = true,
+                   .send = true,
+                   .due = n->now + wait,
+                   .wait = wait,
+                   .open = true,
+                   .since = n->now,
+                   .patience = c->patience};
 }
 
 void channel_stop(channel *c)
@@ -304,9 +327,11 @@ enum { CHANNELS = 4 };
 
 static void tick_channel(node *n, channel *c)
 {
+    if (!c->live)
+        channel_learn(n, c);
     if (!c->live || c->due > n->now)
         return;
-    c->send = true;
+    c->send = c->repeated = true;
     c->wait = c->wait < n->s.patience.most_ms / 2 ? 2 * c->wait : n->s.patience.most_ms;
     c->due = n->now + c->wait;
 }

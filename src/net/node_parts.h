@@ -10,6 +10,9 @@ typedef struct {
     bool again; /* it has been sent before */
     uint64_t due;
     uint32_t wait;
+    bool open, repeated; /* of the value in hand: nothing was learned from it yet; it was repeated by the clock */
+    uint64_t since;      /* it was first sent */
+    uint32_t patience;   /* with the next, in ms; 0: the least */
 } channel;
 
 /* What a parent has of a child. */

@@ -194,6 +194,12 @@ hfsad_status store_open(store **out, const char *folder, uint64_t run_id, hfsad_
     return status;
 }
 
+hfsad_status store_relax(store *s, hfsad_error *err)
+{
+    const int code = sqlite3_exec(s->base, "PRAGMA synchronous = OFF;", NULL, NULL, NULL);
+    return code ? fault(s, code, err) : HFSAD_OK;
+}
+
 void store_close(store *s)
 {
     if (!s)

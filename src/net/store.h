@@ -14,6 +14,9 @@ typedef struct store store;
 /* Makes the folder (not its parents) and the database where they are missing. Refused (HFSAD_ERROR_INPUT): a folder of
  * another run, a database that is not ours or damaged, one that another process has open. */
 hfsad_status store_open(store **s, const char *folder, uint64_t run, hfsad_error *err);
+/* From now on commits are not synced to the disk: they outlast the process however that
+ * ends; after a loss of power the folder may be lost. */
+hfsad_status store_relax(store *s, hfsad_error *err);
 /* What was not committed is lost. NULL is allowed. */
 void store_close(store *s);
 

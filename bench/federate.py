@@ -1,0 +1,209 @@
+"""The real federation through a broker: one edge and its clients, beside the bare ping-pong with the same payload.
+
+    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover]
+
+Prints `name value unit`: rounds per second with the clients in one process and in one each, synced to the disk in every
+round (power) or not (process); the ratio to the bare limit; bytes of a client's round over those of one vector each
+way; with --recover, the time from a kill -9, with a new start at once, until the edge makes rounds again.
+FOLDER is an empty one; the states are there, so the disk that is measured is its disk.
+"""
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+parser = argparse.ArgumentParser()
+parser.add_argument("hfsad")
+parser.add_argument("pingpong")
+parser.add_argument("folder")
+parser.add_argument("--features", type=int, default=25)
+parser.add_argument("--clients", type=int, default=50)
+parser.add_argument("--seconds", type=float, default=3)
+parser.add_argument("--recover", action="store_true")
+a = parser.parse_args()
+hfsad, pingpong = os.path.abspath(a.hfsad), os.path.abspath(a.pingpong)
+os.chdir(a.folder)
+
+
+def say(name, value, unit):
+    print(f"{name:<52} {value:12.5g}  {unit}", flush=True)
+
+
+class Process:
+    """A command that goes with this one, its stderr in a file."""
+
+    def __init__(self, name, *words):
+        self.name, self.words = name, words
+        self.start()
+
+    def start(self):
+        self.log = f"{self.name.replace('/', '_')}.log"
+        with open(self.log, "w") as log:
+            self.child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *self.words], stderr=log,
+                                          stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        self.port = None
+
+    def kill(self):
+        self.child.send_signal(signal.SIGKILL)
+        self.child.wait()
+
+    def metrics(self):
+        """None while it serves none."""
+        if self.port is None:
+            found = re.search(r"serves metrics: port (\d+)", open(self.log).read())
+            if not found:
+                if self.child.poll() is not None:
+                    sys.exit(f"{self.name} ended: {open(self.log).read()}")
+                return None
+            self.port = int(found[1])
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as r:
+                lines = r.read().decode().splitlines()
+        except OSError:
+            return None
+        return {k: float(v) for k, v in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+def await_that(what, get, limit=120):
+    end = time.monotonic() + limit
+    while True:
+        value = get()
+        if value is not None and value is not False:
+            return value
+        if time.monotonic() > end:
+            sys.exit(f"{what}: not within {limit} s")
+        time.sleep(0.005)
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+def start_broker():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    with open("broker.conf", "w") as f:
+        f.write(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n"
+                "max_queued_messages 10000\nlog_type none\n" + ("user root\n" if os.geteuid() == 0 else ""))
+    broker = Process("broker", "mosquitto", "-c", "broker.conf")
+    await_that("the broker", lambda: answers(port))
+    return broker, port
+
+
+def make_data():
+    subprocess.run([hfsad, "generate", "quantile", "--edges", "1", "--clients", str(a.clients), "--features",
+                    str(a.features), "--rows", "1", "--digits", "4", "--tree", "--out", ".", "--quiet"], check=True,
+                   stdout=subprocess.DEVNULL)
+    with open("nodes", "w") as f:
+        subprocess.run([hfsad, "nodes", "spec.yaml"], check=True, stdout=f)
+
+
+class Federation:
+    def __init__(self, name, port, each, durability):
+        # questions of the set-up and measured iterations are no part of a round
+        common = ["--broker", f"mqtt://127.0.0.1:{port}", "--durability", durability, "--metrics", "127.0.0.1:0"]
+        for key, value in (("federation.nodes", "nodes"), ("federation.name", name), ("run.start", "zero"),
+                           ("run.iterations", 1000000), ("run.trace_every", 1000000)):
+            common += ["--set", f"{key}={value}"]
+        os.mkdir(name)
+        self.cloud = Process(f"{name}/cloud", hfsad, "cloud", "spec.yaml", "--state", f"{name}/cloud", "--out",
+                             f"{name}-out", "--quiet", *common)
+        self.edge = Process(f"{name}/edge", hfsad, "edge", "spec.yaml", "--name", "edge1", "--state",
+                            f"{name}/edge", *common)
+        if each:
+            self.clients = [Process(f"{name}/c{i}", hfsad, "client", "spec.yaml", "--name", f"edge1/client{i}",
+                                    "--state", f"{name}/c{i}", "--data", f"data/edge1/client{i}.csv", *common)
+                            for i in range(1, a.clients + 1)]
+        else:
+            self.clients = [Process(f"{name}/clients", hfsad, "client", "spec.yaml", "--all-of", "edge1", "--state",
+                                    f"{name}/clients", *common)]
+
+    def all(self):
+        return [self.cloud, self.edge, *self.clients]
+
+    def round(self):
+        m = self.edge.metrics()
+        return m and m['hfsad_round{node="edge1"}']
+
+    def await_round(self, least):
+        await_that(f"round {least}", lambda: (self.round() or 0) >= least)
+
+    def stop(self):
+        for p in self.all():
+            p.kill()
+
+
+def sample(f):
+    now = time.monotonic()
+    return now, f.edge.metrics(), f.clients[0].metrics()
+
+
+def measure(f):
+    """Rounds per second, bytes per client and round, part of the time that edge and clients spend in commits."""
+    f.await_round(3)
+    t0, e0, c0 = sample(f)
+    time.sleep(a.seconds)
+    key = 'hfsad_round{node="edge1"}'
+    await_that("five rounds", lambda: (f.round() or 0) >= e0[key] + 5)
+    t1, e1, c1 = sample(f)
+    here = a.clients if len(f.clients) == 1 else 1
+    client = 'hfsad_round{node="edge1/client1"}'
+    moved = sum(c1[k] - c0[k] for k in ("hfsad_sent_bytes_total", "hfsad_received_bytes_total"))
+    commit = [(y["hfsad_commit_seconds_total"] - x["hfsad_commit_seconds_total"]) / (t1 - t0)
+              for x, y in ((e0, e1), (c0, c1))]
+    return (e1[key] - e0[key]) / (t1 - t0), moved / here / (c1[client] - c0[client]), commit
+
+
+def bare(port, processes):
+    out = subprocess.run([pingpong, "--port", str(port), "--features", str(a.features), "--clients", str(a.clients),
+                          "--processes", str(processes), "--seconds", str(a.seconds)], check=True,
+                         capture_output=True, text=True).stdout
+    return float(out.split()[1])
+
+
+def recover(f, broker):
+    def time_of(what, victim, rounds=4):
+        f.await_round((f.round() or 0) + 5)
+        before = await_that("a round", f.round)
+        begun = time.monotonic()
+        victim.kill()
+        victim.start()
+        # the edge makes some rounds more before it misses the victim: two of them, or those of a global iteration
+        f.await_round(before + rounds)
+        say(f"recover_{what}_{a.clients}x{a.features}", time.monotonic() - begun,
+            f"seconds from kill -9 and a new start at once until the edge has made {rounds} rounds")
+
+    time_of("client", f.clients[-1])
+    time_of("edge", f.edge)
+    time_of("cloud", f.cloud, 14)
+    time_of("broker", broker)
+
+
+make_data()
+broker, port = start_broker()
+shape = f"{a.clients}x{a.features}"
+for processes in (1, a.clients):
+    limit = bare(port, processes)
+    for durability in ("power", "process"):
+        name = f"federation_{shape}_processes{processes}_{durability}"
+        f = Federation(name, port, processes > 1, durability)
+        rate, moved, commit = measure(f)
+        say(name, rate, "rounds per second")
+        say(name + "_ratio", rate / limit, f"of the bare limit, {limit:.5g} rounds per second")
+        say(name + "_bytes", moved / (16 * a.features), "bytes of a client's round over one vector each way")
+        say(name + "_commit_edge", commit[0], "of the edge's time in commits")
+        say(name + "_commit_client", commit[1], "of a client process's time in commits")
+        if a.recover and processes > 1 and durability == "power":
+            recover(f, broker)
+        f.stop()
+broker.kill()

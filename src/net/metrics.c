@@ -1,0 +1,248 @@
+/* The HTTP server of metrics.h. */
+#define _GNU_SOURCE /* pthread_cond_clockwait's clock, SOCK_CLOEXEC */
+#include "net/metrics.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CONNECTIONS_MOST = 16, IDLE_SECONDS = 10, PATIENCE_SECONDS = 2 };
+
+struct metrics {
+    struct MHD_Daemon *daemon;
+    unsigned port;
+    pthread_mutex_t lock;
+    pthread_cond_t written;
+    bool wanted, closing;
+    uint64_t number; /* of the text */
+    char *text;      /* NULL: none yet */
+    size_t size;
+};
+
+/* ---- a request, in the server's thread ---- */
+
+/* A copy of a text that was written after this call began, or of the last one if the loop is busy for long. */
+static char *await_text(metrics *m, size_t *size)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += PATIENCE_SECONDS;
+    pthread_mutex_lock(&m->lock);
+    const uint64_t before = m->number;
+    m->wanted = true;
+    int code = 0;
+    while (m->number == before && !m->closing && code == 0)
+        code = pthread_cond_timedwait(&m->written, &m->lock, &end);
+    char *copy = m->text ? malloc(m->size + 1) : NULL;
+    *size = m->size;
+    if (copy)
+        memcpy(copy, m->text, m->size);
+    pthread_mutex_unlock(&m->lock);
+    return copy;
+}
+
+static enum MHD_Result reply(struct MHD_Connection *to, unsigned status, const char *type, char *text, size_t size)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+    if (!r) {
+        free(text);
+        return MHD_NO;
+    }
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    const enum MHD_Result queued = MHD_queue_response(to, status, r);
+    MHD_destroy_response(r);
+    return queued;
+}
+
+static enum MHD_Result reply_line(struct MHD_Connection *to, unsigned status, const char *line)
+{
+    char *text = strdup(line);
+    return text ? reply(to, status, "text/plain; charset=utf-8", text, strlen(text)) : MHD_NO;
+}
+
+static enum MHD_Result answer(void *context, struct MHD_Connection *from, const char *url, const char *method,
+                              const char *version, const char *upload, size_t *upload_size, void **request)
+{
+    metrics *m = context;
+    (void)version;
+    (void)upload;
+    (void)request;
+    if (*upload_size > 0) { /* a body: passed over, the answer comes after its end */
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return reply_line(from, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET\n");
+    if (strcmp(url, "/metrics") != 0)
+        return reply_line(from, MHD_HTTP_NOT_FOUND, "see /metrics\n");
+    size_t size;
+    char *text = await_text(m, &size);
+    if (!text)
+        return reply_line(from, MHD_HTTP_SERVICE_UNAVAILABLE, "nothing yet\n");
+    return reply(from, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text, size);
+}
+
+/* ---- the loop's thread ---- */
+
+void metrics_turn(metrics *m, const host *h)
+{
+    if (!m)
+        return;
+    pthread_mutex_lock(&m->lock);
+    const bool wanted = m->wanted;
+    pthread_mutex_unlock(&m->lock);
+    if (!wanted)
+        return;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return;
+    metrics_write(f, h);
+    if (fclose(f) != 0) {
+        free(text);
+        return;
+    }
+    pthread_mutex_lock(&m->lock);
+    free(m->text);
+    m->text = text;
+    m->size = size;
+    m->number++;
+    m->wanted = false;
+    pthread_cond_broadcast(&m->written);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- set-up ---- */
+
+static hfsad_status bad_address(const char *address, const char *why, hfsad_error *err)
+{
+    return error_set(err, HFSAD_ERROR_INPUT, "metrics cannot be served at '%.200s': %s", address, why);
+}
+
+/* The text before the last colon, without brackets, and the one behind it. */
+static bool split(const char *address, char name[256], char port[8])
+{
+    const char *colon = strrchr(address, ':');
+    size_t length = colon ? (size_t)(colon - address) : 0;
+    if (length >= 2 && address[0] == '[' && colon[-1] == ']') {
+        address++;
+        length -= 2;
+    } else if (memchr(address, ':', length)) {
+        return false;
+    }
+    if (length == 0 || length > 255 || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        return false;
+    const long number = strtol(colon + 1, NULL, 10);
+    memcpy(name, address, length);
+    name[length] = 0;
+    strcpy(port, colon + 1);
+    return *port && number <= 65535;
+}
+
+/* A socket that listens there, or -1 with errno. */
+static int listen_at(const struct addrinfo *where)
+{
+    const int on = 1, fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, CONNECTIONS_MOST) == 0)
+        return fd;
+    const int code = errno;
+    close(fd);
+    errno = code;
+    return -1;
+}
+
+static hfsad_status open_socket(const char *address, int *fd, unsigned *number, hfsad_error *err)
+{
+    char name[256], port[8];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
+    struct sockaddr_storage at;
+    socklen_t size = sizeof at;
+    if (!split(address, name, port))
+        return bad_address(address, "give host:port, such as 127.0.0.1:9100", err);
+    const int code = getaddrinfo(name, port, &hints, &found);
+    if (code)
+        return bad_address(address, gai_strerror(code), err);
+    *fd = listen_at(found);
+    const int why = errno;
+    freeaddrinfo(found);
+    if (*fd < 0)
+        return bad_address(address, why == EADDRINUSE ? "the port is taken; give another" : strerror(why), err);
+    getsockname(*fd, (struct sockaddr *)&at, &size);
+    const bool six = at.ss_family == AF_INET6;
+    *number = ntohs(six ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+    return HFSAD_OK;
+}
+
+static void init_locks(metrics *m)
+{
+    pthread_condattr_t kind;
+    pthread_condattr_init(&kind);
+    pthread_condattr_setclock(&kind, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->written, &kind);
+    pthread_condattr_destroy(&kind);
+    pthread_mutex_init(&m->lock, NULL);
+}
+
+hfsad_status metrics_create(metrics **out, const char *address, hfsad_error *err)
+{
+    *out = NULL;
+    metrics *m = alloc_zero(1, sizeof *m);
+    if (!m)
+        return error_memory(err, sizeof *m, "the metrics");
+    init_locks(m);
+    int fd = -1;
+    hfsad_status status = open_socket(address, &fd, &m->port, err);
+    if (!status) {
+        sigset_t all, old;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &old); /* Ctrl-C must wake the loop, not the server */
+        m->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL, NULL, answer, m,
+                                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MOST,
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        if (!m->daemon) {
+            close(fd);
+            status = error_set(err, HFSAD_ERROR_IO, "the server of the metrics at '%.200s' does not start", address);
+        }
+    }
+    if (status)
+        metrics_free(m);
+    else
+        *out = m;
+    return status;
+}
+
+void metrics_free(metrics *m)
+{
+    if (!m)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->closing = true;
+    pthread_cond_broadcast(&m->written);
+    pthread_mutex_unlock(&m->lock);
+    if (m->daemon)
+        MHD_stop_daemon(m->daemon);
+    pthread_cond_destroy(&m->written);
+    pthread_mutex_destroy(&m->lock);
+    free(m->text);
+    free(m);
+}
+
+unsigned metrics_port(const metrics *m)
+{
+    return m->port;
+}

@@ -1,0 +1,29 @@
+/*
+ * What a process of a federation tells Prometheus: its counters as text (version 0.0.4 of the format), over HTTP.
+ *
+ * The server has a thread of its own, the counters have not: a request waits until the loop of the process has written
+ * a text for it, so that no counter needs a lock and nothing is written that nobody asked for.
+ */
+#ifndef HFSAD_NET_METRICS_H
+#define HFSAD_NET_METRICS_H
+
+#include "net/host.h"
+
+#include <stdio.h>
+
+typedef struct metrics metrics;
+
+/* address: host:port or [host]:port; with port 0 the system chooses one. HFSAD_ERROR_INPUT: not an address, or it
+ * cannot be had. */
+hfsad_status metrics_create(metrics **m, const char *address, hfsad_error *err);
+/* NULL is allowed. */
+void metrics_free(metrics *m);
+unsigned metrics_port(const metrics *m);
+
+/* To be called in every turn: if somebody asks, writes the text by metrics_write and hands it over. NULL is allowed. */
+void metrics_turn(metrics *m, const host *h);
+
+/* The text. */
+void metrics_write(FILE *f, const host *h);
+
+#endif
