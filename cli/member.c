@@ -3,6 +3,7 @@
 #include "member.h"
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "model/nodes.h"
 #include "net/broker_url.h"
 #include "net/keys.h"
@@ -250,19 +251,20 @@ static log_level level_of(host_event_kind kind)
     }
 }
 
-/* Whoever sends what is refused, and often, shall not fill the disk. The status counts all of them. */
-static bool is_flood(member *m)
+/* Whoever sends what is refused, and often, shall not fill the disk, nor hide with one kind of message another: so many
+ * lines a minute for each reason. The status counts all of them. */
+static bool is_flood(member *m, const char *why)
 {
     enum { LINES = 10 };
     static const double window = 60;
     const double now = progress_clock();
-    if (now > m->refused_since + window) {
-        m->refused_since = now;
-        m->refused = 0;
-    }
-    if (++m->refused == LINES + 1)
-        member_log(&m->args, LOG_WARNING, "", "further messages that are refused are not shown for a minute", "", "");
-    return m->refused > LINES;
+    flood *f = &m->floods[rng_stream(why) % FLOODS];
+    if (now > f->since + window)
+        *f = (flood){.since = now};
+    if (++f->lines == LINES + 1)
+        member_log(&m->args, LOG_WARNING, "", "further messages that are refused so are not shown for a minute", why,
+                   "");
+    return f->lines > LINES;
 }
 
 static void on_event(void *context, const host_event *event)
@@ -288,7 +290,7 @@ static void on_event(void *context, const host_event *event)
         m->down_since = 0;
         m->strangers = 0;
     }
-    if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m))
+    if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
         level = LOG_DEBUG;
     member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
     if (event->kind == HOST_ROW && m->cloud)

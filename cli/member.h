@@ -40,6 +40,13 @@ typedef struct {
     int (*end)(void *context, const member *m, const node *root);
 } member_cloud;
 
+/* Lines logged since then. */
+typedef struct {
+    double since; /* on progress_clock */
+    unsigned lines;
+} flood;
+enum { FLOODS = 16 };
+
 struct member {
     member_arguments args;
     member_role role;
@@ -55,10 +62,9 @@ struct member {
     double down_since; /* there is no broker since, on progress_clock; 0: there is one */
     bool down_told;
     char down_text[300];
-    double refused_since; /* when the first of the messages counted in `refused` was */
-    unsigned refused;
-    unsigned strangers; /* messages of another run from the first node's parent in this connection */
-    char reason[600];   /* why another run is another */
+    flood floods[FLOODS]; /* of messages that are refused, by the reason */
+    unsigned strangers;   /* messages of another run from the first node's parent in this connection */
+    char reason[600];     /* why another run is another */
     hfsad_error wrong;
     bool is_wrong, is_stranger; /* is_stranger: the parent has another spec */
 };

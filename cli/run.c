@@ -38,6 +38,19 @@ typedef struct {
     bool diverged;
 } session;
 
+static int check_arguments(const run_arguments *args, const char *command)
+{
+    if (!args->spec_path && !args->resume)
+        return cli_wrong(command, "a spec file is missing");
+    if (args->resume && args->out)
+        return cli_wrong(command, "--resume writes to the folder that it resumes; leave --out out");
+    if (args->resume && args->warm)
+        return cli_wrong(command, "--resume goes on from where the run stands; leave --warm-start out");
+    if (args->replay && (args->resume || args->warm))
+        return cli_wrong(command, "--replay plays a whole run; leave --resume and --warm-start out");
+    return CLI_GO;
+}
+
 static int parse_arguments(run_arguments *args, int argc, char **argv)
 {
     const cli_option options[] = {
@@ -106,17 +119,7 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.",
     };
     const int status = cli_parse(&syntax, argc, argv, &args->spec_path);
-    if (status != CLI_GO)
-        return status;
-    if (!args->spec_path && !args->resume)
-        return cli_wrong(argv[0], "a spec file is missing");
-    if (args->resume && args->out)
-        return cli_wrong(argv[0], "--resume writes to the folder that it resumes; leave --out out");
-    if (args->resume && args->warm)
-        return cli_wrong(argv[0], "--resume goes on from where the run stands; leave --warm-start out");
-    if (args->replay && (args->resume || args->warm))
-        return cli_wrong(argv[0], "--replay plays a whole run; leave --resume and --warm-start out");
-    return CLI_GO;
+    return status == CLI_GO ? check_arguments(args, argv[0]) : status;
 }
 
 char *run_folder(const char *spec_path, const char *ending)

@@ -20,7 +20,7 @@ VEC_FN vec schedule_root(const hfsad_schedule *s, vec k)
     const vec root = vec_sqrt(k);
     if (!(s->growth > 0) || !vec_bits(vec_less(vec_set(s->turn), k)))
         return root;
-    double counter[VEC_LANES], grown[VEC_LANES];
+    double counter[VEC_LANES], grown[VEC_LANES] = {0};
     vec_store(counter, k);
     for (int i = 0; i < VEC_LANES; i++) {
         const bool again = i > 0 && counter[i] == counter[i - 1];

@@ -647,8 +647,9 @@ static bool take_lines(hosted *at)
     for (const char *c = more; *c; c++)
         count += *c == '\n';
     const size_t old = at->lines ? strlen(at->lines) : 0, path = strlen(at->path) + 1;
-    char *all = realloc(at->lines, old + strlen(more) + count * path + 1), *to = all + old;
+    char *all = realloc(at->lines, old + strlen(more) + count * path + 1);
     if (all) {
+        char *to = all + old;
         at->lines = all;
         for (char *from = more, *end; (end = strchr(from, '\n')); from = end + 1)
             to += sprintf(to, "%s %.*s", at->path, (int)(end + 1 - from), from);

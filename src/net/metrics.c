@@ -169,7 +169,7 @@ static hfsad_status open_socket(const char *address, int *fd, unsigned *number, 
 {
     char name[256], port[8];
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
-    struct sockaddr_storage at;
+    struct sockaddr_storage at = {0};
     socklen_t size = sizeof at;
     if (!split(address, name, port))
         return bad_address(address, "give host:port, such as 127.0.0.1:9100", err);
@@ -182,8 +182,8 @@ static hfsad_status open_socket(const char *address, int *fd, unsigned *number, 
     if (*fd < 0)
         return bad_address(address, why == EADDRINUSE ? "the port is taken; give another" : strerror(why), err);
     getsockname(*fd, (struct sockaddr *)&at, &size);
-    const bool six = at.ss_family == AF_INET6;
-    *number = ntohs(six ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+    if (getnameinfo((struct sockaddr *)&at, size, NULL, 0, port, sizeof port, NI_NUMERICSERV) == 0)
+        *number = (unsigned)strtoul(port, NULL, 10);
     return HFSAD_OK;
 }
 

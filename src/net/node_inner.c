@@ -525,9 +525,9 @@ static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why
         const bool early = final ? (int64_t)m->round > n->answered : m->round > node_next_measure(n);
         return node_refuse(n, why, early && !in_hand ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     }
-    double *to = final ? n->models + models_before(n, c) : n->child_figures + c * count;
     if (final && !n->models)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    double *to = final ? n->models + models_before(n, c) : n->child_figures + c * count;
     memcpy(to, m->values, count * sizeof *to);
     n->child[c].answered = true;
     return true;

@@ -535,7 +535,7 @@ static bool more_room(mqtt *t)
     if (!members || !polls || !polled)
         return false;
     t->capacity = n;
-    return true;
+    return true; // cppcheck-suppress memleak ; all of it is t's
 }
 
 static hfsad_status mqtt_join(transport *front, const transport_member *from, size_t *number, hfsad_error *err)
