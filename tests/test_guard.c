@@ -20,7 +20,7 @@ static dataset *data(uint64_t seed)
     return d;
 }
 
-static hfsad_run *run_of(dataset *d, const char *const *pairs)
+static hfsad_run *run_with(unsigned threads, dataset *d, const char *const *pairs)
 {
     hfsad_error err;
     hfsad_spec *spec;
@@ -29,9 +29,14 @@ static hfsad_run *run_of(dataset *d, const char *const *pairs)
     ok(hfsad_spec_set(spec, "data", "unused", &err), &err);
     for (; *pairs; pairs += 2)
         ok(hfsad_spec_set(spec, pairs[0], pairs[1], &err), &err);
-    ok(run_create_on(&run, spec, d, 1, &err), &err);
+    ok(run_create_on(&run, spec, d, threads, &err), &err);
     hfsad_spec_free(spec);
     return run;
+}
+
+static hfsad_run *run_of(dataset *d, const char *const *pairs)
+{
+    return run_with(1, d, pairs);
 }
 
 static double objective_after(hfsad_run *run, int iterations)
@@ -165,7 +170,7 @@ static void the_best_of_several_starts(void **state)
         char number[16];
         snprintf(number, sizeof number, "%d", (int)seed);
         const char *pairs[] = {"loss", LOSSES[1], "run.start", "normal", "run.seed", number, "run.tries", "6", NULL};
-        hfsad_run *best = run_of(data(7), pairs);
+        hfsad_run *best = run_with((unsigned)seed, data(7), pairs);
         pairs[7] = "1";
         hfsad_run *first = run_of(data(7), pairs);
         double start[M], least = objective_from(first, first->start), length = 0;

@@ -43,24 +43,26 @@ hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *e
     return status;
 }
 
-/* Runs the plan for so many iterations from start, which becomes the cloud's model; objective: of all clients there. */
-static hfsad_status try_start(hfsad_run *r, const plan *p, int iterations, double *start, double *objective,
-                              hfsad_error *err)
+/* Runs the plan for so many iterations from start, which becomes the cloud's model; f: the figures there. */
+static hfsad_status try_start(const hfsad_run *r, const plan *p, int iterations, double *start, pool *threads,
+                              hfsad_figures *f, hfsad_error *err)
 {
     sim *s = NULL;
-    hfsad_figures figures = {0};
-    const hfsad_status status = sim_create(&s, r->data, p, start, NULL, r->threads, err);
+    const hfsad_status status = sim_create(&s, r->data, p, start, NULL, threads, err);
     if (status)
         return status;
     for (int i = 0; i < iterations; i++)
         sim_iterate(s);
-    sim_measure(s, &figures);
-    *objective = isfinite(figures.consensus_objective) ? figures.consensus_objective : INFINITY;
+    sim_measure(s, f);
     memcpy(start, sim_cloud(s), r->data->M * sizeof *start);
-    r->before.bytes_up += figures.bytes_up;
-    r->before.bytes_down += figures.bytes_down;
     sim_free(s);
     return HFSAD_OK;
+}
+
+static void count_try(hfsad_run *r, const hfsad_figures *f)
+{
+    r->before.bytes_up += f->bytes_up;
+    r->before.bytes_down += f->bytes_down;
 }
 
 /* What everybody together finds, tied to each other: from there whoever follows another law is torn away, and nobody
@@ -69,45 +71,88 @@ static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const 
 {
     enum { ITERATIONS = 100 };
     plan *tied = NULL;
-    double objective;
+    hfsad_figures f = {0};
     hfsad_status status = start_plain(r->start, start_default(spec), spec, r->data, ask, err);
     if (!status)
         status = plan_resolve(&tied, spec, r->data, &r->scales, true, err);
     if (!status)
-        status = try_start(r, tied, ITERATIONS, r->start, &objective, err);
+        status = try_start(r, tied, ITERATIONS, r->start, r->threads, &f, err);
+    count_try(r, &f);
     plan_free(tied);
     return status;
 }
 
-/* Further starts: normal vectors of the first one's length, or of the likely one where that is 0. The run begins at the
- * one of those tried whose objective is the least after a few iterations; the first one wins a tie. */
-static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+/* One of run.tries and what came of it. */
+typedef struct {
+    double *w; /* where it begins, then where it has come to */
+    hfsad_figures figures;
+    hfsad_status status;
+    hfsad_error err;
+} trial;
+
+typedef struct {
+    const hfsad_run *run;
+    const plan *plan;
+    trial *trials;
+} trials;
+
+static void run_trial(void *context, size_t item, unsigned thread)
 {
     enum { ITERATIONS = 20 };
+    (void)thread;
+    const trials *all = context;
+    trial *t = &all->trials[item];
+    pool *single = NULL;
+    if (!(t->status = pool_create(&single, 1, &t->err)))
+        t->status = try_start(all->run, all->plan, ITERATIONS, t->w, single, &t->figures, &t->err);
+    pool_free(single);
+}
+
+/* Start number i of run.tries: the first is the run's own, the others normal vectors of its length, or of the likely
+ * one where that is 0. */
+static void begin_trial(double *w, const hfsad_run *r, uint64_t seed, size_t i)
+{
     const size_t M = r->data->M;
-    double *tried = alloc_zero(2 * M, sizeof *tried), least = INFINITY, length = 0;
-    if (!tried)
-        return error_memory(err, 2 * M * sizeof *tried, "the starts");
-    double *begin = tried + M;
-    hfsad_status status = HFSAD_OK;
+    double square = 0;
     for (size_t m = 0; m < M; m++)
-        length += r->start[m] * r->start[m];
-    length = length > 0 ? sqrt(length) : r->scales.length;
-    for (int64_t i = 0; i < spec->run.tries && !status; i++) {
-        double objective;
-        if (i)
-            start_draw(begin, M, (uint64_t)spec->run.seed, (uint64_t)i, length);
-        else
-            memcpy(begin, r->start, M * sizeof *begin);
-        memcpy(tried, begin, M * sizeof *tried);
-        status = try_start(r, r->plan, ITERATIONS, tried, &objective, err);
-        if (!status && objective < least) {
-            least = objective;
+        square += r->start[m] * r->start[m];
+    if (i)
+        start_draw(w, M, seed, i, square > 0 ? sqrt(square) : r->scales.length);
+    else
+        memcpy(w, r->start, M * sizeof *w);
+}
+
+/* The run begins at the one of its starts whose objective is the least after a few iterations; the first one wins a
+ * tie. They are tried side by side, each by one thread. */
+static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    const size_t M = r->data->M, count = (size_t)spec->run.tries;
+    const uint64_t seed = (uint64_t)spec->run.seed;
+    trials all = {r, r->plan, alloc_zero(count, sizeof *all.trials)};
+    double *w = alloc_zero(count * M, sizeof *w), least = INFINITY;
+    hfsad_status status = HFSAD_OK;
+    if (!all.trials || !w)
+        status = error_memory(err, count * M * sizeof *w, "the starts");
+    for (size_t i = 0; i < count && !status; i++)
+        begin_trial(all.trials[i].w = w + i * M, r, seed, i);
+    if (!status)
+        pool_run(r->threads, count, run_trial, &all);
+    for (size_t i = 0; i < count && !status; i++) {
+        const trial *t = &all.trials[i];
+        if ((status = t->status) && err)
+            *err = t->err;
+        count_try(r, &t->figures);
+        if (!status && t->figures.consensus_objective < least) {
+            least = t->figures.consensus_objective;
             r->start_index = (uint32_t)i;
-            memcpy(r->start, begin, M * sizeof *begin);
         }
     }
-    free(tried);
+    if (!status && r->start_index) {
+        begin_trial(w, r, seed, r->start_index);
+        memcpy(r->start, w, M * sizeof *w);
+    }
+    free(w);
+    free(all.trials);
     return status;
 }
 
