@@ -1,0 +1,198 @@
+/* What comes in: messages, for the node they are for, and news of the connections. */
+#include "net/host_parts.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void refuse(const host *h, const hosted *at, const char *topic, const char *why)
+{
+    host_tell(h, HOST_MESSAGE_REFUSED, at->path, why, topic, NULL);
+}
+
+/* How many steps fit into a time, if `steps` of them took so long. */
+static uint32_t steps_in(double time, double took, uint64_t steps)
+{
+    enum { MOST = 1000 };
+    const double fit = took > 0 ? time * (double)steps / took : MOST;
+    return fit > MOST ? MOST : fit < 1 ? 1 : (uint32_t)fit;
+}
+
+static bool sender_of(const hosted *at, const char *path, topic_kind kind, size_t *from)
+{
+    const child_name wanted = {.path = (char *)path};
+    if (topic_to_children(kind)) {
+        *from = NODE_PARENT;
+        return at->parent && strcmp(path, at->parent) == 0;
+    }
+    const child_name *found = bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
+    *from = found ? found->slot : 0;
+    return found != NULL;
+}
+
+/* A child says that it lives, or its will that it is gone. */
+static void note_child(const host *h, const hosted *at, const char *path, const message *m)
+{
+    const child_name wanted = {.path = (char *)path};
+    child_name *found = bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
+    if (found)
+        found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : host_now_ms() + 3 * (uint64_t)h->s.status_ms;
+}
+
+/* Another process says that it is this node. The older one stays; a value that only the broker remembers comes once. */
+static void meet_twin(host *h, hosted *at, const message *m)
+{
+    if (m->k == 0 || m->count < HOST_STATUS_SAID || m->values[HOST_STATUS_INSTANCE] == (double)h->s.instance)
+        return;
+    const double theirs = m->values[HOST_STATUS_STARTED], mine = (double)h->s.started;
+    const bool older = theirs < mine || (theirs == mine && m->values[HOST_STATUS_INSTANCE] < (double)h->s.instance);
+    if (!older) {
+        at->status_due = 0;
+        return;
+    }
+    hfsad_error err;
+    if (++at->twins > 1)
+        host_break_down(h,
+                        error_set(&err, HFSAD_ERROR_INPUT,
+                                  "%s runs already, in another process: end that one, or give this one another name",
+                                  at->path),
+                        &err);
+}
+
+static bool is_setup(const message *m)
+{
+    return m->phase == NODE_PHASE_SETUP;
+}
+
+/* The set-up's result has come: the node is made, and both are committed before anything is said of it. */
+static void take_setup(host *h, hosted *at)
+{
+    hfsad_error err;
+    size_t count;
+    const double *result = inquiry_result(at->q, &count);
+    if (at->n || !result)
+        return;
+    if (!h->result) {
+        h->result = alloc_zero(count, sizeof *result);
+        if (!h->result) {
+            host_break_down(h, error_memory(&err, count * sizeof *result, "the result of the set-up"), &err);
+            return;
+        }
+        memcpy(h->result, result, count * sizeof *result);
+        h->n_result = count;
+    }
+    const hfsad_status status = host_make_node(h, at, &err);
+    host_break_down(h, status, &err);
+    at->status_due = 0;
+    if (!status)
+        host_tell(h, HOST_READY, at->path, "", "", NULL);
+}
+
+static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_refusal *why)
+{
+    hfsad_error err;
+    hfsad_status failed = HFSAD_OK;
+    if (!at->q || !is_setup(m)) {
+        if (at->n)
+            return node_handle(at->n, from, m, why);
+        *why = m->run == h->s.run_id ? NODE_REFUSED_OLD : NODE_REFUSED_RUN;
+        return false;
+    }
+    const bool news = inquiry_handle(at->q, from, m, why, &failed, &err);
+    host_break_down(h, failed, &err);
+    if (failed)
+        *why = NODE_REFUSED_OLD;
+    take_setup(h, at);
+    return news;
+}
+
+static void receive(void *context, size_t member, const char *topic, const void *bytes, size_t size)
+{
+    const sense *s = context;
+    host *h = s->h;
+    hosted *at = &h->all[h->whose[s->way][member]];
+    char path[TOPIC_MAX];
+    topic_kind kind;
+    size_t from;
+    message m;
+    node_refusal why;
+    if (size == 0) /* a retained value that was cleared */
+        return;
+    const bool own = topic_read(topic, h->run, path, &kind) && kind == TOPIC_STATUS && strcmp(path, at->path) == 0;
+    if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from))) {
+        at->strangers++;
+        refuse(h, at, topic, "from a node that is no neighbour");
+        return;
+    }
+    const message_fault fault = message_decode(NULL, bytes, size, NULL, h->values, h->most, &m);
+    if (fault) {
+        at->garbled++;
+        refuse(h, at, topic, message_fault_text(fault));
+        return;
+    }
+    if (m.kind != topic_message_kind(kind)) {
+        at->garbled++;
+        refuse(h, at, topic, "of another kind than its topic's");
+        return;
+    }
+    if (own) {
+        meet_twin(h, at, &m);
+        return;
+    }
+    if (kind == TOPIC_STATUS && h->s.watches) {
+        note_child(h, at, path, &m);
+        return;
+    }
+    h->heard++;
+    if (m.run != h->s.run_id && h->s.other_run)
+        h->s.other_run(h->s.context, at->path, path, &m);
+    const uint64_t k = at->n ? node_get_status(at->n).k : 0;
+    const double before = h->s.local_seconds > 0 ? host_seconds() : 0;
+    if (!hand_over(h, at, from, &m, &why) && why != NODE_REFUSED_OLD)
+        refuse(h, at, topic, node_refusal_text(why));
+    const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
+    if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
+        node_set_local_steps(at->n, steps_in(h->s.local_seconds, host_seconds() - before, steps));
+}
+
+/* An earlier run of the same spec may have left its last words with the broker, the end among them. They are cleared
+ * before a node takes part: neighbours have a node only once all of them have been heard in the set-up. */
+static void clear_topics(host *h, const hosted *at, int way)
+{
+    char topic[TOPIC_MAX];
+    hfsad_error err;
+    const bool same = h->way[ABOVE] == h->way[BELOW];
+    for (int kind = 0; kind < TOPICS; kind++)
+        if (kind != TOPIC_STATUS && (same || topic_to_children((topic_kind)kind) == (way == BELOW)) &&
+            topic_write(topic, h->run, at->path, (topic_kind)kind))
+            host_break_down(h, transport_send(h->way[way], at->member[way], topic, NULL, 0, true, &err), &err);
+}
+
+static void connection(void *context, size_t member, transport_event event, const char *why)
+{
+    static const host_event_kind kinds[] = {
+        [TRANSPORT_UP] = HOST_CONNECTED, [TRANSPORT_DOWN] = HOST_DISCONNECTED, [TRANSPORT_REFUSED] = HOST_REFUSED};
+    const sense *s = context;
+    host *h = s->h;
+    if (member >= h->whose_room[s->way])
+        return;
+    hosted *at = &h->all[h->whose[s->way][member]];
+    at->connected[s->way] = event == TRANSPORT_UP;
+    if (event == TRANSPORT_UP) {
+        if (at->n)
+            node_repeat(at->n);
+        if (at->q && !at->n)
+            clear_topics(h, at, s->way);
+        if (at->q)
+            inquiry_repeat(at->q);
+        at->status_due = 0;
+    }
+    host_tell(h, kinds[event], at->path, why, "", NULL);
+}
+
+transport_handler host_handler(host *h, bool above)
+{
+    return (transport_handler){&h->senses[above ? ABOVE : BELOW], receive, connection};
+}

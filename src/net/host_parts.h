@@ -1,0 +1,94 @@
+/* What the files of a process share. */
+#ifndef HFSAD_NET_HOST_PARTS_H
+#define HFSAD_NET_HOST_PARTS_H
+
+#include "net/host.h"
+#include "net/topic.h"
+
+enum { ABOVE, BELOW, WAYS };
+
+/* A child's path and its slot, in the order of the paths. */
+typedef struct {
+    char *path;
+    size_t slot;
+    uint64_t lives_until; /* as it said itself; 0: it is gone or was never heard */
+} child_name;
+
+typedef struct {
+    node *n;    /* NULL: not set up yet */
+    inquiry *q; /* NULL: it was made elsewhere */
+    void *q_context;
+    unsigned twins;      /* how often an older process of this name has said that it lives */
+    char *path, *parent; /* parent: NULL for the root */
+    child_name *children;
+    size_t n_children;
+    size_t member[WAYS]; /* SIZE_MAX: none */
+    bool uncommitted;    /* packed, and not yet in the store */
+    bool has_row, ended;
+    char *lines; /* of the record, with the path, not yet in the store; NULL: none */
+    hfsad_figures row;
+    uint64_t status_due;
+    bool connected[WAYS];
+    uint64_t garbled, strangers;
+} hosted;
+
+typedef struct {
+    host *h;
+    int way;
+} sense;
+
+/* Bytes that grow. */
+typedef struct {
+    unsigned char *bytes;
+    size_t size, room;
+    bool failed;
+} buffer;
+
+struct host {
+    host_settings s;
+    char *run;
+    transport *way[WAYS];
+    sense senses[WAYS];
+    hosted *all;
+    size_t count, room;
+    size_t *whose[WAYS]; /* by number of the member */
+    size_t whose_room[WAYS];
+    double *values; /* of a message that comes */
+    size_t most;
+    buffer out;
+    bool store_failed;
+    double *result; /* of the set-up; NULL: not known yet */
+    size_t n_result;
+    bool result_kept;   /* in the store, or to be put there by the next commit */
+    hfsad_figures last; /* row of the trace */
+    uint64_t heard, commits, commit_failures;
+    double commit_seconds;
+    hfsad_status failed; /* within a handler, with the reason */
+    hfsad_error broken;
+};
+
+double host_seconds(void);
+uint64_t host_now_ms(void);
+void host_tell(const host *h, host_event_kind kind, const char *path, const char *text, const char *from,
+               const hfsad_figures *figures);
+/* Within a handler: the next turn fails so. */
+void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
+
+/* Of child_name. */
+int host_by_path(const void *a, const void *b);
+/* A message that comes may have so many numbers. */
+hfsad_status host_take_room(host *h, size_t most, hfsad_error *err);
+hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err);
+
+hfsad_status host_restore(host *h, hosted *at, hfsad_error *err);
+hfsad_status host_restore_result(host *h, hfsad_error *err);
+/* false: nothing may be sent. */
+bool host_commit(host *h);
+
+/* Into h->out; 0: it cannot be said. */
+size_t host_encode(host *h, const message *m, hfsad_error *err);
+message host_status_of(const host *h, const hosted *at, bool lives, double values[HOST_STATUS_NUMBERS]);
+hfsad_status host_send(host *h, const hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err);
+hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err);
+
+#endif

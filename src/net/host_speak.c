@@ -1,0 +1,107 @@
+/* What goes out: the letters of nodes, and what a process says of itself. */
+#define _POSIX_C_SOURCE 200809L
+#include "net/host_parts.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <time.h>
+
+static double wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return floor((double)t.tv_sec * 1000 + (double)t.tv_nsec / 1000000);
+}
+
+size_t host_encode(host *h, const message *m, hfsad_error *err)
+{
+    size_t size = 0;
+    if (!alloc_grow((void **)&h->out.bytes, &h->out.room, message_bytes_most(m->count), 1)) {
+        (void)error_memory(err, message_bytes_most(m->count), "a message");
+        return 0;
+    }
+    const bool plain = m->kind != MESSAGE_UP && m->kind != MESSAGE_DOWN;
+    const wire_encoding encoding = plain ? WIRE_DOUBLE : h->s.encoding;
+    return message_encode(NULL, m, encoding, NULL, h->out.bytes, &size) ? 0 : size;
+}
+
+static uint64_t bytes_of(const host *h, bool sent)
+{
+    uint64_t bytes = 0;
+    for (int way = 0; way < WAYS; way++)
+        if (h->way[way] && (way == ABOVE || h->way[ABOVE] != h->way[BELOW]))
+            bytes += sent ? h->way[way]->counts.bytes_sent : h->way[way]->counts.bytes_received;
+    return bytes;
+}
+
+message host_status_of(const host *h, const hosted *at, bool lives, double values[HOST_STATUS_NUMBERS])
+{
+    const node_status status = at->n ? node_get_status(at->n) : (node_status){0};
+    const bool ended = at->n && node_ended(at->n) != NODE_RUNNING;
+    message m = {.kind = MESSAGE_STATUS,
+                 .run = h->s.run_id,
+                 .phase = !at->n  ? NODE_PHASE_SETUP
+                          : ended ? NODE_PHASE_FINAL
+                                  : NODE_PHASE_TRAIN,
+                 .round = status.round,
+                 .k = lives,
+                 .values = values};
+    if (!lives)
+        return m;
+    values[HOST_STATUS_K] = (double)status.k;
+    values[HOST_STATUS_REPEATED] = (double)status.repeated;
+    for (size_t i = 0; i < NODE_REFUSALS; i++)
+        values[HOST_STATUS_REFUSED + i] = (double)status.refused[i];
+    values[HOST_STATUS_INSTANCE] = (double)h->s.instance;
+    values[HOST_STATUS_STARTED] = (double)h->s.started;
+    values[HOST_STATUS_SAID] = wall_ms();
+    values[HOST_STATUS_SENT] = (double)bytes_of(h, true);
+    values[HOST_STATUS_RECEIVED] = (double)bytes_of(h, false);
+    m.count = HOST_STATUS_ITERATION;
+    if (at->parent)
+        return m;
+    const hfsad_figures *f = &h->last;
+    const bool has = f->iteration != UINT64_MAX;
+    const double figures[] = {has ? (double)f->iteration : -1, f->objective, f->primal_residual, f->dual_residual};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        values[m.count++] = isfinite(figures[i]) ? figures[i] : 0;
+    return m;
+}
+
+hfsad_status host_send(host *h, const hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err)
+{
+    char topic[TOPIC_MAX];
+    if (at->member[way] == SIZE_MAX)
+        way = !way;
+    const size_t size = host_encode(h, m, err);
+    if (!size || !topic_write(topic, h->run, at->path, kind)) /* a number that does not fit a float */
+        return HFSAD_OK;
+    return transport_send(h->way[way], at->member[way], topic, h->out.bytes, size, true, err);
+}
+
+hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < h->count && !status; i++) {
+        hosted *at = &h->all[i];
+        node_letter letter;
+        while (!status &&
+               ((at->q && inquiry_next_letter(at->q, &letter)) || (at->n && node_next_letter(at->n, &letter))))
+            status = host_send(h, at, letter.to_parent ? ABOVE : BELOW, topic_of(&letter.m, letter.to_parent),
+                               &letter.m, err);
+        if (!status && h->s.status_ms && now >= at->status_due) {
+            double values[HOST_STATUS_NUMBERS];
+            const message m = host_status_of(h, at, true, values);
+            status = host_send(h, at, ABOVE, TOPIC_STATUS, &m, err);
+            at->status_due = now + h->s.status_ms;
+        }
+    }
+    return status;
+}
+
+hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err)
+{
+    return host_send(h, &h->all[i], ABOVE, topic_of(m, true), m, err);
+}
