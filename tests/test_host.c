@@ -18,6 +18,8 @@ typedef struct {
     transport *wire;
     hfsad_figures rows[64];
     size_t n_rows, refused, failures;
+    wire_encoding encoding;
+    uint64_t bytes; /* sent in all lives */
 } process;
 
 static void on_event(void *context, const host_event *event)
@@ -70,6 +72,7 @@ static void begin(process *p)
                                     .state = p->state,
                                     .local_seconds = p->t.async ? 1e-5 : 0,
                                     .status_ms = 1,
+                                    .encoding = p->encoding,
                                     .context = p,
                                     .event = on_event};
     ok(host_create(&p->h, &settings, &err), &err);
@@ -82,6 +85,7 @@ static void begin(process *p)
 
 static void end(process *p)
 {
+    p->bytes += host_get_counts(p->h).frames.bytes_sent;
     host_free(p->h);
     transport_free(p->wire);
     store_close(p->state);
@@ -100,12 +104,13 @@ static void check(process *p, const char *name, uint64_t seed)
 }
 
 /* Steps of the process before it is thrown away are drawn; 0 of `pauses`: it is never. */
-static void run_with_pauses(const problem *which, uint64_t seed, size_t pauses)
+static uint64_t run_with_pauses(const problem *which, uint64_t seed, size_t pauses, wire_encoding encoding)
 {
     hfsad_error err;
     prepared made = prepare(which, seed);
     rng r = {rng_key(seed, rng_stream("pauses")), 0};
     process p = {.made = &made,
+                 .encoding = encoding,
                  .t = {.d = made.d,
                        .p = made.p,
                        .start = made.start,
@@ -122,6 +127,7 @@ static void run_with_pauses(const problem *which, uint64_t seed, size_t pauses)
     }
     check(&p, which->name, seed);
     end(&p);
+    const uint64_t bytes = p.bytes;
     begin(&p); /* what has ended has ended */
     for (int i = 0; i < 3; i++)
         ok(host_step(p.h, 0, &err), &err);
@@ -129,27 +135,38 @@ static void run_with_pauses(const problem *which, uint64_t seed, size_t pauses)
     check(&p, which->name, seed);
     end(&p);
     unprepare(&made);
+    return bytes;
 }
 
-static void each_problem(uint64_t seed, size_t pauses)
+static uint64_t each_problem(uint64_t seed, size_t pauses, wire_encoding encoding)
 {
+    uint64_t bytes = 0;
     for (size_t i = 0; i < PROBLEMS; i++) {
         assert_int_equal(leave_folder(NULL), 0);
         assert_int_equal(enter_folder(NULL), 0);
-        run_with_pauses(&problems[i], seed, pauses);
+        bytes += run_with_pauses(&problems[i], seed, pauses, encoding);
     }
+    return bytes;
 }
 
 static void test_undisturbed(void **state)
 {
     (void)state;
-    each_problem(1, 0);
+    (void)each_problem(1, 0, WIRE_DOUBLE);
 }
 
 static void test_begun_again(void **state)
 {
     (void)state;
-    each_problem(2, 20);
+    (void)each_problem(2, 20, WIRE_DOUBLE);
+}
+
+/* Differences are exact, and whoever has not heard what they are taken to gets them whole. */
+static void test_differences(void **state)
+{
+    (void)state;
+    (void)each_problem(3, 20, WIRE_DELTA);
+    assert_true(each_problem(1, 0, WIRE_DELTA) < each_problem(1, 0, WIRE_DOUBLE));
 }
 
 static char record[1 << 20];
@@ -238,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_undisturbed, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_begun_again, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_differences, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_async, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_no_room, enter_folder, leave_folder),
     };

@@ -77,8 +77,13 @@ void host_free(host *h)
         node_free(at->n);
         inquiry_free(at->q);
         free(at->q_context);
-        for (size_t c = 0; at->children && c < at->n_children; c++)
+        for (size_t c = 0; at->children && c < at->n_children; c++) {
             free(at->children[c].path);
+            vector_before_free(&at->children[c].heard);
+        }
+        vector_before_free(&at->said[ABOVE]);
+        vector_before_free(&at->said[BELOW]);
+        vector_before_free(&at->heard);
         free(at->children);
         free(at->lines);
         free(at->path);
@@ -90,6 +95,7 @@ void host_free(host *h)
     free(h->values);
     free(h->result);
     free(h->out.bytes);
+    message_codec_free(h->codec);
     free(h->run);
     free(h);
 }

@@ -20,23 +20,30 @@ static uint32_t steps_in(double time, double took, uint64_t steps)
     return fit > MOST ? MOST : fit < 1 ? 1 : (uint32_t)fit;
 }
 
-static bool sender_of(const hosted *at, const char *path, topic_kind kind, size_t *from)
+static child_name *child_of(const hosted *at, const char *path)
 {
     const child_name wanted = {.path = (char *)path};
+    return bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
+}
+
+/* before: the last vector of the topic. */
+static bool sender_of(hosted *at, const char *path, topic_kind kind, size_t *from, vector_before **before)
+{
     if (topic_to_children(kind)) {
         *from = NODE_PARENT;
+        *before = kind == TOPIC_DOWN ? &at->heard : NULL;
         return at->parent && strcmp(path, at->parent) == 0;
     }
-    const child_name *found = bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
+    child_name *found = child_of(at, path);
     *from = found ? found->slot : 0;
+    *before = found && kind == TOPIC_UP ? &found->heard : NULL;
     return found != NULL;
 }
 
 /* A child says that it lives, or its will that it is gone. */
 static void note_child(const host *h, const hosted *at, const char *path, const message *m)
 {
-    const child_name wanted = {.path = (char *)path};
-    child_name *found = bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
+    child_name *found = child_of(at, path);
     if (found)
         found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : host_now_ms() + 3 * (uint64_t)h->s.status_ms;
 }
@@ -115,18 +122,21 @@ static void receive(void *context, size_t member, const char *topic, const void 
     hosted *at = &h->all[h->whose[s->way][member]];
     char path[TOPIC_MAX];
     topic_kind kind;
-    size_t from;
+    size_t from = 0;
+    vector_before *before = NULL;
     message m;
     node_refusal why;
     if (size == 0) /* a retained value that was cleared */
         return;
     const bool own = topic_read(topic, h->run, path, &kind) && kind == TOPIC_STATUS && strcmp(path, at->path) == 0;
-    if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from))) {
+    if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from, &before))) {
         at->strangers++;
         refuse(h, at, topic, "from a node that is no neighbour");
         return;
     }
-    const message_fault fault = message_decode(NULL, bytes, size, NULL, h->values, h->most, &m);
+    const message_fault fault = host_decode_difference(h, before, bytes, size, &m);
+    if (fault == MESSAGE_FAULT_REFERENCE && h->s.encoding == WIRE_DELTA) /* as if it were lost */
+        return;
     if (fault) {
         at->garbled++;
         refuse(h, at, topic, message_fault_text(fault));
@@ -149,12 +159,15 @@ static void receive(void *context, size_t member, const char *topic, const void 
     if (m.run != h->s.run_id && h->s.other_run)
         h->s.other_run(h->s.context, at->path, path, &m);
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double before = h->s.local_seconds > 0 ? host_seconds() : 0;
-    if (!hand_over(h, at, from, &m, &why) && why != NODE_REFUSED_OLD)
+    const double began = h->s.local_seconds > 0 ? host_seconds() : 0;
+    const bool news = hand_over(h, at, from, &m, &why), old = !news && why == NODE_REFUSED_OLD;
+    if (!news && !old)
         refuse(h, at, topic, node_refusal_text(why));
+    if (before && (news || (old && m.round > before->round))) /* one that it does not need may be the next one's */
+        host_keep_heard(h, before, &m);
     const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
     if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
-        node_set_local_steps(at->n, steps_in(h->s.local_seconds, host_seconds() - before, steps));
+        node_set_local_steps(at->n, steps_in(h->s.local_seconds, host_seconds() - began, steps));
 }
 
 /* An earlier run of the same spec may have left its last words with the broker, the end among them. They are cleared

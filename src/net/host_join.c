@@ -72,7 +72,7 @@ static hfsad_status join_way(host *h, size_t i, int way, const host_place *place
     for (size_t f = 0; f < count; f++)
         list[f] = filters[f];
     const message gone = host_status_of(h, at, false, values);
-    const size_t size = host_encode(h, &gone, err);
+    const size_t size = host_encode(h, at, &gone, err);
     const transport_member member = {
         .name = at->path,
         .filters = list,

@@ -7,11 +7,19 @@
 
 enum { ABOVE, BELOW, WAYS };
 
+/* The last vector of a topic, to which the next one may be a difference; count 0: none. */
+typedef struct {
+    uint64_t phase, round;
+    size_t count, room;
+    double *values;
+} vector_before;
+
 /* A child's path and its slot, in the order of the paths. */
 typedef struct {
     char *path;
     size_t slot;
     uint64_t lives_until; /* as it said itself; 0: it is gone or was never heard */
+    vector_before heard;  /* of its UPs */
 } child_name;
 
 typedef struct {
@@ -30,6 +38,8 @@ typedef struct {
     uint64_t status_due;
     bool connected[WAYS];
     uint64_t garbled, strangers;
+    vector_before said[WAYS]; /* UPs and DOWNs */
+    vector_before heard;      /* DOWNs of its parent */
 } hosted;
 
 typedef struct {
@@ -56,6 +66,8 @@ struct host {
     double *values; /* of a message that comes */
     size_t most;
     buffer out;
+    message_codec *codec; /* of differences; NULL: not needed yet */
+    size_t codec_most;
     bool store_failed;
     double *result; /* of the set-up; NULL: not known yet */
     size_t n_result;
@@ -85,10 +97,18 @@ hfsad_status host_restore_result(host *h, hfsad_error *err);
 /* false: nothing may be sent. */
 bool host_commit(host *h);
 
+void vector_before_free(vector_before *v);
+/* An UP or a DOWN into h->out, which has room; as a difference where the spec says so and there is one. */
+message_fault host_encode_difference(host *h, hosted *at, const message *m, size_t *size);
+/* Into h->values. before: of this topic; NULL: it has no differences. */
+message_fault host_decode_difference(host *h, const vector_before *before, const void *bytes, size_t size, message *m);
+/* After a message that was news. */
+void host_keep_heard(const host *h, vector_before *before, const message *m);
+
 /* Into h->out; 0: it cannot be said. */
-size_t host_encode(host *h, const message *m, hfsad_error *err);
+size_t host_encode(host *h, hosted *at, const message *m, hfsad_error *err);
 message host_status_of(const host *h, const hosted *at, bool lives, double values[HOST_STATUS_NUMBERS]);
-hfsad_status host_send(host *h, const hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err);
+hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err);
 hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err);
 
 #endif

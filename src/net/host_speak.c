@@ -15,7 +15,7 @@ static double wall_ms(void)
     return floor((double)t.tv_sec * 1000 + (double)t.tv_nsec / 1000000);
 }
 
-size_t host_encode(host *h, const message *m, hfsad_error *err)
+size_t host_encode(host *h, hosted *at, const message *m, hfsad_error *err)
 {
     size_t size = 0;
     if (!alloc_grow((void **)&h->out.bytes, &h->out.room, message_bytes_most(m->count), 1)) {
@@ -23,8 +23,9 @@ size_t host_encode(host *h, const message *m, hfsad_error *err)
         return 0;
     }
     const bool plain = m->kind != MESSAGE_UP && m->kind != MESSAGE_DOWN;
-    const wire_encoding encoding = plain ? WIRE_DOUBLE : h->s.encoding;
-    return message_encode(NULL, m, encoding, NULL, h->out.bytes, &size) ? 0 : size;
+    const message_fault fault = plain ? message_encode(NULL, m, WIRE_DOUBLE, NULL, h->out.bytes, &size)
+                                      : host_encode_difference(h, at, m, &size);
+    return fault ? 0 : size;
 }
 
 static uint64_t bytes_of(const host *h, bool sent)
@@ -70,12 +71,12 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
     return m;
 }
 
-hfsad_status host_send(host *h, const hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err)
+hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err)
 {
     char topic[TOPIC_MAX];
     if (at->member[way] == SIZE_MAX)
         way = !way;
-    const size_t size = host_encode(h, m, err);
+    const size_t size = host_encode(h, at, m, err);
     if (!size || !topic_write(topic, h->run, at->path, kind)) /* a number that does not fit a float */
         return HFSAD_OK;
     return transport_send(h->way[way], at->member[way], topic, h->out.bytes, size, true, err);

@@ -78,7 +78,7 @@ typedef enum {
 const char *message_fault_text(message_fault fault);
 const char *message_kind_name(message_kind kind);
 
-/* The value that a difference is taken to: the last one of the same topic that the receiver has acknowledged. The
+/* The value that a difference is taken to: the one before it on the same topic. The
  * caller keeps it. values NULL: none. */
 typedef struct {
     uint64_t round;
