@@ -40,6 +40,7 @@ data: d/data.csv
 loss: {kind: phase-retrieval, box: 5}
 preset: paper
 run: {iterations: 30, edge_rounds: 4, participation: {client: 0.5}}
+federation: {wire: delta}
 YAML
 cat >async.yaml <<'YAML'
 data: d/data.csv
