@@ -3,10 +3,13 @@
  * centralized sub-gradient method with every step rule of the paper's grid, and hierarchical FedAvg.
  *
  *     convergence [--quick] [--only TEXT] [--trials N] [--tuning N] [--seed S] [--whole-grid] [--threads N]
+ *                 [--tuned-only] [--set KEY=VALUE]
  *
  * --only: the problems whose label contains the text. Of each the sub-gradient method's rules are chosen on the seeds
  * 40001, …; everything is reported on S, S + 1, … (20001). --whole-grid: all rules are run in the report too, so that
  * ours is held against the best of them at each horizon with hindsight. --quick: tiny problems, to see that it runs.
+ * --tuned-only: of all methods `preset: tuned` alone, in minutes. --set: a setting of the tuned preset's runs, or
+ * several as a mapping, to see what it changes.
  *
  * Prints `name value unit` per line, then a table, problem by problem. The seconds depend on the machine; nothing else
  * does, nor on the number of threads.
@@ -18,8 +21,8 @@
 #include <string.h>
 
 typedef struct {
-    bool quick, whole_grid;
-    const char *only;
+    bool quick, whole_grid, tuned_only;
+    const char *only, *set;
     size_t trials, tuning;
     uint64_t seed;
     unsigned threads;
@@ -28,10 +31,10 @@ typedef struct {
 enum { TUNING_SEED = 40001, HFSAD_METHODS = 12, METHODS_MOST = HFSAD_METHODS + STARTS_MOST * STEP_GRID_MOST };
 
 /* HFSAD with p_c = 0.3 and one round is watched for 1/p_c times as long as with p_c = 1. */
-static size_t federated_methods(method *m, bool quantile)
+static size_t federated_methods(method *m, bool quantile, const options *o)
 {
     size_t n = 0;
-    for (method_kind kind = BY_PAPER; kind <= BY_FEDAVG; kind++)
+    for (method_kind kind = o->tuned_only ? BY_TUNED : BY_PAPER; kind <= (o->tuned_only ? BY_TUNED : BY_FEDAVG); kind++)
         for (int rounds = 1; rounds <= 10; rounds += 9)
             for (int part = 0; part < 2; part++) {
                 const bool tuned = kind == BY_TUNED;
@@ -39,6 +42,7 @@ static size_t federated_methods(method *m, bool quantile)
                 m[n++] = (method){.kind = kind,
                                   .edge_rounds = (uint32_t)rounds,
                                   .participation = part ? 0.3 : 1,
+                                  .set = tuned ? o->set : NULL,
                                   .iterations = tuned && part && rounds == 1 ? 1400 : usual};
             }
     return n;
@@ -64,11 +68,13 @@ static void measure(const problem *p, const options *o)
 {
     method *central = bench_take(METHODS_MOST, sizeof *central), *all = bench_take(METHODS_MOST, sizeof *all);
     campaign c;
-    const size_t n_central = central_methods(central, p);
-    campaign_run(&c, p, TUNING_SEED, o->tuning, central, n_central, o->threads);
-    roles_choose(&c, central);
-    campaign_free(&c);
-    size_t n = federated_methods(all, p->quantile);
+    const size_t n_central = o->tuned_only ? 0 : central_methods(central, p);
+    if (n_central > 0) {
+        campaign_run(&c, p, TUNING_SEED, o->tuning, central, n_central, o->threads);
+        roles_choose(&c, central);
+        campaign_free(&c);
+    }
+    size_t n = federated_methods(all, p->quantile, o);
     for (size_t i = 0; i < n_central; i++)
         if (o->whole_grid || central[i].roles)
             all[n++] = central[i];
@@ -137,8 +143,14 @@ int main(int argc, char **argv)
             o.whole_grid = true;
             continue;
         }
+        if (!strcmp(name, "--tuned-only")) {
+            o.tuned_only = true;
+            continue;
+        }
         if (!strcmp(name, "--only") && value)
             o.only = value;
+        else if (!strcmp(name, "--set") && value && strchr(value, '='))
+            o.set = value;
         else if (!strcmp(name, "--trials"))
             o.trials = number(name, value);
         else if (!strcmp(name, "--tuning"))
@@ -149,7 +161,7 @@ int main(int argc, char **argv)
             o.threads = (unsigned)number(name, value);
         else {
             fprintf(stderr, "usage: convergence [--quick] [--only TEXT] [--trials N] [--tuning N] [--seed S] "
-                            "[--whole-grid] [--threads N]\n");
+                            "[--whole-grid] [--threads N] [--tuned-only] [--set KEY=VALUE]\n");
             return 2;
         }
         i++;

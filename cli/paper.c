@@ -28,8 +28,9 @@ static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
 static const int64_t SEED_MOST = INT64_C(1) << 52;
 
 static const char ABOUT[] = "Repeats the experiment of the paper: robust phase retrieval over 5 edges with 50\n"
-                            "clients each and 25 features, HFSAD with the paper's constants, the centralized\n"
-                            "sub-gradient method beside it. Says for each claim of the paper what was measured.";
+                            "clients each and 25 features, HFSAD with the paper's constants and, in scenario 1,\n"
+                            "with the tuned preset, the centralized sub-gradient method beside it. Says for\n"
+                            "each claim of the paper what was measured.";
 
 static const char AFTER[] = "DIR gets scenario-1.csv ... (iteration, series, mean relative error, median,\n"
                             "quartiles), each drawn as PNG and SVG, the same for the opposite snr with its name\n"
@@ -48,7 +49,7 @@ static int parse_arguments(paper_arguments *a, int argc, char **argv)
         {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise (20); its opposite is run as well"},
         {"one-snr", CLI_FLAG, &a->one_snr, 0, 0, NULL, NULL, "run only the snr that was asked for"},
         {"start", CLI_CHOICE, &a->start, 0, 0, STARTS, "KIND",
-         "start vector of all methods: spectral (the default),\nnormal or zero"},
+         "start vector of all methods but the tuned one, which has\nits own: spectral (the default), normal or zero"},
         {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of the first trial (1), the next has the next"},
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
          "threads to use; 0, the default: one per core.\nThe files do not depend on it"},

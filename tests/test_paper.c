@@ -3,7 +3,7 @@
 #include "spec/table.h"
 #include "tools.h"
 
-enum { TRIALS = 3, ITERATIONS = 5, METHODS = 5 };
+enum { TRIALS = 3, ITERATIONS = 5, METHODS = 6, TUNED = 5 };
 
 static const paper_method METHOD[METHODS] = {
     {.edge_rounds = 3, .participation = 1},
@@ -11,6 +11,7 @@ static const paper_method METHOD[METHODS] = {
     {.skip = true},
     {.central = true, .rule = {STEP_POLYAK, 0.5, 1}},
     {.central = true, .rule = {STEP_GEOMETRIC, 0.2, 0.8}},
+    [TUNED] = {.tuned = true, .edge_rounds = 2, .participation = 1},
 };
 
 static paper_settings small(void)
@@ -38,15 +39,34 @@ typedef struct {
     double truth[8], start[8];
 } single;
 
-static single make_single(uint64_t seed)
+static single make_single(uint64_t seed, const char *start)
 {
     single t;
     hfsad_error err;
     phase_retrieval g = small().data;
     g.seed = seed;
     ok(phase_retrieval_generate(&g, &t.d, t.truth, &err), &err);
-    ok(start_of(t.start, "spectral", t.d, seed, &err), &err);
+    ok(start_of(t.start, start, t.d, seed, &err), &err);
     return t;
+}
+
+static hfsad_spec *make_spec(uint64_t seed, const paper_method *m)
+{
+    hfsad_spec *spec;
+    hfsad_error err;
+    ok(spec_create(&spec, "test", &err), &err);
+    if (m->tuned) { /* the default: no preset is named */
+        ok(hfsad_spec_set(spec, "prior.edge", "{penalty: scad, lambda: 0.1, gamma: 2.4}", &err), &err);
+        ok(hfsad_spec_set(spec, "prior.cloud", "{penalty: scad, lambda: 0.1, gamma: 2.4}", &err), &err);
+    } else {
+        spec->top.preset = PRESET_PAPER;
+    }
+    spec->loss.kind = HFSAD_LOSS_PHASE_RETRIEVAL;
+    spec->loss.box = 5;
+    spec->run.seed = (int64_t)seed;
+    spec->run.edge_rounds = m->edge_rounds;
+    spec->participation.client = m->participation;
+    return spec;
 }
 
 static void hfsad_is_the_simulator(void **state)
@@ -56,19 +76,14 @@ static void hfsad_is_the_simulator(void **state)
     paper_result *r = run(&s);
     hfsad_error err;
     for (size_t t = 0; t < TRIALS; t++)
-        for (size_t method = 0; method < 2; method++) {
-            single one = make_single(s.data.seed + t);
-            hfsad_spec *spec;
+        for (size_t method = 0; method < METHODS; method++) {
+            if (METHOD[method].skip || METHOD[method].central)
+                continue;
+            single one = make_single(s.data.seed + t, METHOD[method].tuned ? "robust" : "spectral");
+            hfsad_spec *spec = make_spec(s.data.seed + t, &METHOD[method]);
             plan *p;
             sim *driver;
             pool *threads;
-            ok(spec_create(&spec, "test", &err), &err);
-            spec->top.preset = PRESET_PAPER;
-            spec->loss.kind = HFSAD_LOSS_PHASE_RETRIEVAL;
-            spec->loss.box = 5;
-            spec->run.seed = (int64_t)(s.data.seed + t);
-            spec->run.edge_rounds = METHOD[method].edge_rounds;
-            spec->participation.client = METHOD[method].participation;
             ok(plan_create(&p, spec, one.d, &err), &err);
             ok(pool_create(&threads, 1, &err), &err);
             ok(sim_create(&driver, one.d, p, one.start, one.truth, threads, &err), &err);
@@ -99,7 +114,7 @@ static void baseline_is_the_method(void **state)
     hfsad_error err;
     for (size_t k = 0; k < 2 * TRIALS; k++) {
         const size_t t = k / 2, method = 3 + k % 2;
-        single one = make_single(s.data.seed + t);
+        single one = make_single(s.data.seed + t, "spectral");
         central_problem *p;
         double g[8];
         ok(central_problem_create(&p, one.d, &loss, &prior, &err), &err);
@@ -222,12 +237,15 @@ static void scenario_tables(void **state)
         assert_false(m[i].skip);
     for (size_t i = 0; i < 4; i++) {
         const paper_method *k = &m[paper_scenarios[1].series[i].method], *c = &m[paper_scenarios[2].series[i].method];
-        assert_true(!k->central && k->edge_rounds == rounds[i] && k->participation == 1);
-        assert_true(!c->central && c->edge_rounds == 1 && c->participation == participation[i]);
+        assert_true(!k->central && !k->tuned && k->edge_rounds == rounds[i] && k->participation == 1);
+        assert_true(!c->central && !c->tuned && c->edge_rounds == 1 && c->participation == participation[i]);
         const paper_method *sub = &m[paper_scenarios[0].series[i + 1].method];
         assert_true(sub->central && sub->rule.kind == (step_kind)i);
     }
-    assert_int_equal(m[paper_scenarios[0].series[0].method].edge_rounds, 10);
+    const paper_method *first = &m[paper_scenarios[0].series[0].method],
+                       *last = &m[paper_scenarios[0].series[5].method];
+    assert_true(!first->central && !first->tuned && first->edge_rounds == 10);
+    assert_true(!last->central && last->tuned && last->edge_rounds == 10 && last->participation == 1);
     paper_methods(m, second, 20);
     size_t wanted = 0;
     for (size_t i = 0; i < PAPER_METHODS; i++)
@@ -311,9 +329,10 @@ static verdict judge(size_t claim, const series_summary *s, const char *cell)
 static void verdicts_on_the_baseline(void **state)
 {
     (void)state;
-    series_summary s[5] = {series(0.1, 0.01, 1e-3, 1e-4)};
+    series_summary s[6] = {series(0.1, 0.01, 1e-3, 1e-4)};
     for (size_t i = 1; i < 5; i++)
         s[i] = series(0.2, 0.1, 0.1, 1e-2 * (double)i);
+    s[5] = series(1e-9, 1e-9, 1e-9, 1e-9); /* the tuned preset is no rule to be beaten */
     assert_int_equal(judge(0, s, "3 of 3"), VERDICT_YES);
     assert_int_equal(judge(1, s, "1.0e-4 vs 1.0e-2"), VERDICT_YES);
     s[1].mean[0] = 0.05; /* the rule that ends lowest was faster at first */
@@ -327,6 +346,23 @@ static void verdicts_on_the_baseline(void **state)
     s[0] = series(NAN, NAN, NAN, INFINITY); /* a method that diverges wins nothing */
     assert_int_equal(judge(0, s, "0 of 3"), VERDICT_NO);
     assert_int_equal(judge(1, s, "inf"), VERDICT_NO);
+}
+
+static void tuned_against_the_rules(void **state)
+{
+    (void)state;
+    series_summary s[6] = {series(1e-9, 1e-9, 1e-9, 1e-9)}; /* the paper's constants are not asked */
+    for (size_t i = 1; i < 5; i++)
+        s[i] = series(0.2, 0.1, 0.1, 1e-2 * (double)i);
+    s[5] = series(0.1, 0.2, 1e-3, 1e-4);
+    const checkpoints c = checkpoints_of(300);
+    const finding f = tuned_judge(s, &c);
+    assert_int_equal(f.verdict, VERDICT_PARTLY);
+    assert_non_null(strstr(f.cell, "3 of 4"));
+    assert_non_null(
+        strstr(f.sentence, "hfsad tuned is 1.0e-1 against 2.0e-1 after 50, 2.0e-1 against 1.0e-1 after 100"));
+    assert_non_null(
+        strstr(f.sentence, "1.0e-4 against 1.0e-2 after 300 iterations; by the median it is ahead at 3 of 4."));
 }
 
 static void verdicts_on_rounds(void **state)
@@ -367,6 +403,7 @@ int main(void)
         cmocka_unit_test(error_texts),
         cmocka_unit_test(summaries),
         cmocka_unit_test(verdicts_on_the_baseline),
+        cmocka_unit_test(tuned_against_the_rules),
         cmocka_unit_test(verdicts_on_rounds),
         cmocka_unit_test(verdicts_on_participation),
     };

@@ -5,10 +5,11 @@
 static void same_bits(void **state)
 {
     (void)state;
-    enum { TRIALS = 13, METHODS = 3 };
+    enum { TRIALS = 13, METHODS = 4 };
     const paper_method methods[METHODS] = {{.edge_rounds = 2, .participation = 0.6},
                                            {.central = true, .rule = {STEP_GEOMETRIC, 0.3, 0.9}},
-                                           {.edge_rounds = 5, .participation = 1}};
+                                           {.edge_rounds = 5, .participation = 1},
+                                           {.tuned = true, .edge_rounds = 3, .participation = 1}};
     paper_settings s = {
         .data = {.edges = 2, .clients = 10, .features = 9, .snr_db = -20, .keep_x = 0.8, .keep_w = 0.3, .seed = 77},
         .trials = TRIALS,

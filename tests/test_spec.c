@@ -588,6 +588,9 @@ static void test_check(void **state)
          "spec.yaml:4: overrides[e].prior.gamma = 1.5|scad; expected a number above 2"},
         {SMALLEST "run:\n  start: Spectrl\n", NULL, NULL,
          "spec.yaml:4: run.start = 'Spectrl'|did you mean 'spectral'?"},
+        {SMALLEST "run: {start: robst}\n", NULL, NULL,
+         "spec.yaml:3: run.start = 'robst'|did you mean 'robust'? (expected zero, normal, spectral, robust, consensus, "
+         "or a file)"},
         {SMALLEST, "run.start", "zeroes", "--set run.start=zeroes: |did you mean 'zero'?"},
         {SMALLEST, "overrides", "[{node: e, link: {penalty: scad, gamma: 2}}]", "--set |overrides[e].link.gamma = 2"},
     };
@@ -604,7 +607,8 @@ static void test_check(void **state)
     set_good(spec, "prior.edge", "{penalty: scad, gamma: 2.000001}");
     assert_int_equal(hfsad_spec_check(spec, NULL), HFSAD_OK);
     /* a missing file that is like none of the words is found where it is read; one that exists may have any name */
-    static const char *const starts[] = {"zero", "normal", "spectral", "w0.csv", "/dev/null", "auto"};
+    static const char *const starts[] = {"zero",      "normal", "spectral",  "robust",
+                                         "consensus", "w0.csv", "/dev/null", "auto"};
     for (size_t i = 0; i < COUNT(starts); i++) {
         set_good(spec, "run.start", starts[i]);
         assert_int_equal(hfsad_spec_check(spec, NULL), HFSAD_OK);

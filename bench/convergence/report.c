@@ -339,8 +339,10 @@ void campaign_report(const campaign *c)
         if (c->method[i].kind != BY_SUBGRADIENT || c->method[i].roles)
             print_lines(c, i, &f[i]);
     }
-    compare_central(c, f, 10);
-    compare_central(c, f, 1);
+    if (least(c, f, 0, SIZE_MAX, SIZE_MAX) != SIZE_MAX) {
+        compare_central(c, f, 10);
+        compare_central(c, f, 1);
+    }
     compare_participation(c, f);
     say(c, "target_tuned", "diverged", "", (double)diverged, "runs of the tuned preset");
     say(c, "target_tuned", "repairs", "", (double)repairs, "of the safeguard in them");

@@ -208,6 +208,11 @@ static hfsad_spec *spec_make(const trial *k, const method *m)
     set_number(spec, "run.participation.client", m->participation);
     set(spec, "run.trace_every", "1000000000");
     set(spec, "output.clients", "false");
+    if (m->set) {
+        char key[80];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(m->set, "="), m->set);
+        set(spec, key, strchr(m->set, '=') + 1);
+    }
     return spec;
 }
 

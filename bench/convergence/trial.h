@@ -29,6 +29,7 @@ typedef struct {
     uint32_t iterations;
     uint32_t edge_rounds; /* K_m; the sub-gradient method: 1 */
     double participation; /* p_c; likewise 1 */
+    const char *set;      /* HFSAD: a further setting, "key=value"; NULL: none */
     size_t start;         /* sub-gradient: index into problem_starts */
     step_rule rule;       /* sub-gradient */
     unsigned roles;       /* sub-gradient: what it was chosen for, see report.h */

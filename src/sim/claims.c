@@ -98,36 +98,55 @@ static const char *short_name(size_t scenario, size_t series)
     return space ? space + 1 : name;
 }
 
-static finding judge_faster(const series_summary *s, const checkpoints *c)
+/* The series of scenario 1: HFSAD with the paper's constants, the sub-gradient rules, HFSAD with the tuned preset. */
+enum { FIRST_RULE = 1, BEHIND_RULES = FIRST_RULE + STEP_KINDS, TUNED = BEHIND_RULES };
+
+static size_t best_rule(const series_summary *s, const checkpoints *c)
+{
+    return lowest(s, FIRST_RULE, BEHIND_RULES, c->count - 1);
+}
+
+/* One series against the rule that ends lowest, at the first `points` checkpoints. */
+static finding against_best(const series_summary *s, size_t one, const char *name, const checkpoints *c, size_t points)
 {
     finding f = {0};
-    const size_t n = paper_scenarios[0].n_series, points = speed_points(c), best = lowest(s, 1, n, c->count - 1);
+    const size_t best = best_rule(s, c);
     size_t ahead = 0, ahead_median = 0;
     for (size_t i = 0; i < points; i++) {
-        ahead += s[0].mean[i] < s[best].mean[i];
-        ahead_median += s[0].median[i] < s[best].median[i];
+        ahead += s[one].mean[i] < s[best].mean[i];
+        ahead_median += s[one].median[i] < s[best].median[i];
     }
     decide(&f, verdict_of(ahead, points), "ahead at %zu of %zu", ahead, points);
-    say(&f, "Against the sub-gradient rule that ends lowest (%s) the mean error of HFSAD is", short_name(0, best));
+    say(&f, "Against the sub-gradient rule that ends lowest (%s) the mean error of %s is", short_name(0, best), name);
     for (size_t i = 0; i < points; i++)
-        say(&f, "%s %s against %s after %u", i ? "," : "", TEXT(s[0].mean[i]), TEXT(s[best].mean[i]), c->at[i]);
+        say(&f, "%s %s against %s after %u", i ? "," : "", TEXT(s[one].mean[i]), TEXT(s[best].mean[i]), c->at[i]);
     say(&f, " iterations; by the median it is ahead at %zu of %zu.", ahead_median, points);
     return f;
+}
+
+static finding judge_faster(const series_summary *s, const checkpoints *c)
+{
+    return against_best(s, 0, "HFSAD", c, speed_points(c));
+}
+
+finding tuned_judge(const series_summary *s, const checkpoints *c)
+{
+    return against_best(s, TUNED, paper_scenarios[0].series[TUNED].name, c, c->count);
 }
 
 static finding judge_lower(const series_summary *s, const checkpoints *c)
 {
     finding f = {0};
-    const size_t n = paper_scenarios[0].n_series, end = c->count - 1, best = lowest(s, 1, n, end);
+    const size_t end = c->count - 1, best = best_rule(s, c);
     size_t beaten = 0;
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = FIRST_RULE; i < BEHIND_RULES; i++)
         beaten += s[0].mean[end] < s[i].mean[end];
-    decide(&f, verdict_of(beaten, n - 1), "%s vs %s", TEXT(s[0].mean[end]), TEXT(s[best].mean[end]));
+    decide(&f, verdict_of(beaten, STEP_KINDS), "%s vs %s", TEXT(s[0].mean[end]), TEXT(s[best].mean[end]));
     say(&f, "After %u iterations the mean error of HFSAD is %s (median %s), that of the best sub-gradient rule (%s) ",
         c->at[end], TEXT(s[0].mean[end]), TEXT(s[0].median[end]), short_name(0, best));
     say(&f, "%s (median %s); HFSAD ends below %zu of the %zu rules", TEXT(s[best].mean[end]), TEXT(s[best].median[end]),
-        beaten, n - 1);
-    for (size_t i = 1, k = 0; i < n; i++)
+        beaten, (size_t)STEP_KINDS);
+    for (size_t i = FIRST_RULE, k = 0; i < BEHIND_RULES; i++)
         if (s[0].mean[end] < s[i].mean[end])
             say(&f, "%s%s", k++ ? ", " : ": ", short_name(0, i));
     say(&f, ".");

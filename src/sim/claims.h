@@ -51,6 +51,10 @@ typedef struct {
 enum { PAPER_CLAIMS = 4 };
 extern const paper_claim paper_claims[PAPER_CLAIMS];
 
+/* How the series of the tuned preset, the last of scenario 1, fares against the sub-gradient rule that ends lowest. It
+ * is no claim of the paper's; series: as above. */
+finding tuned_judge(const series_summary *series, const checkpoints *c);
+
 /* Means within this factor of each other are comparable: what the paper leaves open. */
 #define COMPARABLE_FACTOR 2.0
 

@@ -58,17 +58,37 @@ static bool must_stop(campaign *c)
     return atomic_load_explicit(&c->stopped, memory_order_relaxed);
 }
 
+static hfsad_status find_start(const trial *k, double *start, const char *kind, hfsad_error *err)
+{
+    local_survey survey;
+    hfsad_status status = local_survey_make(&survey, NULL, k->observations, err);
+    if (status)
+        return status;
+    const surveyor ask = local_surveyor(&survey);
+    status = start_vector(start, kind, k->observations, k->data.seed, &ask, err);
+    local_survey_free(&survey);
+    return status;
+}
+
 /* HFSAD through the same plan and driver as `hfsad run`. */
 static hfsad_status run_hfsad(campaign *c, size_t method, size_t t, trial *k, hfsad_error *err)
 {
-    k->spec->run.edge_rounds = c->methods[method].edge_rounds;
-    k->spec->participation.client = c->methods[method].participation;
+    const paper_method *m = &c->methods[method];
+    const double *start = k->start;
+    k->spec->top.preset = m->tuned ? PRESET_TUNED : PRESET_PAPER;
+    k->spec->run.edge_rounds = m->edge_rounds;
+    k->spec->participation.client = m->participation;
     plan *p;
     hfsad_status status = plan_create(&p, k->spec, k->observations, err);
     if (status)
         return status;
+    if (m->tuned) {
+        start = k->w;
+        status = find_start(k, k->w, start_default(k->spec), err);
+    }
     sim *s;
-    status = sim_create(&s, k->observations, p, k->start, NULL, k->single, err);
+    if (!status)
+        status = sim_create(&s, k->observations, p, start, NULL, k->single, err);
     if (!status) {
         for (size_t i = 0; i < c->result->points && !must_stop(c); i++) {
             if (i)
@@ -109,7 +129,8 @@ static hfsad_status paper_spec(hfsad_spec **out, uint64_t seed, hfsad_error *err
     return HFSAD_OK;
 }
 
-/* The problem that HFSAD's consensus solves, in one place: the priors of all nodes fall on the same w. */
+/* The problem that HFSAD's consensus solves, in one place: the priors of all nodes fall on the same w. They are also
+ * written into the spec, for the tuned preset, which has none of its own. */
 static hfsad_status centralize(trial *k, hfsad_error *err)
 {
     plan *p;
@@ -117,22 +138,12 @@ static hfsad_status centralize(trial *k, hfsad_error *err)
     if (status)
         return status;
     hfsad_penalty prior = p->inner[0].prior;
+    k->spec->prior_cloud = (PRIOR_settings){(int)prior.kind, NAN, prior.lambda, prior.gamma};
+    k->spec->prior_edge = k->spec->prior_cloud;
     for (size_t i = 1; i < k->observations->n_inner; i++)
         prior.weight += p->inner[i].prior.weight;
     status = central_problem_create(&k->central, k->observations, &p->leaf_classes[0].loss, &prior, err);
     plan_free(p);
-    return status;
-}
-
-static hfsad_status find_start(trial *k, const char *kind, hfsad_error *err)
-{
-    local_survey survey;
-    hfsad_status status = local_survey_make(&survey, NULL, k->observations, err);
-    if (status)
-        return status;
-    const surveyor ask = local_surveyor(&survey);
-    status = start_vector(k->start, kind, k->observations, k->data.seed, &ask, err);
-    local_survey_free(&survey);
     return status;
 }
 
@@ -151,7 +162,7 @@ static hfsad_status trial_create(trial *k, const campaign *c, size_t t, hfsad_er
     k->g = k->w + M;
     hfsad_status status = phase_retrieval_generate(&k->data, &k->observations, k->truth, err);
     if (!status)
-        status = find_start(k, c->settings->start, err);
+        status = find_start(k, k->start, c->settings->start, err);
     if (!status)
         status = pool_create(&k->single, 1, err);
     if (!status)

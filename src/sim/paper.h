@@ -11,10 +11,12 @@
 #include "sim/generator.h"
 #include "sim/subgradient.h"
 
-/* HFSAD with the paper's constants, or the centralized sub-gradient method with a step rule. */
+/* HFSAD with the paper's constants or as the tuned preset has it, or the centralized sub-gradient method with a step
+ * rule. */
 typedef struct {
     bool skip; /* not run; its errors stay 0 */
     bool central;
+    bool tuned;           /* HFSAD: preset tuned with the paper's priors, from that preset's own start */
     uint32_t edge_rounds; /* HFSAD: K_m */
     double participation; /* HFSAD: p_c */
     step_rule rule;       /* central */
@@ -24,7 +26,7 @@ typedef struct {
     phase_retrieval data; /* seed: of trial 0 */
     size_t trials;
     uint32_t iterations;
-    const char *start; /* as start_vector takes it */
+    const char *start; /* of all methods but the tuned ones, as start_vector takes it */
     unsigned threads;  /* 0: one per core */
 } paper_settings;
 
@@ -58,7 +60,7 @@ typedef struct {
 spread spread_of(size_t n, const double *values, double *room);
 
 /* The methods that the three scenarios are made of; a run that two scenarios share stands once. */
-enum { PAPER_METHODS = 11, PAPER_SCENARIOS = 3, PAPER_SERIES_MOST = 5 };
+enum { PAPER_METHODS = 12, PAPER_SCENARIOS = 3, PAPER_SERIES_MOST = 6 };
 
 typedef struct {
     const char *name;  /* "hfsad K_m=10" */

@@ -158,14 +158,10 @@ static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
 
 static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
 {
-    static const char *const named[] = {"zero", "normal", "spectral", "robust", "consensus"};
     const bool apart = r->engine->links && plan_lets_go(r->plan, r->data->n_inner);
     const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : start_default(spec);
-    bool known = false;
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        known = known || !strcmp(kind, named[i]);
     r->start = alloc_zero(r->data->M, sizeof *r->start);
-    r->start_kind = known ? strdup(kind) : spec_find_file(spec, kind);
+    r->start_kind = spec_find_start(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
     const hfsad_status status = strcmp(kind, "consensus") == 0

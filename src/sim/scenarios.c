@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { KM_1, KM_5, KM_10, KM_20, PC_03, PC_05, PC_07, FIRST_CENTRAL };
+enum { KM_1, KM_5, KM_10, KM_20, PC_03, PC_05, PC_07, TUNED_10, FIRST_CENTRAL };
 
 /* No space beside markup: some SVG readers drop it. */
 #define KM_LABEL(value) "HFSAD ({/:Italic K_m}=" value ")"
@@ -11,12 +11,13 @@ enum { KM_1, KM_5, KM_10, KM_20, PC_03, PC_05, PC_07, FIRST_CENTRAL };
 
 const paper_scenario paper_scenarios[PAPER_SCENARIOS] = {
     {"HFSAD with K_m = 10 against the centralized sub-gradient method",
-     5,
+     6,
      {{"hfsad K_m=10", KM_LABEL("10"), KM_10},
       {"sub-gradient geometric", "sub-gradient, geometric", FIRST_CENTRAL + STEP_GEOMETRIC},
       {"sub-gradient power", "sub-gradient, power", FIRST_CENTRAL + STEP_POWER},
       {"sub-gradient Polyak", "sub-gradient, Polyak", FIRST_CENTRAL + STEP_POLYAK},
-      {"sub-gradient constant", "sub-gradient, constant", FIRST_CENTRAL + STEP_CONSTANT}}},
+      {"sub-gradient constant", "sub-gradient, constant", FIRST_CENTRAL + STEP_CONSTANT},
+      {"hfsad tuned", "HFSAD, preset tuned", TUNED_10}}},
     {"Edge rounds per global iteration",
      4,
      {{"hfsad K_m=1", KM_LABEL("1"), KM_1},
@@ -64,9 +65,10 @@ void paper_methods(paper_method methods[PAPER_METHODS], const bool wanted[PAPER_
     static const struct {
         uint32_t rounds;
         double participation;
-    } hfsad[FIRST_CENTRAL] = {{1, 1}, {5, 1}, {10, 1}, {20, 1}, {1, 0.3}, {1, 0.5}, {1, 0.7}};
+    } hfsad[FIRST_CENTRAL] = {{1, 1}, {5, 1}, {10, 1}, {20, 1}, {1, 0.3}, {1, 0.5}, {1, 0.7}, {10, 1}};
     for (size_t i = 0; i < FIRST_CENTRAL; i++)
         methods[i] = (paper_method){.edge_rounds = hfsad[i].rounds, .participation = hfsad[i].participation};
+    methods[TUNED_10].tuned = true;
     for (size_t i = 0; i < STEP_KINDS; i++)
         methods[FIRST_CENTRAL + i] = (paper_method){.central = true, .rule = TUNED[i][snr_db < 0]};
     for (size_t i = 0; i < PAPER_METHODS; i++)

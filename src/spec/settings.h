@@ -267,5 +267,7 @@ hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *tex
 /* A file that the spec names: beside the spec, otherwise in the current folder (or `base`). Free it. NULL: no memory.
  */
 char *spec_find_file(const hfsad_spec *spec, const char *name);
+/* The same for a start, which is one of run.start's words or a file. */
+char *spec_find_start(const hfsad_spec *spec, const char *start);
 
 #endif

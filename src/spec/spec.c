@@ -118,18 +118,29 @@ static hfsad_status check_override(const hfsad_spec *spec, const override_settin
     return check_gamma(spec, o->line, key, o->prior.penalty, o->prior.gamma, err);
 }
 
+static const setting_names START_WORDS = {5, {"zero", "normal", "spectral", "robust", "consensus"}};
+
+static bool is_start_word(const char *start)
+{
+    for (size_t i = 0; i < START_WORDS.count; i++)
+        if (!strcmp(start, START_WORDS.name[i]))
+            return true;
+    return false;
+}
+
+char *spec_find_start(const hfsad_spec *spec, const char *start)
+{
+    return is_start_word(start) ? strdup(start) : spec_find_file(spec, start);
+}
+
 /* A start that is no file and nearly one of the words is a slip; any other missing file is found where it is read. */
 static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
 {
-    setting_names words = {4, {"zero", "normal", "spectral", "consensus"}};
     const char *start = spec->run.start;
     bool near;
-    if (!start)
+    if (!start || is_start_word(start))
         return HFSAD_OK;
-    for (size_t i = 0; i < words.count; i++)
-        if (!strcmp(start, words.name[i]))
-            return HFSAD_OK;
-    const char *word = words.name[names_nearest(&words, start, &near)];
+    const char *word = START_WORDS.name[names_nearest(&START_WORDS, start, &near)];
     if (!near)
         return HFSAD_OK;
     struct stat about;
@@ -141,10 +152,13 @@ static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
     if (found)
         return HFSAD_OK;
     setting_at at;
+    char known[SETTING_TEXT_MAX] = "";
+    names_list(&START_WORDS, known, sizeof known);
     const int line = settings_find(&spec_schema, "run.start", &at) ? spec->lines[at.index] : 0;
     source s = {.path = line > 0 ? spec->path : NULL, .key = "run.start", .value = start, .err = err};
     return source_fail(&s, line > 0 ? (size_t)line : 0,
-                       "run.start = '%.60s' is no file and no known word; did you mean '%s'?", start, word);
+                       "run.start = '%.60s' is not known; did you mean '%s'? (expected %s, or a file)", start, word,
+                       known);
 }
 
 hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
