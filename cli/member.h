@@ -54,6 +54,8 @@ struct member {
     hfsad_spec *spec;
     federation *f;
     store *state;
+    char *state_folder;
+    size_t state_made; /* of it, for folder_unmake */
     host *h;
     metrics *metrics;  /* NULL: nobody may ask */
     transport *way[2]; /* above, below; the same where there is one broker */
