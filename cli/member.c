@@ -18,6 +18,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ABOVE, BELOW };
 enum { DURABLE_POWER, DURABLE_PROCESS };
@@ -274,6 +275,13 @@ static void on_event(void *context, const host_event *event)
     if (event->kind == HOST_REFUSED && !m->is_wrong) {
         error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: %.350s", event->node, event->text);
         m->is_wrong = true;
+        return;
+    }
+    if (event->kind == HOST_DISMISSED) { /* one line for all nodes of the process */
+        if (!m->is_wrong)
+            error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: the cloud has ended the run: %.350s", event->node,
+                      event->text);
+        m->is_wrong = m->is_dismissed = true;
         return;
     }
     /* many nodes of one process lose the broker together, and most often it is back at once */
@@ -573,6 +581,11 @@ static void close_state(member *m)
     store_discard(m->state);
     if (m->state_folder)
         folder_unmake(m->state_folder, m->state_made);
+    char *name = m->state_folder && !m->args.state ? strrchr(m->state_folder, '/') : NULL;
+    if (name) { /* of whichever process made it the last one closes the door */
+        *name = 0;
+        rmdir(m->state_folder);
+    }
     free(m->state_folder);
 }
 
@@ -681,6 +694,27 @@ static void introduce(member *m)
     free(said.values);
 }
 
+/* Until all below know that the run is ended, or for so long. */
+static void pass_the_end_on(member *m)
+{
+    static const double seconds = 6;
+    hfsad_error err;
+    const double end = progress_clock() + seconds;
+    while (!host_all_dismissed(m->h) && progress_clock() < end && !cli_interrupted() && !host_step(m->h, 50, &err))
+        continue;
+    for (int i = 0; i < 3; i++)
+        if (host_step(m->h, 10, &err))
+            return;
+}
+
+/* Who trains with this cloud cannot see what is wrong here. */
+static void dismiss(member *m, const hfsad_error *why)
+{
+    hfsad_error err;
+    if (m->cloud && m->args.linger > 0 && !host_dismiss(m->h, why->message, &err))
+        pass_the_end_on(m);
+}
+
 static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 {
     hfsad_status status = begin_cloud(m, err);
@@ -691,6 +725,8 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
     if (!status && m->is_wrong) {
         if (m->is_stranger)
             introduce(m);
+        if (m->is_dismissed)
+            pass_the_end_on(m);
         *err = m->wrong;
         status = HFSAD_ERROR_INPUT;
     }
@@ -727,6 +763,8 @@ static int serve(member *m)
     cli_interrupts_heed();
     if (!status)
         status = begin_cloud(m, &err);
+    if (status == HFSAD_ERROR_INPUT && !m->is_wrong)
+        dismiss(m, &err);
     if (status)
         return cli_fail(&err);
     int exit_status = cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
