@@ -18,6 +18,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ABOVE, BELOW };
 enum { DURABLE_POWER, DURABLE_PROCESS };
@@ -276,6 +277,13 @@ static void on_event(void *context, const host_event *event)
         m->is_wrong = true;
         return;
     }
+    if (event->kind == HOST_DISMISSED) { /* one line for all nodes of the process */
+        if (!m->is_wrong)
+            error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: the cloud has ended the run: %.350s", event->node,
+                      event->text);
+        m->is_wrong = m->is_dismissed = true;
+        return;
+    }
     /* many nodes of one process lose the broker together, and most often it is back at once */
     if (event->kind == HOST_DISCONNECTED) {
         level = LOG_DEBUG;
@@ -430,15 +438,15 @@ hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *er
                      url);
 }
 
-static hfsad_status open_way(member *m, int way, const char *url, hfsad_error *err)
+static hfsad_status open_way(const member *m, const char *url, const transport_handler *handler, transport **way,
+                             hfsad_error *err)
 {
     char ca[KEYS_FILE_MAX];
     const member_arguments *a = &m->args;
     snprintf(ca, sizeof ca, "%s/ca.crt", a->keys ? a->keys : "");
     const transport_broker broker = {
         .url = url, .ca = a->keys ? ca : a->ca, .certificate = a->certificate, .key = a->key};
-    const transport_handler handler = host_handler(m->h, way == ABOVE);
-    return transport_mqtt_create(&m->way[way], &broker, &handler, err);
+    return transport_mqtt_create(way, &broker, handler, err);
 }
 
 typedef struct {
@@ -453,21 +461,32 @@ static urls urls_of(const member *m)
     return (urls){m->role == ROLE_CLOUD ? below : above, m->role == ROLE_CLIENT ? above : below};
 }
 
+static hfsad_status check_way(const member *m, const char *url, hfsad_error *err)
+{
+    transport *way = NULL;
+    hfsad_status status = member_check_broker(url, m->args.insecure, err);
+    if (!status)
+        status = open_way(m, url, &(transport_handler){0}, &way, err);
+    transport_free(way);
+    return status;
+}
+
 /* Before anything is written. */
 static hfsad_status check_ways(const member *m, hfsad_error *err)
 {
     const urls u = urls_of(m);
-    const hfsad_status status = member_check_broker(u.above, m->args.insecure, err);
-    return status ? status : member_check_broker(u.below, m->args.insecure, err);
+    const hfsad_status status = check_way(m, u.above, err);
+    return status ? status : check_way(m, u.below, err);
 }
 
 static hfsad_status open_ways(member *m, hfsad_error *err)
 {
     const urls u = urls_of(m);
-    hfsad_status status = open_way(m, ABOVE, u.above, err);
+    const transport_handler above = host_handler(m->h, true), below = host_handler(m->h, false);
+    hfsad_status status = open_way(m, u.above, &above, &m->way[ABOVE], err);
     m->way[BELOW] = m->way[ABOVE];
     if (!status && strcmp(u.above, u.below) != 0)
-        status = open_way(m, BELOW, u.below, err);
+        status = open_way(m, u.below, &below, &m->way[BELOW], err);
     host_connect(m->h, m->way[ABOVE], m->way[BELOW]);
     return status;
 }
@@ -546,13 +565,28 @@ static char *default_state(const member *m)
 static hfsad_status open_state(member *m, hfsad_error *err)
 {
     char *folder = m->args.state ? strdup(m->args.state) : default_state(m);
-    hfsad_status status = folder ? folder_make(folder, err) : error_memory(err, 0, "a file name");
+    m->state_folder = folder;
+    hfsad_status status = folder ? folder_make_new(folder, &m->state_made, err) : error_memory(err, 0, "a file name");
     if (!status)
         status = store_open(&m->state, folder, federation_run(m->f), err);
     if (!status && m->args.durability == DURABLE_PROCESS)
         status = store_relax(m->state, err);
-    free(folder);
     return status;
+}
+
+/* A process that has ended before it had anything to keep leaves no trace: the folder would be in the way of another
+ * spec. */
+static void close_state(member *m)
+{
+    store_discard(m->state);
+    if (m->state_folder)
+        folder_unmake(m->state_folder, m->state_made);
+    char *name = m->state_folder && !m->args.state ? strrchr(m->state_folder, '/') : NULL;
+    if (name) { /* of whichever process made it the last one closes the door */
+        *name = 0;
+        rmdir(m->state_folder);
+    }
+    free(m->state_folder);
 }
 
 static void put_line(void *context, const char *line)
@@ -660,6 +694,27 @@ static void introduce(member *m)
     free(said.values);
 }
 
+/* Until all below know that the run is ended, or for so long. */
+static void pass_the_end_on(member *m)
+{
+    static const double seconds = 6;
+    hfsad_error err;
+    const double end = progress_clock() + seconds;
+    while (!host_all_dismissed(m->h) && progress_clock() < end && !cli_interrupted() && !host_step(m->h, 50, &err))
+        continue;
+    for (int i = 0; i < 3; i++)
+        if (host_step(m->h, 10, &err))
+            return;
+}
+
+/* Who trains with this cloud cannot see what is wrong here. */
+static void dismiss(member *m, const hfsad_error *why)
+{
+    hfsad_error err;
+    if (m->cloud && m->args.linger > 0 && !host_dismiss(m->h, why->message, &err))
+        pass_the_end_on(m);
+}
+
 static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 {
     hfsad_status status = begin_cloud(m, err);
@@ -670,6 +725,8 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
     if (!status && m->is_wrong) {
         if (m->is_stranger)
             introduce(m);
+        if (m->is_dismissed)
+            pass_the_end_on(m);
         *err = m->wrong;
         status = HFSAD_ERROR_INPUT;
     }
@@ -706,6 +763,8 @@ static int serve(member *m)
     cli_interrupts_heed();
     if (!status)
         status = begin_cloud(m, &err);
+    if (status == HFSAD_ERROR_INPUT && !m->is_wrong)
+        dismiss(m, &err);
     if (status)
         return cli_fail(&err);
     int exit_status = cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
@@ -746,7 +805,7 @@ int member_run(const member_arguments *a, member_role role, const member_cloud *
     if (m.way[BELOW] != m.way[ABOVE])
         transport_free(m.way[BELOW]);
     transport_free(m.way[ABOVE]);
-    store_close(m.state);
+    close_state(&m);
     federation_free(m.f);
     hfsad_spec_free(m.spec);
     return status;

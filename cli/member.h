@@ -54,6 +54,8 @@ struct member {
     hfsad_spec *spec;
     federation *f;
     store *state;
+    char *state_folder;
+    size_t state_made; /* of it, for folder_unmake */
     host *h;
     metrics *metrics;  /* NULL: nobody may ask */
     transport *way[2]; /* above, below; the same where there is one broker */
@@ -66,7 +68,9 @@ struct member {
     unsigned strangers;   /* messages of another run from the first node's parent in this connection */
     char reason[600];     /* why another run is another */
     hfsad_error wrong;
-    bool is_wrong, is_stranger; /* is_stranger: the parent has another spec */
+    bool is_wrong;
+    bool is_stranger;  /* the parent has another spec */
+    bool is_dismissed; /* the cloud has ended for a mistake of its own or of the data */
 };
 
 /* The arguments from the command line; CLI_GO or an exit status. a->sets.room has argc places. */

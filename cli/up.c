@@ -49,6 +49,7 @@ typedef struct {
     child *children;                               /* the broker, the cloud, the others */
     size_t n_children, room;
     bool failed; /* no memory while a command line was made */
+    size_t made; /* of the state folder, for folder_unmake */
 } session;
 
 enum { BROKER, CLOUD };
@@ -246,6 +247,15 @@ static void remove_state(const session *s)
     rmdir(s->state);
 }
 
+/* Whether a process has left something to go on from. */
+static bool has_state(const session *s)
+{
+    for (size_t n = 0; n < s->n_children; n++)
+        if (s->children[n].state && access(s->children[n].state, F_OK) == 0)
+            return true;
+    return false;
+}
+
 /* What the run leaves of its record: one file of all nodes. */
 static hfsad_status gather_record(const session *s, hfsad_error *err)
 {
@@ -415,7 +425,8 @@ static hfsad_status check_state(const session *s, uint64_t run, hfsad_error *err
     store *state = NULL;
     snprintf(path, sizeof path, "%.4000s/cloud", s->state);
     const hfsad_status status = store_open(&state, path, run, err);
-    store_close(state);
+    store_discard(state);
+    rmdir(path);
     return status;
 }
 
@@ -431,7 +442,7 @@ static int set_up(session *s)
         federation_create(&f, s->spec, shape, &err))
         return cli_fail(&err);
     /* every process would say these otherwise */
-    const bool wrong = folder_make(s->state, &err) || check_state(s, federation_run(f), &err);
+    const bool wrong = folder_make_new(s->state, &s->made, &err) || check_state(s, federation_run(f), &err);
     federation_free(f);
     if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
         return cli_fail(&err);
@@ -440,8 +451,9 @@ static int set_up(session *s)
 
 static void tear_down(session *s, bool finished)
 {
-    if (finished)
+    if (finished || (s->nodes && !has_state(s)))
         remove_state(s);
+    folder_unmake(s->state, s->made);
     for (size_t n = 0; n < s->n_children; n++)
         for (int w = 0; w < s->children[n].n_words; w++)
             free(s->children[n].words[w]);

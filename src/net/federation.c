@@ -458,7 +458,8 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
 static size_t message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
-    return INQUIRY_HEAD + (survey > f->n_prints ? survey : f->n_prints);
+    const size_t most = survey > f->n_prints ? survey : f->n_prints;
+    return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
 static hfsad_status make_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err)

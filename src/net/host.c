@@ -170,6 +170,24 @@ bool host_ended(const host *h)
     return true;
 }
 
+hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err)
+{
+    hosted *root = &h->all[0];
+    node_free(root->n);
+    root->n = NULL;
+    h->dismisses = true;
+    h->failed = HFSAD_OK;
+    return inquiry_dismiss(root->q, why, err);
+}
+
+bool host_all_dismissed(const host *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (!inquiry_all_dismissed(h->all[i].q))
+            return false;
+    return true;
+}
+
 /* ---- what others want to know ---- */
 
 size_t host_nodes(const host *h)

@@ -22,6 +22,7 @@ typedef struct host host;
     X(ROW, "a row of the trace")                                                                                       \
     X(RECORD, "a step was made")                                                                                       \
     X(ENDED, "the run has ended")                                                                                      \
+    X(DISMISSED, "the cloud has ended the run")                                                                        \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 
@@ -111,6 +112,11 @@ hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const h
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);
 /* Says something to a node's parent that no node has said. */
 hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
+/* The root has found a mistake: all nodes below are told why, as long as turns are taken, and nothing else is done any
+ * more. */
+hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err);
+/* Whether all below its nodes have heard of that. */
+bool host_all_dismissed(const host *h);
 /* Whether all its nodes have ended and the last words of each are sent. */
 bool host_ended(const host *h);
 size_t host_nodes(const host *h);

@@ -79,7 +79,7 @@ static void take_setup(host *h, hosted *at)
     hfsad_error err;
     size_t count;
     const double *result = inquiry_result(at->q, &count);
-    if (at->n || !result)
+    if (at->n || !result || h->dismisses)
         return;
     if (!h->result) {
         h->result = alloc_zero(count, sizeof *result);
@@ -112,6 +112,10 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
     if (failed)
         *why = NODE_REFUSED_OLD;
     take_setup(h, at);
+    if (inquiry_dismissal(at->q) && !at->dismissed) {
+        at->dismissed = true;
+        host_tell(h, HOST_DISMISSED, at->path, inquiry_dismissal(at->q), "", NULL);
+    }
     return news;
 }
 

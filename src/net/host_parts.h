@@ -32,7 +32,7 @@ typedef struct {
     size_t n_children;
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
-    bool has_row, ended;
+    bool has_row, ended, dismissed;
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
@@ -75,6 +75,7 @@ struct host {
     hfsad_figures last; /* row of the trace */
     uint64_t heard, commits, commit_failures;
     double commit_seconds;
+    bool dismisses;
     hfsad_status failed; /* within a handler, with the reason */
     hfsad_error broken;
 };

@@ -34,6 +34,10 @@ struct inquiry {
     uint64_t due;
     uint32_t wait;
 
+    unsigned ends; /* how often the root's last word was heard in this connection */
+    bool dismissed, all_dismissed;
+    char why[INQUIRY_WHY_MOST + 1];
+
     double *result; /* taken, not only heard of */
     size_t n_result;
     bool rests;
@@ -96,7 +100,7 @@ static bool read_question(const inquiry *q, const double *values, size_t count, 
     size_t kind, columns;
     *question = (inquiry_question){0};
     if (count < INQUIRY_HEAD || !read_count(values[4], count - INQUIRY_HEAD, &columns) ||
-        !read_count(values[0], INQUIRY_RESULT, &kind) || !read_count(values[1], q->s.most, &question->most) ||
+        !read_count(values[0], INQUIRY_END, &kind) || !read_count(values[1], q->s.most, &question->most) ||
         !read_count(values[2], q->s.most, &question->sums) || question->most + question->sums > q->s.most)
         return false;
     question->kind = (int)kind;
@@ -211,6 +215,19 @@ void inquiry_rest(inquiry *q)
     q->has_question = q->send_ask = q->send_answer = false;
 }
 
+hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err)
+{
+    double values[INQUIRY_WHY_MOST];
+    inquiry_question last = {.kind = INQUIRY_END, .sums = 1, .values = values};
+    for (; why[last.count] && last.count < INQUIRY_WHY_MOST; last.count++)
+        values[last.count] = (unsigned char)why[last.count];
+    if (!take_question(q, UINT32_MAX, &last))
+        return error_memory(err, sizeof values, "the last word");
+    q->rests = false;
+    start_asking(q);
+    return HFSAD_OK;
+}
+
 survey_cost inquiry_cost(const inquiry *q, size_t links)
 {
     survey_cost cost = {0};
@@ -249,16 +266,19 @@ static hfsad_status conclude(inquiry *q, hfsad_error *err)
     memset(q->totals, 0, size * sizeof *q->totals);
     for (size_t c = 0; c < q->s.n_children; c++)
         survey_combine(&as, q->totals, q->parts + c * size);
-    if (question.kind == INQUIRY_RESULT)
+    if (question.kind >= INQUIRY_RESULT)
         q->totals[0] += 1;
     make_finite(q->totals, size);
     q->complete = true;
     q->send_ask = false;
+    q->all_dismissed = question.kind == INQUIRY_END;
     if (!is_root(q)) {
         q->send_answer = true;
         return HFSAD_OK;
     }
     q->has_question = false;
+    if (question.kind == INQUIRY_END)
+        return HFSAD_OK;
     return question.kind == INQUIRY_RESULT ? take_result(q, q->found, q->n_found, err) : keep_answer(q, err);
 }
 
@@ -279,11 +299,28 @@ static bool refuse(node_refusal *to, node_refusal why)
     return false;
 }
 
+/* Whether the root's last word is to be believed. */
+static bool hear_end(inquiry *q, const inquiry_question *question)
+{
+    if (question->most != 0 || question->sums != 1 || question->count > INQUIRY_WHY_MOST || ++q->ends < 2)
+        return false;
+    for (size_t i = 0; i < question->count; i++) { /* it goes to a terminal */
+        const double c = question->values[i];
+        q->why[i] = c >= ' ' && c <= '~' ? (char)c : '?';
+    }
+    q->why[question->count] = 0;
+    return q->dismissed = true;
+}
+
 static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_status *failed, hfsad_error *err)
 {
     inquiry_question question;
     if (m->count < INQUIRY_HEAD || m->count > q->s.most || !read_question(q, m->values, m->count, &question))
         return refuse(why, NODE_REFUSED_SIZE);
+    if (question.kind != INQUIRY_END)
+        q->ends = 0;
+    else if (!hear_end(q, &question))
+        return refuse(why, NODE_REFUSED_OLD);
     const bool same = q->has_question && q->round == m->round && q->n_asked == m->count &&
                       memcmp(q->asked, m->values, m->count * sizeof *q->asked) == 0;
     if (same) {
@@ -300,7 +337,8 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         start_asking(q);
         return true;
     }
-    if (question.kind == INQUIRY_RESULT) {
+    q->all_dismissed = question.kind == INQUIRY_END;
+    if (question.kind >= INQUIRY_RESULT) {
         q->totals[0] = 1;
     } else if (!q->s.answer(q->s.context, &question, q->totals)) {
         q->has_question = false;
@@ -369,6 +407,7 @@ uint64_t inquiry_due(const inquiry *q)
 void inquiry_repeat(inquiry *q)
 {
     q->send_ask = is_asking(q);
+    q->ends = 0;
 }
 
 bool inquiry_next_letter(inquiry *q, node_letter *letter)
@@ -393,6 +432,16 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
     letter->m.values = q->asked;
     letter->m.count = q->n_asked;
     return true;
+}
+
+const char *inquiry_dismissal(const inquiry *q)
+{
+    return q->dismissed ? q->why : NULL;
+}
+
+bool inquiry_all_dismissed(const inquiry *q)
+{
+    return q->all_dismissed;
 }
 
 const double *inquiry_result(const inquiry *q, size_t *count)

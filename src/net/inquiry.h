@@ -19,6 +19,7 @@
 enum {
     INQUIRY_SHAPE = 100, /* prints of the spec (federation.h) -> most: whether rows are in a table; sum: rows */
     INQUIRY_RESULT,      /* the result -> sum: 1 of every node */
+    INQUIRY_END,         /* the root has found a mistake and ends: why, a byte a number -> sum: 1 of every node */
 };
 
 /* A question: its head stands before its numbers in a message. */
@@ -32,7 +33,7 @@ typedef struct {
     const double *values;
 } inquiry_question;
 
-enum { INQUIRY_HEAD = 5 };
+enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* bytes of the reason */ };
 
 /* What an asker's `ask` returns while the answer is not there: everything between unwinds. */
 #define INQUIRY_WAITS ((hfsad_status)1000)
@@ -49,7 +50,7 @@ hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, d
 typedef struct {
     uint64_t run;
     size_t n_children; /* inner ones first, in the order of their slots */
-    size_t most;       /* numbers of a message, its head included */
+    size_t most;       /* numbers of a message, its head included; at least INQUIRY_HEAD + INQUIRY_WHY_MOST */
     node_patience patience;
     void *context;
     /* A leaf: its answer, most + sums numbers, to any question but the result; false: it is no good question. */
@@ -78,6 +79,13 @@ void inquiry_rest(inquiry *q);
 
 /* The result, once it is to be taken down: at the root when all others have it. NULL: not yet. */
 const double *inquiry_result(const inquiry *q, size_t *count);
+/* The root ends, at whatever point it is, and says why until all below have heard it. */
+hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err);
+/* Why the root has ended; NULL: it has not. It counts from its second hearing in a connection on: that of an earlier
+ * run, which the broker may remember, is heard once. */
+const char *inquiry_dismissal(const inquiry *q);
+/* Whether all below have heard of it. */
+bool inquiry_all_dismissed(const inquiry *q);
 /* How many questions have been answered, and what they sent over all of `links` links, as local_survey counts. */
 survey_cost inquiry_cost(const inquiry *q, size_t links);
 

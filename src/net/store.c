@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { APPLICATION = 0x68667364 /* "hfsd" */, VERSION = 1 };
 
@@ -43,7 +44,7 @@ static const char *const texts[] = {
 struct store {
     sqlite3 *base;
     sqlite3_stmt *made[STATEMENTS];
-    bool begun;
+    bool begun, empty; /* empty: nothing was ever committed */
     char path[1000];
 };
 
@@ -140,6 +141,7 @@ static hfsad_status check_owner(store *s, uint64_t run_id, hfsad_error *err)
         code = number_of(s, "SELECT count(*) FROM sqlite_master", &objects);
     if (!code && objects == 0 && application == 0) {
         code = make_tables(s, run_id);
+        s->empty = !code;
         return code ? fault(s, code, err) : HFSAD_OK;
     }
     if (code || application != APPLICATION)
@@ -155,6 +157,9 @@ static hfsad_status check_owner(store *s, uint64_t run_id, hfsad_error *err)
                          "%s holds the state of another run (%016llx, not %016llx): the spec or the list of nodes has "
                          "changed; give another state folder",
                          s->path, (unsigned long long)id, (unsigned long long)run_id);
+    if ((code = number_of(s, "SELECT count(*) FROM node", &objects)))
+        return fault(s, code, err);
+    s->empty = objects == 0;
     return HFSAD_OK;
 }
 
@@ -208,6 +213,21 @@ void store_close(store *s)
         sqlite3_finalize(s->made[i]);
     sqlite3_close(s->base);
     free(s);
+}
+
+void store_discard(store *s)
+{
+    static const char *const endings[] = {"-wal", "-shm", ""};
+    char path[sizeof s->path + 8];
+    const bool remove_it = s && s->empty;
+    if (remove_it)
+        memcpy(path, s->path, sizeof s->path);
+    const size_t length = remove_it ? strlen(path) : 0;
+    store_close(s);
+    for (size_t i = 0; remove_it && i < sizeof endings / sizeof *endings; i++) {
+        snprintf(path + length, sizeof path - length, "%s", endings[i]);
+        unlink(path);
+    }
 }
 
 /* ---- reading ---- */
@@ -341,6 +361,6 @@ hfsad_status store_commit(store *s, hfsad_error *err)
     const int code = run(s, DO_COMMIT);
     if (code)
         return give_up(s, code, err);
-    s->begun = false;
+    s->begun = s->empty = false;
     return HFSAD_OK;
 }

@@ -19,6 +19,8 @@ hfsad_status store_open(store **s, const char *folder, uint64_t run, hfsad_error
 hfsad_status store_relax(store *s, hfsad_error *err);
 /* What was not committed is lost. NULL is allowed. */
 void store_close(store *s);
+/* The same; where nothing was ever committed its files are removed too, so that another run may have the folder. */
+void store_discard(store *s);
 
 /* The state that was last committed for the node; *bytes is NULL where there is none, free it otherwise. Damaged ones
  * are refused. */

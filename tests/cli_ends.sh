@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# How processes of a federation end, with real ones and a real broker: what is wrong leaves nothing behind, neither with
+# the one who says it nor with the others, who hear of it; a full disk takes time and nothing else; a federation goes on
+# elsewhere from its state folders; certificates that have run out or were taken back. Needs HFSAD.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+PATH=$PATH:/usr/sbin
+members=
+stop() {
+    # shellcheck disable=SC2086 # a list of numbers
+    [ -z "$members" ] || kill -KILL $members 2>/dev/null
+    rm -rf "${work:?}"
+}
+trap stop EXIT
+
+# start LOG COMMAND…: in the background, gone with this script; its number is in $started
+start() {
+    setpriv --pdeathsig KILL "${@:2}" 2>"$1" >/dev/null &
+    started=$!
+    members="$members $started"
+}
+# ends STATUS PID WHAT: waits for it, a minute at most
+ends() {
+    local status
+    timeout 60 tail --pid="$2" -s 0.02 -f /dev/null || fail "$3 does not end"
+    kill -0 "$2" 2>/dev/null && return
+    wait "$2"
+    status=$?
+    [ "$status" = "$1" ] || fail "$3: exit status $status instead of $1"
+}
+# until_true SECONDS COMMAND…
+until_true() {
+    local end=$((SECONDS + $1))
+    while ! "${@:2}" 2>/dev/null; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        read -r -t 0.02 <><(:)
+    done
+    return 0
+}
+accepts() { (exec 3<>"/dev/tcp/127.0.0.1/$port"); }
+# start_broker CONFIGURATION: its line `listener PORT` gets a port that is free
+start_broker() {
+    local attempt
+    for attempt in 1 2 3 4 5; do
+        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
+        sed "s/^listener [0-9]*/listener $port/" "$1" >broker.conf
+        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
+        start broker.log mosquitto -c broker.conf
+        broker=$started
+        until_true 5 accepts && kill -0 "$broker" 2>/dev/null && return
+    done
+    fail "mosquitto does not start: $(cat broker.log)"
+    finish
+}
+all_gone() { [ -z "$(find . -name state.db)" ] && [ ! -e "$1" ] || fail "$2: left behind: $(find . -path '*state*')"; }
+
+expect 0 generate phase-retrieval --edges 2 --clients 3 --features 5 --out d
+cat >spec.yaml <<'YAML'
+data: d/data.csv
+loss: {kind: phase-retrieval, box: 5}
+run: {iterations: 40}
+YAML
+printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
+expect 0 keys init
+expect 0 keys issue cloud edge1 edge2 edge1/client1
+expect 0 keys init --dir foreign
+
+echo "-- what is wrong leaves nothing behind"
+start_broker plain.conf
+expect_line 2 edge spec.yaml --name edge1 --broker mqtts://localhost:$port
+says 'needs the certificate of the authority'
+all_gone spec-state "no certificate of the authority"
+expect_line 2 edge spec.yaml --name edge1 --broker mqtt://nowhere.invalid --insecure --log-level error
+says 'nowhere.invalid'
+all_gone spec-state "an unknown host"
+expect_line 2 cloud spec.yaml --broker mqtts://localhost:$port --keys nowhere
+says 'nowhere/ca.crt'
+all_gone spec-state "no keys"
+[ ! -e spec-out ] || fail "an output folder is left"
+expect_line 2 up spec.yaml --set run.start=short.csv --quiet
+says 'short.csv'
+all_gone spec-state "up with a start that is missing"
+mkdir own
+expect_line 2 edge spec.yaml --name edge1 --broker mqtts://localhost:$port --keys nowhere --state own
+[ -d own ] || fail "a folder that was there before is gone"
+expect 0 run spec.yaml --out run --quiet
+expect 0 up spec.yaml --out up --quiet
+cmp -s run/model.csv up/model.csv || fail "up after all that"
+
+echo "-- a mistake that the cloud finds ends all"
+echo 1 >short.csv
+short="--set run.start=short.csv --broker mqtt://localhost:$port --log-level error"
+pids=
+# shellcheck disable=SC2086 # lists of words
+{
+for edge in edge1 edge2; do
+    start $edge.log "$HFSAD" edge spec.yaml --name $edge $short
+    pids="$pids $edge:$started"
+done
+start edge1-clients.log "$HFSAD" client spec.yaml --all-of edge1 $short
+pids="$pids edge1-clients:$started"
+for c in 1 2 3; do
+    start client$c.log "$HFSAD" client spec.yaml --name edge2/client$((c + 3)) $short
+    pids="$pids client$c:$started"
+done
+expect_line 2 cloud spec.yaml $short
+}
+says 'short.csv: .*5'
+for p in $pids; do
+    ends 2 "${p#*:}" "${p%:*}"
+    [ "$(wc -l <"${p%:*}.log")" = 1 ] || fail "${p%:*}: not one line: $(cat "${p%:*}.log")"
+    grep -q 'the cloud has ended the run: .*short.csv' "${p%:*}.log" || fail "${p%:*}: $(cat "${p%:*}.log")"
+done
+all_gone spec-state "a mistake that the cloud finds"
+# what the broker remembers of it does not end those who come later
+for n in 1 2 3 4 5; do printf '0.5\n'; done >short.csv
+# shellcheck disable=SC2086
+{
+for edge in edge1 edge2; do
+    start $edge.log "$HFSAD" edge spec.yaml --name $edge $short --linger 0
+    start $edge-clients.log "$HFSAD" client spec.yaml --all-of $edge $short
+done
+expect 0 run spec.yaml --set run.start=short.csv --out run-5 --quiet
+expect 0 cloud spec.yaml $short --out cloud-5 --linger 1 --quiet
+}
+cmp -s run-5/model.csv cloud-5/model.csv || fail "once the mistake is mended: $(cat edge*.log)"
+
+finish
