@@ -12,22 +12,26 @@
 #include "run.h"
 
 #include <cjson/cJSON.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { ABOVE, BELOW };
 enum { DURABLE_POWER, DURABLE_PROCESS };
+enum { ROWS_IN_MEMORY, ROWS_ON_DISK };
 
 /* ---- arguments ---- */
 
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 static const char *const forms[] = {"text", "json", NULL};
 static const char *const durabilities[] = {"power", "process", NULL};
+static const char *const places[] = {"memory", "disk", NULL};
 
 static size_t common_options(member_arguments *a, cli_option *o)
 {
@@ -142,6 +146,13 @@ static size_t role_options(member_arguments *a, member_role role, cli_option *o)
          .operand = "FILE",
          .help = "the client's rows, or data of the whole federation, from\nwhich it takes its own; by default the "
                  "spec's data"},
+        {.name = "rows",
+         .kind = CLI_CHOICE,
+         .value = &a->rows,
+         .choices = places,
+         .operand = "memory|disk",
+         .help = "where dense rows are kept: memory (the default), or a\nscratch file where the state folder is, for a "
+                 "machine with\nless memory than rows; the results are the same"},
     };
     size_t n = 0;
     if (role != ROLE_CLIENT) {
@@ -347,7 +358,8 @@ int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, cons
     return hfsad_spec_check(*spec, &err) ? cli_fail(&err) : CLI_GO;
 }
 
-hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err)
+/* scratch: as for dataset_read_client. */
+static hfsad_status read_shape(dataset **shape, const hfsad_spec *spec, const char *scratch, hfsad_error *err)
 {
     const bool listed = spec->federation.nodes != NULL;
     char *path = spec_find_file(spec, listed ? spec->federation.nodes : spec->top.data), *text = NULL;
@@ -359,7 +371,7 @@ hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *
         return status;
     }
     if (!status)
-        status = dataset_read(&d, path, true, err);
+        status = dataset_read_client(&d, path, NULL, NULL, scratch, err);
     if (!status && !(text = nodes_text(d)))
         status = error_memory(err, 0, "the list of nodes");
     if (!status)
@@ -368,6 +380,11 @@ hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *
     free(text);
     free(path);
     return status;
+}
+
+hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err)
+{
+    return read_shape(shape, spec, NULL, err);
 }
 
 /* Whether a file is one client's own: an array, or a CSV file without a column `client`. */
@@ -402,7 +419,7 @@ static hfsad_status read_rows_of(member *m, const char *path, hfsad_error *err)
         if (!parent)
             return error_memory(err, 0, "a name");
     }
-    hfsad_status status = dataset_read_client(&rows, path, parent, name, err);
+    hfsad_status status = dataset_read_client(&rows, path, parent, name, m->scratch, err);
     if (!status)
         status = federation_take_rows(m->f, rows, path, err);
     free(parent);
@@ -562,9 +579,38 @@ static char *default_state(const member *m)
     return path;
 }
 
+static char *state_folder(const member *m)
+{
+    return m->args.state ? strdup(m->args.state) : default_state(m);
+}
+
+/* Where rows on the disk go: the state folder or, as long as nobody has made it, the nearest folder above it. */
+static hfsad_status find_scratch(member *m, hfsad_error *err)
+{
+    struct stat info;
+    struct statfs kind;
+    if (m->args.rows != ROWS_ON_DISK)
+        return HFSAD_OK;
+    char *folder = m->scratch = state_folder(m);
+    if (!folder)
+        return error_memory(err, 0, "a file name");
+    while (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        char *slash = strrchr(folder, '/');
+        if (!slash || slash == folder) {
+            memcpy(folder, slash ? "/" : ".", 2); /* "x" or "/x" had room for that */
+            break;
+        }
+        *slash = 0;
+    }
+    if (statfs(folder, &kind) == 0 && kind.f_type == TMPFS_MAGIC)
+        member_log(&m->args, LOG_WARNING, "", "rows on the disk would be in memory",
+                   "the state folder is on a tmpfs; give --state on a disk", "");
+    return HFSAD_OK;
+}
+
 static hfsad_status open_state(member *m, hfsad_error *err)
 {
-    char *folder = m->args.state ? strdup(m->args.state) : default_state(m);
+    char *folder = state_folder(m);
     m->state_folder = folder;
     hfsad_status status = folder ? folder_make_new(folder, &m->state_made, err) : error_memory(err, 0, "a file name");
     if (!status)
@@ -782,7 +828,8 @@ static int set_up(member *m)
     int status = member_load(&m->spec, m->args.spec_path, &m->args.sets, m->args.command);
     if (status != CLI_GO)
         return status;
-    if (member_shape(&shape, m->spec, &err) || federation_create(&m->f, m->spec, shape, &err) || check_ways(m, &err) ||
+    if (find_scratch(m, &err) || read_shape(&shape, m->spec, m->scratch, &err) ||
+        federation_create(&m->f, m->spec, shape, &err) || check_ways(m, &err) ||
         (m->role == ROLE_CLIENT && read_rows(m, &err)) || check_names(m, &err))
         return cli_fail(&err);
     if (m->cloud && (status = m->cloud->check(m->cloud->context, m)) != CLI_GO)
@@ -807,6 +854,7 @@ int member_run(const member_arguments *a, member_role role, const member_cloud *
     transport_free(m.way[ABOVE]);
     close_state(&m);
     federation_free(m.f);
+    free(m.scratch);
     hfsad_spec_free(m.spec);
     return status;
 }

@@ -18,7 +18,7 @@ typedef struct {
     const char *ca, *certificate, *key, *keys;
     const char *state, *out, *record, *metrics;
     bool insecure, quiet;
-    int log, level, durability;
+    int log, level, durability, rows;
     double linger; /* seconds after the end in which late children still get an answer */
 } member_arguments;
 
@@ -58,6 +58,7 @@ struct member {
     size_t state_made; /* of it, for folder_unmake */
     host *h;
     metrics *metrics;  /* NULL: nobody may ask */
+    char *scratch;     /* folder for rows on the disk; NULL: they are kept in memory */
     transport *way[2]; /* above, below; the same where there is one broker */
     size_t number;
     bool begun;

@@ -9,7 +9,8 @@
  * the table of names, 4 of leaf_name, 8 of n or of rows.first, and the name itself. It is twice the rows while a
  * builder grows that was not told how many come (dataset_builder_reserve), and where parents have so few leaves that
  * the 1/32 does not do. Sparse rows have 12 bytes for each non-zero and 8 for each row; where they do not come in the
- * order of the leaves, first their values and then their columns are copied.
+ * order of the leaves, first their values and then their columns are copied. Rows that go to a scratch file (pages.h)
+ * are swapped there.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -346,7 +347,7 @@ static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_err
     assert(b->n_rows < b->capacity);
     const size_t first = b->sparse ? b->start[b->n_rows] : b->n_rows * b->M;
     const size_t count = b->sparse ? b->n_entries - first : b->M;
-    const double *x = b->rows + first, n = dot8(count, x, x);
+    const double *x = b->pages ? pages_next(b->pages) : b->rows + first, n = dot8(count, x, x);
     hfsad_status status = use_file(b, e->file, err);
     if (status)
         return status;
@@ -365,7 +366,7 @@ static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_err
     b->y[b->n_rows++] = e->y;
     if (b->sparse)
         b->start[b->n_rows] = b->n_entries;
-    return HFSAD_OK;
+    return b->pages ? pages_commit(b->pages, err) : HFSAD_OK;
 }
 
 hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsad_error *err)
@@ -476,7 +477,7 @@ bool builder_is_full(const dataset_builder *b)
 double *builder_next_row(dataset_builder *b)
 {
     assert(b->n_rows < b->capacity);
-    return b->rows + b->n_rows * b->M;
+    return b->pages ? pages_next(b->pages) : b->rows + b->n_rows * b->M;
 }
 
 /* *array, of `used` elements, to one of `count`. */
@@ -519,7 +520,9 @@ hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_erro
 {
     if (rows <= b->capacity)
         return HFSAD_OK;
-    const hfsad_status status = b->sparse ? reserve_sparse(b, rows, err) : reserve_dense(b, rows, err);
+    const hfsad_status status = b->sparse  ? reserve_sparse(b, rows, err)
+                                : b->pages ? HFSAD_OK
+                                           : reserve_dense(b, rows, err);
     if (status)
         return status;
     if (!enlarge(&b->y, b->n_rows, rows, sizeof *b->y) ||
@@ -592,11 +595,21 @@ void dataset_builder_use_rows(dataset_builder *b)
     b->as_rows = true;
 }
 
+hfsad_status builder_use_pages(dataset_builder *b, const char *folder, hfsad_error *err)
+{
+    assert(b->capacity == 0 && !b->sparse);
+    dataset_builder_use_rows(b);
+    return pages_create(&b->pages, folder, b->M, err);
+}
+
 void dataset_builder_free(dataset_builder *b)
 {
     if (!b)
         return;
-    free(b->rows);
+    if (b->pages)
+        pages_free(b->pages);
+    else
+        free(b->rows);
     free(b->y);
     free(b->weight);
     free(b->client_of);

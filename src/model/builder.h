@@ -15,6 +15,9 @@ bool builder_is_full(const dataset_builder *b);
 /* Where the next row's M features go. The builder must not be full. */
 double *builder_next_row(dataset_builder *b);
 
+/* Dense rows go to a scratch file in that folder (pages.h), in the table `rows`; before the first row. */
+hfsad_status builder_use_pages(dataset_builder *b, const char *folder, hfsad_error *err);
+
 /* Says early which client the next row is of: its place in the table of names comes to the cache meanwhile. */
 void builder_expect(const dataset_builder *b, slice name);
 

@@ -31,6 +31,7 @@ typedef struct {
 struct dataset_builder {
     size_t M;                  /* sparse: the largest index so far */
     double *rows, *y, *weight; /* weight: NULL while all are 1 */
+    row_pages *pages;          /* NULL: rows are in memory; otherwise rows is NULL until all are there */
     uint32_t *client_of;       /* each row's client, in the end the row's place */
     size_t n_rows, capacity, doubles;
     bool sparse;

@@ -2,6 +2,7 @@
  * A regular file is mapped, and what has been read of it is unmapped on the way, so that the file does not count as
  * memory in use. A file that is cut short by others while it is read ends the process (SIGBUS), as with every mapping.
  */
+#define _DEFAULT_SOURCE /* madvise */
 #include "model/bytes.h"
 
 #include "base/alloc.h"
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    RELEASE_BYTES = 1 << 22, /* unmapped at a time */
+    RELEASE_BYTES = 1 << 20, /* unmapped at a time */
     READ_BYTES = 1 << 20,
 };
 
@@ -95,6 +96,12 @@ void bytes_release(file_bytes *f, const char *body, const char *at)
     const size_t keep = read / page * page;
     if (keep > f->kept && munmap(f->mapping + f->kept, keep - f->kept) == 0)
         f->kept = keep;
+}
+
+void bytes_forget(const file_bytes *f)
+{
+    if (f->mapping && f->gone == 0)
+        (void)madvise(f->mapping, f->size, MADV_DONTNEED); /* posix_madvise does nothing here */
 }
 
 hfsad_status text_begin(const char **at, const char *end, const char *name, const char *expected, hfsad_error *err)

@@ -20,6 +20,8 @@ hfsad_status bytes_open(file_bytes *f, const char *path, bool text, const char *
 void bytes_close(file_bytes *f);
 /* Says that nothing between `body` and `at` is needed any more; messages may quote what lies before body. */
 void bytes_release(file_bytes *f, const char *body, const char *at);
+/* Gives back the memory of what has been read so far; reading it again takes longer. */
+void bytes_forget(const file_bytes *f);
 
 /* Steps over a byte order mark. Refuses an empty text and what is no text at all. */
 hfsad_status text_begin(const char **at, const char *end, const char *name, const char *expected, hfsad_error *err);

@@ -87,6 +87,7 @@ client_rows dataset_rows(const dataset *d, size_t leaf)
         .x = t->start ? t->x : t->x + first * t->F,
         .y = t->y ? t->y + first : NULL,
         .weight = t->weight ? t->weight + first : NULL,
+        .pages = t->pages,
         .constant = t->constant,
     };
 }
@@ -114,7 +115,10 @@ void dataset_free(dataset *d)
     free(d->rows.first);
     free(d->rows.start);
     free(d->rows.column);
-    free(d->rows.x);
+    if (d->rows.pages)
+        pages_free(d->rows.pages);
+    else
+        free(d->rows.x);
     free(d->rows.y);
     free(d->rows.weight);
     free(d->feature_names);

@@ -18,7 +18,7 @@
 #ifndef HFSAD_MODEL_DATASET_H
 #define HFSAD_MODEL_DATASET_H
 
-#include "hfsad/hfsad.h"
+#include "model/pages.h"
 
 enum { NO_NODE = 0xffffffff };
 
@@ -43,9 +43,10 @@ typedef struct {
     size_t *start; /* n_rows + 1; NULL: dense */
     uint32_t *column;
     double *x;
-    double *y;       /* n_rows */
-    double *weight;  /* n_rows; NULL: all 1 */
-    double constant; /* 0: no intercept */
+    row_pages *pages; /* of x, dense, which then is on a disk; NULL: in memory */
+    double *y;        /* n_rows */
+    double *weight;   /* n_rows; NULL: all 1 */
+    double constant;  /* 0: no intercept */
 } row_table;
 
 /* The rows of one leaf. */
@@ -54,6 +55,7 @@ typedef struct {
     const size_t *start; /* NULL: dense; otherwise count + 1 offsets into column and x */
     const uint32_t *column;
     const double *x, *y, *weight;
+    row_pages *pages; /* of x; NULL: in memory */
     double constant;
 } client_rows;
 
@@ -118,8 +120,10 @@ void dataset_free(dataset *d);
 /* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
 hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);
 /* The rows of the client `name` below `path` ("" : the cloud) in the table `rows`: a file of its own (CSV without edge
- * and client, NPY, NPZ, LIBSVM), or, where `path` and `name` are NULL, whatever dataset_read takes. */
-hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, hfsad_error *err);
+ * and client, NPY, NPZ, LIBSVM), or, where `path` and `name` are NULL, whatever dataset_read takes. scratch: a folder
+ * on whose disk dense rows are kept (pages.h), or NULL: in memory. */
+hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, const char *scratch,
+                                 hfsad_error *err);
 /* The same in the table `rows`, for who only predicts: CSV files may lack the column y; rows.y is then NULL. */
 hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err);
 /* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */

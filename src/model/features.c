@@ -21,8 +21,7 @@ void rows_sum_columns(const client_rows *rows, const double *centre, bool square
     double *sum = sums + 1, *stored = sum + rows->F;
     for (size_t r = 0; r < rows->count; r++) {
         const double weight = row_weight(rows, r);
-        const size_t first = rows->start ? rows->start[r] : r * rows->F,
-                     end = rows->start ? rows->start[r + 1] : first + rows->F;
+        const size_t first = row_from(rows, r), end = rows->start ? rows->start[r + 1] : first + rows->F;
         for (size_t i = first; i < end; i++) {
             const size_t m = rows->start ? rows->column[i] : i - first;
             const double apart = rows->x[i] - centre[m];
@@ -125,16 +124,69 @@ hfsad_status columns_find(const columns_search *s, double *centre, double *scale
     return status;
 }
 
-void columns_apply(const row_table *t, size_t n_rows, const double *centre, const double *scale, double *x)
+/* from may be to. */
+static void apply_to_row(size_t F, const double *centre, const double *scale, const double *from, double *to)
 {
-    if (t->start) {
+    for (size_t m = 0; m < F; m++)
+        to[m] = (from[m] - centre[m]) / scale[m];
+}
+
+/* To x, which may be where they are. */
+static void apply(const row_table *t, size_t n_rows, const double *centre, const double *scale, double *x)
+{
+    if (t->start)
         for (size_t i = 0; i < t->start[n_rows]; i++)
             x[i] = t->x[i] / scale[t->column[i]];
-        return;
+    else
+        for (size_t r = 0; r < n_rows; r++)
+            apply_to_row(t->F, centre, scale, t->x + r * t->F, x + r * t->F);
+}
+
+static hfsad_status apply_on_disk(row_table *to, const row_table *t, size_t n_rows, const double *centre,
+                                  const double *scale, hfsad_error *err)
+{
+    hfsad_status status = pages_create(&to->pages, pages_folder(t->pages), t->F, err);
+    for (size_t r = 0; r < n_rows && !status; r++) {
+        const double *from = t->x + r * t->F;
+        pages_visit(t->pages, from);
+        apply_to_row(t->F, centre, scale, from, pages_next(to->pages));
+        status = pages_commit(to->pages, err);
     }
-    for (size_t r = 0; r < n_rows; r++)
-        for (size_t m = 0; m < t->F; m++)
-            x[r * t->F + m] = (t->x[r * t->F + m] - centre[m]) / scale[m];
+    if (!status)
+        status = pages_map(to->pages, &to->x, err);
+    if (!status)
+        pages_seal(to->pages);
+    return status;
+}
+
+hfsad_status columns_standardise(row_table *to, const row_table *t, size_t n_rows, const double *centre,
+                                 const double *scale, hfsad_error *err)
+{
+    *to = *t;
+    to->x = NULL;
+    to->pages = NULL;
+    if (t->pages) {
+        const hfsad_status status = apply_on_disk(to, t, n_rows, centre, scale, err);
+        if (status)
+            columns_free(to);
+        return status;
+    }
+    const size_t held = t->start ? t->start[n_rows] : n_rows * t->F;
+    to->x = alloc_raw(held, sizeof *to->x);
+    if (!to->x)
+        return error_memory(err, held * sizeof *to->x, "the standardised rows");
+    apply(t, n_rows, centre, scale, to->x);
+    return HFSAD_OK;
+}
+
+void columns_free(row_table *to)
+{
+    if (to->pages)
+        pages_free(to->pages);
+    else
+        free(to->x);
+    to->pages = NULL;
+    to->x = NULL;
 }
 
 static hfsad_status standardise(dataset *d, bool intercept, const char *path, hfsad_error *err)
@@ -151,7 +203,7 @@ static hfsad_status standardise(dataset *d, bool intercept, const char *path, hf
     const hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
     free(t.room);
     if (!status)
-        columns_apply(&d->rows, d->n_rows, d->centre, d->scale, d->rows.x);
+        apply(&d->rows, d->n_rows, d->centre, d->scale, d->rows.x);
     return status;
 }
 
@@ -203,7 +255,7 @@ static void lay_vectors(dataset *d)
 
 hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err)
 {
-    assert(d->rows.first && d->rows.constant == 0);
+    assert(d->rows.first && d->rows.constant == 0 && !d->rows.pages);
     const hfsad_status status = standardize ? standardise(d, intercept, path, err) : HFSAD_OK;
     if (status || !intercept)
         return status;

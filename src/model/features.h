@@ -32,8 +32,11 @@ typedef struct {
     hfsad_status (*ask)(void *context, const double *centre, bool squares, double *sums, hfsad_error *err);
 } columns_search;
 hfsad_status columns_find(const columns_search *s, double *centre, double *scale, double *sums, hfsad_error *err);
-/* The rows' values standardised, to x, which may be where they are. */
-void columns_apply(const row_table *t, size_t n_rows, const double *centre, const double *scale, double *x);
+/* A table with the rows' values standardised, in memory or on a disk as those of t are. x and pages are its own, for
+ * columns_free, all else is t's. */
+hfsad_status columns_standardise(row_table *to, const row_table *t, size_t n_rows, const double *centre,
+                                 const double *scale, hfsad_error *err);
+void columns_free(row_table *to);
 
 /* The column of an intercept, from the sums over all clients: the root mean square of a feature, so that the intercept
  * moves as fast as the coefficients do. */

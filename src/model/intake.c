@@ -18,6 +18,8 @@ static hfsad_status make_builder(intake *in, const char *file, bool sparse, size
         sparse ? builder_create_sparse(&in->builder, in->err) : dataset_builder_create(&in->builder, features, in->err);
     if (!status && sparse)
         status = builder_reserve_entries(in->builder, FIRST_ROWS, in->err);
+    if (!status && !sparse && in->scratch)
+        status = builder_use_pages(in->builder, in->scratch, in->err);
     for (size_t i = 1; i < in->n_folders && !status; i++)
         status =
             builder_add_inner(in->builder, (slice){in->folders[i], strlen(in->folders[i])}, in->folders[i], in->err);

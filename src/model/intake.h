@@ -18,6 +18,7 @@ typedef struct {
     uint32_t *names;                  /* in texts: the features' names there */
     size_t n_names, names_capacity;
     text_pool texts;
+    const char *scratch;      /* folder for dense rows; NULL: in memory */
     bool y_optional;          /* CSV files may be without y, all of them */
     size_t with_y, without_y; /* files so far */
     hfsad_error *err;

@@ -111,6 +111,10 @@ static void order_rows(dataset_builder *b)
     for (size_t row = 0; row < b->n_rows; row++)
         while (place[row] != row) {
             const uint32_t to = place[row];
+            if (b->pages) {
+                pages_visit(b->pages, b->rows + row * M);
+                pages_visit(b->pages, b->rows + to * M);
+            }
             swap_rows(M, b->rows + row * M, b->rows + to * M);
             swap_rows(1, b->y + row, b->y + to);
             if (b->weight)
@@ -214,6 +218,10 @@ static void make_table(dataset_builder *b, dataset *d)
     t->start = b->start;
     t->column = b->column;
     t->x = b->rows;
+    t->pages = b->pages;
+    if (t->pages)
+        pages_seal(t->pages);
+    b->pages = NULL;
     t->y = b->y;
     t->weight = b->weight;
     b->rows = b->y = b->weight = NULL;
@@ -252,7 +260,7 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_
     free(b->clients);
     b->clients = NULL;
     take_names(b, d);
-    if (b->sparse && (status = order_entries(b, err)))
+    if ((b->sparse && (status = order_entries(b, err))) || (b->pages && (status = pages_map(b->pages, &b->rows, err))))
         return status;
     order_rows(b);
     if (as_rows) {

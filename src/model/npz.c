@@ -20,7 +20,8 @@
 
 enum {
     DEFLATE_MOST = 1032,
-    CHUNK = NPY_HEAD_MOST, /* bytes unpacked at a time */
+    CHUNK = NPY_HEAD_MOST,  /* bytes unpacked at a time */
+    FORGET_BYTES = 1 << 20, /* of numbers, after which the memory of the packed ones is given back */
 };
 
 enum { ARRAY_X, ARRAY_Y, ARRAY_WEIGHT, ARRAYS };
@@ -197,12 +198,13 @@ static hfsad_status check_shapes(const archive *a)
     return HFSAD_OK;
 }
 
-static hfsad_status take_rows(archive *a, intake *in)
+static hfsad_status take_rows(archive *a, intake *in, const file_bytes *from)
 {
     const npy_head *X = &a->arrays[ARRAY_X].head;
     const bool weighted = a->index[ARRAY_WEIGHT] >= 0;
+    const size_t width = X->shape[1] * X->item;
     hfsad_status status = HFSAD_OK;
-    for (size_t row = 0; row < X->shape[0] && !status; row++) {
+    for (size_t row = 0, taken = 0; row < X->shape[0] && !status; row++) {
         builder_entry entry = {.path = in->path,
                                .client = in->client,
                                .weight = 1,
@@ -215,6 +217,11 @@ static hfsad_status take_rows(archive *a, intake *in)
             (status = take_numbers(a, ARRAY_X, builder_next_row(in->builder), X->shape[1])))
             break;
         status = builder_commit(in->builder, &entry, in->err);
+        taken += width;
+        if (taken >= FORGET_BYTES) {
+            bytes_forget(from);
+            taken = 0;
+        }
     }
     for (int i = 0; i < ARRAYS && !status; i++)
         status = check_end(a, i);
@@ -235,7 +242,7 @@ static hfsad_status take(archive *a, intake *in, const file_bytes *from)
         status = intake_begin(in, a->name, false, a->arrays[ARRAY_X].head.shape[1]);
     if (!status)
         status = intake_expect(in, a->arrays[ARRAY_X].head.shape[0], from->size);
-    return status ? status : take_rows(a, in);
+    return status ? status : take_rows(a, in, from);
 }
 
 hfsad_status npz_take(intake *in, file_bytes *from, const char *name)

@@ -111,13 +111,14 @@ hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err
     return read_all((intake){.err = err, .y_optional = true}, d, path, true);
 }
 
-hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, hfsad_error *err)
+hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, const char *scratch,
+                                 hfsad_error *err)
 {
     if (!name)
-        return dataset_read(d, file, true, err);
+        return read_all((intake){.err = err, .scratch = scratch}, d, file, true);
     size_t stem;
     const data_format format = format_of(file, &stem);
     const bool known = format == FORMAT_NPY || format == FORMAT_NPZ || format == FORMAT_SVM;
-    intake in = {.err = err, .path = {path, strlen(path)}, .client = {name, strlen(name)}};
+    intake in = {.err = err, .path = {path, strlen(path)}, .client = {name, strlen(name)}, .scratch = scratch};
     return intake_finish(&in, take_file(&in, known ? format : FORMAT_CSV, file), true, d);
 }

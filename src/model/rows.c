@@ -16,7 +16,7 @@ double row_dot(const client_rows *rows, size_t r, const double *w)
 {
     double sum = rows->constant != 0 ? rows->constant * w[rows->F] : 0;
     if (!rows->start)
-        return sum + dot8(rows->F, rows->x + r * rows->F, w);
+        return sum + dot8(rows->F, rows->x + row_from(rows, r), w);
     for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
         sum += rows->x[i] * w[rows->column[i]];
     return sum;
@@ -26,19 +26,21 @@ void row_add(const client_rows *rows, size_t r, double a, double *w)
 {
     if (rows->constant != 0)
         w[rows->F] += a * rows->constant;
+    const double *x = rows->x + row_from(rows, r);
     if (rows->start)
         for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
             w[rows->column[i]] += a * rows->x[i];
     else
         for (size_t m = 0; m < rows->F; m++)
-            w[m] += a * rows->x[r * rows->F + m];
+            w[m] += a * x[m];
 }
 
 double row_norm2(const client_rows *rows, size_t r)
 {
     double sum = rows->constant * rows->constant;
+    const double *x = rows->x + row_from(rows, r);
     if (!rows->start)
-        return sum + dot8(rows->F, rows->x + r * rows->F, rows->x + r * rows->F);
+        return sum + dot8(rows->F, x, x);
     for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
         sum += rows->x[i] * rows->x[i];
     return sum;

@@ -59,6 +59,17 @@ size_t squared_doubles(size_t rows, size_t M);
 void squared_prox(const squared_factor *s, const client_rows *rows, const double *v, double sigma, double *w,
                   double *scratch);
 
+/* Where a row's values begin in rows->x; those who read them come by here first, so that rows on a disk can be paged.
+ */
+static inline size_t row_from(const client_rows *rows, size_t r)
+{
+    if (rows->start)
+        return rows->start[r];
+    if (rows->pages)
+        pages_visit(rows->pages, rows->x + r * rows->F);
+    return r * rows->F;
+}
+
 /* What most of the files need of a row: <x, w> and w += a x. */
 double row_dot(const client_rows *rows, size_t r, const double *w);
 void row_add(const client_rows *rows, size_t r, double a, double *w);

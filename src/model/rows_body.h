@@ -68,7 +68,7 @@ VEC_FN row_facts facts_at(const client_rows *rows, size_t r, const double *w)
 {
     row_facts f = {0, 0};
     if (!rows->start)
-        f = dense_facts(rows->x + r * rows->F, w, rows->F);
+        f = dense_facts(rows->x + row_from(rows, r), w, rows->F);
     else
         for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++) {
             f.s += rows->x[i] * w[rows->column[i]];
@@ -87,7 +87,7 @@ VEC_FN void add_at(const client_rows *rows, size_t r, double a, double *w)
         row_add(rows, r, a, w);
         return;
     }
-    const double *x = rows->x + r * rows->F;
+    const double *x = rows->x + row_from(rows, r);
     const vec factor = vec_set(a);
     for (size_t m = 0; m < rows->F; m += VEC_LANES)
         row_store(w, vec_fma(factor, row_load(x, m, rows->F), row_load(w, m, rows->F)), m, rows->F);

@@ -112,7 +112,7 @@ void federation_free(federation *f)
     plan_free(f->p);
     dataset_free(f->shape);
     dataset_free(f->rows);
-    free(f->standard.rows.x);
+    columns_free(&f->standard.rows);
     free(f->own);
     free(f->prints);
     free(f->result);
@@ -142,21 +142,21 @@ static client_rows rows_of(const federation *f, size_t leaf, const inquiry_quest
 }
 
 /* A root that begins again asks for the rows as they came, so both are kept. */
-static bool standardise(federation *f, const double *columns, size_t count)
+static hfsad_status standardise(federation *f, const double *columns, size_t count, hfsad_error *err)
 {
-    const size_t F = features_count(f->shape),
-                 held = f->rows->rows.start ? f->rows->rows.start[f->rows->n_rows] : f->rows->n_rows * F;
+    const size_t F = features_count(f->shape);
+    row_table made;
     if (count == 0 || f->standard.rows.x)
-        return true;
+        return HFSAD_OK;
     if (count != 2 * F)
-        return false;
-    double *x = alloc_zero(held, sizeof *x);
-    if (!x)
-        return false;
-    columns_apply(&f->rows->rows, f->rows->n_rows, columns, columns + F, x);
+        return error_set(err, HFSAD_ERROR_INPUT, "%zu numbers to standardise %zu columns by: another version's", count,
+                         F);
+    const hfsad_status status = columns_standardise(&made, &f->rows->rows, f->rows->n_rows, columns, columns + F, err);
+    if (status)
+        return status;
     f->standard = *f->rows;
-    f->standard.rows.x = x;
-    return true;
+    f->standard.rows = made;
+    return HFSAD_OK;
 }
 
 /* ---- rows ---- */
@@ -230,7 +230,7 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     const seat *at = context;
     federation *f = at->f;
     hfsad_error err;
-    if (!standardise(f, question->columns, question->n_columns))
+    if (standardise(f, question->columns, question->n_columns, &err))
         return false;
     const client_rows rows = rows_of(f, at->leaf, question);
     if (question->kind == INQUIRY_SHAPE) {
@@ -416,11 +416,13 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     const size_t F = features_count(f->shape), columns = count > RESULT_HEAD && result[COLUMNS] > 0 ? 2 * F : 0;
     if (count < RESULT_HEAD || count != RESULT_HEAD + columns + F + (result[CONSTANT] != 0))
         return error_set(err, HFSAD_ERROR_INPUT, "the result of the set-up has %zu numbers: another version's", count);
+    hfsad_status status = f->rows ? standardise(f, result + RESULT_HEAD, columns, err) : HFSAD_OK;
+    if (status)
+        return status;
     f->result = alloc_zero(count, sizeof *result);
     if (!f->result || !nodes_settle(f->shape, result[MANY] > 0, result[CONSTANT], (size_t)result[ROWS]))
         return error_memory(err, count * sizeof *result, "the result of the set-up");
-    if (columns && (!nodes_set_columns(f->shape, result + RESULT_HEAD) ||
-                    (f->rows && !standardise(f, result + RESULT_HEAD, columns))))
+    if (columns && !nodes_set_columns(f->shape, result + RESULT_HEAD))
         return error_memory(err, count * sizeof *result, "the columns' means");
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
@@ -433,7 +435,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
         .n_rows = (size_t)result[ROWS],
         .start = f->result + RESULT_HEAD + columns,
     };
-    const hfsad_status status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
+    status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
     if (status)
         return status;
     f->t = (tree){.d = f->shape,

@@ -179,7 +179,7 @@ static void answer_anchor(const polish_client *o, const polish_question *q, doub
 
 static void add_sizes(const client_rows *rows, size_t r, double a, double *sum)
 {
-    const size_t from = rows->start ? rows->start[r] : r * rows->F;
+    const size_t from = row_from(rows, r);
     const size_t end = rows->start ? rows->start[r + 1] : from + rows->F;
     for (size_t at = from; at < end; at++)
         sum[rows->start ? rows->column[at] : at - from] += a * fabs(rows->x[at]);
@@ -189,7 +189,7 @@ static void add_sizes(const client_rows *rows, size_t r, double a, double *sum)
 
 static void add_squares(const client_rows *rows, size_t r, double a, double *sum)
 {
-    const size_t from = rows->start ? rows->start[r] : r * rows->F;
+    const size_t from = row_from(rows, r);
     const size_t end = rows->start ? rows->start[r + 1] : from + rows->F;
     for (size_t at = from; at < end; at++)
         sum[rows->start ? rows->column[at] : at - from] += a * rows->x[at] * rows->x[at];
@@ -231,7 +231,7 @@ static void answer_product(const polish_client *o, const double *v, double *answ
 /* The columns of a row rise, so an entry's partners before it make its line of the triangle. */
 static void add_square(const client_rows *rows, size_t r, double bend, double *triangle)
 {
-    const size_t from = rows->start ? rows->start[r] : r * rows->F;
+    const size_t from = row_from(rows, r);
     const size_t count = rows->start ? rows->start[r + 1] - from : rows->F;
     const uint32_t *column = rows->start ? rows->column + from : NULL;
     const double *x = rows->x + from;
