@@ -18,6 +18,7 @@ typedef struct {
     transport *wire;
     hfsad_figures rows[64];
     size_t n_rows, refused, failures;
+    uint64_t room; /* of the journal, 0: its own */
 } process;
 
 static void on_event(void *context, const host_event *event)
@@ -65,6 +66,8 @@ static void begin(process *p)
 {
     hfsad_error err;
     ok(store_open(&p->state, in_folder("state"), RUN, &err), &err);
+    if (p->room)
+        store_set_room(p->state, p->room);
     const host_settings settings = {.run = "test",
                                     .run_id = RUN,
                                     .state = p->state,
@@ -106,6 +109,7 @@ static void run_with_pauses(const problem *which, uint64_t seed, size_t pauses)
     prepared made = prepare(which, seed);
     rng r = {rng_key(seed, rng_stream("pauses")), 0};
     process p = {.made = &made,
+                 .room = below(&r, 2) * below(&r, 20000),
                  .t = {.d = made.d,
                        .p = made.p,
                        .start = made.start,

@@ -149,9 +149,12 @@ static void receive(void *context, size_t member, const char *topic, const void 
     if (m.run != h->s.run_id && h->s.other_run)
         h->s.other_run(h->s.context, at->path, path, &m);
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double before = h->s.local_seconds > 0 ? host_seconds() : 0;
-    if (!hand_over(h, at, from, &m, &why) && why != NODE_REFUSED_OLD)
+    const double before = host_seconds();
+    const bool news = hand_over(h, at, from, &m, &why);
+    if (!news && why != NODE_REFUSED_OLD)
         refuse(h, at, topic, node_refusal_text(why));
+    if (news && at->n && !(at->q && is_setup(&m)))
+        host_keep_message(h, at, bytes, size, host_seconds() - before);
     const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
     if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
         node_set_local_steps(at->n, steps_in(h->s.local_seconds, host_seconds() - before, steps));
