@@ -234,8 +234,7 @@ static void remove_state(const session *s)
     for (size_t n = 0; n < s->n_children; n++) {
         if (!s->children[n].state)
             continue;
-        remove_in(s->children[n].state, "state.db");
-        remove_in(s->children[n].state, "state.db-wal");
+        store_remove(s->children[n].state);
         rmdir(s->children[n].state);
     }
     remove_in(s->state, "nodes");

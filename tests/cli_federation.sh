@@ -123,7 +123,7 @@ def tick():
 
 done = {}
 while sum(done.values()) < kills and up.poll() is None:
-    states = glob.glob(state + "/*/state.db-wal")
+    states = glob.glob(state + "/*/journal")
     tick()
     if not states:
         continue

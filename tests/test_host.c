@@ -20,6 +20,7 @@ typedef struct {
     size_t n_rows, refused, failures;
     wire_encoding encoding;
     uint64_t bytes; /* sent in all lives */
+    uint64_t room;  /* of the journal, 0: its own */
 } process;
 
 static void on_event(void *context, const host_event *event)
@@ -67,6 +68,8 @@ static void begin(process *p)
 {
     hfsad_error err;
     ok(store_open(&p->state, in_folder("state"), RUN, &err), &err);
+    if (p->room)
+        store_set_room(p->state, p->room);
     const host_settings settings = {.run = "test",
                                     .run_id = RUN,
                                     .state = p->state,
@@ -111,6 +114,7 @@ static uint64_t run_with_pauses(const problem *which, uint64_t seed, size_t paus
     rng r = {rng_key(seed, rng_stream("pauses")), 0};
     process p = {.made = &made,
                  .encoding = encoding,
+                 .room = below(&r, 2) * below(&r, 20000),
                  .t = {.d = made.d,
                        .p = made.p,
                        .start = made.start,

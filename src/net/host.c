@@ -96,6 +96,7 @@ void host_free(host *h)
     free(h->result);
     free(h->out.bytes);
     message_codec_free(h->codec);
+    free(h->frame.bytes);
     free(h->run);
     free(h);
 }
@@ -144,12 +145,16 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
 {
     uint64_t now = host_now_ms();
     bool waits = true;
-    for (size_t i = 0; i < h->count; i++) {
+    for (size_t i = 0; i < h->count; i++)
         tick(&h->all[i], now);
+    hfsad_status status = host_replay(h, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < h->count; i++) {
         waits =
             waits && !(h->all[i].n && node_changed(h->all[i].n)); /* a node that has just begun has something to say */
     }
-    hfsad_status status = listen(h, now, waits || h->store_failed ? timeout_ms : 0, err);
+    status = listen(h, now, waits || h->store_failed ? timeout_ms : 0, err);
     now = host_now_ms();
     for (size_t i = 0; i < h->count; i++)
         tick(&h->all[i], now);

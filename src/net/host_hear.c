@@ -163,10 +163,12 @@ static void receive(void *context, size_t member, const char *topic, const void 
     if (m.run != h->s.run_id && h->s.other_run)
         h->s.other_run(h->s.context, at->path, path, &m);
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double began = h->s.local_seconds > 0 ? host_seconds() : 0;
+    const double began = host_seconds();
     const bool news = hand_over(h, at, from, &m, &why), old = !news && why == NODE_REFUSED_OLD;
     if (!news && !old)
         refuse(h, at, topic, node_refusal_text(why));
+    if (news && at->n && !(at->q && is_setup(&m)))
+        host_keep_message(h, at, &m, bytes, size, host_seconds() - began);
     if (before && (news || (old && m.round > before->round))) /* one that it does not need may be the next one's */
         host_keep_heard(h, before, &m);
     const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;

@@ -125,7 +125,7 @@ hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *e
         return error_memory(err, sizeof *h->all, "the nodes of a process");
     }
     hosted *at = &h->all[h->count++];
-    *at = (hosted){.n = n, .member = {SIZE_MAX, SIZE_MAX}};
+    *at = (hosted){.n = n, .unkept = true, .member = {SIZE_MAX, SIZE_MAX}};
     if (!topic_path_valid(place->path))
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be a node's name in topics", place->path);
     if (!name_nodes(at, place))
@@ -153,7 +153,7 @@ hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const h
         return error_memory(err, sizeof *h->all, "the nodes of a process");
     }
     hosted *at = &h->all[h->count++];
-    *at = (hosted){.q = q, .q_context = context, .member = {SIZE_MAX, SIZE_MAX}};
+    *at = (hosted){.q = q, .q_context = context, .unkept = true, .member = {SIZE_MAX, SIZE_MAX}};
     if (!topic_path_valid(place->path))
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be a node's name in topics", place->path);
     if (!name_nodes(at, place))

@@ -32,6 +32,7 @@ typedef struct {
     size_t n_children;
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
+    bool unkept;         /* node_follows, and messages alone do not give its state: that must be put */
     bool has_row, ended, dismissed;
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
@@ -68,6 +69,11 @@ struct host {
     buffer out;
     message_codec *codec; /* of differences; NULL: not needed yet */
     size_t codec_most;
+    buffer frame; /* the last message that a client took in, so that it is put into the store once for all of them */
+    uint32_t frame_number;
+    uint64_t frame_epoch;  /* of the store; 0: it is not there */
+    double replay_seconds; /* that it would take to hand over all messages in the store */
+    bool replayed;
     bool store_failed;
     double *result; /* of the set-up; NULL: not known yet */
     size_t n_result;
@@ -95,6 +101,10 @@ hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err);
 
 hfsad_status host_restore(host *h, hosted *at, hfsad_error *err);
 hfsad_status host_restore_result(host *h, hfsad_error *err);
+/* Once all nodes are there: the messages that are kept in place of states. */
+hfsad_status host_replay(host *h, hfsad_error *err);
+/* A node has taken a message in, which took so long. */
+void host_keep_message(host *h, hosted *at, const message *m, const void *bytes, size_t size, double took);
 /* false: nothing may be sent. */
 bool host_commit(host *h);
 

@@ -10,6 +10,27 @@
 
 #define RESULT_NAME "+result" /* no path of a node */
 
+static void append(void *to, const void *bytes, size_t count)
+{
+    buffer *b = to;
+    if (count == 0)
+        return;
+    if (b->failed || !alloc_grow((void **)&b->bytes, &b->room, b->size + count, 1)) {
+        b->failed = true;
+        return;
+    }
+    memcpy(b->bytes + b->size, bytes, count);
+    b->size += count;
+}
+
+/* After a failure: what was put is not there, so states are put in place of messages. */
+static void lose_messages(host *h)
+{
+    h->frame_epoch = 0;
+    for (size_t i = 0; i < h->count; i++)
+        h->all[i].unkept = h->all[i].unkept || h->all[i].uncommitted || (h->all[i].n && node_changed(h->all[i].n));
+}
+
 hfsad_status host_restore(host *h, hosted *at, hfsad_error *err)
 {
     void *bytes;
@@ -22,6 +43,7 @@ hfsad_status host_restore(host *h, hosted *at, hfsad_error *err)
     word_reader reader = {bytes, size / WORD_BYTES, size % WORD_BYTES != 0};
     const bool done = node_unpack(at->n, &reader);
     free(bytes);
+    at->unkept = false;
     return done ? HFSAD_OK
                 : error_set(err, HFSAD_ERROR_INPUT,
                             "the state of %s is not one of this spec and this data: give another state folder",
@@ -48,20 +70,100 @@ hfsad_status host_restore_result(host *h, hfsad_error *err)
     return h->result ? HFSAD_OK : error_memory(err, size, "the result of the set-up");
 }
 
-/* ---- commit ---- */
+/* ---- messages in place of states ---- */
 
-static void append(void *to, const void *bytes, size_t count)
+/* The number of the frame in the store. */
+static uint32_t number_of(host *h, const void *bytes, size_t size)
 {
-    buffer *b = to;
-    if (count == 0)
+    if (h->frame_epoch != 0 && h->frame_epoch == store_epoch(h->s.state) && h->frame.size == size &&
+        memcmp(h->frame.bytes, bytes, size) == 0)
+        return h->frame_number;
+    store_put_frame(h->s.state, bytes, size, &h->frame_number);
+    h->frame.size = 0;
+    h->frame.failed = false;
+    append(&h->frame, bytes, size);
+    h->frame_epoch = h->frame.failed ? 0 : store_epoch(h->s.state);
+    return h->frame_number;
+}
+
+/* A difference means nothing to a later life: it is kept as what it gave. false: no memory. */
+static bool make_whole(host *h, const message *m, const void **bytes, size_t *size)
+{
+    if (h->s.encoding != WIRE_DELTA)
+        return true;
+    h->out.size = 0;
+    *bytes = alloc_grow((void **)&h->out.bytes, &h->out.room, message_bytes_most(m->count), 1) ? h->out.bytes : NULL;
+    return *bytes && message_encode(NULL, m, WIRE_DOUBLE, NULL, h->out.bytes, size) == MESSAGE_FAULT_NONE;
+}
+
+void host_keep_message(host *h, hosted *at, const message *m, const void *bytes, size_t size, double took)
+{
+    hfsad_error err;
+    if (!h->s.state || at->unkept || !node_changed(at->n) || !node_follows(at->n))
         return;
-    if (b->failed || !alloc_grow((void **)&b->bytes, &b->room, b->size + count, 1)) {
-        b->failed = true;
+    h->replay_seconds += took;
+    if (!make_whole(h, m, &bytes, &size)) {
+        at->unkept = true;
         return;
     }
-    memcpy(b->bytes + b->size, bytes, count);
-    b->size += count;
+    if (store_put_heard(h->s.state, at->path, number_of(h, bytes, size), &err))
+        lose_messages(h);
 }
+
+typedef struct {
+    host *h;
+    size_t next; /* names come in the order of the nodes */
+} replay;
+
+static hosted *find(replay *r, const char *path)
+{
+    for (size_t i = 0; i < r->h->count; i++) {
+        hosted *at = &r->h->all[(r->next + i) % r->h->count];
+        if (strcmp(at->path, path) == 0) {
+            r->next = (size_t)(at - r->h->all) + 1;
+            return at;
+        }
+    }
+    return NULL;
+}
+
+static hfsad_status on_heard(void *context, const void *frame, size_t size, const char *const *names, size_t count,
+                             hfsad_error *err)
+{
+    replay *r = context;
+    host *h = r->h;
+    message m;
+    if (message_decode(NULL, frame, size, NULL, h->values, h->most, &m))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "the state folder has a message that is not of this spec: give another state folder");
+    for (size_t i = 0; i < count; i++) {
+        hosted *at = find(r, names[i]);
+        if (!at || !at->n)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "the state folder is that of a process with %s: start it with the same nodes, or give "
+                             "another state folder",
+                             names[i]);
+        if (!node_follows(at->n) || !node_handle(at->n, NODE_PARENT, &m, NULL))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "the state of %s is not one of this spec and this data: give another state folder",
+                             names[i]);
+    }
+    return HFSAD_OK;
+}
+
+hfsad_status host_replay(host *h, hfsad_error *err)
+{
+    if (h->replayed || !h->s.state)
+        return HFSAD_OK;
+    const double before = host_seconds();
+    replay r = {.h = h};
+    h->replayed = true;
+    const hfsad_status status = store_get_heard(h->s.state, on_heard, &r, err);
+    h->replay_seconds = host_seconds() - before;
+    return status;
+}
+
+/* ---- commit ---- */
 
 /* The node's new lines behind those that wait, each with the path before it. */
 static bool take_lines(hosted *at)
@@ -99,7 +201,35 @@ static hfsad_status each_line(host *h, const hosted *at, bool stored, hfsad_erro
     return status;
 }
 
-static hfsad_status put_node(host *h, hosted *at, hfsad_error *err)
+static hfsad_status put_state(host *h, hosted *at, hfsad_error *err)
+{
+    h->out.size = 0;
+    h->out.failed = false;
+    word_writer writer = {.put = append, .to = &h->out};
+    node_pack(at->n, &writer);
+    if (h->out.failed)
+        return error_memory(err, h->out.room, "the state of a node");
+    return store_put_state(h->s.state, at->path, h->out.bytes, h->out.size, err);
+}
+
+/* whole: also what has not changed, where messages stand in its place. */
+static hfsad_status put_node(host *h, hosted *at, bool whole, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    if (!at->n)
+        return HFSAD_OK;
+    const bool changed = node_changed(at->n) || at->uncommitted || at->has_row;
+    at->uncommitted = changed;
+    if (!h->s.state || (!whole && node_follows(at->n)))
+        node_keep(at->n);
+    else if (changed || node_follows(at->n))
+        status = put_state(h, at, err);
+    if (!status && at->has_row && h->s.state)
+        status = store_put_row(h->s.state, &at->row, err);
+    return status || !h->s.state ? status : each_line(h, at, false, err);
+}
+
+static hfsad_status take_news(host *h, hosted *at, hfsad_error *err)
 {
     if (!at->n)
         return HFSAD_OK;
@@ -108,23 +238,7 @@ static hfsad_status put_node(host *h, hosted *at, hfsad_error *err)
         if (h->s.finish_row)
             h->s.finish_row(h->s.context, at->n, &at->row);
     }
-    if (!take_lines(at))
-        return error_memory(err, 0, "the record");
-    if (!node_changed(at->n) && !at->uncommitted && !at->has_row)
-        return HFSAD_OK;
-    at->uncommitted = true;
-    h->out.size = 0;
-    h->out.failed = false;
-    word_writer writer = {.put = append, .to = &h->out};
-    node_pack(at->n, &writer);
-    if (!h->s.state)
-        return HFSAD_OK;
-    if (h->out.failed)
-        return error_memory(err, h->out.room, "the state of a node");
-    hfsad_status status = store_put_state(h->s.state, at->path, h->out.bytes, h->out.size, err);
-    if (!status && at->has_row)
-        status = store_put_row(h->s.state, &at->row, err);
-    return status ? status : each_line(h, at, false, err);
+    return take_lines(at) ? HFSAD_OK : error_memory(err, 0, "the record");
 }
 
 static hfsad_status put_result(host *h, hfsad_error *err)
@@ -140,18 +254,42 @@ static hfsad_status put_result(host *h, hfsad_error *err)
     return store_put_state(h->s.state, RESULT_NAME, h->out.bytes, h->out.size, err);
 }
 
-/* All that has changed, in one transaction. */
+/* Whether the states of all nodes go into the store: the journal is full, or it would take too long to hand its
+ * messages over again, or there are clients without a state there. */
+static bool is_whole(const host *h)
+{
+    static const double most_seconds = 0.5;
+    bool whole = h->s.state && (store_is_full(h->s.state) || h->replay_seconds > most_seconds), changed = false;
+    for (size_t i = 0; i < h->count; i++) {
+        const hosted *at = &h->all[i];
+        const bool news = at->n && (node_changed(at->n) || at->uncommitted || at->has_row);
+        changed = changed || news;
+        whole = whole || (news && at->unkept && node_follows(at->n));
+    }
+    return whole && changed && h->s.state;
+}
+
+/* All that has changed, in one commit. */
 static hfsad_status put_all(host *h, hfsad_error *err)
 {
     const double before = host_seconds();
     bool changed = false;
-    hfsad_status status = put_result(h, err);
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < h->count && !status; i++)
+        status = take_news(h, &h->all[i], err);
+    const bool whole = is_whole(h);
+    if (!status && whole)
+        status = store_begin_whole(h->s.state, err);
+    if (!status)
+        status = put_result(h, err);
     for (size_t i = 0; i < h->count && !status; i++) {
-        status = put_node(h, &h->all[i], err);
+        status = put_node(h, &h->all[i], whole, err);
         changed = changed || h->all[i].uncommitted;
     }
     if (!status && h->s.state)
         status = store_commit(h->s.state, err);
+    if (!status && whole)
+        h->replay_seconds = 0;
     if (changed && !status && h->s.state) {
         h->commits++;
         h->commit_seconds += host_seconds() - before;
@@ -164,6 +302,7 @@ bool host_commit(host *h)
     hfsad_error err;
     const hfsad_status status = put_all(h, &err);
     if (status) {
+        lose_messages(h);
         h->commit_failures++;
         if (!h->store_failed)
             host_tell(h, HOST_STORE_FAILED, "", err.message, "", NULL);
@@ -177,6 +316,7 @@ bool host_commit(host *h)
     for (size_t i = 0; i < h->count; i++) {
         hosted *at = &h->all[i];
         at->uncommitted = false;
+        at->unkept = at->unkept && !at->n;
         if (at->has_row)
             h->last = at->row;
         if (at->has_row)

@@ -652,6 +652,16 @@ bool node_changed(const node *n)
     return n->changed;
 }
 
+bool node_follows(const node *n)
+{
+    return n->s.leaf && !n->s.async;
+}
+
+void node_keep(node *n)
+{
+    n->changed = false;
+}
+
 void node_pack(node *n, word_writer *w)
 {
     const transfer t = {.out = w};

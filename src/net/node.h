@@ -146,6 +146,11 @@ bool node_next_letter(node *n, node_letter *letter);
 /* Whether the state has changed since it was last packed: then it must be committed before anything is sent. */
 bool node_changed(const node *n);
 void node_pack(node *n, word_writer *w);
+/* Whether its state follows from an earlier one and the messages that were news since: then these may be kept in place
+ * of it, and handed over again after node_unpack. So for synchronous clients; an asynchronous one goes by the clock. */
+bool node_follows(const node *n);
+/* The state is kept by other means than node_pack. */
+void node_keep(node *n);
 /* Into a node made from the same setup. false: not such a state; the node must then be freed. */
 bool node_unpack(node *n, word_reader *r);
 

@@ -1,19 +1,21 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* getrandom */
 #include "net/store.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/words.h"
+#include "net/journal.h"
 
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { APPLICATION = 0x68667364 /* "hfsd" */, VERSION = 1 };
+enum { APPLICATION = 0x68667364 /* "hfsd" */, VERSION = 2 };
 
 /* Statements, made once. */
 #define STATEMENT_LIST(X)                                                                                              \
@@ -26,7 +28,8 @@ enum { APPLICATION = 0x68667364 /* "hfsd" */, VERSION = 1 };
     X(GET_ROWS, "SELECT figures, sum FROM trace ORDER BY iteration")                                                   \
     X(PUT_ROW, "INSERT OR REPLACE INTO trace (iteration, figures, sum) VALUES (?1, ?2, ?3)")                           \
     X(GET_RECORD, "SELECT line FROM record ORDER BY number")                                                           \
-    X(PUT_LINE, "INSERT INTO record (line) VALUES (?1)")
+    X(PUT_LINE, "INSERT INTO record (line) VALUES (?1)")                                                               \
+    X(PUT_EPOCH, "UPDATE run SET epoch = epoch + 1")
 
 typedef enum {
 #define STATEMENT_ENUM(name, text) DO_##name,
@@ -41,11 +44,48 @@ static const char *const texts[] = {
 #undef STATEMENT_TEXT
 };
 
+/* Entries of the journal. Names and frames are counted from 0 in every epoch, in the order of their entries. */
+enum {
+    ENTRY_NAME,  /* text */
+    ENTRY_STATE, /* of name `about` */
+    ENTRY_ROW,
+    ENTRY_LINE,
+    ENTRY_FRAME,
+    ENTRY_HEARD, /* frame `about` by these names, 4 bytes each */
+};
+
+typedef struct {
+    char *text;
+    size_t state; /* number of the mark, SIZE_MAX: none in this epoch */
+} named;
+
 struct store {
     sqlite3 *base;
     sqlite3_stmt *made[STATEMENTS];
     bool begun, empty; /* empty: nothing was ever committed */
     char path[1000];
+    journal *j;
+    uint64_t epoch, room; /* room: of the journal */
+    bool own_room;
+    bool whole;                     /* the next commit */
+    named *names;                   /* of this epoch */
+    size_t n_names, names_room;     /* with those in hand */
+    size_t kept_names, kept_frames; /* that are in the journal */
+    size_t n_frames;
+    size_t next_name;  /* to look for first: names come in the same order again and again */
+    size_t next_mark;  /* of the journal's that is not known here yet */
+    bool heard;        /* messages are in this epoch or in hand: only the caller can make a whole commit */
+    bool was_heard;    /* in the journal */
+    uint32_t *hearers; /* in hand, all of one frame */
+    size_t n_hearers, hearers_room;
+    uint32_t hearing; /* that frame */
+};
+
+enum {
+    /* A journal has room for so many times the states of a process: then writing the base costs little beside it. */
+    STATES_IN_ROOM = 8,
+    ROOM_LEAST = 1 << 20,
+    ROOM_MOST = 64 << 20, /* or twice the states, where these are large */
 };
 
 /* ---- faults ---- */
@@ -86,11 +126,28 @@ static int run(store *s, statement what)
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static hfsad_status give_up(store *s, int code, hfsad_error *err)
+static void forget_names(store *s, size_t count)
+{
+    while (s->n_names > count)
+        free(s->names[--s->n_names].text);
+}
+
+/* Nothing of what was put stays. */
+static void drop(store *s)
 {
     if (s->begun && !sqlite3_get_autocommit(s->base))
         (void)run(s, DO_ROLLBACK);
-    s->begun = false;
+    s->begun = s->whole = false;
+    s->n_hearers = 0;
+    s->heard = s->was_heard;
+    journal_drop(s->j);
+    forget_names(s, s->kept_names);
+    s->n_frames = s->kept_frames;
+}
+
+static hfsad_status give_up(store *s, int code, hfsad_error *err)
+{
+    drop(s);
     return fault(s, code, err);
 }
 
@@ -118,16 +175,19 @@ static const char opening[] = "PRAGMA locking_mode = EXCLUSIVE;"
 static int make_tables(store *s, uint64_t run_id)
 {
     char text[1000];
+    uint64_t owner;
+    if (getrandom(&owner, sizeof owner, 0) != (ssize_t)sizeof owner)
+        return SQLITE_IOERR;
     snprintf(text, sizeof text,
              "BEGIN EXCLUSIVE;"
              "PRAGMA application_id = %d; PRAGMA user_version = %d;"
-             "CREATE TABLE run (id INTEGER NOT NULL);"
-             "INSERT INTO run VALUES (%lld);"
+             "CREATE TABLE run (id INTEGER NOT NULL, owner INTEGER NOT NULL, epoch INTEGER NOT NULL);"
+             "INSERT INTO run VALUES (%lld, %lld, 0);"
              "CREATE TABLE node (name TEXT PRIMARY KEY NOT NULL, state BLOB NOT NULL, sum INTEGER NOT NULL);"
              "CREATE TABLE trace (iteration INTEGER PRIMARY KEY, figures BLOB NOT NULL, sum INTEGER NOT NULL);"
              "CREATE TABLE record (number INTEGER PRIMARY KEY, line TEXT NOT NULL);"
              "COMMIT;",
-             APPLICATION, VERSION, (long long)run_id);
+             APPLICATION, VERSION, (long long)run_id, (long long)owner);
     return sqlite3_exec(s->base, text, NULL, NULL, NULL);
 }
 
@@ -179,6 +239,39 @@ static hfsad_status open_base(store *s, uint64_t run_id, hfsad_error *err)
     return status;
 }
 
+/* The room that the states in the base ask for. */
+static hfsad_status measure_room(store *s, hfsad_error *err)
+{
+    int64_t bytes = 0;
+    const int code = number_of(s, "SELECT ifnull(sum(length(state)), 0) FROM node", &bytes);
+    if (code)
+        return fault(s, code, err);
+    const uint64_t states = (uint64_t)bytes;
+    if (s->own_room)
+        return HFSAD_OK;
+    s->room = STATES_IN_ROOM * states;
+    s->room = s->room < ROOM_LEAST ? ROOM_LEAST : s->room > ROOM_MOST ? ROOM_MOST : s->room;
+    s->room = s->room < 2 * states ? 2 * states : s->room;
+    return HFSAD_OK;
+}
+
+static hfsad_status learn_marks(store *s, hfsad_error *err);
+
+static hfsad_status open_journal(store *s, const char *folder, hfsad_error *err)
+{
+    int64_t owner = 0, epoch = 0;
+    int code = number_of(s, "SELECT owner FROM run", &owner);
+    if (!code)
+        code = number_of(s, "SELECT epoch FROM run", &epoch);
+    if (code)
+        return fault(s, code, err);
+    s->epoch = (uint64_t)epoch;
+    hfsad_status status = journal_open(&s->j, folder, (uint64_t)owner, s->epoch, err);
+    if (!status)
+        status = learn_marks(s, err);
+    return status ? status : measure_room(s, err);
+}
+
 hfsad_status store_open(store **out, const char *folder, uint64_t run_id, hfsad_error *err)
 {
     *out = NULL;
@@ -192,6 +285,8 @@ hfsad_status store_open(store **out, const char *folder, uint64_t run_id, hfsad_
         status = error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be made: %s", folder, strerror(errno));
     else
         status = open_base(s, run_id, err);
+    if (!status)
+        status = open_journal(s, folder, err);
     if (status)
         store_close(s);
     else
@@ -202,7 +297,14 @@ hfsad_status store_open(store **out, const char *folder, uint64_t run_id, hfsad_
 hfsad_status store_relax(store *s, hfsad_error *err)
 {
     const int code = sqlite3_exec(s->base, "PRAGMA synchronous = OFF;", NULL, NULL, NULL);
+    journal_relax(s->j);
     return code ? fault(s, code, err) : HFSAD_OK;
+}
+
+void store_set_room(store *s, uint64_t bytes)
+{
+    s->room = bytes;
+    s->own_room = true;
 }
 
 void store_close(store *s)
@@ -212,22 +314,32 @@ void store_close(store *s)
     for (size_t i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(s->made[i]);
     sqlite3_close(s->base);
+    journal_close(s->j);
+    forget_names(s, 0);
+    free(s->names);
+    free(s->hearers);
     free(s);
+}
+
+void store_remove(const char *folder)
+{
+    static const char *const names[] = {"state.db-wal", "state.db-shm", "state.db", "journal"};
+    char path[4200];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%.4000s/%s", folder, names[i]);
+        unlink(path);
+    }
 }
 
 void store_discard(store *s)
 {
-    static const char *const endings[] = {"-wal", "-shm", ""};
-    char path[sizeof s->path + 8];
+    char folder[sizeof s->path];
     const bool remove_it = s && s->empty;
     if (remove_it)
-        memcpy(path, s->path, sizeof s->path);
-    const size_t length = remove_it ? strlen(path) : 0;
+        snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(s->path, '/') - s->path), s->path);
     store_close(s);
-    for (size_t i = 0; remove_it && i < sizeof endings / sizeof *endings; i++) {
-        snprintf(path + length, sizeof path - length, "%s", endings[i]);
-        unlink(path);
-    }
+    if (remove_it)
+        store_remove(folder);
 }
 
 /* ---- reading ---- */
@@ -242,12 +354,70 @@ static int64_t sum_of(const void *bytes, size_t size)
     return (int64_t)words_sum_add(sum, rest);
 }
 
-hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err)
+/* SIZE_MAX: it is new. */
+static size_t find_name(store *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_names; i++) {
+        const size_t at = (s->next_name + i) % s->n_names;
+        if (strcmp(s->names[at].text, name) == 0) {
+            s->next_name = at + 1;
+            return at;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* Takes the text over, also on failure. */
+static bool add_name(store *s, char *text)
+{
+    if (!text || !alloc_grow((void **)&s->names, &s->names_room, s->n_names + 1, sizeof *s->names)) {
+        free(text);
+        return false;
+    }
+    s->names[s->n_names++] = (named){text, SIZE_MAX};
+    return true;
+}
+
+static hfsad_status garbled(const store *s, hfsad_error *err)
+{
+    return error_set(err, HFSAD_ERROR_INPUT, "%s: its journal makes no sense: restore the whole folder from a copy",
+                     s->path);
+}
+
+/* What has come into the journal since it was last looked at. Names in hand are those that it now has. */
+static hfsad_status learn_marks(store *s, hfsad_error *err)
+{
+    size_t count, names = s->kept_names;
+    const journal_mark *marks = journal_marks(s->j, &count);
+    for (size_t i = s->next_mark; i < count; i++) {
+        const journal_mark *m = &marks[i];
+        void *text;
+        if (m->kind == ENTRY_NAME && names++ == s->n_names) {
+            const hfsad_status status = journal_read(s->j, m, &text, err);
+            if (status)
+                return status;
+            if (!add_name(s, text))
+                return error_memory(err, m->size, "the journal");
+        }
+        if (m->kind > ENTRY_HEARD || (m->kind == ENTRY_STATE && m->about >= names) ||
+            (m->kind == ENTRY_HEARD && m->about >= s->kept_frames))
+            return garbled(s, err);
+        if (m->kind == ENTRY_STATE)
+            s->names[m->about].state = i;
+        s->kept_frames += m->kind == ENTRY_FRAME;
+        s->was_heard = s->was_heard || m->kind == ENTRY_HEARD;
+    }
+    s->next_mark = count;
+    s->kept_names = names;
+    s->n_frames = s->kept_frames;
+    s->heard = s->was_heard;
+    return HFSAD_OK;
+}
+
+static hfsad_status get_state_of_base(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err)
 {
     sqlite3_stmt *q = s->made[DO_GET_STATE];
     hfsad_status status = HFSAD_OK;
-    *bytes = NULL;
-    *size = 0;
     sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
     const int code = sqlite3_step(q);
     if (code == SQLITE_ROW) {
@@ -271,96 +441,389 @@ hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *s
     return status;
 }
 
+hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err)
+{
+    size_t count;
+    const size_t number = find_name(s, name);
+    *bytes = NULL;
+    *size = 0;
+    if (number == SIZE_MAX || s->names[number].state == SIZE_MAX)
+        return get_state_of_base(s, name, bytes, size, err);
+    const journal_mark *m = &journal_marks(s->j, &count)[s->names[number].state];
+    *size = (size_t)m->size;
+    return journal_read(s->j, m, bytes, err);
+}
+
+typedef struct {
+    const char **names;
+    size_t count, room;
+} audience;
+
+/* Those of an entry to whom it was news after their last state. */
+static hfsad_status names_of(const store *s, size_t entry, audience *to, hfsad_error *err)
+{
+    size_t marks;
+    void *bytes;
+    const journal_mark *m = &journal_marks(s->j, &marks)[entry];
+    const size_t most = (size_t)m->size / sizeof(uint32_t);
+    to->count = 0;
+    if (!alloc_grow((void **)&to->names, &to->room, most, sizeof *to->names))
+        return error_memory(err, most, "the journal");
+    hfsad_status status = journal_read(s->j, m, &bytes, err);
+    for (size_t i = 0; i < most && !status; i++) {
+        uint32_t number;
+        memcpy(&number, (const char *)bytes + i * sizeof number, sizeof number);
+        const named *n = number < s->kept_names ? &s->names[number] : NULL;
+        if (!n)
+            status = garbled(s, err);
+        else if (n->state == SIZE_MAX || n->state < entry)
+            to->names[to->count++] = n->text;
+    }
+    free(bytes);
+    return status;
+}
+
+static const journal_mark *frame_mark(const journal_mark *marks, uint32_t number)
+{
+    for (;; marks++)
+        if (marks->kind == ENTRY_FRAME && number-- == 0)
+            return marks;
+}
+
+hfsad_status store_get_heard(const store *s, store_heard *heard, void *context, hfsad_error *err)
+{
+    size_t count;
+    void *frame = NULL;
+    audience to = {0};
+    hfsad_status status = HFSAD_OK;
+    const journal_mark *marks = journal_marks(s->j, &count), *of = NULL;
+    for (size_t i = 0; i < count && !status; i++) {
+        if (marks[i].kind != ENTRY_HEARD)
+            continue;
+        status = names_of(s, i, &to, err);
+        const journal_mark *now = frame_mark(marks, marks[i].about);
+        if (!status && now != of) {
+            free(frame);
+            status = journal_read(s->j, now, &frame, err);
+            of = now;
+        }
+        if (!status && to.count)
+            status = heard(context, frame, (size_t)now->size, to.names, to.count, err);
+    }
+    free(frame);
+    free(to.names);
+    return status;
+}
+
+static hfsad_status damaged_row(const store *s, hfsad_error *err)
+{
+    return error_set(err, HFSAD_ERROR_INPUT, "%s: a row of the trace is damaged: restore it from a copy", s->path);
+}
+
+static int by_iteration(const void *a, const void *b)
+{
+    const uint64_t x = ((const hfsad_figures *)a)->iteration, y = ((const hfsad_figures *)b)->iteration;
+    return (x > y) - (x < y);
+}
+
+/* The journal's rows by iteration, of several of one iteration the last; free it. */
+static hfsad_status rows_of_journal(const store *s, hfsad_figures **rows, size_t *n, hfsad_error *err)
+{
+    size_t count, room = 0;
+    const journal_mark *marks = journal_marks(s->j, &count);
+    hfsad_status status = HFSAD_OK;
+    *rows = NULL;
+    *n = 0;
+    for (size_t i = 0; i < count && !status; i++) {
+        void *bytes;
+        if (marks[i].kind != ENTRY_ROW)
+            continue;
+        if (marks[i].size != sizeof **rows)
+            return damaged_row(s, err);
+        if (!alloc_grow((void **)rows, &room, *n + 1, sizeof **rows))
+            return error_memory(err, *n * sizeof **rows, "the rows of the trace");
+        status = journal_read(s->j, &marks[i], &bytes, err);
+        if (status)
+            return status;
+        size_t at = 0;
+        while (at < *n && (*rows)[at].iteration != ((const hfsad_figures *)bytes)->iteration)
+            at++;
+        memcpy(&(*rows)[at], bytes, sizeof **rows);
+        *n += at == *n;
+        free(bytes);
+    }
+    if (*n)
+        qsort(*rows, *n, sizeof **rows, by_iteration);
+    return status;
+}
+
 hfsad_status store_get_rows(store *s, void (*row)(void *context, const hfsad_figures *figures), void *context,
                             hfsad_error *err)
 {
     sqlite3_stmt *q = s->made[DO_GET_ROWS];
-    hfsad_status status = HFSAD_OK;
-    int code;
-    while ((code = sqlite3_step(q)) == SQLITE_ROW && !status) {
+    hfsad_figures *newer = NULL;
+    size_t count, next = 0;
+    int code = SQLITE_DONE;
+    hfsad_status status = rows_of_journal(s, &newer, &count, err);
+    while (!status && (code = sqlite3_step(q)) == SQLITE_ROW) {
         hfsad_figures f;
         const void *found = sqlite3_column_blob(q, 0);
         const size_t size = (size_t)sqlite3_column_bytes(q, 0);
         if (size != sizeof f || sum_of(found, size) != sqlite3_column_int64(q, 1)) {
-            status =
-                error_set(err, HFSAD_ERROR_INPUT, "%s: a row of the trace is damaged: restore it from a copy", s->path);
-        } else {
-            memcpy(&f, found, sizeof f);
-            row(context, &f);
+            status = damaged_row(s, err);
+            break;
         }
+        memcpy(&f, found, sizeof f);
+        while (next < count && newer[next].iteration < f.iteration)
+            row(context, &newer[next++]);
+        if (next == count || newer[next].iteration != f.iteration)
+            row(context, &f);
     }
+    if (!status && code != SQLITE_DONE)
+        status = fault(s, code, err);
+    while (!status && next < count)
+        row(context, &newer[next++]);
     sqlite3_reset(q);
-    return status || code == SQLITE_DONE ? status : fault(s, code, err);
+    free(newer);
+    return status;
 }
 
 hfsad_status store_get_record(store *s, void (*line)(void *context, const char *text), void *context, hfsad_error *err)
 {
     sqlite3_stmt *q = s->made[DO_GET_RECORD];
+    size_t count;
     int code;
     while ((code = sqlite3_step(q)) == SQLITE_ROW)
         line(context, (const char *)sqlite3_column_text(q, 0));
     sqlite3_reset(q);
-    return code == SQLITE_DONE ? HFSAD_OK : fault(s, code, err);
+    hfsad_status status = code == SQLITE_DONE ? HFSAD_OK : fault(s, code, err);
+    const journal_mark *marks = journal_marks(s->j, &count);
+    for (size_t i = 0; i < count && !status; i++) {
+        void *text;
+        if (marks[i].kind != ENTRY_LINE)
+            continue;
+        status = journal_read(s->j, &marks[i], &text, err);
+        if (!status)
+            line(context, text);
+        free(text);
+    }
+    return status;
 }
 
-/* ---- writing ---- */
+/* ---- the base ---- */
 
-static hfsad_status begin(store *s, hfsad_error *err)
+static int base_put_state(store *s, const char *name, const void *bytes, size_t size)
 {
-    if (s->begun)
-        return HFSAD_OK;
-    const int code = run(s, DO_BEGIN);
-    s->begun = code == SQLITE_OK;
-    return code ? fault(s, code, err) : HFSAD_OK;
-}
-
-static hfsad_status put(store *s, statement what, hfsad_error *err)
-{
-    const int code = run(s, what);
-    return code ? give_up(s, code, err) : HFSAD_OK;
-}
-
-hfsad_status store_put_state(store *s, const char *name, const void *bytes, size_t size, hfsad_error *err)
-{
-    const hfsad_status status = begin(s, err);
-    if (status)
-        return status;
     sqlite3_stmt *q = s->made[DO_PUT_STATE];
     sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
     if (sqlite3_bind_blob64(q, 2, bytes, size, SQLITE_STATIC))
-        return give_up(s, SQLITE_TOOBIG, err);
+        return SQLITE_TOOBIG;
     sqlite3_bind_int64(q, 3, sum_of(bytes, size));
-    return put(s, DO_PUT_STATE, err);
+    return run(s, DO_PUT_STATE);
 }
 
-hfsad_status store_put_row(store *s, const hfsad_figures *figures, hfsad_error *err)
+static int base_put_row(store *s, const hfsad_figures *figures)
 {
-    const hfsad_status status = begin(s, err);
-    if (status)
-        return status;
     sqlite3_stmt *q = s->made[DO_PUT_ROW];
     sqlite3_bind_int64(q, 1, (sqlite3_int64)figures->iteration);
     sqlite3_bind_blob64(q, 2, figures, sizeof *figures, SQLITE_STATIC);
     sqlite3_bind_int64(q, 3, sum_of(figures, sizeof *figures));
-    return put(s, DO_PUT_ROW, err);
+    return run(s, DO_PUT_ROW);
+}
+
+static int base_put_line(store *s, const char *text, size_t size)
+{
+    sqlite3_bind_text(s->made[DO_PUT_LINE], 1, text, (int)size, SQLITE_STATIC);
+    return run(s, DO_PUT_LINE);
+}
+
+typedef struct {
+    store *s;
+    int code;
+} moving;
+
+/* An entry of the journal goes to the base. */
+static void move_entry(void *context, uint32_t kind, uint32_t about, const void *bytes, size_t size)
+{
+    moving *m = context;
+    if (m->code)
+        return;
+    if (kind == ENTRY_STATE)
+        m->code = base_put_state(m->s, m->s->names[about].text, bytes, size);
+    else if (kind == ENTRY_ROW && size == sizeof(hfsad_figures))
+        m->code = base_put_row(m->s, bytes);
+    else if (kind == ENTRY_LINE)
+        m->code = base_put_line(m->s, bytes, size);
+}
+
+/* All that counts of what the journal has and of what is in hand. */
+static hfsad_status move_to_base(store *s, hfsad_error *err)
+{
+    size_t count;
+    moving m = {s, SQLITE_OK};
+    const journal_mark *marks = journal_marks(s->j, &count);
+    for (size_t i = 0; i < count && !m.code; i++) {
+        void *bytes;
+        const bool old = marks[i].kind == ENTRY_STATE && s->names[marks[i].about].state != i;
+        if (old || marks[i].kind == ENTRY_NAME || marks[i].kind == ENTRY_FRAME || marks[i].kind == ENTRY_HEARD)
+            continue;
+        const hfsad_status status = journal_read(s->j, &marks[i], &bytes, err);
+        if (status) {
+            drop(s);
+            return status;
+        }
+        move_entry(&m, marks[i].kind, marks[i].about, bytes, (size_t)marks[i].size);
+        free(bytes);
+    }
+    journal_each(s->j, move_entry, &m);
+    return m.code ? give_up(s, m.code, err) : HFSAD_OK;
+}
+
+/* ---- writing ---- */
+
+hfsad_status store_begin_whole(store *s, hfsad_error *err)
+{
+    if (s->whole)
+        return HFSAD_OK;
+    int code = run(s, DO_BEGIN);
+    s->begun = code == SQLITE_OK;
+    if (!code)
+        code = run(s, DO_PUT_EPOCH);
+    if (code)
+        return give_up(s, code, err);
+    s->whole = true;
+    return move_to_base(s, err);
+}
+
+bool store_is_full(const store *s)
+{
+    return s->epoch == 0 || journal_bytes(s->j) > s->room;
+}
+
+uint64_t store_epoch(const store *s)
+{
+    return s->epoch;
+}
+
+/* The number of a name, which is put into the journal where it is new. */
+static bool number_name(store *s, const char *name, uint32_t *number)
+{
+    const size_t found = find_name(s, name);
+    *number = (uint32_t)(found == SIZE_MAX ? s->n_names : found);
+    if (found != SIZE_MAX)
+        return true;
+    if (!add_name(s, strdup(name)))
+        return false;
+    journal_put(s->j, ENTRY_NAME, 0, name, strlen(name));
+    return true;
+}
+
+static hfsad_status lacks_memory(store *s, size_t size, hfsad_error *err)
+{
+    drop(s);
+    return error_memory(err, size, "the journal");
+}
+
+/* The entry of those who have heard one message one after another. */
+static void put_hearers(store *s)
+{
+    if (s->n_hearers)
+        journal_put(s->j, ENTRY_HEARD, s->hearing, s->hearers, s->n_hearers * sizeof *s->hearers);
+    s->n_hearers = 0;
+}
+
+hfsad_status store_put_state(store *s, const char *name, const void *bytes, size_t size, hfsad_error *err)
+{
+    uint32_t number;
+    if (s->whole) {
+        const int code = base_put_state(s, name, bytes, size);
+        return code ? give_up(s, code, err) : HFSAD_OK;
+    }
+    if (!number_name(s, name, &number))
+        return lacks_memory(s, size, err);
+    put_hearers(s);
+    journal_put(s->j, ENTRY_STATE, number, bytes, size);
+    return HFSAD_OK;
+}
+
+hfsad_status store_put_row(store *s, const hfsad_figures *figures, hfsad_error *err)
+{
+    if (s->whole) {
+        const int code = base_put_row(s, figures);
+        return code ? give_up(s, code, err) : HFSAD_OK;
+    }
+    journal_put(s->j, ENTRY_ROW, 0, figures, sizeof *figures);
+    return HFSAD_OK;
 }
 
 hfsad_status store_put_line(store *s, const char *text, hfsad_error *err)
 {
-    const hfsad_status status = begin(s, err);
+    if (s->whole) {
+        const int code = base_put_line(s, text, strlen(text));
+        return code ? give_up(s, code, err) : HFSAD_OK;
+    }
+    journal_put(s->j, ENTRY_LINE, 0, text, strlen(text));
+    return HFSAD_OK;
+}
+
+void store_put_frame(store *s, const void *bytes, size_t size, uint32_t *number)
+{
+    put_hearers(s);
+    *number = (uint32_t)s->n_frames++;
+    if (!s->whole)
+        journal_put(s->j, ENTRY_FRAME, 0, bytes, size);
+}
+
+hfsad_status store_put_heard(store *s, const char *name, uint32_t frame, hfsad_error *err)
+{
+    uint32_t number;
+    if (s->whole)
+        return HFSAD_OK;
+    if (s->hearing != frame)
+        put_hearers(s);
+    s->hearing = frame;
+    s->heard = true;
+    if (!number_name(s, name, &number) ||
+        !alloc_grow((void **)&s->hearers, &s->hearers_room, s->n_hearers + 1, sizeof *s->hearers))
+        return lacks_memory(s, sizeof number, err);
+    s->hearers[s->n_hearers++] = number;
+    return HFSAD_OK;
+}
+
+static hfsad_status commit_journal(store *s, hfsad_error *err)
+{
+    hfsad_status status = journal_commit(s->j, err);
+    if (!status)
+        status = learn_marks(s, err);
     if (status)
-        return status;
-    sqlite3_bind_text(s->made[DO_PUT_LINE], 1, text, -1, SQLITE_STATIC);
-    return put(s, DO_PUT_LINE, err);
+        drop(s);
+    return status;
+}
+
+static hfsad_status commit_base(store *s, hfsad_error *err)
+{
+    hfsad_error unsaid;
+    const int code = run(s, DO_COMMIT);
+    if (code)
+        return give_up(s, code, err);
+    s->begun = s->whole = s->heard = s->was_heard = s->empty = false;
+    s->epoch++;
+    forget_names(s, 0);
+    s->kept_names = s->kept_frames = s->n_frames = s->n_hearers = s->next_mark = 0;
+    journal_begin(s->j, s->epoch);
+    (void)measure_room(s, &unsaid); /* the old one will do */
+    return HFSAD_OK;
 }
 
 hfsad_status store_commit(store *s, hfsad_error *err)
 {
-    if (!s->begun)
+    hfsad_status status = HFSAD_OK;
+    put_hearers(s);
+    if (!s->whole && journal_is_empty(s->j))
         return HFSAD_OK;
-    const int code = run(s, DO_COMMIT);
-    if (code)
-        return give_up(s, code, err);
-    s->begun = s->empty = false;
-    return HFSAD_OK;
+    if (!s->heard && store_is_full(s))
+        status = store_begin_whole(s, err);
+    if (status)
+        return status;
+    return s->whole ? commit_base(s, err) : commit_journal(s, err);
 }
