@@ -22,7 +22,7 @@ typedef struct {
     hfsad_run run; /* as the report sees it; data and plan are the federation's */
     const node *root;
     survey_cost setup; /* what was sent before the first stage */
-    size_t *place; /* of every node: where its model is among the root's, as a number of models */
+    size_t *place;     /* of every node: where its model is among the root's, as a number of models */
     report *report;
     hfsad_figures figures;
     progress progress;

@@ -109,14 +109,7 @@ static uint64_t run_with_pauses(const problem *which, uint64_t seed, size_t paus
     hfsad_error err;
     prepared made = prepare(which, seed);
     rng r = {rng_key(seed, rng_stream("pauses")), 0};
-    process p = {.made = &made,
-                 .encoding = encoding,
-                 .t = {.d = made.d,
-                       .p = made.p,
-                       .start = made.start,
-                       .intercept = which->intercept,
-                       .run = RUN,
-                       .patience = {50, 1000}}};
+    process p = {.made = &made, .encoding = encoding, .t = tree_of(&made, which, RUN, (node_patience){50, 1000})};
     begin(&p);
     while (!host_ended(p.h)) {
         ok(host_step(p.h, 1000, &err), &err);

@@ -338,9 +338,9 @@ static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error
 
 static const char *kind_of(const federation *f, const plan *p)
 {
-    return f->spec->run.start                     ? f->spec->run.start
+    return f->spec->run.start                   ? f->spec->run.start
            : plan_lets_go(p, f->shape->n_inner) ? "consensus"
-                                                  : start_default(f->spec);
+                                                : start_default(f->spec);
 }
 
 static bool is_consensus(const federation *f, const plan *p)

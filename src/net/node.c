@@ -506,7 +506,7 @@ static bool next_to_children(node *n, message *m)
         *m = letter_of(n, MESSAGE_ASK, n->ask_phase, n->ask_round);
         m->k = n->begun;
         m->values = n->ask_w;
-        m->count = n->ask_phase == NODE_PHASE_FINAL                  ? 0
+        m->count = n->ask_phase == NODE_PHASE_FINAL                 ? 0
                    : is_root(n) || n->ask_phase != NODE_PHASE_TRAIN ? n->s.M
                                                                     : 2 * n->s.M;
         return true;

@@ -20,7 +20,8 @@
  * Training may come in stages: what is trained before the run to find its start (plan.h), then the run itself. A stage
  * is a training of its own, from round 1 on and always in lock step before the last, with other numbers. It shows no
  * rows; its one measurement, at its end, tells the root where the next begins, which goes down as a question in
- * NODE_PHASE_STAGE. Who has begun the next stage, with all below it, answers. Messages of the stage before are then old.
+ * NODE_PHASE_STAGE. Who has begun the next stage, with all below it, answers. Messages of the stage before are then
+ * old.
  *
  * Asynchronous training. A node counts its own steps; DOWN(v) is its w after step v - 1. A child takes a turn on the
  * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says

@@ -1,4 +1,5 @@
-/* Stages: what is trained before the run to find its start, one after another, and how all nodes pass on to the next. */
+/* Stages: what is trained before the run to find its start, one after another, and how all nodes pass on to the next.
+ */
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
@@ -106,7 +107,7 @@ void stage_conclude(node *n, const hfsad_figures *f)
     }
     n->stage_over = true;
     if (is_consensus(n)) {
-        memcpy(n->first, n->w, n->s.M * sizeof *n->first);
+        node_model(n, n->first);
     } else if (f && f->consensus_objective < n->least) {
         n->least = f->consensus_objective;
         n->prelude.kept = n->s.stage - n->s.consensus;
