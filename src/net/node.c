@@ -309,6 +309,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     message plain = *m;
     const uint64_t stage = m->phase >> NODE_STAGE_BIT, above = m->phase - (stage << NODE_STAGE_BIT),
                    epoch = above >> NODE_PHASE_BITS;
+    const unsigned ahead = from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or anew, before we do */
     plain.phase = above - (epoch << NODE_PHASE_BITS);
     if (m->run != n->s.run)
         return node_refuse(n, why, NODE_REFUSED_RUN);
@@ -316,8 +317,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (plain.phase == NODE_PHASE_STAGE)
         return stage_handle(n, from, &plain, stage, why);
-    if (stage != n->s.stage) /* a child may be ahead by the one that begins */
-        return node_refuse(n, why, stage > n->s.stage + n->asking ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    if (stage != n->s.stage)
+        return node_refuse(n, why, stage > n->s.stage + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     if ((plain.phase != NODE_PHASE_ANEW && !fits_phase(&plain)) || m->round > n->end_round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (!all_finite(m->values, m->count) || !isfinite(m->sigma))
@@ -325,7 +326,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     if (plain.phase == NODE_PHASE_ANEW)
         return handle_anew(n, from, &plain, epoch, why);
     if (epoch != n->repairs)
-        return node_refuse(n, why, epoch < n->repairs ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
+        return node_refuse(n, why, epoch > n->repairs + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     return handle_plain(n, from, &plain, why);
 }
 
