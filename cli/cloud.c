@@ -21,7 +21,8 @@ typedef struct {
     hfsad_spec *spec;
     hfsad_run run; /* as the report sees it; data and plan are the federation's */
     const node *root;
-    size_t *place; /* of every node: where its model is among the root's, as a number of models */
+    survey_cost setup; /* what was sent before the first stage */
+    size_t *place;     /* of every node: where its model is among the root's, as a number of models */
     report *report;
     hfsad_figures figures;
     progress progress;
@@ -111,12 +112,12 @@ static hfsad_status begin(void *context, const member *m, const node *root, hfsa
     const federation_result *result = federation_outcome(m->f);
     hfsad_run *r = &s->run;
     s->root = root;
+    s->setup = result->cost;
     *r = (hfsad_run){
         .data = (dataset *)federation_shape(m->f),
         .plan = federation_plan(m->f),
         .scales = result->scales,
         .nu_f = result->nu_f,
-        .before = result->cost,
         .engine = &federation_engine,
         .driver = s,
         .start = (double *)result->start,
@@ -161,6 +162,11 @@ static void take_row(void *context, const hfsad_figures *row)
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
 {
     const double before = progress_clock();
+    const node_prelude prelude = node_get_prelude(s->root);
+    s->run.before = s->setup;
+    s->run.before.bytes_up += prelude.bytes_up;
+    s->run.before.bytes_down += prelude.bytes_down;
+    s->run.start_index = (uint32_t)prelude.kept;
     const hfsad_status status = report_write(s->report, &s->figures, stopped, err);
     const double after = progress_clock();
     s->write_next = after + fmax(s->spec->output.every_seconds, 10 * (after - before));
@@ -198,6 +204,10 @@ static int end(void *context, const member *m, const node *root)
                                 : ended == NODE_DIVERGED  ? STOP_DIVERGED
                                                           : STOP_ITERATIONS;
     progress_end(&s->progress);
+    if (!s->has_row && stopped == STOP_DIVERGED) {
+        fprintf(stderr, "hfsad: the start by consensus is no longer finite: try %s\n", federation_engine.remedy);
+        return CLI_FAILED;
+    }
     if (!s->has_row)
         return cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
     if (write_folder(s, stopped, &err))

@@ -63,6 +63,14 @@ static const problem problems[] = {
      "loss: {kind: huber}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 30, edge_rounds: "
      "4, trace_every: 3, "
      "participation: {client: 0.6, edge: 0.7}}\n"},
+    {"consensus", 3, two, two_clients, 6, 1, 0, false,
+     "loss: {kind: absolute}\nlink: {client: {penalty: mcp}, edge: {penalty: scad}}\nrun: {iterations: 6, edge_rounds: "
+     "2, start: consensus, participation: {client: 0.6, edge: 0.7}}\n"},
+    {"tries", 5, deep, deep_clients, 4, 1, 0, false,
+     "loss: {kind: phase-retrieval}\nrun: {iterations: 6, edge_rounds: 2, trace_every: 2, tries: 3}\n"},
+    {"consensus and tries, with repairs", 3, two, two_clients, 5, 6, INTERCEPT_EDGE, false,
+     "loss: {kind: huber}\nfeatures: {intercept: edge}\nlink: {client: {penalty: mcp}, edge: {weight: 2}}\nschedule: "
+     "{edge: {c: 0.3}}\nrun: {iterations: 24, edge_rounds: 3, trace_every: 4, start: consensus, tries: 2}\n"},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -211,10 +219,99 @@ TOOL void replay_record(outcome *o, const tree *t, const char *record, size_t si
 /* A problem ready to be run. */
 typedef struct {
     dataset *d;
-    plan *p;
-    double *start;
+    plan *p, *tied;
+    plan trial;            /* what it points to is p's */
+    double *start, *found; /* of the first stage, and of the run */
+    uint64_t tries;        /* 1: none */
+    node_prelude before;
+    uint64_t repairs; /* of all stages */
     outcome expected;
 } prepared;
+
+/* A stage before the run; returns its objective. */
+TOOL double simulate_stage(prepared *made, const plan *p, const double *start, double *end)
+{
+    outcome o;
+    simulate(&o, made->d, p, start);
+    const hfsad_figures *last = &o.rows[o.n_rows - 1];
+    made->before.bytes_up += last->bytes_up;
+    made->before.bytes_down += last->bytes_down;
+    made->repairs += o.repairs;
+    memcpy(end, o.models, o.M * sizeof *end);
+    free(o.models);
+    return last->consensus_objective;
+}
+
+/* Where the run begins. */
+TOOL void find_start(prepared *made)
+{
+    const size_t M = made->d->M;
+    double begin[64], end[64], length = 0, least = INFINITY;
+    memcpy(made->found, made->start, M * sizeof *begin);
+    if (made->tied)
+        (void)simulate_stage(made, made->tied, made->start, made->found);
+    for (size_t m = 0; m < M; m++)
+        length += made->found[m] * made->found[m];
+    double first[64];
+    memcpy(first, made->found, M * sizeof *first);
+    for (uint64_t i = 0; made->tries > 1 && i < made->tries; i++) {
+        memcpy(begin, first, M * sizeof *begin);
+        if (i)
+            start_draw(begin, M, made->p->seed, i, sqrt(length));
+        const double objective = simulate_stage(made, &made->trial, begin, end);
+        if (objective >= least)
+            continue;
+        least = objective;
+        made->before.kept = i;
+        memcpy(made->found, begin, M * sizeof *begin);
+    }
+}
+
+/* Its nodes, in lock step. */
+TOOL tree tree_of(const prepared *made, const problem *p, uint64_t run, node_patience patience)
+{
+    return (tree){.d = made->d,
+                  .p = made->p,
+                  .start = made->start,
+                  .intercept = p->intercept,
+                  .run = run,
+                  .patience = patience,
+                  .tied = made->tied,
+                  .trial = made->tries > 1 ? &made->trial : NULL,
+                  .tries = made->tries};
+}
+
+TOOL void check_prelude(const prepared *made, const node *root, const char *name, uint64_t seed)
+{
+    const node_prelude found = node_get_prelude(root);
+    if (found.bytes_up != made->before.bytes_up || found.bytes_down != made->before.bytes_down ||
+        found.kept != made->before.kept)
+        fail_msg("%s, seed %" PRIu64 ": before the run %" PRIu64 " bytes up, not %" PRIu64 ", start %" PRIu64
+                 ", not %" PRIu64,
+                 name, seed, found.bytes_up, made->before.bytes_up, found.kept, made->before.kept);
+}
+
+/* As of a spec whose links do not let go. */
+TOOL plan *tied_plan(const hfsad_spec *spec, const dataset *d)
+{
+    hfsad_error err;
+    local_survey survey;
+    data_scales scales;
+    plan *tied;
+    ok(local_survey_make(&survey, spec, d, &err), &err);
+    const surveyor ask = local_surveyor(&survey);
+    ok(data_scales_find(&scales, spec, d, &ask, &err), &err);
+    ok(plan_resolve(&tied, spec, d, &scales, true, &err), &err);
+    local_survey_free(&survey);
+    return tied;
+}
+
+TOOL void watch_all(plan *p, size_t n_inner)
+{
+    p->length = 1e-9;
+    for (size_t i = 0; i < n_inner; i++)
+        p->inner[i].watched = true;
+}
 
 /* times: as many iterations, and as many fewer rows of the trace. */
 TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
@@ -225,6 +322,7 @@ TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
     hfsad_spec *spec;
     prepared made = {.d = make_data(p, &r)};
     made.start = alloc_zero(made.d->M, sizeof *made.start);
+    made.found = alloc_zero(made.d->M, sizeof *made.found);
     snprintf(text, sizeof text, "data: x\n%s", p->spec);
     ok(spec_load_text(&spec, "spec.yaml", text, strlen(text), &err), &err);
     ok(plan_create(&made.p, spec, made.d, &err), &err);
@@ -232,14 +330,23 @@ TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
         made.start[m] = rng_next_normal(&r);
     made.p->iterations *= times;
     made.p->trace_every *= times;
-    if (strstr(p->name, "repairs")) /* so that the safeguard takes every model for one that has run off */
-        for (size_t i = 0; i < made.d->n_inner; i++) {
-            made.p->length = 1e-9;
-            made.p->inner[i].watched = true;
-        }
-    simulate(&made.expected, made.d, made.p, made.start);
-    if (strstr(p->name, "repairs") && made.expected.repairs == 0)
-        fail_msg("%s, seed %" PRIu64 ": %" PRIu64 " repairs", p->name, seed, made.expected.repairs);
+    made.tries = (uint64_t)spec->run.tries;
+    if (spec->run.start && !strcmp(spec->run.start, "consensus"))
+        made.tied = tied_plan(spec, made.d);
+    if (strstr(p->name, "repairs")) { /* so that the safeguard takes every model for one that has run off */
+        watch_all(made.p, made.d->n_inner);
+        if (made.tied)
+            watch_all(made.tied, made.d->n_inner);
+    }
+    made.trial = *made.p;
+    made.trial.iterations = made.trial.trace_every = made.p->iterations / 2;
+    if (made.tied)
+        made.tied->iterations = made.tied->trace_every = made.p->iterations / 2;
+    find_start(&made);
+    simulate(&made.expected, made.d, made.p, made.found);
+    made.repairs += made.expected.repairs;
+    if (strstr(p->name, "repairs") && made.repairs == 0)
+        fail_msg("%s, seed %" PRIu64 ": no repairs", p->name, seed);
     hfsad_spec_free(spec);
     return made;
 }
@@ -253,7 +360,9 @@ TOOL void unprepare(prepared *made)
 {
     free(made->expected.models);
     free(made->start);
+    free(made->found);
     plan_free(made->p);
+    plan_free(made->tied);
     dataset_free(made->d);
 }
 

@@ -366,12 +366,12 @@ typedef struct {
 static void run_problem(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
 {
     prepared made = prepare(p, seed);
-    const tree t = {
-        .d = made.d, .p = made.p, .start = made.start, .intercept = p->intercept, .run = 77, .patience = {20, 1000}};
+    const tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
     for (size_t i = 0; i < runs; i++) {
         world *w = world_create(&t, weathers[i % 4], seed + i);
         play(w);
         compare(&made.expected, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), p->name, seed + i);
+        check_prelude(&made, w->node[0], p->name, seed + i);
         sum->crashes += w->crashes;
         sum->sent += w->sent;
         for (size_t k = 0; k < NODE_REFUSALS; k++)
@@ -427,14 +427,9 @@ static void run_async(const problem *p, const weather *weathers, size_t runs, ui
     prepared made = prepare(p, seed);
     made.p->at_least_every = 2;
     for (size_t i = 0; i < runs; i++) {
-        const tree t = {.d = made.d,
-                        .p = made.p,
-                        .start = made.start,
-                        .intercept = p->intercept,
-                        .run = 77,
-                        .patience = {20, 1000},
-                        .async = true,
-                        .pace = paces[i % 4]};
+        tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
+        t.async = true;
+        t.pace = paces[i % 4];
         outcome again;
         world *w = world_create(&t, weathers[(i + i / 4) % 4], seed + i);
         if (i % 3 == 0) {
@@ -443,6 +438,7 @@ static void run_async(const problem *p, const weather *weathers, size_t runs, ui
         }
         play(w);
         blob record = whole_record(w);
+        t.start = made.found;
         replay_record(&again, &t, (const char *)record.bytes, record.size);
         compare(&again, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), p->name, seed + i);
         sum->crashes += w->crashes;

@@ -245,8 +245,7 @@ static uint64_t run_killed(const problem *of, uint64_t seed, size_t kills)
 {
     prepared made = prepare_longer(of, seed, kills ? 30 : 1);
     rng r = {rng_key(seed, rng_stream("kills")), 0};
-    const tree t = {
-        .d = made.d, .p = made.p, .start = made.start, .intercept = of->intercept, .run = RUN, .patience = {20, 200}};
+    const tree t = tree_of(&made, of, RUN, (node_patience){20, 200});
     test_broker broker;
     federation f = {.t = &t, .broker = &broker};
     assert_int_equal(leave_folder(NULL), 0);

@@ -23,7 +23,8 @@ struct federation {
     size_t n_prints;
     local_survey survey; /* of shape: which loss is whose */
     bool surveys;
-    plan *p;
+    plan *p, *tied; /* tied: of a consensus start, or NULL */
+    plan trial;     /* of run.tries; what it points to is p's */
     double *result; /* in force; NULL: none */
     size_t n_result;
     federation_result outcome;
@@ -71,9 +72,6 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *wrong = spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation trains by hfsad only"
                         : spec->run.polish == 1                ? "run.polish: not yet in a federation; leave it out"
-                        : spec->run.tries > 1 ? "run.tries: a federation tries one start only; leave it out"
-                        : spec->run.start && !strcmp(spec->run.start, "consensus")
-                            ? "run.start: consensus is not yet there in a federation; give another"
                         : spec->loss.kind == (int)HFSAD_LOSS_OWN
                             ? "loss.kind: own is for programs that link the library, not for a federation"
                             : NULL;
@@ -110,6 +108,7 @@ void federation_free(federation *f)
     if (f->surveys)
         local_survey_free(&f->survey);
     plan_free(f->p);
+    plan_free(f->tied);
     dataset_free(f->shape);
     dataset_free(f->rows);
     columns_free(&f->standard.rows);
@@ -337,24 +336,38 @@ static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error
     return HFSAD_OK;
 }
 
-char *federation_start_kind(const federation *f)
+static const char *kind_of(const federation *f, const plan *p)
 {
-    static const char *const named[] = {"zero", "normal", "spectral", "robust"};
-    const char *kind = f->spec->run.start ? f->spec->run.start : start_default(f->spec);
+    return f->spec->run.start                   ? f->spec->run.start
+           : plan_lets_go(p, f->shape->n_inner) ? "consensus"
+                                                : start_default(f->spec);
+}
+
+static bool is_consensus(const federation *f, const plan *p)
+{
+    return strcmp(kind_of(f, p), "consensus") == 0;
+}
+
+/* A name, or the path of a file. */
+static char *find_kind(const federation *f, const char *kind)
+{
+    static const char *const named[] = {"zero", "normal", "spectral", "robust", "consensus"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         if (!strcmp(kind, named[i]))
             return strdup(kind);
     return spec_find_file(f->spec, kind);
 }
 
+char *federation_start_kind(const federation *f)
+{
+    return find_kind(f, kind_of(f, f->p));
+}
+
+/* Where the first stage begins. */
 static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *start, hfsad_error *err)
 {
     const surveyor all = {a, ask};
-    if (!f->spec->run.start && plan_lets_go(p, f->shape->n_inner))
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "link: mcp and scad begin from run.start consensus, which is not yet there in a federation; "
-                         "give run.start, such as zero");
-    char *kind = federation_start_kind(f);
+    char *kind = find_kind(f, is_consensus(f, p) ? start_default(f->spec) : kind_of(f, p));
     if (!kind)
         return error_memory(err, 0, "a file name");
     const hfsad_status status = start_plain(start, kind, f->spec, f->shape, &all, err);
@@ -409,6 +422,19 @@ static hfsad_status resolve(void *context, inquiry_pass *pass, double **result, 
 
 /* ---- from the result to nodes ---- */
 
+/* The plans of the stages before the run. */
+static hfsad_status plan_stages(federation *f, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    if (is_consensus(f, f->p))
+        status = plan_resolve(&f->tied, f->spec, f->shape, &f->outcome.scales, true, err);
+    if (f->tied)
+        f->tied->iterations = f->tied->trace_every = START_CONSENSUS_ITERATIONS;
+    f->trial = *f->p;
+    f->trial.iterations = f->trial.trace_every = START_TRY_ITERATIONS;
+    return status;
+}
+
 static hfsad_status take_result(federation *f, const double *result, size_t count, hfsad_error *err)
 {
     if (f->result)
@@ -436,7 +462,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
         .start = f->result + RESULT_HEAD + columns,
     };
     status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
-    if (status)
+    if (status || (status = plan_stages(f, err)))
         return status;
     f->t = (tree){.d = f->shape,
                   .p = f->p,
@@ -444,7 +470,10 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .rows = columns && f->rows ? &f->standard : f->rows,
                   .own = f->own,
                   .intercept = f->spec->features.intercept,
-                  .run = f->run};
+                  .run = f->run,
+                  .tied = f->tied,
+                  .trial = f->spec->run.tries > 1 ? &f->trial : NULL,
+                  .tries = (uint64_t)f->spec->run.tries};
     return tree_settings(&f->t, f->spec, err);
 }
 

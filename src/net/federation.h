@@ -20,7 +20,7 @@ typedef struct {
     bool many;       /* the clients' rows are kept as in the table of rows */
     double constant; /* of the intercept */
     size_t n_rows;
-    const double *start; /* M */
+    const double *start; /* M: of the first stage */
 } federation_result;
 
 /* shape: of nodes.h, taken over also on failure; spec must outlive it. Refused: what a federation cannot do. */

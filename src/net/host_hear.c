@@ -119,6 +119,12 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
     return news;
 }
 
+/* Rounds begin anew with a stage, which stands in the phase. */
+static bool is_later(const message *m, const vector_before *before)
+{
+    return m->phase > before->phase || (m->phase == before->phase && m->round > before->round);
+}
+
 static void receive(void *context, size_t member, const char *topic, const void *bytes, size_t size)
 {
     const sense *s = context;
@@ -169,7 +175,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
         refuse(h, at, topic, node_refusal_text(why));
     if (news && at->n && !(at->q && is_setup(&m)))
         host_keep_message(h, at, &m, bytes, size, host_seconds() - began);
-    if (before && (news || (old && m.round > before->round))) /* one that it does not need may be the next one's */
+    if (before && (news || (old && is_later(&m, before)))) /* one that it does not need may be the next one's */
         host_keep_heard(h, before, &m);
     const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
     if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)

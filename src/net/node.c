@@ -61,6 +61,8 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
         status = setup->leaf ? leaf_create(n, err) : inner_create(n, err);
     if (!status && setup->async)
         status = async_create(n, err);
+    if (!status)
+        status = stages_create(n, err);
     if (status) {
         node_free(n);
         return status;
@@ -77,7 +79,7 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     if (setup->async && setup->inner)
         async_start(n);
     *out = n;
-    if (setup->inner)
+    if (setup->inner && setup->stage == 0) /* a later one goes on with the clock of the one before */
         inner_advance(n);
     return HFSAD_OK;
 }
@@ -98,6 +100,7 @@ void node_free(node *n)
     free(n->u);
     free(n->figures);
     free(n->guard.calm);
+    free(n->first);
     free(n);
 }
 
@@ -304,12 +307,18 @@ static bool handle_plain(node *n, size_t from, const message *m, node_refusal *w
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
 {
     message plain = *m;
-    const uint64_t epoch = m->phase >> NODE_PHASE_BITS;
-    plain.phase = m->phase - (epoch << NODE_PHASE_BITS);
+    const uint64_t stage = m->phase >> NODE_STAGE_BIT, above = m->phase - (stage << NODE_STAGE_BIT),
+                   epoch = above >> NODE_PHASE_BITS;
+    const unsigned ahead = from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or anew, before we do */
+    plain.phase = above - (epoch << NODE_PHASE_BITS);
     if (m->run != n->s.run)
         return node_refuse(n, why, NODE_REFUSED_RUN);
     if (!fits_sender(n, from, m->kind))
         return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (plain.phase == NODE_PHASE_STAGE)
+        return stage_handle(n, from, &plain, stage, why);
+    if (stage != n->s.stage)
+        return node_refuse(n, why, stage > n->s.stage + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     if ((plain.phase != NODE_PHASE_ANEW && !fits_phase(&plain)) || m->round > n->end_round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (!all_finite(m->values, m->count) || !isfinite(m->sigma))
@@ -317,7 +326,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     if (plain.phase == NODE_PHASE_ANEW)
         return handle_anew(n, from, &plain, epoch, why);
     if (epoch != n->repairs)
-        return node_refuse(n, why, epoch < n->repairs ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
+        return node_refuse(n, why, epoch > n->repairs + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     return handle_plain(n, from, &plain, why);
 }
 
@@ -388,8 +397,13 @@ static bool take_channel(node *n, channel *c)
 
 static message letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round)
 {
-    const uint64_t epoch = n->repairs + (phase == NODE_PHASE_ANEW && kind == MESSAGE_ASK);
-    return (message){.kind = kind, .run = n->s.run, .phase = phase + (epoch << NODE_PHASE_BITS), .round = round};
+    const bool asks = kind == MESSAGE_ASK;
+    const uint64_t epoch = n->repairs + (asks && phase == NODE_PHASE_ANEW),
+                   stage = n->s.stage + (asks && phase == NODE_PHASE_STAGE);
+    return (message){.kind = kind,
+                     .run = n->s.run,
+                     .phase = phase + (epoch << NODE_PHASE_BITS) + (stage << NODE_STAGE_BIT),
+                     .round = round};
 }
 
 static message up_letter(node *n)
@@ -442,6 +456,11 @@ static bool next_to_parent(node *n, message *m)
         n->say_anew = false;
         return true;
     }
+    if (n->say_stage) {
+        *m = letter_of(n, MESSAGE_ANSWER, NODE_PHASE_STAGE, 0);
+        n->say_stage = false;
+        return true;
+    }
     if (n->ack_down) {
         *m = letter_of(n, MESSAGE_ACK, NODE_PHASE_TRAIN, n->down_round);
         n->seen_begun = (double)n->parent_begun;
@@ -488,9 +507,9 @@ static bool next_to_children(node *n, message *m)
         *m = letter_of(n, MESSAGE_ASK, n->ask_phase, n->ask_round);
         m->k = n->begun;
         m->values = n->ask_w;
-        m->count = n->ask_phase == NODE_PHASE_FINAL                ? 0
-                   : is_root(n) || n->ask_phase == NODE_PHASE_ANEW ? n->s.M
-                                                                   : 2 * n->s.M;
+        m->count = n->ask_phase == NODE_PHASE_FINAL                 ? 0
+                   : is_root(n) || n->ask_phase != NODE_PHASE_TRAIN ? n->s.M
+                                                                    : 2 * n->s.M;
         return true;
     }
     if (n->ack_up || n->ack_answer) {
@@ -594,6 +613,12 @@ static void pass_inner(const transfer *t, node *n)
     n->guard.repairs = pass(t, n->guard.repairs);
     n->guard.repaired_last = pass(t, n->guard.repaired_last);
     n->end = (node_end)pass(t, n->end);
+    n->stage_over = pass(t, n->stage_over) != 0;
+    n->prelude.bytes_up = pass(t, n->prelude.bytes_up);
+    n->prelude.bytes_down = pass(t, n->prelude.bytes_down);
+    n->prelude.kept = pass(t, n->prelude.kept);
+    pass_reals(t, &n->least, 1);
+    pass_reals(t, n->first, n->first ? n->s.M : 0);
     if (pass(t, n->finished && n->models)) {
         if (!n->models)
             n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
@@ -666,6 +691,7 @@ void node_pack(node *n, word_writer *w)
 {
     const transfer t = {.out = w};
     words_put(w, print_of(n));
+    words_put(w, n->s.stage);
     pass_state(&t, n);
     n->changed = false;
 }
@@ -700,6 +726,9 @@ bool node_unpack(node *n, word_reader *r)
 {
     const transfer t = {.in = r};
     if (words_get(r) != print_of(n))
+        return false;
+    const uint64_t stage = words_get(r);
+    if (stage != n->s.stage && (stage >= n->s.stages || !stage_begin(n, stage, n->s.start)))
         return false;
     pass_state(&t, n);
     if (r->bad || r->left)
@@ -763,6 +792,11 @@ node_status node_get_status(const node *n)
     status.round = n->round;
     status.k = n->k;
     return status;
+}
+
+node_prelude node_get_prelude(const node *n)
+{
+    return n->prelude;
 }
 
 uint64_t node_repairs(const node *n, uint64_t *last)

@@ -17,6 +17,12 @@
  * the links below behind u, and nobody goes beyond an iteration before the root has decided. A repair is a question
  * too, in NODE_PHASE_ANEW: all nodes begin anew at the model in it. Messages from before are then of an old phase.
  *
+ * Training may come in stages: what is trained before the run to find its start (plan.h), then the run itself. A stage
+ * is a training of its own, from round 1 on and always in lock step before the last, with other numbers. It shows no
+ * rows; its one measurement, at its end, tells the root where the next begins, which goes down as a question in
+ * NODE_PHASE_STAGE. Who has begun the next stage, with all below it, answers. Messages of the stage before are then
+ * old.
+ *
  * Asynchronous training. A node counts its own steps; DOWN(v) is its w after step v - 1. A child takes a turn on the
  * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says
  * UP(v), and waits until that is acknowledged before the next turn, so that its parent knows of every turn. The parent
@@ -39,8 +45,17 @@
 
 typedef struct node node;
 
-/* message.phase; the number of repairs so far stands above its lowest NODE_PHASE_BITS bits */
-enum { NODE_PHASE_SETUP = 1, NODE_PHASE_TRAIN = 2, NODE_PHASE_FINAL = 3, NODE_PHASE_ANEW = 4, NODE_PHASE_BITS = 8 };
+/* message.phase; above its lowest NODE_PHASE_BITS bits stands the number of repairs so far, and from bit NODE_STAGE_BIT
+ * on the stage, from 0 */
+enum {
+    NODE_PHASE_SETUP = 1,
+    NODE_PHASE_TRAIN = 2,
+    NODE_PHASE_FINAL = 3,
+    NODE_PHASE_ANEW = 4,
+    NODE_PHASE_STAGE = 5,
+    NODE_PHASE_BITS = 8,
+    NODE_STAGE_BIT = 32
+};
 
 /* A child as its parent knows it. */
 typedef struct {
@@ -93,6 +108,12 @@ typedef struct {
     const node_child *children; /* inner ones first, then the leaves, each in the order of their slots */
     size_t links;               /* of the whole tree; root only */
     bool absences;              /* somebody in the tree may sit out; root only */
+
+    uint64_t stage, stages; /* the one that this setup is of, and how many there are; the last is the run */
+    bool consensus;         /* the first of several is a consensus start's, the others but the last are tries */
+    const void *maker;      /* where there are several: the node `number` of another stage, beginning at start */
+    hfsad_status (*make)(const void *maker, size_t number, uint64_t stage, const double *start, node **n,
+                         hfsad_error *err);
 } node_setup;
 
 hfsad_status node_create(node **n, const node_setup *setup, hfsad_error *err);
@@ -179,6 +200,11 @@ typedef struct {
     uint64_t repeated; /* letters sent more than once */
 } node_status;
 node_status node_get_status(const node *n);
+/* Root: what the stages before the run have sent so far, and which of run.tries was kept, from 0. */
+typedef struct {
+    uint64_t bytes_up, bytes_down, kept;
+} node_prelude;
+node_prelude node_get_prelude(const node *n);
 /* The safeguard's repairs so far; *last: the iteration of the last, known to the root. */
 uint64_t node_repairs(const node *n, uint64_t *last);
 

@@ -97,7 +97,7 @@ static bool takes_part_in(const node *n, uint64_t round)
 /* After a measurement a round begins only when the parent goes on, which may have ended the run instead. */
 static bool may_open(const node *n)
 {
-    if (n->finished || n->diverged || n->round >= n->end_round || (n->pending && n->ask_round == n->round))
+    if (n->finished || n->diverged || n->round >= n->end_round || n->asking || (n->pending && n->ask_round == n->round))
         return false;
     if (n->round == node_next_measure(n))
         return false;
@@ -275,6 +275,11 @@ static void conclude(node *n, const tally *t)
     hfsad_figures *f = &n->row;
     *f = (hfsad_figures){.relative_error = NAN, .seconds = NAN};
     tally_figures(t, n->s.M, n->s.tiers, n->ask_round / n->K, true, f);
+    if (is_prelude(n)) {
+        n->answered = (int64_t)n->ask_round;
+        stage_conclude(n, t->broken > 0 ? NULL : f);
+        return;
+    }
     if (!n->s.async)
         stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
     n->row_ready = true;
@@ -326,6 +331,12 @@ static void finish_question(node *n)
         inner_begin_anew(n);
         return;
     }
+    if (n->ask_phase == NODE_PHASE_STAGE) {
+        if (!stage_begin(n, n->s.stage + 1, n->ask_w)) /* who asks will ask again */
+            return;
+        n->say_stage = !is_root(n);
+        return;
+    }
     if (n->ask_phase == NODE_PHASE_TRAIN) {
         finish_measurement(n);
         return;
@@ -360,9 +371,16 @@ static void root_questions(node *n)
 {
     if (n->finished || n->open || n->pending)
         return;
-    if (n->diverged)
-        n->end = NODE_DIVERGED;
-    if (n->end == NODE_DIVERGED) {
+    if (n->diverged && !n->stage_over) {
+        if (is_prelude(n))
+            stage_conclude(n, NULL);
+        else
+            n->end = NODE_DIVERGED;
+    }
+    if (n->stage_over) {
+        stage_next_start(n, n->ask_w);
+        inner_ask(n, NODE_PHASE_STAGE, 0);
+    } else if (n->end == NODE_DIVERGED) {
         n->finished = n->changed = true;
         inner_ack_all(n);
     } else if (n->anew) {

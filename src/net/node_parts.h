@@ -58,6 +58,7 @@ struct node {
     uint64_t repairs;            /* of the safeguard */
     hfsad_link_rule rule;        /* of an inner node's link, as it is now */
     bool say_anew;               /* to be answered: it has begun anew */
+    bool say_stage;              /* likewise: it has begun the stage */
     bool diverged;               /* a number is not finite: UP is sent without numbers */
     double dual;                 /* of the last round */
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
@@ -110,6 +111,12 @@ struct node {
     hfsad_figures row;
     bool row_ready;
     node_end end;
+
+    /* the root, of stages before the run */
+    bool stage_over; /* the next is to begin */
+    double *first;   /* M: the first of the starts that are tried; NULL: there is one stage */
+    double least;    /* objective of the one kept */
+    node_prelude prelude;
 };
 
 /* channel */
@@ -159,6 +166,20 @@ guard_strain inner_strain(const node *n);
 void inner_ack_all(node *n);
 /* A client's step, n->local_steps times or those of its class. */
 void leaf_step(node *n, const double *w_parent, uint32_t times);
+
+/* stages (node_stages.c) */
+static inline bool is_prelude(const node *n)
+{
+    return n->s.stage + 1 < n->s.stages;
+}
+hfsad_status stages_create(node *n, hfsad_error *err);
+/* The node becomes that of another stage; false: no memory. */
+bool stage_begin(node *n, uint64_t stage, const double *start);
+bool stage_handle(node *n, size_t from, const message *m, uint64_t stage, node_refusal *why);
+/* Root: the stage is over, by these figures; NULL: its numbers are no longer finite. */
+void stage_conclude(node *n, const hfsad_figures *f);
+/* Root: where the next stage begins. */
+void stage_next_start(const node *n, double *w);
 
 /* asynchronous training (node_async.c) */
 hfsad_status async_create(node *n, hfsad_error *err);

@@ -68,6 +68,26 @@ hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* ---- stages ---- */
+
+static uint64_t stages_of(const tree *t)
+{
+    return (t->trial ? t->tries : 0) + (t->tied ? 2 : 1);
+}
+
+/* The tree of a stage. Those before the last train in lock step, so that the start is the simulator's. */
+static tree stage_of(const tree *t, uint64_t stage)
+{
+    tree at = *t;
+    if (stage + 1 == stages_of(t))
+        return at;
+    at.p = t->tied && stage == 0 ? t->tied : t->trial;
+    at.async = false;
+    return at;
+}
+
+/* ---- nodes ---- */
+
 static uint64_t key_of(const tree *t, size_t number)
 {
     char name[HFSAD_TIERS_MAX * 256];
@@ -145,29 +165,41 @@ static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s,
     return status;
 }
 
-hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err)
+static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage, const double *start, node **n,
+                               hfsad_error *err)
 {
-    const dataset *d = t->d;
+    const tree *all = maker, t = stage_of(all, stage);
+    const dataset *d = t.d;
     node_setup s = {
-        .run = t->run,
-        .p = t->p,
+        .run = t.run,
+        .p = t.p,
         .M = d->M,
         .tiers = d->depth,
         .slot = tree_slot(d, number),
         .siblings = number ? tree_children(d, tree_parent(d, number)) : 1,
-        .key = key_of(t, number),
-        .intercept = t->intercept,
-        .start = t->start,
-        .patience = t->patience,
-        .guarded = plan_is_guarded(t->p, d->n_inner) && !t->async,
-        .tied = plan_tied(t->p, d->M, d->n_inner),
-        .async = t->async,
-        .pace = t->pace,
+        .key = key_of(&t, number),
+        .intercept = t.intercept,
+        .start = start,
+        .patience = t.patience,
+        .guarded = plan_is_guarded(t.p, d->n_inner) && !t.async,
+        .tied = plan_tied(t.p, d->M, d->n_inner),
+        .async = t.async,
+        .pace = t.pace,
         .number = number,
         .links = d->n_inner + d->n_leaves - 1,
-        .absences = plan_leaves_sit_out(t->p) || plan_inner_sit_out(t->p, d->n_inner),
+        .absences = plan_leaves_sit_out(t.p) || plan_inner_sit_out(t.p, d->n_inner),
+        .stage = stage,
+        .stages = stages_of(all),
+        .consensus = all->tied != NULL,
+        .maker = all,
+        .make = make_stage,
     };
-    return number < d->n_inner ? inner_node_of(n, t, number, &s, err) : leaf_of(n, t, number - d->n_inner, &s, err);
+    return number < d->n_inner ? inner_node_of(n, &t, number, &s, err) : leaf_of(n, &t, number - d->n_inner, &s, err);
+}
+
+hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err)
+{
+    return make_stage(t, number, 0, t->start, n, err);
 }
 
 static size_t *put_order(const dataset *d, size_t number, size_t *order)

@@ -16,6 +16,9 @@ typedef struct {
     node_patience patience;
     bool async;
     node_pace pace;
+    const plan *tied;  /* of a consensus start, which is trained for its iterations; NULL: none */
+    const plan *trial; /* of every one of `tries` starts; NULL: there is one */
+    uint64_t tries;
 } tree;
 
 /* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a
@@ -23,6 +26,7 @@ typedef struct {
 node_patience tree_patience(const dataset *d);
 /* How the spec wants its federation: patience, async and pace. Refused: what an asynchronous one cannot do. */
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err);
+/* Nodes that are to train in several stages keep a reference to t. */
 hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err);
 /* NO_NODE for the cloud. */
 uint32_t tree_parent(const dataset *d, size_t number);

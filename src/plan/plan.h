@@ -77,6 +77,12 @@ hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec
                          hfsad_error *err);
 /* The index-th further start: a direction drawn, of that length. */
 void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length);
+/* Start number `index` of run.tries: the first itself, the others drawn, of its length, or of the likely one where that
+ * is 0. */
+void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely);
+/* What is trained before the run to find its start: iterations of a consensus start, with everybody tied, and of each
+ * of run.tries, of which the least objective of one model for all is kept, the earliest of equal ones. */
+enum { START_CONSENSUS_ITERATIONS = 100, START_TRY_ITERATIONS = 20 };
 /* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
 hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err);
 

@@ -163,6 +163,17 @@ void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double l
         start[m] *= length / sqrt(size);
 }
 
+void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely)
+{
+    double square = 0;
+    for (size_t m = 0; m < M; m++)
+        square += first[m] * first[m];
+    if (index)
+        start_draw(start, M, seed, index, square > 0 ? sqrt(square) : likely);
+    else
+        memcpy(start, first, M * sizeof *start);
+}
+
 hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err)
 {
     const size_t F = features_count(d);

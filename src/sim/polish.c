@@ -3,7 +3,7 @@
  * node the inner children's sums in their order, then its leaves'.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "polish/polish.h"
+#include "polish/task.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -18,7 +18,6 @@
 
 enum { WAVE_DOUBLES = 1 << 20, WAVE_LEAST = 64 }; /* answers that are held at once */
 enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
-enum { DIRECT = 512 };                            /* coordinates up to which a second derivative is sent */
 
 typedef struct {
     hfsad_run *run;
@@ -93,12 +92,7 @@ static void sum_node(asker *a, const inner_node *node, double *sum)
 
 static void count(asker *a)
 {
-    const uint64_t links = a->run->data->n_leaves + a->run->data->n_inner - 1;
-    a->so_far->exchanges = a->result.exchanges;
-    a->so_far->bytes_down = links * a->result.down * sizeof(double);
-    a->so_far->bytes_up = links * a->result.up * sizeof(double);
-    a->so_far->objective_before = a->result.before;
-    a->so_far->objective_after = a->result.after;
+    polish_count(a->so_far, &a->result, a->run->data->n_leaves + a->run->data->n_inner - 1);
 }
 
 static bool ask(void *context, const polish_question *question, double *sum)
@@ -114,37 +108,13 @@ static bool ask(void *context, const polish_question *question, double *sum)
     return true;
 }
 
-/* Why the run's problem is not that of one model for all; NULL: it is. */
-static const char *why_not(const hfsad_run *r)
-{
-    if (!r->engine->links)
-        return "algorithm: only hfsad is polished";
-    for (size_t leaf = 0; leaf < r->data->n_leaves; leaf++)
-        if (plan_leaf(r->plan, leaf)->loss.kind == HFSAD_LOSS_OWN)
-            return "loss.kind: nothing is known of a program's own loss but what it answers";
-    for (size_t i = 0; i < r->plan->n_leaf_classes + r->data->n_inner; i++) {
-        const size_t inner = i - r->plan->n_leaf_classes;
-        if (i == r->plan->n_leaf_classes)
-            continue; /* the cloud has no link */
-        const hfsad_penalty *p =
-            i < r->plan->n_leaf_classes ? &r->plan->leaf_classes[i].rule.penalty : &r->plan->inner[inner].rule.penalty;
-        if (penalty_lets_go(p))
-            return "link: mcp and scad let nodes keep models of their own";
-        if (!(hfsad_penalty_slope(p) > 0) || p->kind == HFSAD_PENALTY_NONE)
-            return "link: some nodes are not tied to each other";
-        if (p->free)
-            return "features.intercept: clients or edges have intercepts of their own";
-    }
-    return NULL;
-}
-
 static bool take_room(asker *a)
 {
     const dataset *d = a->run->data;
     bool anchored = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
         anchored = anchored || plan_leaf(a->run->plan, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
-    const size_t length = polish_longest(d->M, DIRECT);
+    const size_t length = polish_longest(d->M, POLISH_DIRECT);
     a->wave = WAVE_DOUBLES / length > WAVE_LEAST ? WAVE_DOUBLES / length : WAVE_LEAST;
     a->wave = a->wave < d->n_leaves ? a->wave : d->n_leaves;
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
@@ -166,36 +136,14 @@ static void give_back(asker *a)
     free(a->answers);
 }
 
-/* Of all clients the smallest, since they share one model. */
-static double box_of(const plan *p)
-{
-    double box = INFINITY;
-    for (size_t c = 0; c < p->n_leaf_classes; c++)
-        box = fmin(box, p->leaf_classes[c].loss.box);
-    return box;
-}
-
 static bool solve(asker *a, double *w)
 {
-    const dataset *d = a->run->data;
-    hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
-    if (!priors)
-        return false;
-    for (size_t i = 0; i < d->n_inner; i++)
-        priors[i] = a->run->plan->inner[i].prior;
-    const polish_problem problem = {
-        .M = d->M,
-        .boxed = features_count(d),
-        .box = box_of(a->run->plan),
-        .n_priors = d->n_inner,
-        .priors = priors,
-        .direct = DIRECT,
-        .anchored = a->anchor != NULL,
-        .ask = ask,
-        .context = a,
-    };
-    const bool done = polish_solve(&problem, w, &a->result);
-    free(priors);
+    polish_problem problem;
+    bool done = polish_problem_make(&problem, a->run->plan, a->run->data);
+    problem.ask = ask;
+    problem.context = a;
+    done = done && polish_solve(&problem, w, &a->result);
+    free((hfsad_penalty *)problem.priors);
     count(a);
     return done;
 }
@@ -207,34 +155,9 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Whether the weights are those by which Theorem 1 ties everybody: then a run's lower objective of models that differ
- * is what the links still give, or, for phase retrieval, whose bound is the paper's number, an outlier's own fit. */
-static bool ties(const hfsad_run *r)
+static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *result)
 {
-    theorem_report t;
-    theorem_check(&t, r->data, r->plan, r->nu_f);
-    const double most = 1 - 1e-12;
-    return t.links_are_tv && t.client_weight >= most * t.client_weight_needed &&
-           (r->data->n_inner == 1 || t.edge_weight >= most * t.edge_weight_needed);
-}
-
-/* Whether w may take the place of the run's models, whose objective is `run`. */
-static void judge(hfsad_run *r, const asker *a, double run, hfsad_polish *result)
-{
-    const polish_result *found = &a->result;
-    if (!found->finished)
-        snprintf(result->reason, sizeof result->reason, "interrupted");
-    else if (!isfinite(found->after) || found->after > found->before)
-        snprintf(result->reason, sizeof result->reason, "no better model was found");
-    else if (!ties(r) && found->after > run + 1e-9 * fabs(run))
-        snprintf(
-            result->reason, sizeof result->reason,
-            "link: the run's own models, which differ, have the lower objective %.9g; larger weights would tie them",
-            run);
-    else
-        result->accepted = true;
-    result->gap = found->bound;
-    result->residual = found->residual;
+    polish_judge(result, &a->result, r->data, r->plan, r->nu_f, objective);
     if (r->truth && result->accepted)
         result->relative_error =
             model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), a->answers);
@@ -259,7 +182,8 @@ hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const
                               hfsad_polish *result, hfsad_error *err)
 {
     const double before = seconds_now();
-    const char *reason = why_not(r);
+    const char *reason =
+        r->engine->links ? polish_why_not(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
     asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
     *result = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};

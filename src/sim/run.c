@@ -69,14 +69,13 @@ static void count_try(hfsad_run *r, const hfsad_figures *f)
  * else. From anywhere else all clients would leave their edges before those have moved. */
 static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
 {
-    enum { ITERATIONS = 100 };
     plan *tied = NULL;
     hfsad_figures f = {0};
     hfsad_status status = start_plain(r->start, start_default(spec), spec, r->data, ask, err);
     if (!status)
         status = plan_resolve(&tied, spec, r->data, &r->scales, true, err);
     if (!status)
-        status = try_start(r, tied, ITERATIONS, r->start, r->threads, &f, err);
+        status = try_start(r, tied, START_CONSENSUS_ITERATIONS, r->start, r->threads, &f, err);
     count_try(r, &f);
     plan_free(tied);
     return status;
@@ -98,28 +97,13 @@ typedef struct {
 
 static void run_trial(void *context, size_t item, unsigned thread)
 {
-    enum { ITERATIONS = 20 };
     (void)thread;
     const trials *all = context;
     trial *t = &all->trials[item];
     pool *single = NULL;
     if (!(t->status = pool_create(&single, 1, &t->err)))
-        t->status = try_start(all->run, all->plan, ITERATIONS, t->w, single, &t->figures, &t->err);
+        t->status = try_start(all->run, all->plan, START_TRY_ITERATIONS, t->w, single, &t->figures, &t->err);
     pool_free(single);
-}
-
-/* Start number i of run.tries: the first is the run's own, the others normal vectors of its length, or of the likely
- * one where that is 0. */
-static void begin_trial(double *w, const hfsad_run *r, uint64_t seed, size_t i)
-{
-    const size_t M = r->data->M;
-    double square = 0;
-    for (size_t m = 0; m < M; m++)
-        square += r->start[m] * r->start[m];
-    if (i)
-        start_draw(w, M, seed, i, square > 0 ? sqrt(square) : r->scales.length);
-    else
-        memcpy(w, r->start, M * sizeof *w);
 }
 
 /* The run begins at the one of its starts whose objective is the least after a few iterations; the first one wins a
@@ -134,7 +118,7 @@ static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
     if (!all.trials || !w)
         status = error_memory(err, count * M * sizeof *w, "the starts");
     for (size_t i = 0; i < count && !status; i++)
-        begin_trial(all.trials[i].w = w + i * M, r, seed, i);
+        start_try(all.trials[i].w = w + i * M, r->start, M, seed, i, r->scales.length);
     if (!status)
         pool_run(r->threads, count, run_trial, &all);
     for (size_t i = 0; i < count && !status; i++) {
@@ -148,7 +132,7 @@ static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
         }
     }
     if (!status && r->start_index) {
-        begin_trial(w, r, seed, r->start_index);
+        start_try(w, r->start, M, seed, r->start_index, r->scales.length);
         memcpy(r->start, w, M * sizeof *w);
     }
     free(w);

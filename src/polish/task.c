@@ -1,0 +1,94 @@
+#include "polish/task.h"
+
+#include "base/alloc.h"
+#include "model/features.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const char *link_forbids(const hfsad_penalty *p)
+{
+    if (penalty_lets_go(p))
+        return "link: mcp and scad let nodes keep models of their own";
+    if (!(hfsad_penalty_slope(p) > 0) || p->kind == HFSAD_PENALTY_NONE)
+        return "link: some nodes are not tied to each other";
+    return p->free ? "features.intercept: clients or edges have intercepts of their own" : NULL;
+}
+
+const char *polish_why_not(const plan *p, size_t n_inner)
+{
+    const char *why = NULL;
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN)
+            return "loss.kind: nothing is known of a program's own loss but what it answers";
+    for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
+        why = link_forbids(&p->leaf_classes[c].rule.penalty);
+    for (size_t i = 1; i < n_inner && !why; i++) /* the cloud has no link */
+        why = link_forbids(&p->inner[i].rule.penalty);
+    return why;
+}
+
+/* Of all clients the smallest, since they share one model. */
+static double box_of(const plan *p)
+{
+    double box = INFINITY;
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        box = fmin(box, p->leaf_classes[c].loss.box);
+    return box;
+}
+
+bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d)
+{
+    hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
+    *problem = (polish_problem){
+        .M = d->M,
+        .boxed = features_count(d),
+        .box = box_of(p),
+        .n_priors = d->n_inner,
+        .priors = priors,
+        .direct = POLISH_DIRECT,
+    };
+    for (size_t i = 0; priors && i < d->n_inner; i++)
+        priors[i] = p->inner[i].prior;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        problem->anchored = problem->anchored || plan_leaf(p, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    return priors != NULL;
+}
+
+void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
+{
+    to->exchanges = found->exchanges;
+    to->bytes_down = links * found->down * sizeof(double);
+    to->bytes_up = links * found->up * sizeof(double);
+    to->objective_before = found->before;
+    to->objective_after = found->after;
+}
+
+/* Whether the weights are those by which Theorem 1 ties everybody: then a run's lower objective of models that differ
+ * is what the links still give, or, for phase retrieval, whose bound is the paper's number, an outlier's own fit. */
+static bool ties(const dataset *d, const plan *p, double nu_f)
+{
+    theorem_report t;
+    theorem_check(&t, d, p, nu_f);
+    const double most = 1 - 1e-12;
+    return t.links_are_tv && t.client_weight >= most * t.client_weight_needed &&
+           (d->n_inner == 1 || t.edge_weight >= most * t.edge_weight_needed);
+}
+
+void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
+                  double objective)
+{
+    if (!found->finished)
+        snprintf(to->reason, sizeof to->reason, "interrupted");
+    else if (!isfinite(found->after) || found->after > found->before)
+        snprintf(to->reason, sizeof to->reason, "no better model was found");
+    else if (!ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
+        snprintf(
+            to->reason, sizeof to->reason,
+            "link: the run's own models, which differ, have the lower objective %.9g; larger weights would tie them",
+            objective);
+    else
+        to->accepted = true;
+    to->gap = found->bound;
+    to->residual = found->residual;
+}

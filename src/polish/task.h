@@ -1,0 +1,24 @@
+/* The polish of a plan: what is solved, and whether what was found may take the place of a run's models. Every driver
+ * that can ask all clients begins here. */
+#ifndef HFSAD_POLISH_TASK_H
+#define HFSAD_POLISH_TASK_H
+
+#include "plan/plan.h"
+#include "polish/polish.h"
+
+enum { POLISH_DIRECT = 512 }; /* coordinates up to which a second derivative is sent */
+
+/* Why the plan's problem is not that of one model for all; NULL: it is. */
+const char *polish_why_not(const plan *p, size_t n_inner);
+/* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
+ */
+bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d);
+
+/* What came of it, as far as it has come; links: of the tree. */
+void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links);
+/* Whether it may take the place of the run's models, whose objective is `objective`; a reason where it may not.
+ * relative_error and seconds are the caller's. */
+void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
+                  double objective);
+
+#endif
