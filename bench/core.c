@@ -12,33 +12,18 @@
 #include "base/rng.h"
 #include "model/builder.h"
 #include "sim/sim.h"
+#include "tools.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void say(const char *name, double value, const char *unit)
 {
     printf("%-44s %12.5g  %s\n", name, value, unit);
     fflush(stdout);
-}
-
-static void must(hfsad_status status, const hfsad_error *err)
-{
-    if (status) {
-        fprintf(stderr, "core: %s\n", err->message);
-        exit(1);
-    }
 }
 
 enum { COPY_BYTES = 256 << 20 };

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "model/dataset.h"
+#include "tools.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,25 +16,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RUNS = 5, CLIENTS_PER_EDGE = 50, FEW_CLIENTS = 250, ARRAYS = 10, READ_BYTES = 1 << 20, PATH_SIZE = 4096 };
 
 typedef enum { CSV, ROWS, NPY, SVM, KINDS } kind;
 static const char *const NAMES[KINDS] = {"csv", "rows", "npy", "svm"};
-
-static double seconds_of(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double now(void)
-{
-    return seconds_of(CLOCK_MONOTONIC);
-}
 
 static double peak_mb(void)
 {
@@ -149,7 +137,7 @@ static double time_plain(const char *folder, kind k, char *buffer)
 /* cpu: what the process used of it, which says more than the clock on the wall where others run beside it. */
 static double time_data(const char *path, size_t *values, double *cpu)
 {
-    const double start = now(), cpu_start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    const double start = now(), cpu_start = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     dataset *d;
     hfsad_error err;
     if (dataset_read(&d, path, false, &err)) {
@@ -157,7 +145,7 @@ static double time_data(const char *path, size_t *values, double *cpu)
         return -1;
     }
     const double seconds = now() - start;
-    *cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
+    *cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
     *values = d->n_rows + (d->rows.start ? d->rows.start[d->n_rows] : d->n_rows * d->M);
     dataset_free(d);
     return seconds;

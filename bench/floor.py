@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""floor.py PROGRAM EDGES CLIENTS FEATURES [TRIALS [SEED]]: how far the objective's own minimiser is from the truth.
+"""floor.py PROGRAM EDGES CLIENTS FEATURES [--trials N] [--seed S] [--snr-db DB] [--preset tuned|paper]: what the polish changes.
 
-Phase retrieval at +20 dB as in docs/convergence.md, on the report's seeds: the relative error of the cloud's model after 300
-iterations of the tuned preset, and after the polish, which goes on to a stationary point of the objective without smoothing. Trials in
-which no row has some coordinate of the truth are left out."""
-import csv, json, statistics, subprocess, sys, tempfile
+Phase retrieval as in docs/convergence.md, on the report's seeds: the relative error of the cloud's model and the objective there, after
+300 iterations and after the polish, which goes on to a stationary point of the objective without smoothing: how far the objective's own
+minimiser is from the truth. Trials in which no row has some coordinate of the truth are left out."""
+import argparse, csv, json, statistics, subprocess, tempfile
 from pathlib import Path
 
 SPEC = """data: data.csv
 truth: truth.csv
 loss: {kind: phase-retrieval, box: 5}
 prior: {edge: {penalty: scad, lambda: 0.1, gamma: 2.4}, cloud: {penalty: scad, lambda: 0.1, gamma: 2.4}}
+preset: %s
 run: {iterations: 300, polish: true, seed: %d}
 output: {state: false, checkpoint: false}
 """
@@ -27,28 +28,43 @@ def unseen(folder):
     return any(t != 0 and not s for t, s in zip(truth, seen))
 
 
-def trial(program, shape, seed, folder):
-    """The errors before and after the polish, or None."""
-    sizes = [text for pair in zip(("--edges", "--clients", "--features"), shape) for text in pair]
+def trial(program, a, seed, folder):
+    """What the run and the polish came to, or None."""
+    sizes = ["--edges", a.edges, "--clients", a.clients, "--features", a.features, "--snr-db", a.snr_db]
     run = lambda *words: subprocess.run([program, *words], stdout=subprocess.DEVNULL, check=True)
     run("generate", "phase-retrieval", *sizes, "--seed", str(seed), "--out", str(folder), "--force", "--quiet")
     if unseen(folder):
         return None
-    (folder / "spec.yaml").write_text(SPEC % seed)
+    (folder / "spec.yaml").write_text(SPEC % (a.preset, seed))
     run("run", str(folder / "spec.yaml"), "--out", str(folder / "out"), "--quiet")
     summary = json.loads((folder / "out" / "summary.json").read_text())
-    return summary["figures"]["relative_error"], summary["polish"]["relative_error"]
+    polish = summary["polish"]
+    return {
+        "run_error": summary["figures"]["relative_error"],
+        "polished_error": polish["relative_error"],
+        "run_objective": polish["objective_before"],
+        "polished_objective": polish["objective_after"],
+        "exchanges": polish["exchanges"],
+    }
 
 
 def main():
-    program, shape = sys.argv[1], sys.argv[2:5]
-    trials, seed = int((sys.argv[5:6] or ["100"])[0]), int((sys.argv[6:7] or ["20001"])[0])
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("program", "edges", "clients", "features"):
+        parser.add_argument(name)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=20001)
+    parser.add_argument("--snr-db", default="20")
+    parser.add_argument("--preset", default="tuned")
+    a = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        errors = [e for s in range(seed, seed + trials) if (e := trial(program, shape, s, Path(folder)))]
-    name = "x".join(shape)
-    for i, what in enumerate(("run", "polished")):
-        print(f"floor_{what}_median_{name} {statistics.median(e[i] for e in errors):.4g} of {len(errors)} trials")
-        print(f"floor_{what}_mean_{name} {statistics.mean(e[i] for e in errors):.4g}")
+        seeds = range(a.seed, a.seed + a.trials)
+        found = [f for s in seeds if (f := trial(a.program, a, s, Path(folder)))]
+    name = f"{a.preset}_{a.snr_db}dB_{a.edges}x{a.clients}x{a.features}"
+    for what in found[0]:
+        values = [f[what] for f in found]
+        print(f"floor_{what}_median_{name} {statistics.median(values):.4g} of {len(values)} trials")
+        print(f"floor_{what}_mean_{name} {statistics.mean(values):.4g}")
 
 
 main()

@@ -7,8 +7,10 @@
  *
  * --keys: TLS with the certificates of a folder of `hfsad keys`, all as edge1. Prints `name value unit`.
  */
+#include "load.h"
+#include "tools.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <mosquitto.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -20,21 +22,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DOWN "hfsad/bench/edge1/down"
 #define UP "hfsad/bench/edge1/client%zu/up"
 
-enum { MOST = 5000, READS = 64, ROUNDS_LEAST = 5 };
+enum { READS = 64, ROUNDS_LEAST = 5 };
 
-static struct {
-    int port;
-    size_t clients, features, processes;
-    double seconds;
-    bool retain;
-    const char *keys;
-} set = {.clients = 50, .features = 25, .processes = 1, .seconds = 2};
+static load set;
 
 typedef struct {
     struct mosquitto *handle;
@@ -44,19 +39,6 @@ typedef struct {
 
 static double *vector;
 static size_t arrived, rounds, ended;
-
-static _Noreturn void die(const char *what, const char *why)
-{
-    fprintf(stderr, "pingpong: %s: %s\n", what, why);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void say(peer *p, const char *topic, size_t bytes)
 {
@@ -125,7 +107,7 @@ static void join(peer *p, size_t number)
 /* Everything that can be moved now, waiting up to a second for it. */
 static void turn(peer *peers, size_t count)
 {
-    static struct pollfd polls[MOST];
+    static struct pollfd polls[LOAD_CLIENTS_MOST];
     for (size_t i = 0; i < count; i++)
         polls[i] = (struct pollfd){.fd = mosquitto_socket(peers[i].handle),
                                    .events = (short)(POLLIN | (mosquitto_want_write(peers[i].handle) ? POLLOUT : 0))};
@@ -160,7 +142,7 @@ static void wait_for_all(peer *peers, size_t count)
 /* Clients first … first + count - 1, until the edge says that it is over. A byte to `ready` when they listen. */
 static void be_clients(size_t first, size_t count, int ready)
 {
-    static peer peers[MOST];
+    static peer peers[LOAD_CLIENTS_MOST];
     for (size_t i = 0; i < count; i++)
         join(&peers[i], first + i);
     wait_for_all(peers, count);
@@ -202,38 +184,10 @@ static void be_edge(void)
         turn(&edge, 1);
 }
 
-static void read_arguments(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"port", 1, NULL, 'p'},    {"clients", 1, NULL, 'c'}, {"features", 1, NULL, 'f'}, {"processes", 1, NULL, 'n'},
-        {"seconds", 1, NULL, 's'}, {"retain", 0, NULL, 'r'},  {"keys", 1, NULL, 'k'},     {0}};
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        const double v = optarg && o != 'k' ? strtod(optarg, NULL) : 1;
-        if (o == '?' || !(v > 0 && v < 1e9))
-            exit(2);
-        if (o == 'p')
-            set.port = (int)v;
-        if (o == 'c')
-            set.clients = (size_t)v;
-        if (o == 'f')
-            set.features = (size_t)v;
-        if (o == 'n')
-            set.processes = (size_t)v;
-        if (o == 's')
-            set.seconds = v;
-        if (o == 'r')
-            set.retain = true;
-        if (o == 'k')
-            set.keys = optarg;
-    }
-    if (!set.port || set.clients > MOST || set.processes > set.clients)
-        die("arguments", "--port is needed, at most 5000 clients, no more processes than clients");
-}
-
 int main(int argc, char **argv)
 {
     int ready[2];
-    read_arguments(argc, argv);
+    set = load_read(argc, argv);
     vector = calloc(set.features, sizeof *vector);
     if (!vector || pipe(ready) != 0)
         die("set-up", strerror(errno));

@@ -19,37 +19,18 @@
 #include "sim/generator_population.h"
 #include "sim/sim.h"
 #include "sim/state.h"
+#include "tools.h"
 
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { EDGES = 5, CLIENTS = 50, LEVELS = 4 };
 
 static const double levels[LEVELS] = {1e-2, 1e-3, 1e-4, 1e-5};
 static const char *const level_names[LEVELS] = {"1e-2", "1e-3", "1e-4", "1e-5"};
-
-static double clock_of(clockid_t id)
-{
-    struct timespec t;
-    clock_gettime(id, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void fail(const char *what, const char *about)
-{
-    fprintf(stderr, "quantile: %s%s\n", what, about);
-    exit(1);
-}
-
-static void must(hfsad_status status, const hfsad_error *err)
-{
-    if (status)
-        fail(err->message, "");
-}
 
 typedef struct {
     size_t rows, features; /* rows of a client */
@@ -112,7 +93,7 @@ static void write_numbers(const char *folder, const char *name, const double *va
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(values, sizeof *values, count, f) != count || fclose(f))
-        fail("cannot write ", path);
+        die("cannot write", path);
 }
 
 /* shape: rows, features, tau, lambda; x row by row; all as doubles. */
@@ -138,33 +119,20 @@ typedef struct {
     bool lean; /* output.clients: false */
 } way;
 
-static void set(hfsad_spec *spec, const char *key, const char *value)
-{
-    hfsad_error err;
-    must(hfsad_spec_set(spec, key, value, &err), &err);
-}
-
-static void set_number(hfsad_spec *spec, const char *key, double value)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", value);
-    set(spec, key, text);
-}
-
 /* What a user must say: the data, the loss, the prior. */
 static hfsad_spec *spec_of(const problem *p, const way *how)
 {
     hfsad_error err;
     hfsad_spec *spec;
     must(hfsad_spec_create(&spec, &err), &err);
-    set(spec, "data", "memory");
-    set(spec, "loss.kind", "quantile");
-    set_number(spec, "loss.tau", p->tau);
-    set(spec, "prior.cloud.penalty", "l1");
-    set(spec, "prior.cloud.weight", "1");
-    set_number(spec, "prior.cloud.lambda", p->lambda);
-    set_number(spec, "run.edge_rounds", how->edge_rounds);
-    set(spec, "output.clients", how->lean ? "false" : "true");
+    spec_put(spec, "data", "memory");
+    spec_put(spec, "loss.kind", "quantile");
+    spec_put_number(spec, "loss.tau", p->tau);
+    spec_put(spec, "prior.cloud.penalty", "l1");
+    spec_put(spec, "prior.cloud.weight", "1");
+    spec_put_number(spec, "prior.cloud.lambda", p->lambda);
+    spec_put_number(spec, "run.edge_rounds", how->edge_rounds);
+    spec_put(spec, "output.clients", how->lean ? "false" : "true");
     must(hfsad_spec_check(spec, &err), &err);
     return spec;
 }
@@ -176,12 +144,12 @@ static federation federation_open(const problem *p, const way *how)
     hfsad_spec *spec = spec_of(p, how);
     double *start = alloc_zero(p->features, sizeof *start);
     if (!start)
-        fail("no memory", "");
-    const double before = clock_of(how->clock);
+        die("no memory", "");
+    const double before = clock_seconds(how->clock);
     must(plan_create(&f.plan, spec, p->d, &err), &err);
     must(pool_create(&f.threads, how->threads, &err), &err);
     must(sim_create(&f.s, p->d, f.plan, start, NULL, f.threads, &err), &err);
-    f.setup = clock_of(how->clock) - before;
+    f.setup = clock_seconds(how->clock) - before;
     free(start);
     hfsad_spec_free(spec);
     return f;
@@ -233,10 +201,10 @@ static optimum optimum_find(const problem *p, double seconds)
     optimum best = {INFINITY, -INFINITY};
     double *scratch = alloc_zero(p->features, sizeof *scratch);
     if (!scratch)
-        fail("no memory", "");
+        die("no memory", "");
     federation f = federation_open(p, &(way){.edge_rounds = 1});
     hfsad_figures figures;
-    const double end = clock_of(CLOCK_MONOTONIC) + seconds;
+    const double end = clock_seconds(CLOCK_MONOTONIC) + seconds;
     do {
         for (int i = 0; i < TOGETHER; i++)
             sim_iterate(f.s);
@@ -244,7 +212,7 @@ static optimum optimum_find(const problem *p, double seconds)
         best.value = fmin(best.value, figures.consensus_objective);
         best.bound = fmax(best.bound, lower_bound(p, f.s, scratch));
     } while (best.value - best.bound > 1e-7 * best.value &&
-             (figures.iteration < LEAST || clock_of(CLOCK_MONOTONIC) < end));
+             (figures.iteration < LEAST || clock_seconds(CLOCK_MONOTONIC) < end));
     federation_close(&f);
     free(scratch);
     return best;
@@ -264,9 +232,9 @@ static void run_once(const problem *p, const way *how, double best, double most,
     for (size_t l = 0; l < LEVELS; l++)
         at[l] = (arrival){NAN, NAN, NAN};
     for (size_t l = 0; l < LEVELS && spent < most;) {
-        const double before = clock_of(how->clock);
+        const double before = clock_seconds(how->clock);
         sim_iterate(f.s);
-        spent += clock_of(how->clock) - before;
+        spent += clock_seconds(how->clock) - before;
         sim_measure(f.s, &figures);
         for (; l < LEVELS && figures.consensus_objective <= best * (1 + levels[l]); l++)
             at[l] = (arrival){spent, (double)figures.iteration, passes(&f)};
@@ -311,10 +279,10 @@ static solution solution_read(const problem *p, const char *path)
     double *w = alloc_zero(p->features, sizeof *w);
     FILE *f = fopen(path, "r");
     if (!w || !f || fscanf(f, "%lf", &s.seconds) != 1)
-        fail("cannot read ", path);
+        die("cannot read", path);
     for (size_t m = 0; m < p->features; m++)
         if (fscanf(f, "%lf", &w[m]) != 1)
-            fail("too few coefficients in ", path);
+            die("too few coefficients in", path);
     fclose(f);
     const char *base = strrchr(path, '/');
     snprintf(s.name, sizeof s.name, "%.60s", base ? base + 1 : path);
@@ -421,7 +389,7 @@ static void bench_problem(const problem *p, unsigned repeat, double most, size_t
 static const char *option(int argc, char **argv, int *i)
 {
     if (*i + 1 >= argc)
-        fail("a value is missing after ", argv[*i]);
+        die("a value is missing after", argv[*i]);
     return argv[++*i];
 }
 
@@ -450,12 +418,12 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--write"))
             folder = option(argc, argv, &i);
         else if (argv[i][0] == '-' || n == SOLUTIONS_MOST)
-            fail("not understood: ", argv[i]);
+            die("not understood", argv[i]);
         else
             paths[n++] = argv[i];
     }
     if (p.rows < 2 || p.features < 1 || !(p.tau > 0 && p.tau < 1))
-        fail("needs --rows of 2 at least, --features of 1 at least and --tau in (0,1)", "");
+        die("needs --rows of 2 at least, --features of 1 at least and --tau in (0,1)", "");
     problem_make(&p);
     for (size_t i = 0; i < n; i++)
         solutions[i] = solution_read(&p, paths[i]);

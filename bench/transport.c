@@ -5,11 +5,12 @@
  *   transport --port N [--clients 50] [--features 25] [--seconds 2] [--keys DIR]
  */
 #include "net/transport.h"
+#include "load.h"
 #include "net/keys.h"
 #include "net/message.h"
 #include "net/topic.h"
+#include "tools.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,18 +18,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RUN "bench"
-enum { MOST = 5000, WARM = 2, ROUNDS_LEAST = 5 };
+enum { WARM = 2, ROUNDS_LEAST = 5 };
 
-static struct {
-    int port;
-    size_t clients, features;
-    double seconds;
-    const char *keys;
-} set = {.clients = 50, .features = 25, .seconds = 2};
+static load set;
 
 typedef struct {
     transport *t;
@@ -37,25 +32,10 @@ typedef struct {
     uint64_t round;
     double *values, *received;
     unsigned char *frame;
-    char topics[MOST][64]; /* where a member writes to */
+    char topics[LOAD_CLIENTS_MOST][64]; /* where a member writes to */
 } side;
 
 static side here;
-
-static void must(hfsad_status status, const hfsad_error *err)
-{
-    if (!status)
-        return;
-    fprintf(stderr, "transport: %s\n", err->message);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void send_round(side *s, size_t member, message_kind kind, uint64_t round, size_t count)
 {
@@ -178,35 +158,13 @@ static void be_edge(void)
     must(transport_send(s->t, 0, s->topics[0], NULL, 0, true, &err), &err);
 }
 
-static void read_arguments(int argc, char **argv)
-{
-    static const struct option options[] = {{"port", 1, NULL, 'p'},     {"clients", 1, NULL, 'c'},
-                                            {"features", 1, NULL, 'f'}, {"seconds", 1, NULL, 's'},
-                                            {"keys", 1, NULL, 'k'},     {0}};
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        const double v = optarg && o != 'k' ? strtod(optarg, NULL) : 1;
-        if (o == '?' || !(v > 0 && v < 1e9))
-            exit(2);
-        if (o == 'p')
-            set.port = (int)v;
-        if (o == 'c')
-            set.clients = (size_t)v;
-        if (o == 'f')
-            set.features = (size_t)v;
-        if (o == 's')
-            set.seconds = v;
-        if (o == 'k')
-            set.keys = optarg;
-    }
-    if (!set.port || set.clients > MOST)
-        exit(2);
-}
-
 int main(int argc, char **argv)
 {
     int ready[2];
     char byte;
-    read_arguments(argc, argv);
+    set = load_read(argc, argv);
+    if (set.retain || set.processes > 1)
+        die("--retain and --processes", "these are pingpong's");
     signal(SIGPIPE, SIG_IGN);
     const pid_t parent = getpid();
     if (pipe(ready) != 0)

@@ -10,7 +10,6 @@
 #include "run.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,16 +160,12 @@ static void take_row(void *context, const hfsad_figures *row)
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
 {
-    const double before = progress_clock();
     const node_prelude prelude = node_get_prelude(s->root);
     s->run.before = s->setup;
     s->run.before.bytes_up += prelude.bytes_up;
     s->run.before.bytes_down += prelude.bytes_down;
     s->run.start_index = (uint32_t)prelude.kept;
-    const hfsad_status status = report_write(s->report, &s->figures, stopped, err);
-    const double after = progress_clock();
-    s->write_next = after + fmax(s->spec->output.every_seconds, 10 * (after - before));
-    return status;
+    return run_write(s->report, &s->figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 
 static void turn(void *context)

@@ -247,17 +247,19 @@ static void tear_down(session *s)
     folder_unlock(s->lock);
 }
 
-/*
- * Writes the folder and sets when it is due again: not before ten times the time this took, so that a million clients'
- * models do not become the main work.
- */
-static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
+hfsad_status run_write(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds, double *next,
+                       hfsad_error *err)
 {
     const double before = progress_clock();
-    const hfsad_status status = report_write(s->report, &s->figures, stopped, err);
+    const hfsad_status status = report_write(r, figures, stopped, err);
     const double after = progress_clock();
-    s->write_next = after + fmax(s->spec->output.every_seconds, 10 * (after - before));
+    *next = after + fmax(every_seconds, 10 * (after - before));
     return status;
+}
+
+static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
+{
+    return run_write(s->report, &s->figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 
 /* While the run goes on a full disk is no reason to lose it: it may have room again at the end. */

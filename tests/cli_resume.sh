@@ -48,29 +48,7 @@ overrides:
   - {node: "e0/*", loss: {kind: squared}, local_steps: 2}
 YAML
 
-cat >same.py <<'PYTHON'
-"""same.py A B: exits with 1 and a line where two output folders differ in more than seconds and threads."""
-import csv, json, os, sys
-
-def content(folder, name):
-    path = os.path.join(folder, name)
-    if name == "trace.csv":
-        rows = list(csv.reader(open(path, newline="")))
-        at = rows[0].index("seconds")
-        return [r[:at] + r[at + 1 :] for r in rows]
-    if name == "summary.json":
-        summary = json.load(open(path))
-        for key in ("seconds", "iterations_per_second", "threads"):
-            del summary[key]
-        del summary["settings"]["output"]["every_seconds"]
-        return list(summary.items())  # with its order
-    return open(path, "rb").read()
-
-for name in ("model.csv", "state.csv", "trace.csv", "summary.json"):
-    if content(sys.argv[1], name) != content(sys.argv[2], name):
-        sys.exit(f"{sys.argv[1]} and {sys.argv[2]} differ in {name}")
-PYTHON
-same() { python3 same.py "$1" "$2" || fail "$3"; }
+same() { same_output "$1" "$2" state.csv || fail "$3"; }
 
 echo "-- killed at any moment"
 # Not the clock says when: a run is killed after its checkpoint was replaced one to three times, and a few glances at it

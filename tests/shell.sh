@@ -5,6 +5,7 @@ set -u
 : "${HFSAD:?the path of the program}"
 HFSAD=$(realpath "$HFSAD")
 export HFSAD
+tests=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -38,3 +39,6 @@ expect_line() {
 says() { grep -q -- "$1" stderr.txt || { fail "stderr does not say '$1':"; cat stderr.txt >&2; }; }
 # The names in a folder, hidden ones too.
 names() { find "$1" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' '; }
+# same_output A B [FILE…]: whether two output folders have the same model, trace and summary, and the same of the files
+# named, all that the clock, the threads and output.every_seconds decide aside.
+same_output() { python3 "$tests/same_output.py" "$@"; }

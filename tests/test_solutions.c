@@ -50,7 +50,6 @@ static void quantile_regression(void **state)
         {"quantile 0.5", LOSS(QUANTILE, 0.5, 1), 0, 1, 1, flat_tree, 7000, PLAIN},
         {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 1, 1, flat_tree, 2500, PLAIN},
         {"quantile 0.9 with l1", LOSS(QUANTILE, 0.9, 1), 20, 10, 1, flat_tree, 6000, PLAIN},
-        {"absolute", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 7000, PLAIN},
         {"quantile 0.3, half take part", LOSS(QUANTILE, 0.3, 1), 0, 1, 0.5, flat_tree, 5000, PLAIN},
         {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 4000, PLAIN},
         {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 10, 1, deep_tree, 600, PLAIN},

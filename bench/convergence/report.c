@@ -1,5 +1,6 @@
 /* Figures over the trials; see report.h. */
 #include "convergence/report.h"
+#include "tools.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -250,7 +251,7 @@ static size_t hfsad_method(const campaign *c, uint32_t edge_rounds, double parti
         if (c->method[i].kind == BY_TUNED && c->method[i].edge_rounds == edge_rounds &&
             c->method[i].participation == participation)
             return i;
-    bench_fail("the tuned preset was not run");
+    die("the tuned preset was not run", "");
 }
 
 /* Against the run of a start that tuning found the best, and against whichever sub-gradient run is the best at each

@@ -6,38 +6,19 @@
 #include "sim/generator_population.h"
 #include "sim/run.h"
 #include "sim/state.h"
+#include "tools.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-void bench_fail(const char *what)
-{
-    fprintf(stderr, "convergence: %s\n", what);
-    exit(1);
-}
-
-static void must(hfsad_status status, const hfsad_error *err)
-{
-    if (status)
-        bench_fail(err->message);
-}
 
 void *bench_take(size_t count, size_t size)
 {
     void *p = alloc_zero(count, size);
     if (!p)
-        bench_fail("no memory");
+        die("no memory", "");
     return p;
-}
-
-static double seconds_used(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 size_t problem_starts(const problem *p, const char *names[STARTS_MOST])
@@ -157,19 +138,6 @@ static bool truth_is_unseen(const trial *k)
 
 /* ---- HFSAD and FedAvg ---- */
 
-static void set(hfsad_spec *spec, const char *key, const char *value)
-{
-    hfsad_error err;
-    must(hfsad_spec_set(spec, key, value, &err), &err);
-}
-
-static void set_number(hfsad_spec *spec, const char *key, double value)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", value);
-    set(spec, key, text);
-}
-
 static void set_priors(hfsad_spec *spec, const problem *p)
 {
     static const char *const phase[][2] = {
@@ -184,12 +152,12 @@ static void set_priors(hfsad_spec *spec, const problem *p)
     };
     if (!p->quantile) {
         for (size_t i = 0; i < sizeof phase / sizeof *phase; i++)
-            set(spec, phase[i][0], phase[i][1]);
+            spec_put(spec, phase[i][0], phase[i][1]);
         return;
     }
     for (size_t i = 0; i < sizeof quantile / sizeof *quantile; i++)
-        set(spec, quantile[i][0], quantile[i][1]);
-    set_number(spec, "prior.cloud.lambda", quantile_lambda(p));
+        spec_put(spec, quantile[i][0], quantile[i][1]);
+    spec_put_number(spec, "prior.cloud.lambda", quantile_lambda(p));
 }
 
 /* What a user must say: data, loss, priors. trace_every: nobody reads the trace. */
@@ -198,20 +166,20 @@ static hfsad_spec *spec_make(const trial *k, const method *m)
     hfsad_error err;
     hfsad_spec *spec;
     must(hfsad_spec_create(&spec, &err), &err);
-    set(spec, "data", "memory");
+    spec_put(spec, "data", "memory");
     set_priors(spec, k->problem);
-    set(spec, "preset", m->kind == BY_PAPER ? "paper" : "tuned");
-    set(spec, "algorithm", m->kind == BY_FEDAVG ? "fedavg" : "hfsad");
-    set_number(spec, "run.iterations", m->iterations);
-    set_number(spec, "run.edge_rounds", m->edge_rounds);
-    set_number(spec, "run.seed", (double)k->seed);
-    set_number(spec, "run.participation.client", m->participation);
-    set(spec, "run.trace_every", "1000000000");
-    set(spec, "output.clients", "false");
+    spec_put(spec, "preset", m->kind == BY_PAPER ? "paper" : "tuned");
+    spec_put(spec, "algorithm", m->kind == BY_FEDAVG ? "fedavg" : "hfsad");
+    spec_put_number(spec, "run.iterations", m->iterations);
+    spec_put_number(spec, "run.edge_rounds", m->edge_rounds);
+    spec_put_number(spec, "run.seed", (double)k->seed);
+    spec_put_number(spec, "run.participation.client", m->participation);
+    spec_put(spec, "run.trace_every", "1000000000");
+    spec_put(spec, "output.clients", "false");
     if (m->set) {
         char key[80];
         snprintf(key, sizeof key, "%.*s", (int)strcspn(m->set, "="), m->set);
-        set(spec, key, strchr(m->set, '=') + 1);
+        spec_put(spec, key, strchr(m->set, '=') + 1);
     }
     return spec;
 }
@@ -222,9 +190,9 @@ static hfsad_run *federation_open(const trial *k, const method *m, double *secon
     hfsad_run *run;
     dataset *d = data_make(k, m->kind == BY_FEDAVG, k->g);
     hfsad_spec *spec = spec_make(k, m);
-    const double before = seconds_used();
+    const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
     must(run_create_on(&run, spec, d, 1, &err), &err);
-    *seconds = seconds_used() - before;
+    *seconds = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
     hfsad_spec_free(spec);
     return run;
 }
@@ -242,10 +210,10 @@ static void run_federated(const trial *k, const method *m, outcome *o)
     hfsad_figures figures;
     hfsad_run *run = federation_open(k, m, &o->setup_seconds);
     for (uint32_t i = 0; i <= m->iterations; i++) {
-        const double before = seconds_used();
+        const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
         if (i)
             hfsad_run_iterate(run);
-        o->seconds += seconds_used() - before;
+        o->seconds += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
         hfsad_run_node_model(run, 0, k->w);
         o->value[i] = value_of(k, k->w);
     }
@@ -264,10 +232,10 @@ static void run_central(const trial *k, const method *m, outcome *o)
     const size_t M = k->problem->features;
     memcpy(k->w, k->start[m->start], M * sizeof *k->w);
     for (uint32_t i = 0; i <= m->iterations; i++) {
-        const double before = seconds_used();
+        const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
         if (i)
             subgradient_step(&k->central, &m->rule, k->optimum, i - 1, k->w, k->g);
-        o->seconds += seconds_used() - before;
+        o->seconds += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
         o->value[i] = value_of(k, k->w);
     }
     o->setup_seconds = k->start_seconds[m->start];
@@ -282,11 +250,11 @@ static void find_starts(trial *k, const dataset *d)
     for (size_t i = 0; i < n; i++) {
         hfsad_error err;
         local_survey survey;
-        const double before = seconds_used();
+        const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
         must(local_survey_make(&survey, NULL, d, &err), &err);
         const surveyor ask = local_surveyor(&survey);
         must(start_vector(k->start[i], names[i], d, k->seed, &ask, &err), &err);
-        k->start_seconds[i] = seconds_used() - before;
+        k->start_seconds[i] = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
         k->start_bytes[i] = (double)(survey.cost.bytes_up + survey.cost.bytes_down);
         local_survey_free(&survey);
     }

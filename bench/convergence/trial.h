@@ -64,7 +64,6 @@ void campaign_run(campaign *c, const problem *p, uint64_t seed, size_t trials, c
                   unsigned threads);
 void campaign_free(campaign *c);
 
-_Noreturn void bench_fail(const char *what);
 /* Zeroed memory, for free. */
 void *bench_take(size_t count, size_t size);
 

@@ -35,6 +35,16 @@ void row_add(const client_rows *rows, size_t r, double a, double *w)
             w[m] += a * x[m];
 }
 
+void row_add_squares(const client_rows *rows, size_t r, double a, double *sum)
+{
+    const size_t first = row_from(rows, r);
+    const size_t end = rows->start ? rows->start[r + 1] : first + rows->F;
+    for (size_t i = first; i < end; i++)
+        sum[rows->start ? rows->column[i] : i - first] += a * rows->x[i] * rows->x[i];
+    if (rows->constant != 0)
+        sum[rows->F] += a * rows->constant * rows->constant;
+}
+
 double row_norm2(const client_rows *rows, size_t r)
 {
     double sum = rows->constant * rows->constant;

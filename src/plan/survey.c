@@ -28,12 +28,7 @@ static void answer_columns(const survey_client *c, double *answer)
     const client_rows *rows = &c->rows;
     for (size_t r = 0; r < rows->count; r++) {
         const double weight = row_weight(rows, r);
-        const size_t first = row_from(rows, r);
-        const size_t end = rows->start ? rows->start[r + 1] : first + rows->F;
-        for (size_t i = first; i < end; i++)
-            answer[rows->start ? rows->column[i] : i - first] += weight * rows->x[i] * rows->x[i];
-        if (rows->constant != 0)
-            answer[rows->F] += weight * rows->constant * rows->constant;
+        row_add_squares(rows, r, weight, answer);
         answer[c->M] += weight * rows->y[r];
         answer[c->M + 1] += weight * row_norm2(rows, r);
     }

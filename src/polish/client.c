@@ -187,16 +187,6 @@ static void add_sizes(const client_rows *rows, size_t r, double a, double *sum)
         sum[rows->F] += a * fabs(rows->constant);
 }
 
-static void add_squares(const client_rows *rows, size_t r, double a, double *sum)
-{
-    const size_t from = row_from(rows, r);
-    const size_t end = rows->start ? rows->start[r + 1] : from + rows->F;
-    for (size_t at = from; at < end; at++)
-        sum[rows->start ? rows->column[at] : at - from] += a * rows->x[at] * rows->x[at];
-    if (rows->constant != 0)
-        sum[rows->F] += a * rows->constant * rows->constant;
-}
-
 static void answer_scales(const polish_client *o, double *answer)
 {
     const hfsad_loss *loss = o->loss;
@@ -208,7 +198,7 @@ static void answer_scales(const polish_client *o, double *answer)
         const double steepest = loss->kind == HFSAD_LOSS_SQUARED ? 0 : loss->kind == HFSAD_LOSS_HUBER ? loss->delta : b;
         const double square = c * (loss->kind == HFSAD_LOSS_LOGISTIC ? 0.25 : b * b);
         add_sizes(&o->rows, r, c * steepest, slopes);
-        add_squares(&o->rows, r, square, squares);
+        row_add_squares(&o->rows, r, square, squares);
         counts[POLISH_WEIGHT] += smooth ? 0 : c;
         counts[POLISH_KINKED] += !smooth && c > 0;
     }
@@ -218,7 +208,7 @@ static void answer_diagonal(const polish_client *o, double *answer)
 {
     for (size_t r = 0; r < o->rows.count; r++)
         if (o->bend[r] > 0)
-            add_squares(&o->rows, r, o->bend[r], answer);
+            row_add_squares(&o->rows, r, o->bend[r], answer);
 }
 
 static void answer_product(const polish_client *o, const double *v, double *answer)

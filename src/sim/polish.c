@@ -2,7 +2,6 @@
  * The polish of a run in this process: asks all clients of the tree and adds their answers up as in plan/survey.h, of a
  * node the inner children's sums in their order, then its leaves'.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "polish/task.h"
 
 #include "base/alloc.h"
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { WAVE_DOUBLES = 1 << 20, WAVE_LEAST = 64 }; /* answers that are held at once */
 enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
@@ -148,13 +146,6 @@ static bool solve(asker *a, double *w)
     return done;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *result)
 {
     polish_judge(result, &a->result, r->data, r->plan, r->nu_f, objective);
@@ -181,7 +172,7 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
 hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
                               hfsad_polish *result, hfsad_error *err)
 {
-    const double before = seconds_now();
+    const double before = run_clock();
     const char *reason =
         r->engine->links ? polish_why_not(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
     asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
@@ -193,7 +184,7 @@ hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const
     const hfsad_status status = reason ? HFSAD_OK : polish(r, &a, result, err);
     if (!result->accepted)
         run_unpolish(r);
-    result->seconds = seconds_now() - before;
+    result->seconds = run_clock() - before;
     r->polish = *result;
     return status;
 }

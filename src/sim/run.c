@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now(void)
+double run_clock(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -283,9 +283,9 @@ void run_unpolish(hfsad_run *r)
 void hfsad_run_iterate(hfsad_run *r)
 {
     run_unpolish(r);
-    const double before = now();
+    const double before = run_clock();
     r->engine->iterate(r);
-    r->seconds += now() - before;
+    r->seconds += run_clock() - before;
 }
 
 static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
