@@ -459,6 +459,39 @@ static void squared_by_normal_equations(void **state)
     }
 }
 
+/* Rows that repeat, and sigma so small beside them that the matrix is nearly singular: the gradient at w is that of the
+ * rounding, not of a pivot gone wrong. */
+static void squared_of_repeated_rows(void **state)
+{
+    (void)state;
+    static const double sigmas[] = {1e-6, 1e-10, 1e-14};
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        rng r = {rng_key(seed, rng_stream("repeated")), 0};
+        client c = random_client(seed, &r, HFSAD_LOSS_SQUARED, 1);
+        double w[M_MOST], scratch[8 * M_MOST + ROWS_MOST], energy = 1, gradient[M_MOST];
+        c.loss.box = INFINITY;
+        for (size_t k = 0; k < c.count; k++)
+            for (size_t m = 0; m < c.F; m++) {
+                c.x[k][m] = c.x[k % 2][m];
+                energy += weight_of(&c, k) * c.x[k][m] * c.x[k][m];
+            }
+        pack(&c);
+        c.sigma = sigmas[seed % 3] * energy;
+        assert_non_null(c.squared = squared_create(&c.rows, c.M, c.factor));
+        squared_prox(c.squared, &c.rows, c.v, c.sigma, w, scratch);
+        for (size_t m = 0; m < c.M; m++) {
+            long double sum = (long double)c.sigma * (w[m] - c.v[m]);
+            for (size_t k = 0; k < c.count; k++)
+                sum += weight_of(&c, k) * (inner_product(&c, k, w) - c.y[k]) * c.x[k][m];
+            gradient[m] = (double)sum;
+        }
+        const double scale = (energy + c.constant * c.constant) * (1 + norm_of(c.M, w) + norm_of(c.count, c.y));
+        if (!(norm_of(c.M, gradient) <= 1e-15 / sigmas[seed % 3] * scale))
+            COMPLAIN(&c, "gradient of %g where numbers of %g are added up", norm_of(c.M, gradient), scale);
+        squared_free(c.squared);
+    }
+}
+
 /* A row's subproblem of one dimension: w = clip(v - t x), over t. */
 typedef struct {
     const client *c;
@@ -733,10 +766,15 @@ static void every_instruction_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convex_losses),        cmocka_unit_test(squared_by_normal_equations),
-        cmocka_unit_test(phase_of_one_row),     cmocka_unit_test(phase_of_many_rows),
-        cmocka_unit_test(phase_by_brute_force), cmocka_unit_test(phase_comes_into_the_box),
-        cmocka_unit_test(linearized),           cmocka_unit_test(every_instruction_set),
+        cmocka_unit_test(convex_losses),
+        cmocka_unit_test(squared_by_normal_equations),
+        cmocka_unit_test(squared_of_repeated_rows),
+        cmocka_unit_test(phase_of_one_row),
+        cmocka_unit_test(phase_of_many_rows),
+        cmocka_unit_test(phase_by_brute_force),
+        cmocka_unit_test(phase_comes_into_the_box),
+        cmocka_unit_test(linearized),
+        cmocka_unit_test(every_instruction_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,6 +152,7 @@ static hfsad_status apply_on_disk(row_table *to, const row_table *t, size_t n_ro
         apply_to_row(t->F, centre, scale, from, pages_next(to->pages));
         status = pages_commit(to->pages, err);
     }
+    pages_leave(t->pages);
     if (!status)
         status = pages_map(to->pages, &to->x, err);
     if (!status)

@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_BYTES = 1 << 20, /* about: whole rows, at least one */
+    BLOCK_BYTES = 1 << 19, /* about: whole rows, at least one */
     WRITE_BYTES = 1 << 18,
-    BLOCKS_KEPT = 3,
+    BLOCKS_KEPT = 2,
+    AROUND =
+        1 << 16, /* Linux maps so much around a page that is missing, from a multiple of it on; no page is larger */
     FOLDER_SHOWN = 300, /* bytes of a folder's name in a message */
 };
 
@@ -28,7 +30,7 @@ struct row_pages {
     double *buffer; /* rows that wait to be written */
     size_t waiting, buffer_rows;
     double *x; /* the mapping */
-    size_t bytes, page, block_doubles;
+    size_t bytes, block_doubles;
     size_t kept[BLOCKS_KEPT]; /* blocks in memory, SIZE_MAX: none */
     size_t oldest, last;      /* the place in kept of the one that goes next; the block visited last */
 };
@@ -70,7 +72,6 @@ hfsad_status pages_create(row_pages **out, const char *folder, size_t F, hfsad_e
     p->F = F;
     p->buffer_rows = bytes < WRITE_BYTES ? WRITE_BYTES / bytes : 1;
     p->block_doubles = F * (bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1);
-    p->page = (size_t)sysconf(_SC_PAGESIZE);
     p->last = SIZE_MAX;
     for (size_t i = 0; i < BLOCKS_KEPT; i++)
         p->kept[i] = SIZE_MAX;
@@ -163,15 +164,27 @@ void pages_seal(row_pages *p)
     (void)mprotect(p->x, p->bytes, PROT_READ);
 }
 
-/* The pages that a block touches, or none beyond the last block. The first and the last may be its neighbours' too,
- * who then read them again. */
+/* What reading a block brings into memory; its ends may be its neighbours' too, who then read them again. Nothing
+ * beyond the last block. */
 static void advise(const row_pages *p, size_t block, int advice)
 {
-    const size_t size = p->block_doubles * sizeof *p->x, at = block * size / p->page * p->page;
+    const uintptr_t x = (uintptr_t)p->x, end_of_all = x + p->bytes, size = p->block_doubles * sizeof *p->x;
     if (block >= (p->bytes + size - 1) / size)
         return;
-    const size_t rest = p->bytes - at, length = (block + 1) * size - at;
-    (void)madvise((char *)p->x + at, length < rest ? length : rest, advice);
+    const uintptr_t first = (x + block * size) / AROUND * AROUND,
+                    end = (x + (block + 1) * size + AROUND - 1) / AROUND * AROUND;
+    char *from = (char *)p->x + (first > x ? first - x : 0);
+    (void)madvise(from, (end < end_of_all ? end : end_of_all) - (uintptr_t)from, advice);
+}
+
+void pages_leave(row_pages *p)
+{
+    for (size_t i = 0; i < BLOCKS_KEPT; i++) {
+        if (p->kept[i] != SIZE_MAX)
+            advise(p, p->kept[i], MADV_DONTNEED);
+        p->kept[i] = SIZE_MAX;
+    }
+    p->last = SIZE_MAX;
 }
 
 static void enter(row_pages *p, size_t block)

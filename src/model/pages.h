@@ -27,5 +27,7 @@ void pages_seal(row_pages *p);
 /* Before a row is read: F numbers of the mapping from `row` on. The rows that the last few calls named stay in memory;
  * the others may be read as well, and count as memory in use until their turn comes again. */
 void pages_visit(row_pages *p, const double *row);
+/* Nobody reads for a while: gives all of it back. */
+void pages_leave(row_pages *p);
 
 #endif

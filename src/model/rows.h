@@ -48,8 +48,8 @@ static inline bool rows_anchored(const hfsad_loss *loss)
 }
 
 /*
- * Squared loss without a box: X^T X = Q D Q^T once (or X X^T where there are fewer rows than coordinates), and for
- * every sigma after that two products with Q. NULL: no memory, or LAPACK failed.
+ * Squared loss without a box: X^T X = Q T Q^T, T tridiagonal, once (or X X^T where there are fewer rows than
+ * coordinates), and for every sigma after that two products with Q. NULL: no memory, or LAPACK failed.
  */
 squared_factor *squared_create(const client_rows *rows, size_t M, double factor);
 void squared_free(squared_factor *s);
