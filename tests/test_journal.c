@@ -108,7 +108,6 @@ static void make_empty(void)
 {
     hfsad_error err;
     journal *j;
-    (void)unlink(in_folder("journal"));
     ok(journal_open(&j, folder, OWNER, 0, &err), &err);
     journal_close(j);
 }
@@ -179,11 +178,12 @@ static void test_foreign(void **unused)
     (void)unused;
     written w;
     make_empty();
-    write_epoch(1, 1, 2, &w);
-    refused(OWNER + 1, 1, "another state.db", 1);
-    refused(OWNER, 0, "newer than state.db", 1);
+    write_epoch(1, 2, 2, &w);
+    refused(OWNER + 1, 2, "another state.db", 1);
+    refused(OWNER, 1, "newer than state.db", 1);
+    expect(2, &w, 2, 1);
     assert_int_equal(unlink(in_folder("journal")), 0);
-    refused(OWNER, 1, "missing", 1);
+    refused(OWNER, 2, "missing", 1);
 }
 
 /* ---- the store against a list of all that was put ---- */
