@@ -149,7 +149,8 @@ def sample(f):
 
 
 def measure(f):
-    """Rounds per second, bytes per client and round, part of the time that edge and clients spend in commits."""
+    """Rounds per second, bytes per client and round; of the edge and of a client process: milliseconds in commits, and
+    how many of these, in a round."""
     f.await_round(3)
     t0, e0, c0 = sample(f)
     time.sleep(a.seconds)
@@ -159,9 +160,11 @@ def measure(f):
     here = a.clients if len(f.clients) == 1 else 1
     client = 'hfsad_round{node="edge1/client1"}'
     moved = sum(c1[k] - c0[k] for k in ("hfsad_sent_bytes_total", "hfsad_received_bytes_total"))
-    commit = [(y["hfsad_commit_seconds_total"] - x["hfsad_commit_seconds_total"]) / (t1 - t0)
+    rounds = e1[key] - e0[key]
+    commit = [(1000 * (y["hfsad_commit_seconds_total"] - x["hfsad_commit_seconds_total"]) / rounds,
+               (y["hfsad_commits_total"] - x["hfsad_commits_total"]) / rounds)
               for x, y in ((e0, e1), (c0, c1))]
-    return (e1[key] - e0[key]) / (t1 - t0), moved / here / (c1[client] - c0[client]), commit
+    return rounds / (t1 - t0), moved / here / (c1[client] - c0[client]), commit
 
 
 def bare(port, processes):
@@ -201,8 +204,9 @@ for processes in (1, a.clients):
         say(name, rate, "rounds per second")
         say(name + "_ratio", rate / limit, f"of the bare limit, {limit:.5g} rounds per second")
         say(name + "_bytes", moved / (16 * a.features), "bytes of a client's round over one vector each way")
-        say(name + "_commit_edge", commit[0], "of the edge's time in commits")
-        say(name + "_commit_client", commit[1], "of a client process's time in commits")
+        for who, (spent, count) in zip(("edge", "clients"), commit):
+            say(f"{name}_commit_{who}", spent, f"ms of a process in commits in a round of {1000 / rate:.4g} ms, "
+                f"{count:.3g} commits")
         if a.recover and processes > 1 and durability == "power":
             recover(f, broker)
         f.stop()

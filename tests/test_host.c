@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "federation.h"
 
-#include "net/host.h"
+#include "net/host_parts.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ static void on_event(void *context, const host_event *event)
     process *p = context;
     p->refused += event->kind == HOST_MESSAGE_REFUSED;
     p->failures += event->kind == HOST_STORE_FAILED;
-    if (event->kind == HOST_MESSAGE_REFUSED)
+    if (event->kind == HOST_MESSAGE_REFUSED && p->made->expected.repairs == 0)
         print_message("%s: %s (%s)\n", event->node, event->text, event->from);
 }
 
@@ -104,7 +104,90 @@ static void check(process *p, const char *name, uint64_t seed)
     for (size_t i = 0; i < p->made->expected.nodes; i++)
         nodes[i] = host_node(p->h, i);
     compare(&p->made->expected, p->made->d, p->rows, p->n_rows, nodes, node_models_below(nodes[0]), name, seed);
-    assert_true(p->refused == 0);
+    /* who has begun anew after a repair and was then thrown away speaks before its parent knows of it */
+    assert_true(p->refused == 0 || p->made->expected.repairs > 0);
+}
+
+/* ---- what comes back ---- */
+
+enum { WORDS_MOST = 1 << 16, AT_BEGUN = 1 };
+
+typedef struct {
+    uint64_t words[WORDS_MOST];
+    size_t count;
+} states;
+
+static void add_words(void *to, const void *bytes, size_t count)
+{
+    states *s = to;
+    assert_true(s->count + count / WORD_BYTES <= WORDS_MOST);
+    memcpy(&s->words[s->count], bytes, count);
+    s->count += count / WORD_BYTES;
+}
+
+/* Of the clients; how often they have begun aside, which nobody asks them. */
+static void pack_clients(const process *p, states *s)
+{
+    s->count = 0;
+    for (size_t i = 0; i < host_nodes(p->h); i++) {
+        node *n = host_node(p->h, i);
+        const size_t first = s->count;
+        word_writer writer = {.put = add_words, .to = s};
+        if (!node_follows(n))
+            continue;
+        node_pack(n, &writer);
+        s->words[first + AT_BEGUN] = 0;
+    }
+}
+
+static uint64_t number_at(const unsigned char *at)
+{
+    uint64_t v = 0;
+    for (size_t i = 8; i-- > 0;)
+        v = v << 8 | at[i];
+    return v;
+}
+
+/* As if the power had failed within the last write: the journal's last batch ends somewhere before its end. */
+static void tear_journal(rng *r)
+{
+    static unsigned char all[1 << 22];
+    FILE *f = fopen(in_folder("state/journal"), "r+");
+    assert_non_null(f);
+    const size_t size = fread(all, 1, sizeof all, f);
+    size_t end = 0, last = 0;
+    for (uint64_t sequence = 1;
+         end + 48 < size && !memcmp(all + end, "hfsj", 4) && number_at(all + end + 24) == sequence &&
+         number_at(all + end + 16) == number_at(all + 16);
+         sequence++) {
+        last = end;
+        end += 48 + (size_t)number_at(all + end + 32);
+    }
+    assert_int_equal(fclose(f), 0);
+    if (end)
+        assert_int_equal(truncate(in_folder("state/journal"), (off_t)(last + below(r, end - last))), 0);
+}
+
+static states old_states, new_states;
+static size_t torn, compared;
+
+/* The process is thrown away and begun again. */
+static void begin_again(process *p, rng *r, const char *name, uint64_t seed)
+{
+    hfsad_error err;
+    pack_clients(p, &old_states);
+    end(p);
+    const bool tear = below(r, 3) == 0;
+    if (tear)
+        tear_journal(r);
+    begin(p);
+    ok(host_replay(p->h, &err), &err);
+    pack_clients(p, &new_states);
+    torn += tear;
+    compared += !tear;
+    if (!tear && (old_states.count != new_states.count ||
+                  memcmp(old_states.words, new_states.words, WORD_BYTES * old_states.count) != 0))
+        fail_msg("%s, seed %" PRIu64 ": another state came back", name, seed);
 }
 
 /* Steps of the process before it is thrown away are drawn; 0 of `pauses`: it is never. */
@@ -121,10 +204,8 @@ static uint64_t run_with_pauses(const problem *which, uint64_t seed, size_t paus
     begin(&p);
     while (!host_ended(p.h)) {
         ok(host_step(p.h, 1000, &err), &err);
-        if (pauses && below(&r, pauses) == 0 && !host_ended(p.h)) {
-            end(&p);
-            begin(&p);
-        }
+        if (pauses && below(&r, pauses) == 0 && !host_ended(p.h))
+            begin_again(&p, &r, which->name, seed);
     }
     check(&p, which->name, seed);
     end(&p);
@@ -159,7 +240,9 @@ static void test_undisturbed(void **state)
 static void test_begun_again(void **state)
 {
     (void)state;
-    (void)each_problem(2, 20, WIRE_DOUBLE);
+    for (uint64_t seed = 2; seed < 6; seed++)
+        (void)each_problem(seed, 10, WIRE_DOUBLE);
+    assert_true(torn > 50 && compared > 100);
 }
 
 /* Differences are exact, and whoever has not heard what they are taken to gets them whole. */
@@ -194,6 +277,7 @@ static void test_async(void **state)
         prepared made = prepare(of, 4);
         free(made.expected.models);
         process p = {.made = &made,
+                     .room = i % 2 ? 3000 : 0,
                      .t = {.d = made.d,
                            .p = made.p,
                            .start = made.start,

@@ -26,17 +26,19 @@ static child_name *child_of(const hosted *at, const char *path)
     return bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
 }
 
-/* before: the last vector of the topic. */
-static bool sender_of(hosted *at, const char *path, topic_kind kind, size_t *from, vector_before **before)
+typedef struct {
+    size_t slot;
+    vector_before *before; /* the last vector of the topic; NULL: it has none */
+} sender;
+
+static bool sender_of(hosted *at, const char *path, topic_kind kind, sender *from)
 {
     if (topic_to_children(kind)) {
-        *from = NODE_PARENT;
-        *before = kind == TOPIC_DOWN ? &at->heard : NULL;
+        *from = (sender){NODE_PARENT, kind == TOPIC_DOWN ? &at->heard : NULL};
         return at->parent && strcmp(path, at->parent) == 0;
     }
     child_name *found = child_of(at, path);
-    *from = found ? found->slot : 0;
-    *before = found && kind == TOPIC_UP ? &found->heard : NULL;
+    *from = (sender){found ? found->slot : 0, found && kind == TOPIC_UP ? &found->heard : NULL};
     return found != NULL;
 }
 
@@ -125,6 +127,61 @@ static bool is_later(const message *m, const vector_before *before)
     return m->phase > before->phase || (m->phase == before->phase && m->round > before->round);
 }
 
+/* Whether the frame is the one that was last spread. */
+static bool is_spread(const host *h, const void *bytes, size_t size)
+{
+    return h->frame.size == size && memcmp(h->frame.bytes, bytes, size) == 0;
+}
+
+/* Other clients of the same parent will each be sent the same: they are handed it now, so that all of them step in one
+ * turn, with one commit, and their own copies are passed over when they come. */
+static void spread(host *h, const hosted *first, const message *m)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        hosted *at = &h->all[i];
+        at->early = false;
+        if (at == first || !at->n || !node_follows(at->n) || strcmp(at->parent, first->parent) != 0)
+            continue;
+        at->early = node_handle(at->n, NODE_PARENT, m, NULL);
+        if (!at->early)
+            continue;
+        host_keep_message(h, at, m);
+        if (m->kind == MESSAGE_DOWN)
+            host_keep_heard(h, &at->heard, m);
+    }
+}
+
+/* A message from the parent was news to a synchronous client. */
+static void note_news(host *h, hosted *at, const message *m, const void *bytes, size_t size, double before)
+{
+    if (!is_spread(h, bytes, size)) {
+        host_note_frame(h, bytes, size);
+        host_keep_message(h, at, m);
+        spread(h, at, m);
+    } else {
+        host_keep_message(h, at, m);
+    }
+    h->replay_seconds += host_work_seconds() - before;
+}
+
+static void handle(host *h, hosted *at, const char *topic, const sender *from, const message *m, const void *bytes,
+                   size_t size)
+{
+    node_refusal why;
+    const uint64_t k = at->n ? node_get_status(at->n).k : 0;
+    const double before = host_work_seconds(), began = h->s.local_seconds > 0 ? host_seconds() : 0;
+    const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
+    if (!news && !old)
+        refuse(h, at, topic, node_refusal_text(why));
+    if (news && at->n && node_follows(at->n) && !(at->q && is_setup(m)))
+        note_news(h, at, m, bytes, size, before);
+    if (from->before && (news || (old && is_later(m, from->before)))) /* who does not need it may need the next one */
+        host_keep_heard(h, from->before, m);
+    const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
+    if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
+        node_set_local_steps(at->n, steps_in(h->s.local_seconds, host_seconds() - began, steps));
+}
+
 static void receive(void *context, size_t member, const char *topic, const void *bytes, size_t size)
 {
     const sense *s = context;
@@ -132,19 +189,22 @@ static void receive(void *context, size_t member, const char *topic, const void 
     hosted *at = &h->all[h->whose[s->way][member]];
     char path[TOPIC_MAX];
     topic_kind kind;
-    size_t from = 0;
-    vector_before *before = NULL;
+    sender from = {0};
     message m;
-    node_refusal why;
     if (size == 0) /* a retained value that was cleared */
         return;
+    if (at->early && is_spread(h, bytes, size)) {
+        at->early = false;
+        h->heard++;
+        return;
+    }
     const bool own = topic_read(topic, h->run, path, &kind) && kind == TOPIC_STATUS && strcmp(path, at->path) == 0;
-    if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from, &before))) {
+    if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from))) {
         at->strangers++;
         refuse(h, at, topic, "from a node that is no neighbour");
         return;
     }
-    const message_fault fault = host_decode_difference(h, before, bytes, size, &m);
+    const message_fault fault = host_decode_difference(h, from.before, bytes, size, &m);
     if (fault == MESSAGE_FAULT_REFERENCE && h->s.encoding == WIRE_DELTA) /* as if it were lost */
         return;
     if (fault) {
@@ -168,18 +228,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     h->heard++;
     if (m.run != h->s.run_id && h->s.other_run)
         h->s.other_run(h->s.context, at->path, path, &m);
-    const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double began = host_seconds();
-    const bool news = hand_over(h, at, from, &m, &why), old = !news && why == NODE_REFUSED_OLD;
-    if (!news && !old)
-        refuse(h, at, topic, node_refusal_text(why));
-    if (news && at->n && !(at->q && is_setup(&m)))
-        host_keep_message(h, at, &m, bytes, size, host_seconds() - began);
-    if (before && (news || (old && is_later(&m, before)))) /* one that it does not need may be the next one's */
-        host_keep_heard(h, before, &m);
-    const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
-    if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
-        node_set_local_steps(at->n, steps_in(h->s.local_seconds, host_seconds() - began, steps));
+    handle(h, at, topic, &from, &m, bytes, size);
 }
 
 /* An earlier run of the same spec may have left its last words with the broker, the end among them. They are cleared

@@ -32,6 +32,7 @@ typedef struct {
     size_t n_children;
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
+    bool early;          /* it has taken host.frame in before its own copy came */
     bool unkept;         /* node_follows, and messages alone do not give its state: that must be put */
     bool has_row, ended, dismissed;
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
@@ -69,8 +70,8 @@ struct host {
     buffer out;
     message_codec *codec; /* of differences; NULL: not needed yet */
     size_t codec_most;
-    buffer frame; /* the last message that a client took in, so that it is put into the store once for all of them */
-    uint32_t frame_number;
+    buffer frame;          /* the message that was last news to a client: others will be sent the same */
+    uint32_t frame_number; /* in the store */
     uint64_t frame_epoch;  /* of the store; 0: it is not there */
     double replay_seconds; /* that it would take to hand over all messages in the store */
     bool replayed;
@@ -87,6 +88,7 @@ struct host {
 };
 
 double host_seconds(void);
+double host_work_seconds(void); /* that the thread has had of a processor */
 uint64_t host_now_ms(void);
 void host_tell(const host *h, host_event_kind kind, const char *path, const char *text, const char *from,
                const hfsad_figures *figures);
@@ -103,8 +105,9 @@ hfsad_status host_restore(host *h, hosted *at, hfsad_error *err);
 hfsad_status host_restore_result(host *h, hfsad_error *err);
 /* Once all nodes are there: the messages that are kept in place of states. */
 hfsad_status host_replay(host *h, hfsad_error *err);
-/* A node has taken a message in, which took so long. */
-void host_keep_message(host *h, hosted *at, const message *m, const void *bytes, size_t size, double took);
+/* The message that was last news to a client; and a client that has taken it in. */
+void host_note_frame(host *h, const void *bytes, size_t size);
+void host_keep_message(host *h, hosted *at, const message *m);
 /* false: nothing may be sent. */
 bool host_commit(host *h);
 

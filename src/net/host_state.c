@@ -72,41 +72,42 @@ hfsad_status host_restore_result(host *h, hfsad_error *err)
 
 /* ---- messages in place of states ---- */
 
-/* The number of the frame in the store. */
-static uint32_t number_of(host *h, const void *bytes, size_t size)
+void host_note_frame(host *h, const void *bytes, size_t size)
 {
-    if (h->frame_epoch != 0 && h->frame_epoch == store_epoch(h->s.state) && h->frame.size == size &&
-        memcmp(h->frame.bytes, bytes, size) == 0)
-        return h->frame_number;
-    store_put_frame(h->s.state, bytes, size, &h->frame_number);
     h->frame.size = 0;
     h->frame.failed = false;
+    h->frame_epoch = 0;
     append(&h->frame, bytes, size);
-    h->frame_epoch = h->frame.failed ? 0 : store_epoch(h->s.state);
-    return h->frame_number;
 }
 
-/* A difference means nothing to a later life: it is kept as what it gave. false: no memory. */
-static bool make_whole(host *h, const message *m, const void **bytes, size_t *size)
+/* The message as the store has it: a difference means nothing to a later life, so it is kept as what it gave. false: no
+ * memory. */
+static bool put_frame(host *h, const message *m)
 {
-    if (h->s.encoding != WIRE_DELTA)
-        return true;
-    h->out.size = 0;
-    *bytes = alloc_grow((void **)&h->out.bytes, &h->out.room, message_bytes_most(m->count), 1) ? h->out.bytes : NULL;
-    return *bytes && message_encode(NULL, m, WIRE_DOUBLE, NULL, h->out.bytes, size) == MESSAGE_FAULT_NONE;
+    const void *bytes = h->frame.bytes;
+    size_t size = h->frame.size;
+    if (h->s.encoding == WIRE_DELTA) {
+        if (!alloc_grow((void **)&h->out.bytes, &h->out.room, message_bytes_most(m->count), 1) ||
+            message_encode(NULL, m, WIRE_DOUBLE, NULL, h->out.bytes, &size))
+            return false;
+        bytes = h->out.bytes;
+    }
+    if (h->frame.failed)
+        return false;
+    store_put_frame(h->s.state, bytes, size, &h->frame_number);
+    h->frame_epoch = store_epoch(h->s.state);
+    return true;
 }
 
-void host_keep_message(host *h, hosted *at, const message *m, const void *bytes, size_t size, double took)
+void host_keep_message(host *h, hosted *at, const message *m)
 {
     hfsad_error err;
-    if (!h->s.state || at->unkept || !node_changed(at->n) || !node_follows(at->n))
+    if (!h->s.state || at->unkept || !node_changed(at->n))
         return;
-    h->replay_seconds += took;
-    if (!make_whole(h, m, &bytes, &size)) {
+    const bool there = h->frame_epoch != 0 && h->frame_epoch == store_epoch(h->s.state);
+    if (!there && !put_frame(h, m))
         at->unkept = true;
-        return;
-    }
-    if (store_put_heard(h->s.state, at->path, number_of(h, bytes, size), &err))
+    else if (store_put_heard(h->s.state, at->path, h->frame_number, &err))
         lose_messages(h);
 }
 
@@ -155,11 +156,11 @@ hfsad_status host_replay(host *h, hfsad_error *err)
 {
     if (h->replayed || !h->s.state)
         return HFSAD_OK;
-    const double before = host_seconds();
+    const double before = host_work_seconds();
     replay r = {.h = h};
     h->replayed = true;
     const hfsad_status status = store_get_heard(h->s.state, on_heard, &r, err);
-    h->replay_seconds = host_seconds() - before;
+    h->replay_seconds = host_work_seconds() - before;
     return status;
 }
 

@@ -356,17 +356,18 @@ static int sync_folder(const char *folder)
 static hfsad_status open_file(journal *j, const char *folder, hfsad_error *err)
 {
     struct stat info;
-    j->fd = open(j->path, O_RDWR | O_CLOEXEC);
-    if (j->fd < 0 && errno == ENOENT && j->epoch > 0)
+    if (j->epoch == 0) { /* nothing of this base is in it yet; what another one has left may go */
+        j->fd = open(j->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        const int code = j->fd < 0 ? 0 : sync_folder(folder);
+        if (code)
+            return fault(j, code, err);
+    } else {
+        j->fd = open(j->path, O_RDWR | O_CLOEXEC);
+    }
+    if (j->fd < 0 && errno == ENOENT)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s is missing: it belongs to state.db; copy the whole folder, or give another state folder",
                          j->path);
-    if (j->fd < 0 && errno == ENOENT) {
-        j->fd = open(j->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        const int code = j->fd < 0 ? errno : sync_folder(folder);
-        if (code)
-            return fault(j, code, err);
-    }
     if (j->fd < 0)
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be opened for writing: %s", j->path, strerror(errno));
     if (fstat(j->fd, &info))

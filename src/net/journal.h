@@ -26,8 +26,8 @@ typedef struct {
     uint64_t at, size; /* of its bytes */
 } journal_mark;
 
-/* owner: a number that only the base and its journal have. May be missing only in epoch 0, in which nothing is written
- * to it. */
+/* owner: a number that only the base and its journal have. In epoch 0, in which nothing is written to it, the file is
+ * made, or emptied; later it must be there. */
 hfsad_status journal_open(journal **j, const char *folder, uint64_t owner, uint64_t epoch, hfsad_error *err);
 void journal_close(journal *j); /* NULL is allowed */
 /* No sync any more: it outlasts the process, not a loss of power. */
