@@ -74,6 +74,14 @@ static size_t common_options(member_arguments *a, cli_option *o)
          .operand = "power|process",
          .help = "what a state outlasts: a loss of power (the default), by a\n"
                  "sync of the disk in every round, or the process only"},
+        {.name = "keepalive",
+         .kind = CLI_WHOLE,
+         .value = &a->keepalive,
+         .least = 5,
+         .most = 65535,
+         .operand = "SECONDS",
+         .help = "how long a connection may be silent before it is probed; one\n"
+                 "that is dead is noticed after at most twice that (30)"},
         {.name = "metrics",
          .kind = CLI_TEXT,
          .value = &a->metrics,
@@ -462,7 +470,12 @@ static hfsad_status open_way(const member *m, const char *url, const transport_h
     const member_arguments *a = &m->args;
     snprintf(ca, sizeof ca, "%s/ca.crt", a->keys ? a->keys : "");
     const transport_broker broker = {
-        .url = url, .ca = a->keys ? ca : a->ca, .certificate = a->certificate, .key = a->key};
+        .url = url,
+        .ca = a->keys ? ca : a->ca,
+        .certificate = a->certificate,
+        .key = a->key,
+        .keepalive_s = (int)a->keepalive,
+    };
     return transport_mqtt_create(way, &broker, handler, err);
 }
 

@@ -19,7 +19,8 @@ typedef struct {
     const char *state, *out, *record, *metrics;
     bool insecure, quiet;
     int log, level, durability, rows;
-    double linger; /* seconds after the end in which late children still get an answer */
+    int64_t keepalive; /* s; 0: the transport's own */
+    double linger;     /* seconds after the end in which late children still get an answer */
 } member_arguments;
 
 typedef enum { ROLE_CLOUD, ROLE_EDGE, ROLE_CLIENT } member_role;

@@ -5,6 +5,11 @@
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
 PATH=$PATH:/usr/sbin
+program=$HFSAD
+# `expect` ends also where the program would wait for ever
+printf '#!/bin/sh\nexec timeout 60 "%s" "$@"\n' "$program" >patient
+chmod +x patient
+HFSAD=$work/patient
 members=
 stop() {
     # shellcheck disable=SC2086 # a list of numbers
@@ -13,9 +18,14 @@ stop() {
 }
 trap stop EXIT
 
-# start LOG COMMAND…: in the background, gone with this script; its number is in $started
+# start LOG COMMAND…: in the background, gone with this script; its number is in $started. A LOG that begins with | is
+# written by another process, as this one's disk will be full.
 start() {
-    setpriv --pdeathsig KILL "${@:2}" 2>"$1" >/dev/null &
+    if [[ $1 == \|* ]]; then
+        setpriv --pdeathsig KILL "${@:2}" 2> >(exec cat >"${1#|}") >/dev/null &
+    else
+        setpriv --pdeathsig KILL "${@:2}" 2>"$1" >/dev/null &
+    fi
     started=$!
     members="$members $started"
 }
@@ -94,13 +104,13 @@ pids=
 # shellcheck disable=SC2086 # lists of words
 {
 for edge in edge1 edge2; do
-    start $edge.log "$HFSAD" edge spec.yaml --name $edge $short
+    start $edge.log "$program" edge spec.yaml --name $edge $short
     pids="$pids $edge:$started"
 done
-start edge1-clients.log "$HFSAD" client spec.yaml --all-of edge1 $short
+start edge1-clients.log "$program" client spec.yaml --all-of edge1 $short
 pids="$pids edge1-clients:$started"
 for c in 1 2 3; do
-    start client$c.log "$HFSAD" client spec.yaml --name edge2/client$((c + 3)) $short
+    start client$c.log "$program" client spec.yaml --name edge2/client$((c + 3)) $short
     pids="$pids client$c:$started"
 done
 expect_line 2 cloud spec.yaml $short
@@ -117,12 +127,65 @@ for n in 1 2 3 4 5; do printf '0.5\n'; done >short.csv
 # shellcheck disable=SC2086
 {
 for edge in edge1 edge2; do
-    start $edge.log "$HFSAD" edge spec.yaml --name $edge $short --linger 0
-    start $edge-clients.log "$HFSAD" client spec.yaml --all-of $edge $short
+    start $edge.log "$program" edge spec.yaml --name $edge $short --linger 0
+    start $edge-clients.log "$program" client spec.yaml --all-of $edge $short
 done
 expect 0 run spec.yaml --set run.start=short.csv --out run-5 --quiet
 expect 0 cloud spec.yaml $short --out cloud-5 --linger 1 --quiet
 }
 cmp -s run-5/model.csv cloud-5/model.csv || fail "once the mistake is mended: $(cat edge*.log)"
+
+echo "-- a full disk, a second process of a name, and going on elsewhere"
+# run_all FOLDER OF THE STATES: all nodes by the broker at $port; their numbers are in $pids, those that are named too
+run_all() {
+    pids=
+    start "|$1-cloud.log" "$program" cloud spec.yaml $long --broker mqtt://localhost:$port --state "$1/cloud" --out moved --quiet --linger 1 --log-level debug
+    cloud=$started
+    for edge in edge1 edge2; do
+        start "|$1-$edge.log" "$program" edge spec.yaml $long --name $edge --broker mqtt://localhost:$port --state "$1/$edge" --linger 0
+        pids="$pids $started"
+        start "|$1-$edge-clients.log" "$program" client spec.yaml $long --all-of $edge --broker mqtt://localhost:$port --state "$1/$edge-clients"
+        pids="$pids $started"
+    done
+    read -r edge1 clients1 _ <<<"$pids"
+}
+rows() { grep -c "a row of the trace" here-cloud.log; }
+more_rows() { [ "$(rows)" -gt "$1" ]; }
+# shellcheck disable=SC2086 # lists of words
+{
+long="--set run.iterations=600"
+expect 0 run spec.yaml $long --out run-600 --quiet
+run_all here
+until_true 30 more_rows 3 || fail "it does not train: $(cat here-*.log)"
+for full in "$edge1 edge1" "$clients1 edge1-clients" "$cloud cloud"; do
+    read -r pid name <<<"$full"
+    prlimit --pid "$pid" --fsize=0:unlimited
+    until_true 20 grep -q 'the state cannot be written' here-$name.log || fail "$name: a full disk is not noticed"
+    # what was on its way has come now, and nothing follows
+    before=$(rows)
+    expect_line 2 edge spec.yaml $long --name edge2 --broker mqtt://localhost:$port --state here/edge2
+    says 'here/edge2/state.db is in use by another process'
+    if [ $name = edge1 ]; then
+        expect_line 2 edge spec.yaml $long --name edge2 --broker mqtt://localhost:$port --state twin --log-level error
+        says 'edge2 runs already'
+        [ ! -e twin ] || fail "the second process has left its state"
+    fi
+    [ "$(rows)" -le $((before + 1)) ] || fail "$name: it goes on with a full disk: $before, $(rows) rows"
+    prlimit --pid "$pid" --fsize=unlimited:unlimited
+    until_true 20 grep -q 'the state can be written again' here-$name.log || fail "$name: room on the disk is not noticed"
+    until_true 20 more_rows "$before" || fail "$name: it does not go on: $(tail -3 here-*.log)"
+    kill -0 "$cloud" || fail "the run is over too early"
+done
+kill -KILL $cloud $pids $broker
+wait $cloud $pids $broker 2>/dev/null
+mkdir elsewhere
+mv here elsewhere/there
+start_broker plain.conf
+run_all elsewhere/there
+ends 0 $cloud "the cloud elsewhere"
+for pid in $pids; do ends 0 $pid "a process elsewhere"; done
+}
+cmp -s run-600/model.csv moved/model.csv || fail "the model, on full disks and moved"
+[ "$(wc -l <run-600/trace.csv)" = "$(wc -l <moved/trace.csv)" ] || fail "the trace, on full disks and moved"
 
 finish
