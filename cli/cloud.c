@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/features.h"
+#include "polish/task.h"
 #include "progress.h"
 #include "report/file.h"
 #include "report/report.h"
@@ -26,6 +27,7 @@ typedef struct {
     hfsad_figures figures;
     progress progress;
     double begun, before; /* on progress_clock; seconds of earlier lives */
+    double row_at;        /* on progress_clock: when the last row came, or this life began */
     double *scratch;      /* M */
     bool has_row, sign_free, write_failed;
     double write_next;
@@ -153,9 +155,40 @@ static void take_row(void *context, const hfsad_figures *row)
         report_row(s->report, row);
     s->figures = *row;
     s->has_row = true;
+    s->row_at = progress_clock();
     /* those of an earlier life come before the first of this one */
     if (row->seconds > s->before + progress_clock() - s->begun)
         s->before = row->seconds;
+}
+
+/* What came of the polish, once it has come to it. */
+static hfsad_status take_polish(session *s, hfsad_error *err)
+{
+    hfsad_run *r = &s->run;
+    const double *numbers = node_get_polish(s->root);
+    const char *why = polish_why_not(r->plan, r->data->n_inner);
+    if (s->spec->run.polish != 1 || r->polish.reason[0] || r->polish.accepted || (!numbers && !why))
+        return HFSAD_OK;
+    r->polish = (hfsad_polish){
+        .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
+    if (why) {
+        snprintf(r->polish.reason, sizeof r->polish.reason, "%s", why);
+        return HFSAD_OK;
+    }
+    const polish_result found = federation_polish_result(numbers);
+    r->polish.seconds = progress_clock() - s->row_at;
+    polish_count(&r->polish, &found, r->data->n_inner + r->data->n_leaves - 1);
+    polish_judge(&r->polish, &found, r->data, r->plan, r->nu_f, s->figures.objective);
+    if (!r->polish.accepted)
+        return HFSAD_OK;
+    const size_t M = r->data->M;
+    r->polished = alloc_zero(M, sizeof *r->polished);
+    if (!r->polished)
+        return error_memory(err, M * sizeof *r->polished, "the polished model");
+    memcpy(r->polished, numbers + FEDERATION_POLISH_HEAD, M * sizeof *r->polished);
+    if (r->truth)
+        r->polish.relative_error = model_error(r->data, r->polished, r->truth, s->sign_free, s->scratch);
+    return HFSAD_OK;
 }
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
@@ -205,7 +238,8 @@ static int end(void *context, const member *m, const node *root)
     }
     if (!s->has_row)
         return cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
-    if (write_folder(s, stopped, &err))
+    if ((stopped != STOP_INTERRUPTED && stopped != STOP_DIVERGED && take_polish(s, &err)) ||
+        write_folder(s, stopped, &err))
         return cli_fail(&err);
     if (!s->quiet && stopped != STOP_INTERRUPTED)
         run_print_table(&s->run, m->spec, s->report, &s->figures, stopped, s->out);
@@ -230,6 +264,7 @@ static void tear_down(session *s)
     pool_free(s->run.threads);
     free(s->run.truth);
     free(s->run.start_kind);
+    free(s->run.polished);
     free(s->place);
     free(s->scratch);
     folder_unlock(s->lock);

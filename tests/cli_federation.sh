@@ -48,6 +48,12 @@ loss: {kind: phase-retrieval, box: 5}
 link: {client: {penalty: mcp}}
 run: {iterations: 20, edge_rounds: 1, tries: 2}
 YAML
+cat >polished.yaml <<'YAML'
+data: deep
+loss: {kind: quantile, tau: 0.7}
+features: {intercept: global, standardize: true}
+run: {iterations: 10, edge_rounds: 2, polish: true}
+YAML
 cat >async.yaml <<'YAML'
 data: d/data.csv
 truth: d/truth.csv
@@ -59,7 +65,7 @@ YAML
 same() { same_output "$1" "$2" || fail "$3"; }
 
 echo "-- undisturbed"
-for spec in tuned deep half loose; do
+for spec in tuned deep half loose polished; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     same run-$spec up-$spec "$spec: up and run"
@@ -74,10 +80,11 @@ grep -q '^relative error' stdout.txt || fail "no table"
 echo "-- killed, seed $seed"
 cat >kill.py <<'PYTHON'
 """kill.py SPEC KILLS SEED [OPTIONS]: an `up` whose processes are killed at drawn moments. Not the clock says when: a
-process is killed after the state of one that was drawn has changed so many times, or has not for a second."""
+process is killed after the state of one that was drawn has changed so many times, or has not for PAUSE seconds (1)."""
 import glob, os, random, select, signal, subprocess, sys, time
 
 spec, kills, seed, options = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+pause = float(os.environ.get("PAUSE", 1))
 random.seed(f"{spec} {seed}")
 out, state = f"killed-{spec}", f"killed-{spec}-state"
 up = subprocess.Popen([os.environ["HFSAD"], "up", spec + ".yaml", "--out", out, "--state", state, "--quiet",
@@ -112,7 +119,7 @@ while sum(done.values()) < kills and up.poll() is None:
     tick()
     if not states:
         continue
-    watched, changes, seen, end = random.choice(sorted(states)), random.randint(1, 30), 0, time.monotonic() + 1
+    watched, changes, seen, end = random.choice(sorted(states)), random.randint(1, 30), 0, time.monotonic() + pause
     last = stamp(watched)
     while seen < changes and time.monotonic() < end and up.poll() is None:
         tick()
@@ -142,6 +149,9 @@ for spec in tuned deep half loose; do
     python3 kill.py $spec "$kills" "$seed" --set $long || fail "$spec: killed (SEED=$seed)"
     same long-$spec killed-$spec "$spec: killed (SEED=$seed)"
 done
+expect 0 run polished.yaml --set run.iterations=1 --out short-polished --quiet # most of it is the polish
+PAUSE=0.05 python3 kill.py polished 10 "$seed" --set run.iterations=1 || fail "polished: killed (SEED=$seed)"
+same short-polished killed-polished "polished: killed (SEED=$seed)"
 
 echo "-- stopped, moved, continued"
 cat >stop.py <<'PYTHON'
@@ -193,8 +203,6 @@ says '\--insecure'
 expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://nowhere.invalid --insecure $list
 says 'nowhere.invalid'
 }
-expect_line 2 up tuned.yaml --set run.polish=true
-says 'run.polish'
 expect_line 2 up tuned.yaml --set algorithm=fedavg
 says 'algorithm'
 echo 'edge1/client1' >bad.txt

@@ -13,6 +13,7 @@ def content(folder, name):
         for key in ("seconds", "iterations_per_second", "threads"):
             del summary[key]
         del summary["settings"]["output"]["every_seconds"]
+        summary.get("polish", {}).pop("seconds", None)
         return list(summary.items())  # with its order
     return open(path, "rb").read()
 

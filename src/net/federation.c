@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "net/federation.h"
+#include "net/federation_parts.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -12,30 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct federation {
-    const hfsad_spec *spec;
-    dataset *shape, *rows;
-    dataset standard; /* the same with the values standardised; its x is its own, NULL: not made */
-    size_t *own;      /* by leaf of shape: its leaf in rows, or SIZE_MAX */
-    uint64_t run;
-    double *prints; /* of the spec's settings, then of the tree */
-    size_t n_prints;
-    local_survey survey; /* of shape: which loss is whose */
-    bool surveys;
-    plan *p, *tied; /* tied: of a consensus start, or NULL */
-    plan trial;     /* of run.tries; what it points to is p's */
-    double *result; /* in force; NULL: none */
-    size_t n_result;
-    federation_result outcome;
-    tree t;
-};
-
-/* What an inquiry's functions get. */
-typedef struct {
-    federation *f;
-    size_t leaf;
-} seat;
 
 /* ---- set-up ---- */
 
@@ -71,7 +47,6 @@ static hfsad_status take_prints(federation *f, hfsad_error *err)
 static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *wrong = spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation trains by hfsad only"
-                        : spec->run.polish == 1                ? "run.polish: not yet in a federation; leave it out"
                         : spec->loss.kind == (int)HFSAD_LOSS_OWN
                             ? "loss.kind: own is for programs that link the library, not for a federation"
                             : NULL;
@@ -107,6 +82,7 @@ void federation_free(federation *f)
         return;
     if (f->surveys)
         local_survey_free(&f->survey);
+    polish_forget(f);
     plan_free(f->p);
     plan_free(f->tied);
     dataset_free(f->shape);
@@ -229,6 +205,8 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     const seat *at = context;
     federation *f = at->f;
     hfsad_error err;
+    if (question->kind >= INQUIRY_POLISH)
+        return polish_client_answer(at, question, numbers);
     if (standardise(f, question->columns, question->n_columns, &err))
         return false;
     const client_rows rows = rows_of(f, at->leaf, question);
@@ -473,7 +451,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .run = f->run,
                   .tied = f->tied,
                   .trial = f->spec->run.tries > 1 ? &f->trial : NULL,
-                  .tries = (uint64_t)f->spec->run.tries};
+                  .tries = (uint64_t)f->spec->run.tries,
+                  .polish = federation_polishes(f, f->p) ? FEDERATION_POLISH_HEAD + f->shape->M : 0};
     return tree_settings(&f->t, f->spec, err);
 }
 
@@ -489,7 +468,8 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
 static size_t message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
-    const size_t most = survey > f->n_prints ? survey : f->n_prints;
+    const size_t setup = survey > f->n_prints ? survey : f->n_prints, polish = polish_message_most(f),
+                 most = setup > polish ? setup : polish;
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
@@ -510,6 +490,7 @@ static hfsad_status make_inquiry(federation *f, size_t number, inquiry **q, void
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
         .resolve = number == 0 ? resolve : NULL,
+        .polish = number == 0 ? polish_resolve : NULL,
     };
     return inquiry_create(q, &setup, err);
 }

@@ -9,6 +9,7 @@
 #include "net/host.h"
 #include "net/inquiry.h"
 #include "net/tree.h"
+#include "polish/polish.h"
 
 typedef struct federation federation;
 
@@ -47,6 +48,9 @@ hfsad_status federation_make(void *federation, const char *path, const double *r
                              hfsad_error *err);
 /* The result in force, once a node has been made. */
 const federation_result *federation_outcome(const federation *f);
+/* The numbers of node_get_polish: these of the result, then the model. */
+enum { FEDERATION_POLISH_HEAD = 9 };
+polish_result federation_polish_result(const double *numbers);
 /* What the spec begins from: a kind of start or the name of a file, to be freed. */
 char *federation_start_kind(const federation *f);
 

@@ -45,8 +45,10 @@ struct inquiry {
     /* the root */
     answered *known;
     size_t n_known, known_room;
-    double *found; /* the result, on its way */
+    double *found; /* the result, on its way; of the polish, once it is there */
     size_t n_found;
+    const double *from; /* of the polish; NULL: it is the set-up */
+    uint64_t attempt;
 };
 
 hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_error *err)
@@ -64,12 +66,18 @@ hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_err
     return HFSAD_OK;
 }
 
+static void forget(inquiry *q)
+{
+    for (size_t i = 0; i < q->n_known; i++)
+        free(q->known[i].totals);
+    q->n_known = 0;
+}
+
 void inquiry_free(inquiry *q)
 {
     if (!q)
         return;
-    for (size_t i = 0; i < q->n_known; i++)
-        free(q->known[i].totals);
+    forget(q);
     free(q->known);
     free(q->asked);
     free(q->heard);
@@ -83,6 +91,12 @@ void inquiry_free(inquiry *q)
 static bool is_root(const inquiry *q)
 {
     return q->s.resolve != NULL;
+}
+
+/* What is taken down, not answered from rows. */
+static bool is_announcement(const inquiry_question *question)
+{
+    return question->kind == INQUIRY_RESULT || question->kind == INQUIRY_END;
 }
 
 /* ---- a question as numbers ---- */
@@ -100,7 +114,7 @@ static bool read_question(const inquiry *q, const double *values, size_t count, 
     size_t kind, columns;
     *question = (inquiry_question){0};
     if (count < INQUIRY_HEAD || !read_count(values[4], count - INQUIRY_HEAD, &columns) ||
-        !read_count(values[0], INQUIRY_END, &kind) || !read_count(values[1], q->s.most, &question->most) ||
+        !read_count(values[0], INQUIRY_KINDS, &kind) || !read_count(values[1], q->s.most, &question->most) ||
         !read_count(values[2], q->s.most, &question->sums) || question->most + question->sums > q->s.most)
         return false;
     question->kind = (int)kind;
@@ -151,12 +165,33 @@ static void make_finite(double *v, size_t count)
 
 /* ---- the root ---- */
 
+/* Questions are numbered from 1. */
+static uint64_t round_of(const inquiry *q, size_t number)
+{
+    return (q->attempt << INQUIRY_ATTEMPT_BIT) + number + 1;
+}
+
+static hfsad_status resolve_polish(inquiry *q, double **result, size_t *count, hfsad_error *err)
+{
+    hfsad_status status;
+    do {
+        inquiry_pass pass = {.q = q};
+        status = q->s.polish(q->s.context, &pass, q->from, result, count, err);
+        if (status == INQUIRY_AGAIN) {
+            forget(q);
+            q->attempt++;
+        }
+    } while (status == INQUIRY_AGAIN);
+    return status;
+}
+
 static hfsad_status run_resolve(inquiry *q, hfsad_error *err)
 {
     inquiry_pass pass = {.q = q};
     double *result = NULL;
     size_t count = 0;
-    const hfsad_status status = q->s.resolve(q->s.context, &pass, &result, &count, err);
+    const hfsad_status status =
+        q->from ? resolve_polish(q, &result, &count, err) : q->s.resolve(q->s.context, &pass, &result, &count, err);
     if (status) {
         free(result);
         return status == INQUIRY_WAITS ? HFSAD_OK : status;
@@ -165,10 +200,40 @@ static hfsad_status run_resolve(inquiry *q, hfsad_error *err)
     q->found = result;
     q->n_found = count;
     const inquiry_question last = {.kind = INQUIRY_RESULT, .sums = 1, .count = count, .values = result};
-    if (!take_question(q, q->n_known + 1, &last))
+    if (q->from)
+        return HFSAD_OK;
+    if (!take_question(q, round_of(q, q->n_known), &last))
         return error_memory(err, count * sizeof *result, "the result of the set-up");
     start_asking(q);
     return HFSAD_OK;
+}
+
+hfsad_status inquiry_begin_polish(inquiry *q, uint64_t life, const double *w, hfsad_error *err)
+{
+    enum { RETRIES_BIT = 12 };
+    forget(q);
+    free(q->found);
+    q->found = NULL;
+    q->from = w;
+    q->attempt = life << RETRIES_BIT;
+    q->rests = false;
+    return run_resolve(q, err);
+}
+
+bool inquiry_is_polishing(const inquiry *q)
+{
+    return q->from != NULL;
+}
+
+uint64_t inquiry_attempt(const inquiry_pass *pass)
+{
+    return pass->q->attempt;
+}
+
+const double *inquiry_polished(const inquiry *q, size_t *count)
+{
+    *count = q->n_found;
+    return q->from ? q->found : NULL;
 }
 
 hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, double *totals, hfsad_error *err)
@@ -183,7 +248,7 @@ hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, d
         return HFSAD_OK;
     }
     if (INQUIRY_HEAD + question->n_columns + question->count > q->s.most || size > q->s.most ||
-        !take_question(q, number + 1, question))
+        !take_question(q, round_of(q, number), question))
         return error_memory(err, question->count * sizeof *totals, "a question");
     start_asking(q);
     return INQUIRY_WAITS;
@@ -266,7 +331,7 @@ static hfsad_status conclude(inquiry *q, hfsad_error *err)
     memset(q->totals, 0, size * sizeof *q->totals);
     for (size_t c = 0; c < q->s.n_children; c++)
         survey_combine(&as, q->totals, q->parts + c * size);
-    if (question.kind >= INQUIRY_RESULT)
+    if (is_announcement(&question))
         q->totals[0] += 1;
     make_finite(q->totals, size);
     q->complete = true;
@@ -338,7 +403,7 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         return true;
     }
     q->all_dismissed = question.kind == INQUIRY_END;
-    if (question.kind >= INQUIRY_RESULT) {
+    if (is_announcement(&question)) {
         q->totals[0] = 1;
     } else if (!q->s.answer(q->s.context, &question, q->totals)) {
         q->has_question = false;

@@ -7,8 +7,12 @@
  * root that begins again asks the same ones under the same numbers, and who has answered one answers it again. A parent
  * repeats its question until all children have answered; a child answers whenever it is asked, also while it trains.
  *
- * The last question carries the result: what every node makes its plan from, the same numbers everywhere. Whoever has
- * taken it down to disk, with all below it, answers. Once the root has that answer it begins to train.
+ * After training there may be another series, the polish's (polish/polish.h). Its questions are told from all others by
+ * larger numbers: an attempt's stands above their lowest INQUIRY_ATTEMPT_BIT bits. Clients keep something from one of
+ * them to the next, in memory only: one that was killed says that it is lost, and the root makes another attempt.
+ *
+ * The last question of the set-up carries the result: what every node makes its plan from, the same numbers everywhere.
+ * Whoever has taken it down to disk, with all below it, answers. Once the root has that answer it begins to train.
  */
 #ifndef HFSAD_NET_INQUIRY_H
 #define HFSAD_NET_INQUIRY_H
@@ -20,7 +24,10 @@ enum {
     INQUIRY_SHAPE = 100, /* prints of the spec (federation.h) -> most: whether rows are in a table; sum: rows */
     INQUIRY_RESULT,      /* the result -> sum: 1 of every node */
     INQUIRY_END,         /* the root has found a mistake and ends: why, a byte a number -> sum: 1 of every node */
+    INQUIRY_POLISH,      /* and above: polish_kind; attempt, number, kappa, beta, vectors -> most: 1: lost; sums */
+    INQUIRY_KINDS = INQUIRY_POLISH + 16
 };
+enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 4 };
 
 /* A question: its head stands before its numbers in a message. */
 typedef struct {
@@ -37,6 +44,8 @@ enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* bytes of the reason */ };
 
 /* What an asker's `ask` returns while the answer is not there: everything between unwinds. */
 #define INQUIRY_WAITS ((hfsad_status)1000)
+/* What `polish` returns where a client is lost. */
+#define INQUIRY_AGAIN ((hfsad_status)1001)
 
 typedef struct inquiry inquiry;
 
@@ -58,6 +67,9 @@ typedef struct {
     /* The root: asks through inquiry_ask as often as it likes and sets *result (allocated) and *count. Called again
      * after every answer. NULL: not the root. */
     hfsad_status (*resolve)(void *context, inquiry_pass *pass, double **result, size_t *count, hfsad_error *err);
+    /* The root: the same for the polish from w, M numbers. NULL: there is none. */
+    hfsad_status (*polish)(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
+                           hfsad_error *err);
 } inquiry_setup;
 
 hfsad_status inquiry_create(inquiry **q, const inquiry_setup *setup, hfsad_error *err);
@@ -86,6 +98,13 @@ hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err);
 const char *inquiry_dismissal(const inquiry *q);
 /* Whether all below have heard of it. */
 bool inquiry_all_dismissed(const inquiry *q);
+/* The root: from now on it polishes from w, which must stay; life: how often it has begun. */
+hfsad_status inquiry_begin_polish(inquiry *q, uint64_t life, const double *w, hfsad_error *err);
+bool inquiry_is_polishing(const inquiry *q);
+/* The attempt of a pass, as clients are told. */
+uint64_t inquiry_attempt(const inquiry_pass *pass);
+/* NULL: not yet. */
+const double *inquiry_polished(const inquiry *q, size_t *count);
 /* How many questions have been answered, and what they sent over all of `links` links, as local_survey counts. */
 survey_cost inquiry_cost(const inquiry *q, size_t links);
 

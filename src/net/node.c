@@ -33,10 +33,12 @@ static bool take_memory(node *n)
     n->guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
     n->guard.before = n->guard.calm ? n->guard.calm + M : NULL;
     n->figures = alloc_zero(node_figures_count(n), sizeof(double));
+    n->polish = n->s.polish ? alloc_zero(n->s.polish + M, sizeof(double)) : NULL;
     if (start)
         memcpy(start, n->s.start, M * sizeof *start);
     n->s.start = start;
-    return start && n->w && n->z && n->q && n->u && n->figures && (n->guard.calm || !(n->s.guarded && is_root(n)));
+    return start && (n->polish || !n->s.polish) && n->w && n->z && n->q && n->u && n->figures &&
+           (n->guard.calm || !(n->s.guarded && is_root(n)));
 }
 
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
@@ -101,6 +103,7 @@ void node_free(node *n)
     free(n->figures);
     free(n->guard.calm);
     free(n->first);
+    free(n->polish);
     free(n);
 }
 
@@ -613,6 +616,8 @@ static void pass_inner(const transfer *t, node *n)
     n->guard.repairs = pass(t, n->guard.repairs);
     n->guard.repaired_last = pass(t, n->guard.repaired_last);
     n->end = (node_end)pass(t, n->end);
+    n->polished = pass(t, n->polished) != 0;
+    pass_reals(t, n->polish, n->polish ? n->s.polish : 0);
     n->stage_over = pass(t, n->stage_over) != 0;
     n->prelude.bytes_up = pass(t, n->prelude.bytes_up);
     n->prelude.bytes_down = pass(t, n->prelude.bytes_down);
@@ -792,6 +797,28 @@ node_status node_get_status(const node *n)
     status.round = n->round;
     status.k = n->k;
     return status;
+}
+
+const double *node_wants_polish(node *n, uint64_t *begun)
+{
+    const bool ended = n->end == NODE_DONE || n->end == NODE_CONVERGED;
+    if (!n->polish || n->polished || !ended || n->open || n->pending)
+        return NULL;
+    *begun = n->begun;
+    node_model(n, n->polish + n->s.polish);
+    return n->polish + n->s.polish;
+}
+
+void node_take_polish(node *n, const double *result)
+{
+    memcpy(n->polish, result, n->s.polish * sizeof *result);
+    n->polished = n->changed = true;
+    inner_advance(n);
+}
+
+const double *node_get_polish(const node *n)
+{
+    return n->polished ? n->polish : NULL;
 }
 
 node_prelude node_get_prelude(const node *n)

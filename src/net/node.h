@@ -109,6 +109,8 @@ typedef struct {
     size_t links;               /* of the whole tree; root only */
     bool absences;              /* somebody in the tree may sit out; root only */
 
+    size_t polish; /* numbers of a polish's result, which the root waits for before it asks for the models; 0: none */
+
     uint64_t stage, stages; /* the one that this setup is of, and how many there are; the last is the run */
     bool consensus;         /* the first of several is a consensus start's, the others but the last are tries */
     const void *maker;      /* where there are several: the node `number` of another stage, beginning at start */
@@ -200,6 +202,11 @@ typedef struct {
     uint64_t repeated; /* letters sent more than once */
 } node_status;
 node_status node_get_status(const node *n);
+/* Root: where it waits for the polish of the model w, M numbers that stay until node_take_polish; NULL: it does not. */
+const double *node_wants_polish(node *n, uint64_t *begun);
+void node_take_polish(node *n, const double *result);
+/* setup.polish numbers; NULL: there was none. */
+const double *node_get_polish(const node *n);
 /* Root: what the stages before the run have sent so far, and which of run.tries was kept, from 0. */
 typedef struct {
     uint64_t bytes_up, bytes_down, kept;

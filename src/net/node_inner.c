@@ -386,6 +386,8 @@ static void root_questions(node *n)
     } else if (n->anew) {
         memcpy(n->ask_w, n->guard.calm, n->s.M * sizeof *n->ask_w);
         inner_ask(n, NODE_PHASE_ANEW, n->round);
+    } else if (n->end != NODE_RUNNING && n->polish && !n->polished) {
+        return; /* somebody will see to it, node_wants_polish */
     } else if (n->end != NODE_RUNNING) {
         inner_ask(n, NODE_PHASE_FINAL, (uint64_t)n->answered);
     } else if (measures_now(n)) {

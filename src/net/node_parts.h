@@ -111,6 +111,8 @@ struct node {
     hfsad_figures row;
     bool row_ready;
     node_end end;
+    double *polish; /* setup.polish numbers, then M: where it begins; NULL: none */
+    bool polished;  /* it has come */
 
     /* the root, of stages before the run */
     bool stage_over; /* the next is to begin */

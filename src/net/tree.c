@@ -83,6 +83,7 @@ static tree stage_of(const tree *t, uint64_t stage)
         return at;
     at.p = t->tied && stage == 0 ? t->tied : t->trial;
     at.async = false;
+    at.polish = 0;
     return at;
 }
 
@@ -188,6 +189,7 @@ static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage,
         .number = number,
         .links = d->n_inner + d->n_leaves - 1,
         .absences = plan_leaves_sit_out(t.p) || plan_inner_sit_out(t.p, d->n_inner),
+        .polish = number ? 0 : t.polish,
         .stage = stage,
         .stages = stages_of(all),
         .consensus = all->tied != NULL,

@@ -1,0 +1,44 @@
+/* What the files of a federation share. */
+#ifndef HFSAD_NET_FEDERATION_PARTS_H
+#define HFSAD_NET_FEDERATION_PARTS_H
+
+#include "net/federation.h"
+
+/* What a client keeps from one question of the polish to the next. */
+typedef struct polish_memory polish_memory;
+
+struct federation {
+    const hfsad_spec *spec;
+    dataset *shape, *rows;
+    dataset standard; /* the same with the values standardised; its x is its own, NULL: not made */
+    size_t *own;      /* by leaf of shape: its leaf in rows, or SIZE_MAX */
+    uint64_t run;
+    double *prints; /* of the spec's settings, then of the tree */
+    size_t n_prints;
+    local_survey survey; /* of shape: which loss is whose */
+    bool surveys;
+    plan *p, *tied; /* tied: of a consensus start, or NULL */
+    plan trial;     /* of run.tries; what it points to is p's */
+    double *result; /* in force; NULL: none */
+    size_t n_result;
+    federation_result outcome;
+    tree t;
+    polish_memory **polish; /* by leaf; NULL: nobody has been asked */
+};
+
+/* What an inquiry's functions get. */
+typedef struct {
+    federation *f;
+    size_t leaf;
+} seat;
+
+/* Of the polish: whether there is one, the most numbers of a message, a client's answer, and what the root makes of
+ * them. */
+bool federation_polishes(const federation *f, const plan *p);
+size_t polish_message_most(const federation *f);
+bool polish_client_answer(const seat *at, const inquiry_question *question, double *numbers);
+hfsad_status polish_resolve(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
+                            hfsad_error *err);
+void polish_forget(federation *f);
+
+#endif
