@@ -107,22 +107,18 @@ static void run_trial(void *context, size_t item, unsigned thread)
 }
 
 /* The run begins at the one of its starts whose objective is the least after a few iterations; the first one wins a
- * tie. They are tried side by side, each by one thread. */
-static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+ * tie. They are tried side by side, each by one thread. w: room for all of them. */
+static hfsad_status choose_start(hfsad_run *r, uint64_t seed, size_t count, trial *tried, double *w, hfsad_error *err)
 {
-    const size_t M = r->data->M, count = (size_t)spec->run.tries;
-    const uint64_t seed = (uint64_t)spec->run.seed;
-    trials all = {r, r->plan, alloc_zero(count, sizeof *all.trials)};
-    double *w = alloc_zero(count * M, sizeof *w), least = INFINITY;
+    const size_t M = r->data->M;
+    trials all = {r, r->plan, tried};
+    double least = INFINITY;
     hfsad_status status = HFSAD_OK;
-    if (!all.trials || !w)
-        status = error_memory(err, count * M * sizeof *w, "the starts");
-    for (size_t i = 0; i < count && !status; i++)
-        start_try(all.trials[i].w = w + i * M, r->start, M, seed, i, r->scales.length);
-    if (!status)
-        pool_run(r->threads, count, run_trial, &all);
+    for (size_t i = 0; i < count; i++)
+        start_try(tried[i].w = w + i * M, r->start, M, seed, i, r->scales.length);
+    pool_run(r->threads, count, run_trial, &all);
     for (size_t i = 0; i < count && !status; i++) {
-        const trial *t = &all.trials[i];
+        const trial *t = &tried[i];
         if ((status = t->status) && err)
             *err = t->err;
         count_try(r, &t->figures);
@@ -135,8 +131,18 @@ static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error
         start_try(w, r->start, M, seed, r->start_index, r->scales.length);
         memcpy(r->start, w, M * sizeof *w);
     }
+    return status;
+}
+
+static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    const size_t M = r->data->M, count = (size_t)spec->run.tries;
+    trial *tried = alloc_zero(count, sizeof *tried);
+    double *w = alloc_zero(count * M, sizeof *w);
+    const hfsad_status status = tried && w ? choose_start(r, (uint64_t)spec->run.seed, count, tried, w, err)
+                                           : error_memory(err, count * M * sizeof *w, "the starts");
     free(w);
-    free(all.trials);
+    free(tried);
     return status;
 }
 
