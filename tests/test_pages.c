@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Blocks of two rows, of which two are kept; the pages around them come with what is read. */
-enum { F = 30000, ROWS = 27, KEPT_MOST = 3 << 19 };
+/* Blocks of five rows, of which two are kept; the pages around them come with what is read. */
+enum { F = 12000, ROWS = 27, KEPT_MOST = 3 << 19 };
 
 static void same_bits(const void *a, const void *b, size_t count, const char *what, uint64_t seed)
 {
@@ -128,7 +128,7 @@ static void files_give_the_same_rows(void **state)
     (void)state;
     static const struct {
         size_t rows, columns;
-    } shapes[] = {{ROWS, F}, {60000, 7}, {3, 150000}, {1, 3}};
+    } shapes[] = {{ROWS, F}, {10000, 30}, {3, 70000}, {1, 3}};
     for (uint64_t seed = 0; seed < sizeof shapes / sizeof *shapes; seed++) {
         const size_t rows = shapes[seed].rows, columns = shapes[seed].columns;
         double *x = draw_numbers(seed, rows, columns, false);
