@@ -110,7 +110,7 @@ static void check(process *p, const char *name, uint64_t seed)
 
 /* ---- what comes back ---- */
 
-enum { WORDS_MOST = 1 << 16, AT_BEGUN = 1 };
+enum { WORDS_MOST = 1 << 16, AT_BEGUN = 2 };
 
 typedef struct {
     uint64_t words[WORDS_MOST];

@@ -46,7 +46,8 @@ void words_put(word_writer *w, uint64_t word)
     w->count++;
     if (!w->put)
         return;
-    w->sum = words_sum_add(w->sum, word);
+    if (!w->unsummed)
+        w->sum = words_sum_add(w->sum, word);
     store(bytes, word);
     w->put(w->to, bytes, sizeof bytes);
 }
@@ -62,11 +63,10 @@ void words_put_reals(word_writer *w, const double *v, size_t count)
     w->count += count;
     for (size_t first = 0; w->put && first < count; first += CHUNK) {
         const size_t n = count - first < CHUNK ? count - first : CHUNK;
-        for (size_t i = 0; i < n; i++) {
-            const uint64_t word = bits_of(v[first + i]);
-            w->sum = words_sum_add(w->sum, word);
-            store(bytes + i * WORD_BYTES, word);
-        }
+        for (size_t i = 0; i < n; i++)
+            store(bytes + i * WORD_BYTES, bits_of(v[first + i]));
+        for (size_t i = 0; i < n && !w->unsummed; i++)
+            w->sum = words_sum_add(w->sum, bits_of(v[first + i]));
         w->put(w->to, bytes, n * WORD_BYTES);
     }
 }

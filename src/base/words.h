@@ -15,6 +15,7 @@ typedef struct {
     void (*put)(void *to, const void *bytes, size_t count); /* NULL: the words are only counted */
     void *to;
     uint64_t count, sum;
+    bool unsummed; /* nobody wants the checksum, which takes longer than the words */
 } word_writer;
 
 void words_put(word_writer *w, uint64_t word);

@@ -206,7 +206,7 @@ static hfsad_status put_state(host *h, hosted *at, hfsad_error *err)
 {
     h->out.size = 0;
     h->out.failed = false;
-    word_writer writer = {.put = append, .to = &h->out};
+    word_writer writer = {.put = append, .to = &h->out, .unsummed = true};
     node_pack(at->n, &writer);
     if (h->out.failed)
         return error_memory(err, h->out.room, "the state of a node");
@@ -248,7 +248,7 @@ static hfsad_status put_result(host *h, hfsad_error *err)
         return HFSAD_OK;
     h->out.size = 0;
     h->out.failed = false;
-    word_writer writer = {.put = append, .to = &h->out};
+    word_writer writer = {.put = append, .to = &h->out, .unsummed = true};
     words_put_reals(&writer, h->result, h->n_result);
     if (h->out.failed)
         return error_memory(err, h->out.room, "the result of the set-up");

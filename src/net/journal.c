@@ -175,14 +175,22 @@ static int write_all(int fd, const unsigned char *bytes, size_t size, uint64_t a
     return 0;
 }
 
+/* The file gets room for a batch and some more. That is written, not only taken: a sync after the first write to a
+ * place waits for the file system's own journal, later ones do not. */
 static int take_place(journal *j, uint64_t need)
 {
+    static const unsigned char zeros[1 << 12];
+    const uint64_t most = (need + PIECE - 1) / PIECE * PIECE;
     if (need <= j->taken)
         return 0;
-    const uint64_t more = need - j->taken > PIECE ? need - j->taken : PIECE;
-    const int code = posix_fallocate(j->fd, (off_t)j->taken, (off_t)more);
+    int code = posix_fallocate(j->fd, (off_t)j->taken, (off_t)(most - j->taken));
+    for (uint64_t at = need; at < most && !code;) {
+        const size_t size = sizeof zeros - (size_t)(at % sizeof zeros);
+        code = write_all(j->fd, zeros, size, at);
+        at += size;
+    }
     if (!code)
-        j->taken += more;
+        j->taken = most;
     return code;
 }
 

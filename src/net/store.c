@@ -2,8 +2,8 @@
 #include "net/store.h"
 
 #include "base/alloc.h"
+#include "base/crc32c.h"
 #include "base/error.h"
-#include "base/words.h"
 #include "net/journal.h"
 
 #include <errno.h>
@@ -344,14 +344,10 @@ void store_discard(store *s)
 
 /* ---- reading ---- */
 
-/* SQLite does not notice a flipped bit within a row. Bytes beyond the last whole word count as one more. */
+/* SQLite does not notice a flipped bit within a row. */
 static int64_t sum_of(const void *bytes, size_t size)
 {
-    const size_t whole = size / WORD_BYTES;
-    uint64_t sum = words_sum(bytes, whole), rest = size;
-    for (size_t i = whole * WORD_BYTES; i < size; i++)
-        rest = rest << 8 | ((const unsigned char *)bytes)[i];
-    return (int64_t)words_sum_add(sum, rest);
+    return crc32c(0, bytes, size);
 }
 
 /* SIZE_MAX: it is new. */
