@@ -58,8 +58,8 @@ for edge in edge1 edge2; do
     on "$site" $edge.log "$HFSAD" edge spec.yaml --name $edge $broker --linger 3
     on "$site" $edge-clients.log "$HFSAD" client spec.yaml --all-of $edge $broker
 done
-timeout 150 ip netns exec "$hub" "$HFSAD" cloud spec.yaml $broker --out out --quiet --linger 1 2>cloud.log ||
-    fail "the cloud (SEED=$seed): exit status $?: $(tail -5 cloud.log edge*.log)"
+timeout $((150 + 3 * ${LINKS_SECONDS:-0})) ip netns exec "$hub" "$HFSAD" cloud spec.yaml $broker --out out --quiet --linger 1 2>cloud.log ||
+    fail "the cloud (SEED=$seed): exit status $?: $(tail -n 5 cloud.log edge*.log)"
 }
 kill -TERM "$wire_pid"
 wait "$wire_pid" || fail "the wire (SEED=$seed): $(cat wire.log)"

@@ -473,7 +473,7 @@ static size_t message_most(const federation *f)
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
-static hfsad_status make_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err)
+hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err)
 {
     const dataset *d = f->shape;
     seat *at = alloc_zero(1, sizeof *at);
@@ -516,7 +516,7 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
     size_t count;
     char path[HFSAD_TIERS_MAX * 256];
     char **children = child_names(f->shape, number, &count);
-    hfsad_status status = make_inquiry(f, number, &q, &context, err);
+    hfsad_status status = federation_inquiry(f, number, &q, &context, err);
     nodes_name(f->shape, number, path, sizeof path);
     if (!status && (!children || count != tree_children(f->shape, number)))
         status = error_memory(err, count, "the names of nodes");

@@ -43,6 +43,8 @@ bool federation_is_async(const federation *f);
 /* Puts a node into the host; certificate and key may be NULL. */
 hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
                              hfsad_error *err);
+/* A node's part in the set-up, to be freed with its context (by free) before the federation. */
+hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err);
 /* For host_settings.make: the node from the set-up's result. */
 hfsad_status federation_make(void *federation, const char *path, const double *result, size_t count, node **n,
                              hfsad_error *err);

@@ -143,6 +143,7 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
     q->n_asked = count;
     q->has_question = true;
     q->complete = false;
+    q->send_ask = q->send_answer = false; /* what waits to be sent is about the question before */
     q->round = round;
     memset(q->heard, 0, q->s.n_children * sizeof *q->heard);
     return true;

@@ -1,0 +1,449 @@
+/*
+ * The set-up of a federation in one process, without sockets: the questions of presets, standardisation and starts, and
+ * their result, while messages are lost, doubled, delayed and overtake each other, nodes are killed at any instant and
+ * begin again with nothing but the result, if they had committed it, and strangers send nonsense. Every node must come
+ * to the numbers of the simulator, bit for bit; and the root may begin to train only when all others have the result on
+ * disk.
+ *
+ * HFSAD_CHAOS=20 in the environment: twenty times the runs, with other seeds.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "federation.h"
+
+#include "model/nodes.h"
+#include "net/federation.h"
+#include "sim/run.h"
+
+enum { FLYING = 4096, NODES_MOST = 64 };
+
+/* ---- what is set up ---- */
+
+static const problem setups[] = {
+    {"robust", 3, two, two_clients, 6, 1, 0, false, "loss: {kind: phase-retrieval, box: 5}\n"},
+    {"robust of many rows", 5, deep, deep_clients, 5, 9, 0, false, "loss: {kind: phase-retrieval}\n"},
+    {"spectral", 1, flat, flat_clients, 4, 1, 0, false, "loss: {kind: phase-retrieval, box: 3}\npreset: paper\n"},
+    {"standardised", 5, deep, deep_clients, 5, 9, INTERCEPT_EDGE, false,
+     "loss: {kind: quantile, tau: 0.3}\nfeatures: {intercept: edge, standardize: true}\n"},
+    {"an intercept", 3, two, two_clients, 5, 9, INTERCEPT_GLOBAL, true,
+     "loss: {kind: logistic}\nfeatures: {intercept: global}\nrun: {start: normal, seed: 4}\n"},
+};
+
+/* rows: in the table of rows, as a client of a federation has them. */
+static dataset *data_of(const problem *p, uint64_t seed, bool rows)
+{
+    rng r = {rng_key(seed, rng_stream(p->name)), 0};
+    hfsad_error err;
+    dataset_builder *b;
+    dataset *d;
+    double x[16];
+    ok(dataset_builder_create(&b, p->M, &err), &err);
+    for (size_t e = 0, number = 0; e < p->edges; e++)
+        for (size_t c = 0; c < p->clients[e]; c++) {
+            char name[32];
+            snprintf(name, sizeof name, "client%zu", ++number);
+            for (size_t row = p->rows == 1 ? 1 : 2 + below(&r, p->rows - 1); row > 0; row--) {
+                double s = 0.5 * (p->intercept != 0);
+                for (size_t m = 0; m < p->M; m++)
+                    s += x[m] = 2 * rng_next_normal(&r) + (double)m;
+                ok(dataset_builder_add(b, p->paths[e], name, p->labels ? (s > 3 ? 1 : -1) : s * s, x, NULL, 0, &err),
+                   &err);
+            }
+        }
+    if (rows)
+        dataset_builder_use_rows(b);
+    ok(dataset_builder_finish(b, &d, &err), &err);
+    return d;
+}
+
+/* ---- the world ---- */
+
+typedef struct {
+    size_t to, from;
+    uint64_t at;
+    message m;
+} parcel;
+
+typedef struct {
+    double lose, twice, late, crash, hostile;
+} weather;
+
+/* A process with one node. */
+typedef struct {
+    federation *f;
+    inquiry *q;
+    void *context;
+    double *result; /* committed */
+    size_t n_result;
+    bool waits; /* it has something to commit or to send, perhaps */
+} place;
+
+typedef struct {
+    const problem *p;
+    uint64_t seed;
+    weather weather;
+    rng r;
+    hfsad_spec *spec;
+    dataset *d; /* the tree */
+    size_t nodes;
+    place all[NODES_MOST];
+    parcel flying[FLYING];
+    size_t n_flying;
+    uint64_t now, crashes, sent, hostile;
+} world;
+
+static bool chance(world *w, double p)
+{
+    return rng_next_uniform(&w->r) < p;
+}
+
+static void throw_at(world *w, size_t to, size_t from, const message *m)
+{
+    if (w->n_flying == FLYING)
+        return;
+    const uint64_t delay = chance(w, w->weather.late) ? below(&w->r, 3000) : below(&w->r, 10);
+    parcel *p = &w->flying[w->n_flying++];
+    *p = (parcel){to, from, w->now + delay, *m};
+    p->m.values = malloc((m->count + 1) * sizeof(double));
+    assert_non_null(p->m.values);
+    if (m->count)
+        memcpy(p->m.values, m->values, m->count * sizeof(double));
+}
+
+static void post(world *w, size_t to, size_t from, const message *m)
+{
+    w->sent++;
+    if (!chance(w, w->weather.lose))
+        throw_at(w, to, from, m);
+    if (chance(w, w->weather.twice))
+        throw_at(w, to, from, m);
+}
+
+static void publish(world *w, size_t number, const node_letter *letter)
+{
+    if (letter->to_parent) {
+        post(w, tree_parent(w->d, number), tree_slot(w->d, number), &letter->m);
+        return;
+    }
+    for (size_t c = 0; c < tree_children(w->d, number); c++)
+        post(w, tree_child(w->d, number, c), NODE_PARENT, &letter->m);
+}
+
+/* ---- a process ---- */
+
+static void begin(world *w, size_t number)
+{
+    place *at = &w->all[number];
+    hfsad_error err;
+    char *text = nodes_text(w->d);
+    dataset *shape;
+    ok(nodes_parse(&shape, text, "nodes", &err), &err);
+    free(text);
+    ok(federation_create(&at->f, w->spec, shape, &err), &err);
+    if (number >= w->d->n_inner)
+        ok(federation_take_rows(at->f, data_of(w->p, w->seed, true), "data", &err), &err);
+    ok(federation_inquiry(at->f, number, &at->q, &at->context, &err), &err);
+    inquiry_tick(at->q, w->now);
+    if (number == 0 && at->result)
+        inquiry_rest(at->q);
+    else if (number == 0)
+        ok(inquiry_begin(at->q, &err), &err);
+}
+
+static void end(place *at)
+{
+    inquiry_free(at->q);
+    free(at->context);
+    federation_free(at->f);
+}
+
+/* A root that begins again begins with its first question: killed as often as others it would never be done. */
+static bool is_killed(world *w, size_t number)
+{
+    return chance(w, number == 0 ? w->weather.crash / 20 : w->weather.crash);
+}
+
+static void crash(world *w, size_t number)
+{
+    end(&w->all[number]);
+    begin(w, number);
+    w->crashes++;
+}
+
+/* Commits the result if there is one, then sends; killed before, between or after. */
+static void commit_and_send(world *w, size_t number)
+{
+    place *at = &w->all[number];
+    node_letter letter;
+    size_t count;
+    at->waits = false;
+    if (is_killed(w, number)) {
+        crash(w, number);
+        return;
+    }
+    const double *result = inquiry_result(at->q, &count);
+    if (result && !at->result) {
+        for (size_t i = 1; number == 0 && i < w->nodes; i++)
+            if (!w->all[i].result)
+                fail_msg("%s, weather %" PRIu64 ": the root trains before node %zu has the result", w->p->name, w->seed,
+                         i);
+        at->result = malloc(count * sizeof *result);
+        assert_non_null(at->result);
+        memcpy(at->result, result, count * sizeof *result);
+        at->n_result = count;
+    }
+    while (!is_killed(w, number)) {
+        if (!inquiry_next_letter(at->q, &letter))
+            return;
+        publish(w, number, &letter);
+    }
+    crash(w, number);
+}
+
+static void hand_over(world *w, size_t to, size_t from, const message *m)
+{
+    hfsad_error err;
+    hfsad_status failed;
+    node_refusal why;
+    inquiry_tick(w->all[to].q, w->now);
+    (void)inquiry_handle(w->all[to].q, from, m, &why, &failed, &err);
+    ok(failed, &err);
+}
+
+/* What no node may believe: of another run, of a wrong size or kind, or an answer to a question nobody has asked. */
+static void attack(world *w)
+{
+    double values[400] = {0};
+    const size_t to = below(&w->r, w->nodes), children = tree_children(w->d, to);
+    const size_t from = children && (to == 0 || below(&w->r, 2)) ? below(&w->r, children) : NODE_PARENT;
+    message m = {.kind = from == NODE_PARENT ? MESSAGE_ASK : MESSAGE_ANSWER,
+                 .run = federation_run(w->all[to].f),
+                 .phase = NODE_PHASE_SETUP,
+                 .round = 1 + below(&w->r, 30),
+                 .values = values};
+    hfsad_error err;
+    hfsad_status failed;
+    node_refusal why;
+    switch (below(&w->r, 4)) {
+    case 0:
+        m.run ^= (uint64_t)1 << below(&w->r, 64);
+        m.count = 1 + below(&w->r, 40);
+        break;
+    case 1:
+        m.count = from == NODE_PARENT ? below(&w->r, INQUIRY_HEAD) : 399;
+        break;
+    case 2:
+        m.kind = MESSAGE_MODEL;
+        break;
+    default: /* the end, as a broker remembers it: it comes once in a connection */
+        inquiry_repeat(w->all[to].q);
+        m.kind = MESSAGE_ASK;
+        m.round = UINT32_MAX;
+        m.count = INQUIRY_HEAD + 3;
+        values[0] = INQUIRY_END;
+        values[2] = 1;
+    }
+    if (inquiry_handle(w->all[to].q, from, &m, &why, &failed, &err))
+        fail_msg("%s, weather %" PRIu64 ": node %zu has believed a stranger: kind %d, count %zu", w->p->name, w->seed,
+                 to, (int)m.kind, m.count);
+    inquiry_repeat(w->all[to].q);
+    w->hostile++;
+}
+
+/* ---- time goes by ---- */
+
+static bool all_have_it(const world *w)
+{
+    for (size_t i = 0; i < w->nodes; i++)
+        if (!w->all[i].result)
+            return false;
+    return true;
+}
+
+static uint64_t next_event(const world *w)
+{
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < w->n_flying; i++)
+        next = w->flying[i].at < next ? w->flying[i].at : next;
+    for (size_t i = 0; i < w->nodes; i++) {
+        const uint64_t due = w->all[i].waits ? w->now : inquiry_due(w->all[i].q);
+        next = due < next ? due : next;
+    }
+    return next;
+}
+
+static void play(world *w)
+{
+    enum { STEPS = 1000000 };
+    for (size_t i = 0; i < w->nodes; i++)
+        commit_and_send(w, i);
+    for (size_t step = 0; step < STEPS && !all_have_it(w); step++) {
+        const uint64_t next = next_event(w);
+        if (next == UINT64_MAX)
+            fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more", w->p->name, w->seed);
+        w->now = next > w->now ? next : w->now;
+        for (size_t i = 0; i < w->n_flying;) {
+            if (w->flying[i].at > w->now) {
+                i++;
+                continue;
+            }
+            const parcel p = w->flying[i];
+            w->flying[i] = w->flying[--w->n_flying];
+            hand_over(w, p.to, p.from, &p.m);
+            free(p.m.values);
+            w->all[p.to].waits = true;
+            if (chance(w, 0.7)) /* otherwise it goes on to the next before it commits */
+                commit_and_send(w, p.to);
+        }
+        for (size_t i = 0; i < w->nodes; i++)
+            if (inquiry_due(w->all[i].q) <= w->now || (w->all[i].waits && chance(w, 0.5))) {
+                inquiry_tick(w->all[i].q, w->now);
+                commit_and_send(w, i);
+            }
+        if (chance(w, w->weather.hostile))
+            attack(w);
+    }
+    if (!all_have_it(w))
+        fail_msg("%s, weather %" PRIu64 ": it does not end", w->p->name, w->seed);
+}
+
+/* ---- the comparison ---- */
+
+static bool same_rule(const hfsad_link_rule *a, const hfsad_link_rule *b)
+{
+    return memcmp(&a->schedule, &b->schedule, sizeof a->schedule) == 0 && a->penalty.kind == b->penalty.kind &&
+           same(&a->penalty.weight, &b->penalty.weight, 1);
+}
+
+static bool same_plan(const plan *a, const plan *b, const dataset *d)
+{
+    for (size_t i = 1; i < d->n_inner; i++)
+        if (!same_rule(&a->inner[i].rule, &b->inner[i].rule) || a->inner[i].watched != b->inner[i].watched)
+            return false;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        if (!same_rule(&plan_leaf(a, leaf)->rule, &plan_leaf(b, leaf)->rule))
+            return false;
+    return same(&a->length, &b->length, 1) && a->iterations == b->iterations && a->edge_rounds == b->edge_rounds;
+}
+
+/* What every node makes of the result, against the run of the simulator. */
+static void compare_all(const world *w, const hfsad_run *run)
+{
+    hfsad_error err;
+    char path[300];
+    for (size_t i = 0; i < w->nodes; i++) {
+        const place *at = &w->all[i];
+        node *n;
+        nodes_name(w->d, i, path, sizeof path);
+        ok(federation_make(at->f, path, at->result, at->n_result, &n, &err), &err);
+        const federation_result *got = federation_outcome(at->f);
+        const plan *p = federation_plan(at->f);
+        const double mine[] = {got->scales.omega,
+                               got->scales.bend,
+                               got->scales.noise,
+                               got->scales.length,
+                               got->nu_f,
+                               got->constant,
+                               (double)got->n_rows,
+                               (double)got->cost.questions,
+                               (double)got->cost.bytes_up,
+                               (double)got->cost.bytes_down};
+        const double its[] = {run->scales.omega,
+                              run->scales.bend,
+                              run->scales.noise,
+                              run->scales.length,
+                              run->nu_f,
+                              run->data->rows.constant,
+                              (double)run->data->n_rows,
+                              (double)run->before.questions,
+                              (double)run->before.bytes_up,
+                              (double)run->before.bytes_down};
+        for (size_t k = 0; k < sizeof mine / sizeof *mine; k++)
+            if (!same(&mine[k], &its[k], 1))
+                fail_msg("%s, weather %" PRIu64 ", node %zu: number %zu of the set-up is %.17g, not %.17g", w->p->name,
+                         w->seed, i, k, mine[k], its[k]);
+        if (!same(got->start, run->start, run->data->M))
+            fail_msg("%s, weather %" PRIu64 ", node %zu: the start differs: %.17g, not %.17g", w->p->name, w->seed, i,
+                     got->start[0], run->start[0]);
+        if (!same_plan(p, run->plan, w->d))
+            fail_msg("%s, weather %" PRIu64 ", node %zu: the plan differs", w->p->name, w->seed, i);
+        node_free(n);
+    }
+}
+
+typedef struct {
+    uint64_t crashes, sent, hostile;
+} totals;
+
+static void run_setup(const problem *p, weather outside, uint64_t seed, totals *sum)
+{
+    world *w = alloc_zero(1, sizeof *w);
+    hfsad_error err;
+    hfsad_run *run;
+    char text[1000];
+    snprintf(text, sizeof text, "data: x\n%s", p->spec);
+    w->p = p;
+    w->seed = seed;
+    w->weather = outside;
+    w->r = (rng){rng_key(seed, rng_stream("weather")), 0};
+    ok(spec_load_text(&w->spec, "spec.yaml", text, strlen(text), &err), &err);
+    ok(run_create_on(&run, w->spec, data_of(p, seed, p->intercept != 0), 1, &err), &err);
+    w->d = data_of(p, seed, true);
+    w->nodes = w->d->n_inner + w->d->n_leaves;
+    assert_true(w->nodes <= NODES_MOST);
+    for (size_t i = 0; i < w->nodes; i++)
+        begin(w, i);
+    play(w);
+    compare_all(w, run);
+    sum->crashes += w->crashes;
+    sum->sent += w->sent;
+    sum->hostile += w->hostile;
+    for (size_t i = 0; i < w->nodes; i++) {
+        end(&w->all[i]);
+        free(w->all[i].result);
+    }
+    for (size_t i = 0; i < w->n_flying; i++)
+        free(w->flying[i].m.values);
+    hfsad_run_free(run);
+    hfsad_spec_free(w->spec);
+    dataset_free(w->d);
+    free(w);
+}
+
+static const weather fair = {0}, foul[] = {
+                                     {.lose = 0.3, .twice = 0.2, .late = 0.1},
+                                     {.crash = 0.02},
+                                     {.lose = 0.2, .twice = 0.3, .late = 0.2, .crash = 0.01, .hostile = 0.5},
+                                     {.lose = 0.5, .twice = 0.1, .late = 0.5, .crash = 0.02, .hostile = 0.1},
+};
+
+static void test_fair_weather(void **state)
+{
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
+        run_setup(&setups[i], fair, 1, &sum);
+    assert_true(sum.crashes == 0);
+}
+
+static void test_chaos(void **state)
+{
+    (void)state;
+    const char *given = getenv("HFSAD_CHAOS");
+    const size_t times = given && atoi(given) > 0 ? (size_t)atoi(given) : 1;
+    totals sum = {0};
+    for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
+        for (size_t k = 0; k < 4 * times; k++)
+            run_setup(&setups[i], foul[k % 4], 100 + k, &sum);
+    print_message("%" PRIu64 " crashes, %" PRIu64 " messages, %" PRIu64 " of strangers\n", sum.crashes, sum.sent,
+                  sum.hostile);
+    assert_true(sum.crashes > 100 && sum.hostile > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fair_weather),
+        cmocka_unit_test(test_chaos),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
