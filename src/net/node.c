@@ -433,6 +433,7 @@ static message answer_letter(node *n)
     message m = letter_of(n, final ? MESSAGE_MODEL : MESSAGE_ANSWER, n->answer_phase, (uint64_t)n->answered);
     m.values = n->figures;
     m.count = node_figures_count(n);
+    m.k = n->s.async && !final ? n->answered_k : 0;
     if (final && n->s.leaf) {
         node_model(n, n->u);
         m.values = n->u;
@@ -569,6 +570,7 @@ static void pass_link(const transfer *t, node *n)
     n->sent_up = pass(t, n->sent_up);
     n->sent_down = pass(t, n->sent_down);
     n->answered = (int64_t)pass(t, (uint64_t)n->answered);
+    n->answered_k = pass(t, n->answered_k);
     n->answer_phase = pass(t, n->answer_phase);
     n->repairs = pass(t, n->repairs);
     n->diverged = pass(t, n->diverged) != 0;
@@ -632,11 +634,34 @@ static void pass_inner(const transfer *t, node *n)
     }
 }
 
+/* A question between the first and the last: what its answers were made with must stay. */
+static void pass_question(const transfer *t, node *n)
+{
+    const bool asks = pass(t, n->asking && n->ask_phase == NODE_PHASE_TRAIN && async_is_between(n, n->ask_round)) != 0;
+    if (t->in) {
+        n->pending = n->asking = asks;
+        n->ask_phase = NODE_PHASE_TRAIN;
+    }
+    if (!asks)
+        return;
+    n->ask_round = pass(t, n->ask_round);
+    n->asked_version = pass(t, n->asked_version);
+    pass_reals(t, n->ask_w, 2 * n->s.M);
+    pass_reals(t, n->ask_parent, n->s.M);
+    if (t->out)
+        tally_pack(&n->own, n->s.tiers, n->own_numbers);
+    pass_reals(t, n->own_numbers, node_figures_count(n));
+    if (t->in)
+        tally_unpack(&n->own, n->s.tiers, n->own_numbers);
+}
+
 static void pass_async(const transfer *t, node *n)
 {
     n->version = pass(t, n->version);
     n->turn_left = pass(t, n->turn_left);
     n->halted = pass(t, n->halted) != 0;
+    n->stopping = pass(t, n->stopping) != 0;
+    pass_question(t, n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         n->child[c].fresh = pass(t, n->child[c].fresh) != 0;
         pass_reals(t, &n->child[c].sigma, 1);
@@ -708,9 +733,12 @@ static void begin_again(node *n)
     n->changed = true;
     if (n->s.inner)
         n->rule = guard_rule(&n->s.inner->rule, n->repairs);
-    n->pending = n->asking = false;
+    if (!n->s.async || n->s.leaf)
+        n->pending = n->asking = false;
     channel_stop(&n->ask);
     channel_stop(&n->down);
+    if (n->asking)
+        channel_start(n, &n->ask);
     if (n->finished && !is_root(n))
         return;
     if (!is_root(n) && n->up_round > 0 && !n->took_part)

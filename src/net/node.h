@@ -27,8 +27,8 @@
  * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says
  * UP(v), and waits until that is acknowledged before the next turn, so that its parent knows of every turn. The parent
  * steps when enough children have something new, or at its deadline, and goes on with the last u of the others, which
- * it keeps over a crash. What it used in which step goes into the record. Figures are asked for at the start and at the
- * end.
+ * it keeps over a crash. What it used in which step goes into the record. Figures are asked for at the start, at the
+ * end, and in between while training goes on; who answered for which moment is in the record too.
  *
  * What can be lost. Every message may be lost, doubled, delayed and come in any order. A sender repeats its last value
  * until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ANSWER by what follows it, and where nothing

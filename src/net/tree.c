@@ -61,10 +61,6 @@ hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "federation.mode async: who takes part is not drawn but found; leave run.participation.client "
                          "and .edge out, and participation of overrides");
-    if (t->p->stop_absolute > 0 || t->p->stop_relative > 0)
-        return error_set(
-            err, HFSAD_ERROR_INPUT,
-            "federation.mode async: figures are taken at the start and at the end only; leave run.stop out");
     return HFSAD_OK;
 }
 
