@@ -243,8 +243,10 @@ void inner_ask(node *n, uint64_t phase, uint64_t round)
     }
     if (phase == NODE_PHASE_FINAL && !n->models) /* on lack of memory the answers are dropped and come again */
         n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
-    for (size_t c = 0; c < n->s.n_children; c++)
+    for (size_t c = 0; c < n->s.n_children; c++) {
         n->child[c].answered = false;
+        n->child[c].parts = 0;
+    }
     channel_start(n, &n->ask);
 }
 
@@ -359,6 +361,7 @@ static void finish_question(node *n)
     }
     node_model(n, n->models);
     n->answer_phase = NODE_PHASE_FINAL;
+    n->part = 0;
     if (is_root(n)) {
         n->finished = true;
         inner_ack_all(n);
@@ -478,8 +481,10 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
     const bool in_hand = n->pending && n->ask_phase == m->phase && n->ask_round == m->round;
     const bool repeated = m->phase == n->answer_phase && (int64_t)m->round == n->answered;
     if (in_hand || repeated || m->phase < n->answer_phase || (!final && (int64_t)m->round < n->answered)) {
-        if (repeated && !in_hand && m->k > n->asker_begun)
+        if (repeated && !in_hand && m->k > n->asker_begun) {
+            n->part = 0;
             channel_start(n, &n->answer);
+        }
         n->asker_begun = m->k > n->asker_begun ? m->k : n->asker_begun;
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
@@ -553,11 +558,27 @@ static size_t models_before(const node *n, size_t c)
     return nodes * n->s.M;
 }
 
+/* The models of a child's subtree, part after part. */
+static bool take_part(node *n, size_t c, const message *m, node_refusal *why)
+{
+    child_state *child = &n->child[c];
+    if (!n->models)
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
+    const bool wanted = m->k == child->parts;
+    if (wanted) {
+        memcpy(n->models + models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
+        child->answered = ++child->parts == node_parts_of(n, n->s.children[c].nodes);
+    }
+    child->ack_part = !child->answered;
+    n->ack_part = n->ack_part || child->ack_part;
+    return wanted || node_refuse(n, why, NODE_REFUSED_OLD);
+}
+
 static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why)
 {
     const bool final = m->phase == NODE_PHASE_FINAL;
-    const size_t count = final ? n->s.children[c].nodes * n->s.M : node_figures_count(n);
-    if (m->count != count)
+    const size_t count = final ? node_part_size(n, n->s.children[c].nodes, m->k) : node_figures_count(n);
+    if (m->count != count || count == 0)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     const bool in_hand = n->asking && m->phase == n->ask_phase && m->round == n->ask_round;
     if (!in_hand || n->child[c].answered) { /* also where we have begun again and not asked again yet */
@@ -567,10 +588,9 @@ static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why
         const bool early = final ? (int64_t)m->round > n->answered : m->round > node_next_measure(n);
         return node_refuse(n, why, early && !in_hand ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     }
-    if (final && !n->models)
-        return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    double *to = final ? n->models + models_before(n, c) : n->child_figures + c * count;
-    memcpy(to, m->values, count * sizeof *to);
+    if (final)
+        return take_part(n, c, m, why);
+    memcpy(n->child_figures + c * count, m->values, count * sizeof *m->values);
     n->child[c].answer_k = m->k;
     n->child[c].answered = true;
     return true;

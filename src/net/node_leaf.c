@@ -221,6 +221,7 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
     if (repeated || m->phase < n->answer_phase || (!final && (int64_t)m->round < n->answered)) {
         if (repeated && m->k > n->asker_begun) {
             n->asker_begun = m->k;
+            n->part = 0;
             channel_start(n, &n->answer);
         }
         return node_refuse(n, why, NODE_REFUSED_OLD);
@@ -235,6 +236,7 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
     if (!n->s.async)
         channel_stop(&n->up);
     n->answer_phase = m->phase;
+    n->part = 0;
     n->asker_begun = m->k;
     if (!final) {
         tally t;

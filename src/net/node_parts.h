@@ -24,7 +24,9 @@ typedef struct {
     bool told;               /* it has acknowledged the DOWN of the open round */
     bool answered;           /* the question in hand */
     uint64_t answer_k;       /* asynchronous: its counter when it did */
+    uint64_t parts;          /* of its models that have come */
     bool ack_up, ack_answer; /* to be told that it has come */
+    bool ack_part;           /* to be told which part is wanted */
     bool fresh;              /* asynchronous: it has said something since the last step */
     double sigma;
     guard_strain strain; /* of an inner child's link and all below */
@@ -45,6 +47,7 @@ struct node {
     uint64_t now;
     bool changed;
     channel up, answer, down, ask;
+    bool ack_part;                      /* to be sent to the children */
     bool ack_down, ack_up, ack_answer;  /* to be sent; ack_down goes to the parent, the others to the children */
     uint64_t parent_begun, asker_begun; /* the parent's count of beginnings, as its last DOWN and ASK had it */
     double seen_begun;                  /* for ACK: parent_begun as a number */
@@ -66,6 +69,7 @@ struct node {
     int64_t answered;            /* round of the last measurement answered, -1: none */
     uint64_t answered_k;         /* counter of a leaf's link then */
     uint64_t answer_phase;
+    uint64_t part;        /* of its models that is said */
     double *figures;      /* tally_numbers: the last answer */
     uint32_t local_steps; /* of a client, asynchronous */
     double *u;            /* M */
@@ -149,6 +153,9 @@ static inline size_t node_ask_count(const node *n)
 {
     return n->s.depth == 1 ? n->s.M : 2 * n->s.M;
 }
+/* The parts in which so many nodes' models go up, and the numbers of one of them; 0: there is none. */
+uint64_t node_parts_of(const node *n, size_t nodes);
+size_t node_part_size(const node *n, size_t nodes, uint64_t part);
 /* Keeps the tally as the node's answer. */
 void node_answer(node *n, const tally *t, uint64_t round);
 bool node_refuse(node *n, node_refusal *to, node_refusal why);
