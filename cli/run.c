@@ -36,6 +36,7 @@ typedef struct {
     double write_next; /* when the folder is due, on progress_clock */
     bool write_failed; /* and the person knows */
     bool diverged;
+    bool replay_met; /* the record was of a run that met its tolerances */
 } session;
 
 static int check_arguments(const run_arguments *args, const char *command)
@@ -206,7 +207,13 @@ static hfsad_status resume(session *s, hfsad_error *err)
     return status;
 }
 
-/* The record instead of iterations; the trace has the start and the end. */
+static void take_replayed(void *context, const hfsad_figures *figures)
+{
+    session *s = context;
+    report_row(s->report, figures);
+}
+
+/* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
     const hfsad_status status = hfsad_run_measure(s->run, &s->figures, err);
@@ -214,7 +221,8 @@ static hfsad_status replay(session *s, hfsad_error *err)
         return status;
     if (s->spec->run.iterations > 0)
         report_row(s->report, &s->figures);
-    return run_replay(s->run, s->args.replay, err);
+    const replay_rows rows = {s, take_replayed};
+    return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
 }
 
 /* Everything that can be wrong with what the person gave is found here, before anything is written. */
@@ -600,7 +608,7 @@ static int carry_out(session *s)
         if (!s->args.replay && write_start(s, &err))
             return fail_write(s, &err);
         if (s->args.replay)
-            stopped = STOP_ITERATIONS;
+            stopped = s->replay_met || hfsad_run_converged(s->run) ? STOP_TOLERANCE : STOP_ITERATIONS;
         else if (s->args.resume && hfsad_run_converged(s->run))
             stopped = STOP_TOLERANCE;
         else

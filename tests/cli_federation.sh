@@ -182,6 +182,11 @@ echo "-- asynchronous"
 expect 0 up async.yaml --out up-async --quiet
 expect 0 run async.yaml --replay up-async/record --out replayed --quiet
 same replayed up-async "replay of an asynchronous federation"
+[ "$(wc -l <up-async/trace.csv)" -gt 5 ] || fail "an asynchronous run shows no rows on its way"
+expect 0 up async.yaml --set run.stop.relative=0.5 --out up-stopped --quiet
+grep -q '"stopped":.*tolerance' up-stopped/summary.json || fail "an asynchronous run does not stop"
+expect 0 run async.yaml --set run.stop.relative=0.5 --replay up-stopped/record --out replayed-stopped --quiet
+same replayed-stopped up-stopped "replay of one that has stopped"
 expect 0 up loose.yaml --set federation.mode=async --out up-loose-async --quiet
 expect 0 run loose.yaml --set federation.mode=async --replay up-loose-async/record --out replayed-loose --quiet
 same replayed-loose up-loose-async "replay of one that begins from consensus"

@@ -360,13 +360,15 @@ static void world_free(world *w)
 
 typedef struct {
     uint64_t crashes, sent, hostile[NODE_REFUSALS];
-    uint64_t steps, turns, late; /* of records; late: turns on an old model */
+    uint64_t steps, turns, late, rows; /* of records; late: turns on an old model */
 } totals;
 
-static void run_problem(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
+/* part: numbers of a MODEL at most; 0: as many as there are. */
+static void run_problem(const problem *p, const weather *weathers, size_t runs, uint64_t seed, size_t part, totals *sum)
 {
     prepared made = prepare(p, seed);
-    const tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
+    tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
+    t.part = part;
     for (size_t i = 0; i < runs; i++) {
         world *w = world_create(&t, weathers[i % 4], seed + i);
         play(w);
@@ -408,9 +410,12 @@ static void count_record(blob *record, totals *sum)
     append(record, "", 1);
     for (char *line = strtok_r((char *)record->bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *words;
-        const char *path = strtok_r(line, " ", &words);
-        const uint64_t step = strtoull(strtok_r(NULL, " ", &words), NULL, 10);
-        assert_non_null(path);
+        const char *path = strtok_r(line, " ", &words), *what = strtok_r(NULL, " ", &words);
+        assert_true(path && what);
+        sum->rows += strcmp(what, "row") == 0 && strcmp(path, "cloud") == 0;
+        if (strcmp(what, "row") == 0)
+            continue;
+        const uint64_t step = strtoull(what, NULL, 10);
         (void)strtok_r(NULL, " ", &words);
         sum->steps += step > 0;
         for (const char *entry; step && (entry = strtok_r(NULL, " ", &words));) {
@@ -473,7 +478,7 @@ static void test_async(void **state)
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages, %" PRIu64 " steps, %" PRIu64 " turns, %" PRIu64 " late\n",
                   sum.crashes, sum.sent, sum.steps, sum.turns, sum.late);
     assert_true(sum.crashes > 1000);
-    assert_true(sum.late > 1000 && sum.turns < 3 * sum.steps);
+    assert_true(sum.late > 1000 && sum.turns < 3 * sum.steps && sum.rows > 100);
 }
 
 static void test_fair_weather(void **state)
@@ -482,7 +487,7 @@ static void test_fair_weather(void **state)
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < PROBLEMS; i++)
-        run_problem(&problems[i], fair, 1, 1, &sum);
+        run_problem(&problems[i], fair, 1, 1, i, &sum);
     assert_true(sum.crashes == 0);
 }
 
@@ -491,11 +496,28 @@ static void test_chaos(void **state)
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < PROBLEMS; i++)
-        run_problem(&problems[i], foul, 4 * times(), 100, &sum);
+        run_problem(&problems[i], foul, 4 * times(), 100, 0, &sum);
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
     assert_true(sum.crashes > 2000);
     for (size_t k = 0; k < NODE_REFUSALS; k++)
         assert_true(sum.hostile[k] > 0);
+}
+
+/* Models in parts. All of a subtree's have to come within one life of a node, so it must not rain that hard. */
+static void test_parts(void **state)
+{
+    static const weather drizzle[4] = {{.lose = 0.3, .twice = 0.3, .late = 0.2},
+                                       {.lose = 0.1, .crash = 0.002, .hostile = 0.3},
+                                       {.crash = 0.004},
+                                       {.twice = 0.2, .late = 0.1, .crash = 0.001}};
+    static const size_t parts[] = {1, 4, 7, 40};
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 4; k++)
+            run_problem(&problems[i], drizzle, 4 * times(), 900 + k, parts[k], &sum);
+    print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
+    assert_true(sum.crashes > 100);
 }
 
 int main(void)
@@ -504,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_fair_weather),
         cmocka_unit_test(test_chaos),
         cmocka_unit_test(test_async),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,10 +49,13 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     if (!n)
         return error_memory(err, sizeof *n, "a node");
     n->s = *setup;
+    if (!n->s.part)
+        n->s.part = setup->M > NODE_PART ? setup->M : NODE_PART;
     n->K = setup->p->edge_rounds;
     n->end_round = setup->p->iterations * n->K;
     n->period = setup->depth == 1 ? n->K : 1;
     n->unit = setup->depth == 0 ? n->K : 1;
+    n->nodes = 1; /* and those below, for inner_create */
     n->answered = -1;
     n->answer_phase = NODE_PHASE_TRAIN;
     n->begun = 1;
@@ -189,6 +192,17 @@ void node_answer(node *n, const tally *t, uint64_t round)
     n->answered = (int64_t)round;
 }
 
+uint64_t node_parts_of(const node *n, size_t nodes)
+{
+    return (nodes * n->s.M + n->s.part - 1) / n->s.part;
+}
+
+size_t node_part_size(const node *n, size_t nodes, uint64_t part)
+{
+    const size_t all = nodes * n->s.M, before = (size_t)part * n->s.part;
+    return part >= node_parts_of(n, nodes) ? 0 : all - before < n->s.part ? all - before : n->s.part;
+}
+
 bool node_refuse(node *n, node_refusal *to, node_refusal why)
 {
     n->status.refused[why]++;
@@ -232,8 +246,9 @@ static bool fits_sender(const node *n, size_t from, message_kind kind)
            (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
 }
 
-/* Whose k is 1 speaks of answers. Its numbers: how often the parent has begun, then pairs: the slot of a child, and the
- * round of what has come from it. What an earlier life of the parent had got, a later one may have lost. */
+/* Whose k is 1 speaks of answers, whose k is 2 of the part of the models that is wanted. Its numbers: how often the
+ * parent has begun, then pairs: the slot of a child, and the round of what has come from it. What an earlier life of
+ * the parent had got, a later one may have lost. */
 static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
 {
     double round = -1;
@@ -248,6 +263,15 @@ static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
         channel_stop(&n->answer);
         if (n->s.inner)
             inner_ack_all(n);
+        return true;
+    }
+    if (m->phase == NODE_PHASE_FINAL && m->k == 2) {
+        const bool other = n->answer_phase == NODE_PHASE_FINAL && n->answer.live && round != (double)n->part &&
+                           round < (double)node_parts_of(n, n->nodes);
+        if (!other || m->values[0] < (double)n->asker_begun)
+            return node_refuse(n, why, NODE_REFUSED_OLD);
+        n->part = (uint64_t)round;
+        channel_start(n, &n->answer);
         return true;
     }
     if (m->values[0] < (double)(m->k == 1 ? n->asker_begun : n->parent_begun))
@@ -385,9 +409,10 @@ void node_repeat(node *n)
 size_t node_message_most(const node *n)
 {
     size_t most = 2 * n->s.M + 2 > node_figures_count(n) ? 2 * n->s.M + 2 : node_figures_count(n);
-    for (size_t c = 0; c < n->s.n_children; c++)
-        if (n->s.children[c].nodes * n->s.M > most)
-            most = n->s.children[c].nodes * n->s.M;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        const size_t part = node_part_size(n, n->s.children[c].nodes, 0);
+        most = part > most ? part : most;
+    }
     return most > 2 * n->s.siblings ? most : 2 * n->s.siblings + 1; /* an ACK may name all of them */
 }
 
@@ -438,14 +463,14 @@ static message answer_letter(node *n)
     message m = letter_of(n, final ? MESSAGE_MODEL : MESSAGE_ANSWER, n->answer_phase, (uint64_t)n->answered);
     m.values = n->figures;
     m.count = node_figures_count(n);
-    if (final && n->s.leaf) {
+    m.k = n->s.async && !final ? n->answered_k : 0;
+    if (!final)
+        return m;
+    if (n->s.leaf)
         node_model(n, n->u);
-        m.values = n->u;
-        m.count = n->s.M;
-    } else if (final) {
-        m.values = n->models;
-        m.count = n->nodes * n->s.M;
-    }
+    m.values = (n->s.leaf ? n->u : n->models) + n->part * n->s.part;
+    m.count = node_part_size(n, n->nodes, n->part);
+    m.k = n->part;
     return m;
 }
 
@@ -502,6 +527,23 @@ static message ack_letter(node *n, bool of_answers)
     return m;
 }
 
+/* Which part of its models each child is to say next. */
+static message part_letter(node *n)
+{
+    message m = letter_of(n, MESSAGE_ACK, NODE_PHASE_FINAL, 0);
+    m.k = 2;
+    m.values = n->slots;
+    n->slots[m.count++] = (double)n->begun;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        if (!n->child[c].ack_part)
+            continue;
+        n->child[c].ack_part = false;
+        n->slots[m.count++] = (double)c;
+        n->slots[m.count++] = (double)n->child[c].parts;
+    }
+    return m;
+}
+
 static bool next_to_children(node *n, message *m)
 {
     if (take_channel(n, &n->down)) {
@@ -518,6 +560,11 @@ static bool next_to_children(node *n, message *m)
         m->count = n->ask_phase == NODE_PHASE_FINAL                 ? 0
                    : is_root(n) || n->ask_phase != NODE_PHASE_TRAIN ? n->s.M
                                                                     : 2 * n->s.M;
+        return true;
+    }
+    if (n->ack_part) {
+        *m = part_letter(n);
+        n->ack_part = false;
         return true;
     }
     if (n->ack_up || n->ack_answer) {
@@ -574,6 +621,7 @@ static void pass_link(const transfer *t, node *n)
     n->sent_up = pass(t, n->sent_up);
     n->sent_down = pass(t, n->sent_down);
     n->answered = (int64_t)pass(t, (uint64_t)n->answered);
+    n->answered_k = pass(t, n->answered_k);
     n->answer_phase = pass(t, n->answer_phase);
     n->repairs = pass(t, n->repairs);
     n->diverged = pass(t, n->diverged) != 0;
@@ -637,11 +685,34 @@ static void pass_inner(const transfer *t, node *n)
     }
 }
 
+/* A question between the first and the last: what its answers were made with must stay. */
+static void pass_question(const transfer *t, node *n)
+{
+    const bool asks = pass(t, n->asking && n->ask_phase == NODE_PHASE_TRAIN && async_is_between(n, n->ask_round)) != 0;
+    if (t->in) {
+        n->pending = n->asking = asks;
+        n->ask_phase = NODE_PHASE_TRAIN;
+    }
+    if (!asks)
+        return;
+    n->ask_round = pass(t, n->ask_round);
+    n->asked_version = pass(t, n->asked_version);
+    pass_reals(t, n->ask_w, 2 * n->s.M);
+    pass_reals(t, n->ask_parent, n->s.M);
+    if (t->out)
+        tally_pack(&n->own, n->s.tiers, n->own_numbers);
+    pass_reals(t, n->own_numbers, node_figures_count(n));
+    if (t->in)
+        tally_unpack(&n->own, n->s.tiers, n->own_numbers);
+}
+
 static void pass_async(const transfer *t, node *n)
 {
     n->version = pass(t, n->version);
     n->turn_left = pass(t, n->turn_left);
     n->halted = pass(t, n->halted) != 0;
+    n->stopping = pass(t, n->stopping) != 0;
+    pass_question(t, n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         n->child[c].fresh = pass(t, n->child[c].fresh) != 0;
         pass_reals(t, &n->child[c].sigma, 1);
@@ -713,9 +784,12 @@ static void begin_again(node *n)
     n->changed = true;
     if (n->s.inner)
         n->rule = guard_rule(&n->s.inner->rule, n->repairs);
-    n->pending = n->asking = false;
+    if (!n->s.async || n->s.leaf)
+        n->pending = n->asking = false;
     channel_stop(&n->ask);
     channel_stop(&n->down);
+    if (n->asking)
+        channel_start(n, &n->ask);
     if (n->finished && !is_root(n))
         return;
     if (!is_root(n) && n->up_round > 0 && !n->took_part)

@@ -11,7 +11,8 @@
  * A measured iteration ends with a question: ASK(tK) carries w_0 and, below an inner node, that node's w behind it; the
  * ANSWER is a tally (plan/tally.h). Nobody begins round tK+1 before the answer is given and the parent's DOWN is there,
  * since the answer may end the run. The last question, in PHASE_FINAL, is answered by MODEL: the node's w and those of
- * all below it, a node before its children, these in the order of their slots.
+ * all below it, a node before its children, these in the order of their slots; in parts where they are many, the next
+ * once the parent has asked for it by an ACK.
  *
  * Where the safeguard (plan/guard.h) is on, inner nodes take every DOWN and say UP in every period, with the strain of
  * the links below behind u, and nobody goes beyond an iteration before the root has decided. A repair is a question
@@ -27,8 +28,8 @@
  * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says
  * UP(v), and waits until that is acknowledged before the next turn, so that its parent knows of every turn. The parent
  * steps when enough children have something new, or at its deadline, and goes on with the last u of the others, which
- * it keeps over a crash. What it used in which step goes into the record. Figures are asked for at the start and at the
- * end.
+ * it keeps over a crash. What it used in which step goes into the record. Figures are asked for at the start, at the
+ * end, and in between while training goes on; who answered for which moment is in the record too.
  *
  * What can be lost. Every message may be lost, doubled, delayed and come in any order. A sender repeats its last value
  * until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ANSWER by what follows it, and where nothing
@@ -56,6 +57,9 @@ enum {
     NODE_PHASE_BITS = 8,
     NODE_STAGE_BIT = 32
 };
+
+/* Numbers of a MODEL: a MiB, which brokers take. */
+enum { NODE_PART = 1 << 17 };
 
 /* A child as its parent knows it. */
 typedef struct {
@@ -109,6 +113,7 @@ typedef struct {
     size_t links;               /* of the whole tree; root only */
     bool absences;              /* somebody in the tree may sit out; root only */
 
+    size_t part;   /* numbers of a MODEL at most; 0: NODE_PART, or M */
     size_t polish; /* numbers of a polish's result, which the root waits for before it asks for the models; 0: none */
 
     uint64_t stage, stages; /* the one that this setup is of, and how many there are; the last is the run */

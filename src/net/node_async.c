@@ -13,13 +13,15 @@
 hfsad_status async_create(node *n, hfsad_error *err)
 {
     n->held_w = alloc_zero(n->s.M, sizeof(double));
+    n->own_numbers = alloc_zero(node_figures_count(n), sizeof(double));
     n->local_steps = n->s.leaf ? n->s.leaf->local_steps : 1;
-    return n->held_w ? HFSAD_OK : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
+    return n->held_w && n->own_numbers ? HFSAD_OK : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
 }
 
 void async_free(node *n)
 {
     free(n->held_w);
+    free(n->own_numbers);
     free(n->heard);
     free(n->lines);
 }
@@ -44,7 +46,8 @@ static uint64_t versions(const node *n)
 
 static bool is_frozen(const node *n)
 {
-    return n->halted || n->pending || n->answered < 0 || (uint64_t)n->answered >= n->end_round;
+    return n->halted || n->answered < 0 || (uint64_t)n->answered >= n->end_round ||
+           (n->pending && !(n->ask_phase == NODE_PHASE_TRAIN && async_is_between(n, n->ask_round)));
 }
 
 static bool is_resting(const node *n)
@@ -93,9 +96,37 @@ void async_acknowledged(node *n)
         inner_advance(n);
 }
 
-bool async_can_answer(const node *n)
+/* ---- questions ---- */
+
+bool async_is_between(const node *n, uint64_t round)
 {
-    return !n->up.live;
+    return round > 0 && round < n->end_round;
+}
+
+bool async_may_ask(const node *n, uint64_t round)
+{
+    if (n->answered < 0)
+        return round == 0;
+    return round > (uint64_t)n->answered && round <= n->end_round;
+}
+
+/* The last ones are for when everybody has heard of everything. */
+bool async_can_answer(const node *n, uint64_t round)
+{
+    return async_is_between(n, round) || !n->up.live;
+}
+
+static bool is_last_version(const node *n)
+{
+    return n->version == n->s.p->iterations || (n->stopping && n->version > (uint64_t)n->answered / n->K);
+}
+
+bool async_measures(const node *n, uint64_t *round)
+{
+    const uint64_t every = n->s.p->trace_every;
+    const bool first = n->answered < 0, last = !first && is_last_version(n);
+    *round = first ? 0 : last ? n->end_round : n->version * n->K;
+    return first || last || n->version >= ((uint64_t)n->answered / n->K / every + 1) * every;
 }
 
 /* ---- a parent ---- */
@@ -147,7 +178,7 @@ bool async_may_open(const node *n)
 {
     if (n->finished || n->diverged || is_frozen(n))
         return false;
-    return is_root(n) ? n->version < n->s.p->iterations : n->turn_left > 0;
+    return is_root(n) ? !is_last_version(n) : n->turn_left > 0;
 }
 
 void async_open(node *n)
@@ -254,6 +285,20 @@ void async_step(node *n)
     n->sent_up++;
     n->up_round = n->down_round;
     channel_start(n, &n->up);
+}
+
+void async_row(node *n)
+{
+    char text[80];
+    snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->ask_round, n->asked_version);
+    put(n, text);
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        if (!n->s.children[c].leaf)
+            continue;
+        snprintf(text, sizeof text, " %zu:%" PRIu64, c, n->child[c].answer_k);
+        put(n, text);
+    }
+    put(n, "\n");
 }
 
 void async_end(node *n)

@@ -215,17 +215,38 @@ void inner_begin_anew(node *n)
 
 /* ---- questions ---- */
 
+/* This node's part of the figures. Asynchronous training goes on while the answers come. */
+static void take_own(node *n)
+{
+    const inner_class *class = n->s.inner;
+    n->own = (tally){.priors = kernels()->prior_value(&class->prior, n->s.M, n->w),
+                     .consensus_priors = kernels()->prior_value(&class->prior, n->s.M, n->ask_w),
+                     .up = (double)n->sent_up,
+                     .down = (double)n->sent_down};
+    n->asked_version = n->version;
+    n->changed = n->changed || n->s.async;
+    if (is_root(n))
+        return;
+    const hfsad_link link = {n->z, n->q, n->k};
+    kernels()->link_measure(&class->rule, &link, n->s.M, n->w, n->ask_parent, n->ask_w, &n->own.tier[n->s.depth - 1]);
+    n->own.dual[n->s.depth - 1] = n->dual;
+}
+
 void inner_ask(node *n, uint64_t phase, uint64_t round)
 {
     n->pending = n->asking = true;
     n->ask_phase = phase;
     n->ask_round = round;
-    if (phase == NODE_PHASE_TRAIN)
+    if (phase == NODE_PHASE_TRAIN) {
         memcpy(n->ask_w + (is_root(n) ? 0 : n->s.M), n->w, n->s.M * sizeof *n->w);
+        take_own(n);
+    }
     if (phase == NODE_PHASE_FINAL && !n->models) /* on lack of memory the answers are dropped and come again */
         n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
-    for (size_t c = 0; c < n->s.n_children; c++)
+    for (size_t c = 0; c < n->s.n_children; c++) {
         n->child[c].answered = false;
+        n->child[c].parts = 0;
+    }
     channel_start(n, &n->ask);
 }
 
@@ -256,8 +277,9 @@ static void settle(node *n, tally *t)
 {
     const size_t leaves = n->s.n_children - first_leaf(n);
     const bool own_client = n->s.intercept == INTERCEPT_CLIENT;
+    const double *w = n->ask_w + (is_root(n) ? 0 : n->s.M);
     if (n->s.intercept == INTERCEPT_EDGE)
-        t->intercepts += (double)leaves * n->w[n->s.M - 1];
+        t->intercepts += (double)leaves * w[n->s.M - 1];
     n->has_settled = own_client || (n->s.intercept == INTERCEPT_EDGE && leaves == 0);
     if (n->has_settled)
         n->settled = t->intercepts / t->clients;
@@ -274,42 +296,38 @@ static void conclude(node *n, const tally *t)
 {
     hfsad_figures *f = &n->row;
     *f = (hfsad_figures){.relative_error = NAN, .seconds = NAN};
-    tally_figures(t, n->s.M, n->s.tiers, n->ask_round / n->K, true, f);
+    const bool last = n->ask_round >= n->end_round;
+    tally_figures(t, n->s.M, n->s.tiers, n->s.async && last ? n->version : n->ask_round / n->K, true, f);
     if (is_prelude(n)) {
         n->answered = (int64_t)n->ask_round;
         stage_conclude(n, t->broken > 0 ? NULL : f);
         return;
     }
-    if (!n->s.async)
-        stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
+    stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
+    n->stopping = n->stopping || (n->s.async && n->stop.converged); /* nobody stands still yet */
     n->row_ready = true;
     n->answered = (int64_t)n->ask_round;
     if (t->broken > 0 || !finite_figures(f))
         n->end = NODE_DIVERGED;
-    else if (n->stop.converged)
+    else if (n->s.async ? n->stopping && last : n->stop.converged)
         n->end = NODE_CONVERGED;
-    else if (n->ask_round >= n->end_round)
+    else if (last)
         n->end = NODE_DONE;
 }
 
 static void finish_measurement(node *n)
 {
-    const inner_class *class = n->s.inner;
-    tally t = {.priors = kernels()->prior_value(&class->prior, n->s.M, n->w),
-               .consensus_priors = kernels()->prior_value(&class->prior, n->s.M, n->ask_w)};
+    tally t = n->own;
     if (n->s.async && n->ask_round == n->end_round)
         async_end(n);
+    else if (n->s.async && n->ask_round > 0)
+        async_row(n);
     add_children(n, &t);
     settle(n, &t);
-    t.up += (double)n->sent_up;
-    t.down += (double)n->sent_down;
     if (is_root(n)) {
         conclude(n, &t);
         return;
     }
-    const hfsad_link link = {n->z, n->q, n->k};
-    kernels()->link_measure(&class->rule, &link, n->s.M, n->w, n->ask_parent, n->ask_w, &t.tier[n->s.depth - 1]);
-    t.dual[n->s.depth - 1] = n->dual;
     node_answer(n, &t, n->ask_round);
     n->answer_phase = NODE_PHASE_TRAIN;
     channel_start(n, &n->answer);
@@ -343,6 +361,7 @@ static void finish_question(node *n)
     }
     node_model(n, n->models);
     n->answer_phase = NODE_PHASE_FINAL;
+    n->part = 0;
     if (is_root(n)) {
         n->finished = true;
         inner_ack_all(n);
@@ -359,16 +378,18 @@ static bool all_answered(const node *n)
     return true;
 }
 
-static bool measures_now(const node *n)
+static bool measures_now(const node *n, uint64_t *round)
 {
     if (n->s.async)
-        return n->answered < 0 || n->version == n->s.p->iterations;
-    return n->round == node_next_measure(n);
+        return async_measures(n, round);
+    *round = node_next_measure(n);
+    return n->round == *round;
 }
 
 /* The root asks by itself. */
 static void root_questions(node *n)
 {
+    uint64_t round;
     if (n->finished || n->open || n->pending)
         return;
     if (n->diverged && !n->stage_over) {
@@ -390,9 +411,9 @@ static void root_questions(node *n)
         return; /* somebody will see to it, node_wants_polish */
     } else if (n->end != NODE_RUNNING) {
         inner_ask(n, NODE_PHASE_FINAL, (uint64_t)n->answered);
-    } else if (measures_now(n)) {
+    } else if (measures_now(n, &round)) {
         memcpy(n->ask_w, n->w, n->s.M * sizeof *n->w);
-        inner_ask(n, NODE_PHASE_TRAIN, node_next_measure(n));
+        inner_ask(n, NODE_PHASE_TRAIN, round);
     }
 }
 
@@ -460,21 +481,27 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
     const bool in_hand = n->pending && n->ask_phase == m->phase && n->ask_round == m->round;
     const bool repeated = m->phase == n->answer_phase && (int64_t)m->round == n->answered;
     if (in_hand || repeated || m->phase < n->answer_phase || (!final && (int64_t)m->round < n->answered)) {
-        if (repeated && !in_hand && m->k > n->asker_begun)
+        if (repeated && !in_hand && m->k > n->asker_begun) {
+            n->part = 0;
             channel_start(n, &n->answer);
+        }
         n->asker_begun = m->k > n->asker_begun ? m->k : n->asker_begun;
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
-    if (final ? (int64_t)m->round != n->answered : m->round != node_next_measure(n) || m->round < n->round)
+    if (final        ? (int64_t)m->round != n->answered
+        : n->s.async ? !async_may_ask(n, m->round)
+                     : m->round != node_next_measure(n) || m->round < n->round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (n->s.async && !final) {
-        if (!async_can_answer(n)) /* it will be asked again */
+        if (!async_can_answer(n, m->round)) /* it will be asked again */
             return node_refuse(n, why, NODE_REFUSED_OLD);
-        n->open = false;
-        n->turn_left = 0;
-        n->halted = m->round == n->end_round; /* also after a crash: what the children have answered must stay true */
+        if (m->round == n->end_round) {
+            n->open = false;
+            n->turn_left = 0;
+            n->halted = true; /* also after a crash: what the children have answered must stay true */
+            channel_stop(&n->down);
+        }
         n->changed = true;
-        channel_stop(&n->down);
     } else if (m->round >= n->up_round && !n->took_part) {
         channel_stop(&n->up);
     }
@@ -531,11 +558,27 @@ static size_t models_before(const node *n, size_t c)
     return nodes * n->s.M;
 }
 
+/* The models of a child's subtree, part after part. */
+static bool take_part(node *n, size_t c, const message *m, node_refusal *why)
+{
+    child_state *child = &n->child[c];
+    if (!n->models)
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
+    const bool wanted = m->k == child->parts;
+    if (wanted) {
+        memcpy(n->models + models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
+        child->answered = ++child->parts == node_parts_of(n, n->s.children[c].nodes);
+    }
+    child->ack_part = !child->answered;
+    n->ack_part = n->ack_part || child->ack_part;
+    return wanted || node_refuse(n, why, NODE_REFUSED_OLD);
+}
+
 static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why)
 {
     const bool final = m->phase == NODE_PHASE_FINAL;
-    const size_t count = final ? n->s.children[c].nodes * n->s.M : node_figures_count(n);
-    if (m->count != count)
+    const size_t count = final ? node_part_size(n, n->s.children[c].nodes, m->k) : node_figures_count(n);
+    if (m->count != count || count == 0)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     const bool in_hand = n->asking && m->phase == n->ask_phase && m->round == n->ask_round;
     if (!in_hand || n->child[c].answered) { /* also where we have begun again and not asked again yet */
@@ -545,10 +588,10 @@ static bool handle_answer(node *n, size_t c, const message *m, node_refusal *why
         const bool early = final ? (int64_t)m->round > n->answered : m->round > node_next_measure(n);
         return node_refuse(n, why, early && !in_hand ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     }
-    if (final && !n->models)
-        return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    double *to = final ? n->models + models_before(n, c) : n->child_figures + c * count;
-    memcpy(to, m->values, count * sizeof *to);
+    if (final)
+        return take_part(n, c, m, why);
+    memcpy(n->child_figures + c * count, m->values, count * sizeof *m->values);
+    n->child[c].answer_k = m->k;
     n->child[c].answered = true;
     return true;
 }

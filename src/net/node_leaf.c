@@ -221,17 +221,22 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
     if (repeated || m->phase < n->answer_phase || (!final && (int64_t)m->round < n->answered)) {
         if (repeated && m->k > n->asker_begun) {
             n->asker_begun = m->k;
+            n->part = 0;
             channel_start(n, &n->answer);
         }
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
     last = n->last;
-    if (final ? (int64_t)m->round != n->answered : m->round != node_next_measure(n) || m->round < n->round)
+    if (final        ? (int64_t)m->round != n->answered
+        : n->s.async ? !async_may_ask(n, m->round)
+                     : m->round != node_next_measure(n) || m->round < n->round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (!final && (n->s.async ? !async_can_answer(n) : !sits_out_until(n, m->round, &last)))
+    if (!final && (n->s.async ? !async_can_answer(n, m->round) : !sits_out_until(n, m->round, &last)))
         return node_refuse(n, why, n->s.async ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
-    channel_stop(&n->up);
+    if (!n->s.async)
+        channel_stop(&n->up);
     n->answer_phase = m->phase;
+    n->part = 0;
     n->asker_begun = m->k;
     if (!final) {
         tally t;
@@ -239,6 +244,7 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
             skip_to(n, m->round, last);
         measure(n, m->values, n->s.depth == 1 ? m->values : m->values + n->s.M, &t);
         node_answer(n, &t, m->round);
+        n->answered_k = n->k;
     }
     channel_start(n, &n->answer);
     n->changed = true;

@@ -23,7 +23,10 @@ typedef struct {
     bool has;                /* that UP is there; not kept over a crash */
     bool told;               /* it has acknowledged the DOWN of the open round */
     bool answered;           /* the question in hand */
+    uint64_t answer_k;       /* asynchronous: its counter when it did */
+    uint64_t parts;          /* of its models that have come */
     bool ack_up, ack_answer; /* to be told that it has come */
+    bool ack_part;           /* to be told which part is wanted */
     bool fresh;              /* asynchronous: it has said something since the last step */
     double sigma;
     guard_strain strain; /* of an inner child's link and all below */
@@ -44,6 +47,7 @@ struct node {
     uint64_t now;
     bool changed;
     channel up, answer, down, ask;
+    bool ack_part;                      /* to be sent to the children */
     bool ack_down, ack_up, ack_answer;  /* to be sent; ack_down goes to the parent, the others to the children */
     uint64_t parent_begun, asker_begun; /* the parent's count of beginnings, as its last DOWN and ASK had it */
     double seen_begun;                  /* for ACK: parent_begun as a number */
@@ -63,7 +67,9 @@ struct node {
     double dual;                 /* of the last round */
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
     int64_t answered;            /* round of the last measurement answered, -1: none */
+    uint64_t answered_k;         /* counter of a leaf's link then */
     uint64_t answer_phase;
+    uint64_t part;        /* of its models that is said */
     double *figures;      /* tally_numbers: the last answer */
     uint32_t local_steps; /* of a client, asynchronous */
     double *u;            /* M */
@@ -89,17 +95,21 @@ struct node {
     uint64_t ask_phase, ask_round;
     double *ask_w;      /* 2 M: w_0, and this node's w where it is passed on */
     double *ask_parent; /* M: the parent's w that came with it */
+    tally own;          /* this node's part of the figures, as it was when it passed the question on */
     double *models;     /* the subtree's, own first; taken when they are asked for */
     double *slots;      /* n_children: for ACK */
 
     /* asynchronous */
-    uint64_t version;   /* own steps */
-    uint64_t turn_left; /* rounds of an inner node's turn that are still to come */
-    bool halted;        /* the last figures have been asked for: nothing moves any more */
-    uint64_t since;     /* when the round was opened */
-    uint64_t held;      /* version of the newest DOWN that waits for its turn, 0: none */
-    double *held_w;     /* M */
-    heard *heard;       /* since the last step: of a child at most as many as it was behind */
+    uint64_t version;       /* own steps */
+    uint64_t turn_left;     /* rounds of an inner node's turn that are still to come */
+    bool halted;            /* the last figures have been asked for: nothing moves any more */
+    bool stopping;          /* root: the tolerances were met */
+    uint64_t asked_version; /* `own` is of */
+    double *own_numbers;    /* tally_numbers: `own`, as it is kept */
+    uint64_t since;         /* when the round was opened */
+    uint64_t held;          /* version of the newest DOWN that waits for its turn, 0: none */
+    double *held_w;         /* M */
+    heard *heard;           /* since the last step: of a child at most as many as it was behind */
     size_t n_heard, heard_room;
     char *lines;
     size_t lines_size, lines_room;
@@ -143,6 +153,9 @@ static inline size_t node_ask_count(const node *n)
 {
     return n->s.depth == 1 ? n->s.M : 2 * n->s.M;
 }
+/* The parts in which so many nodes' models go up, and the numbers of one of them; 0: there is none. */
+uint64_t node_parts_of(const node *n, size_t nodes);
+size_t node_part_size(const node *n, size_t nodes, uint64_t part);
 /* Keeps the tally as the node's answer. */
 void node_answer(node *n, const tally *t, uint64_t round);
 bool node_refuse(node *n, node_refusal *to, node_refusal why);
@@ -193,7 +206,15 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why);
 /* The parent has the last UP. */
 void async_acknowledged(node *n);
 /* Whether a question for figures can be answered now. */
-bool async_can_answer(const node *n);
+bool async_can_answer(const node *n, uint64_t round);
+/* Whether a question for figures may come now. */
+bool async_may_ask(const node *n, uint64_t round);
+/* Root: whether figures are due, and the round of that question. */
+bool async_measures(const node *n, uint64_t *round);
+/* A question that is neither the first nor the last: training goes on, and it outlasts a crash. */
+bool async_is_between(const node *n, uint64_t round);
+/* What was asked of whom: a line of the record. */
+void async_row(node *n);
 bool async_may_open(const node *n);
 void async_open(node *n);
 bool async_is_ready(const node *n);

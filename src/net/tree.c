@@ -61,10 +61,6 @@ hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "federation.mode async: who takes part is not drawn but found; leave run.participation.client "
                          "and .edge out, and participation of overrides");
-    if (t->p->stop_absolute > 0 || t->p->stop_relative > 0)
-        return error_set(
-            err, HFSAD_ERROR_INPUT,
-            "federation.mode async: figures are taken at the start and at the end only; leave run.stop out");
     return HFSAD_OK;
 }
 
@@ -189,6 +185,7 @@ static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage,
         .number = number,
         .links = d->n_inner + d->n_leaves - 1,
         .absences = plan_leaves_sit_out(t.p) || plan_inner_sit_out(t.p, d->n_inner),
+        .part = t.part,
         .polish = number ? 0 : t.polish,
         .stage = stage,
         .stages = stages_of(all),

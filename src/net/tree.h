@@ -19,7 +19,7 @@ typedef struct {
     const plan *tied;  /* of a consensus start, which is trained for its iterations; NULL: none */
     const plan *trial; /* of every one of `tries` starts; NULL: there is one */
     uint64_t tries;
-    size_t polish; /* node_setup.polish */
+    size_t part, polish; /* of node_setup */
 } tree;
 
 /* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a

@@ -31,9 +31,27 @@ typedef struct {
     double *ring; /* lag + 1 models; NULL: the plan is only checked */
 } inner_record;
 
+/* A question between the first and the last. */
+typedef struct {
+    uint64_t round;
+    uint64_t *at;  /* of every node, inner ones first: its steps, or its link's counter; UINT64_MAX: it has no line */
+    sim *shown;    /* the nodes as they were asked; NULL: not open, or done */
+    size_t filled; /* nodes that are there */
+    uint64_t up, down;
+    double *leaf_dual;
+} row;
+
 typedef struct {
     sim *s;
     const char *path;
+    const replay_rows *listener;
+    row *rows; /* by round */
+    size_t n_rows, rows_room, opened, told;
+    sim **spare; /* simulations to show rows in; as many as were open at once */
+    size_t n_spare, spare_room;
+    uint64_t *turns; /* of the leaves */
+    stop_state stop;
+    bool met;
     inner_record *inner;
     entry *entries;
     size_t n_entries, room;
@@ -98,6 +116,57 @@ static hfsad_status read_entries(replay *r, const char *at, line *l)
     return *at ? bad_line(r, l->number, "something stands behind its last number") : HFSAD_OK;
 }
 
+/* ---- rows ---- */
+
+static size_t nodes_of(const sim *s)
+{
+    return s->d->n_inner + s->d->n_leaves;
+}
+
+/* The row of a round, made where it is not there; NULL: no memory. */
+static row *find_row(replay *r, uint64_t round)
+{
+    size_t i = r->n_rows;
+    while (i > 0 && r->rows[i - 1].round > round)
+        i--;
+    if (i > 0 && r->rows[i - 1].round == round)
+        return &r->rows[i - 1];
+    const size_t nodes = nodes_of(r->s);
+    uint64_t *at = alloc_zero(nodes, sizeof *at);
+    if (!at || !alloc_grow((void **)&r->rows, &r->rows_room, r->n_rows + 1, sizeof *r->rows)) {
+        free(at);
+        return NULL;
+    }
+    for (size_t n = 0; n < nodes; n++)
+        at[n] = UINT64_MAX;
+    memmove(r->rows + i + 1, r->rows + i, (r->n_rows++ - i) * sizeof *r->rows);
+    r->rows[i] = (row){.round = round, .at = at};
+    return &r->rows[i];
+}
+
+/* Behind "row". */
+static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
+{
+    const inner_node *node = &r->s->d->inner[i];
+    uint64_t round, step, slot, k;
+    if (*at++ != ' ' || !read_number(&at, &round) || *at++ != ' ' || !read_number(&at, &step))
+        return bad_line(r, number, "a round and a step are expected behind row");
+    row *found = find_row(r, round);
+    if (!found)
+        return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
+    if (found->at[i] != UINT64_MAX)
+        return bad_line(r, number, "its node has this row already");
+    found->at[i] = step;
+    while (*at == ' ') {
+        at++;
+        if (!read_number(&at, &slot) || *at++ != ':' || !read_number(&at, &k) || slot < node->n_inner ||
+            slot - node->n_inner >= node->n_leaves)
+            return bad_line(r, number, "slot:k of a client is expected");
+        found->at[r->s->d->n_inner + node->first_leaf + slot - node->n_inner] = k;
+    }
+    return *at ? bad_line(r, number, "something stands behind its last number") : HFSAD_OK;
+}
+
 /* text ends with a 0 */
 static hfsad_status read_line(replay *r, const char *text, size_t number)
 {
@@ -107,6 +176,8 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     if (!at || !find_inner(r, text, (size_t)(at - text), &i))
         return bad_line(r, number, "it names no edge of this tree");
     at++;
+    if (strncmp(at, "row ", 4) == 0)
+        return read_row(r, at + 3, i, number);
     l.end = strncmp(at, "end ", 4) == 0;
     if (l.end)
         at += 3;
@@ -146,6 +217,116 @@ static hfsad_status read_all(replay *r, const char *text, size_t size)
     }
     free(copy);
     return status;
+}
+
+/* Everything of a node that figures are made of. */
+static void show_node(replay *r, row *to, size_t node)
+{
+    sim *s = r->s, *shown = to->shown;
+    const size_t M = s->M, inner = s->d->n_inner;
+    if (node < inner) {
+        memcpy(shown->inner_w + node * M, s->inner_w + node * M, M * sizeof(double));
+        memcpy(shown->inner_z + node * M, s->inner_z + node * M, M * sizeof(double));
+        memcpy(shown->inner_q + node * M, s->inner_q + node * M, M * sizeof(double));
+        shown->inner[node].k = s->inner[node].k;
+        shown->inner[node].dual = s->inner[node].dual;
+        const inner_node *as = &s->d->inner[node];
+        const uint64_t steps = r->inner[node].steps, turn = as->depth == 1 ? s->p->edge_rounds : 1;
+        to->down += steps * ((uint64_t)as->n_inner + as->n_leaves);
+        to->up += node ? steps / turn : 0;
+    } else {
+        const size_t leaf = node - inner;
+        double *const from[] = {s->z, s->q, s->w}, *const into[] = {shown->z, shown->q, shown->w};
+        for (size_t i = 0; i < 3; i++) {
+            if (!from[i])
+                continue;
+            dataset_gather(s->d, from[i], leaf, s->spaces[0].rows);
+            dataset_scatter(s->d, into[i], leaf, s->spaces[0].rows);
+        }
+        shown->k[leaf] = s->k[leaf];
+        to->leaf_dual[leaf] = r->leaf_dual[leaf];
+        to->up += r->turns[leaf];
+    }
+    to->filled++;
+}
+
+static uint64_t place_of(const replay *r, size_t node)
+{
+    const size_t inner = r->s->d->n_inner;
+    return node < inner ? r->inner[node].steps : r->leaf_k[node - inner];
+}
+
+/* A simulation as after so many iterations of the record, but for its nodes. */
+static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const double *leaf_dual)
+{
+    s->iteration = iteration;
+    s->round = iteration * s->p->edge_rounds;
+    s->dual_known = true;
+    s->bytes_up = up * s->M * sizeof(double);
+    s->bytes_down = down * s->M * sizeof(double);
+    for (size_t n = 0; n < s->n_runs; n++) {
+        const size_t first = run_first_leaf(s, &s->runs[n]);
+        s->runs[n].dual = 0;
+        for (size_t leaf = first; leaf < first + s->runs[n].count; leaf++)
+            s->runs[n].dual += leaf_dual[leaf];
+    }
+    if (s->d->rows.constant != 0)
+        many_settle(s);
+}
+
+/* In their order, since the stop rule looks back. */
+static void tell_rows(replay *r)
+{
+    while (r->told < r->opened && r->rows[r->told].filled == nodes_of(r->s)) {
+        row *next = &r->rows[r->told++];
+        hfsad_figures f = {0};
+        settle(next->shown, next->round / r->s->p->edge_rounds, next->up, next->down, next->leaf_dual);
+        next->shown->stop = r->stop;
+        sim_measure(next->shown, &f);
+        r->stop = next->shown->stop;
+        r->met = r->met || r->stop.converged;
+        if (r->listener)
+            r->listener->row(r->listener->context, &f);
+        r->spare[r->n_spare++] = next->shown; /* it came from there */
+        next->shown = NULL;
+        free(next->leaf_dual);
+        next->leaf_dual = NULL;
+    }
+}
+
+/* A node has moved: rows that were asked of it there. */
+static void note(replay *r, size_t node)
+{
+    for (size_t i = r->told; i < r->opened; i++)
+        if (r->rows[i].at[node] == place_of(r, node))
+            show_node(r, &r->rows[i], node);
+    tell_rows(r);
+}
+
+/* The cloud has come to where it asked: no node goes beyond the place where it answers before it does. */
+static hfsad_status open_rows(replay *r)
+{
+    const sim *s = r->s;
+    while (r->opened < r->n_rows && r->rows[r->opened].at[0] <= r->inner[0].steps) {
+        row *next = &r->rows[r->opened];
+        next->leaf_dual = alloc_zero(s->d->n_leaves, sizeof(double));
+        hfsad_status status =
+            next->leaf_dual && alloc_grow((void **)&r->spare, &r->spare_room, r->opened + 2, sizeof(sim *))
+                ? HFSAD_OK
+                : error_memory(r->err, s->d->n_leaves * sizeof(double), "a row of the trace");
+        if (!status && r->n_spare)
+            next->shown = r->spare[--r->n_spare];
+        else if (!status)
+            status = sim_create(&next->shown, s->d, s->p, s->inner_w, s->truth, s->threads, r->err);
+        if (status)
+            return status;
+        r->opened++;
+        for (size_t node = 0; node < nodes_of(s); node++)
+            if (next->at[node] == place_of(r, node))
+                show_node(r, next, node);
+    }
+    tell_rows(r);
+    return HFSAD_OK;
 }
 
 /* ---- playing ---- */
@@ -268,6 +449,9 @@ static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *
     if (r->inner[i].ring)
         step_leaf(r, leaf, (uint32_t)i, (uint32_t)e->k - r->leaf_k[leaf], w);
     r->leaf_k[leaf] = (uint32_t)e->k;
+    r->turns[leaf]++;
+    if (r->inner[i].ring)
+        note(r, r->s->d->n_inner + leaf);
     return HFSAD_OK;
 }
 
@@ -286,10 +470,12 @@ static hfsad_status play_line(replay *r, size_t i)
     if (of->ring)
         step_inner(r, i, w_parent);
     of->steps++;
-    if (of->ring)
-        keep_model(r, i);
     r->down += (uint64_t)r->s->d->inner[i].n_inner + r->s->d->inner[i].n_leaves;
-    return HFSAD_OK;
+    if (!of->ring)
+        return HFSAD_OK;
+    keep_model(r, i);
+    note(r, i);
+    return i ? HFSAD_OK : open_rows(r);
 }
 
 /* A node's steps depend on those of its subtree and on models of its parent that are there: no other order is needed.
@@ -312,7 +498,9 @@ static hfsad_status play_until(replay *r, size_t i, uint64_t steps)
 static hfsad_status play_all(replay *r)
 {
     sim *s = r->s;
-    hfsad_status status = play_until(r, 0, s->p->iterations);
+    const bool stops = s->p->stop_absolute > 0 || s->p->stop_relative > 0;
+    const size_t lines = r->inner[0].n_lines, made = lines > 0 ? lines - 1 : 0;
+    hfsad_status status = play_until(r, 0, stops && made < s->p->iterations ? made : s->p->iterations);
     for (size_t i = 0; i < s->d->n_inner && !status; i++) {
         inner_record *of = &r->inner[i];
         while (of->next < of->n_lines && !status)
@@ -323,6 +511,19 @@ static hfsad_status play_all(replay *r)
                           r->path, s->d->inner[i].name);
     }
     return status;
+}
+
+/* Whether rows are whole, and the run ended where it was to. */
+static hfsad_status check_end(const replay *r)
+{
+    if (r->told < r->n_rows)
+        return error_set(r->err, HFSAD_ERROR_INPUT, "%s: row %llu is not whole; a replay needs the whole record",
+                         r->path, (unsigned long long)r->rows[r->told].round);
+    if (r->inner[0].steps < r->s->p->iterations && !r->met)
+        return error_set(r->err, HFSAD_ERROR_INPUT,
+                         "%s: step %llu of cloud is not there; a replay needs the whole record", r->path,
+                         (unsigned long long)r->inner[0].steps + 1);
+    return HFSAD_OK;
 }
 
 static hfsad_status take_rings(replay *r)
@@ -339,39 +540,43 @@ static hfsad_status take_rings(replay *r)
         r->s->inner[i].last = 0;
     }
     memset(r->leaf_k, 0, r->s->d->n_leaves * sizeof *r->leaf_k);
+    memset(r->turns, 0, r->s->d->n_leaves * sizeof *r->turns);
     r->up = r->down = 0;
     return HFSAD_OK;
 }
 
-/* The simulation as after its last iteration. */
-static void settle(replay *r)
+static void free_all(replay *r)
 {
-    sim *s = r->s;
-    s->iteration = s->p->iterations;
-    s->round = s->iteration * s->p->edge_rounds;
-    s->dual_known = true;
-    s->bytes_up = r->up * s->M * sizeof(double);
-    s->bytes_down = r->down * s->M * sizeof(double);
-    for (size_t n = 0; n < s->n_runs; n++) {
-        const size_t first = run_first_leaf(s, &s->runs[n]);
-        s->runs[n].dual = 0;
-        for (size_t leaf = first; leaf < first + s->runs[n].count; leaf++)
-            s->runs[n].dual += r->leaf_dual[leaf];
+    for (size_t i = 0; r->inner && i < r->s->d->n_inner; i++) {
+        free(r->inner[i].lines);
+        free(r->inner[i].ring);
     }
-    for (size_t i = 0; i < s->d->n_inner; i++)
-        s->inner[i].last = (uint32_t)s->iteration;
-    if (s->d->rows.constant != 0)
-        many_settle(s);
+    for (size_t i = 0; i < r->n_rows; i++) {
+        free(r->rows[i].at);
+        free(r->rows[i].leaf_dual);
+        sim_free(r->rows[i].shown);
+    }
+    for (size_t i = 0; i < r->n_spare; i++)
+        sim_free(r->spare[i]);
+    free(r->rows);
+    free(r->spare);
+    free(r->inner);
+    free(r->entries);
+    free(r->leaf_k);
+    free(r->leaf_dual);
+    free(r->turns);
 }
 
-hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, hfsad_error *err)
+hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, const replay_rows *rows, bool *met,
+                        hfsad_error *err)
 {
-    replay r = {.s = s, .path = path, .err = err};
+    replay r = {.s = s, .path = path, .listener = rows, .stop = s->stop, .met = s->stop.converged, .err = err};
     r.inner = alloc_zero(s->d->n_inner, sizeof *r.inner);
     r.leaf_k = alloc_zero(s->d->n_leaves, sizeof *r.leaf_k);
     r.leaf_dual = alloc_zero(s->d->n_leaves, sizeof *r.leaf_dual);
+    r.turns = alloc_zero(s->d->n_leaves, sizeof *r.turns);
     hfsad_status status = HFSAD_OK;
-    if (!r.inner || !r.leaf_k || !r.leaf_dual)
+    if (!r.inner || !r.leaf_k || !r.leaf_dual || !r.turns)
         status = error_memory(err, s->d->n_leaves * sizeof(double), "the record");
     if (!status)
         status = read_all(&r, text, size);
@@ -382,19 +587,19 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     if (!status)
         status = play_all(&r);
     if (!status)
-        settle(&r);
-    for (size_t i = 0; r.inner && i < s->d->n_inner; i++) {
-        free(r.inner[i].lines);
-        free(r.inner[i].ring);
+        status = check_end(&r);
+    if (!status) {
+        settle(s, r.inner[0].steps, r.up, r.down, r.leaf_dual);
+        for (size_t i = 0; i < s->d->n_inner; i++)
+            s->inner[i].last = (uint32_t)s->iteration;
+        s->stop = r.stop;
     }
-    free(r.inner);
-    free(r.entries);
-    free(r.leaf_k);
-    free(r.leaf_dual);
+    *met = r.met;
+    free_all(&r);
     return status;
 }
 
-hfsad_status run_replay(hfsad_run *r, const char *path, hfsad_error *err)
+hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *met, hfsad_error *err)
 {
     if (!r->sim)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: only hfsad has records to replay");
@@ -416,7 +621,7 @@ hfsad_status run_replay(hfsad_run *r, const char *path, hfsad_error *err)
         status = error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(errno));
     fclose(f);
     if (!status)
-        status = sim_replay(r->sim, text, size, path, err);
+        status = sim_replay(r->sim, text, size, path, rows, met, err);
     free(text);
     return status;
 }
