@@ -39,7 +39,7 @@ static size_t stride_of(size_t points)
 
 /* The height of a curve at iteration i: on the logarithmic axis the mean of the iteration and its neighbours, weighed
  * 1:2:1. Sub-gradient methods jump up and down in turn, which would fill the plot with a hatching; this takes out
- * exactly that and keeps the course. The start, where all methods meet, is drawn as it is. */
+ * exactly that and keeps the course. The start is drawn as it is. */
 static double height(size_t points, const double *curve, size_t i)
 {
     if (i == 0)
