@@ -86,7 +86,8 @@ static const struct {
 } of_nodes[] = {
     {"phase", "gauge", "0: it is being set up, 1: it trains, 2: it has ended.", get_phase, false},
     {"round", "gauge", "The round that the node is in, counted over the run.", get_round, false},
-    {"steps_total", "counter", "Steps that a client or edge has made: k.", get_steps, false},
+    {"steps_total", "counter", "Steps that the node has made: k, of the cloud its global iterations.", get_steps,
+     false},
     {"messages_repeated_total", "counter", "Messages that the node has sent more than once.", get_repeated, false},
     {"connected", "gauge", "1: it is connected to its brokers.", get_connected, false},
     {"children", "gauge", "Children of the node.", get_children, true},

@@ -874,7 +874,7 @@ node_status node_get_status(const node *n)
 {
     node_status status = n->status;
     status.round = n->round;
-    status.k = n->k;
+    status.k = !is_root(n) ? n->k : n->s.async ? n->version : n->round / n->K;
     return status;
 }
 

@@ -1,13 +1,11 @@
 #define _GNU_SOURCE /* getrandom */
-#include "net/store.h"
+#include "net/store_parts.h"
 
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "net/journal.h"
 
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,68 +15,10 @@
 
 enum { APPLICATION = 0x68667364 /* "hfsd" */, VERSION = 2 };
 
-/* Statements, made once. */
-#define STATEMENT_LIST(X)                                                                                              \
-    X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
-    X(COMMIT, "COMMIT")                                                                                                \
-    X(ROLLBACK, "ROLLBACK")                                                                                            \
-    X(GET_STATE, "SELECT state, sum FROM node WHERE name = ?1")                                                        \
-    X(PUT_STATE, ("INSERT INTO node (name, state, sum) VALUES (?1, ?2, ?3) "                                           \
-                  "ON CONFLICT (name) DO UPDATE SET state = ?2, sum = ?3"))                                            \
-    X(GET_ROWS, "SELECT figures, sum FROM trace ORDER BY iteration")                                                   \
-    X(PUT_ROW, "INSERT OR REPLACE INTO trace (iteration, figures, sum) VALUES (?1, ?2, ?3)")                           \
-    X(GET_RECORD, "SELECT line FROM record ORDER BY number")                                                           \
-    X(PUT_LINE, "INSERT INTO record (line) VALUES (?1)")                                                               \
-    X(PUT_EPOCH, "UPDATE run SET epoch = epoch + 1")
-
-typedef enum {
-#define STATEMENT_ENUM(name, text) DO_##name,
-    STATEMENT_LIST(STATEMENT_ENUM)
-#undef STATEMENT_ENUM
-        STATEMENTS
-} statement;
-
 static const char *const texts[] = {
 #define STATEMENT_TEXT(name, text) text,
     STATEMENT_LIST(STATEMENT_TEXT)
 #undef STATEMENT_TEXT
-};
-
-/* Entries of the journal. Names and frames are counted from 0 in every epoch, in the order of their entries. */
-enum {
-    ENTRY_NAME,  /* text */
-    ENTRY_STATE, /* of name `about` */
-    ENTRY_ROW,
-    ENTRY_LINE,
-    ENTRY_FRAME,
-    ENTRY_HEARD, /* frame `about` by these names, 4 bytes each */
-};
-
-typedef struct {
-    char *text;
-    size_t state; /* number of the mark, SIZE_MAX: none in this epoch */
-} named;
-
-struct store {
-    sqlite3 *base;
-    sqlite3_stmt *made[STATEMENTS];
-    bool begun, empty; /* empty: nothing was ever committed */
-    char path[1000];
-    journal *j;
-    uint64_t epoch, room; /* room: of the journal */
-    bool own_room;
-    bool whole;                     /* the next commit */
-    named *names;                   /* of this epoch */
-    size_t n_names, names_room;     /* with those in hand */
-    size_t kept_names, kept_frames; /* that are in the journal */
-    size_t n_frames;
-    size_t next_name;  /* to look for first: names come in the same order again and again */
-    size_t next_mark;  /* of the journal's that is not known here yet */
-    bool heard;        /* messages are in this epoch or in hand: only the caller can make a whole commit */
-    bool was_heard;    /* in the journal */
-    uint32_t *hearers; /* in hand, all of one frame */
-    size_t n_hearers, hearers_room;
-    uint32_t hearing; /* that frame */
 };
 
 enum {
@@ -90,7 +30,7 @@ enum {
 
 /* ---- faults ---- */
 
-static hfsad_status fault(const store *s, int code, hfsad_error *err)
+hfsad_status store_fault(const store *s, int code, hfsad_error *err)
 {
     switch (code & 0xff) {
     case SQLITE_BUSY:
@@ -148,7 +88,7 @@ static void drop(store *s)
 static hfsad_status give_up(store *s, int code, hfsad_error *err)
 {
     drop(s);
-    return fault(s, code, err);
+    return store_fault(s, code, err);
 }
 
 /* ---- opening ---- */
@@ -202,23 +142,23 @@ static hfsad_status check_owner(store *s, uint64_t run_id, hfsad_error *err)
     if (!code && objects == 0 && application == 0) {
         code = make_tables(s, run_id);
         s->empty = !code;
-        return code ? fault(s, code, err) : HFSAD_OK;
+        return code ? store_fault(s, code, err) : HFSAD_OK;
     }
     if (code || application != APPLICATION)
-        return fault(s, code ? code : SQLITE_NOTADB, err);
+        return store_fault(s, code ? code : SQLITE_NOTADB, err);
     if (version != VERSION)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s has version %lld, this program reads %d: give another state folder", s->path,
                          (long long)version, VERSION);
     if ((code = number_of(s, "SELECT id FROM run", &id)))
-        return fault(s, code, err);
+        return store_fault(s, code, err);
     if ((uint64_t)id != run_id)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s holds the state of another run (%016llx, not %016llx): the spec or the list of nodes has "
                          "changed; give another state folder",
                          s->path, (unsigned long long)id, (unsigned long long)run_id);
     if ((code = number_of(s, "SELECT count(*) FROM node", &objects)))
-        return fault(s, code, err);
+        return store_fault(s, code, err);
     s->empty = objects == 0;
     return HFSAD_OK;
 }
@@ -231,11 +171,11 @@ static hfsad_status open_base(store *s, uint64_t run_id, hfsad_error *err)
     if (!code)
         code = sqlite3_exec(s->base, opening, NULL, NULL, NULL);
     if (code)
-        return fault(s, code, err);
+        return store_fault(s, code, err);
     const hfsad_status status = check_owner(s, run_id, err);
     for (size_t i = 0; i < STATEMENTS && !status; i++)
         if ((code = sqlite3_prepare_v3(s->base, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->made[i], NULL)))
-            return fault(s, code, err);
+            return store_fault(s, code, err);
     return status;
 }
 
@@ -245,7 +185,7 @@ static hfsad_status measure_room(store *s, hfsad_error *err)
     int64_t bytes = 0;
     const int code = number_of(s, "SELECT ifnull(sum(length(state)), 0) FROM node", &bytes);
     if (code)
-        return fault(s, code, err);
+        return store_fault(s, code, err);
     const uint64_t states = (uint64_t)bytes;
     if (s->own_room)
         return HFSAD_OK;
@@ -264,7 +204,7 @@ static hfsad_status open_journal(store *s, const char *folder, hfsad_error *err)
     if (!code)
         code = number_of(s, "SELECT epoch FROM run", &epoch);
     if (code)
-        return fault(s, code, err);
+        return store_fault(s, code, err);
     s->epoch = (uint64_t)epoch;
     hfsad_status status = journal_open(&s->j, folder, (uint64_t)owner, s->epoch, err);
     if (!status)
@@ -298,7 +238,7 @@ hfsad_status store_relax(store *s, hfsad_error *err)
 {
     const int code = sqlite3_exec(s->base, "PRAGMA synchronous = OFF;", NULL, NULL, NULL);
     journal_relax(s->j);
-    return code ? fault(s, code, err) : HFSAD_OK;
+    return code ? store_fault(s, code, err) : HFSAD_OK;
 }
 
 void store_set_room(store *s, uint64_t bytes)
@@ -342,16 +282,14 @@ void store_discard(store *s)
         store_remove(folder);
 }
 
-/* ---- reading ---- */
+/* ---- what the journal has ---- */
 
-/* SQLite does not notice a flipped bit within a row. */
-static int64_t sum_of(const void *bytes, size_t size)
+int64_t store_sum(const void *bytes, size_t size)
 {
     return crc32c(0, bytes, size);
 }
 
-/* SIZE_MAX: it is new. */
-static size_t find_name(store *s, const char *name)
+size_t store_find_name(store *s, const char *name)
 {
     for (size_t i = 0; i < s->n_names; i++) {
         const size_t at = (s->next_name + i) % s->n_names;
@@ -374,7 +312,7 @@ static bool add_name(store *s, char *text)
     return true;
 }
 
-static hfsad_status garbled(const store *s, hfsad_error *err)
+hfsad_status store_garbled(const store *s, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_INPUT, "%s: its journal makes no sense: restore the whole folder from a copy",
                      s->path);
@@ -397,7 +335,7 @@ static hfsad_status learn_marks(store *s, hfsad_error *err)
         }
         if (m->kind > ENTRY_HEARD || (m->kind == ENTRY_STATE && m->about >= names) ||
             (m->kind == ENTRY_HEARD && m->about >= s->kept_frames))
-            return garbled(s, err);
+            return store_garbled(s, err);
         if (m->kind == ENTRY_STATE)
             s->names[m->about].state = i;
         s->kept_frames += m->kind == ENTRY_FRAME;
@@ -410,202 +348,6 @@ static hfsad_status learn_marks(store *s, hfsad_error *err)
     return HFSAD_OK;
 }
 
-static hfsad_status get_state_of_base(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err)
-{
-    sqlite3_stmt *q = s->made[DO_GET_STATE];
-    hfsad_status status = HFSAD_OK;
-    sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
-    const int code = sqlite3_step(q);
-    if (code == SQLITE_ROW) {
-        const void *found = sqlite3_column_blob(q, 0);
-        *size = (size_t)sqlite3_column_bytes(q, 0);
-        *bytes = alloc_zero(*size + 1, 1);
-        if (!*bytes)
-            status = error_memory(err, *size, "the state of a node");
-        else if (*size)
-            memcpy(*bytes, found, *size);
-        if (!status && sum_of(*bytes, *size) != sqlite3_column_int64(q, 1)) {
-            free(*bytes);
-            *bytes = NULL;
-            status = error_set(err, HFSAD_ERROR_INPUT, "%s: the state of %s is damaged: restore it from a copy",
-                               s->path, name);
-        }
-    } else if (code != SQLITE_DONE) {
-        status = fault(s, code, err);
-    }
-    sqlite3_reset(q);
-    return status;
-}
-
-hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err)
-{
-    size_t count;
-    const size_t number = find_name(s, name);
-    *bytes = NULL;
-    *size = 0;
-    if (number == SIZE_MAX || s->names[number].state == SIZE_MAX)
-        return get_state_of_base(s, name, bytes, size, err);
-    const journal_mark *m = &journal_marks(s->j, &count)[s->names[number].state];
-    *size = (size_t)m->size;
-    return journal_read(s->j, m, bytes, err);
-}
-
-typedef struct {
-    const char **names;
-    size_t count, room;
-} audience;
-
-/* Those of an entry to whom it was news after their last state. */
-static hfsad_status names_of(const store *s, size_t entry, audience *to, hfsad_error *err)
-{
-    size_t marks;
-    void *bytes;
-    const journal_mark *m = &journal_marks(s->j, &marks)[entry];
-    const size_t most = (size_t)m->size / sizeof(uint32_t);
-    to->count = 0;
-    if (!alloc_grow((void **)&to->names, &to->room, most, sizeof *to->names))
-        return error_memory(err, most, "the journal");
-    hfsad_status status = journal_read(s->j, m, &bytes, err);
-    for (size_t i = 0; i < most && !status; i++) {
-        uint32_t number;
-        memcpy(&number, (const char *)bytes + i * sizeof number, sizeof number);
-        const named *n = number < s->kept_names ? &s->names[number] : NULL;
-        if (!n)
-            status = garbled(s, err);
-        else if (n->state == SIZE_MAX || n->state < entry)
-            to->names[to->count++] = n->text;
-    }
-    free(bytes);
-    return status;
-}
-
-static const journal_mark *frame_mark(const journal_mark *marks, uint32_t number)
-{
-    for (;; marks++)
-        if (marks->kind == ENTRY_FRAME && number-- == 0)
-            return marks;
-}
-
-hfsad_status store_get_heard(const store *s, store_heard *heard, void *context, hfsad_error *err)
-{
-    size_t count;
-    void *frame = NULL;
-    audience to = {0};
-    hfsad_status status = HFSAD_OK;
-    const journal_mark *marks = journal_marks(s->j, &count), *of = NULL;
-    for (size_t i = 0; i < count && !status; i++) {
-        if (marks[i].kind != ENTRY_HEARD)
-            continue;
-        status = names_of(s, i, &to, err);
-        const journal_mark *now = frame_mark(marks, marks[i].about);
-        if (!status && now != of) {
-            free(frame);
-            status = journal_read(s->j, now, &frame, err);
-            of = now;
-        }
-        if (!status && to.count)
-            status = heard(context, frame, (size_t)now->size, to.names, to.count, err);
-    }
-    free(frame);
-    free(to.names);
-    return status;
-}
-
-static hfsad_status damaged_row(const store *s, hfsad_error *err)
-{
-    return error_set(err, HFSAD_ERROR_INPUT, "%s: a row of the trace is damaged: restore it from a copy", s->path);
-}
-
-static int by_iteration(const void *a, const void *b)
-{
-    const uint64_t x = ((const hfsad_figures *)a)->iteration, y = ((const hfsad_figures *)b)->iteration;
-    return (x > y) - (x < y);
-}
-
-/* The journal's rows by iteration, of several of one iteration the last; free it. */
-static hfsad_status rows_of_journal(const store *s, hfsad_figures **rows, size_t *n, hfsad_error *err)
-{
-    size_t count, room = 0;
-    const journal_mark *marks = journal_marks(s->j, &count);
-    hfsad_status status = HFSAD_OK;
-    *rows = NULL;
-    *n = 0;
-    for (size_t i = 0; i < count && !status; i++) {
-        void *bytes;
-        if (marks[i].kind != ENTRY_ROW)
-            continue;
-        if (marks[i].size != sizeof **rows)
-            return damaged_row(s, err);
-        if (!alloc_grow((void **)rows, &room, *n + 1, sizeof **rows))
-            return error_memory(err, *n * sizeof **rows, "the rows of the trace");
-        status = journal_read(s->j, &marks[i], &bytes, err);
-        if (status)
-            return status;
-        size_t at = 0;
-        while (at < *n && (*rows)[at].iteration != ((const hfsad_figures *)bytes)->iteration)
-            at++;
-        memcpy(&(*rows)[at], bytes, sizeof **rows);
-        *n += at == *n;
-        free(bytes);
-    }
-    if (*n)
-        qsort(*rows, *n, sizeof **rows, by_iteration);
-    return status;
-}
-
-hfsad_status store_get_rows(store *s, void (*row)(void *context, const hfsad_figures *figures), void *context,
-                            hfsad_error *err)
-{
-    sqlite3_stmt *q = s->made[DO_GET_ROWS];
-    hfsad_figures *newer = NULL;
-    size_t count, next = 0;
-    int code = SQLITE_DONE;
-    hfsad_status status = rows_of_journal(s, &newer, &count, err);
-    while (!status && (code = sqlite3_step(q)) == SQLITE_ROW) {
-        hfsad_figures f;
-        const void *found = sqlite3_column_blob(q, 0);
-        const size_t size = (size_t)sqlite3_column_bytes(q, 0);
-        if (size != sizeof f || sum_of(found, size) != sqlite3_column_int64(q, 1)) {
-            status = damaged_row(s, err);
-            break;
-        }
-        memcpy(&f, found, sizeof f);
-        while (next < count && newer[next].iteration < f.iteration)
-            row(context, &newer[next++]);
-        if (next == count || newer[next].iteration != f.iteration)
-            row(context, &f);
-    }
-    if (!status && code != SQLITE_DONE)
-        status = fault(s, code, err);
-    while (!status && next < count)
-        row(context, &newer[next++]);
-    sqlite3_reset(q);
-    free(newer);
-    return status;
-}
-
-hfsad_status store_get_record(store *s, void (*line)(void *context, const char *text), void *context, hfsad_error *err)
-{
-    sqlite3_stmt *q = s->made[DO_GET_RECORD];
-    size_t count;
-    int code;
-    while ((code = sqlite3_step(q)) == SQLITE_ROW)
-        line(context, (const char *)sqlite3_column_text(q, 0));
-    sqlite3_reset(q);
-    hfsad_status status = code == SQLITE_DONE ? HFSAD_OK : fault(s, code, err);
-    const journal_mark *marks = journal_marks(s->j, &count);
-    for (size_t i = 0; i < count && !status; i++) {
-        void *text;
-        if (marks[i].kind != ENTRY_LINE)
-            continue;
-        status = journal_read(s->j, &marks[i], &text, err);
-        if (!status)
-            line(context, text);
-        free(text);
-    }
-    return status;
-}
-
 /* ---- the base ---- */
 
 static int base_put_state(store *s, const char *name, const void *bytes, size_t size)
@@ -614,7 +356,7 @@ static int base_put_state(store *s, const char *name, const void *bytes, size_t 
     sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
     if (sqlite3_bind_blob64(q, 2, bytes, size, SQLITE_STATIC))
         return SQLITE_TOOBIG;
-    sqlite3_bind_int64(q, 3, sum_of(bytes, size));
+    sqlite3_bind_int64(q, 3, store_sum(bytes, size));
     return run(s, DO_PUT_STATE);
 }
 
@@ -623,7 +365,7 @@ static int base_put_row(store *s, const hfsad_figures *figures)
     sqlite3_stmt *q = s->made[DO_PUT_ROW];
     sqlite3_bind_int64(q, 1, (sqlite3_int64)figures->iteration);
     sqlite3_bind_blob64(q, 2, figures, sizeof *figures, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 3, sum_of(figures, sizeof *figures));
+    sqlite3_bind_int64(q, 3, store_sum(figures, sizeof *figures));
     return run(s, DO_PUT_ROW);
 }
 
@@ -704,7 +446,7 @@ uint64_t store_epoch(const store *s)
 /* The number of a name, which is put into the journal where it is new. */
 static bool number_name(store *s, const char *name, uint32_t *number)
 {
-    const size_t found = find_name(s, name);
+    const size_t found = store_find_name(s, name);
     *number = (uint32_t)(found == SIZE_MAX ? s->n_names : found);
     if (found != SIZE_MAX)
         return true;
