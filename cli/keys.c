@@ -15,8 +15,11 @@ static const char about[] =
     "edge1/client7; and for 'observer', with which hfsad status may look on.\n\n"
     "With the access list a node writes only below its own path, and reads only what its parent and\n"
     "its children write. A running mosquitto takes new nodes in after SIGHUP.\n\n"
+    "revoke takes the certificates of nodes back: their files here are removed, and a broker that has\n"
+    "got SIGHUP, and revoked.crl where it is on another machine, lets them in no more. Who is connected\n"
+    "stays until the broker is started again, which harms nobody. issue then makes a new one.\n\n"
     "A node needs ca.crt and its own files below nodes/, the broker ca.crt, its own two files,\n"
-    "mosquitto.conf and acl. ca.key is for nobody else: who has it can be everybody.";
+    "mosquitto.conf, acl and revoked.crl. ca.key is for nobody else: who has it can be everybody.";
 
 static int init(const keys_authority *a)
 {
@@ -40,15 +43,25 @@ static int issue(const char *dir, const char *const *paths, size_t count, int da
     return cli_finish_stdout(CLI_DONE);
 }
 
+static int revoke(const char *dir, const char *const *paths, size_t count)
+{
+    hfsad_error err = {0};
+    if (keys_revoke(dir, paths, count, &err))
+        return cli_fail(&err);
+    printf("%s/revoked.crl has %zu more; give the broker SIGHUP, or start it again to cut off who is connected\n", dir,
+           count);
+    return cli_finish_stdout(CLI_DONE);
+}
+
 static int unknown_action(const char *action)
 {
-    static const char *const known[] = {"init", "issue", NULL};
+    static const char *const known[] = {"init", "issue", "revoke", NULL};
     char shown[CLI_SHOWN_SIZE];
     const char *nearest = cli_nearest(action, known);
     cli_shown(shown, action);
     if (nearest)
         return cli_wrong("keys", "unknown action '%s'; did you mean %s?", shown, nearest);
-    return cli_wrong("keys", "unknown action '%s'; known: init, issue", shown);
+    return cli_wrong("keys", "unknown action '%s'; known: init, issue, revoke", shown);
 }
 
 /* words: the action and its count - 1 nodes. port and days are 0 where they were not given. */
@@ -61,12 +74,17 @@ static int act(const char *const *words, size_t count, keys_authority *a, int64_
         a->days = days ? (int)days : INIT_DAYS;
         return init(a);
     }
-    if (strcmp(words[0], "issue") != 0)
+    const bool takes_back = strcmp(words[0], "revoke") == 0;
+    if (strcmp(words[0], "issue") != 0 && !takes_back)
         return unknown_action(words[0]);
     if (a->n_hosts || port)
         return cli_wrong("keys", "--host and --port belong to init");
     if (count < 2)
-        return cli_wrong("keys", "issue needs the path of a node, such as edge1/client7");
+        return cli_wrong("keys", "%s needs the path of a node, such as edge1/client7", words[0]);
+    if (takes_back && (days || a->force))
+        return cli_wrong("keys", "--days and --force belong to init and issue");
+    if (takes_back)
+        return revoke(a->dir, words + 1, count - 1);
     return issue(a->dir, words + 1, count - 1, days ? (int)days : ISSUE_DAYS, a->force);
 }
 
@@ -106,13 +124,14 @@ int cmd_keys(int argc, char **argv)
     };
     const cli_syntax syntax = {
         .usage = "keys init [--dir DIR] [--host NAME]... [--port N] [--days N] [--force]\n"
-                 "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]",
+                 "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]\n"
+                 "hfsad keys revoke NODE... [--dir DIR]",
         .about = about,
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
         .most_words = room - 1,
-        .words = "init or issue",
+        .words = "init, issue or revoke",
     };
     int status = CLI_FAILED;
     if (!words || !hosts.room)

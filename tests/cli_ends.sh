@@ -153,8 +153,8 @@ rows() { grep -c "a row of the trace" here-cloud.log; }
 more_rows() { [ "$(rows)" -gt "$1" ]; }
 # shellcheck disable=SC2086 # lists of words
 {
-long="--set run.iterations=600"
-expect 0 run spec.yaml $long --out run-600 --quiet
+long="--set run.iterations=1500 --set run.edge_rounds=2"
+expect 0 run spec.yaml $long --out run-long --quiet
 run_all here
 until_true 30 more_rows 3 || fail "it does not train: $(cat here-*.log)"
 for full in "$edge1 edge1" "$clients1 edge1-clients" "$cloud cloud"; do
@@ -171,12 +171,12 @@ for full in "$edge1 edge1" "$clients1 edge1-clients" "$cloud cloud"; do
         [ ! -e twin ] || fail "the second process has left its state"
     fi
     [ "$(rows)" -le $((before + 1)) ] || fail "$name: it goes on with a full disk: $before, $(rows) rows"
+    [ $name != cloud ] || break # from here it goes on elsewhere
     prlimit --pid "$pid" --fsize=unlimited:unlimited
     until_true 20 grep -q 'the state can be written again' here-$name.log || fail "$name: room on the disk is not noticed"
     until_true 20 more_rows "$before" || fail "$name: it does not go on: $(tail -3 here-*.log)"
-    kill -0 "$cloud" || fail "the run is over too early"
 done
-kill -KILL $cloud $pids $broker
+kill -KILL $cloud $pids $broker || fail "the run was over too early"
 wait $cloud $pids $broker 2>/dev/null
 mkdir elsewhere
 mv here elsewhere/there
@@ -185,7 +185,54 @@ run_all elsewhere/there
 ends 0 $cloud "the cloud elsewhere"
 for pid in $pids; do ends 0 $pid "a process elsewhere"; done
 }
-cmp -s run-600/model.csv moved/model.csv || fail "the model, on full disks and moved"
-[ "$(wc -l <run-600/trace.csv)" = "$(wc -l <moved/trace.csv)" ] || fail "the trace, on full disks and moved"
+cmp -s run-long/model.csv moved/model.csv || fail "the model, on full disks and moved"
+[ "$(wc -l <run-long/trace.csv)" = "$(wc -l <moved/trace.csv)" ] || fail "the trace, on full disks and moved"
+
+echo "-- certificates that have run out or were taken back"
+mkdir authority && touch authority/index && echo 01 >authority/serial
+printf '%s\n' '[ca]' 'default_ca=a' '[a]' 'database=authority/index' 'serial=authority/serial' 'new_certs_dir=authority' \
+    'default_md=sha256' 'policy=p' 'unique_subject=no' '[p]' 'commonName=supplied' >authority/conf
+openssl req -new -key keys/nodes/edge1.key -subj /CN=edge1 -out authority/request 2>/dev/null
+openssl ca -batch -notext -config authority/conf -cert keys/ca.crt -keyfile keys/ca.key -in authority/request \
+    -startdate 20200101000000Z -enddate 20200201000000Z -out expired.crt >/dev/null 2>&1 || fail "openssl ca"
+cp keys/nodes/edge1.crt old.crt
+cp keys/nodes/edge1.key old.key
+rm -rf spec-state elsewhere
+start_broker keys/mosquitto.conf
+# by_files CERTIFICATE: edge1 with it is refused
+by_files() {
+    expect_line 2 edge spec.yaml --name edge1 --broker mqtts://localhost:$port --ca keys/ca.crt --certificate "$1" \
+        --key old.key --log-level error
+}
+# let_in EDGE: it gets a connection
+let_in() {
+    start let-in.log "$program" edge spec.yaml --name "$1" --broker mqtts://localhost:$port --keys keys --log-level debug
+    until_true 20 grep -q "$1: connected" let-in.log || fail "$1 gets no connection: $(cat let-in.log)"
+    kill -TERM "$started"
+    ends 143 "$started" "$1"
+}
+by_files expired.crt
+says 'TLS with the broker fails.*certificate expired'
+let_in edge1
+expect_line 2 keys revoke edge1 edge7
+says 'nodes/edge7.crt'
+expect_line 2 keys revoke edge1 --days 3
+let_in edge1
+expect 0 keys revoke edge1
+[ ! -e keys/nodes/edge1.crt ] && [ ! -e keys/nodes/edge1.key ] || fail "files of a certificate that was taken back"
+[ "$(openssl crl -in keys/revoked.crl -noout -text | grep -c 'Serial Number')" = 1 ] || fail "the list of revoked ones"
+kill -HUP "$broker"
+let_in edge2
+by_files old.crt
+says 'TLS with the broker fails.*certificate revoked'
+expect 0 keys issue edge1
+kill -HUP "$broker"
+let_in edge1
+by_files old.crt
+expect 0 keys revoke edge2 edge1
+[ "$(openssl crl -in keys/revoked.crl -noout -text | grep -c 'Serial Number')" = 3 ] || fail "the list grows"
+openssl crl -in keys/revoked.crl -CAfile keys/ca.crt -noout 2>verified.txt
+grep -q 'verify OK' verified.txt || fail "the list is not signed by the authority"
+all_gone spec-state "certificates"
 
 finish

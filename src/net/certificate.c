@@ -208,3 +208,83 @@ hfsad_status certificate_authority_read(certificate_authority **out, const char 
         err, HFSAD_ERROR_INPUT,
         "%.300s: ca.crt and ca.key are not an authority's certificate and its key; hfsad keys init makes them", dir);
 }
+
+/* ---- revocation ---- */
+
+static X509_CRL *read_list(const certificate_authority *a, const char *text)
+{
+    BIO *bio = BIO_new_mem_buf(text, -1);
+    X509_CRL *list = bio ? PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL) : NULL;
+    BIO_free(bio);
+    if (list && X509_CRL_verify(list, a->key) == 1)
+        return list;
+    X509_CRL_free(list);
+    return NULL;
+}
+
+static X509_CRL *new_list(const certificate_authority *a)
+{
+    enum { VERSION_2 = 1 };
+    X509_CRL *list = X509_CRL_new();
+    if (list && X509_CRL_set_version(list, VERSION_2) &&
+        X509_CRL_set_issuer_name(list, X509_get_subject_name(a->certificate)))
+        return list;
+    X509_CRL_free(list);
+    return NULL;
+}
+
+/* false: not a certificate of this authority, or no memory. One that is there already is left as it is. */
+static bool revoke(const certificate_authority *a, X509_CRL *list, const char *text)
+{
+    BIO *bio = BIO_new_mem_buf(text, -1);
+    X509 *c = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    X509_REVOKED *entry = NULL, *found = NULL;
+    ASN1_TIME *now = X509_gmtime_adj(NULL, before_s);
+    bool good = c && now && X509_verify(c, a->key) == 1;
+    if (good && X509_CRL_get0_by_serial(list, &found, X509_get_serialNumber(c)) == 0) {
+        entry = X509_REVOKED_new();
+        good = entry && X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(c)) &&
+               X509_REVOKED_set_revocationDate(entry, now) && X509_CRL_add0_revoked(list, entry);
+        if (!good)
+            X509_REVOKED_free(entry);
+    }
+    ASN1_TIME_free(now);
+    X509_free(c);
+    BIO_free(bio);
+    return good;
+}
+
+/* A broker refuses everybody once its list has run out, so it never does. */
+static bool sign_list(const certificate_authority *a, X509_CRL *list, char **text, size_t *length)
+{
+    enum { DAYS = 36500 };
+    ASN1_TIME *from = X509_gmtime_adj(NULL, before_s), *until = X509_time_adj_ex(NULL, DAYS, 0, NULL);
+    BIO *bio = BIO_new(BIO_s_mem());
+    const bool good = from && until && bio && X509_CRL_set1_lastUpdate(list, from) &&
+                      X509_CRL_set1_nextUpdate(list, until) && X509_CRL_sort(list) &&
+                      X509_CRL_sign(list, a->key, EVP_sha256()) && PEM_write_bio_X509_CRL(bio, list);
+    *text = good ? text_of(bio, length) : NULL;
+    ASN1_TIME_free(from);
+    ASN1_TIME_free(until);
+    BIO_free(bio);
+    return *text != NULL;
+}
+
+hfsad_status certificate_make_list(const certificate_authority *a, const char *old, const char *const *certificates,
+                                   size_t count, const char *name, char **text, size_t *length, hfsad_error *err)
+{
+    *text = NULL;
+    *length = 0;
+    X509_CRL *list = old ? read_list(a, old) : new_list(a);
+    bool good = list != NULL;
+    for (size_t i = 0; good && i < count; i++)
+        good = revoke(a, list, certificates[i]);
+    if (!good && (old || count)) {
+        X509_CRL_free(list);
+        ERR_clear_error();
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is not of this authority", name);
+    }
+    good = good && sign_list(a, list, text, length);
+    X509_CRL_free(list);
+    return good ? HFSAD_OK : failed(err, "make a list of revoked certificates");
+}

@@ -30,4 +30,10 @@ hfsad_status certificate_make_broker(const certificate_authority *a, const char 
 hfsad_status certificate_make_node(const certificate_authority *a, const char *name, int days, certificate_pair *pair,
                                    hfsad_error *err);
 
+/* The signed list of certificates that no longer count. old: its text so far, NULL: none yet; certificates: the texts
+ * of those that are added, each signed by this authority; name: of the file of old and what is added, for messages.
+ * *text is malloc'ed. */
+hfsad_status certificate_make_list(const certificate_authority *a, const char *old, const char *const *certificates,
+                                   size_t count, const char *name, char **text, size_t *length, hfsad_error *err);
+
 #endif

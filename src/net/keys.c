@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#define LIST "revoked.crl"
 enum { OBSERVED_LEVELS = 8 };
 
 bool keys_node_files(const char *dir, const char *path, char certificate[KEYS_FILE_MAX], char key[KEYS_FILE_MAX])
@@ -80,7 +81,9 @@ static void put_configuration(FILE *f, const keys_authority *a, const char *dir)
             "cafile %s/ca.crt\ncertfile %s/broker.crt\nkeyfile %s/broker.key\n"
             "tls_version tlsv1.2\n"
             "require_certificate true\nuse_identity_as_username true\nallow_anonymous false\n"
-            "acl_file %s/acl\n\n"
+            "acl_file %s/acl\n"
+            "# Who is no longer let in: hfsad keys revoke. Read again on SIGHUP.\n"
+            "crlfile %s/revoked.crl\n\n"
             "# Nodes repeat what is lost: nothing need be kept on disk.\n"
             "persistence false\n"
             "set_tcp_nodelay true\n"
@@ -88,7 +91,7 @@ static void put_configuration(FILE *f, const keys_authority *a, const char *dir)
             "max_queued_messages 10000\n"
             "# The largest frame there is.\n"
             "message_size_limit %zu\n",
-            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, message_bytes_most(MESSAGE_COUNT_MAX));
+            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, dir, message_bytes_most(MESSAGE_COUNT_MAX));
 }
 
 /* ---- init ---- */
@@ -120,6 +123,12 @@ static hfsad_status add_certificates(key_files *files, const keys_authority *a, 
         status = certificate_make_broker(authority, a->hosts, a->n_hosts, a->days, &pair, err);
     if (!status)
         status = add_pair(files, a->dir, "broker", &pair, a->force, err);
+    char *list = NULL;
+    size_t length;
+    if (!status)
+        status = certificate_make_list(authority, NULL, NULL, 0, LIST, &list, &length, err);
+    if (!status)
+        status = key_files_add(files, a->dir, LIST, list, length, false, a->force, err);
     certificate_authority_free(authority);
     return status;
 }
@@ -269,9 +278,8 @@ static hfsad_status issue_all(const char *dir, const char *const *paths, size_t 
     return status ? status : key_files_write(files, err);
 }
 
-hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force, hfsad_error *err)
+static hfsad_status check_paths(const char *const *paths, size_t count, hfsad_error *err)
 {
-    key_files files = {0};
     for (size_t i = 0; i < count; i++) {
         const hfsad_status status = check_path(paths[i], err);
         if (status)
@@ -280,9 +288,84 @@ hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count,
             if (!strcmp(paths[i], paths[j]))
                 return error_set(err, HFSAD_ERROR_INPUT, "%s is named twice", paths[i]);
     }
+    return HFSAD_OK;
+}
+
+hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force, hfsad_error *err)
+{
+    key_files files = {0};
+    const hfsad_status wrong = check_paths(paths, count, err);
+    if (wrong)
+        return wrong;
     const int lock = lock_folder(dir);
     const hfsad_status status = issue_all(dir, paths, count, days, force, &files, err);
     key_files_free(&files);
+    if (lock >= 0)
+        close(lock);
+    return status;
+}
+
+/* ---- revoke ---- */
+
+static hfsad_status revoke_one(const certificate_authority *authority, const char *dir, const char *path, char **list,
+                               size_t *length, hfsad_error *err)
+{
+    char name[KEYS_PATH_MAX + 20], *longer;
+    snprintf(name, sizeof name, "nodes/%s.crt", path);
+    char *certificate = key_file_read(dir, name, err);
+    if (!certificate)
+        return HFSAD_ERROR_INPUT;
+    const char *const certificates[] = {certificate};
+    const hfsad_status status = certificate_make_list(authority, *list, certificates, 1, name, &longer, length, err);
+    free(certificate);
+    if (status)
+        return status;
+    char *closed = realloc(longer, *length + 1);
+    free(*list);
+    *list = closed;
+    if (!closed) {
+        free(longer);
+        return error_memory(err, *length, LIST);
+    }
+    closed[*length] = 0;
+    return HFSAD_OK;
+}
+
+static hfsad_status revoke_all(const char *dir, const char *const *paths, size_t count, key_files *files,
+                               hfsad_error *err)
+{
+    certificate_authority *authority;
+    size_t length = 0;
+    hfsad_status status = read_authority(&authority, dir, err);
+    char *list = status ? NULL : key_file_read(dir, LIST, err);
+    if (!status && !list)
+        status = HFSAD_ERROR_INPUT;
+    for (size_t i = 0; i < count && !status; i++)
+        status = revoke_one(authority, dir, paths[i], &list, &length, err);
+    certificate_authority_free(authority);
+    if (status) {
+        free(list);
+        return status;
+    }
+    status = key_files_add(files, dir, LIST, list, length, false, true, err);
+    return status ? status : key_files_write(files, err);
+}
+
+hfsad_status keys_revoke(const char *dir, const char *const *paths, size_t count, hfsad_error *err)
+{
+    key_files files = {0};
+    char certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    hfsad_status status = check_paths(paths, count, err);
+    if (status)
+        return status;
+    const int lock = lock_folder(dir);
+    status = revoke_all(dir, paths, count, &files, err);
+    key_files_free(&files);
+    for (size_t i = 0; i < count && !status; i++)
+        if (keys_node_files(dir, paths[i], certificate, key)) {
+            unlink(certificate);
+            unlink(key);
+        }
     if (lock >= 0)
         close(lock);
     return status;

@@ -3,7 +3,7 @@
  * common name is the node's path, and a configuration of mosquitto under which a node writes only below its own path
  * and reads only what its parent and its children write to it.
  *
- *     DIR/ca.crt ca.key broker.crt broker.key mosquitto.conf acl nodes/<path>.crt nodes/<path>.key
+ *     DIR/ca.crt ca.key broker.crt broker.key mosquitto.conf acl revoked.crl nodes/<path>.crt nodes/<path>.key
  *
  * Folders are made for their owner alone, and private keys too. Keys are EC P-256.
  */
@@ -37,6 +37,10 @@ hfsad_status keys_init(const keys_authority *a, hfsad_error *err);
 /* Certificates for these nodes, and their lines in the access list. All of them or none. */
 hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force,
                         hfsad_error *err);
+
+/* The certificates of these nodes no longer count for a broker that has read the list again, and their files are
+ * removed. All of them or none. */
+hfsad_status keys_revoke(const char *dir, const char *const *paths, size_t count, hfsad_error *err);
 
 /* The names of a node's files; false: too long. */
 bool keys_node_files(const char *dir, const char *path, char certificate[KEYS_FILE_MAX], char key[KEYS_FILE_MAX]);
