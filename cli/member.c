@@ -604,18 +604,20 @@ static hfsad_status find_scratch(member *m, hfsad_error *err)
     struct statfs kind;
     if (m->args.rows != ROWS_ON_DISK)
         return HFSAD_OK;
-    char *folder = m->scratch = state_folder(m);
-    if (!folder)
-        return error_memory(err, 0, "a file name");
-    while (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        char *slash = strrchr(folder, '/');
-        if (!slash || slash == folder) {
-            memcpy(folder, slash ? "/" : ".", 2); /* "x" or "/x" had room for that */
-            break;
+    m->scratch = state_folder(m);
+    while (m->scratch && (stat(m->scratch, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        char *slash = strrchr(m->scratch, '/');
+        if (slash && slash != m->scratch) {
+            *slash = 0;
+            continue;
         }
-        *slash = 0;
+        free(m->scratch);
+        m->scratch = strdup(slash ? "/" : ".");
+        break;
     }
-    if (statfs(folder, &kind) == 0 && kind.f_type == TMPFS_MAGIC)
+    if (!m->scratch)
+        return error_memory(err, 0, "a file name");
+    if (statfs(m->scratch, &kind) == 0 && kind.f_type == TMPFS_MAGIC)
         member_log(&m->args, LOG_WARNING, "", "rows on the disk would be in memory",
                    "the state folder is on a tmpfs; give --state on a disk", "");
     return HFSAD_OK;
