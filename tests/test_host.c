@@ -240,9 +240,9 @@ static void test_undisturbed(void **state)
 static void test_begun_again(void **state)
 {
     (void)state;
-    for (uint64_t seed = 2; seed < 6; seed++)
+    for (uint64_t seed = 2; seed < 5; seed++)
         (void)each_problem(seed, 10, WIRE_DOUBLE);
-    assert_true(torn > 50 && compared > 100);
+    assert_true(torn > 30 && compared > 60);
 }
 
 /* Differences are exact, and whoever has not heard what they are taken to gets them whole. */

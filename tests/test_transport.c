@@ -194,6 +194,32 @@ static void values_reach_who_listens(void **state)
     end(f);
 }
 
+/* Waits for both until the newest value of a topic has come to a member of one. */
+static void await_both(fixture *f, fixture *g, const fixture *of, size_t member, const char *topic, uint32_t number)
+{
+    hfsad_error err;
+    const int64_t end_ms = broker_now_ms() + PATIENCE_MS;
+    while (!newest(of, member, topic, number)) {
+        if (broker_now_ms() > end_ms)
+            fail_msg("%s %u has not come", topic, number);
+        ok(transport_wait_both(f->t, g->t, f->broker ? 1000 : 0, &err), &err);
+    }
+}
+
+static void two_are_waited_for_at_once(void **state)
+{
+    fixture *f = make(*state), *g = make(*state);
+    const size_t a = join(f, "a", "f"), b = join(g, "b", "g");
+    for (uint32_t i = 1; i <= 40; i++) {
+        send_number(f, a, "f", i, false);
+        await_both(f, g, f, a, "f", i);
+        send_number(g, b, "g", i, false);
+        await_both(f, g, g, b, "g", i);
+    }
+    end(g);
+    end(f);
+}
+
 static void retained_values_wait_for_who_comes_late(void **state)
 {
     fixture *f = make(*state);
@@ -493,9 +519,9 @@ static int start_tls(void **state)
 int main(void)
 {
 #define CONFORMANCE                                                                                                    \
-    cmocka_unit_test(values_reach_who_listens), cmocka_unit_test(retained_values_wait_for_who_comes_late),             \
-        cmocka_unit_test(large_frames_come_whole), cmocka_unit_test(the_newest_value_wins), cmocka_unit_test(wills),   \
-        cmocka_unit_test(many_members)
+    cmocka_unit_test(values_reach_who_listens), cmocka_unit_test(two_are_waited_for_at_once),                          \
+        cmocka_unit_test(retained_values_wait_for_who_comes_late), cmocka_unit_test(large_frames_come_whole),          \
+        cmocka_unit_test(the_newest_value_wins), cmocka_unit_test(wills), cmocka_unit_test(many_members)
 #define BROKEN cmocka_unit_test(the_broker_dies_and_comes_back), cmocka_unit_test(two_of_a_name)
     const struct CMUnitTest local[] = {CONFORMANCE};
     const struct CMUnitTest mqtt[] = {CONFORMANCE, BROKEN, cmocka_unit_test(nobody_there), cmocka_unit_test(too_large),

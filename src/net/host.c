@@ -142,10 +142,7 @@ static hfsad_status listen(host *h, uint64_t now, int64_t timeout_ms, hfsad_erro
         timeout_ms = 1000;
     if (h->way[ABOVE] == h->way[BELOW] || !h->way[ABOVE] || !h->way[BELOW])
         return transport_wait(h->way[h->way[ABOVE] ? ABOVE : BELOW], timeout_ms, err);
-    enum { SLICE_MS = 5 }; /* no transport knows of the other */
-    const hfsad_status status = transport_wait(h->way[ABOVE], 0, err);
-    return status ? status
-                  : transport_wait(h->way[BELOW], timeout_ms < 0 || timeout_ms > SLICE_MS ? SLICE_MS : timeout_ms, err);
+    return transport_wait_both(h->way[ABOVE], h->way[BELOW], timeout_ms, err);
 }
 
 /* Between training and its end the root asks again. */

@@ -17,6 +17,7 @@
 
 #include "hfsad/hfsad.h"
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -65,6 +66,9 @@ typedef struct {
     hfsad_status (*send)(transport *t, size_t member, const char *topic, const void *bytes, size_t size, bool retain,
                          hfsad_error *err);
     hfsad_status (*wait)(transport *t, int64_t timeout_ms, hfsad_error *err);
+    /* What wakes a wait, at most `room` of it; 0: there is more, or something else does. NULL: always something else.
+     */
+    size_t (*sockets)(transport *t, struct pollfd *to, size_t room);
 } transport_ops;
 
 /* What every transport begins with. */
@@ -113,5 +117,7 @@ hfsad_status transport_send(transport *t, size_t member, const char *topic, cons
 /* Moves what can be moved and calls the handler; returns when something happened or after timeout_ms (0: at once, < 0:
  * no limit), and early where it likes, on a signal among others. */
 hfsad_status transport_wait(transport *t, int64_t timeout_ms, hfsad_error *err);
+/* The same of two at once; it may return much earlier. */
+hfsad_status transport_wait_both(transport *a, transport *b, int64_t timeout_ms, hfsad_error *err);
 
 #endif

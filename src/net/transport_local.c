@@ -235,7 +235,7 @@ static hfsad_status local_wait(transport *t, int64_t timeout_ms, hfsad_error *er
 
 hfsad_status transport_local_create(transport **t, const transport_handler *handler, hfsad_error *err)
 {
-    static const transport_ops ops = {local_free, local_join, local_leave, local_send, local_wait};
+    static const transport_ops ops = {local_free, local_join, local_leave, local_send, local_wait, NULL};
     local *l = calloc(1, sizeof *l);
     *t = NULL;
     if (!l)

@@ -389,6 +389,19 @@ static hfsad_status say_too_large(mqtt *t, hfsad_error *err)
                      size, t->url);
 }
 
+static size_t mqtt_sockets(transport *front, struct pollfd *to, size_t room)
+{
+    mqtt *t = (mqtt *)front;
+    for (size_t i = 0; i < t->n_members; i++)
+        if (t->members[i]->state == APART)
+            return 0;
+    const size_t n = (size_t)gather(t);
+    if (n > room)
+        return 0;
+    memcpy(to, t->polls, n * sizeof *to);
+    return n;
+}
+
 static hfsad_status mqtt_wait(transport *front, int64_t timeout_ms, hfsad_error *err)
 {
     mqtt *t = (mqtt *)front;
@@ -606,7 +619,7 @@ static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsa
 hfsad_status transport_mqtt_create(transport **out, const transport_broker *broker, const transport_handler *handler,
                                    hfsad_error *err)
 {
-    static const transport_ops ops = {mqtt_free, mqtt_join, mqtt_leave, mqtt_send, mqtt_wait};
+    static const transport_ops ops = {mqtt_free, mqtt_join, mqtt_leave, mqtt_send, mqtt_wait, mqtt_sockets};
     broker_url at;
     *out = NULL;
     const hfsad_status status = check_broker(broker, &at, err);
