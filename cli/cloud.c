@@ -250,9 +250,8 @@ static int end(void *context, const member *m, const node *root)
         return CLI_FAILED;
     }
     if (stopped == STOP_INTERRUPTED) {
-        fprintf(stderr,
-                "hfsad: interrupted after iteration %" PRIu64 ": wrote %s, without the models below the cloud\n",
-                s->figures.iteration, s->out);
+        fprintf(stderr, "hfsad: interrupted after iteration %" PRIu64 ": wrote %s%s\n", s->figures.iteration, s->out,
+                knows(&s->run, 1) ? "" : ", without the models below the cloud");
         return 128 + cli_interrupted();
     }
     return printed;
