@@ -145,7 +145,7 @@ static void finish_row(void *context, const node *root, hfsad_figures *row)
     session *s = context;
     row->seconds = s->before + progress_clock() - s->begun;
     if (s->run.truth)
-        row->relative_error = model_error(s->run.data, node_w(root), s->run.truth, s->sign_free, s->scratch);
+        row->relative_error = model_error(s->run.data, node_row_w(root), s->run.truth, s->sign_free, s->scratch);
 }
 
 static void take_row(void *context, const hfsad_figures *row)

@@ -33,12 +33,13 @@ static bool take_memory(node *n)
     n->guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
     n->guard.before = n->guard.calm ? n->guard.calm + M : NULL;
     n->figures = alloc_zero(node_figures_count(n), sizeof(double));
+    n->row_w = is_root(n) ? alloc_zero(M, sizeof(double)) : NULL;
     n->polish = n->s.polish ? alloc_zero(n->s.polish + M, sizeof(double)) : NULL;
     if (start)
         memcpy(start, n->s.start, M * sizeof *start);
     n->s.start = start;
-    return start && (n->polish || !n->s.polish) && n->w && n->z && n->q && n->u && n->figures &&
-           (n->guard.calm || !(n->s.guarded && is_root(n)));
+    return start && (n->row_w || !is_root(n)) && (n->polish || !n->s.polish) && n->w && n->z && n->q && n->u &&
+           n->figures && (n->guard.calm || !(n->s.guarded && is_root(n)));
 }
 
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
@@ -108,6 +109,7 @@ void node_free(node *n)
     free(n->guard.calm);
     free(n->first);
     free(n->polish);
+    free(n->row_w);
     free(n);
 }
 
@@ -855,6 +857,11 @@ bool node_take_figures(node *n, hfsad_figures *f)
     return ready;
 }
 
+const double *node_row_w(const node *n)
+{
+    return n->row_w;
+}
+
 void node_model(const node *n, double *w)
 {
     const bool shown = n->s.inner || n->s.keeps_w;
@@ -880,11 +887,6 @@ const double *node_models_below(const node *n)
 {
     const double *all = n->finished ? n->models : n->looked ? n->look_models : NULL;
     return all ? all + n->s.M : NULL;
-}
-
-const double *node_w(const node *n)
-{
-    return n->w;
 }
 
 node_status node_get_status(const node *n)

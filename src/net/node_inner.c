@@ -306,6 +306,7 @@ static void conclude(node *n, const tally *t)
     stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
     n->stopping = n->stopping || (n->s.async && n->stop.converged); /* nobody stands still yet */
     n->row_ready = true;
+    memcpy(n->row_w, n->ask_w, n->s.M * sizeof *n->row_w);
     n->answered = (int64_t)n->ask_round;
     if (t->broken > 0 || !finite_figures(f))
         n->end = NODE_DIVERGED;

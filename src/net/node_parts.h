@@ -131,6 +131,7 @@ struct node {
     bool anew; /* a repair is to be made */
     stop_state stop;
     hfsad_figures row;
+    double *row_w; /* M: its model */
     bool row_ready;
     node_end end;
     double *polish; /* setup.polish numbers, then M: where it begins; NULL: none */
