@@ -145,7 +145,7 @@ static void finish_row(void *context, const node *root, hfsad_figures *row)
     session *s = context;
     row->seconds = s->before + progress_clock() - s->begun;
     if (s->run.truth)
-        row->relative_error = model_error(s->run.data, node_w(root), s->run.truth, s->sign_free, s->scratch);
+        row->relative_error = model_error(s->run.data, node_row_w(root), s->run.truth, s->sign_free, s->scratch);
 }
 
 static void take_row(void *context, const hfsad_figures *row)
@@ -250,9 +250,8 @@ static int end(void *context, const member *m, const node *root)
         return CLI_FAILED;
     }
     if (stopped == STOP_INTERRUPTED) {
-        fprintf(stderr,
-                "hfsad: interrupted after iteration %" PRIu64 ": wrote %s, without the models below the cloud\n",
-                s->figures.iteration, s->out);
+        fprintf(stderr, "hfsad: interrupted after iteration %" PRIu64 ": wrote %s%s\n", s->figures.iteration, s->out,
+                knows(&s->run, 1) ? "" : ", without the models below the cloud");
         return 128 + cli_interrupted();
     }
     return printed;

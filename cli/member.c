@@ -815,6 +815,20 @@ static hfsad_status linger(member *m, hfsad_error *err)
     return status;
 }
 
+/* The folder of an interrupted run has the models below the cloud too, where they can be had soon. */
+static hfsad_status look(member *m, hfsad_error *err)
+{
+    node *root = m->cloud && m->begun ? host_node(m->h, 0) : NULL;
+    const double end = progress_clock() + MEMBER_LOOK_SECONDS;
+    hfsad_status status = HFSAD_OK;
+    if (!root || host_ended(m->h))
+        return status;
+    node_look(root);
+    while (!status && !host_ended(m->h) && !node_models_below(root) && progress_clock() < end)
+        status = turn(m, 50, err);
+    return status;
+}
+
 static int serve(member *m)
 {
     hfsad_error err = {0};
@@ -824,6 +838,8 @@ static int serve(member *m)
     cli_interrupts_heed();
     if (!status)
         status = begin_cloud(m, &err);
+    if (!status && cli_interrupted())
+        status = look(m, &err);
     if (status == HFSAD_ERROR_INPUT && !m->is_wrong)
         dismiss(m, &err);
     if (status)

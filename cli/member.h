@@ -8,6 +8,9 @@
 #include "net/topic.h"
 #include "spec/settings.h"
 
+/* How long an interrupted cloud waits for the models of the others. */
+enum { MEMBER_LOOK_SECONDS = 3 };
+
 typedef enum { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG } log_level;
 
 typedef struct {

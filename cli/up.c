@@ -347,6 +347,19 @@ static int see_to(session *s, child *c)
     return start(c) ? CLI_GO : CLI_FAILED;
 }
 
+/* The cloud asks the others for their models before it ends. */
+static void stop_cloud(session *s)
+{
+    child *cloud = &s->children[CLOUD];
+    if (s->n_children <= CLOUD || cloud->pid <= 0)
+        return;
+    kill(cloud->pid, SIGTERM);
+    for (const double end = progress_clock() + MEMBER_LOOK_SECONDS + grace_seconds;
+         cloud->pid > 0 && progress_clock() < end; poll(NULL, 0, 5))
+        if (waitpid(cloud->pid, NULL, WNOHANG) == cloud->pid)
+            cloud->pid = 0;
+}
+
 static void stop_all(session *s)
 {
     const int signals[] = {SIGTERM, SIGKILL};
@@ -409,8 +422,10 @@ static int watch(session *s)
         poll(NULL, 0, 20);
     }
     cli_interrupts_heed();
-    if (cli_interrupted())
+    if (cli_interrupted()) {
+        stop_cloud(s);
         return 128 + cli_interrupted();
+    }
     let_end(s);
     return CLI_DONE;
 }

@@ -37,6 +37,7 @@ typedef struct {
     size_t nodes;
     node **node;
     blob *committed, *lines; /* of every node; lines: of the record */
+    uint64_t look;           /* the round from which on the root is to look; 0: never */
     size_t sleeper;          /* a node that hears nothing before it wakes */
     uint64_t wakes;
     message *retained; /* of every node and kind */
@@ -284,12 +285,20 @@ static bool all_ended(const world *w)
     return true;
 }
 
+/* Until all have ended, or the root has looked at the models of the others. */
+static bool goes_on(const world *w)
+{
+    return w->look == 0 ? !all_ended(w) : !node_models_below(w->node[0]);
+}
+
 static void play(world *w)
 {
     enum { STEPS = 2000000 };
     for (size_t i = 0; i < w->nodes; i++)
         commit_and_send(w, i);
-    for (size_t step = 0; step < STEPS && !all_ended(w); step++) {
+    for (size_t step = 0; step < STEPS && goes_on(w); step++) {
+        if (w->look && node_get_status(w->node[0]).round >= w->look)
+            node_look(w->node[0]);
         const uint64_t next = next_event(w);
         if (next == UINT64_MAX)
             fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more",
@@ -308,13 +317,13 @@ static void play(world *w)
         if (chance(w, w->weather.hostile))
             attack(w);
     }
-    if (!all_ended(w))
+    if (goes_on(w))
         for (size_t i = 0; i < w->nodes; i++) {
             const node_status s = node_get_status(w->node[i]);
             print_message("node %zu: round %" PRIu64 " k %" PRIu64 " ended %d due %" PRIu64 "\n", i, s.round, s.k,
                           (int)node_ended(w->node[i]), node_due(w->node[i]));
         }
-    assert_true(all_ended(w));
+    assert_false(goes_on(w));
 }
 
 static world *world_create(const tree *t, weather outside, uint64_t seed)
@@ -520,13 +529,45 @@ static void test_parts(void **state)
     assert_true(sum.crashes > 100);
 }
 
+/* What the root sees on the way is what the simulator has there; then all are killed, and go on as if nothing was. */
+static void look_at(const problem *p, weather outside, uint64_t seed, size_t part)
+{
+    prepared made = prepare(p, seed);
+    tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
+    t.part = part;
+    world *w = world_create(&t, outside, seed);
+    w->look = (1 + below(&w->r, made.p->iterations / 2)) * made.p->edge_rounds;
+    play(w);
+    plan shorter = *made.p;
+    shorter.iterations = node_get_status(w->node[0]).round / made.p->edge_rounds;
+    outcome there;
+    simulate(&there, made.d, &shorter, made.found);
+    compare(&there, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), p->name, seed);
+    free(there.models);
+    w->look = 0;
+    for (size_t i = 0; i < w->nodes; i++)
+        restart(w, i);
+    play(w);
+    compare(&made.expected, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), p->name, seed);
+    world_free(w);
+    unprepare(&made);
+}
+
+static void test_look(void **state)
+{
+    static const weather fair, drizzle = {.lose = 0.2, .twice = 0.2, .late = 0.1, .crash = 0.002, .hostile = 0.1};
+    (void)state;
+    for (size_t i = 0; i < PROBLEMS; i++) {
+        look_at(&problems[i], fair, 40, 0);
+        look_at(&problems[i], drizzle, 41, 4 + i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fair_weather),
-        cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_async),
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_fair_weather), cmocka_unit_test(test_chaos), cmocka_unit_test(test_async),
+        cmocka_unit_test(test_parts),        cmocka_unit_test(test_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,13 @@ static bool take_memory(node *n)
     n->guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
     n->guard.before = n->guard.calm ? n->guard.calm + M : NULL;
     n->figures = alloc_zero(node_figures_count(n), sizeof(double));
+    n->row_w = is_root(n) ? alloc_zero(M, sizeof(double)) : NULL;
     n->polish = n->s.polish ? alloc_zero(n->s.polish + M, sizeof(double)) : NULL;
     if (start)
         memcpy(start, n->s.start, M * sizeof *start);
     n->s.start = start;
-    return start && (n->polish || !n->s.polish) && n->w && n->z && n->q && n->u && n->figures &&
-           (n->guard.calm || !(n->s.guarded && is_root(n)));
+    return start && (n->row_w || !is_root(n)) && (n->polish || !n->s.polish) && n->w && n->z && n->q && n->u &&
+           n->figures && (n->guard.calm || !(n->s.guarded && is_root(n)));
 }
 
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
@@ -94,6 +95,7 @@ void node_free(node *n)
     if (!n)
         return;
     async_free(n);
+    look_free(n);
     if (n->s.leaf)
         leaf_free(n);
     else
@@ -107,6 +109,7 @@ void node_free(node *n)
     free(n->guard.calm);
     free(n->first);
     free(n->polish);
+    free(n->row_w);
     free(n);
 }
 
@@ -347,6 +350,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_RUN);
     if (!fits_sender(n, from, m->kind))
         return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (plain.phase == NODE_PHASE_LOOK)
+        return look_handle(n, from, &plain, why);
     if (plain.phase == NODE_PHASE_STAGE)
         return stage_handle(n, from, &plain, stage, why);
     if (stage != n->s.stage)
@@ -364,7 +369,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
 
 /* ---- time ---- */
 
-enum { CHANNELS = 4 };
+enum { CHANNELS = 5 };
 
 static void tick_channel(node *n, channel *c)
 {
@@ -384,13 +389,14 @@ void node_tick(node *n, uint64_t now_ms)
     tick_channel(n, &n->answer);
     tick_channel(n, &n->down);
     tick_channel(n, &n->ask);
+    tick_channel(n, &n->look_ask);
     if (n->s.async && n->s.inner)
         inner_advance(n);
 }
 
 uint64_t node_due(const node *n)
 {
-    const channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask};
+    const channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask, &n->look_ask};
     uint64_t due = UINT64_MAX;
     for (size_t i = 0; i < CHANNELS; i++)
         if (all[i]->live && all[i]->due < due)
@@ -401,7 +407,7 @@ uint64_t node_due(const node *n)
 
 void node_repeat(node *n)
 {
-    channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask};
+    channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask, &n->look_ask};
     for (size_t i = 0; i < CHANNELS; i++)
         all[i]->send = all[i]->live;
 }
@@ -489,6 +495,10 @@ static bool next_to_parent(node *n, message *m)
         n->say_anew = false;
         return true;
     }
+    if (n->say_look) {
+        *m = look_model_letter(n);
+        return true;
+    }
     if (n->say_stage) {
         *m = letter_of(n, MESSAGE_ANSWER, NODE_PHASE_STAGE, 0);
         n->say_stage = false;
@@ -560,6 +570,14 @@ static bool next_to_children(node *n, message *m)
         m->count = n->ask_phase == NODE_PHASE_FINAL                 ? 0
                    : is_root(n) || n->ask_phase != NODE_PHASE_TRAIN ? n->s.M
                                                                     : 2 * n->s.M;
+        return true;
+    }
+    if (take_channel(n, &n->look_ask)) {
+        *m = look_ask_letter(n);
+        return true;
+    }
+    if (n->ack_look) {
+        *m = look_ack_letter(n);
         return true;
     }
     if (n->ack_part) {
@@ -839,6 +857,11 @@ bool node_take_figures(node *n, hfsad_figures *f)
     return ready;
 }
 
+const double *node_row_w(const node *n)
+{
+    return n->row_w;
+}
+
 void node_model(const node *n, double *w)
 {
     const bool shown = n->s.inner || n->s.keeps_w;
@@ -862,12 +885,8 @@ char *node_take_lines(node *n)
 
 const double *node_models_below(const node *n)
 {
-    return n->finished && n->models ? n->models + n->s.M : NULL;
-}
-
-const double *node_w(const node *n)
-{
-    return n->w;
+    const double *all = n->finished ? n->models : n->looked ? n->look_models : NULL;
+    return all ? all + n->s.M : NULL;
 }
 
 node_status node_get_status(const node *n)

@@ -54,6 +54,7 @@ enum {
     NODE_PHASE_FINAL = 3,
     NODE_PHASE_ANEW = 4,
     NODE_PHASE_STAGE = 5,
+    NODE_PHASE_LOOK = 6,
     NODE_PHASE_BITS = 8,
     NODE_STAGE_BIT = 32
 };
@@ -185,6 +186,8 @@ bool node_unpack(node *n, word_reader *r);
 /* A row of the trace that is ready: root only, relative_error and seconds are NAN. Take it before the state is packed.
  */
 bool node_take_figures(node *n, hfsad_figures *f);
+/* The cloud's model that the last row is of. */
+const double *node_row_w(const node *n);
 
 /* Asynchronous: lines of the record that are ready, each closed by a newline, or NULL; free it. Without the node's
  * path, which goes before each (sim/replay.h). Take them before the state is packed. */
@@ -196,10 +199,12 @@ node_end node_ended(const node *n);
 
 /* w as the run has it; intercepts of nodes that are not tied to their children's are those of the last measurement. */
 void node_model(const node *n, double *w);
-/* Root, once it has ended: the models of all nodes below it, in the order that the head of this file says; NULL where
- * they never came. */
+/* Root: asks for all models as they stand, without ending; in lock step at the next row of the trace, where it then
+ * stays. Not kept over a crash. */
+void node_look(node *n);
+/* Root, once it has ended or looked: the models of all nodes below it, in the order that the head of this file says;
+ * NULL where they never came. */
 const double *node_models_below(const node *n);
-const double *node_w(const node *n);
 
 typedef struct {
     uint64_t round, k;

@@ -99,7 +99,7 @@ static bool may_open(const node *n)
 {
     if (n->finished || n->diverged || n->round >= n->end_round || n->asking || (n->pending && n->ask_round == n->round))
         return false;
-    if (n->round == node_next_measure(n))
+    if (n->round == node_next_measure(n) || (is_root(n) && look_holds(n)))
         return false;
     const bool measured = (int64_t)n->round == n->answered || (n->s.guarded && n->round % n->K == 0);
     return is_root(n) || !measured || n->down_round > n->round;
@@ -306,6 +306,7 @@ static void conclude(node *n, const tally *t)
     stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
     n->stopping = n->stopping || (n->s.async && n->stop.converged); /* nobody stands still yet */
     n->row_ready = true;
+    memcpy(n->row_w, n->ask_w, n->s.M * sizeof *n->row_w);
     n->answered = (int64_t)n->ask_round;
     if (t->broken > 0 || !finite_figures(f))
         n->end = NODE_DIVERGED;
@@ -420,8 +421,10 @@ static void root_questions(node *n)
 void inner_advance(node *n)
 {
     for (;;) {
-        if (is_root(n))
+        if (is_root(n)) {
             root_questions(n);
+            look_advance(n);
+        }
         if (n->asking && all_answered(n)) {
             finish_question(n);
         } else if (n->pending && !n->asking && (n->s.async || (!n->open && n->ask_round == n->round))) {
@@ -549,8 +552,7 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
     return true;
 }
 
-/* Where the children's numbers begin among the models of the subtree. */
-static size_t models_before(const node *n, size_t c)
+size_t node_models_before(const node *n, size_t c)
 {
     size_t nodes = 1;
     for (size_t i = 0; i < c; i++)
@@ -566,7 +568,7 @@ static bool take_part(node *n, size_t c, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     const bool wanted = m->k == child->parts;
     if (wanted) {
-        memcpy(n->models + models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
+        memcpy(n->models + node_models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
         child->answered = ++child->parts == node_parts_of(n, n->s.children[c].nodes);
     }
     child->ack_part = !child->answered;

@@ -27,7 +27,9 @@ typedef struct {
     uint64_t parts;          /* of its models that have come */
     bool ack_up, ack_answer; /* to be told that it has come */
     bool ack_part;           /* to be told which part is wanted */
-    bool fresh;              /* asynchronous: it has said something since the last step */
+    uint64_t look_parts;     /* the same two, of a look */
+    bool ack_look;
+    bool fresh; /* asynchronous: it has said something since the last step */
     double sigma;
     guard_strain strain; /* of an inner child's link and all below */
 } child_state;
@@ -114,11 +116,22 @@ struct node {
     char *lines;
     size_t lines_size, lines_room;
 
+    /* a look (node_look.c); none of it is kept */
+    bool pausing;        /* root: it is to look */
+    uint64_t look;       /* number of the question in hand, 0: none */
+    bool looked;         /* its answer is there */
+    bool say_look;       /* to the parent */
+    bool ack_look;       /* to the children */
+    uint64_t look_part;  /* that is said */
+    double *look_models; /* the subtree's, own first; taken when they are asked for */
+    channel look_ask;
+
     /* the root */
     guard_state guard;
     bool anew; /* a repair is to be made */
     stop_state stop;
     hfsad_figures row;
+    double *row_w; /* M: its model */
     bool row_ready;
     node_end end;
     double *polish; /* setup.polish numbers, then M: where it begins; NULL: none */
@@ -195,6 +208,18 @@ bool stage_handle(node *n, size_t from, const message *m, uint64_t stage, node_r
 void stage_conclude(node *n, const hfsad_figures *f);
 /* Root: where the next stage begins. */
 void stage_next_start(const node *n, double *w);
+
+/* a look (node_look.c) */
+void look_free(node *n);
+/* Root: begins where it can; whether it holds the next round back. */
+void look_advance(node *n);
+bool look_holds(const node *n);
+bool look_handle(node *n, size_t from, const message *m, node_refusal *why);
+message look_model_letter(node *n);
+message look_ask_letter(const node *n);
+message look_ack_letter(node *n);
+/* Where a child's numbers begin among the models of the subtree. */
+size_t node_models_before(const node *n, size_t c);
 
 /* asynchronous training (node_async.c) */
 hfsad_status async_create(node *n, hfsad_error *err);

@@ -575,11 +575,11 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     r.leaf_k = alloc_zero(s->d->n_leaves, sizeof *r.leaf_k);
     r.leaf_dual = alloc_zero(s->d->n_leaves, sizeof *r.leaf_dual);
     r.turns = alloc_zero(s->d->n_leaves, sizeof *r.turns);
-    hfsad_status status = HFSAD_OK;
-    if (!r.inner || !r.leaf_k || !r.leaf_dual || !r.turns)
-        status = error_memory(err, s->d->n_leaves * sizeof(double), "the record");
-    if (!status)
-        status = read_all(&r, text, size);
+    if (!r.inner || !r.leaf_k || !r.leaf_dual || !r.turns) {
+        free_all(&r);
+        return error_memory(err, s->d->n_leaves * sizeof(double), "the record");
+    }
+    hfsad_status status = read_all(&r, text, size);
     if (!status)
         status = play_all(&r); /* without the numbers: whether it is whole, and which models are needed how long */
     if (!status)
