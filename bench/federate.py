@@ -5,7 +5,9 @@
 Prints `name value unit`: rounds per second with the clients in one process and in one each, synced to the disk in every
 round (power) or not (process); the ratio to the bare limit; bytes of a client's round over those of one vector each
 way; with --recover, the time from a kill -9, with a new start at once, until the edge makes rounds again.
-FOLDER is an empty one; the states are there, so the disk that is measured is its disk.
+FOLDER is an empty one; the states are there, so the disk that is measured is its disk. `sync` is what that disk takes for
+a small write and its sync, on its own: a round has two of them one after the other, a client's before its UP and the
+edge's before its DOWN, so `_bound` is what the bare limit and the disk leave.
 """
 import argparse
 import os
@@ -174,6 +176,21 @@ def bare(port, processes):
     return float(out.split()[1])
 
 
+def sync_ms(times=100):
+    """The mean of small writes into room that has been written before, each with its sync."""
+    fd = os.open("sync", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, bytes(1 << 20), 0)
+    os.fsync(fd)
+    begun = time.monotonic()
+    for i in range(times):
+        os.pwrite(fd, bytes(600), 600 * i)
+        os.fdatasync(fd)
+    took = time.monotonic() - begun
+    os.close(fd)
+    os.remove("sync")
+    return 1000 * took / times
+
+
 def recover(f, broker):
     def time_of(what, victim, rounds=4):
         f.await_round((f.round() or 0) + 5)
@@ -197,12 +214,18 @@ broker, port = start_broker()
 shape = f"{a.clients}x{a.features}"
 for processes in (1, a.clients):
     limit = bare(port, processes)
+    sync = sync_ms()
+    say(f"federation_{shape}_processes{processes}_sync", sync, "ms, a small write and its sync")
     for durability in ("power", "process"):
         name = f"federation_{shape}_processes{processes}_{durability}"
         f = Federation(name, port, processes > 1, durability)
         rate, moved, commit = measure(f)
         say(name, rate, "rounds per second")
         say(name + "_ratio", rate / limit, f"of the bare limit, {limit:.5g} rounds per second")
+        if durability == "power":
+            sync = (sync + sync_ms()) / 2
+            bound = 1000 / (1000 / limit + 2 * sync)
+            say(name + "_bound", rate / bound, f"of the bare limit with two syncs of {sync:.3g} ms in a round, {bound:.5g}")
         say(name + "_bytes", moved / (16 * a.features), "bytes of a client's round over one vector each way")
         for who, (spent, count) in zip(("edge", "clients"), commit):
             say(f"{name}_commit_{who}", spent, f"ms of a process in commits in a round of {1000 / rate:.4g} ms, "
