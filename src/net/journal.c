@@ -53,6 +53,7 @@ struct journal {
     bool failed, relaxed;
     journal_mark *marks;
     size_t n_marks, marks_room;
+    int trouble; /* in reading: an errno, 0: none. What could not be read is not what was never written. */
 };
 
 /* ---- numbers ---- */
@@ -258,13 +259,15 @@ const journal_mark *journal_marks(const journal *j, size_t *count)
 }
 
 /* Returns how many there were. */
-static size_t read_all(const journal *j, unsigned char *to, size_t size, uint64_t at)
+static size_t read_all(journal *j, unsigned char *to, size_t size, uint64_t at)
 {
     size_t done = 0;
     while (done < size) {
         const ssize_t n = pread(j->fd, to + done, size - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0)
+            j->trouble = errno;
         if (n <= 0)
             break;
         done += (size_t)n;
@@ -272,7 +275,7 @@ static size_t read_all(const journal *j, unsigned char *to, size_t size, uint64_
     return done;
 }
 
-hfsad_status journal_read(const journal *j, const journal_mark *m, void **bytes, hfsad_error *err)
+hfsad_status journal_read(journal *j, const journal_mark *m, void **bytes, hfsad_error *err)
 {
     unsigned char *to = alloc_raw((size_t)m->size + 1, 1);
     *bytes = to;
@@ -286,17 +289,20 @@ hfsad_status journal_read(const journal *j, const journal_mark *m, void **bytes,
     return fault(j, EIO, err);
 }
 
-/* A whole batch at `at`, into *r, which begins with it; 0: there is none, or no memory. */
-static size_t read_batch(const journal *j, uint64_t at, room *r)
+/* A whole batch at `at`, into *r, which begins with it; 0: there is none, or there is trouble. */
+static size_t read_batch(journal *j, uint64_t at, room *r)
 {
     unsigned char head[HEAD];
     if (j->taken - at < HEAD || read_all(j, head, HEAD, at) < HEAD || memcmp(head, mark, sizeof mark) != 0 ||
         get_number(head + AT_VERSION, 4) != VERSION || get_number(head + AT_SUM + 4, 4) != 0)
         return 0;
     const uint64_t length = get_number(head + AT_LENGTH, 8);
-    if (length > j->taken - at - HEAD || length % STEP ||
-        !alloc_grow((void **)&r->bytes, &r->room, (size_t)length + HEAD, 1))
+    if (length > j->taken - at - HEAD || length % STEP)
         return 0;
+    if (!alloc_grow((void **)&r->bytes, &r->room, (size_t)length + HEAD, 1)) {
+        j->trouble = ENOMEM;
+        return 0;
+    }
     const size_t size = (size_t)length + HEAD;
     if (read_all(j, r->bytes, size, at) < size || get_number(r->bytes + AT_SUM, 4) != sum_of(r->bytes, size))
         return 0;
@@ -309,24 +315,29 @@ static hfsad_status refuse(const journal *j, const char *why, hfsad_error *err)
                      "%s %s: restore the whole folder from a copy, or give another state folder", j->path, why);
 }
 
+/* What a batch behind the end says of all. */
+static hfsad_status judge(const journal *j, const unsigned char *batch, hfsad_error *err)
+{
+    const uint64_t epoch = get_number(batch + AT_EPOCH, 8);
+    if (get_number(batch + AT_OWNER, 8) != j->owner)
+        return refuse(j, "belongs to another state.db", err);
+    if (epoch > j->epoch)
+        return refuse(j, "is newer than state.db", err);
+    return epoch == j->epoch ? refuse(j, "is damaged", err) : HFSAD_OK;
+}
+
 /* Whether a whole batch behind the end shows that more was committed than was read. */
-static hfsad_status check_tail(const journal *j, room *r, hfsad_error *err)
+static hfsad_status check_tail(journal *j, room *r, hfsad_error *err)
 {
     unsigned char *piece = alloc_raw(SEARCH_PIECE, 1);
-    hfsad_status status = piece ? HFSAD_OK : error_memory(err, SEARCH_PIECE, "the journal");
+    hfsad_status status = HFSAD_OK;
+    if (!piece)
+        return error_memory(err, SEARCH_PIECE, "the journal");
     for (uint64_t at = j->end; at < j->taken && !status; at += SEARCH_PIECE) {
         const size_t count = read_all(j, piece, SEARCH_PIECE, at);
-        for (size_t i = 0; i + STEP <= count && !status; i += STEP) {
-            if (memcmp(piece + i, mark, sizeof mark) != 0 || read_batch(j, at + i, r) == 0)
-                continue;
-            const uint64_t owner = get_number(r->bytes + AT_OWNER, 8), epoch = get_number(r->bytes + AT_EPOCH, 8);
-            if (owner != j->owner)
-                status = refuse(j, "belongs to another state.db", err);
-            else if (epoch > j->epoch)
-                status = refuse(j, "is newer than state.db", err);
-            else if (epoch == j->epoch)
-                status = refuse(j, "is damaged", err);
-        }
+        for (size_t i = 0; i + STEP <= count && !status; i += STEP)
+            if (memcmp(piece + i, mark, sizeof mark) == 0 && read_batch(j, at + i, r) > 0)
+                status = judge(j, r->bytes, err);
     }
     free(piece);
     return status;
@@ -346,6 +357,8 @@ static hfsad_status read_epoch(journal *j, hfsad_error *err)
     }
     if (!status)
         status = check_tail(j, &r, err);
+    if (!status && j->trouble)
+        status = fault(j, j->trouble, err);
     free(r.bytes);
     return status;
 }

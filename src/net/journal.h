@@ -49,7 +49,7 @@ void journal_begin(journal *j, uint64_t epoch);
 /* All entries that were committed in this epoch, in order; they last until the next commit. */
 const journal_mark *journal_marks(const journal *j, size_t *count);
 /* The entry's bytes, and a 0 behind them; free it. */
-hfsad_status journal_read(const journal *j, const journal_mark *mark, void **bytes, hfsad_error *err);
+hfsad_status journal_read(journal *j, const journal_mark *mark, void **bytes, hfsad_error *err);
 /* Calls back for every entry in hand. */
 void journal_each(const journal *j, void (*entry)(void *context, uint32_t kind, uint32_t about, const void *, size_t),
                   void *context);

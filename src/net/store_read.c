@@ -76,32 +76,34 @@ static hfsad_status names_of(const store *s, size_t entry, audience *to, hfsad_e
     return status;
 }
 
-static const journal_mark *frame_mark(const journal_mark *marks, uint32_t number)
+/* Where a frame stands: before the entry of those who heard it. */
+static size_t frame_entry(const journal_mark *marks, size_t before, uint32_t number)
 {
-    for (;; marks++)
-        if (marks->kind == ENTRY_FRAME && number-- == 0)
-            return marks;
+    size_t i = 0;
+    while (i < before && (marks[i].kind != ENTRY_FRAME || number-- > 0))
+        i++;
+    return i;
 }
 
 hfsad_status store_get_heard(const store *s, store_heard *heard, void *context, hfsad_error *err)
 {
-    size_t count;
+    size_t count, of = SIZE_MAX;
     void *frame = NULL;
     audience to = {0};
     hfsad_status status = HFSAD_OK;
-    const journal_mark *marks = journal_marks(s->j, &count), *of = NULL;
+    const journal_mark *marks = journal_marks(s->j, &count);
     for (size_t i = 0; i < count && !status; i++) {
         if (marks[i].kind != ENTRY_HEARD)
             continue;
         status = names_of(s, i, &to, err);
-        const journal_mark *now = frame_mark(marks, marks[i].about);
+        const size_t now = frame_entry(marks, i, marks[i].about);
         if (!status && now != of) {
             free(frame);
-            status = journal_read(s->j, now, &frame, err);
+            status = journal_read(s->j, &marks[now], &frame, err);
             of = now;
         }
         if (!status && to.count)
-            status = heard(context, frame, (size_t)now->size, to.names, to.count, err);
+            status = heard(context, frame, (size_t)marks[now].size, to.names, to.count, err);
     }
     free(frame);
     free(to.names);
