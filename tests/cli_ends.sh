@@ -230,6 +230,7 @@ by_files() {
 }
 # let_in EDGE: it gets a connection
 let_in() {
+    rm -f let-in.log # what the one before has written is not this one's
     start let-in.log "$program" edge spec.yaml --name "$1" --broker mqtts://localhost:$port --keys keys --log-level debug
     until_true 20 grep -q "$1: connected" let-in.log || fail "$1 gets no connection: $(cat let-in.log)"
     kill -TERM "$started"
