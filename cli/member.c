@@ -625,11 +625,14 @@ static hfsad_status find_scratch(member *m, hfsad_error *err)
 
 static hfsad_status open_state(member *m, hfsad_error *err)
 {
-    char *folder = state_folder(m);
-    m->state_folder = folder;
-    hfsad_status status = folder ? folder_make_new(folder, &m->state_made, err) : error_memory(err, 0, "a file name");
+    size_t made = 0;
+    store *state = NULL;
+    char *folder = m->state_folder = state_folder(m);
+    hfsad_status status = folder ? folder_make_new(folder, &made, err) : error_memory(err, 0, "a file name");
+    m->state_made = made;
     if (!status)
-        status = store_open(&m->state, folder, federation_run(m->f), err);
+        status = store_open(&state, folder, federation_run(m->f), err);
+    m->state = state;
     if (!status && m->args.durability == DURABLE_PROCESS)
         status = store_relax(m->state, err);
     return status;

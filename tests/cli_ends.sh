@@ -135,6 +135,30 @@ expect 0 cloud spec.yaml $short --out cloud-5 --linger 1 --quiet
 }
 cmp -s run-5/model.csv cloud-5/model.csv || fail "once the mistake is mended: $(cat edge*.log)"
 
+echo "-- also one that it finds when the others have begun to train"
+rm -rf spec-state
+head -2 d/truth.csv >truth.csv
+late="--set truth=truth.csv --set run.start=short.csv --broker mqtt://localhost:$port --log-level error"
+# shellcheck disable=SC2086 # lists of words
+for status in 2 0; do
+    pids=
+    for edge in edge1 edge2; do
+        start late-$edge.log "$program" edge spec.yaml --name $edge $late --linger 1
+        pids="$pids $started"
+        start late-$edge-clients.log "$program" client spec.yaml --all-of $edge $late
+        pids="$pids $started"
+    done
+    expect $status cloud spec.yaml $late --out cloud-late --linger 1 --quiet
+    for pid in $pids; do ends $status $pid "a process, truth wrong and then right"; done
+    if [ $status = 2 ]; then
+        says 'truth.csv: 2 numbers for truth'
+        grep -l 'the cloud has ended the run: .*truth.csv' late-*.log >heard.txt
+        [ "$(wc -l <heard.txt)" = 4 ] || fail "not all hear of it: $(cat late-*.log)"
+    fi
+    cp d/truth.csv .
+done
+cmp -s run-5/model.csv cloud-late/model.csv || fail "the run that goes on with the right truth"
+
 echo "-- a full disk, a second process of a name, and going on elsewhere"
 # run_all FOLDER OF THE STATES: all nodes by the broker at $port; their numbers are in $pids, those that are named too
 run_all() {
@@ -206,6 +230,7 @@ by_files() {
 }
 # let_in EDGE: it gets a connection
 let_in() {
+    rm -f let-in.log # what the one before has written is not this one's
     start let-in.log "$program" edge spec.yaml --name "$1" --broker mqtts://localhost:$port --keys keys --log-level debug
     until_true 20 grep -q "$1: connected" let-in.log || fail "$1 gets no connection: $(cat let-in.log)"
     kill -TERM "$started"
