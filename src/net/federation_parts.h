@@ -6,6 +6,8 @@
 
 /* What a client keeps from one question of the polish to the next. */
 typedef struct polish_memory polish_memory;
+/* The cloud's side of the polish. */
+typedef struct polish_solver polish_solver;
 
 struct federation {
     const hfsad_spec *spec;
@@ -24,6 +26,7 @@ struct federation {
     federation_result outcome;
     tree t;
     polish_memory **polish; /* by leaf; NULL: nobody has been asked */
+    polish_solver *solver;  /* NULL: it has not begun */
 };
 
 /* What an inquiry's functions get. */

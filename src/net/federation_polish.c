@@ -3,6 +3,7 @@
  * rows' multipliers from question to question. A client that has not had the question before, since it was killed, says
  * so, and the polish begins again: it is short, and its end does not depend on how often.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "net/federation_parts.h"
 
 #include "base/alloc.h"
@@ -11,6 +12,9 @@
 #include "plan/client.h"
 #include "polish/task.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +36,11 @@ size_t polish_message_most(const federation *f)
     return f->spec->run.polish != 1 ? 0 : answer > question ? answer : question;
 }
 
+static void solver_end(polish_solver *s);
+
 void polish_forget(federation *f)
 {
+    solver_end(f->solver);
     for (size_t leaf = 0; f->polish && leaf < f->shape->n_leaves; leaf++)
         free(f->polish[leaf]);
     free(f->polish);
@@ -108,22 +115,34 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
 
 /* ---- the root ---- */
 
-typedef struct {
-    inquiry_pass *pass;
-    size_t M;
-    uint64_t number;
-    double *question, *answer;
-    hfsad_status status; /* why ask gave up */
-    hfsad_error *err;
-} asker;
+/* The solver in a thread of its own, which is left in the middle of a question and gone on with once it is answered:
+ * one of the two always waits for the other. */
+struct polish_solver {
+    pthread_t thread;
+    sem_t go, back;
+    polish_problem problem;
+    polish_result found;
+    double *numbers; /* the result: a head, and the model */
+    double *values;  /* of the question */
+    inquiry_question asked;
+    double *answer;
+    uint64_t attempt, number; /* of the question */
+    bool solved, ended, give_up;
+};
+
+static void wait_for(sem_t *s)
+{
+    while (sem_wait(s) != 0)
+        continue; /* a signal came */
+}
 
 static bool ask(void *context, const polish_question *q, double *sum)
 {
-    asker *a = context;
-    const size_t M = a->M, sums = polish_length(q->kind, M), vectors = q->kind == POLISH_LINE ? 2 : 1;
-    double *v = a->question;
-    v[0] = (double)inquiry_attempt(a->pass);
-    v[1] = (double)++a->number;
+    polish_solver *s = context;
+    const size_t M = s->problem.M, sums = polish_length(q->kind, M), vectors = q->kind == POLISH_LINE ? 2 : 1;
+    double *v = s->values;
+    v[0] = (double)s->attempt;
+    v[1] = (double)++s->number;
     v[2] = q->kappa;
     v[3] = q->beta;
     memset(v + INQUIRY_POLISH_HEAD, 0, 2 * M * sizeof *v);
@@ -131,18 +150,91 @@ static bool ask(void *context, const polish_question *q, double *sum)
         memcpy(v + INQUIRY_POLISH_HEAD, q->vector, M * sizeof *v);
     if (vectors == 2)
         memcpy(v + INQUIRY_POLISH_HEAD + M, q->point, M * sizeof *v);
-    const inquiry_question question = {.kind = INQUIRY_POLISH + (int)q->kind,
-                                       .most = 1,
-                                       .sums = sums,
-                                       .count = INQUIRY_POLISH_HEAD + vectors * M,
-                                       .values = v};
-    a->status = inquiry_ask(a->pass, &question, a->answer, a->err);
-    if (!a->status && a->answer[0] > 0)
-        a->status = INQUIRY_AGAIN;
-    if (a->status)
+    s->asked = (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
+                                  .most = 1,
+                                  .sums = sums,
+                                  .count = INQUIRY_POLISH_HEAD + vectors * M,
+                                  .values = v};
+    sem_post(&s->back);
+    wait_for(&s->go);
+    if (s->give_up)
         return false;
-    memcpy(sum, a->answer + 1, sums * sizeof *sum);
+    memcpy(sum, s->answer + 1, sums * sizeof *sum);
     return true;
+}
+
+static void *solve(void *context)
+{
+    polish_solver *s = context;
+    wait_for(&s->go);
+    s->solved = !s->give_up && polish_solve(&s->problem, s->numbers + FEDERATION_POLISH_HEAD, &s->found);
+    s->ended = true;
+    sem_post(&s->back);
+    return NULL;
+}
+
+static void go_on(polish_solver *s)
+{
+    sem_post(&s->go);
+    wait_for(&s->back);
+}
+
+static void solver_free_room(polish_solver *s)
+{
+    free((hfsad_penalty *)s->problem.priors);
+    free(s->numbers);
+    free(s->values);
+    free(s->answer);
+    free(s);
+}
+
+static void solver_end(polish_solver *s)
+{
+    if (!s)
+        return;
+    s->give_up = true;
+    while (!s->ended)
+        go_on(s);
+    pthread_join(s->thread, NULL);
+    sem_destroy(&s->go);
+    sem_destroy(&s->back);
+    solver_free_room(s);
+}
+
+/* Signals are for the thread that asks whether one came. */
+static bool start_thread(polish_solver *s)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sem_init(&s->go, 0, 0);
+    sem_init(&s->back, 0, 0);
+    const bool started = pthread_create(&s->thread, NULL, solve, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+static polish_solver *solver_begin(const federation *f, uint64_t attempt, const double *w)
+{
+    const size_t M = f->shape->M;
+    polish_solver *s = alloc_zero(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->attempt = attempt;
+    s->numbers = alloc_zero(FEDERATION_POLISH_HEAD + M, sizeof(double));
+    s->values = alloc_zero(INQUIRY_POLISH_HEAD + 2 * M, sizeof(double));
+    s->answer = alloc_zero(1 + polish_longest(M, POLISH_DIRECT), sizeof(double));
+    const bool made = polish_problem_make(&s->problem, f->p, f->shape) && s->numbers && s->values && s->answer;
+    s->problem.ask = ask;
+    s->problem.context = s;
+    if (made)
+        memcpy(s->numbers + FEDERATION_POLISH_HEAD, w, M * sizeof *w);
+    if (!made || !start_thread(s)) {
+        solver_free_room(s);
+        return NULL;
+    }
+    go_on(s);
+    return s;
 }
 
 static void pack(double *to, const polish_result *r)
@@ -172,30 +264,32 @@ polish_result federation_polish_result(const double *numbers)
 hfsad_status polish_resolve(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
                             hfsad_error *err)
 {
-    const federation *f = ((seat *)context)->f;
+    federation *f = ((seat *)context)->f;
     const size_t M = f->shape->M;
-    polish_problem problem;
-    polish_result found;
-    asker a = {.pass = pass, .M = M, .err = err};
-    double *numbers = alloc_zero(FEDERATION_POLISH_HEAD + M, sizeof *numbers);
-    a.question = alloc_zero(INQUIRY_POLISH_HEAD + 2 * M, sizeof *a.question);
-    a.answer = alloc_zero(1 + polish_longest(M, POLISH_DIRECT), sizeof *a.answer);
-    bool done = polish_problem_make(&problem, f->p, f->shape) && numbers && a.question && a.answer;
-    problem.ask = ask;
-    problem.context = &a;
-    if (done) {
-        memcpy(numbers + FEDERATION_POLISH_HEAD, w, M * sizeof *w);
-        done = polish_solve(&problem, numbers + FEDERATION_POLISH_HEAD, &found);
+    polish_solver *s = f->solver;
+    if (s && s->attempt != inquiry_attempt(pass)) {
+        solver_end(s);
+        s = NULL;
     }
-    free((hfsad_penalty *)problem.priors);
-    free(a.question);
-    free(a.answer);
-    if (!done || a.status) {
-        free(numbers);
-        return a.status ? a.status : error_memory(err, M * sizeof *numbers, "the polish");
+    f->solver = s = s ? s : solver_begin(f, inquiry_attempt(pass), w);
+    if (!s)
+        return error_memory(err, polish_longest(M, POLISH_DIRECT) * sizeof *w, "the polish");
+    while (!s->ended) {
+        pass->next = (size_t)s->number - 1;
+        const hfsad_status status = inquiry_ask(pass, &s->asked, s->answer, err);
+        if (status)
+            return status;
+        if (s->answer[0] > 0)
+            return INQUIRY_AGAIN;
+        go_on(s);
     }
-    pack(numbers, &found);
-    *result = numbers;
+    if (!s->solved)
+        return error_memory(err, M * sizeof *w, "the polish");
+    pack(s->numbers, &s->found);
     *count = FEDERATION_POLISH_HEAD + M;
+    *result = alloc_zero(*count, sizeof **result);
+    if (!*result)
+        return error_memory(err, *count * sizeof **result, "the polish");
+    memcpy(*result, s->numbers, *count * sizeof **result);
     return HFSAD_OK;
 }

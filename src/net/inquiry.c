@@ -266,6 +266,10 @@ static hfsad_status keep_answer(inquiry *q, hfsad_error *err)
         return error_memory(err, size * sizeof *totals, "an answer");
     }
     memcpy(totals, q->totals, size * sizeof *totals);
+    if (q->from && q->n_known > 0) { /* the polish goes on from where it is */
+        free(q->known[q->n_known - 1].totals);
+        q->known[q->n_known - 1].totals = NULL;
+    }
     q->known[q->n_known++] = (answered){question.kind, question.count, question.most, question.sums, totals};
     return run_resolve(q, err);
 }

@@ -67,7 +67,7 @@ typedef struct {
     /* The root: asks through inquiry_ask as often as it likes and sets *result (allocated) and *count. Called again
      * after every answer. NULL: not the root. */
     hfsad_status (*resolve)(void *context, inquiry_pass *pass, double **result, size_t *count, hfsad_error *err);
-    /* The root: the same for the polish from w, M numbers. NULL: there is none. */
+    /* The root: the same for the polish from w, M numbers, but only the last answer is there. NULL: there is none. */
     hfsad_status (*polish)(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
                            hfsad_error *err);
 } inquiry_setup;
