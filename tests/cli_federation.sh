@@ -58,7 +58,7 @@ cat >async.yaml <<'YAML'
 data: d/data.csv
 truth: d/truth.csv
 loss: {kind: phase-retrieval, box: 5}
-run: {iterations: 20, edge_rounds: 4}
+run: {iterations: 60, edge_rounds: 4}
 federation: {mode: async, deadline: 0.2}
 YAML
 
@@ -157,6 +157,7 @@ echo "-- stopped, moved, continued"
 cat >stop.py <<'PYTHON'
 """An `up` that is interrupted once its cloud has stored something of the training."""
 import os, select, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it in what it starts with &
 up = subprocess.Popen([os.environ["HFSAD"], "up", "tuned.yaml", "--set", "run.iterations=60", "--out", "stopped",
                        "--state", "here", "--quiet"], stderr=subprocess.PIPE, text=True)
 end = time.monotonic() + 60
@@ -185,7 +186,7 @@ echo "-- asynchronous"
 expect 0 up async.yaml --out up-async --quiet
 expect 0 run async.yaml --replay up-async/record --out replayed --quiet
 same replayed up-async "replay of an asynchronous federation"
-[ "$(wc -l <up-async/trace.csv)" -gt 5 ] || fail "an asynchronous run shows no rows on its way"
+[ "$(wc -l <up-async/trace.csv)" -gt 3 ] || fail "an asynchronous run shows no rows on its way"
 expect 0 up async.yaml --set run.stop.relative=0.5 --out up-stopped --quiet
 grep -q '"stopped":.*tolerance' up-stopped/summary.json || fail "an asynchronous run does not stop"
 expect 0 run async.yaml --set run.stop.relative=0.5 --replay up-stopped/record --out replayed-stopped --quiet
