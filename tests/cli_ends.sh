@@ -193,6 +193,10 @@ for full in "$edge1 edge1" "$clients1 edge1-clients" "$cloud cloud"; do
         expect_line 2 edge spec.yaml $long --name edge2 --broker mqtt://localhost:$port --state twin --log-level error
         says 'edge2 runs already'
         [ ! -e twin ] || fail "the second process has left its state"
+        # and does not end those who train with the first one
+        expect_line 2 cloud spec.yaml $long --broker mqtt://localhost:$port --state twin --out twin-out --quiet --log-level error
+        says 'cloud runs already'
+        [ ! -e twin ] && [ ! -e twin-out ] || fail "the second cloud has left something"
     fi
     [ "$(rows)" -le $((before + 1)) ] || fail "$name: it goes on with a full disk: $before, $(rows) rows"
     [ $name != cloud ] || break # from here it goes on elsewhere

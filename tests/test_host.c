@@ -335,6 +335,37 @@ static void test_no_room(void **state)
     unprepare(&made);
 }
 
+/* An older process of the same name is believed in when it speaks twice in one connection: a broker that comes back
+ * with what it remembers is none. Who has met one does not end the run of the others. */
+static void test_twin(void **state)
+{
+    (void)state;
+    hfsad_error err;
+    prepared made = prepare(&problems[1], 3);
+    process p = {.made = &made,
+                 .t = {.d = made.d, .p = made.p, .start = made.start, .run = RUN, .patience = {50, 1000}}};
+    double values[HOST_STATUS_ITERATION] = {[HOST_STATUS_INSTANCE] = 5, [HOST_STATUS_STARTED] = -1};
+    const message m = {.kind = MESSAGE_STATUS, .run = RUN, .k = 1, .count = HOST_STATUS_ITERATION, .values = values};
+    unsigned char frame[1000];
+    size_t size;
+    assert_true(message_bytes_most(m.count) <= sizeof frame);
+    assert_int_equal(message_encode(NULL, &m, WIRE_DOUBLE, NULL, frame, &size), MESSAGE_FAULT_NONE);
+    begin(&p);
+    const transport_handler to = host_handler(p.h, true);
+    for (int i = 0; i < 3; i++) {
+        to.event(to.context, 0, TRANSPORT_UP, "");
+        to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
+        ok(host_step(p.h, 0, &err), &err);
+    }
+    to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
+    assert_int_equal(host_step(p.h, 0, &err), HFSAD_ERROR_INPUT);
+    assert_non_null(strstr(err.message, "cloud runs already"));
+    assert_int_equal(host_dismiss(p.h, "whatever", &err), HFSAD_ERROR_INPUT);
+    assert_non_null(host_node(p.h, 0));
+    end(&p);
+    unprepare(&made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_differences, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_async, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_no_room, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_twin, enter_folder, leave_folder),
     };
     if (access("/dev/shm", W_OK) == 0) /* thousands of syncs */
         setenv("TMPDIR", "/dev/shm", 0);

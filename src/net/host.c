@@ -200,6 +200,8 @@ bool host_ended(const host *h)
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err)
 {
     hosted *root = &h->all[0];
+    if (root->twins > 1) /* the others train with that one */
+        return error_set(err, HFSAD_ERROR_INPUT, "%s runs already, in another process", root->path);
     node_free(root->n);
     root->n = NULL;
     h->dismisses = true;

@@ -113,7 +113,7 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);
 /* Says something to a node's parent that no node has said. */
 hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 /* The root has found a mistake: all nodes below are told why, as long as turns are taken, and nothing else is done any
- * more. */
+ * more. Refused where an older process is the root. */
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err);
 /* Whether all below its nodes have heard of that. */
 bool host_all_dismissed(const host *h);

@@ -50,7 +50,8 @@ static void note_child(const host *h, const hosted *at, const char *path, const 
         found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : host_now_ms() + 3 * (uint64_t)h->s.status_ms;
 }
 
-/* Another process says that it is this node. The older one stays; a value that only the broker remembers comes once. */
+/* Another process says that it is this node. The older one stays; a value that only the broker remembers comes once in
+ * a connection. */
 static void meet_twin(host *h, hosted *at, const message *m)
 {
     if (m->k == 0 || m->count < HOST_STATUS_SAID || m->values[HOST_STATUS_INSTANCE] == (double)h->s.instance)
@@ -255,6 +256,7 @@ static void connection(void *context, size_t member, transport_event event, cons
     hosted *at = &h->all[h->whose[s->way][member]];
     at->connected[s->way] = event == TRANSPORT_UP;
     if (event == TRANSPORT_UP) {
+        at->twins = 0;
         if (at->n)
             node_repeat(at->n);
         if (at->q && !at->n)

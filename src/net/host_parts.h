@@ -26,7 +26,7 @@ typedef struct {
     node *n;    /* NULL: not set up yet */
     inquiry *q; /* NULL: it was made elsewhere */
     void *q_context;
-    unsigned twins;      /* how often an older process of this name has said that it lives */
+    unsigned twins;      /* how often an older process of this name has said that it lives, in this connection */
     char *path, *parent; /* parent: NULL for the root */
     child_name *children;
     size_t n_children;
