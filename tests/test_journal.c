@@ -186,6 +186,37 @@ static void test_foreign(void **unused)
     refused(OWNER, 2, "missing", 1);
 }
 
+/* Entries hold what others have sent: one that is a batch of another owner, left over from an older epoch, is no reason
+ * to refuse the file. */
+static void test_planted(void **unused)
+{
+    (void)unused;
+    hfsad_error err;
+    journal *j;
+    written w;
+    size_t size, count;
+    make_empty();
+    ok(journal_open(&j, folder, OWNER + 1, 3, &err), &err);
+    journal_put(j, 1, 1, "not ours", 8);
+    ok(journal_commit(j, &err), &err);
+    const size_t length = (size_t)journal_bytes(j);
+    journal_close(j);
+    char *planted = contents(&size);
+    make_empty();
+    ok(journal_open(&j, folder, OWNER, 1, &err), &err);
+    for (size_t i = 0; i < 100; i++)
+        journal_put(j, 4, 0, planted, length);
+    ok(journal_commit(j, &err), &err);
+    journal_close(j);
+    ok(journal_open(&j, folder, OWNER, 2, &err), &err);
+    (void)journal_marks(j, &count);
+    assert_int_equal(count, 0);
+    journal_close(j);
+    write_epoch(1, 2, 1, &w);
+    expect(2, &w, 1, 1);
+    free(planted);
+}
+
 /* ---- the store against a list of all that was put ---- */
 
 enum { NAMES = 5, HEARD_MOST = 2000, LINES_MOST = 3000, ROWS = 40 };
@@ -382,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cut, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_flipped, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_foreign, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_planted, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_store, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_half, enter_folder, leave_folder),
     };

@@ -65,6 +65,7 @@ typedef struct {
 
 typedef struct {
     double lose, twice, late, crash, hostile;
+    bool remembers;
 } weather;
 
 /* A process with one node. */
@@ -143,6 +144,8 @@ static void begin(world *w, size_t number)
         ok(federation_take_rows(at->f, data_of(w->p, w->seed, true), "data", &err), &err);
     ok(federation_inquiry(at->f, number, &at->q, &at->context, &err), &err);
     inquiry_tick(at->q, w->now);
+    if (at->result)
+        ok(inquiry_remember(at->q, at->result, at->n_result, &err), &err);
     if (number == 0 && at->result)
         inquiry_rest(at->q);
     else if (number == 0)
@@ -370,6 +373,53 @@ static void compare_all(const world *w, const hfsad_run *run)
     }
 }
 
+/* What a broker remembers of an earlier run of the same spec with other data: a question with other columns, or with
+ * another intercept's column, comes before all others. */
+static void remember_others(world *w)
+{
+    const size_t columns = strstr(w->p->spec, "standardize") ? 2 * w->p->M : 0;
+    for (size_t i = w->d->n_inner; i < w->nodes; i++) {
+        double values[100] = {SURVEY_CENTRE, 0, 2, w->p->intercept ? 7 : 0, (double)columns};
+        for (size_t c = 0; c < columns; c++)
+            values[INQUIRY_HEAD + c] = 1 + rng_next_uniform(&w->r);
+        const message m = {.kind = MESSAGE_ASK,
+                           .run = federation_run(w->all[i].f),
+                           .phase = NODE_PHASE_SETUP,
+                           .round = 3,
+                           .count = INQUIRY_HEAD + columns,
+                           .values = values};
+        hfsad_error err = {0};
+        hfsad_status failed;
+        node_refusal why;
+        assert_true(inquiry_handle(w->all[i].q, NODE_PARENT, &m, &why, &failed, &err));
+    }
+}
+
+/* Who has a result does not take another one. */
+static void refuse_another(world *w)
+{
+    for (size_t i = 1; i < w->nodes; i++) {
+        const place *at = &w->all[i];
+        double values[100] = {INQUIRY_RESULT, 0, 1, 0, 0};
+        assert_true(INQUIRY_HEAD + at->n_result <= sizeof values / sizeof *values);
+        for (uint64_t round = 8; round < 10; round++) {
+            memcpy(values + INQUIRY_HEAD, at->result, at->n_result * sizeof *values);
+            values[INQUIRY_HEAD + at->n_result - 1] += round == 9;
+            const message m = {.kind = MESSAGE_ASK,
+                               .run = federation_run(at->f),
+                               .phase = NODE_PHASE_SETUP,
+                               .round = round,
+                               .count = INQUIRY_HEAD + at->n_result,
+                               .values = values};
+            hfsad_error err = {0};
+            hfsad_status failed;
+            node_refusal why;
+            (void)inquiry_handle(at->q, NODE_PARENT, &m, &why, &failed, &err);
+            assert_int_equal(failed, round == 9 ? HFSAD_ERROR_INPUT : HFSAD_OK);
+        }
+    }
+}
+
 typedef struct {
     uint64_t crashes, sent, hostile;
 } totals;
@@ -392,8 +442,12 @@ static void run_setup(const problem *p, weather outside, uint64_t seed, totals *
     assert_true(w->nodes <= NODES_MOST);
     for (size_t i = 0; i < w->nodes; i++)
         begin(w, i);
+    if (outside.remembers)
+        remember_others(w);
     play(w);
     compare_all(w, run);
+    if (outside.remembers)
+        refuse_another(w);
     sum->crashes += w->crashes;
     sum->sent += w->sent;
     sum->hostile += w->hostile;
@@ -425,6 +479,15 @@ static void test_fair_weather(void **state)
     assert_true(sum.crashes == 0);
 }
 
+static void test_remembered(void **state)
+{
+    (void)state;
+    const weather outside = {.remembers = true};
+    totals sum = {0};
+    for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
+        run_setup(&setups[i], outside, 1, &sum);
+}
+
 static void test_chaos(void **state)
 {
     (void)state;
@@ -443,6 +506,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fair_weather),
+        cmocka_unit_test(test_remembered),
         cmocka_unit_test(test_chaos),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

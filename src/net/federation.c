@@ -88,6 +88,7 @@ void federation_free(federation *f)
     dataset_free(f->shape);
     dataset_free(f->rows);
     columns_free(&f->standard.rows);
+    free(f->standard_by);
     free(f->own);
     free(f->prints);
     free(f->result);
@@ -116,19 +117,28 @@ static client_rows rows_of(const federation *f, size_t leaf, const inquiry_quest
     return rows;
 }
 
-/* A root that begins again asks for the rows as they came, so both are kept. */
+/* A root that begins again asks for the rows as they came, so both are kept. A question that a broker remembers of an
+ * earlier run may have had other columns; with a result there are nodes that read the table. */
 static hfsad_status standardise(federation *f, const double *columns, size_t count, hfsad_error *err)
 {
-    const size_t F = features_count(f->shape);
+    const size_t F = features_count(f->shape), bytes = 2 * F * sizeof *columns;
     row_table made;
-    if (count == 0 || f->standard.rows.x)
+    if (count == 0)
         return HFSAD_OK;
     if (count != 2 * F)
         return error_set(err, HFSAD_ERROR_INPUT, "%zu numbers to standardise %zu columns by: another version's", count,
                          F);
+    if (f->standard.rows.x && memcmp(f->standard_by, columns, bytes) == 0)
+        return HFSAD_OK;
+    if (f->result)
+        return error_set(err, HFSAD_ERROR_INPUT, "columns are standardised in another way than for training");
+    if (!f->standard_by && !(f->standard_by = alloc_zero(2 * F, sizeof *columns)))
+        return error_memory(err, bytes, "the columns' means");
+    columns_free(&f->standard.rows);
     const hfsad_status status = columns_standardise(&made, &f->rows->rows, f->rows->n_rows, columns, columns + F, err);
     if (status)
         return status;
+    memcpy(f->standard_by, columns, bytes);
     f->standard = *f->rows;
     f->standard.rows = made;
     return HFSAD_OK;
@@ -200,6 +210,13 @@ static bool needs_table(const federation *f, const client_rows *rows)
            f->spec->features.standardize == 1;
 }
 
+/* The intercept's column changes the shape, on which nodes rely once there is a result. */
+static bool has_good_constant(const federation *f, const inquiry_question *question)
+{
+    return question->constant == 0 ||
+           (f->spec->features.intercept != INTERCEPT_NONE && (!f->result || question->constant == f->outcome.constant));
+}
+
 static bool answer(void *context, const inquiry_question *question, double *numbers)
 {
     const seat *at = context;
@@ -207,7 +224,7 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     hfsad_error err;
     if (question->kind >= INQUIRY_POLISH)
         return polish_client_answer(at, question, numbers);
-    if (standardise(f, question->columns, question->n_columns, &err))
+    if (!has_good_constant(f, question) || standardise(f, question->columns, question->n_columns, &err))
         return false;
     const client_rows rows = rows_of(f, at->leaf, question);
     if (question->kind == INQUIRY_SHAPE) {
@@ -297,6 +314,8 @@ static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error
     hfsad_status status = inquiry_ask(a->pass, &shape, totals, err);
     if (status)
         return status;
+    if (!(totals[2] >= 1 && totals[2] <= 0x1p53))
+        return error_set(err, HFSAD_ERROR_INPUT, "the clients say that they have %g rows in all", totals[2]);
     head[MANY] = totals[0];
     head[ROWS] = totals[2];
     if (standard && (status = ask_columns(f, a, totals[1] > 0, err)))
@@ -326,26 +345,16 @@ static bool is_consensus(const federation *f, const plan *p)
     return strcmp(kind_of(f, p), "consensus") == 0;
 }
 
-/* A name, or the path of a file. */
-static char *find_kind(const federation *f, const char *kind)
-{
-    static const char *const named[] = {"zero", "normal", "spectral", "robust", "consensus"};
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (!strcmp(kind, named[i]))
-            return strdup(kind);
-    return spec_find_file(f->spec, kind);
-}
-
 char *federation_start_kind(const federation *f)
 {
-    return find_kind(f, kind_of(f, f->p));
+    return spec_find_start(f->spec, kind_of(f, f->p));
 }
 
 /* Where the first stage begins. */
 static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *start, hfsad_error *err)
 {
     const surveyor all = {a, ask};
-    char *kind = find_kind(f, is_consensus(f, p) ? start_default(f->spec) : kind_of(f, p));
+    char *kind = spec_find_start(f->spec, is_consensus(f, p) ? start_default(f->spec) : kind_of(f, p));
     if (!kind)
         return error_memory(err, 0, "a file name");
     const hfsad_status status = start_plain(start, kind, f->spec, f->shape, &all, err);

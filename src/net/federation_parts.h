@@ -12,8 +12,9 @@ typedef struct polish_solver polish_solver;
 struct federation {
     const hfsad_spec *spec;
     dataset *shape, *rows;
-    dataset standard; /* the same with the values standardised; its x is its own, NULL: not made */
-    size_t *own;      /* by leaf of shape: its leaf in rows, or SIZE_MAX */
+    dataset standard;    /* the same with the values standardised; its x is its own, NULL: not made */
+    double *standard_by; /* means and deviations */
+    size_t *own;         /* by leaf of shape: its leaf in rows, or SIZE_MAX */
     uint64_t run;
     double *prints; /* of the spec's settings, then of the tree */
     size_t n_prints;

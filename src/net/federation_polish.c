@@ -83,7 +83,9 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     if (!f->result || kind > POLISH_COMMIT || question->count != count || question->most != 1 ||
         question->sums != polish_length((polish_kind)kind, M))
         return false;
-    const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD;
+    const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
+    if (!(v[0] >= 0 && v[0] <= most && v[1] >= 1 && v[1] <= most))
+        return false;
     const client_rows rows = rows_of(f, at->leaf);
     const leaf_class *class = plan_leaf(f->p, at->leaf);
     polish_memory *m = memory_of(f, at->leaf, rows.count);

@@ -63,7 +63,7 @@ static size_t filters_of(const host *h, const hosted *at, int way, char filters[
 static hfsad_status join_way(host *h, size_t i, int way, const host_place *place, hfsad_error *err)
 {
     hosted *at = &h->all[i];
-    static char filters[FILTERS_MOST][TOPIC_MAX], will_topic[TOPIC_MAX];
+    char filters[FILTERS_MOST][TOPIC_MAX], will_topic[TOPIC_MAX];
     const char *list[FILTERS_MOST];
     double values[HOST_STATUS_NUMBERS];
     const size_t count = filters_of(h, at, way, filters);
@@ -163,6 +163,8 @@ hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const h
         status = host_restore_result(h, err);
     if (!status && h->result)
         status = host_make_node(h, at, err);
+    if (!status && h->result)
+        status = inquiry_remember(q, h->result, h->n_result, err);
     if (!status && !at->parent && h->result)
         inquiry_rest(q);
     else if (!status && !at->parent)

@@ -316,6 +316,10 @@ survey_cost inquiry_cost(const inquiry *q, size_t links)
 
 static hfsad_status take_result(inquiry *q, const double *values, size_t count, hfsad_error *err)
 {
+    if (q->result && (count != q->n_result || memcmp(q->result, values, count * sizeof *values) != 0))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "the cloud's set-up had another result than the one kept here: data or a file of the spec "
+                         "have changed; begin all nodes anew, with other state folders");
     if (q->result)
         return HFSAD_OK;
     q->result = alloc_zero(count, sizeof *q->result);
@@ -324,6 +328,11 @@ static hfsad_status take_result(inquiry *q, const double *values, size_t count, 
     memcpy(q->result, values, count * sizeof *values);
     q->n_result = count;
     return HFSAD_OK;
+}
+
+hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hfsad_error *err)
+{
+    return take_result(q, result, count, err);
 }
 
 /* All children have answered. */

@@ -88,6 +88,8 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter);
 hfsad_status inquiry_begin(inquiry *q, hfsad_error *err);
 /* The root has begun to train before: it says nothing. */
 void inquiry_rest(inquiry *q);
+/* The result that an earlier life has taken: another one is an error from now on. */
+hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hfsad_error *err);
 
 /* The result, once it is to be taken down: at the root when all others have it. NULL: not yet. */
 const double *inquiry_result(const inquiry *q, size_t *count);

@@ -184,7 +184,10 @@ static int take_place(journal *j, uint64_t need)
     const uint64_t most = (need + PIECE - 1) / PIECE * PIECE;
     if (need <= j->taken)
         return 0;
-    int code = posix_fallocate(j->fd, (off_t)j->taken, (off_t)(most - j->taken));
+    int code;
+    do
+        code = posix_fallocate(j->fd, (off_t)j->taken, (off_t)(most - j->taken));
+    while (code == EINTR);
     for (uint64_t at = need; at < most && !code;) {
         const size_t size = sizeof zeros - (size_t)(at % sizeof zeros);
         code = write_all(j->fd, zeros, size, at);
@@ -289,12 +292,15 @@ hfsad_status journal_read(journal *j, const journal_mark *m, void **bytes, hfsad
     return fault(j, EIO, err);
 }
 
-/* A whole batch at `at`, into *r, which begins with it; 0: there is none, or there is trouble. */
+/* A whole batch at `at`, into *r, which begins with it; 0: there is none, or there is trouble. Within entries stands
+ * what others have sent, and they can make it look like a batch, but not like this owner's: one of another owner counts
+ * only where nothing but a batch can stand. */
 static size_t read_batch(journal *j, uint64_t at, room *r)
 {
     unsigned char head[HEAD];
     if (j->taken - at < HEAD || read_all(j, head, HEAD, at) < HEAD || memcmp(head, mark, sizeof mark) != 0 ||
-        get_number(head + AT_VERSION, 4) != VERSION || get_number(head + AT_SUM + 4, 4) != 0)
+        get_number(head + AT_VERSION, 4) != VERSION || get_number(head + AT_SUM + 4, 4) != 0 ||
+        (at > 0 && get_number(head + AT_OWNER, 8) != j->owner))
         return 0;
     const uint64_t length = get_number(head + AT_LENGTH, 8);
     if (length > j->taken - at - HEAD || length % STEP)
