@@ -40,7 +40,7 @@ typedef struct {
     uint64_t look;           /* the round from which on the root is to look; 0: never */
     size_t sleeper;          /* a node that hears nothing before it wakes */
     uint64_t wakes;
-    message *retained; /* of every node and kind */
+    message *retained; /* of every node, way and kind */
     parcel flying[FLYING];
     size_t n_flying;
     message remembered[REMEMBERED]; /* old ones, to be played again */
@@ -104,9 +104,14 @@ static void post(world *w, size_t to, size_t from, const message *m)
     }
 }
 
+static message *retained(world *w, size_t sender, bool to_parent)
+{
+    return w->retained + (2 * sender + to_parent) * MESSAGE_KINDS;
+}
+
 static void publish(world *w, size_t number, const node_letter *letter)
 {
-    message *kept = &w->retained[number * MESSAGE_KINDS + letter->m.kind];
+    message *kept = retained(w, number, letter->to_parent) + letter->m.kind;
     free(kept->values);
     *kept = copy_of(&letter->m);
     if (letter->to_parent) {
@@ -120,7 +125,7 @@ static void publish(world *w, size_t number, const node_letter *letter)
 static void get_retained(world *w, size_t to, size_t from, size_t sender)
 {
     for (size_t kind = 0; kind < MESSAGE_KINDS; kind++) {
-        const message *m = &w->retained[sender * MESSAGE_KINDS + kind];
+        const message *m = retained(w, sender, from != NODE_PARENT) + kind;
         if (m->run && chance(w, 0.5)) /* or the broker has forgotten it */
             throw_at(w, to, from, m);
     }
@@ -270,8 +275,12 @@ static void deliver(world *w, size_t i)
     node_tick(w->node[p.to], w->now);
     if (w->t.async && p.to >= w->d->n_inner && below(&w->r, 4) == 0)
         node_set_local_steps(w->node[p.to], 1 + (uint32_t)below(&w->r, 3));
-    if (p.to != w->sleeper || w->now >= w->wakes)
-        (void)node_handle(w->node[p.to], p.from, &p.m, NULL);
+    node_refusal why = NODE_REFUSED_OLD;
+    if ((p.to != w->sleeper || w->now >= w->wakes) && !node_handle(w->node[p.to], p.from, &p.m, &why) &&
+        why != NODE_REFUSED_OLD)
+        fail_msg("weather %" PRIu64 ": node %zu refuses what its neighbour has said, %s: kind %d, phase %" PRIx64
+                 ", round %" PRIu64,
+                 w->seed, p.to, node_refusal_text(why), (int)p.m.kind, p.m.phase, p.m.round);
     free(p.m.values);
     if (chance(w, 0.5)) /* otherwise it goes on to the next before it commits */
         commit_and_send(w, p.to);
@@ -341,7 +350,7 @@ static world *world_create(const tree *t, weather outside, uint64_t seed)
     w->node = alloc_zero(w->nodes, sizeof(node *));
     w->committed = alloc_zero(w->nodes, sizeof *w->committed);
     w->lines = alloc_zero(w->nodes, sizeof *w->lines);
-    w->retained = alloc_zero(w->nodes * MESSAGE_KINDS, sizeof *w->retained);
+    w->retained = alloc_zero(2 * w->nodes * MESSAGE_KINDS, sizeof *w->retained);
     for (size_t i = 0; i < w->nodes; i++)
         ok(tree_node(&w->node[i], &w->t, i, &err), &err);
     return w;
@@ -354,7 +363,7 @@ static void world_free(world *w)
         free(w->committed[i].bytes);
         free(w->lines[i].bytes);
     }
-    for (size_t i = 0; i < w->nodes * MESSAGE_KINDS; i++)
+    for (size_t i = 0; i < 2 * w->nodes * MESSAGE_KINDS; i++)
         free(w->retained[i].values);
     for (size_t i = 0; i < w->n_flying; i++)
         free(w->flying[i].m.values);
@@ -368,7 +377,7 @@ static void world_free(world *w)
 }
 
 typedef struct {
-    uint64_t crashes, sent, hostile[NODE_REFUSALS];
+    uint64_t crashes, sent, hostile[NODE_REFUSALS], moved;
     uint64_t steps, turns, late, rows; /* of records; late: turns on an old model */
 } totals;
 
@@ -389,6 +398,7 @@ static void run_problem(const problem *p, const weather *weathers, size_t runs, 
             sum->hostile[k] += w->hostile[k];
         world_free(w);
     }
+    sum->moved += made.expected.moved;
     unprepare(&made);
 }
 
@@ -500,6 +510,20 @@ static void test_fair_weather(void **state)
     assert_true(sum.crashes == 0);
 }
 
+/* Where it begins anew after a repair; intercepts of the nodes' own are then the start's. */
+static void test_repairs(void **state)
+{
+    static const weather outside[2][4] = {{{0}}, {{.lose = 0.2, .twice = 0.2, .late = 0.1, .crash = 0.002}}};
+    (void)state;
+    for (size_t i = 0; i < AFAR; i++) {
+        totals sum = {0};
+        for (uint64_t seed = 1; seed <= 8; seed++)
+            run_problem(&afar[i], outside[seed == 8], 1, seed, 0, &sum);
+        if (sum.moved < 3)
+            fail_msg("%s: %" PRIu64 " repairs did not lead back to the start", afar[i].name, sum.moved);
+    }
+}
+
 static void test_chaos(void **state)
 {
     (void)state;
@@ -566,8 +590,8 @@ static void test_look(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fair_weather), cmocka_unit_test(test_chaos), cmocka_unit_test(test_async),
-        cmocka_unit_test(test_parts),        cmocka_unit_test(test_look),
+        cmocka_unit_test(test_fair_weather), cmocka_unit_test(test_repairs), cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_async),        cmocka_unit_test(test_parts),   cmocka_unit_test(test_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,9 @@
  * A large strain alone may be a solution's, where the clients of an edge all pull one way; steps may be large for long,
  * where few clients take part. An iteration is wild if the strain is large and the step is twice as large as any of the
  * first ones, or is large and leads to a w_0 beyond all likely sizes. After wild iterations in a row, or where w_0 is
- * not finite, c of these links is tripled, and the run begins anew at the w_0 of the last quiet iteration. Links that
- * are meant to reach their bound are not looked at (plan.c: watched).
+ * not finite, c of these links is tripled, and the run begins anew at the w_0 of the last quiet iteration; coordinates
+ * that are some clients' or edges' own, of which w_0 knows nothing, begin where the run began. Links that are meant to
+ * reach their bound are not looked at (plan.c: watched).
  */
 #ifndef HFSAD_PLAN_GUARD_H
 #define HFSAD_PLAN_GUARD_H

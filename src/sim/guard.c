@@ -41,6 +41,8 @@ static void begin_anew(sim *s, const double *w)
         memset(s->many.slope, 0, d->n_rows * sizeof *s->many.slope);
     if (s->many.eta)
         memset(s->many.eta, 0, d->n_leaves * sizeof *s->many.eta);
+    if (d->rows.constant != 0)
+        many_settle(s);
 }
 
 void sim_guard(sim *s)
