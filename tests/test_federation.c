@@ -587,11 +587,31 @@ static void test_look(void **state)
     }
 }
 
+/* Also where training is over and somebody polishes. */
+static void test_look_at_the_end(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 42; seed < 44; seed++) {
+        prepared made = prepare(&problems[0], seed);
+        tree t = tree_of(&made, &problems[0], 77, (node_patience){20, 1000});
+        t.polish = 1;
+        world *w = world_create(&t, (weather){.lose = seed == 42 ? 0 : 0.2}, seed);
+        w->look = made.p->iterations * made.p->edge_rounds;
+        play(w);
+        compare(&made.expected, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), problems[0].name,
+                seed);
+        assert_true(node_ended(w->node[0]) == NODE_RUNNING);
+        world_free(w);
+        unprepare(&made);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fair_weather), cmocka_unit_test(test_repairs), cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_async),        cmocka_unit_test(test_parts),   cmocka_unit_test(test_look),
+        cmocka_unit_test(test_fair_weather),    cmocka_unit_test(test_repairs), cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_async),           cmocka_unit_test(test_parts),   cmocka_unit_test(test_look),
+        cmocka_unit_test(test_look_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -534,10 +534,12 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
                               .n_children = count,
                               .certificate = certificate,
                               .key = key};
-    if (!status)
+    if (!status) {
         status = host_enter(h, q, context, message_most(f), &place, err);
-    else
+    } else {
+        inquiry_free(q);
         free(context);
+    }
     for (size_t c = 0; children && c < count; c++)
         free(children[c]);
     free(children);

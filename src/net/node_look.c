@@ -32,6 +32,12 @@ bool look_holds(const node *n)
     return n->pausing && !n->s.async && n->end == NODE_RUNNING && stands_still(n);
 }
 
+/* While somebody polishes all stand still, too. */
+static bool has_time(const node *n)
+{
+    return n->end == NODE_RUNNING || (n->end != NODE_DIVERGED && n->polish && !n->polished);
+}
+
 static void begin(node *n, uint64_t number)
 {
     if (!n->look_models)
@@ -49,7 +55,7 @@ static void begin(node *n, uint64_t number)
 void look_advance(node *n)
 {
     enum { BITS = 16 };
-    if (n->pausing && !n->look && !is_prelude(n) && n->end == NODE_RUNNING && stands_still(n))
+    if (n->pausing && !n->look && !is_prelude(n) && has_time(n) && stands_still(n))
         begin(n, (n->begun << BITS) + 1);
 }
 
