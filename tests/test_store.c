@@ -230,6 +230,30 @@ static void test_full(void **unused)
     store_close(s);
 }
 
+/* A state that is too long for a row of the base is in several, and nothing of a longer one before it is left. */
+static void test_pieces(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"0123456789abcdef", "0123456", "", "01234567", "0123456789abc"};
+    hfsad_error err;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        store *s = opened();
+        store_set_piece(s, 4 + i % 2);
+        put_text(s, "edge1", texts[i]);
+        put_text(s, "edge1/client1", "another");
+        put_text(s, "edge10", "and a longer other one");
+        ok(store_begin_whole(s, &err), &err);
+        ok(store_commit(s, &err), &err);
+        expect_text(s, "edge1", texts[i]);
+        store_close(s);
+        s = opened();
+        expect_text(s, "edge1", texts[i]);
+        expect_text(s, "edge1/client1", "another");
+        expect_text(s, "edge10", "and a longer other one");
+        store_close(s);
+    }
+}
+
 /* ---- whose it is ---- */
 
 static void test_second(void **unused)
@@ -337,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_killed, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_full, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_second, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_pieces, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_foreign, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_no_folder, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_damaged, enter_folder, leave_folder),

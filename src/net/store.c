@@ -26,6 +26,7 @@ enum {
     STATES_IN_ROOM = 8,
     ROOM_LEAST = 1 << 20,
     ROOM_MOST = 64 << 20, /* or twice the states, where these are large */
+    PIECE = 256 << 20,    /* SQLite takes 10^9 bytes in a row */
 };
 
 /* ---- faults ---- */
@@ -218,6 +219,7 @@ hfsad_status store_open(store **out, const char *folder, uint64_t run_id, hfsad_
     store *s = alloc_zero(1, sizeof *s);
     if (!s)
         return error_memory(err, sizeof *s, "the state folder");
+    s->piece = PIECE;
     hfsad_status status = HFSAD_OK;
     if ((size_t)snprintf(s->path, sizeof s->path, "%s/state.db", folder) >= sizeof s->path)
         status = error_set(err, HFSAD_ERROR_INPUT, "the name of the state folder is too long: %.100s...", folder);
@@ -245,6 +247,11 @@ void store_set_room(store *s, uint64_t bytes)
 {
     s->room = bytes;
     s->own_room = true;
+}
+
+void store_set_piece(store *s, size_t bytes)
+{
+    s->piece = bytes;
 }
 
 void store_close(store *s)
@@ -350,14 +357,34 @@ static hfsad_status learn_marks(store *s, hfsad_error *err)
 
 /* ---- the base ---- */
 
-static int base_put_state(store *s, const char *name, const void *bytes, size_t size)
+void store_name_piece(const char *name, size_t piece, char text[PIECE_NAME_MAX])
 {
+    if (piece)
+        snprintf(text, PIECE_NAME_MAX, "%s\n%zu", name, piece);
+    else
+        snprintf(text, PIECE_NAME_MAX, "%s", name);
+}
+
+static int base_put_piece(store *s, const char *name, size_t piece, const void *bytes, size_t size)
+{
+    char text[PIECE_NAME_MAX];
     sqlite3_stmt *q = s->made[DO_PUT_STATE];
-    sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
+    store_name_piece(name, piece, text);
+    sqlite3_bind_text(q, 1, text, -1, SQLITE_STATIC);
     if (sqlite3_bind_blob64(q, 2, bytes, size, SQLITE_STATIC))
         return SQLITE_TOOBIG;
     sqlite3_bind_int64(q, 3, store_sum(bytes, size));
     return run(s, DO_PUT_STATE);
+}
+
+static int base_put_state(store *s, const char *name, const void *bytes, size_t size)
+{
+    const unsigned char *from = bytes;
+    sqlite3_bind_text(s->made[DO_DROP_PIECES], 1, name, -1, SQLITE_STATIC);
+    int code = run(s, DO_DROP_PIECES);
+    for (size_t at = 0, piece = 0; !code && (at < size || piece == 0); at += s->piece, piece++)
+        code = base_put_piece(s, name, piece, from + at, size - at < s->piece ? size - at : s->piece);
+    return code;
 }
 
 static int base_put_row(store *s, const hfsad_figures *figures)

@@ -32,6 +32,8 @@ hfsad_status store_open(store **s, const char *folder, uint64_t run, hfsad_error
 hfsad_status store_relax(store *s, hfsad_error *err);
 /* The journal's size at which the store is full, in place of one by the size of the states. */
 void store_set_room(store *s, uint64_t bytes);
+/* The bytes of a state in one row of the base, which has a limit. */
+void store_set_piece(store *s, size_t bytes);
 /* What was not committed is lost. NULL is allowed. */
 void store_close(store *s);
 /* The same; where nothing was ever committed its files are removed too, so that another run may have the folder. */

@@ -15,6 +15,7 @@
     X(GET_STATE, "SELECT state, sum FROM node WHERE name = ?1")                                                        \
     X(PUT_STATE, ("INSERT INTO node (name, state, sum) VALUES (?1, ?2, ?3) "                                           \
                   "ON CONFLICT (name) DO UPDATE SET state = ?2, sum = ?3"))                                            \
+    X(DROP_PIECES, "DELETE FROM node WHERE name > ?1 || char(10) AND name < ?1 || char(11)")                           \
     X(GET_ROWS, "SELECT figures, sum FROM trace ORDER BY iteration")                                                   \
     X(PUT_ROW, "INSERT OR REPLACE INTO trace (iteration, figures, sum) VALUES (?1, ?2, ?3)")                           \
     X(GET_RECORD, "SELECT line FROM record ORDER BY number")                                                           \
@@ -50,6 +51,7 @@ struct store {
     char path[1000];
     journal *j;
     uint64_t epoch, room; /* room: of the journal */
+    size_t piece;         /* bytes of a state in one row of the base */
     bool own_room;
     bool whole;                     /* the next commit */
     named *names;                   /* of this epoch */
@@ -70,6 +72,10 @@ hfsad_status store_fault(const store *s, int code, hfsad_error *err);
 hfsad_status store_garbled(const store *s, hfsad_error *err);
 /* SQLite does not notice a flipped bit within a row. */
 int64_t store_sum(const void *bytes, size_t size);
+/* The name under which a piece of a state is in the base: the first one's is the node's, others have their number
+ * behind a line's end, which no name has. */
+enum { PIECE_NAME_MAX = 1200 };
+void store_name_piece(const char *name, size_t piece, char text[PIECE_NAME_MAX]);
 /* SIZE_MAX: it is new. */
 size_t store_find_name(store *s, const char *name);
 

@@ -7,30 +7,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The row that the statement has found, behind the *size bytes that are there. */
+static hfsad_status add_piece(const store *s, sqlite3_stmt *q, const char *name, char **bytes, size_t *size,
+                              hfsad_error *err)
+{
+    const void *found = sqlite3_column_blob(q, 0);
+    const size_t more = (size_t)sqlite3_column_bytes(q, 0);
+    char *longer = realloc(*bytes, *size + more + 1);
+    if (!longer)
+        return error_memory(err, *size + more, "the state of a node");
+    *bytes = longer;
+    if (more)
+        memcpy(longer + *size, found, more);
+    if (store_sum(longer + *size, more) != sqlite3_column_int64(q, 1))
+        return error_set(err, HFSAD_ERROR_INPUT, "%s: the state of %s is damaged: restore it from a copy", s->path,
+                         name);
+    *size += more;
+    return HFSAD_OK;
+}
+
 static hfsad_status get_state_of_base(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err)
 {
     sqlite3_stmt *q = s->made[DO_GET_STATE];
+    char text[PIECE_NAME_MAX], *all = NULL;
     hfsad_status status = HFSAD_OK;
-    sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
-    const int code = sqlite3_step(q);
-    if (code == SQLITE_ROW) {
-        const void *found = sqlite3_column_blob(q, 0);
-        *size = (size_t)sqlite3_column_bytes(q, 0);
-        *bytes = alloc_zero(*size + 1, 1);
-        if (!*bytes)
-            status = error_memory(err, *size, "the state of a node");
-        else if (*size)
-            memcpy(*bytes, found, *size);
-        if (!status && store_sum(*bytes, *size) != sqlite3_column_int64(q, 1)) {
-            free(*bytes);
-            *bytes = NULL;
-            status = error_set(err, HFSAD_ERROR_INPUT, "%s: the state of %s is damaged: restore it from a copy",
-                               s->path, name);
-        }
-    } else if (code != SQLITE_DONE) {
-        status = store_fault(s, code, err);
+    int code = SQLITE_ROW;
+    for (size_t piece = 0; code == SQLITE_ROW && !status; piece++) {
+        store_name_piece(name, piece, text);
+        sqlite3_bind_text(q, 1, text, -1, SQLITE_STATIC);
+        code = sqlite3_step(q);
+        if (code == SQLITE_ROW)
+            status = add_piece(s, q, name, &all, size, err);
+        else if (code != SQLITE_DONE)
+            status = store_fault(s, code, err);
+        sqlite3_reset(q);
     }
-    sqlite3_reset(q);
+    if (status) {
+        free(all);
+        all = NULL;
+    }
+    *bytes = all;
     return status;
 }
 
