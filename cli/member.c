@@ -664,7 +664,8 @@ static hfsad_status write_record(const member *m, hfsad_error *err)
         return HFSAD_OK;
     FILE *f = fopen(m->args.record, "w");
     hfsad_status status = f ? store_get_record(m->state, put_line, f, err) : HFSAD_OK;
-    if (!f || (fclose(f) != 0 && !status))
+    const bool torn = !f || ferror(f);
+    if (!f || ((fclose(f) != 0 || torn) && !status))
         status = error_set(err, HFSAD_ERROR_IO, "%.300s cannot be written", m->args.record);
     return status;
 }

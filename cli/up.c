@@ -263,19 +263,23 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
     if (s->spec->federation.mode != MODE_ASYNC)
         return HFSAD_OK;
     FILE *all = open_memstream(&text, &size);
-    for (size_t i = 0; all && i < s->shape->n_inner; i++) {
+    bool whole = true;
+    for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
         snprintf(path, sizeof path, "%.4000s/cloud.record", s->state);
         if (i)
             snprintf(path, sizeof path, "%.4000s/edge%zu.record", s->state, i);
         FILE *f = fopen(path, "r");
         for (size_t n; f && (n = fread(line, 1, sizeof line, f)) > 0;)
             fwrite(line, 1, n, all);
+        whole = f && !ferror(f);
         if (f)
             fclose(f);
     }
     if (!all || fclose(all) != 0)
         return error_memory(err, 0, "the record");
-    const hfsad_status status = whole_file_write(s->out, "record", text, size, err);
+    const hfsad_status status =
+        whole ? whole_file_write(s->out, "record", text, size, err)
+              : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
     free(text);
     return status;
 }
