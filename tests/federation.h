@@ -71,6 +71,13 @@ static const problem problems[] = {
     {"consensus and tries, with repairs", 3, two, two_clients, 5, 6, INTERCEPT_EDGE, false,
      "loss: {kind: huber}\nfeatures: {intercept: edge}\nlink: {client: {penalty: mcp}, edge: {weight: 2}}\nschedule: "
      "{edge: {c: 0.3}}\nrun: {iterations: 24, edge_rounds: 3, trace_every: 4, start: consensus, tries: 2}\n"},
+    {"tries that diverge", 3, two, two_clients, 4, 1, 0, false,
+     "loss: {kind: squared}\npreset: paper\nprior: {edge: {penalty: none}, cloud: {penalty: none}}\nrun: {iterations: "
+     "12, edge_rounds: 4, trace_every: 2, tries: 3, participation: {client: 0.7, edge: 0.5}}\n"},
+    {"consensus that diverges, and tries", 3, two, two_clients, 4, 12, 0, false,
+     "loss: {kind: squared}\npreset: paper\nprior: {edge: {penalty: none}, cloud: {penalty: none}}\nlink: {client: "
+     "{penalty: mcp}}\nrun: {iterations: 12, edge_rounds: 3, start: consensus, "
+     "tries: 2}\n"},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -252,20 +259,24 @@ typedef struct {
     double *start, *found; /* of the first stage, and of the run */
     uint64_t tries;        /* 1: none */
     node_prelude before;
-    uint64_t repairs; /* of all stages */
+    uint64_t repairs, diverged; /* of all stages */
+    leaf_class *wild;           /* of a trial that diverges */
     outcome expected;
 } prepared;
 
-/* A stage before the run; returns its objective. */
+/* A stage before the run; returns its objective, which is not finite where it has diverged: then nothing counts. */
 TOOL double simulate_stage(prepared *made, const plan *p, const double *start, double *end)
 {
     outcome o;
     simulate(&o, made->d, p, start);
     const hfsad_figures *last = &o.rows[o.n_rows - 1];
-    made->before.bytes_up += last->bytes_up;
-    made->before.bytes_down += last->bytes_down;
+    if (isfinite(last->consensus_objective)) {
+        made->before.bytes_up += last->bytes_up;
+        made->before.bytes_down += last->bytes_down;
+        memcpy(end, o.models, o.M * sizeof *end);
+    }
+    made->diverged += isfinite(last->consensus_objective) ? 0 : 1;
     made->repairs += o.repairs;
-    memcpy(end, o.models, o.M * sizeof *end);
     free(o.models);
     return last->consensus_objective;
 }
@@ -287,7 +298,7 @@ TOOL void find_start(prepared *made)
         if (i)
             start_draw(begin, M, made->p->seed, i, sqrt(length));
         const double objective = simulate_stage(made, &made->trial, begin, end);
-        if (objective >= least)
+        if (!(objective < least))
             continue;
         least = objective;
         made->before.kept = i;
@@ -341,6 +352,13 @@ TOOL void watch_all(plan *p, size_t n_inner)
         p->inner[i].watched = true;
 }
 
+/* Before long the sums of sigma are not finite at edges with several clients. */
+TOOL void run_off(leaf_class *classes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        classes[i].rule.schedule.c = 1e308;
+}
+
 /* times: as many iterations, and as many fewer rows of the trace. */
 TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
 {
@@ -368,6 +386,14 @@ TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
     }
     made.trial = *made.p;
     made.trial.iterations = made.trial.trace_every = made.p->iterations / 2;
+    if (strstr(p->name, "diverge")) {
+        made.wild = alloc_zero(made.p->n_leaf_classes, sizeof *made.wild);
+        memcpy(made.wild, made.p->leaf_classes, made.p->n_leaf_classes * sizeof *made.wild);
+        made.trial.leaf_classes = made.wild;
+        run_off(made.wild, made.p->n_leaf_classes);
+        if (made.tied)
+            run_off(made.tied->leaf_classes, made.tied->n_leaf_classes);
+    }
     if (made.tied)
         made.tied->iterations = made.tied->trace_every = made.p->iterations / 2;
     find_start(&made);
@@ -375,6 +401,8 @@ TOOL prepared prepare_longer(const problem *p, uint64_t seed, uint64_t times)
     made.repairs += made.expected.repairs;
     if (strstr(p->name, "repairs") && !strstr(p->name, "from afar") && made.repairs == 0)
         fail_msg("%s, seed %" PRIu64 ": no repairs", p->name, seed);
+    if (strstr(p->name, "diverge") && made.diverged == 0)
+        fail_msg("%s, seed %" PRIu64 ": nothing diverges", p->name, seed);
     hfsad_spec_free(spec);
     return made;
 }
@@ -389,6 +417,7 @@ TOOL void unprepare(prepared *made)
     free(made->expected.models);
     free(made->start);
     free(made->found);
+    free(made->wild);
     plan_free(made->p);
     plan_free(made->tied);
     dataset_free(made->d);

@@ -524,6 +524,27 @@ static void test_repairs(void **state)
     }
 }
 
+/* A run whose numbers are no longer finite somewhere below, in the middle of an iteration, ends for all. Who does not
+ * hear the last word, which nobody answers, has to find it with the broker. */
+static void test_diverged(void **state)
+{
+    static const weather outside = {.twice = 0.3, .late = 0.3};
+    (void)state;
+    for (size_t i = 0; i < PROBLEMS; i++)
+        for (uint64_t seed = 1; seed <= 8 && strstr(problems[i].name, "diverge"); seed++) {
+            prepared made = prepare(&problems[i], seed);
+            tree t = tree_of(&made, &problems[i], 77, (node_patience){20, 1000});
+            t.p = &made.trial;
+            t.trial = NULL;
+            t.tied = NULL;
+            world *w = world_create(&t, outside, seed);
+            play(w);
+            assert_int_equal(node_ended(w->node[0]), NODE_DIVERGED);
+            world_free(w);
+            unprepare(&made);
+        }
+}
+
 static void test_chaos(void **state)
 {
     (void)state;
@@ -609,9 +630,9 @@ static void test_look_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fair_weather),    cmocka_unit_test(test_repairs), cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_async),           cmocka_unit_test(test_parts),   cmocka_unit_test(test_look),
-        cmocka_unit_test(test_look_at_the_end),
+        cmocka_unit_test(test_fair_weather), cmocka_unit_test(test_repairs),         cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_chaos),        cmocka_unit_test(test_async),           cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_look),         cmocka_unit_test(test_look_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -454,7 +454,8 @@ static message up_letter(node *n)
         return m;
     m.sigma = hfsad_link_message(n->s.leaf ? &n->s.leaf->rule : &n->rule, &link, n->s.M, n->u);
     m.values = n->u;
-    m.count = all_finite(n->u, n->s.M) ? n->s.M : 0;
+    m.count = all_finite(n->u, n->s.M) && isfinite(m.sigma) ? n->s.M : 0;
+    m.sigma = m.count ? m.sigma : 0;
     if (m.count && n->s.guarded && n->s.inner) {
         const guard_strain own = guard_link(n->s.inner, &link, n->s.M), below = inner_strain(n);
         n->u[m.count++] = own.sum + below.sum;

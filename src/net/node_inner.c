@@ -161,6 +161,20 @@ static void step_inner(node *n, uint64_t round)
     n->diverged = !all_finite(n->w, n->s.M) || !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
 }
 
+/* In `round` numbers of this node or of one below it are no longer finite. Nothing more can come of this training, so
+ * the parent is told at once, whether it waits for us or not. */
+static void run_off(node *n, uint64_t round)
+{
+    n->diverged = n->changed = true;
+    n->open = n->took_part = n->pending = n->asking = false;
+    channel_stop(&n->down);
+    channel_stop(&n->ask);
+    if (is_root(n))
+        return;
+    n->up_round = period_start(n, round) + n->period - 1;
+    channel_start(n, &n->up);
+}
+
 static void step(node *n)
 {
     if (is_root(n))
@@ -174,6 +188,10 @@ static void step(node *n)
     if (is_root(n) && n->s.guarded) {
         n->anew = guard_decide(&n->guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, inner_strain(n));
         n->diverged = n->diverged && !n->anew;
+    }
+    if (!is_root(n) && n->diverged) {
+        run_off(n, n->round);
+        return;
     }
     if (is_root(n) || n->round % n->period || !(n->took_part || n->s.guarded))
         return;
@@ -285,12 +303,6 @@ static void settle(node *n, tally *t)
         n->settled = t->intercepts / t->clients;
 }
 
-static bool finite_figures(const hfsad_figures *f)
-{
-    return isfinite(f->objective + f->consensus_objective + f->consensus_gap + f->primal_residual + f->smoothing_gap) &&
-           !isinf(f->dual_residual);
-}
-
 /* The root has the tree's tally: a row of the trace, and whether to go on. */
 static void conclude(node *n, const tally *t)
 {
@@ -308,7 +320,7 @@ static void conclude(node *n, const tally *t)
     n->row_ready = true;
     memcpy(n->row_w, n->ask_w, n->s.M * sizeof *n->row_w);
     n->answered = (int64_t)n->ask_round;
-    if (t->broken > 0 || !finite_figures(f))
+    if (t->broken > 0 || !figures_are_finite(f))
         n->end = NODE_DIVERGED;
     else if (n->s.async ? n->stopping && last : n->stop.converged)
         n->end = NODE_CONVERGED;
@@ -466,7 +478,7 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
     if (before % n->period || before >= node_next_measure(n) ||
         (n->s.guarded ? before != n->round : !sits_out_until(n, before)))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (m->round > n->up_round)
+    if (m->round > n->up_round && !n->diverged)
         channel_stop(&n->up);
     channel_stop(&n->answer);
     n->down_round = m->round;
@@ -505,7 +517,7 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
             channel_stop(&n->down);
         }
         n->changed = true;
-    } else if (m->round >= n->up_round && !n->took_part) {
+    } else if (m->round >= n->up_round && !n->took_part && !n->diverged) {
         channel_stop(&n->up);
     }
     channel_stop(&n->answer);
@@ -527,22 +539,17 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
     const bool strained = n->s.guarded && !n->s.children[c].leaf;
     if (m->count != n->s.M + (strained ? 2 : 0) && m->count != 0)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (m->round != child->need || child->has) {
+    if (m->count == 0 && !n->diverged && m->round > 0 && m->round <= n->round + n->unit) {
+        run_off(n, n->round + 1);
+        return true;
+    }
+    if (m->round != child->need || child->has || m->count == 0) {
         child->ack_up = child->ack_up || m->round == child->need;
         n->ack_up = n->ack_up || child->ack_up;
         return node_refuse(n, why, m->round > child->need ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     }
-    if ((m->count && !(m->sigma > 0)) || m->k < child->k || m->k > UINT32_MAX)
+    if (!(m->sigma > 0) || m->k < child->k || m->k > UINT32_MAX)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
-    if (m->count == 0) { /* its numbers are not finite, so no more are ours */
-        n->diverged = true;
-        n->open = false;
-        n->up_round = n->round;
-        n->changed = true;
-        if (!is_root(n))
-            channel_start(n, &n->up);
-        return true;
-    }
     if (strained)
         child->strain = (guard_strain){m->values[n->s.M], m->values[n->s.M + 1]};
     child->has = child->told = true;

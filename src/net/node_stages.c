@@ -96,19 +96,14 @@ static bool is_consensus(const node *n)
 
 void stage_conclude(node *n, const hfsad_figures *f)
 {
-    n->changed = true;
-    if (f) {
-        n->prelude.bytes_up += f->bytes_up;
-        n->prelude.bytes_down += f->bytes_down;
-    }
-    if (is_consensus(n) && (!f || !all_finite(n->w, n->s.M))) {
-        n->end = NODE_DIVERGED; /* there is nothing to begin from */
-        return;
-    }
-    n->stage_over = true;
+    n->changed = n->stage_over = true;
+    if (!f || !figures_are_finite(f) || !all_finite(n->w, n->s.M))
+        return; /* as if it had not been tried */
+    n->prelude.bytes_up += f->bytes_up;
+    n->prelude.bytes_down += f->bytes_down;
     if (is_consensus(n)) {
         node_model(n, n->first);
-    } else if (f && f->consensus_objective < n->least) {
+    } else if (f->consensus_objective < n->least) {
         n->least = f->consensus_objective;
         n->prelude.kept = n->s.stage - n->s.consensus;
     }

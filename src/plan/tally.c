@@ -96,6 +96,12 @@ void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, b
     f->bytes_down = (uint64_t)t->down * M * sizeof(double);
 }
 
+bool figures_are_finite(const hfsad_figures *f)
+{
+    return isfinite(f->objective + f->consensus_objective + f->consensus_gap + f->primal_residual + f->smoothing_gap) &&
+           !isinf(f->dual_residual);
+}
+
 /* Both residuals below  sqrt(number of constraints) absolute + relative * the size of what they compare. */
 static bool tolerances_met(const plan *p, const tally *t, const hfsad_figures *f, size_t M, size_t links)
 {

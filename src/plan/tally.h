@@ -32,6 +32,8 @@ void tally_unpack(tally *t, size_t tiers, const double *numbers);
 /* What a row says, from the whole tree's tally. seconds and relative_error are left alone. dual_known: otherwise the
  * dual residuals are NAN. */
 void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, bool dual_known, hfsad_figures *f);
+/* Otherwise the run has diverged. */
+bool figures_are_finite(const hfsad_figures *f);
 
 typedef struct {
     uint64_t met_since; /* iteration since which the tolerances are met, or UINT64_MAX */

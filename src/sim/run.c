@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/features.h"
+#include "plan/tally.h"
 #include "sim/save.h"
 #include "spec/pack.h"
 
@@ -59,25 +60,42 @@ static hfsad_status try_start(const hfsad_run *r, const plan *p, int iterations,
     return HFSAD_OK;
 }
 
-static void count_try(hfsad_run *r, const hfsad_figures *f)
+static bool all_finite(const double *w, size_t count)
 {
+    for (size_t m = 0; m < count; m++)
+        if (!isfinite(w[m]))
+            return false;
+    return true;
+}
+
+/* Whether anything came of it: one that has diverged to w is as if it had not been tried, nor counted. */
+static bool count_try(hfsad_run *r, const hfsad_figures *f, const double *w)
+{
+    if (!figures_are_finite(f) || !all_finite(w, r->data->M))
+        return false;
     r->before.bytes_up += f->bytes_up;
     r->before.bytes_down += f->bytes_down;
+    return true;
 }
 
 /* What everybody together finds, tied to each other: from there whoever follows another law is torn away, and nobody
  * else. From anywhere else all clients would leave their edges before those have moved. */
 static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
 {
+    const size_t M = r->data->M;
     plan *tied = NULL;
-    hfsad_figures f = {0};
-    hfsad_status status = start_plain(r->start, start_default(spec), spec, r->data, ask, err);
-    if (!status)
-        status = plan_resolve(&tied, spec, r->data, &r->scales, true, err);
-    if (!status)
-        status = try_start(r, tied, START_CONSENSUS_ITERATIONS, r->start, r->threads, &f, err);
-    count_try(r, &f);
+    hfsad_figures f;
+    double *w = alloc_zero(M, sizeof *w);
+    hfsad_status status = w ? start_plain(r->start, start_default(spec), spec, r->data, ask, err)
+                            : error_memory(err, M * sizeof *w, "the start vector");
+    if (!status && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err))) {
+        memcpy(w, r->start, M * sizeof *w);
+        status = try_start(r, tied, START_CONSENSUS_ITERATIONS, w, r->threads, &f, err);
+    }
+    if (!status && count_try(r, &f, w))
+        memcpy(r->start, w, M * sizeof *w);
     plan_free(tied);
+    free(w);
     return status;
 }
 
@@ -121,8 +139,7 @@ static hfsad_status choose_start(hfsad_run *r, uint64_t seed, size_t count, tria
         const trial *t = &tried[i];
         if ((status = t->status) && err)
             *err = t->err;
-        count_try(r, &t->figures);
-        if (!status && t->figures.consensus_objective < least) {
+        if (!status && count_try(r, &t->figures, t->w) && t->figures.consensus_objective < least) {
             least = t->figures.consensus_objective;
             r->start_index = (uint32_t)i;
         }
@@ -296,9 +313,9 @@ void hfsad_run_iterate(hfsad_run *r)
 
 static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
 {
-    if (!isfinite(f->objective + f->consensus_objective + f->consensus_gap) || isinf(f->dual_residual))
-        return false;
-    return !r->engine->links || isfinite(f->primal_residual + f->smoothing_gap);
+    if (r->engine->links)
+        return figures_are_finite(f);
+    return isfinite(f->objective + f->consensus_objective + f->consensus_gap) && !isinf(f->dual_residual);
 }
 
 hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
