@@ -71,6 +71,9 @@ static const problem problems[] = {
     {"consensus and tries, with repairs", 3, two, two_clients, 5, 6, INTERCEPT_EDGE, false,
      "loss: {kind: huber}\nfeatures: {intercept: edge}\nlink: {client: {penalty: mcp}, edge: {weight: 2}}\nschedule: "
      "{edge: {c: 0.3}}\nrun: {iterations: 24, edge_rounds: 3, trace_every: 4, start: consensus, tries: 2}\n"},
+    {"repairs of a star", 1, flat, flat_clients, 4, 9, 0, false,
+     "loss: {kind: absolute}\nschedule: {client: {c: 0.001}}\nrun: {iterations: 30, edge_rounds: 6, trace_every: 3, "
+     "participation: {client: 0.7}}\n"},
     {"tries that diverge", 3, two, two_clients, 4, 1, 0, false,
      "loss: {kind: squared}\npreset: paper\nprior: {edge: {penalty: none}, cloud: {penalty: none}}\nrun: {iterations: "
      "12, edge_rounds: 4, trace_every: 2, tries: 3, participation: {client: 0.7, edge: 0.5}}\n"},
@@ -348,7 +351,7 @@ TOOL plan *tied_plan(const hfsad_spec *spec, const dataset *d)
 TOOL void watch_all(plan *p, size_t n_inner)
 {
     p->length = 1e-9;
-    for (size_t i = 0; i < n_inner; i++)
+    for (size_t i = n_inner > 1; i < n_inner; i++)
         p->inner[i].watched = true;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "tools.h"
 
+#include "plan/guard.h"
 #include "sim/generator.h"
 #include "sim/run.h"
 #include "sim/save.h"
@@ -92,6 +93,49 @@ static void the_papers_preset_is_left_alone(void **state)
         (void)objective_after(run, 50);
         assert_int_equal(repairs(run) > 0, i);
         hfsad_run_free(run);
+    }
+}
+
+/* Clients right below the cloud. */
+static dataset *star(uint64_t seed)
+{
+    hfsad_error err;
+    dataset_builder *b;
+    dataset *d;
+    rng r = {rng_key(seed, rng_stream("star")), 0};
+    ok(dataset_builder_create(&b, 10, &err), &err);
+    for (int i = 0; i < 30 * 20; i++) {
+        char name[16];
+        double x[10], y = rng_next_normal(&r);
+        snprintf(name, sizeof name, "c%d", i / 20);
+        for (int m = 0; m < 10; m++)
+            y += (x[m] = rng_next_normal(&r)) * (m % 3 == 0);
+        ok(dataset_builder_add(b, "", name, y, x, NULL, 0, &err), &err);
+    }
+    ok(dataset_builder_finish(b, &d, &err), &err);
+    return d;
+}
+
+static void a_star_is_repaired(void **state)
+{
+    (void)state;
+    static const char *const losses[] = {"{kind: absolute}", "{kind: squared}", "{kind: huber}"};
+    for (size_t kind = 0; kind < 3; kind++) {
+        hfsad_run *usual = run_of(star(3), (const char *const[]){"loss", losses[kind], NULL});
+        const double best = objective_after(usual, 200), right = usual->plan->leaf_classes[0].rule.schedule.c;
+        assert_false(plan_is_guarded(usual->plan, 1));
+        for (double divide = 1e3; divide <= 1e5; divide *= 100) {
+            char c[32];
+            snprintf(c, sizeof c, "%.17g", right / divide);
+            const char *const pairs[] = {"loss", losses[kind], "schedule.client.c", c, NULL};
+            hfsad_run *small = run_of(star(3), pairs);
+            const double reached = objective_after(small, 200);
+            if (!(repairs(small) > 0) || !(reached < 1.01 * best))
+                fail_msg("%s, c / %g: %llu repairs, objective %g, by itself %g", losses[kind], divide,
+                         (unsigned long long)repairs(small), reached, best);
+            hfsad_run_free(small);
+        }
+        hfsad_run_free(usual);
     }
 }
 
@@ -207,7 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_c_is_repaired),         cmocka_unit_test(the_papers_preset_is_left_alone),
         cmocka_unit_test(disagreement_is_no_divergence), cmocka_unit_test(repairs_can_be_resumed),
-        cmocka_unit_test(the_best_of_several_starts),
+        cmocka_unit_test(the_best_of_several_starts),    cmocka_unit_test(a_star_is_repaired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

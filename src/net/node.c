@@ -76,8 +76,8 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     memcpy(n->w, n->s.start, setup->M * sizeof *n->w);
     hfsad_link link = {n->z, n->q, 0};
     hfsad_link_start(&link, setup->M, n->s.start);
-    if (setup->inner)
-        n->rule = setup->inner->rule;
+    node_find_rule(n);
+    n->guard.star = setup->star;
     if (n->guard.calm) {
         memcpy(n->guard.calm, n->s.start, setup->M * sizeof *n->w);
         memcpy(n->guard.before, n->s.start, setup->M * sizeof *n->w);
@@ -223,6 +223,13 @@ void node_greet(node *n, uint64_t begun)
         channel_start(n, &n->up);
 }
 
+void node_find_rule(node *n)
+{
+    n->rule = n->s.inner  ? guard_rule(&n->s.inner->rule, n->repairs)
+              : n->s.star ? guard_star_rule(n->s.p, &n->s.leaf->rule, n->repairs)
+                          : n->s.leaf->rule;
+}
+
 void node_begin_anew(node *n, const double *w)
 {
     const size_t bytes = n->s.M * sizeof *w;
@@ -231,6 +238,7 @@ void node_begin_anew(node *n, const double *w)
     memcpy(n->q, n->w, bytes);
     n->k = 0;
     n->repairs++;
+    node_find_rule(n);
     n->diverged = false;
     n->took_part = false;
     n->say_anew = !is_root(n);
@@ -452,7 +460,7 @@ static message up_letter(node *n)
     m.k = n->k;
     if (n->diverged)
         return m;
-    m.sigma = hfsad_link_message(n->s.leaf ? &n->s.leaf->rule : &n->rule, &link, n->s.M, n->u);
+    m.sigma = hfsad_link_message(&n->rule, &link, n->s.M, n->u);
     m.values = n->u;
     m.count = all_finite(n->u, n->s.M) && isfinite(m.sigma) ? n->s.M : 0;
     m.sigma = m.count ? m.sigma : 0;
@@ -801,8 +809,7 @@ static void begin_again(node *n)
 {
     n->begun++;
     n->changed = true;
-    if (n->s.inner)
-        n->rule = guard_rule(&n->s.inner->rule, n->repairs);
+    node_find_rule(n);
     if (!n->s.async || n->s.leaf)
         n->pending = n->asking = false;
     channel_stop(&n->ask);

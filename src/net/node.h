@@ -98,6 +98,7 @@ typedef struct {
     const double *start; /* M */
     node_patience patience;
     bool guarded;   /* the safeguard is on: plan_is_guarded, and synchronous */
+    bool star;      /* and what it watches is a star */
     size_t tied;    /* plan_tied; root only */
     bool async;     /* asynchronous training */
     node_pace pace; /* of that */

@@ -217,12 +217,13 @@ void inner_begin_anew(node *n)
 {
     node_begin_anew(n, n->ask_w);
     n->anew = false;
-    n->rule = guard_rule(&n->s.inner->rule, n->repairs);
     memcpy(n->w_parent, n->w, n->s.M * sizeof *n->w);
     const hfsad_link link = {n->w, n->w, 0};
     for (size_t c = 0; c < n->s.n_children; c++) {
         const node_child *as = &n->s.children[c];
-        const hfsad_link_rule rule = as->leaf ? as->rule : guard_rule(&as->rule, n->repairs);
+        const hfsad_link_rule rule = !as->leaf   ? guard_rule(&as->rule, n->repairs)
+                                     : n->s.star ? guard_star_rule(n->s.p, &as->rule, n->repairs)
+                                                 : as->rule;
         child_state *child = &n->child[c];
         child->sigma = hfsad_link_message(&rule, &link, n->s.M, n->child_u + c * n->s.M);
         child->has = true;

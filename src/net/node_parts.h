@@ -62,7 +62,7 @@ struct node {
     uint64_t down_round;         /* of the newest DOWN taken, 0: none */
     uint64_t up_round;           /* of the UP that z, q and k stand for */
     uint64_t repairs;            /* of the safeguard */
-    hfsad_link_rule rule;        /* of an inner node's link, as it is now */
+    hfsad_link_rule rule;        /* of its link, as it is now */
     bool say_anew;               /* to be answered: it has begun anew */
     bool say_stage;              /* likewise: it has begun the stage */
     bool diverged;               /* a number is not finite: UP is sent without numbers */
@@ -186,6 +186,8 @@ bool inner_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* A question is passed on, and the answers are put together. */
 void inner_ask(node *n, uint64_t phase, uint64_t round);
 double inner_sum(node *n);
+/* The rule of its link after the repairs so far. */
+void node_find_rule(node *n);
 /* All of the safeguard's repair that a node has to do; for an inner one after its children. */
 void node_begin_anew(node *n, const double *w);
 void inner_begin_anew(node *n);

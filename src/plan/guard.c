@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-static const double STRAIN_MOST = 0.1, STRAIN_QUIET = 0.03, STEP_QUIET = 0.03, SIZE_MOST = 10;
+static const double STRAIN_MOST = 0.1, STRAIN_QUIET = 0.03, STEP_QUIET = 0.03, SIZE_MOST = 10, STAR_SIZE_MOST = 3;
 enum { FIRST = 5, WILD_MOST = 2, REPAIRS_MOST = 6 };
 
 bool plan_is_guarded(const plan *p, size_t n_inner)
 {
-    for (size_t i = 1; i < n_inner; i++)
+    for (size_t i = 0; i < n_inner; i++)
         if (p->inner[i].watched)
             return true;
     return false;
@@ -25,6 +25,14 @@ hfsad_link_rule guard_rule(const hfsad_link_rule *rule, uint64_t repairs)
     hfsad_link_rule now = *rule;
     for (uint64_t n = 0; n < repairs; n++)
         now.schedule.c *= 3;
+    return now;
+}
+
+hfsad_link_rule guard_star_rule(const plan *p, const hfsad_link_rule *rule, uint64_t repairs)
+{
+    hfsad_link_rule now = *rule;
+    for (uint64_t n = 0; n < repairs && now.schedule.c < p->star_c; n++)
+        now.schedule.c = fmin(10 * now.schedule.c, p->star_c);
     return now;
 }
 
@@ -49,11 +57,18 @@ static double distance(size_t count, const double *a, const double *b)
     return sqrt(sum);
 }
 
+/* In a star a repair leads at most to the preset's c, so that one too many does little harm. */
+static double size_most(const guard_state *g, const plan *p)
+{
+    return (g->star ? STAR_SIZE_MOST : SIZE_MOST) * p->length;
+}
+
 static bool is_wild(const guard_state *g, const plan *p, uint64_t iteration, double strain, double step, double size)
 {
-    if (iteration <= g->repaired_last + FIRST || strain <= STRAIN_MOST)
+    const bool far = step > STEP_QUIET * size && size > size_most(g, p);
+    if (iteration <= g->repaired_last + FIRST)
         return false;
-    return step > 2 * g->first_step || (step > STEP_QUIET * size && size > SIZE_MOST * p->length);
+    return g->star ? far : strain > STRAIN_MOST && (far || step > 2 * g->first_step);
 }
 
 bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const double *w0, uint64_t iteration,
@@ -65,7 +80,7 @@ bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const do
     if (iteration <= g->repaired_last + FIRST)
         g->first_step = fmax(iteration == g->repaired_last + 1 ? 0 : g->first_step, step);
     memcpy(g->before, w0, M * sizeof *w0);
-    if (strain <= STRAIN_QUIET && step <= STEP_QUIET * size)
+    if (strain <= STRAIN_QUIET && step <= STEP_QUIET * size && !(g->star && size > size_most(g, p)))
         memcpy(g->calm, w0, tied * sizeof *w0);
     if ((isfinite(size) && g->wild < WILD_MOST) || g->repairs == REPAIRS_MOST)
         return false;

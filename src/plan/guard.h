@@ -12,6 +12,11 @@
  * not finite, c of these links is tripled, and the run begins anew at the w_0 of the last quiet iteration; coordinates
  * that are some clients' or edges' own, of which w_0 knows nothing, begin where the run began. Links that are meant to
  * reach their bound are not looked at (plan.c: watched).
+ *
+ * A star has no such links. What its clients' multipliers add up over several rounds or local steps can make it run off
+ * too, though only where their c is set far below the preset's; only then it is watched. There strain, a property of
+ * edges that average many clients, says little: an iteration is wild by step and size alone, and the clients' c is
+ * taken ten times as large, but not above the preset's.
  */
 #ifndef HFSAD_PLAN_GUARD_H
 #define HFSAD_PLAN_GUARD_H
@@ -21,6 +26,7 @@
 typedef struct {
     double *calm, *before; /* w_0 of the last quiet iteration, and of the one before; M each, the driver's */
     double first_step;     /* the largest step of the first iterations */
+    bool star;             /* the driver's: no strain */
     uint64_t wild, repairs, repaired_last; /* wild iterations in a row; repairs; the iteration of the last */
 } guard_state;
 
@@ -33,6 +39,8 @@ typedef struct {
 bool plan_is_guarded(const plan *p, size_t n_inner);
 /* A link's rule after so many repairs. */
 hfsad_link_rule guard_rule(const hfsad_link_rule *rule, uint64_t repairs);
+/* The same of a client's in a star. */
+hfsad_link_rule guard_star_rule(const plan *p, const hfsad_link_rule *rule, uint64_t repairs);
 guard_strain guard_link(const inner_class *class, const hfsad_link *link, size_t M);
 /* After a global iteration; `tied`: the coordinates of w_0 that all share. True: the run begins anew at calm. */
 bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const double *w0, uint64_t iteration,

@@ -340,6 +340,13 @@ static void find_inner_c(preset *t)
     }
 }
 
+/* Of the cloud: a star, whose clients have a c below the preset's. */
+static bool is_star_watched(const preset *t, const hfsad_link_rule *client)
+{
+    return t->d->n_inner == 1 && t->tuned && client->penalty.kind == HFSAD_PENALTY_L1 &&
+           hfsad_penalty_slope(&client->penalty) >= t->scales.omega * (1 - 1e-9) && client->schedule.c < t->client_c;
+}
+
 static bool is_watched(const preset *t, size_t i, const hfsad_penalty *link)
 {
     return i && t->tuned && link->kind == HFSAD_PENALTY_L1 &&
@@ -367,6 +374,8 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
             p->inner[i].watched = is_watched(t, i, &p->inner[i].rule.penalty);
             status = i ? check_rule(&p->inner[i].rule, d->inner[i].name, err) : HFSAD_OK;
         }
+    p->inner[0].watched = is_star_watched(t, &p->leaf_classes[0].rule);
+    p->star_c = t->client_c;
     return status;
 }
 

@@ -22,7 +22,8 @@ typedef struct {
     hfsad_penalty prior;
     hfsad_link_rule rule; /* of the link to the parent; unused at the root */
     double participation;
-    bool watched; /* tuned: a tv link of a weight that no multiplier should reach; the driver sees to it */
+    bool watched; /* tuned: a tv link of a weight that no multiplier should reach; the cloud's: the star of its clients.
+                     The driver sees to it */
 } inner_class;
 
 /* Everything a run needs besides data and start: presets and overrides resolved to numbers. */
@@ -37,6 +38,7 @@ typedef struct {
     uint64_t trace_every; /* the dual residual is formed in the iterations that will be measured; 0: in none */
     bool keep_w;          /* keep every client's own w */
     double stop_absolute, stop_relative;
+    double star_c;      /* the preset's c of clients, for the safeguard of a star */
     double length;      /* the likely size of a model */
     hfsad_own_loss own; /* of the clients whose loss is their program's */
 } plan;

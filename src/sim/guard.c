@@ -8,6 +8,17 @@ hfsad_link_rule sim_inner_rule(const sim *s, size_t i)
     return guard_rule(&s->p->inner[i].rule, s->guard.repairs);
 }
 
+const hfsad_link_rule *sim_leaf_rule(const sim *s, const leaf_class *class)
+{
+    return s->guard.star ? &s->leaf_rules[class - s->p->leaf_classes] : &class->rule;
+}
+
+void sim_find_rules(sim *s)
+{
+    for (size_t i = 0; s->guard.star && i < s->p->n_leaf_classes; i++)
+        s->leaf_rules[i] = guard_star_rule(s->p, &s->p->leaf_classes[i].rule, s->guard.repairs);
+}
+
 uint64_t sim_repairs(const sim *s, uint64_t *last_iteration)
 {
     *last_iteration = s->guard.repaired_last;

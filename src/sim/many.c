@@ -37,7 +37,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
                 .scratch = space->solver,
                 .visits = &space->visits,
             },
-        .rule = &class->rule,
+        .rule = sim_leaf_rule(s, class),
         .z = s->z + at,
         .q = s->q + at,
         .w = s->w ? s->w + at : space->rows + 3 * s->M,

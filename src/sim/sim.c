@@ -172,6 +172,7 @@ void sim_iterate(sim *s)
 {
     const plan *p = s->p;
     s->iteration++;
+    sim_find_rules(s);
     const bool measured = plan_measures(p, s->iteration);
     for (uint32_t round = 1; round <= p->edge_rounds; round++) {
         s->first_round = round == 1;

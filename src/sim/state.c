@@ -25,7 +25,7 @@ leaf_run run_view(const sim *s, const run_of_leaves *r, size_t index, thread_spa
         .count = r->count,
         .lanes = s->d->lanes,
         .loss = &class->loss,
-        .rule = &class->rule,
+        .rule = sim_leaf_rule(s, class),
         .local_steps = class->local_steps,
         .x = s->d->x + at,
         .y = s->d->y + leaf,
@@ -55,7 +55,7 @@ leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *spa
         .count = 1,
         .lanes = 1,
         .loss = &class->loss,
-        .rule = &class->rule,
+        .rule = sim_leaf_rule(s, class),
         .local_steps = class->local_steps,
         .x = rows,
         .y = s->d->y + leaf,
@@ -267,14 +267,16 @@ static bool take_memory(sim *s)
     s->inner_z = alloc_zero(rows, sizeof(double));
     s->inner_q = alloc_zero(rows, sizeof(double));
     s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
+    s->guard.star = s->p->inner[0].watched && d->n_inner == 1;
+    s->leaf_rules = s->guard.star ? alloc_zero(s->p->n_leaf_classes, sizeof *s->leaf_rules) : NULL;
     s->guard.before = s->guard.calm ? s->guard.calm + s->M : NULL;
     s->inner = alloc_zero(d->n_inner, sizeof *s->inner);
     s->runs = alloc_zero(s->n_runs, sizeof *s->runs);
     s->run_u = alloc_zero(s->n_runs * s->M, sizeof(double));
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
-    return take_spaces(s) && s->z && s->q && (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
-           (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
-           s->inner && s->runs && s->run_u && s->run_sums;
+    return take_spaces(s) && (s->leaf_rules || !s->guard.star) && s->z && s->q && (s->w || !keeps_w(s)) && s->k &&
+           (!draws || (s->last && s->key)) && (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w &&
+           s->inner_z && s->inner_q && s->inner && s->runs && s->run_u && s->run_sums;
 }
 
 hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double *start, const double *truth,
@@ -296,6 +298,7 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
         sim_free(s);
         return error_memory(err, d->leaf_doubles * sizeof(double) * vectors, "the state of the links");
     }
+    sim_find_rules(s);
     make_runs(s);
     make_levels(s);
     make_start(s, start);
@@ -331,6 +334,7 @@ void sim_free(sim *s)
     free(s->inner_z);
     free(s->inner_q);
     free(s->guard.calm);
+    free(s->leaf_rules);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

@@ -65,7 +65,8 @@ struct sim {
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
     uint64_t iteration, round, bytes_up, bytes_down;
-    guard_state guard; /* calm: NULL where nothing is watched */
+    guard_state guard;           /* calm: NULL where nothing is watched */
+    hfsad_link_rule *leaf_rules; /* of every class, after the repairs of a star; NULL: the plan's */
     stop_state stop;
     bool absences;  /* somebody may sit out */
     bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
@@ -95,6 +96,9 @@ void draw_run(sim *s, run_of_leaves *r, uint8_t *active);
 void sim_place(sim *s, size_t node, const double *w);
 /* Called after every global iteration: notices multipliers that run off, and begins anew with a larger c. */
 void sim_guard(sim *s);
+/* A client's rule after the repairs so far, as sim_find_rules left it at the beginning of the iteration. */
+const hfsad_link_rule *sim_leaf_rule(const sim *s, const leaf_class *class);
+void sim_find_rules(sim *s);
 /* The link of inner node i to its parent. */
 hfsad_link inner_link(const sim *s, size_t i);
 /* work(s, i, thread) for first <= i < end, by all threads where `rows` rows of M numbers are enough to do. */
