@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -314,12 +315,26 @@ static int read_some(member *m, int *reason)
     return code;
 }
 
+/* Whether a connection has failed to come about, which libmosquitto takes for a handshake that takes long: it has read
+ * the socket's error away, and nobody is at the other end. */
+static bool has_nobody(const member *m, short happened)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    return m->state == CONNECTING && happened & POLLHUP && mosquitto_socket(m->handle) >= 0 &&
+           getpeername(mosquitto_socket(m->handle), (struct sockaddr *)&peer, &size) != 0;
+}
+
 static void serve(member *m, short happened)
 {
     int code = MOSQ_ERR_SUCCESS, reason = 0;
     /* A handshake goes on by reading, whatever the socket is ready for. */
     if (happened & ~POLLOUT || in_handshake(m))
         code = read_some(m, &reason);
+    if (!code && has_nobody(m, happened)) {
+        code = MOSQ_ERR_ERRNO;
+        reason = ECONNREFUSED;
+    }
     /* Also what the handler has sent meanwhile. */
     if (!code && mosquitto_socket(m->handle) >= 0 && mosquitto_want_write(m->handle) && !in_handshake(m)) {
         errno = 0;
