@@ -43,6 +43,20 @@ expect_line 2 keys init --dir none --host 'a,DNS:b'
 says "no name or address"
 [ ! -e none ] || fail "a refused init left a folder"
 [ "$(sums)" = "$before" ] || fail "a refusal has changed something"
+serial() { openssl x509 -in keys/nodes/edge1.crt -noout -serial | cut -d= -f2; }
+revoked() { openssl crl -in keys/revoked.crl -noout -text | sed -n 's/ *Serial Number: *//p' | sort; }
+[ -z "$(revoked)" ] || fail "revoked before anything was: $(revoked)"
+replaced=$(serial)
+expect 0 keys issue edge1 edge9 --force --days 2
+[ "$(revoked)" = "$replaced" ] || fail "issue --force does not revoke the certificate that it replaces: $(revoked)"
+replaced=$(printf '%s\n' "$replaced" "$(serial)" | sort)
+expect 0 keys issue edge1 --force
+[ "$(revoked)" = "$replaced" ] || fail "issue --force, twice: $(revoked)"
+cp -r keys again
+expect 0 keys init --dir again --force
+expect 0 keys issue edge1 --dir again --force # of another authority, which nobody trusts any more
+openssl crl -in again/revoked.crl -noout -text | grep -q 'Serial Number' && fail "another authority's certificate is revoked"
+rm -r again
 lines=$(grep -c . keys/acl)
 expect 0 keys issue edge1 --force --days 2
 [ "$(grep -c . keys/acl)" = "$lines" ] || fail "a node is in the access list twice"
