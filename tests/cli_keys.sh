@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # hfsad keys: what it writes, and what a real mosquitto makes of it, asked by clients that are not ours. Needs HFSAD.
 . "$(dirname "$0")/shell.sh"
-PATH=$PATH:/usr/sbin
+. "$tests/broker.sh"
 
 # ---- what it writes ----
 
@@ -67,30 +67,7 @@ grep -q '^listener 8883 127.0.0.1$' keys/mosquitto.conf || fail "a broker for th
 
 # ---- what a broker makes of it ----
 
-broker=
-stop() { [ -z "$broker" ] || kill "$broker" 2>/dev/null; rm -rf "$work"; }
-trap stop EXIT
-
-start_broker() {
-    local attempt end
-    for attempt in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
-        sed "s/^listener 8883/listener $port/" keys/mosquitto.conf >broker.conf
-        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf # it could not read our folder otherwise
-        setpriv --pdeathsig KILL mosquitto -c broker.conf 2>broker.log &
-        broker=$!
-        end=$((SECONDS + 10))
-        while [ "$SECONDS" -lt "$end" ] && kill -0 "$broker" 2>/dev/null; do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
-        done
-        kill "$broker" 2>/dev/null
-        wait "$broker" 2>/dev/null
-    done
-    cat broker.log >&2
-    fail "mosquitto does not start"
-    finish
-}
-start_broker
+start_broker keys/mosquitto.conf
 
 # as NODE pub|sub ARGUMENTS…: by a certificate of keys/, or of the folder $keys, or the files $cert.crt and $cert.key.
 keys=keys cert='' ca=keys/ca.crt
