@@ -162,33 +162,37 @@ static void take_row(void *context, const hfsad_figures *row)
 }
 
 /* What came of the polish, once it has come to it. */
-static hfsad_status take_polish(session *s, hfsad_error *err)
+static void take_polish(session *s)
 {
     hfsad_run *r = &s->run;
     const double *numbers = node_get_polish(s->root);
     const char *why = polish_why_not(r->plan, r->data->n_inner);
     if (s->spec->run.polish != 1 || r->polish.reason[0] || r->polish.accepted || (!numbers && !why))
-        return HFSAD_OK;
+        return;
     r->polish = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
+    if (!why)
+        why = federation_polish_failure(numbers);
     if (why) {
         snprintf(r->polish.reason, sizeof r->polish.reason, "%s", why);
-        return HFSAD_OK;
+        return;
     }
     const polish_result found = federation_polish_result(numbers);
     r->polish.seconds = progress_clock() - s->row_at;
     polish_count(&r->polish, &found, r->data->n_inner + r->data->n_leaves - 1);
     polish_judge(&r->polish, &found, r->data, r->plan, r->nu_f, s->figures.objective);
     if (!r->polish.accepted)
-        return HFSAD_OK;
+        return;
     const size_t M = r->data->M;
     r->polished = alloc_zero(M, sizeof *r->polished);
-    if (!r->polished)
-        return error_memory(err, M * sizeof *r->polished, "the polished model");
+    if (!r->polished) { /* the run's own models are written all the same */
+        r->polish.accepted = false;
+        snprintf(r->polish.reason, sizeof r->polish.reason, "not enough memory for the model");
+        return;
+    }
     memcpy(r->polished, numbers + FEDERATION_POLISH_HEAD, M * sizeof *r->polished);
     if (r->truth)
         r->polish.relative_error = model_error(r->data, r->polished, r->truth, s->sign_free, s->scratch);
-    return HFSAD_OK;
 }
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
@@ -238,8 +242,9 @@ static int end(void *context, const member *m, const node *root)
     }
     if (!s->has_row)
         return cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
-    if ((stopped != STOP_INTERRUPTED && stopped != STOP_DIVERGED && take_polish(s, &err)) ||
-        write_folder(s, stopped, &err))
+    if (stopped != STOP_INTERRUPTED && stopped != STOP_DIVERGED)
+        take_polish(s);
+    if (write_folder(s, stopped, &err))
         return cli_fail(&err);
     if (!s->quiet && stopped != STOP_INTERRUPTED)
         run_print_table(&s->run, m->spec, s->report, &s->figures, stopped, s->out);

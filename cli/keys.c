@@ -17,7 +17,8 @@ static const char about[] =
     "its children write. A running mosquitto takes new nodes in after SIGHUP.\n\n"
     "revoke takes the certificates of nodes back: their files here are removed, and a broker that has\n"
     "got SIGHUP, and revoked.crl where it is on another machine, lets them in no more. Who is connected\n"
-    "stays until the broker is started again, which harms nobody. issue then makes a new one.\n\n"
+    "stays until the broker is started again, which harms nobody. issue then makes a new one; issue\n"
+    "--force does both.\n\n"
     "A node needs ca.crt and its own files below nodes/, the broker ca.crt, its own two files,\n"
     "mosquitto.conf, acl and revoked.crl. ca.key is for nobody else: who has it can be everybody.";
 
@@ -120,7 +121,8 @@ int cmd_keys(int argc, char **argv)
         {.name = "force",
          .kind = CLI_FLAG,
          .value = &a.force,
-         .help = "replace what is there; after init --force every node needs a new certificate"},
+         .help = "replace what is there; after init --force every node needs a new certificate,\n"
+                 "issue --force revokes the one it replaces"},
     };
     const cli_syntax syntax = {
         .usage = "keys init [--dir DIR] [--host NAME]... [--port N] [--days N] [--force]\n"

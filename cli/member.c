@@ -104,9 +104,9 @@ static size_t common_options(member_arguments *a, cli_option *o)
     return sizeof all / sizeof *all;
 }
 
-static size_t role_options(member_arguments *a, member_role role, cli_option *o)
+static size_t inner_options(member_arguments *a, cli_option *o)
 {
-    const cli_option inner[] = {
+    const cli_option all[] = {
         {.name = "broker-below",
          .kind = CLI_TEXT,
          .value = &a->below,
@@ -125,7 +125,13 @@ static size_t role_options(member_arguments *a, member_role role, cli_option *o)
          .operand = "SECONDS",
          .help = "after the end: how long it must be quiet before this\nprocess goes too (6)"},
     };
-    const cli_option cloud[] = {
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t cloud_options(member_arguments *a, cli_option *o)
+{
+    const cli_option all[] = {
         {.name = "out",
          .kind = CLI_TEXT,
          .value = &a->out,
@@ -133,7 +139,13 @@ static size_t role_options(member_arguments *a, member_role role, cli_option *o)
          .help = "folder for the output (spec-out)"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no table"},
     };
-    const cli_option edge[] = {
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t edge_options(member_arguments *a, cli_option *o)
+{
+    const cli_option all[] = {
         {.name = "name", .kind = CLI_NEEDED, .value = &a->name, .operand = "PATH", .help = "such as edge1"},
         {.name = "broker-above",
          .kind = CLI_TEXT,
@@ -141,7 +153,13 @@ static size_t role_options(member_arguments *a, member_role role, cli_option *o)
          .operand = "URL",
          .help = "the broker of the parent, where it is another"},
     };
-    const cli_option client[] = {
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t client_options(member_arguments *a, cli_option *o)
+{
+    const cli_option all[] = {
         {.name = "name", .kind = CLI_TEXT, .value = &a->name, .operand = "PATH", .help = "such as edge1/client7"},
         {.name = "all-of",
          .kind = CLI_TEXT,
@@ -162,22 +180,16 @@ static size_t role_options(member_arguments *a, member_role role, cli_option *o)
          .help = "where dense rows are kept: memory (the default), or a\nscratch file where the state folder is, for a "
                  "machine with\nless memory than rows; the results are the same"},
     };
-    size_t n = 0;
-    if (role != ROLE_CLIENT) {
-        memcpy(o, inner, sizeof inner);
-        n += sizeof inner / sizeof *inner;
-    }
-    if (role == ROLE_CLOUD) {
-        memcpy(o + n, cloud, sizeof cloud);
-        n += sizeof cloud / sizeof *cloud;
-    } else if (role == ROLE_EDGE) {
-        memcpy(o + n, edge, sizeof edge);
-        n += sizeof edge / sizeof *edge;
-    } else {
-        memcpy(o, client, sizeof client);
-        n = sizeof client / sizeof *client;
-    }
-    return n;
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t role_options(member_arguments *a, member_role role, cli_option *o)
+{
+    if (role == ROLE_CLIENT)
+        return client_options(a, o);
+    const size_t n = inner_options(a, o);
+    return n + (role == ROLE_CLOUD ? cloud_options(a, o + n) : edge_options(a, o + n));
 }
 
 int member_parse(member_arguments *a, member_role role, int argc, char **argv)
@@ -320,8 +332,10 @@ static void on_event(void *context, const host_event *event)
     if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
         level = LOG_DEBUG;
     member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
-    if (event->kind == HOST_ROW && m->cloud)
+    if (event->kind == HOST_ROW && m->cloud) {
+        m->has_row = true;
         m->cloud->row(m->cloud->context, event->figures);
+    }
 }
 
 static void on_finish_row(void *context, const node *root, hfsad_figures *row)
@@ -628,7 +642,7 @@ static hfsad_status open_state(member *m, hfsad_error *err)
     size_t made = 0;
     store *state = NULL;
     char *folder = m->state_folder = state_folder(m);
-    hfsad_status status = folder ? folder_make_new(folder, &made, err) : error_memory(err, 0, "a file name");
+    hfsad_status status = folder ? folder_make_state(folder, &made, err) : error_memory(err, 0, "a file name");
     m->state_made = made;
     if (!status)
         status = store_open(&state, folder, federation_run(m->f), err);
@@ -726,7 +740,8 @@ static hfsad_status open_host(member *m, hfsad_error *err)
 
 static void on_old_row(void *context, const hfsad_figures *row)
 {
-    const member *m = context;
+    member *m = context;
+    m->has_row = true;
     m->cloud->row(m->cloud->context, row);
 }
 
@@ -819,10 +834,11 @@ static hfsad_status linger(member *m, hfsad_error *err)
     return status;
 }
 
-/* The folder of an interrupted run has the models below the cloud too, where they can be had soon. */
+/* The folder of an interrupted run has the models below the cloud too, where they can be had soon. In a stage before
+ * the run there is nothing to write. */
 static hfsad_status look(member *m, hfsad_error *err)
 {
-    node *root = m->cloud && m->begun ? host_node(m->h, 0) : NULL;
+    node *root = m->cloud && m->begun && m->has_row ? host_node(m->h, 0) : NULL;
     const double end = progress_clock() + MEMBER_LOOK_SECONDS;
     hfsad_status status = HFSAD_OK;
     if (!root || host_ended(m->h))

@@ -66,6 +66,7 @@ struct member {
     transport *way[2]; /* above, below; the same where there is one broker */
     size_t number;
     bool begun;
+    bool has_row;      /* of the trace, also of an earlier life: the output folder has something to show */
     double down_since; /* there is no broker since, on progress_clock; 0: there is one */
     bool down_told;
     char down_text[300];

@@ -1,11 +1,25 @@
-/* Counts the library's allocations, for tests of loops that must not allocate. For one source file per program. */
+/* Counts the library's allocations, for tests of loops that must not allocate, and lets them fail, for tests of what
+ * happens then. For one source file per program. */
 #ifndef HFSAD_TESTS_ALLOCATIONS_H
 #define HFSAD_TESTS_ALLOCATIONS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 static atomic_size_t allocations;
+/* Those that may still be made; SIZE_MAX: any number. */
+static atomic_size_t allocations_left = SIZE_MAX;
+
+static bool allocation_fails(void)
+{
+    const size_t left = allocations_left;
+    allocations++;
+    if (left > 0 && left < SIZE_MAX)
+        allocations_left = left - 1;
+    return left == 0;
+}
 
 /* The linker sends the library's calls here (tests/CMakeLists.txt: --wrap). */
 void *__real_malloc(size_t size);
@@ -19,23 +33,19 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
 void *__wrap_malloc(size_t size)
 {
-    allocations++;
-    return __real_malloc(size);
+    return allocation_fails() ? NULL : __real_malloc(size);
 }
 void *__wrap_calloc(size_t count, size_t size)
 {
-    allocations++;
-    return __real_calloc(count, size);
+    return allocation_fails() ? NULL : __real_calloc(count, size);
 }
 void *__wrap_realloc(void *p, size_t size)
 {
-    allocations++;
-    return __real_realloc(p, size);
+    return allocation_fails() ? NULL : __real_realloc(p, size);
 }
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    allocations++;
-    return __real_aligned_alloc(alignment, size);
+    return allocation_fails() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 #endif

@@ -4,19 +4,12 @@
 # elsewhere from its state folders; certificates that have run out or were taken back. Needs HFSAD.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
-PATH=$PATH:/usr/sbin
+. "$tests/broker.sh"
 program=$HFSAD
 # `expect` ends also where the program would wait for ever
 printf '#!/bin/sh\nexec timeout 60 "%s" "$@"\n' "$program" >patient
 chmod +x patient
 HFSAD=$work/patient
-members=
-stop() {
-    # shellcheck disable=SC2086 # a list of numbers
-    [ -z "$members" ] || kill -KILL $members 2>/dev/null
-    rm -rf "${work:?}"
-}
-trap stop EXIT
 
 # start LOG COMMAND…: in the background, gone with this script; its number is in $started. A LOG that begins with | is
 # written by another process, as this one's disk will be full.
@@ -37,30 +30,6 @@ ends() {
     wait "$2"
     status=$?
     [ "$status" = "$1" ] || fail "$3: exit status $status instead of $1"
-}
-# until_true SECONDS COMMAND…
-until_true() {
-    local end=$((SECONDS + $1))
-    while ! "${@:2}" 2>/dev/null; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        read -r -t 0.02 <><(:)
-    done
-    return 0
-}
-accepts() { (exec 3<>"/dev/tcp/127.0.0.1/$port"); }
-# start_broker CONFIGURATION: its line `listener PORT` gets a port that is free
-start_broker() {
-    local attempt
-    for attempt in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
-        sed "s/^listener [0-9]*/listener $port/" "$1" >broker.conf
-        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
-        start broker.log mosquitto -c broker.conf
-        broker=$started
-        until_true 5 accepts && kill -0 "$broker" 2>/dev/null && return
-    done
-    fail "mosquitto does not start: $(cat broker.log)"
-    finish
 }
 all_gone() { [ -z "$(find . -name state.db)" ] && [ ! -e "$1" ] || fail "$2: left behind: $(find . -path '*state*')"; }
 
@@ -90,6 +59,11 @@ all_gone spec-state "no keys"
 expect_line 2 up spec.yaml --set run.start=short.csv --quiet
 says 'short.csv'
 all_gone spec-state "up with a start that is missing"
+touch file
+expect_line 2 edge spec.yaml --name edge1 --broker mqtt://localhost:$port --state file/state
+says 'state folder file/state cannot be used: .*give another --state'
+expect_line 2 up spec.yaml --state file/state --quiet
+says 'state folder file/state cannot be used: .*give another --state'
 mkdir own
 expect_line 2 edge spec.yaml --name edge1 --broker mqtts://localhost:$port --keys nowhere --state own
 [ -d own ] || fail "a folder that was there before is gone"
@@ -158,6 +132,32 @@ for status in 2 0; do
     cp d/truth.csv .
 done
 cmp -s run-5/model.csv cloud-late/model.csv || fail "the run that goes on with the right truth"
+
+echo "-- an interrupt in a stage before the run, of which there is nothing to write"
+rm -rf spec-state
+stages="--set link.client.penalty=mcp --set run.start=consensus --set run.edge_rounds=3000 --broker mqtt://localhost:$port"
+pids=
+# shellcheck disable=SC2086 # lists of words
+{
+for edge in edge1 edge2; do
+    start stage-$edge.log "$program" edge spec.yaml --name $edge $stages
+    pids="$pids $started"
+    start stage-$edge-clients.log "$program" client spec.yaml --all-of $edge $stages
+    pids="$pids $started"
+done
+start stage-cloud.log "$program" cloud spec.yaml $stages --out staged --quiet
+cloud=$started
+until_true 30 grep -q 'edge1: set up' stage-edge1.log && until_true 30 grep -q 'cloud: set up' stage-cloud.log ||
+    fail "it does not begin: $(cat stage-*.log)"
+before=${EPOCHREALTIME/[.,]/}
+kill -TERM $cloud
+ends 143 $cloud "a cloud in a stage before the run"
+[ $((${EPOCHREALTIME/[.,]/} - before)) -lt 2500000 ] || fail "it waits for models that nobody needs"
+[ ! -e staged ] || fail "a stage before the run has left $(names staged)"
+kill -KILL $pids $cloud 2>/dev/null
+wait $pids 2>/dev/null
+}
+rm -rf spec-state
 
 echo "-- a full disk, a second process of a name, and going on elsewhere"
 # run_all FOLDER OF THE STATES: all nodes by the broker at $port; their numbers are in $pids, those that are named too

@@ -5,7 +5,7 @@
 # States are synced at every round; in memory that takes no time.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
-PATH=$PATH:/usr/sbin
+. "$tests/broker.sh"
 seed=${SEED:-$((RANDOM))} kills=${KILLS:-12}
 
 cat >make_data.py <<'PYTHON'
@@ -252,32 +252,6 @@ body = struct.pack("<4sBBBBQQQQdII", b"hfsd", 1, kind, 0, 0, run, phase, round_,
 body += struct.pack("<%dd" % len(values), *values)
 sys.stdout.buffer.write(body + struct.pack("<I", crc32c(body)))
 PYTHON
-members=
-stop() {
-    # shellcheck disable=SC2086 # a list of numbers
-    [ -z "$members" ] || kill -KILL $members 2>/dev/null
-    rm -rf "${work:?}"
-}
-trap stop EXIT
-
-start_broker() {
-    local attempt end
-    for attempt in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
-        sed "s/^listener 8883/listener $port/" keys/mosquitto.conf >broker.conf
-        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
-        setpriv --pdeathsig KILL mosquitto -c broker.conf 2>broker.log &
-        broker=$!
-        end=$((SECONDS + 10))
-        while [ "$SECONDS" -lt "$end" ] && kill -0 "$broker" 2>/dev/null; do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && members="$members $broker" && return
-        done
-        kill "$broker" 2>/dev/null
-        wait "$broker" 2>/dev/null
-    done
-    fail "mosquitto does not start: $(cat broker.log)"
-    finish
-}
 
 # pub CERTIFICATE TOPIC <FRAME: by a certificate without its ending
 pub() { mosquitto_pub -V 5 -q 1 -r -h localhost -p "$port" --cafile keys/ca.crt --cert "$1.crt" --key "$1.key" -t "$2" -s 2>>pub.log; }
@@ -288,7 +262,7 @@ expect 0 keys init
 expect 0 keys issue cloud edge1 edge2 edge3 observer $(grep /client nodes.txt)
 expect 0 keys init --dir foreign
 expect 0 keys issue edge1/client1 --dir foreign
-start_broker
+start_broker keys/mosquitto.conf
 secure="--broker mqtts://localhost:$port --keys keys"
 # shellcheck disable=SC2086 # lists of words
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # hfsad keys: what it writes, and what a real mosquitto makes of it, asked by clients that are not ours. Needs HFSAD.
 . "$(dirname "$0")/shell.sh"
-PATH=$PATH:/usr/sbin
+. "$tests/broker.sh"
 
 # ---- what it writes ----
 
@@ -43,6 +43,20 @@ expect_line 2 keys init --dir none --host 'a,DNS:b'
 says "no name or address"
 [ ! -e none ] || fail "a refused init left a folder"
 [ "$(sums)" = "$before" ] || fail "a refusal has changed something"
+serial() { openssl x509 -in keys/nodes/edge1.crt -noout -serial | cut -d= -f2; }
+revoked() { openssl crl -in keys/revoked.crl -noout -text | sed -n 's/ *Serial Number: *//p' | sort; }
+[ -z "$(revoked)" ] || fail "revoked before anything was: $(revoked)"
+replaced=$(serial)
+expect 0 keys issue edge1 edge9 --force --days 2
+[ "$(revoked)" = "$replaced" ] || fail "issue --force does not revoke the certificate that it replaces: $(revoked)"
+replaced=$(printf '%s\n' "$replaced" "$(serial)" | sort)
+expect 0 keys issue edge1 --force
+[ "$(revoked)" = "$replaced" ] || fail "issue --force, twice: $(revoked)"
+cp -r keys again
+expect 0 keys init --dir again --force
+expect 0 keys issue edge1 --dir again --force # of another authority, which nobody trusts any more
+openssl crl -in again/revoked.crl -noout -text | grep -q 'Serial Number' && fail "another authority's certificate is revoked"
+rm -r again
 lines=$(grep -c . keys/acl)
 expect 0 keys issue edge1 --force --days 2
 [ "$(grep -c . keys/acl)" = "$lines" ] || fail "a node is in the access list twice"
@@ -53,30 +67,7 @@ grep -q '^listener 8883 127.0.0.1$' keys/mosquitto.conf || fail "a broker for th
 
 # ---- what a broker makes of it ----
 
-broker=
-stop() { [ -z "$broker" ] || kill "$broker" 2>/dev/null; rm -rf "$work"; }
-trap stop EXIT
-
-start_broker() {
-    local attempt end
-    for attempt in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
-        sed "s/^listener 8883/listener $port/" keys/mosquitto.conf >broker.conf
-        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf # it could not read our folder otherwise
-        setpriv --pdeathsig KILL mosquitto -c broker.conf 2>broker.log &
-        broker=$!
-        end=$((SECONDS + 10))
-        while [ "$SECONDS" -lt "$end" ] && kill -0 "$broker" 2>/dev/null; do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
-        done
-        kill "$broker" 2>/dev/null
-        wait "$broker" 2>/dev/null
-    done
-    cat broker.log >&2
-    fail "mosquitto does not start"
-    finish
-}
-start_broker
+start_broker keys/mosquitto.conf
 
 # as NODE pub|sub ARGUMENTS…: by a certificate of keys/, or of the folder $keys, or the files $cert.crt and $cert.key.
 keys=keys cert='' ca=keys/ca.crt

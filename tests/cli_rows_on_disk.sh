@@ -3,7 +3,7 @@
 # is set up and trains, by TLS, and the model has the bytes of `hfsad run`. Under the address sanitizer, whose memory is
 # another, the data is smaller and the memory is not looked at. Needs HFSAD.
 . "$(dirname "$0")/shell.sh"
-PATH=$PATH:/usr/sbin
+. "$tests/broker.sh"
 rows=1000 features=10000 most=32768 # KiB
 if grep -q __asan_init "$HFSAD"; then rows=50 features=3000 most=; fi
 
@@ -54,35 +54,9 @@ YAML
 printf 'features %s\nedge1/client1\n' $features >nodes.txt
 list="--set federation.nodes=nodes.txt"
 
-members=
-stop() {
-    # shellcheck disable=SC2086 # a list of numbers
-    [ -z "$members" ] || kill -KILL $members 2>/dev/null
-    rm -rf "${work:?}"
-}
-trap stop EXIT
-
 expect 0 keys init
 expect 0 keys issue cloud edge1 edge1/client1
-start_broker() {
-    local attempt end
-    for attempt in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
-        sed "s/^listener 8883/listener $port/" keys/mosquitto.conf >broker.conf
-        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
-        setpriv --pdeathsig KILL mosquitto -c broker.conf 2>broker.log &
-        broker=$!
-        end=$((SECONDS + 10))
-        while [ "$SECONDS" -lt "$end" ] && kill -0 "$broker" 2>/dev/null; do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && members="$members $broker" && return
-        done
-        kill "$broker" 2>/dev/null
-        wait "$broker" 2>/dev/null
-    done
-    fail "mosquitto does not start: $(cat broker.log)"
-    finish
-}
-start_broker
+start_broker keys/mosquitto.conf
 secure="--broker mqtts://localhost:$port --keys keys"
 
 # shellcheck disable=SC2086 # lists of words

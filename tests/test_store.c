@@ -1,5 +1,6 @@
 /* The store of a process's nodes: what was committed is there after any end, and nothing else is. */
 #define _GNU_SOURCE
+#include "allocations.h"
 #include "tools.h"
 
 #include "net/store.h"
@@ -112,6 +113,85 @@ static void test_keeps(void **unused)
     expect_text(s, "edge1", "second");
     store_close(s);
     store_close(NULL);
+}
+
+/* ---- no memory ---- */
+
+enum { TURNS = 60, HEARERS = 40 };
+
+/* What a host puts in a turn; false: it failed, and all of it is to be put again. */
+static bool put_turn(store *s, int turn)
+{
+    hfsad_error err;
+    char text[40];
+    uint32_t frame;
+    snprintf(text, sizeof text, "%d", turn);
+    if (store_put_line(s, text, &err))
+        return false;
+    snprintf(text, sizeof text, "a node that is new in turn %d", turn);
+    if (store_put_state(s, text, text, strlen(text), &err))
+        return false;
+    store_put_frame(s, text, strlen(text), &frame);
+    for (int i = 0; i < HEARERS; i++) {
+        snprintf(text, sizeof text, "hearer %d of %d", i, turn);
+        if (store_put_heard(s, text, frame, &err))
+            return false;
+    }
+    return store_commit(s, &err) == HFSAD_OK;
+}
+
+static hfsad_status check_heard(void *context, const void *frame, size_t size, const char *const *names, size_t count,
+                                hfsad_error *err)
+{
+    int *turn = context;
+    char text[40];
+    (void)err;
+    snprintf(text, sizeof text, "a node that is new in turn %d", *turn);
+    assert_int_equal(size, strlen(text));
+    assert_memory_equal(frame, text, size);
+    assert_int_equal(count, HEARERS);
+    for (int i = 0; i < HEARERS; i++) {
+        snprintf(text, sizeof text, "hearer %d of %d", i, *turn);
+        assert_string_equal(names[i], text);
+    }
+    ++*turn;
+    return HFSAD_OK;
+}
+
+/* Nothing is lost and nothing stands twice where memory is short at whatever point of a turn. */
+static void test_no_memory(void **unused)
+{
+    hfsad_error err;
+    int failures = 0, lines = 0, turns = 0;
+    (void)unused;
+    store *s = opened();
+    put_text(s, "a", "so that the next commit is one of the journal");
+    ok(store_commit(s, &err), &err);
+    const uint64_t epoch = store_epoch(s);
+    for (int turn = 0; turn < TURNS; turn++) {
+        store_close(s); /* so that it has no room of earlier turns */
+        s = opened();
+        store_set_room(s, 64 << 20);
+        allocations_left = (size_t)(turn % 15);
+        const bool done = put_turn(s, turn);
+        allocations_left = SIZE_MAX;
+        failures += !done;
+        if (!done && !put_turn(s, turn))
+            fail_msg("turn %d: it fails with memory, too", turn);
+    }
+    assert_true(store_epoch(s) == epoch); /* all of it is in the journal */
+    if (failures < 20 || failures == TURNS)
+        fail_msg("memory was short in %d turns of %d", failures, TURNS);
+    for (int life = 0; life < 2; life++) {
+        lines = turns = 0;
+        ok(store_get_record(s, check_line, &lines, &err), &err);
+        assert_int_equal(lines, TURNS);
+        ok(store_get_heard(s, check_heard, &turns, &err), &err);
+        assert_int_equal(turns, TURNS);
+        store_close(s);
+        s = opened();
+    }
+    store_close(s);
 }
 
 /* ---- killed ---- */
@@ -358,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_keeps, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_no_memory, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_killed, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_full, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_second, enter_folder, leave_folder),

@@ -1,5 +1,6 @@
 /* Figures over the trials; see report.h. */
 #include "convergence/report.h"
+#include "sim/claims.h"
 #include "tools.h"
 
 #include <math.h>
@@ -10,8 +11,7 @@
 static const uint32_t HORIZON[HORIZONS] = {50, 100, 200, LAST_HORIZON};
 static const double LEVEL[LEVELS] = {1e-2, 1e-3, 1e-4, 1e-5};
 static const char *const LEVEL_NAME[LEVELS] = {"1e-2", "1e-3", "1e-4", "1e-5"};
-static const double LOST = 0.05; /* phase retrieval: in a wrong valley */
-static const double WILD = 10;   /* so many times as far off at the end as at the start, or as the model 0: diverged */
+static const double WILD = 10; /* so many times as far off at the end as at the start, or as the model 0: diverged */
 
 /* Over the trials whose truth can be found, but for mean_all. An arrival at a level is the first one; its median
  * is INFINITY where half of the trials do not arrive. Bytes and seconds are spread evenly over a run's iterations. */
@@ -78,7 +78,7 @@ static figures figures_find(const campaign *c, size_t which)
     for (size_t l = 0; l < LEVELS; l++)
         find_arrivals(c, which, l, &f, room);
     for (size_t t = 0; t < c->trials; t++) {
-        f.lost += !c->unseen[t] && value_after(c, which, t, LAST_HORIZON) > LOST;
+        f.lost += !c->unseen[t] && value_after(c, which, t, LAST_HORIZON) > LOST_ABOVE;
         f.diverged += value_after(c, which, t, end) > WILD * fmax(1, value_after(c, which, t, 0));
         f.repairs += campaign_outcome(c, which, t)->repairs;
     }

@@ -233,11 +233,27 @@ static X509_CRL *new_list(const certificate_authority *a)
     return NULL;
 }
 
-/* false: not a certificate of this authority, or no memory. One that is there already is left as it is. */
-static bool revoke(const certificate_authority *a, X509_CRL *list, const char *text)
+static X509 *read_certificate(const char *text)
 {
     BIO *bio = BIO_new_mem_buf(text, -1);
     X509 *c = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    BIO_free(bio);
+    return c;
+}
+
+bool certificate_is_of(const certificate_authority *a, const char *text)
+{
+    X509 *c = read_certificate(text);
+    const bool good = c && X509_verify(c, a->key) == 1;
+    X509_free(c);
+    ERR_clear_error();
+    return good;
+}
+
+/* false: not a certificate of this authority, or no memory. One that is there already is left as it is. */
+static bool revoke(const certificate_authority *a, X509_CRL *list, const char *text)
+{
+    X509 *c = read_certificate(text);
     X509_REVOKED *entry = NULL, *found = NULL;
     ASN1_TIME *now = X509_gmtime_adj(NULL, before_s);
     bool good = c && now && X509_verify(c, a->key) == 1;
@@ -250,7 +266,6 @@ static bool revoke(const certificate_authority *a, X509_CRL *list, const char *t
     }
     ASN1_TIME_free(now);
     X509_free(c);
-    BIO_free(bio);
     return good;
 }
 

@@ -30,6 +30,9 @@ hfsad_status certificate_make_broker(const certificate_authority *a, const char 
 hfsad_status certificate_make_node(const certificate_authority *a, const char *name, int days, certificate_pair *pair,
                                    hfsad_error *err);
 
+/* Whether a text is a certificate that this authority has signed. */
+bool certificate_is_of(const certificate_authority *a, const char *text);
+
 /* The signed list of certificates that no longer count. old: its text so far, NULL: none yet; certificates: the texts
  * of those that are added, each signed by this authority; name: of the file of old and what is added, for messages.
  * *text is malloc'ed. */

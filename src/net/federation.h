@@ -53,6 +53,8 @@ const federation_result *federation_outcome(const federation *f);
 /* The numbers of node_get_polish: these of the result, then the model. */
 enum { FEDERATION_POLISH_HEAD = 9 };
 polish_result federation_polish_result(const double *numbers);
+/* Why there is neither; NULL: there are. */
+const char *federation_polish_failure(const double *numbers);
 /* What the spec begins from: a kind of start or the name of a file, to be freed. */
 char *federation_start_kind(const federation *f);
 

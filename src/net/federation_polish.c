@@ -1,7 +1,8 @@
 /*
  * The polish in a federation: the cloud's solver asks through the tree, as the set-up does, and clients keep their
  * rows' multipliers from question to question. A client that has not had the question before, since it was killed, says
- * so, and the polish begins again: it is short, and its end does not depend on how often.
+ * so, and the polish begins again: it is short, and its end does not depend on how often. Where it fails for good the
+ * run keeps its own models.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/federation_parts.h"
@@ -242,8 +243,15 @@ static polish_solver *solver_begin(const federation *f, uint64_t attempt, const 
 static void pack(double *to, const polish_result *r)
 {
     const double numbers[FEDERATION_POLISH_HEAD] = {
-        r->before,       r->after,      r->bound,          r->residual, (double)r->exchanges,
-        (double)r->down, (double)r->up, (double)r->stages, r->finished,
+        r->finished ? POLISH_FINISHED : POLISH_UNFINISHED,
+        r->before,
+        r->after,
+        r->bound,
+        r->residual,
+        (double)r->exchanges,
+        (double)r->down,
+        (double)r->up,
+        (double)r->stages,
     };
     memcpy(to, numbers, sizeof numbers);
 }
@@ -251,16 +259,23 @@ static void pack(double *to, const polish_result *r)
 polish_result federation_polish_result(const double *numbers)
 {
     return (polish_result){
-        .before = numbers[0],
-        .after = numbers[1],
-        .bound = numbers[2],
-        .residual = numbers[3],
-        .exchanges = (uint64_t)numbers[4],
-        .down = (uint64_t)numbers[5],
-        .up = (uint64_t)numbers[6],
-        .stages = (uint32_t)numbers[7],
-        .finished = numbers[8] > 0,
+        .finished = numbers[0] == POLISH_FINISHED,
+        .before = numbers[1],
+        .after = numbers[2],
+        .bound = numbers[3],
+        .residual = numbers[4],
+        .exchanges = (uint64_t)numbers[5],
+        .down = (uint64_t)numbers[6],
+        .up = (uint64_t)numbers[7],
+        .stages = (uint32_t)numbers[8],
     };
+}
+
+const char *federation_polish_failure(const double *numbers)
+{
+    return numbers[0] == POLISH_LOST        ? "clients were lost in every attempt"
+           : numbers[0] == POLISH_NO_MEMORY ? "the cloud has not enough memory for it"
+                                            : NULL;
 }
 
 hfsad_status polish_resolve(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,

@@ -146,19 +146,18 @@ static hfsad_status listen(host *h, uint64_t now, int64_t timeout_ms, hfsad_erro
 }
 
 /* Between training and its end the root asks again. */
-static void polish(host *h, const hosted *at)
+static void polish(const hosted *at)
 {
-    hfsad_error err;
     uint64_t begun;
     size_t count;
     const double *from = at->n && at->q ? node_wants_polish(at->n, &begun) : NULL;
     if (!from)
         return;
     if (!inquiry_is_polishing(at->q))
-        host_break_down(h, inquiry_begin_polish(at->q, begun, from, &err), &err);
+        inquiry_begin_polish(at->q, begun, from);
     const double *result = inquiry_polished(at->q, &count);
     if (result)
-        node_take_polish(at->n, result);
+        node_take_polish(at->n, result, count);
 }
 
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
@@ -178,7 +177,7 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
     now = host_now_ms();
     for (size_t i = 0; i < h->count; i++) {
         tick(&h->all[i], now);
-        polish(h, &h->all[i]);
+        polish(&h->all[i]);
     }
     if (!status && h->failed) {
         *err = h->broken;

@@ -49,6 +49,8 @@ struct inquiry {
     size_t n_found;
     const double *from; /* of the polish; NULL: it is the set-up */
     uint64_t attempt;
+    unsigned attempts; /* that came to nothing */
+    double failure;    /* of the polish; POLISH_UNFINISHED: none */
 };
 
 hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_error *err)
@@ -181,8 +183,9 @@ static hfsad_status resolve_polish(inquiry *q, double **result, size_t *count, h
         if (status == INQUIRY_AGAIN) {
             forget(q);
             q->attempt++;
+            q->attempts++;
         }
-    } while (status == INQUIRY_AGAIN);
+    } while (status == INQUIRY_AGAIN && q->attempts < INQUIRY_ATTEMPTS);
     return status;
 }
 
@@ -209,16 +212,27 @@ static hfsad_status run_resolve(inquiry *q, hfsad_error *err)
     return HFSAD_OK;
 }
 
-hfsad_status inquiry_begin_polish(inquiry *q, uint64_t life, const double *w, hfsad_error *err)
+/* Without the polish there still are the models of the run. */
+static void heed_failure(inquiry *q, hfsad_status status)
+{
+    if (status)
+        q->failure = status == INQUIRY_AGAIN ? POLISH_LOST : POLISH_NO_MEMORY;
+}
+
+void inquiry_begin_polish(inquiry *q, uint64_t life, const double *w)
 {
     enum { RETRIES_BIT = 12 };
+    _Static_assert(INQUIRY_ATTEMPTS < 1 << RETRIES_BIT, "attempts of two lives have different numbers");
+    hfsad_error unsaid;
     forget(q);
     free(q->found);
     q->found = NULL;
     q->from = w;
     q->attempt = life << RETRIES_BIT;
+    q->attempts = 0;
+    q->failure = POLISH_UNFINISHED;
     q->rests = false;
-    return run_resolve(q, err);
+    heed_failure(q, run_resolve(q, &unsaid));
 }
 
 bool inquiry_is_polishing(const inquiry *q)
@@ -233,8 +247,9 @@ uint64_t inquiry_attempt(const inquiry_pass *pass)
 
 const double *inquiry_polished(const inquiry *q, size_t *count)
 {
-    *count = q->n_found;
-    return q->from ? q->found : NULL;
+    const bool failed = q->failure > POLISH_UNFINISHED;
+    *count = failed ? 1 : q->n_found;
+    return failed ? &q->failure : q->from ? q->found : NULL;
 }
 
 hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, double *totals, hfsad_error *err)
@@ -358,7 +373,13 @@ static hfsad_status conclude(inquiry *q, hfsad_error *err)
     q->has_question = false;
     if (question.kind == INQUIRY_END)
         return HFSAD_OK;
-    return question.kind == INQUIRY_RESULT ? take_result(q, q->found, q->n_found, err) : keep_answer(q, err);
+    if (question.kind == INQUIRY_RESULT)
+        return take_result(q, q->found, q->n_found, err);
+    const hfsad_status status = keep_answer(q, err);
+    if (!q->from)
+        return status;
+    heed_failure(q, status);
+    return HFSAD_OK;
 }
 
 static bool all_heard(const inquiry *q)

@@ -28,6 +28,15 @@ enum {
     INQUIRY_KINDS = INQUIRY_POLISH + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 4 };
+/* Attempts of a life at the polish: whoever is lost in all of them would be for ever. */
+enum { INQUIRY_ATTEMPTS = 100 };
+/* How the polish ended, the first number of its result; where it failed there is no other. */
+enum {
+    POLISH_UNFINISHED,
+    POLISH_FINISHED,
+    POLISH_LOST,      /* in INQUIRY_ATTEMPTS */
+    POLISH_NO_MEMORY, /* at the root */
+};
 
 /* A question: its head stands before its numbers in a message. */
 typedef struct {
@@ -75,7 +84,8 @@ typedef struct {
 hfsad_status inquiry_create(inquiry **q, const inquiry_setup *setup, hfsad_error *err);
 void inquiry_free(inquiry *q);
 
-/* from: as in node_handle. Returns whether it was news. An error is one of the root's resolve, or lack of memory. */
+/* from: as in node_handle. Returns whether it was news. An error is one of the root's resolve, or lack of memory; there
+ * is none in the polish, which fails for itself alone. */
 bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why, hfsad_status *failed,
                     hfsad_error *err);
 void inquiry_tick(inquiry *q, uint64_t now_ms);
@@ -101,7 +111,7 @@ const char *inquiry_dismissal(const inquiry *q);
 /* Whether all below have heard of it. */
 bool inquiry_all_dismissed(const inquiry *q);
 /* The root: from now on it polishes from w, which must stay; life: how often it has begun. */
-hfsad_status inquiry_begin_polish(inquiry *q, uint64_t life, const double *w, hfsad_error *err);
+void inquiry_begin_polish(inquiry *q, uint64_t life, const double *w);
 bool inquiry_is_polishing(const inquiry *q);
 /* The attempt of a pass, as clients are told. */
 uint64_t inquiry_attempt(const inquiry_pass *pass);

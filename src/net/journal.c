@@ -4,7 +4,8 @@
  *      0  mark "hfsj"   4  version   8  owner   16  epoch   24  sequence, from 1 in an epoch   32  length of the
  * entries 40  CRC-32C of the 40 bytes before it and of the entries (4)   44  zero (4)
  *
- * and an entry: kind (4), number (4), size (8), bytes, zeros up to a multiple of 8.
+ * and an entry: kind (4), number (4), size (8), bytes, zeros up to a multiple of 8. What the bytes hold is the store's;
+ * of it only rows of the trace are as the machine has them.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/journal.h"

@@ -252,11 +252,63 @@ static int lock_folder(const char *dir)
     return fd;
 }
 
+/* *list is replaced by a longer one of *length bytes, closed by a 0. */
+static hfsad_status revoke_text(const certificate_authority *authority, const char *certificate, const char *name,
+                                char **list, size_t *length, hfsad_error *err)
+{
+    char *longer;
+    const hfsad_status status = certificate_make_list(authority, *list, &certificate, 1, name, &longer, length, err);
+    if (status)
+        return status;
+    char *closed = realloc(longer, *length + 1);
+    free(*list);
+    *list = closed;
+    if (!closed) {
+        free(longer);
+        return error_memory(err, *length, LIST);
+    }
+    closed[*length] = 0;
+    return HFSAD_OK;
+}
+
+/* replaced: only what is there and of this authority, another's does not count any more. */
+static hfsad_status revoke_one(const certificate_authority *authority, const char *dir, const char *path, bool replaced,
+                               char **list, size_t *length, hfsad_error *err)
+{
+    char name[KEYS_PATH_MAX + 20], file[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    if (replaced && (!keys_node_files(dir, path, file, key) || access(file, F_OK) != 0))
+        return HFSAD_OK;
+    snprintf(name, sizeof name, "nodes/%s.crt", path);
+    char *certificate = key_file_read(dir, name, err);
+    hfsad_status status = certificate ? HFSAD_OK : HFSAD_ERROR_INPUT;
+    if (certificate && (!replaced || certificate_is_of(authority, certificate)))
+        status = revoke_text(authority, certificate, name, list, length, err);
+    free(certificate);
+    return status;
+}
+
+/* The list of revoked ones with those of these nodes, if it gets longer. */
+static hfsad_status add_list(key_files *files, const certificate_authority *authority, const char *dir,
+                             const char *const *paths, size_t count, bool replaced, hfsad_error *err)
+{
+    size_t length = 0;
+    char *list = key_file_read(dir, LIST, err);
+    hfsad_status status = list ? HFSAD_OK : HFSAD_ERROR_INPUT;
+    for (size_t i = 0; i < count && !status; i++)
+        status = revoke_one(authority, dir, paths[i], replaced, &list, &length, err);
+    if (!status && length)
+        return key_files_add(files, dir, LIST, list, length, false, true, err);
+    free(list);
+    return status;
+}
+
 static hfsad_status issue_all(const char *dir, const char *const *paths, size_t count, int days, bool force,
                               key_files *files, hfsad_error *err)
 {
     certificate_authority *authority;
     hfsad_status status = read_authority(&authority, dir, err);
+    if (!status && force) /* first: once a certificate is replaced it cannot be found any more */
+        status = add_list(files, authority, dir, paths, count, true, err);
     for (size_t i = 0; !status && i < count; i++) {
         char name[KEYS_PATH_MAX + 10];
         certificate_pair pair;
@@ -307,47 +359,14 @@ hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count,
 
 /* ---- revoke ---- */
 
-static hfsad_status revoke_one(const certificate_authority *authority, const char *dir, const char *path, char **list,
-                               size_t *length, hfsad_error *err)
-{
-    char name[KEYS_PATH_MAX + 20], *longer;
-    snprintf(name, sizeof name, "nodes/%s.crt", path);
-    char *certificate = key_file_read(dir, name, err);
-    if (!certificate)
-        return HFSAD_ERROR_INPUT;
-    const char *const certificates[] = {certificate};
-    const hfsad_status status = certificate_make_list(authority, *list, certificates, 1, name, &longer, length, err);
-    free(certificate);
-    if (status)
-        return status;
-    char *closed = realloc(longer, *length + 1);
-    free(*list);
-    *list = closed;
-    if (!closed) {
-        free(longer);
-        return error_memory(err, *length, LIST);
-    }
-    closed[*length] = 0;
-    return HFSAD_OK;
-}
-
 static hfsad_status revoke_all(const char *dir, const char *const *paths, size_t count, key_files *files,
                                hfsad_error *err)
 {
     certificate_authority *authority;
-    size_t length = 0;
     hfsad_status status = read_authority(&authority, dir, err);
-    char *list = status ? NULL : key_file_read(dir, LIST, err);
-    if (!status && !list)
-        status = HFSAD_ERROR_INPUT;
-    for (size_t i = 0; i < count && !status; i++)
-        status = revoke_one(authority, dir, paths[i], &list, &length, err);
+    if (!status)
+        status = add_list(files, authority, dir, paths, count, false, err);
     certificate_authority_free(authority);
-    if (status) {
-        free(list);
-        return status;
-    }
-    status = key_files_add(files, dir, LIST, list, length, false, true, err);
     return status ? status : key_files_write(files, err);
 }
 

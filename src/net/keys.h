@@ -34,7 +34,8 @@ typedef struct {
 
 hfsad_status keys_init(const keys_authority *a, hfsad_error *err);
 
-/* Certificates for these nodes, and their lines in the access list. All of them or none. */
+/* Certificates for these nodes, and their lines in the access list. All of them or none. force: those that are replaced
+ * are revoked. */
 hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force,
                         hfsad_error *err);
 

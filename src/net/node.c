@@ -915,9 +915,11 @@ const double *node_wants_polish(node *n, uint64_t *begun)
     return n->polish + n->s.polish;
 }
 
-void node_take_polish(node *n, const double *result)
+void node_take_polish(node *n, const double *result, size_t count)
 {
-    memcpy(n->polish, result, n->s.polish * sizeof *result);
+    assert(count <= n->s.polish);
+    memset(n->polish, 0, n->s.polish * sizeof *result);
+    memcpy(n->polish, result, count * sizeof *result);
     n->polished = n->changed = true;
     inner_advance(n);
 }

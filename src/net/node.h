@@ -215,7 +215,8 @@ typedef struct {
 node_status node_get_status(const node *n);
 /* Root: where it waits for the polish of the model w, M numbers that stay until node_take_polish; NULL: it does not. */
 const double *node_wants_polish(node *n, uint64_t *begun);
-void node_take_polish(node *n, const double *result);
+/* Numbers that are missing are 0. */
+void node_take_polish(node *n, const double *result, size_t count);
 /* setup.polish numbers; NULL: there was none. */
 const double *node_get_polish(const node *n);
 /* Root: what the stages before the run have sent so far, and which of run.tries was kept, from 0. */

@@ -1,10 +1,12 @@
-#define _GNU_SOURCE /* getrandom */
+#define _GNU_SOURCE /* getrandom, htole32 */
 #include "net/store_parts.h"
 
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/error.h"
 
+#include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,7 +198,8 @@ static hfsad_status measure_room(store *s, hfsad_error *err)
     return HFSAD_OK;
 }
 
-static hfsad_status learn_marks(store *s, hfsad_error *err);
+static hfsad_status learn_names(store *s, hfsad_error *err);
+static bool keep_marks(store *s);
 
 static hfsad_status open_journal(store *s, const char *folder, hfsad_error *err)
 {
@@ -209,7 +212,9 @@ static hfsad_status open_journal(store *s, const char *folder, hfsad_error *err)
     s->epoch = (uint64_t)epoch;
     hfsad_status status = journal_open(&s->j, folder, (uint64_t)owner, s->epoch, err);
     if (!status)
-        status = learn_marks(s, err);
+        status = learn_names(s, err);
+    if (!status && !keep_marks(s))
+        status = store_garbled(s, err);
     return status ? status : measure_room(s, err);
 }
 
@@ -325,34 +330,46 @@ hfsad_status store_garbled(const store *s, hfsad_error *err)
                      s->path);
 }
 
-/* What has come into the journal since it was last looked at. Names in hand are those that it now has. */
-static hfsad_status learn_marks(store *s, hfsad_error *err)
+/* The names of a journal that was opened; those of one that is written are here before it has them. */
+static hfsad_status learn_names(store *s, hfsad_error *err)
 {
-    size_t count, names = s->kept_names;
+    size_t count;
+    const journal_mark *marks = journal_marks(s->j, &count);
+    for (size_t i = 0; i < count; i++) {
+        void *text;
+        if (marks[i].kind != ENTRY_NAME)
+            continue;
+        const hfsad_status status = journal_read(s->j, &marks[i], &text, err);
+        if (status)
+            return status;
+        if (!add_name(s, text))
+            return error_memory(err, marks[i].size, "the journal");
+    }
+    return HFSAD_OK;
+}
+
+/* What has come into the journal since it was last looked at; false: it makes no sense. It takes no memory, as what is
+ * committed must not be taken for lost and put again. */
+static bool keep_marks(store *s)
+{
+    size_t count;
     const journal_mark *marks = journal_marks(s->j, &count);
     for (size_t i = s->next_mark; i < count; i++) {
         const journal_mark *m = &marks[i];
-        void *text;
-        if (m->kind == ENTRY_NAME && names++ == s->n_names) {
-            const hfsad_status status = journal_read(s->j, m, &text, err);
-            if (status)
-                return status;
-            if (!add_name(s, text))
-                return error_memory(err, m->size, "the journal");
-        }
-        if (m->kind > ENTRY_HEARD || (m->kind == ENTRY_STATE && m->about >= names) ||
+        s->kept_names += m->kind == ENTRY_NAME;
+        if (m->kind > ENTRY_HEARD || s->kept_names > s->n_names ||
+            (m->kind == ENTRY_STATE && m->about >= s->kept_names) ||
             (m->kind == ENTRY_HEARD && m->about >= s->kept_frames))
-            return store_garbled(s, err);
+            return false;
         if (m->kind == ENTRY_STATE)
             s->names[m->about].state = i;
         s->kept_frames += m->kind == ENTRY_FRAME;
         s->was_heard = s->was_heard || m->kind == ENTRY_HEARD;
     }
     s->next_mark = count;
-    s->kept_names = names;
     s->n_frames = s->kept_frames;
     s->heard = s->was_heard;
-    return HFSAD_OK;
+    return true;
 }
 
 /* ---- the base ---- */
@@ -551,18 +568,21 @@ hfsad_status store_put_heard(store *s, const char *name, uint32_t frame, hfsad_e
     if (!number_name(s, name, &number) ||
         !alloc_grow((void **)&s->hearers, &s->hearers_room, s->n_hearers + 1, sizeof *s->hearers))
         return lacks_memory(s, sizeof number, err);
-    s->hearers[s->n_hearers++] = number;
+    s->hearers[s->n_hearers++] = htole32(number);
     return HFSAD_OK;
 }
 
 static hfsad_status commit_journal(store *s, hfsad_error *err)
 {
-    hfsad_status status = journal_commit(s->j, err);
-    if (!status)
-        status = learn_marks(s, err);
-    if (status)
+    const hfsad_status status = journal_commit(s->j, err);
+    if (status) {
         drop(s);
-    return status;
+        return status;
+    }
+    const bool sound = keep_marks(s);
+    assert(sound);
+    (void)sound;
+    return HFSAD_OK;
 }
 
 static hfsad_status commit_base(store *s, hfsad_error *err)

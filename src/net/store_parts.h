@@ -36,7 +36,7 @@ enum {
     ENTRY_ROW,
     ENTRY_LINE,
     ENTRY_FRAME,
-    ENTRY_HEARD, /* frame `about` by these names, 4 bytes each */
+    ENTRY_HEARD, /* frame `about` by these names, 4 bytes each, little-endian */
 };
 
 typedef struct {
@@ -62,7 +62,7 @@ struct store {
     size_t next_mark;  /* of the journal's that is not known here yet */
     bool heard;        /* messages are in this epoch or in hand: only the caller can make a whole commit */
     bool was_heard;    /* in the journal */
-    uint32_t *hearers; /* in hand, all of one frame */
+    uint32_t *hearers; /* in hand, all of one frame, little-endian */
     size_t n_hearers, hearers_room;
     uint32_t hearing; /* that frame */
 };

@@ -1,9 +1,11 @@
 /* What the store gives back: of its journal what is there, of the base what is not. */
+#define _DEFAULT_SOURCE /* le32toh */
 #include "net/store_parts.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +84,7 @@ static hfsad_status names_of(const store *s, size_t entry, audience *to, hfsad_e
     for (size_t i = 0; i < most && !status; i++) {
         uint32_t number;
         memcpy(&number, (const char *)bytes + i * sizeof number, sizeof number);
+        number = le32toh(number);
         const named *n = number < s->kept_names ? &s->names[number] : NULL;
         if (!n)
             status = store_garbled(s, err);

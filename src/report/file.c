@@ -290,12 +290,13 @@ hfsad_status folder_make(const char *path, hfsad_error *err)
     return folder_make_new(path, &made, err);
 }
 
-hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err)
+/* Returns an errno. */
+static int make_folders(const char *path, size_t *made)
 {
     char *at = strdup(*path ? path : ".");
     *made = 0;
     if (!at)
-        return error_memory(err, strlen(path), "a file name");
+        return ENOMEM;
     size_t first = 0, i = 1; /* end of the first folder made here; 0 for none */
     int reason = 0;
     for (;; i++) {
@@ -323,7 +324,22 @@ hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err)
     else
         *made = first;
     free(at);
+    return reason;
+}
+
+hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err)
+{
+    const int reason = make_folders(path, made);
     return reason ? folder_failed(err, path, reason) : HFSAD_OK;
+}
+
+hfsad_status folder_make_state(const char *path, size_t *made, hfsad_error *err)
+{
+    const int reason = make_folders(path, made);
+    if (!reason)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "state folder %s cannot be used: %s; give another --state", path,
+                     strerror(reason));
 }
 
 hfsad_status folder_lock(const char *path, int *lock, hfsad_error *err)

@@ -1,0 +1,297 @@
+/*
+ * The polish of a federation in one process, without sockets: the cloud's solver, in its thread, asks through the tree
+ * and comes to the numbers of the simulator, bit for bit, also where clients are killed; where one is lost for ever, or
+ * the cloud lacks memory at whatever point, the polish fails and nothing else does.
+ */
+#include "allocations.h"
+#include "federation.h"
+
+#include "model/nodes.h"
+#include "net/federation.h"
+#include "sim/run.h"
+
+enum { NODES_MOST = 64 };
+
+static const problem polished[] = {
+    {"quantile", 3, two, two_clients, 6, 12, 0, false, "loss: {kind: quantile, tau: 0.7}\nrun: {polish: true}\n"},
+    {"phase retrieval", 5, deep, deep_clients, 5, 9, 0, false,
+     "loss: {kind: phase-retrieval, box: 5}\nrun: {polish: true}\n"},
+};
+
+/* A process with one node. */
+typedef struct {
+    federation *f;
+    inquiry *q;
+    void *context;
+} place;
+
+typedef struct {
+    const problem *p;
+    uint64_t seed;
+    rng r;
+    hfsad_spec *spec;
+    dataset *d;
+    size_t nodes;
+    place all[NODES_MOST];
+    const double *result; /* of the set-up; NULL: not yet */
+    size_t n_result;
+    unsigned kills;    /* of clients that are still to come */
+    size_t liar;       /* a node that always says it is lost; 0: none */
+    size_t left;       /* allocations of the root; SIZE_MAX: as many as it likes */
+    uint64_t asked;    /* the root's questions */
+    uint64_t attempts; /* those that were the first of an attempt */
+} world;
+
+static dataset *data_of(const world *w)
+{
+    rng r = {rng_key(w->seed, rng_stream(w->p->name)), 0};
+    return make_data(w->p, &r);
+}
+
+/* ---- a process ---- */
+
+/* With what an earlier life has stored. */
+static void make(world *w, size_t number)
+{
+    const place *at = &w->all[number];
+    hfsad_error err;
+    char path[300];
+    node *n;
+    nodes_name(w->d, number, path, sizeof path);
+    ok(federation_make(at->f, path, w->result, w->n_result, &n, &err), &err);
+    node_free(n);
+}
+
+static void begin(world *w, size_t number)
+{
+    place *at = &w->all[number];
+    hfsad_error err;
+    char *text = nodes_text(w->d);
+    dataset *shape;
+    ok(nodes_parse(&shape, text, "nodes", &err), &err);
+    free(text);
+    ok(federation_create(&at->f, w->spec, shape, &err), &err);
+    if (number >= w->d->n_inner)
+        ok(federation_take_rows(at->f, data_of(w), "data", &err), &err);
+    ok(federation_inquiry(at->f, number, &at->q, &at->context, &err), &err);
+    if (!w->result)
+        return;
+    ok(inquiry_remember(at->q, w->result, w->n_result, &err), &err);
+    make(w, number);
+}
+
+static void end(place *at)
+{
+    inquiry_free(at->q);
+    free(at->context);
+    federation_free(at->f);
+}
+
+/* ---- messages ---- */
+
+/* The root's allocations are those that fail. */
+static void limit(world *w, size_t number)
+{
+    allocations_left = number == 0 ? w->left : SIZE_MAX;
+}
+
+static void unlimit(world *w, size_t number)
+{
+    if (number == 0)
+        w->left = allocations_left;
+    allocations_left = SIZE_MAX;
+}
+
+static void hand_over(world *w, size_t to, size_t from, const message *m)
+{
+    hfsad_error err;
+    hfsad_status failed;
+    node_refusal why;
+    limit(w, to);
+    (void)inquiry_handle(w->all[to].q, from, m, &why, &failed, &err);
+    unlimit(w, to);
+    ok(failed, &err);
+}
+
+static void deliver(world *w, size_t number, const node_letter *letter)
+{
+    const message *m = &letter->m;
+    if (number == 0) {
+        const double *v = m->values;
+        w->asked++;
+        w->attempts += v[0] >= INQUIRY_POLISH && v[INQUIRY_HEAD + 1] == 1;
+    }
+    if (letter->to_parent && number == w->liar && w->result)
+        m->values[0] = 1;
+    if (letter->to_parent)
+        hand_over(w, tree_parent(w->d, number), tree_slot(w->d, number), m);
+    for (size_t c = 0; !letter->to_parent && c < tree_children(w->d, number); c++) {
+        const size_t to = tree_child(w->d, number, c);
+        if (to >= w->d->n_inner && w->kills > 0 && below(&w->r, 100) == 0) {
+            w->kills--;
+            end(&w->all[to]);
+            begin(w, to);
+        }
+        hand_over(w, to, NODE_PARENT, m);
+    }
+}
+
+/* Until nobody has anything to say. */
+static void play(world *w)
+{
+    node_letter letter;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < w->nodes; i++)
+            while (inquiry_next_letter(w->all[i].q, &letter)) {
+                deliver(w, i, &letter);
+                more = true;
+            }
+    }
+}
+
+/* ---- the set-up, and the polish from its start ---- */
+
+static world *world_create(const problem *p, uint64_t seed, hfsad_run **run)
+{
+    world *w = alloc_zero(1, sizeof *w);
+    hfsad_error err;
+    char text[1000];
+    assert_non_null(w);
+    snprintf(text, sizeof text, "data: x\n%s", p->spec);
+    w->p = p;
+    w->seed = seed;
+    w->left = SIZE_MAX;
+    w->r = (rng){rng_key(seed, rng_stream("kills")), 0};
+    ok(spec_load_text(&w->spec, "spec.yaml", text, strlen(text), &err), &err);
+    ok(run_create_on(run, w->spec, data_of(w), 1, &err), &err);
+    w->d = data_of(w);
+    w->nodes = w->d->n_inner + w->d->n_leaves;
+    assert_true(w->nodes <= NODES_MOST);
+    for (size_t i = 0; i < w->nodes; i++)
+        begin(w, i);
+    ok(inquiry_begin(w->all[0].q, &err), &err);
+    play(w);
+    w->result = inquiry_result(w->all[0].q, &w->n_result);
+    if (!w->result)
+        fail_msg("%s, seed %" PRIu64 ": the set-up does not end", p->name, seed);
+    for (size_t i = 0; i < w->nodes; i++)
+        make(w, i);
+    return w;
+}
+
+static void world_free(world *w, hfsad_run *run)
+{
+    for (size_t i = 0; i < w->nodes; i++)
+        end(&w->all[i]);
+    hfsad_run_free(run);
+    hfsad_spec_free(w->spec);
+    dataset_free(w->d);
+    free(w);
+}
+
+static const double *polish(world *w, uint64_t life, size_t *count)
+{
+    w->asked = w->attempts = 0;
+    limit(w, 0);
+    inquiry_begin_polish(w->all[0].q, life, federation_outcome(w->all[0].f)->start);
+    unlimit(w, 0);
+    play(w);
+    const double *numbers = inquiry_polished(w->all[0].q, count);
+    if (!numbers)
+        fail_msg("%s, seed %" PRIu64 ": the polish does not end", w->p->name, w->seed);
+    return numbers;
+}
+
+static void compare_polish(const world *w, const hfsad_run *run, const double *numbers, size_t count)
+{
+    const polish_result found = federation_polish_result(numbers);
+    assert_null(federation_polish_failure(numbers));
+    assert_true(count == FEDERATION_POLISH_HEAD + run->data->M && run->polish.accepted && found.finished);
+    if (!same(&found.after, &run->polish.objective_after, 1) || found.exchanges != run->polish.exchanges ||
+        !same(numbers + FEDERATION_POLISH_HEAD, run->polished, run->data->M))
+        fail_msg("%s, seed %" PRIu64 ": polished to %.17g in %" PRIu64 " exchanges, not to %.17g in %" PRIu64,
+                 w->p->name, w->seed, found.after, found.exchanges, run->polish.objective_after, run->polish.exchanges);
+}
+
+static void polish_run(hfsad_run *run)
+{
+    hfsad_polish result;
+    hfsad_error err;
+    ok(hfsad_run_polish(run, NULL, NULL, &result, &err), &err);
+}
+
+static void test_same(void **state)
+{
+    (void)state;
+    uint64_t again = 0;
+    for (size_t i = 0; i < sizeof polished / sizeof *polished; i++)
+        for (uint64_t life = 1; life < 4; life++) {
+            hfsad_run *run;
+            size_t count;
+            world *w = world_create(&polished[i], life, &run);
+            polish_run(run);
+            const double *numbers = polish(w, life, &count);
+            assert_true(w->attempts == 1);
+            compare_polish(w, run, numbers, count);
+            w->kills = 5;
+            numbers = polish(w, life + 1, &count);
+            compare_polish(w, run, numbers, count);
+            again += w->attempts - 1;
+            world_free(w, run);
+        }
+    assert_true(again > 10); /* clients were killed in the middle of it */
+}
+
+/* Whoever is lost in every attempt does not keep the cloud for ever. */
+static void test_lost(void **state)
+{
+    (void)state;
+    hfsad_run *run;
+    size_t count;
+    world *w = world_create(&polished[0], 11, &run);
+    polish_run(run);
+    w->liar = w->nodes - 1;
+    const double *numbers = polish(w, 1, &count);
+    assert_true(count == 1 && numbers[0] == POLISH_LOST);
+    assert_non_null(strstr(federation_polish_failure(numbers), "lost"));
+    assert_true(w->attempts == INQUIRY_ATTEMPTS && w->asked == INQUIRY_ATTEMPTS);
+    w->liar = 0; /* the next life may find it there again */
+    numbers = polish(w, 2, &count);
+    compare_polish(w, run, numbers, count);
+    world_free(w, run);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    hfsad_run *run;
+    size_t count;
+    uint64_t life = 0;
+    bool finished = false;
+    world *w = world_create(&polished[1], 12, &run);
+    polish_run(run);
+    for (size_t n = 0; !finished; n = n < 40 ? n + 1 : n + n / 3) {
+        w->left = n;
+        const double *numbers = polish(w, ++life, &count);
+        finished = w->left > 0;
+        if (finished)
+            compare_polish(w, run, numbers, count);
+        else if (numbers[0] == POLISH_NO_MEMORY) /* the last allocation may have been the last there was to make */
+            assert_true(count == 1 && strstr(federation_polish_failure(numbers), "memory"));
+        else
+            compare_polish(w, run, numbers, count);
+    }
+    assert_true(life > 20);
+    world_free(w, run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
