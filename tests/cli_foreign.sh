@@ -32,7 +32,7 @@ python3 make_data.py tree/north/a tree/north/b tree/south/c star/a star/b star/c
 # Of the tree: who takes part is drawn, more steps than one, questions not after every iteration. Of the star: the cloud is
 # the client's parent.
 tree="loss.kind=absolute run.iterations=14 run.edge_rounds=3 run.trace_every=4 run.local_steps=2 run.seed=5
-    run.participation.client=0.6 run.participation.at_least_every=2 federation.name=tree"
+    run.participation.client=0.6 run.participation.at_least_every=1 federation.name=tree"
 star="loss.kind=squared preset=paper run.iterations=12 run.edge_rounds=4 federation.name=star"
 for spec in tree star; do
     echo "data: $spec" >$spec.yaml
@@ -44,7 +44,7 @@ for spec in tree star; do
 done
 
 members=
-trap 'for m in $members; do kill -9 "$m" 2>/dev/null; done; wait; rm -rf "$work"' EXIT
+trap 'for m in $members; do kill -9 "$m" 2>/dev/null; done; wait 2>/dev/null; rm -rf "$work"' EXIT
 # begin LOG COMMAND…: as a process of this test; its number is in $last.
 begin() {
     local log=$1
@@ -69,9 +69,14 @@ start_broker() {
     finish
 }
 
-# federate SPEC CLIENT EDGES CLIENTS ROUND…: a federation in which CLIENT is the Python program, killed after each ROUND.
+# The edge $node of federate.
+begin_edge() {
+    begin "edge-$node.log" "$HFSAD" edge "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" --linger 0
+}
+# federate SPEC CLIENT EDGES CLIENTS ROUND…: a federation in which CLIENT is the Python program, killed after each ROUND; its
+# edge is killed then, too, and has forgotten all that clients have said.
 federate() {
-    local spec=$1 foreign=$2 edges=$3 clients=$4 sets=() settings=() node cloud status round
+    local spec=$1 foreign=$2 edges=$3 clients=$4 sets=() settings=() node cloud edge= status round
     shift 4
     for node in ${!spec}; do
         sets+=(--set "$node")
@@ -83,7 +88,8 @@ federate() {
     begin "cloud-$spec.log" "$HFSAD" cloud "$spec.yaml" "${sets[@]}" --broker "mqtt://127.0.0.1:$port" --linger 0 --out "up-$spec" --quiet
     cloud=$last
     for node in $edges; do
-        begin "edge-$node.log" "$HFSAD" edge "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" --linger 0
+        begin_edge
+        [ "$node" != "${foreign%/*}" ] || edge=$last
     done
     for node in $clients; do
         begin "client.log" "$HFSAD" client "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port"
@@ -93,7 +99,14 @@ federate() {
             "$foreign" "$(tail -n 1 "$spec/$foreign.csv")" "$spec-foreign.json" "${settings[@]}"
         wait "$last" 2>/dev/null # which would say that it was killed
         status=$?
-        [ "$round" = none ] || [ "$status" = 137 ] || fail "$spec: it was not killed after round $round: $status, $(cat foreign.log)"
+        [ "$round" != none ] || break
+        [ "$status" = 137 ] || fail "$spec: it was not killed after round $round: $status, $(cat foreign.log)"
+        [ -n "$edge" ] || continue
+        kill -9 "$edge"
+        wait "$edge" 2>/dev/null
+        node=${foreign%/*}
+        begin_edge
+        edge=$last
     done
     [ "$status" = 0 ] || { fail "$spec: the client ends with $status: $(cat foreign.log)"; tail -n 3 "cloud-$spec.log" >&2; return; }
     wait "$cloud" || fail "$spec: the cloud ends with $?: $(tail -n 3 "cloud-$spec.log")"
@@ -101,6 +114,6 @@ federate() {
 }
 
 start_broker
-federate tree north/b "north south" "north/a south/c" 0 20
+federate tree north/b "north south" "north/a south/c" 0 18
 federate star b "" "a c" 12
 finish

@@ -2,8 +2,8 @@
 
 Written from docs/protocol.md and docs/algorithm.md: a client of one row (y, then the features, separated by commas), absolute
 or squared loss, a tv link, in lock step. NODES is the text of `hfsad nodes`, STATE the file that outlasts a crash, KEY=VALUE
-the spec's settings, in full where they are not the default. DIE=ROUND in the environment: it kills itself after the state of that round
-is on disk and before its UP is sent; of 0, before it says that it has the result of the set-up.
+the spec's settings, in full where they are not the default. DIE=ROUND in the environment: it kills itself when what it did in that round is on disk and
+the UP is not sent yet; 0: when it has the result of the set-up and has not said so.
 """
 import json, math, os, random, signal, struct, sys, time
 from fractions import Fraction
@@ -176,7 +176,7 @@ class Client:
         folder = os.open(os.path.dirname(self.file) or ".", os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
-        if self.s.get("round", -1) == self.die:
+        if self.s["up_round"] == self.die:
             os.kill(os.getpid(), signal.SIGKILL)
 
     # ---- set-up ----
