@@ -101,6 +101,13 @@ def mix(h):
     return h ^ h >> 31
 
 
+def run_of(prints):
+    r = 1
+    for p in prints:
+        r = mix((r ^ int(p)) + 0x9E3779B97F4A7C15 & U64)
+    return r
+
+
 def key_of(seed, path):
     h = 0xCBF29CE484222325
     for byte in path.encode():
@@ -419,7 +426,7 @@ class Member:
 
     def set_up(self, m):
         kind, most, sums, _constant, columns = map(int, m.values[:5])
-        if kind == 100 and self.s["result"] is None:  # of whichever run this parent is
+        if kind == 100 and self.s["result"] is None and m.run == run_of(m.values[5:]):  # whichever run this parent is of
             self.s["run"] = m.run
         if m.run != self.s["run"] or columns:
             return
