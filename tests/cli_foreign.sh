@@ -31,8 +31,10 @@ python3 make_data.py tree/north/a tree/north/b tree/south/c mixed/a mixed/b mixe
 
 # Of the tree: who takes part is drawn, more steps than one, questions not after every iteration. Of the mixed one: the cloud is
 # the parent of the client, whose place is behind an edge's.
+# shellcheck disable=SC2034 # by their names
 tree="loss.kind=absolute run.iterations=14 run.edge_rounds=3 run.trace_every=4 run.local_steps=2 run.seed=5
     run.participation.client=0.6 run.participation.at_least_every=1 federation.name=tree"
+# shellcheck disable=SC2034
 mixed="loss.kind=squared preset=paper run.iterations=12 run.edge_rounds=4 federation.name=mixed"
 for spec in tree mixed; do
     echo "data: $spec" >$spec.yaml
