@@ -27,16 +27,18 @@ for client in sys.argv[1:]:
         f.write(",".join(["y"] + [f"x{m}" for m in range(11)]) + "\n")
         f.write(",".join(map(repr, [x[0] - 2 * x[10] + random.gauss(0, 0.3)] + x)) + "\n")
 PYTHON
-python3 make_data.py tree/north/a tree/north/b tree/south/c mixed/a mixed/b mixed/east/c
+python3 make_data.py tree/north/a tree/north/b tree/south/c mixed/a mixed/b mixed/east/c star/a star/b star/c
 
 # Of the tree: who takes part is drawn, more steps than one, questions not after every iteration. Of the mixed one: the cloud is
-# the parent of the client, whose place is behind an edge's.
+# the parent of the client, whose place is behind an edge's. Of the star: the safeguard repairs, which changes the client's c.
 # shellcheck disable=SC2034 # by their names
 tree="loss.kind=absolute run.iterations=14 run.edge_rounds=3 run.trace_every=4 run.local_steps=2 run.seed=5
     run.participation.client=0.6 run.participation.at_least_every=1 federation.name=tree"
 # shellcheck disable=SC2034
 mixed="loss.kind=squared preset=paper run.iterations=12 run.edge_rounds=4 federation.name=mixed"
-for spec in tree mixed; do
+# shellcheck disable=SC2034
+star="loss.kind=squared run.iterations=16 run.edge_rounds=10 run.local_steps=10 schedule.client.c=0.001 federation.name=star"
+for spec in tree mixed star; do
     echo "data: $spec" >$spec.yaml
     for setting in ${!spec}; do
         case $setting in
@@ -118,4 +120,6 @@ federate() {
 start_broker
 federate tree north/b "north south" "north/a south/c" 0 18
 federate mixed b east "a east/c" 12
+federate star c "" "a b" 100
+grep -q '"repairs":.*[1-9]' run-star/summary.json || fail "star: no repair"
 finish

@@ -128,6 +128,7 @@ class Place:
         paths = [line for line in lines if line and not line.startswith(("#", "features ", "feature "))]
         clients = [p for p in paths if not p.endswith("/")]
         self.tiers = max(p.count("/") + 1 for p in clients)
+        self.star = self.tiers == 1 and clients == paths
         self.depth = path.count("/") + 1
         self.parent = path.rpartition("/")[0] or "cloud"
         above = path.rpartition("/")[0]
@@ -155,6 +156,8 @@ class Settings:
         self.participation = float(given.pop("run.participation.client", 1))
         self.at_least_every = int(given.pop("run.participation.at_least_every", 20))
         self.name = given.pop("federation.name", "run")
+        self.c = float(given.pop("schedule.client.c", "nan"))
+        given.pop("schedule.edge.c", None)  # the edges' own
         if given or self.loss not in ("absolute", "squared"):
             sys.exit("not for this client: %s" % (given or self.loss))
 
@@ -217,9 +220,14 @@ class Client:
     def rule(self):
         """c, alpha and the weight of the tv link."""
         omega, bend, _, length = self.s["result"][4:8]
+        usual, alpha = omega, math.sqrt(20)
         if self.set.tuned:
-            return {"absolute": 0.5, "squared": 0.25}[self.set.loss] * bend, length / 100, omega
-        return omega, math.sqrt(20), omega
+            usual, alpha = {"absolute": 0.5, "squared": 0.25}[self.set.loss] * bend, length / 100
+        c = usual if math.isnan(self.set.c) else self.set.c
+        for _ in range(self.s["repairs"]):
+            if self.place.star and c < usual:
+                c = min(10 * c, usual)
+        return c, alpha, omega
 
     # ---- training ----
 
