@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# docs/protocol.md is enough to write a client: tests/foreign_client.py, in Python, takes part beside two of `hfsad client`,
+# is killed between its state and its message, and begins again; the output is that of `hfsad run`, to the byte.
+# Needs HFSAD.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+PATH=$PATH:/usr/sbin
+# Debian's package is for Debian's Python, which need not be the first one.
+python=
+for one in python3 /usr/bin/python3; do
+    [ -n "$python" ] || ! "$one" -c 'import paho.mqtt.client' 2>/dev/null || python=$one
+done
+if [ -z "$python" ]; then
+    echo "skipped: no Python with paho-mqtt (Debian: python3-paho-mqtt, which scripts/need test installs)"
+    exit 0
+fi
+
+# Data of one row per client: FOLDER/CLIENT.csv, eleven features (so that the sums of eight have a rest).
+cat >make_data.py <<'PYTHON'
+"""make_data.py CLIENT…"""
+import os, random, sys
+random.seed(11)
+for client in sys.argv[1:]:
+    os.makedirs(os.path.dirname(client), exist_ok=True)
+    x = [random.gauss(0, 1) for _ in range(11)]
+    with open(client + ".csv", "w") as f:
+        f.write(",".join(["y"] + [f"x{m}" for m in range(11)]) + "\n")
+        f.write(",".join(map(repr, [x[0] - 2 * x[10] + random.gauss(0, 0.3)] + x)) + "\n")
+PYTHON
+python3 make_data.py tree/north/a tree/north/b tree/south/c mixed/a mixed/b mixed/east/c star/a star/b star/c
+
+# Of the tree: who takes part is drawn, more steps than one, questions not after every iteration. Of the mixed one: the cloud is
+# the parent of the client, whose place is behind an edge's. Of the star: the safeguard repairs, which changes the client's c.
+# shellcheck disable=SC2034 # by their names
+tree="loss.kind=absolute run.iterations=14 run.edge_rounds=3 run.trace_every=4 run.local_steps=2 run.seed=5
+    run.participation.client=0.6 run.participation.at_least_every=1 federation.name=tree"
+# shellcheck disable=SC2034
+mixed="loss.kind=squared preset=paper run.iterations=12 run.edge_rounds=4 federation.name=mixed"
+# shellcheck disable=SC2034
+star="loss.kind=squared run.iterations=16 run.edge_rounds=10 run.local_steps=10 schedule.client.c=0.001 federation.name=star"
+for spec in tree mixed star; do
+    echo "data: $spec" >$spec.yaml
+    for setting in ${!spec}; do
+        case $setting in
+        loss.kind=*) echo "loss: {kind: ${setting#*=}}" >>$spec.yaml ;;
+        esac
+    done
+done
+
+members=
+trap 'for m in $members; do kill -9 "$m" 2>/dev/null; done; wait 2>/dev/null; rm -rf "$work"' EXIT
+# begin LOG COMMAND…: as a process of this test; its number is in $last.
+begin() {
+    local log=$1
+    shift
+    setpriv --pdeathsig KILL "$@" 2>"$log" >&2 &
+    last=$!
+    members="$members $last"
+}
+start_broker() {
+    local attempt end
+    for attempt in 1 2 3 4 5; do
+        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
+        printf 'listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n' "$port" >broker.conf
+        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
+        begin broker.log mosquitto -c broker.conf
+        end=$((SECONDS + 10))
+        while [ "$SECONDS" -lt "$end" ] && kill -0 "$last" 2>/dev/null; do
+            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
+        done
+    done
+    fail "mosquitto does not start: $(cat broker.log)"
+    finish
+}
+
+# The edge $node of federate.
+begin_edge() {
+    begin "edge-$node.log" "$HFSAD" edge "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" --linger 0
+}
+# federate SPEC CLIENT EDGES CLIENTS ROUND…: a federation in which CLIENT is the Python program, killed after each ROUND; its
+# edge is killed then, too, and has forgotten all that clients have said.
+federate() {
+    local spec=$1 foreign=$2 edges=$3 clients=$4 sets=() settings=() node cloud edge= status round
+    shift 4
+    for node in ${!spec}; do
+        sets+=(--set "$node")
+        settings+=("$node")
+    done
+    expect 0 run "$spec.yaml" "${sets[@]}" --out "run-$spec" --quiet
+    expect 0 nodes "$spec.yaml" "${sets[@]}"
+    mv stdout.txt "$spec-nodes.txt"
+    begin "cloud-$spec.log" "$HFSAD" cloud "$spec.yaml" "${sets[@]}" --broker "mqtt://127.0.0.1:$port" --linger 0 --out "up-$spec" --quiet
+    cloud=$last
+    for node in $edges; do
+        begin_edge
+        [ "$node" != "${foreign%/*}" ] || edge=$last
+    done
+    for node in $clients; do
+        begin "client.log" "$HFSAD" client "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port"
+    done
+    for round in "$@" none; do
+        DIE=${round/none/-1} begin foreign.log timeout -k 1 60 "$python" "$tests/foreign_client.py" "$port" "$spec-nodes.txt" \
+            "$foreign" "$(tail -n 1 "$spec/$foreign.csv")" "$spec-foreign.json" "${settings[@]}"
+        wait "$last" 2>/dev/null # which would say that it was killed
+        status=$?
+        [ "$round" != none ] || break
+        [ "$status" = 137 ] || fail "$spec: it was not killed after round $round: $status, $(cat foreign.log)"
+        [ -n "$edge" ] || continue
+        kill -9 "$edge"
+        wait "$edge" 2>/dev/null
+        node=${foreign%/*}
+        begin_edge
+        edge=$last
+    done
+    [ "$status" = 0 ] || { fail "$spec: the client ends with $status: $(cat foreign.log)"; tail -n 3 "cloud-$spec.log" >&2; return; }
+    wait "$cloud" || fail "$spec: the cloud ends with $?: $(tail -n 3 "cloud-$spec.log")"
+    same_output "run-$spec" "up-$spec" || fail "$spec: another output than that of hfsad run"
+}
+
+start_broker
+federate tree north/b "north south" "north/a south/c" 0 18
+federate mixed b east "a east/c" 12
+federate star c "" "a b" 100
+grep -q '"repairs":.*[1-9]' run-star/summary.json || fail "star: no repair"
+finish
