@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "model/nodes.h"
 #include "net/broker_url.h"
+#include "net/certificate.h"
 #include "net/keys.h"
 #include "progress.h"
 #include "report/file.h"
@@ -546,7 +547,9 @@ static hfsad_status join(member *m, size_t number, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_INPUT, "%s: the data has no rows of this client; give its file by --data",
                          path);
     const bool own = m->args.keys && keys_node_files(m->args.keys, path, certificate, key);
-    return federation_join(m->f, m->h, number, own ? certificate : NULL, own ? key : NULL, err);
+    const char *public = own ? certificate : m->args.certificate, *private = own ? key : m->args.key;
+    const hfsad_status status = public && private ? certificate_check_node(path, public, private, err) : HFSAD_OK;
+    return status ? status : federation_join(m->f, m->h, number, own ? certificate : NULL, own ? key : NULL, err);
 }
 
 static hfsad_status find_node(const member *m, const char *name, bool leaf, size_t *number, hfsad_error *err)

@@ -466,6 +466,7 @@ static void strangers(void **state)
         {broker->url, foreign, own, "verify failed", true},
         {broker->url, own, NULL, "certificate required", true},
         {elsewhere, own, own, "host name", true},
+        {"mqtts://127.0.0.1:1", own, own, "Connection refused", false}, /* nobody is there */
         {plain, NULL, NULL, "", false}, /* a broker that closes at once may be one that is about to end */
     };
     for (size_t i = 0; i < sizeof who / sizeof *who; i++) {

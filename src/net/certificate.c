@@ -303,3 +303,38 @@ hfsad_status certificate_make_list(const certificate_authority *a, const char *o
     X509_CRL_free(list);
     return good ? HFSAD_OK : failed(err, "make a list of revoked certificates");
 }
+
+/* ---- a node's own ---- */
+
+/* Nobody is there to be asked for a pass phrase. */
+static int no_phrase(char *buffer, int size, int writing, void *context)
+{
+    (void)buffer, (void)size, (void)writing, (void)context;
+    return -1;
+}
+
+hfsad_status certificate_check_node(const char *name, const char *certificate, const char *key, hfsad_error *err)
+{
+    char common[200] = "";
+    BIO *public = BIO_new_file(certificate, "r"), *private = BIO_new_file(key, "r");
+    X509 *c = public ? PEM_read_bio_X509(public, NULL, NULL, NULL) : NULL;
+    EVP_PKEY *k = private ? PEM_read_bio_PrivateKey(private, NULL, no_phrase, NULL) : NULL;
+    hfsad_status status = HFSAD_OK;
+    if (c)
+        X509_NAME_get_text_by_NID(X509_get_subject_name(c), NID_commonName, common, sizeof common);
+    if (c && strcmp(common, name) != 0)
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.300s is the certificate of '%.60s', not of '%.60s': give that node's own, which `hfsad "
+                           "keys issue` makes",
+                           certificate, common, name);
+    else if (c && k && !X509_check_private_key(c, k))
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.300s is not the key of the certificate %.300s: give the two that belong together", key,
+                           certificate);
+    EVP_PKEY_free(k);
+    X509_free(c);
+    BIO_free(private);
+    BIO_free(public);
+    ERR_clear_error();
+    return status;
+}

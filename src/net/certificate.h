@@ -1,4 +1,4 @@
-/* Certificates and private keys as PEM texts, by OpenSSL; used by keys.c. */
+/* Certificates and private keys as PEM texts, by OpenSSL. */
 #ifndef HFSAD_NET_CERTIFICATE_H
 #define HFSAD_NET_CERTIFICATE_H
 
@@ -38,5 +38,9 @@ bool certificate_is_of(const certificate_authority *a, const char *text);
  * *text is malloc'ed. */
 hfsad_status certificate_make_list(const certificate_authority *a, const char *old, const char *const *certificates,
                                    size_t count, const char *name, char **text, size_t *length, hfsad_error *err);
+
+/* Whether the files are the certificate of the node of this name and its key. What cannot be read is left to who will
+ * use it. */
+hfsad_status certificate_check_node(const char *name, const char *certificate, const char *key, hfsad_error *err);
 
 #endif
