@@ -136,7 +136,7 @@ static hfsad_status begin(void *context, const member *m, const node *root, hfsa
         status = report_create(&s->report, r, s->spec, s->out, err);
     s->begun = progress_clock();
     s->write_next = s->begun + (report_exists(s->out) ? s->spec->output.every_seconds : 0);
-    progress_start(&s->progress, "iteration", 0, (uint64_t)s->spec->run.iterations, s->quiet);
+    progress_start(&s->progress, "round", node_get_status(root).round, 0, s->quiet);
     return status;
 }
 
@@ -205,12 +205,17 @@ static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *e
     return run_write(s->report, &s->figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 
-static void turn(void *context)
+/* Before the first row there may be training for the start; the rate is then that of this life's own iterations. */
+static void draw(session *s)
 {
-    session *s = context;
-    hfsad_error err;
-    if (!s->has_row)
+    if (!s->has_row) {
+        progress_draw(&s->progress, s->root ? node_get_status(s->root).round : 0, "before the run");
         return;
+    }
+    if (s->progress.total == 0) {
+        progress_end(&s->progress);
+        progress_start(&s->progress, "iteration", s->figures.iteration, (uint64_t)s->spec->run.iterations, s->quiet);
+    }
     if (progress_due(&s->progress)) {
         char detail[100];
         const int n = snprintf(detail, sizeof detail, "objective %.4g", s->figures.objective);
@@ -218,7 +223,14 @@ static void turn(void *context)
             snprintf(detail + n, sizeof detail - (size_t)n, "  error %.1e", s->figures.relative_error);
         progress_draw(&s->progress, s->figures.iteration, detail);
     }
-    if (progress_clock() < s->write_next)
+}
+
+static void turn(void *context)
+{
+    session *s = context;
+    hfsad_error err;
+    draw(s);
+    if (!s->has_row || progress_clock() < s->write_next)
         return;
     const bool failed = write_folder(s, STOP_RUNNING, &err) != HFSAD_OK;
     if (failed && !s->write_failed)

@@ -767,6 +767,28 @@ static void tell_of_broker(member *m)
     member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
 }
 
+/* In lock step everybody waits for who is missing; somebody should say so. */
+static void tell_of_neighbours(member *m)
+{
+    static const double patience = 10;
+    const node *n = host_node(m->h, 0);
+    const uint64_t round = n ? node_get_status(n).round + 1 : 0;
+    const double now = progress_clock();
+    if (round != m->seen_round || m->seen_at == 0 || m->down_since > 0) {
+        if (m->wait_told && m->down_since == 0)
+            member_log(&m->args, LOG_INFO, host_path(m->h, 0), "goes on", "", "");
+        m->seen_round = round;
+        m->seen_at = now;
+        m->wait_told = false;
+    } else if (!m->wait_told && now > m->seen_at + patience) {
+        m->wait_told = true;
+        member_log(&m->args, LOG_INFO, host_path(m->h, 0), "waits for others",
+                   n ? "no round for 10 s; `hfsad status` shows who is there"
+                     : "not all nodes have been heard; `hfsad status` shows who is there",
+                   "");
+    }
+}
+
 static void introduce(member *m)
 {
     hfsad_error err;
@@ -805,6 +827,7 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
         status = host_step(m->h, timeout_ms, err);
     metrics_turn(m->metrics, m->h);
     tell_of_broker(m);
+    tell_of_neighbours(m);
     if (!status && m->is_wrong) {
         if (m->is_stranger)
             introduce(m);

@@ -69,6 +69,9 @@ struct member {
     bool has_row;      /* of the trace, also of an earlier life: the output folder has something to show */
     double down_since; /* there is no broker since, on progress_clock; 0: there is one */
     bool down_told;
+    uint64_t seen_round; /* of its first node, since seen_at */
+    double seen_at;
+    bool wait_told;
     char down_text[300];
     flood floods[FLOODS]; /* of messages that are refused, by the reason */
     unsigned strangers;   /* messages of another run from the first node's parent in this connection */
