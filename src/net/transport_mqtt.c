@@ -36,7 +36,7 @@ enum {
     MISC_EVERY_MS = 500,  /* keepalive is counted in seconds */
     READS_AT_ONCE = 64,   /* packets of one member before the others have their turn */
     CONNECTING_MOST = 64, /* at once: a broker's queue of those who knock is short (mosquitto: 100) */
-    REASON_SIZE = 200,
+    REASON_SIZE = 300,
     SESSION_SIZE = 100,
 };
 
@@ -153,6 +153,26 @@ static void tell(member *m, transport_event event, const char *why)
         t->handler.event(t->handler.context, m->number, event, why);
 }
 
+/* What to do about a TLS fault, by a word of OpenSSL's; "": not known. */
+static const char *tls_advice(const char *fault)
+{
+    static const struct {
+        const char *word, *advice;
+    } known[] = {
+        {"host name", "; its certificate does not name this host: `hfsad keys init --host` does"},
+        {"verify failed", "; its certificate is not of the authority that was given by --keys or --ca"},
+        {"unknown ca", "; this node's certificate is of another authority: issue one by the broker's"},
+        {"revoked", "; this node's certificate was revoked: issue a new one"},
+        {"expired", "; this node's certificate has expired: issue a new one"},
+        {"certificate required", "; give this node's certificate by --keys, or --certificate and --key"},
+        {"wrong version", "; does it speak TLS at this port?"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strstr(fault, known[i].word))
+            return known[i].advice;
+    return "";
+}
+
 /* Whether waiting mends it, and in words. */
 static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
 {
@@ -180,7 +200,7 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return reason == EAI_AGAIN ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
     }
     if (tls) {
-        snprintf(why, REASON_SIZE, "TLS with the broker fails: %.150s", m->log);
+        snprintf(why, REASON_SIZE, "TLS with the broker fails: %.110s%s", m->log, tls_advice(m->log));
         return TRANSPORT_REFUSED;
     }
     const char *text = code == MOSQ_ERR_ERRNO && reason ? strerror(reason) : mosquitto_strerror(code);
@@ -621,7 +641,9 @@ static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsa
     if (!status && at->tls && !b->ca)
         status = error_set(
             err, HFSAD_ERROR_INPUT,
-            "%.200s: a connection by TLS needs the certificate of the authority; hfsad keys init makes it", b->url);
+            "%.200s: a connection by TLS needs the certificate of the authority; give --keys or --ca, hfsad keys init "
+            "makes it",
+            b->url);
     if (!status)
         status = check_file(b->ca, "the certificate of the authority", err);
     if (!status)
