@@ -4,7 +4,7 @@
 # Needs HFSAD.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
-PATH=$PATH:/usr/sbin
+. "$tests/broker.sh"
 # Debian's package is for Debian's Python, which need not be the first one.
 python=
 for one in python3 /usr/bin/python3; do
@@ -47,8 +47,6 @@ for spec in tree mixed star; do
     done
 done
 
-members=
-trap 'for m in $members; do kill -9 "$m" 2>/dev/null; done; wait 2>/dev/null; rm -rf "$work"' EXIT
 # begin LOG COMMAND…: as a process of this test; its number is in $last.
 begin() {
     local log=$1
@@ -56,21 +54,6 @@ begin() {
     setpriv --pdeathsig KILL "$@" 2>"$log" >&2 &
     last=$!
     members="$members $last"
-}
-start_broker() {
-    local attempt end
-    for attempt in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
-        printf 'listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n' "$port" >broker.conf
-        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
-        begin broker.log mosquitto -c broker.conf
-        end=$((SECONDS + 10))
-        while [ "$SECONDS" -lt "$end" ] && kill -0 "$last" 2>/dev/null; do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
-        done
-    done
-    fail "mosquitto does not start: $(cat broker.log)"
-    finish
 }
 
 # The edge $node of federate.
@@ -117,7 +100,8 @@ federate() {
     same_output "run-$spec" "up-$spec" || fail "$spec: another output than that of hfsad run"
 }
 
-start_broker
+printf 'listener 1 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n' >plain.conf
+start_broker plain.conf
 federate tree north/b "north south" "north/a south/c" 0 18
 federate mixed b east "a east/c" 12
 federate star c "" "a b" 100
