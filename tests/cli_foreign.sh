@@ -4,7 +4,7 @@
 # Needs HFSAD.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
-PATH=$PATH:/usr/sbin
+. "$tests/broker.sh"
 # Debian's package is for Debian's Python, which need not be the first one.
 python=
 for one in python3 /usr/bin/python3; do
@@ -47,8 +47,6 @@ for spec in tree mixed star; do
     done
 done
 
-members=
-trap 'for m in $members; do kill -9 "$m" 2>/dev/null; done; wait 2>/dev/null; rm -rf "$work"' EXIT
 # begin LOG COMMAND…: as a process of this test; its number is in $last.
 begin() {
     local log=$1
@@ -57,22 +55,14 @@ begin() {
     last=$!
     members="$members $last"
 }
-start_broker() {
-    local attempt end
-    for attempt in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM * 7 + $$ + attempt) % 12000))
-        printf 'listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n' "$port" >broker.conf
-        [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf
-        begin broker.log mosquitto -c broker.conf
-        end=$((SECONDS + 10))
-        while [ "$SECONDS" -lt "$end" ] && kill -0 "$last" 2>/dev/null; do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
-        done
-    done
-    fail "mosquitto does not start: $(cat broker.log)"
-    finish
+# end_of PROCESS: waits for it; its exit status. The shell would say that one was killed.
+end_of() {
+    local status
+    wait "$1" 2>/dev/null
+    status=$?
+    members=${members/ $1/}
+    return $status
 }
-
 # The edge $node of federate.
 begin_edge() {
     begin "edge-$node.log" "$HFSAD" edge "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" --linger 0
@@ -80,7 +70,7 @@ begin_edge() {
 # federate SPEC CLIENT EDGES CLIENTS ROUND…: a federation in which CLIENT is the Python program, killed after each ROUND; its
 # edge is killed then, too, and has forgotten all that clients have said.
 federate() {
-    local spec=$1 foreign=$2 edges=$3 clients=$4 sets=() settings=() node cloud edge= status round
+    local spec=$1 foreign=$2 edges=$3 clients=$4 sets=() settings=() node cloud edge='' status round
     shift 4
     for node in ${!spec}; do
         sets+=(--set "$node")
@@ -101,23 +91,24 @@ federate() {
     for round in "$@" none; do
         DIE=${round/none/-1} begin foreign.log timeout -k 1 60 "$python" "$tests/foreign_client.py" "$port" "$spec-nodes.txt" \
             "$foreign" "$(tail -n 1 "$spec/$foreign.csv")" "$spec-foreign.json" "${settings[@]}"
-        wait "$last" 2>/dev/null # which would say that it was killed
+        end_of "$last"
         status=$?
         [ "$round" != none ] || break
         [ "$status" = 137 ] || fail "$spec: it was not killed after round $round: $status, $(cat foreign.log)"
         [ -n "$edge" ] || continue
         kill -9 "$edge"
-        wait "$edge" 2>/dev/null
+        end_of "$edge"
         node=${foreign%/*}
         begin_edge
         edge=$last
     done
     [ "$status" = 0 ] || { fail "$spec: the client ends with $status: $(cat foreign.log)"; tail -n 3 "cloud-$spec.log" >&2; return; }
-    wait "$cloud" || fail "$spec: the cloud ends with $?: $(tail -n 3 "cloud-$spec.log")"
+    end_of "$cloud" || fail "$spec: the cloud ends with $?: $(tail -n 3 "cloud-$spec.log")"
     same_output "run-$spec" "up-$spec" || fail "$spec: another output than that of hfsad run"
 }
 
-start_broker
+printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
+start_broker plain.conf
 federate tree north/b "north south" "north/a south/c" 0 18
 federate mixed b east "a east/c" 12
 federate star c "" "a b" 100
