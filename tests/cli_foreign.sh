@@ -55,7 +55,14 @@ begin() {
     last=$!
     members="$members $last"
 }
-
+# end_of PROCESS: waits for it; its exit status. The shell would say that one was killed.
+end_of() {
+    local status
+    wait "$1" 2>/dev/null
+    status=$?
+    members=${members/ $1/}
+    return $status
+}
 # The edge $node of federate.
 begin_edge() {
     begin "edge-$node.log" "$HFSAD" edge "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" --linger 0
@@ -63,7 +70,7 @@ begin_edge() {
 # federate SPEC CLIENT EDGES CLIENTS ROUND…: a federation in which CLIENT is the Python program, killed after each ROUND; its
 # edge is killed then, too, and has forgotten all that clients have said.
 federate() {
-    local spec=$1 foreign=$2 edges=$3 clients=$4 sets=() settings=() node cloud edge= status round
+    local spec=$1 foreign=$2 edges=$3 clients=$4 sets=() settings=() node cloud edge='' status round
     shift 4
     for node in ${!spec}; do
         sets+=(--set "$node")
@@ -84,23 +91,23 @@ federate() {
     for round in "$@" none; do
         DIE=${round/none/-1} begin foreign.log timeout -k 1 60 "$python" "$tests/foreign_client.py" "$port" "$spec-nodes.txt" \
             "$foreign" "$(tail -n 1 "$spec/$foreign.csv")" "$spec-foreign.json" "${settings[@]}"
-        wait "$last" 2>/dev/null # which would say that it was killed
+        end_of "$last"
         status=$?
         [ "$round" != none ] || break
         [ "$status" = 137 ] || fail "$spec: it was not killed after round $round: $status, $(cat foreign.log)"
         [ -n "$edge" ] || continue
         kill -9 "$edge"
-        wait "$edge" 2>/dev/null
+        end_of "$edge"
         node=${foreign%/*}
         begin_edge
         edge=$last
     done
     [ "$status" = 0 ] || { fail "$spec: the client ends with $status: $(cat foreign.log)"; tail -n 3 "cloud-$spec.log" >&2; return; }
-    wait "$cloud" || fail "$spec: the cloud ends with $?: $(tail -n 3 "cloud-$spec.log")"
+    end_of "$cloud" || fail "$spec: the cloud ends with $?: $(tail -n 3 "cloud-$spec.log")"
     same_output "run-$spec" "up-$spec" || fail "$spec: another output than that of hfsad run"
 }
 
-printf 'listener 1 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n' >plain.conf
+printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
 start_broker plain.conf
 federate tree north/b "north south" "north/a south/c" 0 18
 federate mixed b east "a east/c" 12
