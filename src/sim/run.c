@@ -86,8 +86,9 @@ static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const 
     plan *tied = NULL;
     hfsad_figures f;
     double *w = alloc_zero(M, sizeof *w);
-    hfsad_status status = w ? start_plain(r->start, start_default(spec), spec, r->data, ask, err)
-                            : error_memory(err, M * sizeof *w, "the start vector");
+    if (!w)
+        return error_memory(err, M * sizeof *w, "the start vector");
+    hfsad_status status = start_plain(r->start, start_default(spec), spec, r->data, ask, err);
     if (!status && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err))) {
         memcpy(w, r->start, M * sizeof *w);
         status = try_start(r, tied, START_CONSENSUS_ITERATIONS, w, r->threads, &f, err);
