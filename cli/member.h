@@ -12,6 +12,11 @@
 enum { MEMBER_LOOK_SECONDS = 3 };
 
 typedef enum { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG } log_level;
+/* Words of the options, the last one NULL: of log_level, and of --log. */
+extern const char *const member_levels[], *const member_forms[];
+/* Of --durability and --rows. */
+enum { DURABLE_POWER, DURABLE_PROCESS };
+enum { ROWS_IN_MEMORY, ROWS_ON_DISK };
 
 typedef struct {
     const char *command, *spec_path;

@@ -95,7 +95,6 @@ static void add_state(session *s, child *c, const char *name, const char *ending
 
 static child *add_member(session *s, const char *command)
 {
-    static const char *const levels[] = {"error", "warning", "info", "debug"};
     char self[4096];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     child *c = add_child(s);
@@ -109,7 +108,7 @@ static child *add_member(session *s, const char *command)
     add_word(s, c, "%s", s->spec_path);
     add_word(s, c, "--broker=unix://%s", s->socket);
     add_word(s, c, "--log=%s", s->log ? "json" : "text");
-    add_word(s, c, "--log-level=%s", levels[s->level]);
+    add_word(s, c, "--log-level=%s", member_levels[s->level]);
     add_word(s, c, "--durability=%s", durabilities[s->durability]);
     for (size_t i = 0; i < s->sets.count; i++)
         add_word(s, c, "--set=%s", s->sets.room[i]);
@@ -508,8 +507,6 @@ static int carry_out(session *s, bool keep)
 
 static int parse(session *s, bool *keep, int argc, char **argv)
 {
-    static const char *const levels[] = {"error", "warning", "info", "debug", NULL}, *const forms[] = {"text", "json",
-                                                                                                       NULL};
     const cli_option options[] = {
         {.name = "set",
          .kind = CLI_TEXTS,
@@ -542,13 +539,13 @@ static int parse(session *s, bool *keep, int argc, char **argv)
         {.name = "log",
          .kind = CLI_CHOICE,
          .value = &s->log,
-         .choices = forms,
+         .choices = member_forms,
          .operand = "text|json",
          .help = "form of the lines on stderr (text)"},
         {.name = "log-level",
          .kind = CLI_CHOICE,
          .value = &s->level,
-         .choices = levels,
+         .choices = member_levels,
          .operand = "LEVEL",
          .help = "error, warning (the default), info or debug"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &s->quiet, .help = "no progress, no table"},

@@ -118,21 +118,31 @@ static hfsad_status join_ways(host *h, const host_place *place, hfsad_error *err
     return status;
 }
 
-hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err)
+/* A place for one node more, named; *taken: it has what `with` brought, also on failure. */
+static hfsad_status take_place(host *h, const hosted *with, const host_place *place, bool *taken, hfsad_error *err)
 {
-    if (!alloc_grow((void **)&h->all, &h->room, h->count + 1, sizeof *h->all)) {
-        node_free(n);
+    *taken = alloc_grow((void **)&h->all, &h->room, h->count + 1, sizeof *h->all);
+    if (!*taken)
         return error_memory(err, sizeof *h->all, "the nodes of a process");
-    }
     hosted *at = &h->all[h->count++];
-    *at = (hosted){.n = n, .unkept = true, .member = {SIZE_MAX, SIZE_MAX}};
+    *at = *with;
+    at->unkept = true;
+    at->member[ABOVE] = at->member[BELOW] = SIZE_MAX;
     if (!topic_path_valid(place->path))
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be a node's name in topics", place->path);
-    if (!name_nodes(at, place))
-        return error_memory(err, TOPIC_MAX, "the names of a process's nodes");
-    hfsad_status status = host_take_room(h, node_message_most(n), err);
+    return name_nodes(at, place) ? HFSAD_OK : error_memory(err, TOPIC_MAX, "the names of a process's nodes");
+}
+
+hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err)
+{
+    bool taken;
+    hfsad_status status = take_place(h, &(hosted){.n = n}, place, &taken, err);
+    if (!taken)
+        node_free(n);
     if (!status)
-        status = host_restore(h, at, err);
+        status = host_take_room(h, node_message_most(n), err);
+    if (!status)
+        status = host_restore(h, &h->all[h->count - 1], err);
     return status ? status : join_ways(h, place, err);
 }
 
@@ -147,18 +157,16 @@ hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err)
 
 hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err)
 {
-    if (!alloc_grow((void **)&h->all, &h->room, h->count + 1, sizeof *h->all)) {
+    bool taken;
+    hfsad_status status = take_place(h, &(hosted){.q = q, .q_context = context}, place, &taken, err);
+    if (!taken) {
         inquiry_free(q);
         free(context);
-        return error_memory(err, sizeof *h->all, "the nodes of a process");
+        return status;
     }
-    hosted *at = &h->all[h->count++];
-    *at = (hosted){.q = q, .q_context = context, .unkept = true, .member = {SIZE_MAX, SIZE_MAX}};
-    if (!topic_path_valid(place->path))
-        return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be a node's name in topics", place->path);
-    if (!name_nodes(at, place))
-        return error_memory(err, TOPIC_MAX, "the names of a process's nodes");
-    hfsad_status status = host_take_room(h, most > HOST_STATUS_NUMBERS ? most : HOST_STATUS_NUMBERS, err);
+    hosted *at = &h->all[h->count - 1];
+    if (!status)
+        status = host_take_room(h, most > HOST_STATUS_NUMBERS ? most : HOST_STATUS_NUMBERS, err);
     if (!status)
         status = host_restore_result(h, err);
     if (!status && h->result)
