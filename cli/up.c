@@ -4,9 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "gather.h"
 #include "model/nodes.h"
 #include "progress.h"
 #include "report/file.h"
+#include "report/report.h"
 #include "run.h"
 
 #include <errno.h>
@@ -32,10 +34,11 @@ typedef struct {
     int n_words;
     pid_t pid; /* 0: not running */
     double started;
-    int fast_ends; /* in a row */
-    bool done;     /* ended well */
-    bool quiet;    /* nobody need see what it says */
-    char *state;   /* its folder; one of the words */
+    int fast_ends;       /* in a row */
+    bool done;           /* ended well */
+    bool quiet;          /* nobody need see what it says */
+    char *state;         /* its folder; one of the words */
+    size_t first, count; /* its nodes */
 } child;
 
 typedef struct {
@@ -122,6 +125,8 @@ static void add_inner(session *s, size_t i)
     child *c = add_member(s, i ? "edge" : "cloud");
     if (!c)
         return;
+    c->first = i;
+    c->count = 1;
     add_state(s, c, name, "");
     add_word(s, c, "--linger=0");
     add_word(s, c, "--record=%s/%s.record", s->state, i ? "edge" : "cloud");
@@ -147,6 +152,8 @@ static void add_clients(session *s, size_t i)
         if (!c)
             return;
         dataset_leaf_name(s->shape, leaf, name, sizeof name);
+        c->first = s->shape->n_inner + leaf;
+        c->count = s->each ? 1 : at->n_leaves;
         add_state(s, c, s->each ? name : at->name, s->each ? "" : "-clients");
         add_word(s, c, "--%s=%s", s->each ? "name" : "all-of", s->each ? name : at->name);
         if (!s->each)
@@ -280,6 +287,27 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
         whole ? whole_file_write(s->out, "record", text, size, err)
               : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
     free(text);
+    return status;
+}
+
+/* What no process has: the states of all nodes, once nobody moves. */
+static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
+{
+    bool whole;
+    if ((!s->spec->output.state && !s->spec->output.checkpoint) || !report_exists(s->out))
+        return HFSAD_OK;
+    gather_process *processes = alloc_zero(s->n_children, sizeof *processes);
+    if (!processes)
+        return error_memory(err, s->n_children * sizeof *processes, "the processes");
+    for (size_t n = CLOUD; n < s->n_children; n++)
+        processes[n - CLOUD] = (gather_process){s->children[n].state, s->children[n].first, s->children[n].count};
+    const hfsad_status status = gather_states(s->spec, processes, s->n_children - CLOUD, s->out, &whole, err);
+    free(processes);
+    if (!status && !whole && done)
+        fprintf(stderr,
+                "hfsad: %s has no state.csv and checkpoint.bin: federation.nodes lists other nodes, or in another "
+                "order, than the data\n",
+                s->out);
     return status;
 }
 
@@ -499,6 +527,8 @@ static int carry_out(session *s, bool keep)
     stop_all(s);
     if (status == CLI_DONE && gather_record(s, &err))
         status = cli_fail(&err);
+    if ((status == CLI_DONE || status > 128) && gather_state(s, status == CLI_DONE, &err))
+        status = cli_fail(&err);
     if (status > 128)
         fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` goes on from %s\n", s->state);
     tear_down(s, status == CLI_DONE && !keep);
@@ -554,8 +584,8 @@ static int parse(session *s, bool *keep, int argc, char **argv)
         .usage = "up SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--state DIR] [--processes] ...",
         .about = "Runs the spec as a federation on this machine: a broker (mosquitto), the cloud, the edges and\n"
                  "the clients, each a process of its own. One that dies is started again and goes on where it was.\n"
-                 "The output folder is that of `hfsad run`, to the same bits where federation.mode is sync, without\n"
-                 "state.csv and checkpoint.bin. An asynchronous one leaves its record there, for\n"
+                 "The output folder is that of `hfsad run`, to the same bits where federation.mode is sync;\n"
+                 "`hfsad run --resume` goes on from it. An asynchronous one leaves its record there, for\n"
                  "`hfsad run --replay`.",
         .options = options,
         .n_options = sizeof options / sizeof *options,

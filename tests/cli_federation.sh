@@ -63,17 +63,18 @@ federation: {mode: async, deadline: 0.2}
 YAML
 
 same() { same_output "$1" "$2" || fail "$3"; }
+whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
 for spec in tuned deep half loose polished; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
-    same run-$spec up-$spec "$spec: up and run"
+    whole run-$spec up-$spec "$spec: up and run"
     [ ! -e $spec-state ] || fail "$spec: the state is still there"
 done
-[ "$(names up-tuned)" = "model.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
+[ "$(names up-tuned)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
 expect 0 up tuned.yaml --out up-processes --quiet --processes
-same run-tuned up-processes "a process for every client"
+whole run-tuned up-processes "a process for every client"
 expect 0 up tuned.yaml --out up-table
 grep -q '^relative error' stdout.txt || fail "no table"
 
@@ -147,11 +148,11 @@ for spec in tuned deep half loose; do
     long=run.iterations=$((15 * kills)) # it must not end before
     expect 0 run $spec.yaml --set $long --out long-$spec --quiet
     python3 kill.py $spec "$kills" "$seed" --set $long || fail "$spec: killed (SEED=$seed)"
-    same long-$spec killed-$spec "$spec: killed (SEED=$seed)"
+    whole long-$spec killed-$spec "$spec: killed (SEED=$seed)"
 done
 expect 0 run polished.yaml --set run.iterations=1 --out short-polished --quiet # most of it is the polish
 PAUSE=0.05 python3 kill.py polished 10 "$seed" --set run.iterations=1 || fail "polished: killed (SEED=$seed)"
-same short-polished killed-polished "polished: killed (SEED=$seed)"
+whole short-polished killed-polished "polished: killed (SEED=$seed)"
 
 echo "-- stopped, moved, continued"
 cat >stop.py <<'PYTHON'
@@ -170,30 +171,33 @@ assert status == 130, (status, said)
 assert "wrote stopped" in said and "goes on from here" in said, said
 PYTHON
 python3 stop.py || fail "interrupted"
-[ "$(names stopped)" = "model.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
+[ "$(names stopped)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
 grep -q '"stopped":.*interrupted' stopped/summary.json || fail "an interrupted run does not say so"
 expect 0 run tuned.yaml --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --out there --quiet
 cmp stopped/model.csv there/model.csv || fail "an interrupted run has other models than one that ends there"
 rm -r there
 mv here there
 expect 0 run tuned.yaml --set run.iterations=60 --out run-60 --quiet
+cp -r stopped resumed
+expect 0 run --resume resumed --set run.iterations=60 --quiet
+whole run-60 resumed "an interrupted federation goes on in the simulator"
 expect_line 2 up tuned.yaml --out other --state there --quiet
 says 'state of another run'
 expect 0 up tuned.yaml --set run.iterations=60 --out stopped --state there --quiet
-same run-60 stopped "continued elsewhere"
+whole run-60 stopped "continued elsewhere"
 
 echo "-- asynchronous"
 expect 0 up async.yaml --out up-async --quiet
 expect 0 run async.yaml --replay up-async/record --out replayed --quiet
-same replayed up-async "replay of an asynchronous federation"
+whole replayed up-async "replay of an asynchronous federation"
 [ "$(wc -l <up-async/trace.csv)" -gt 3 ] || fail "an asynchronous run shows no rows on its way"
 expect 0 up async.yaml --set run.stop.relative=0.5 --out up-stopped --quiet
 grep -q '"stopped":.*tolerance' up-stopped/summary.json || fail "an asynchronous run does not stop"
 expect 0 run async.yaml --set run.stop.relative=0.5 --replay up-stopped/record --out replayed-stopped --quiet
-same replayed-stopped up-stopped "replay of one that has stopped"
+whole replayed-stopped up-stopped "replay of one that has stopped"
 expect 0 up loose.yaml --set federation.mode=async --out up-loose-async --quiet
 expect 0 run loose.yaml --set federation.mode=async --replay up-loose-async/record --out replayed-loose --quiet
-same replayed-loose up-loose-async "replay of one that begins from consensus"
+whole replayed-loose up-loose-async "replay of one that begins from consensus"
 
 echo "-- what is wrong"
 expect 0 nodes tuned.yaml

@@ -609,18 +609,16 @@ static void leaf_run_any(leaf_run *run)
         leaf_run_rows(run);
 }
 
-/* The tied coordinates, then the free ones: without a penalty there is no multiplier, and the copies are exact, so that
- * nothing of the parent's number gets into the child's. They have no residual. */
+/* The tied coordinates, then the free ones: nothing ties these to the parent, so both copies are the child's own
+ * number, without a multiplier and without a residual, and nothing of the parent's gets into them. */
 static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
                         const double *w_parent)
 {
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
     const size_t tied = M - rule->penalty.free;
-    for (size_t m = tied; m < M; m++) {
-        link->z[m] = w_child[m];
-        link->q[m] = w_parent[m];
-    }
+    for (size_t m = tied; m < M; m++)
+        link->z[m] = link->q[m] = w_child[m];
     return row_link(&c, &p, tied, link->z, link->q, w_child, w_parent);
 }
 

@@ -107,6 +107,9 @@ hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *e
  * of a message of the set-up. */
 hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err);
 
+/* In place of turns, where there is no transport: the nodes as their states and messages in the store have them.
+ * Nothing is written. */
+hfsad_status host_recall(host *h, hfsad_error *err);
 /* One turn; waits for messages for at most timeout_ms. Only lack of memory and a transport that has broken down for
  * good are errors. */
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);

@@ -111,6 +111,8 @@ static hfsad_status join_ways(host *h, const host_place *place, hfsad_error *err
     const hosted *at = &h->all[h->count - 1];
     const bool two = h->way[ABOVE] != h->way[BELOW];
     hfsad_status status = HFSAD_OK;
+    if (!h->way[ABOVE] && !h->way[BELOW]) /* for host_recall */
+        return HFSAD_OK;
     if (at->parent || !two)
         status = join_way(h, h->count - 1, ABOVE, place, err);
     if (!status && two && at->n_children)

@@ -164,6 +164,11 @@ hfsad_status host_replay(host *h, hfsad_error *err)
     return status;
 }
 
+hfsad_status host_recall(host *h, hfsad_error *err)
+{
+    return host_replay(h, err);
+}
+
 /* ---- commit ---- */
 
 /* The node's new lines behind those that wait, each with the path before it. */

@@ -42,6 +42,7 @@
 #include "base/words.h"
 #include "net/message.h"
 #include "plan/guard.h"
+#include "plan/share.h"
 #include "plan/tally.h"
 
 typedef struct node node;
@@ -224,6 +225,13 @@ typedef struct {
     uint64_t bytes_up, bytes_down, kept;
 } node_prelude;
 node_prelude node_get_prelude(const node *n);
+/* What training has come to here, as at the row of `round`; w: room for M numbers. The vectors are the node's. false:
+ * it has not answered for that row, or has gone on since, or is to begin anew. */
+bool node_get_share(const node *n, uint64_t round, double *w, run_share *share);
+/* The root's: the round of its last row (-1: none), what its safeguard and its stop rule know. */
+int64_t node_last_row(const node *n);
+const guard_state *node_guard(const node *n);
+stop_state node_stop(const node *n);
 /* The safeguard's repairs so far; *last: the iteration of the last, known to the root. */
 uint64_t node_repairs(const node *n, uint64_t *last);
 

@@ -237,3 +237,35 @@ bool node_unpack(node *n, word_reader *r)
     begin_again(n);
     return true;
 }
+
+/* ---- for who puts a whole run together ---- */
+
+bool node_get_share(const node *n, uint64_t round, double *w, run_share *share)
+{
+    if (is_prelude(n) || n->diverged || n->anew || n->answered != (int64_t)round)
+        return false;
+    if (!n->s.async && n->round != round)
+        return false;
+    node_model(n, w);
+    *share = (run_share){.w = w, .z = n->z, .q = n->q, .k = n->k, .last = n->last, .dual = n->dual};
+    if (n->s.leaf && !n->s.x) {
+        share->slope = n->slope;
+        share->eta = n->eta;
+    }
+    return true;
+}
+
+int64_t node_last_row(const node *n)
+{
+    return is_prelude(n) ? -1 : n->answered;
+}
+
+const guard_state *node_guard(const node *n)
+{
+    return &n->guard;
+}
+
+stop_state node_stop(const node *n)
+{
+    return n->stop;
+}

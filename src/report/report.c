@@ -144,9 +144,14 @@ static hfsad_status remove_stale(const char *folder, int which, hfsad_error *err
     return HFSAD_OK;
 }
 
+static bool is_state(int which)
+{
+    return which == CHECKPOINT || which == STATE;
+}
+
 static bool is_wanted(const report *r, int which)
 {
-    if (which != CHECKPOINT && which != STATE)
+    if (!is_state(which))
         return true;
     return r->run->engine->saves && (which == CHECKPOINT ? r->spec->output.checkpoint : r->spec->output.state);
 }
@@ -189,12 +194,14 @@ void report_sweep(const char *folder)
     folder_sweep(folder, file_names, N_FILES);
 }
 
-hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err)
+/* state_only: the other files are there already, and stay. */
+static hfsad_status write_files(report *r, bool state_only, const hfsad_figures *figures, stop_reason stopped,
+                                hfsad_error *err)
 {
     whole_file files[N_FILES] = {0};
     hfsad_status status = HFSAD_OK;
     for (int i = 0; i < N_FILES && !status; i++) {
-        if (!is_wanted(r, i))
+        if (!is_wanted(r, i) || (state_only && !is_state(i)))
             continue;
         status = whole_file_begin(&files[i], r->folder, file_names[i], err);
         if (!status)
@@ -205,10 +212,20 @@ hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason s
     for (int i = 0; i < N_FILES && !status; i++) {
         if (files[i].path)
             status = whole_file_replace(&files[i], err);
-        else
+        else if (is_state(i))
             status = remove_stale(r->folder, i, err);
     }
     for (int i = 0; i < N_FILES; i++)
         whole_file_drop(&files[i]);
     return status ? status : folder_sync(r->folder, err);
+}
+
+hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err)
+{
+    return write_files(r, false, figures, stopped, err);
+}
+
+hfsad_status report_write_state(report *r, hfsad_error *err)
+{
+    return write_files(r, true, NULL, STOP_RUNNING, err);
 }

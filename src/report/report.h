@@ -22,6 +22,8 @@ hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hf
 void report_row(report *r, const hfsad_figures *figures);
 /* Brings the folder up to date; figures: those of the current point. */
 hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
+/* Only state.csv and checkpoint.bin, beside the other files of the same run, which are there. */
+hfsad_status report_write_state(report *r, hfsad_error *err);
 
 /*
  * Before anything is written: refuses inputs (NULL or missing files are passed over) that are the same file as one of

@@ -3,6 +3,7 @@
 #include "admm/fold.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "sim/save.h"
 #include "sim/state.h"
 
 #include <errno.h>
@@ -593,6 +594,7 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
         for (size_t i = 0; i < s->d->n_inner; i++)
             s->inner[i].last = (uint32_t)s->iteration;
         s->stop = r.stop;
+        sim_rest_guard(s);
     }
     *met = r.met;
     free_all(&r);

@@ -206,7 +206,20 @@ static hfsad_status survey(hfsad_run *r, const hfsad_spec *spec, hfsad_error *er
     return status;
 }
 
-static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_known *known, hfsad_error *err)
+{
+    r->scales = known->scales;
+    r->nu_f = known->nu_f;
+    r->start = alloc_zero(r->data->M, sizeof *r->start);
+    r->start_kind = strdup(known->start_kind);
+    if (!r->start || !r->start_kind)
+        return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
+    return plan_resolve(&r->plan, spec, r->data, &r->scales, false, err);
+}
+
+/* known: NULL: the data is asked. */
+static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_known *known, unsigned threads,
+                         hfsad_error *err)
 {
     hfsad_status status = hfsad_spec_check(spec, err);
     if (status)
@@ -226,7 +239,7 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
         status = features_prepare(r->data, intercept, standardize, path, err);
     free(path);
     if (status || (status = run_read_truth(r, spec, err)) || (status = pool_create(&r->threads, threads, err)) ||
-        (status = survey(r, spec, err)))
+        (status = known ? take_known(r, spec, known, err) : survey(r, spec, err)))
         return status;
     status = r->engine->create(r, spec, err);
     if (!status)
@@ -234,7 +247,8 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, unsigned threads,
     return status;
 }
 
-hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err)
+static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_known *known, dataset *data,
+                           unsigned threads, hfsad_error *err)
 {
     *out = NULL;
     hfsad_run *r = alloc_zero(1, sizeof *r);
@@ -243,13 +257,23 @@ hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *dat
         return error_memory(err, sizeof *r, "a run");
     }
     r->data = data;
-    const hfsad_status status = fill(r, spec, threads, err);
+    const hfsad_status status = fill(r, spec, known, threads, err);
     if (status) {
         hfsad_run_free(r);
         return status;
     }
     *out = r;
     return HFSAD_OK;
+}
+
+hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err)
+{
+    return create(out, spec, NULL, data, threads, err);
+}
+
+hfsad_status run_create_known(hfsad_run **out, const hfsad_spec *spec, const run_known *known, hfsad_error *err)
+{
+    return create(out, spec, known, NULL, 1, err);
 }
 
 hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)

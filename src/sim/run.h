@@ -41,6 +41,14 @@ static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 
 /* hfsad_run_create on a data set that was read already, which it takes, also on failure. */
 hfsad_status run_create_on(hfsad_run **run, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err);
+/* hfsad_run_create without asking the data for anything and without a start: scales and what came of them are known
+ * from a run that was made elsewhere, and its state is put in afterwards (save.h). */
+typedef struct {
+    data_scales scales;
+    double nu_f;
+    const char *start_kind;
+} run_known;
+hfsad_status run_create_known(hfsad_run **run, const hfsad_spec *spec, const run_known *known, hfsad_error *err);
 /* The truth that the spec names, if it names one, into r->truth; r->data is there. */
 hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
 /* Other settings of links and priors for the same run, whose state stays. */

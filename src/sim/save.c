@@ -2,6 +2,7 @@
 
 #include "sim/state.h"
 
+#include <math.h>
 #include <string.h>
 
 /* One list of what is kept serves both ways: out of the state, or into it. */
@@ -95,6 +96,72 @@ bool sim_unpack(sim *s, word_reader *r)
     pass_state(&t, s);
     s->stop.converged = false;
     return true;
+}
+
+static void put_leaf(sim *s, size_t leaf, const run_share *share)
+{
+    const dataset *d = s->d;
+    const uint32_t parent = dataset_parent(d, leaf);
+    const size_t slot = leaf - d->inner[parent].first_leaf;
+    dataset_scatter(d, s->z, leaf, share->z);
+    dataset_scatter(d, s->q, leaf, share->q);
+    if (s->w)
+        dataset_scatter(d, s->w, leaf, share->w);
+    s->k[leaf] = share->k;
+    if (s->last)
+        s->last[leaf] = share->last;
+    if (s->many.slope && share->slope)
+        memcpy(s->many.slope + d->rows.first[leaf], share->slope,
+               (d->rows.first[leaf + 1] - d->rows.first[leaf]) * sizeof *share->slope);
+    if (s->many.eta)
+        s->many.eta[leaf] = share->eta;
+    s->runs[s->inner[parent].first_run + slot / run_slots(s->M)].dual += share->dual;
+}
+
+void sim_put_share(sim *s, size_t node, const run_share *share)
+{
+    const size_t M = s->M, bytes = M * sizeof *share->w;
+    if (node >= s->d->n_inner) {
+        put_leaf(s, node - s->d->n_inner, share);
+        return;
+    }
+    memcpy(s->inner_w + node * M, share->w, bytes);
+    s->inner[node].last = share->last;
+    if (node == 0)
+        return;
+    memcpy(s->inner_z + node * M, share->z, bytes);
+    memcpy(s->inner_q + node * M, share->q, bytes);
+    s->inner[node].k = share->k;
+    s->inner[node].dual = share->dual;
+}
+
+void sim_rest_guard(sim *s)
+{
+    if (!s->guard.calm)
+        return;
+    memcpy(s->guard.calm, s->inner_w, s->M * sizeof *s->inner_w);
+    memcpy(s->guard.before, s->inner_w, s->M * sizeof *s->inner_w);
+    s->guard.first_step = INFINITY;
+}
+
+void sim_put_ledger(sim *s, const sim_ledger *ledger)
+{
+    const guard_state *guard = ledger->guard;
+    s->iteration = ledger->iteration;
+    s->round = ledger->iteration * s->p->edge_rounds;
+    s->bytes_up = ledger->bytes_up;
+    s->bytes_down = ledger->bytes_down;
+    s->stop = ledger->stop;
+    s->dual_known = true; /* the row was measured */
+    if (!s->guard.calm || !guard->calm) {
+        sim_rest_guard(s);
+        return;
+    }
+    memcpy(s->guard.calm, guard->calm, 2 * s->M * sizeof *guard->calm);
+    s->guard.first_step = guard->first_step;
+    s->guard.wild = guard->wild;
+    s->guard.repairs = guard->repairs;
+    s->guard.repaired_last = guard->repaired_last;
 }
 
 void sim_rewind(sim *s)

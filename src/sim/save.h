@@ -3,6 +3,9 @@
 #define HFSAD_SIM_SAVE_H
 
 #include "base/words.h"
+#include "plan/guard.h"
+#include "plan/share.h"
+#include "plan/tally.h"
 #include "sim/run.h"
 
 /* Everything that the following iterations and the next measurement depend on besides data and plan. */
@@ -13,6 +16,18 @@ bool sim_unpack(sim *s, word_reader *r);
 void sim_rewind(sim *s);
 /* Forgets since when the stop rule's tolerances are met: they have changed. */
 void sim_forget_tolerances(sim *s);
+
+/* The same state from nodes that were trained elsewhere, in a sim that has not iterated: the shares of all nodes,
+ * those of a node's children in the order of their numbers; and, once the root's is there, what only the root knows. */
+typedef struct {
+    uint64_t iteration, bytes_up, bytes_down;
+    stop_state stop;
+    const guard_state *guard; /* calm NULL: nothing was watched */
+} sim_ledger;
+void sim_put_share(sim *s, size_t node, const run_share *share);
+void sim_put_ledger(sim *s, const sim_ledger *ledger);
+/* After iterations that nothing watched, the safeguard begins at the model that they have led to. */
+void sim_rest_guard(sim *s);
 
 /* Where the state stands, and whether its last measurement can be repeated whole, dual residual and all. */
 uint64_t sim_iteration(const sim *s);

@@ -194,6 +194,8 @@ void sim_place(sim *s, size_t node, const double *w)
         return;
     }
     memcpy(s->inner_w + node * s->M, w, s->M * sizeof *w);
+    if (node == 0) /* it has no link */
+        return;
     memcpy(s->inner_z + node * s->M, w, s->M * sizeof *w);
     memcpy(s->inner_q + node * s->M, w, s->M * sizeof *w);
 }
