@@ -48,14 +48,20 @@ typedef struct {
     int log, level, durability;
     hfsad_spec *spec;
     dataset *shape;
-    char *socket_folder, *socket, *config, *nodes; /* files */
+    char *socket_folder, *socket, *config, *nodes; /* files; socket_folder: NULL: in the state folder */
     child *children;                               /* the broker, the cloud, the others */
     size_t n_children, room;
     bool failed; /* no memory while a command line was made */
     size_t made; /* of the state folder, for folder_unmake */
+    int lock;    /* on it */
 } session;
 
 enum { BROKER, CLOUD };
+
+/* Files in the state folder beside the folders of the nodes, whose names have no +. */
+#define SOCKET_NAME "+broker"
+#define NODES_NAME "+nodes"
+#define RECORD_NAME "+%zu.record" /* of an inner node */
 
 static const char *const durabilities[] = {"power", "process", NULL};
 
@@ -129,11 +135,7 @@ static void add_inner(session *s, size_t i)
     c->count = 1;
     add_state(s, c, name, "");
     add_word(s, c, "--linger=0");
-    add_word(s, c, "--record=%s/%s.record", s->state, i ? "edge" : "cloud");
-    if (!s->failed && i) { /* names may have slashes */
-        free(c->words[--c->n_words]);
-        add_word(s, c, "--record=%s/edge%zu.record", s->state, i);
-    }
+    add_word(s, c, "--record=%s/" RECORD_NAME, s->state, i);
     if (i) {
         add_word(s, c, "--name=%s", name);
         return;
@@ -188,10 +190,33 @@ static hfsad_status write_text(const char *path, const char *text, hfsad_error *
     return HFSAD_OK;
 }
 
-/* A socket's path is short, so it is not in the state folder. */
-static hfsad_status make_socket_folder(session *s, hfsad_error *err)
+/* Whether a socket can be made there: its path is short, and not every file system has them. */
+static bool takes_socket(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof at.sun_path)
+        return false;
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    unlink(path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool good = fd >= 0 && bind(fd, (const struct sockaddr *)&at, sizeof at) == 0;
+    if (fd >= 0)
+        close(fd);
+    unlink(path);
+    return good;
+}
+
+/* Where the broker's files are: in the state folder, so that nothing of a killed `up` is left elsewhere, or, where that
+ * does not do, in one of their own. */
+static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
 {
     const char *where = getenv("TMPDIR");
+    if (asprintf(&s->socket, "%s/" SOCKET_NAME, state) < 0)
+        s->socket = NULL;
+    if (!s->socket || takes_socket(s->socket))
+        return s->socket ? HFSAD_OK : error_memory(err, 0, "a file name");
+    free(s->socket);
+    s->socket = NULL;
     if (asprintf(&s->socket_folder, "%s/hfsad-XXXXXX", where && *where ? where : P_tmpdir) < 0)
         s->socket_folder = NULL;
     if (!s->socket_folder || !mkdtemp(s->socket_folder)) {
@@ -199,7 +224,7 @@ static hfsad_status make_socket_folder(session *s, hfsad_error *err)
         s->socket_folder = NULL;
         return error_set(err, HFSAD_ERROR_IO, "no folder for the broker's socket can be made: %s", strerror(errno));
     }
-    if (asprintf(&s->socket, "%s/broker", s->socket_folder) < 0)
+    if (asprintf(&s->socket, "%s/" SOCKET_NAME, s->socket_folder) < 0)
         s->socket = NULL;
     return s->socket ? HFSAD_OK : error_memory(err, 0, "a file name");
 }
@@ -207,14 +232,14 @@ static hfsad_status make_socket_folder(session *s, hfsad_error *err)
 static hfsad_status write_files(session *s, hfsad_error *err)
 {
     char *text = nodes_text(s->shape), *config = NULL;
-    hfsad_status status = make_socket_folder(s, err);
-    char *folder = status ? NULL : realpath(s->state, NULL);
-    if (!status && (!text || !folder || asprintf(&s->nodes, "%s/nodes", folder) < 0 ||
-                    asprintf(&s->config, "%s/broker.conf", s->socket_folder) < 0 ||
-                    asprintf(&config,
-                             "listener 0 %s\nallow_anonymous true\npersistence false\nmax_queued_messages 0\n"
-                             "log_type none\n%s",
-                             s->socket, geteuid() == 0 ? "user root\n" : "") < 0))
+    char *folder = realpath(s->state, NULL);
+    hfsad_status status = folder ? find_socket(s, folder, err) : error_memory(err, 0, "a file name");
+    if (!status &&
+        (!text || asprintf(&s->nodes, "%s/" NODES_NAME, folder) < 0 || asprintf(&s->config, "%s.conf", s->socket) < 0 ||
+         asprintf(&config,
+                  "listener 0 %s\nallow_anonymous true\npersistence false\nmax_queued_messages 0\n"
+                  "log_type none\n%s",
+                  s->socket, geteuid() == 0 ? "user root\n" : "") < 0))
         status = error_memory(err, 0, "the broker's configuration");
     if (!status)
         status = write_text(s->nodes, text, err);
@@ -243,10 +268,9 @@ static void remove_state(const session *s)
         store_remove(s->children[n].state);
         rmdir(s->children[n].state);
     }
-    remove_in(s->state, "nodes");
-    remove_in(s->state, "cloud.record");
-    for (size_t i = 1; i < s->shape->n_inner; i++) {
-        snprintf(name, sizeof name, "edge%zu.record", i);
+    remove_in(s->state, NODES_NAME);
+    for (size_t i = 0; i < s->shape->n_inner; i++) {
+        snprintf(name, sizeof name, RECORD_NAME, i);
         remove_in(s->state, name);
     }
     rmdir(s->state);
@@ -271,9 +295,7 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
     FILE *all = open_memstream(&text, &size);
     bool whole = true;
     for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
-        snprintf(path, sizeof path, "%.4000s/cloud.record", s->state);
-        if (i)
-            snprintf(path, sizeof path, "%.4000s/edge%zu.record", s->state, i);
+        snprintf(path, sizeof path, "%.4000s/" RECORD_NAME, s->state, i);
         FILE *f = fopen(path, "r");
         for (size_t n; f && (n = fread(line, 1, sizeof line, f)) > 0;)
             fwrite(line, 1, n, all);
@@ -487,7 +509,8 @@ static int set_up(session *s)
         federation_create(&f, s->spec, shape, &err))
         return cli_fail(&err);
     /* every process would say these otherwise */
-    const bool wrong = folder_make_state(s->state, &s->made, &err) || check_state(s, federation_run(f), &err);
+    const bool wrong = folder_make_state(s->state, &s->made, &err) || folder_lock(s->state, &s->lock, &err) ||
+                       check_state(s, federation_run(f), &err);
     federation_free(f);
     if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
         return cli_fail(&err);
@@ -496,18 +519,20 @@ static int set_up(session *s)
 
 static void tear_down(session *s, bool finished)
 {
+    if (s->config) {
+        unlink(s->socket);
+        unlink(s->config);
+    }
+    if (s->socket_folder)
+        rmdir(s->socket_folder);
     if (finished || (s->nodes && !has_state(s)))
         remove_state(s);
+    folder_unlock(s->lock);
     folder_unmake(s->state, s->made);
     for (size_t n = 0; n < s->n_children; n++)
         for (int w = 0; w < s->children[n].n_words; w++)
             free(s->children[n].words[w]);
     free(s->children);
-    if (s->socket_folder) {
-        remove_in(s->socket_folder, "broker");
-        remove_in(s->socket_folder, "broker.conf");
-        rmdir(s->socket_folder);
-    }
     free(s->socket_folder);
     free(s->socket);
     free(s->config);
@@ -600,7 +625,7 @@ static int parse(session *s, bool *keep, int argc, char **argv)
 
 int cmd_up(int argc, char **argv)
 {
-    session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)), .level = LOG_WARNING};
+    session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)), .level = LOG_WARNING, .lock = -1};
     int status = CLI_FAILED;
     bool keep = false;
     char *out = NULL, *state = NULL;

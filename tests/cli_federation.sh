@@ -186,6 +186,24 @@ says 'state of another run'
 expect 0 up tuned.yaml --set run.iterations=60 --out stopped --state there --quiet
 whole run-60 stopped "continued elsewhere"
 
+mkdir elsewhere
+cat >kill_up.py <<'PYTHON'
+"""An `up` that is killed itself, once its cloud has stored something."""
+import os, select, subprocess, time
+up = subprocess.Popen([os.environ["HFSAD"], "up", "tuned.yaml", "--set", "run.iterations=60", "--out", "orphan",
+                       "--quiet"], env={**os.environ, "TMPDIR": "elsewhere"})
+end = time.monotonic() + 60
+while up.poll() is None and not os.path.exists("orphan/trace.csv") and time.monotonic() < end:
+    select.select([], [], [], 0.001)
+up.kill()
+assert up.wait() == -9
+PYTHON
+python3 kill_up.py || fail "up is killed"
+[ "$(names elsewhere)" = "" ] || fail "a killed up leaves $(names elsewhere) elsewhere"
+expect 0 up tuned.yaml --set run.iterations=60 --out orphan --quiet
+whole run-60 orphan "goes on after up was killed"
+[ ! -e tuned-state ] || fail "the state of a killed up is still there"
+
 echo "-- asynchronous"
 expect 0 up async.yaml --out up-async --quiet
 expect 0 run async.yaml --replay up-async/record --out replayed --quiet
