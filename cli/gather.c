@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "member.h"
 #include "model/nodes.h"
+#include "net/federation.h"
 #include "report/report.h"
 #include "sim/save.h"
 
@@ -24,18 +24,20 @@ typedef struct {
     bool whole;
 } gathering;
 
-static hfsad_status open_federation(gathering *g, hfsad_error *err)
+static hfsad_status open_federation(gathering *g, const dataset *shape, hfsad_error *err)
 {
-    dataset *shape = NULL, *rows = NULL;
-    char *path = spec_find_file(g->spec, g->spec->top.data);
-    hfsad_status status = path ? member_shape(&shape, g->spec, err) : error_memory(err, 0, "a file name");
+    dataset *copy = NULL, *rows = NULL;
+    char *path = spec_find_file(g->spec, g->spec->top.data), *text = nodes_text(shape);
+    hfsad_status status =
+        path && text ? nodes_parse(&copy, text, "the list of nodes", err) : error_memory(err, 0, "the list of nodes");
     if (!status)
-        status = federation_create(&g->f, g->spec, shape, err);
+        status = federation_create(&g->f, g->spec, copy, err);
     if (!status)
         status = dataset_read_client(&rows, path, NULL, NULL, NULL, err);
     if (!status)
         status = federation_take_rows(g->f, rows, path, err);
     free(path);
+    free(text);
     return status;
 }
 
@@ -160,11 +162,11 @@ static hfsad_status take_process(gathering *g, const gather_process *p, hfsad_er
     return status;
 }
 
-hfsad_status gather_states(const hfsad_spec *spec, const gather_process *processes, size_t count, const char *out,
-                           bool *whole, hfsad_error *err)
+hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const gather_process *processes, size_t count,
+                           const char *out, bool *whole, hfsad_error *err)
 {
     gathering g = {.spec = spec, .out = out, .whole = true};
-    hfsad_status status = open_federation(&g, err);
+    hfsad_status status = open_federation(&g, shape, err);
     for (size_t i = 0; i < count && !status && g.whole; i++)
         status = take_process(&g, &processes[i], err);
     if (!status && g.whole)

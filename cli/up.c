@@ -323,7 +323,7 @@ static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
         return error_memory(err, s->n_children * sizeof *processes, "the processes");
     for (size_t n = CLOUD; n < s->n_children; n++)
         processes[n - CLOUD] = (gather_process){s->children[n].state, s->children[n].first, s->children[n].count};
-    const hfsad_status status = gather_states(s->spec, processes, s->n_children - CLOUD, s->out, &whole, err);
+    const hfsad_status status = gather_states(s->spec, s->shape, processes, s->n_children - CLOUD, s->out, &whole, err);
     free(processes);
     if (!status && !whole && done)
         fprintf(stderr,
