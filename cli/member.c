@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 enum { ABOVE, BELOW };
+/* How long a process that ends waits for the broker to have heard of it. */
+enum { LEAVE_MS = 1000 };
 
 /* ---- log ---- */
 
@@ -719,6 +721,7 @@ int member_run(const member_arguments *a, member_role role, const member_cloud *
     if (status == CLI_GO) {
         cli_catch_interrupts();
         status = serve(&m);
+        host_leave(m.h, LEAVE_MS);
     }
     metrics_free(m.metrics);
     host_free(m.h);

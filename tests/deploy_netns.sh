@@ -95,6 +95,9 @@ while [ -e "block.$((blocks + 1))" ]; do
     esac
 done
 [ "$blocks" -ge 12 ] || fail "only $blocks blocks on the page"
+# status on the gateway, by both brokers
+shown=$(grep -l '^node .*state' log.*)
+[ "$(grep -cE '^ *(cloud|edge1|client1|client2) .* done ' "$shown")" = 4 ] || fail "status: $(cat "$shown")"
 [ -e gateway/hfsad/data ] || [ -e cloud/hfsad/data ] && fail "data has left the device"
 # the device cannot reach the cloud
 on device <<<'! timeout 2 bash -c "exec 3<>/dev/tcp/10.77.1.1/8883" 2>/dev/null' || fail "the device reaches the cloud"

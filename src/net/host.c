@@ -130,6 +130,13 @@ static void tick(const hosted *at, uint64_t now)
         node_tick(at->n, now);
 }
 
+hfsad_status host_wait(const host *h, int64_t timeout_ms, hfsad_error *err)
+{
+    if (h->way[ABOVE] == h->way[BELOW] || !h->way[ABOVE] || !h->way[BELOW])
+        return transport_wait(h->way[h->way[ABOVE] ? ABOVE : BELOW], timeout_ms, err);
+    return transport_wait_both(h->way[ABOVE], h->way[BELOW], timeout_ms, err);
+}
+
 static hfsad_status listen(host *h, uint64_t now, int64_t timeout_ms, hfsad_error *err)
 {
     for (size_t i = 0; i < h->count; i++) {
@@ -140,9 +147,7 @@ static hfsad_status listen(host *h, uint64_t now, int64_t timeout_ms, hfsad_erro
     }
     if (h->store_failed && (timeout_ms < 0 || timeout_ms > 1000))
         timeout_ms = 1000;
-    if (h->way[ABOVE] == h->way[BELOW] || !h->way[ABOVE] || !h->way[BELOW])
-        return transport_wait(h->way[h->way[ABOVE] ? ABOVE : BELOW], timeout_ms, err);
-    return transport_wait_both(h->way[ABOVE], h->way[BELOW], timeout_ms, err);
+    return host_wait(h, timeout_ms, err);
 }
 
 /* Between training and its end the root asks again. */
@@ -199,7 +204,7 @@ bool host_ended(const host *h)
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err)
 {
     hosted *root = &h->all[0];
-    if (root->twins > 1) /* the others train with that one */
+    if (root->twins >= HOST_TWINS) /* the others train with that one */
         return error_set(err, HFSAD_ERROR_INPUT, "%s runs already, in another process", root->path);
     node_free(root->n);
     root->n = NULL;

@@ -64,7 +64,8 @@ typedef struct {
                                    looked for */
 } host_settings;
 
-/* What a STATUS of a living node says, after node_status.k. */
+/* What a STATUS says, after node_status.k: of a living node, and of one that has left in order. A will has no numbers.
+ */
 enum {
     HOST_STATUS_K,
     HOST_STATUS_REPEATED,
@@ -120,6 +121,9 @@ hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err);
 /* Whether all below its nodes have heard of that. */
 bool host_all_dismissed(const host *h);
+/* Says of its nodes what their wills would, and more exactly, and waits until the brokers have it, for so long at most.
+ * Not of a node that another process is. After that nothing is left but host_free. */
+void host_leave(host *h, uint32_t patience_ms);
 /* Whether all its nodes have ended and the last words of each are sent. */
 bool host_ended(const host *h);
 size_t host_nodes(const host *h);

@@ -50,10 +50,12 @@ static void note_child(const host *h, const hosted *at, const char *path, const 
         found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : host_now_ms() + 3 * (uint64_t)h->s.status_ms;
 }
 
-/* Another process says that it is this node. The older one stays; a value that only the broker remembers comes once in
- * a connection. */
+/* The node's own status comes back. Where it is another process's, the older one stays; that it is gone may have been
+ * said by a younger one. */
 static void meet_twin(host *h, hosted *at, const message *m)
 {
+    if (m->k == 0)
+        at->status_due = 0;
     if (m->k == 0 || m->count < HOST_STATUS_SAID || m->values[HOST_STATUS_INSTANCE] == (double)h->s.instance)
         return;
     const double theirs = m->values[HOST_STATUS_STARTED], mine = (double)h->s.started;
@@ -63,12 +65,18 @@ static void meet_twin(host *h, hosted *at, const message *m)
         return;
     }
     hfsad_error err;
-    if (++at->twins > 1)
+    if (++at->twins >= HOST_TWINS)
         host_break_down(h,
                         error_set(&err, HFSAD_ERROR_INPUT,
                                   "%s runs already, in another process: end that one, or give this one another name",
                                   at->path),
                         &err);
+}
+
+/* With two brokers a status is said at both. */
+static int own_way(const host *h, const hosted *at)
+{
+    return h->way[ABOVE] == h->way[BELOW] || at->parent ? ABOVE : BELOW;
 }
 
 static bool is_setup(const message *m)
@@ -218,8 +226,11 @@ static void receive(void *context, size_t member, const char *topic, const void 
         refuse(h, at, topic, "of another kind than its topic's");
         return;
     }
-    if (own) {
-        meet_twin(h, at, &m);
+    if (own || h->leaving) {
+        if (own && m.k == 0)
+            at->leaves[s->way] = false;
+        if (own && !h->leaving && s->way == own_way(h, at))
+            meet_twin(h, at, &m);
         return;
     }
     if (kind == TOPIC_STATUS && h->s.watches) {

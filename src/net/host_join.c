@@ -44,8 +44,7 @@ static size_t filters_of(const host *h, const hosted *at, int way, char filters[
     for (int kind = 0; kind < TOPICS; kind++) {
         const bool from_parent = topic_to_children((topic_kind)kind);
         if (kind == TOPIC_STATUS) { /* its own: a second process of its name shows there */
-            if (h->s.instance && (same || way == (at->parent ? ABOVE : BELOW)) &&
-                !topic_write(filters[count++], h->run, at->path, TOPIC_STATUS))
+            if (h->s.instance && !topic_write(filters[count++], h->run, at->path, TOPIC_STATUS))
                 return 0;
             if (h->s.watches && at->n_children && (same || way == BELOW) &&
                 !topic_write(filters[count++], h->run, below, TOPIC_STATUS))

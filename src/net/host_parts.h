@@ -6,6 +6,8 @@
 #include "net/topic.h"
 
 enum { ABOVE, BELOW, WAYS };
+/* So often an older process must say in a connection that it is this node: the broker may remember one. */
+enum { HOST_TWINS = 2 };
 
 /* The last vector of a topic, to which the next one may be a difference; count 0: none. */
 typedef struct {
@@ -39,6 +41,7 @@ typedef struct {
     hfsad_figures row;
     uint64_t status_due;
     bool connected[WAYS];
+    bool leaves[WAYS]; /* it has said that it is gone, and the broker has not said it back yet */
     uint64_t garbled, strangers;
     vector_before said[WAYS]; /* UPs and DOWNs */
     vector_before heard;      /* DOWNs of its parent */
@@ -82,7 +85,7 @@ struct host {
     hfsad_figures last; /* row of the trace */
     uint64_t heard, commits, commit_failures;
     double commit_seconds;
-    bool dismisses;
+    bool dismisses, leaving;
     hfsad_status failed; /* within a handler, with the reason */
     hfsad_error broken;
 };
@@ -92,6 +95,8 @@ double host_work_seconds(void); /* that the thread has had of a processor */
 uint64_t host_now_ms(void);
 void host_tell(const host *h, host_event_kind kind, const char *path, const char *text, const char *from,
                const hfsad_figures *figures);
+/* Moves messages, takes no turn. */
+hfsad_status host_wait(const host *h, int64_t timeout_ms, hfsad_error *err);
 /* Within a handler: the next turn fails so. */
 void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
 

@@ -49,7 +49,7 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
                  .round = status.round,
                  .k = lives,
                  .values = values};
-    if (!lives)
+    if (!lives && !h->leaving)
         return m;
     values[HOST_STATUS_K] = (double)status.k;
     values[HOST_STATUS_REPEATED] = (double)status.repeated;
@@ -82,6 +82,44 @@ hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const mess
     return transport_send(h->way[way], at->member[way], topic, h->out.bytes, size, true, err);
 }
 
+/* At both brokers, where there are two: who looks on may see one of them only. */
+static hfsad_status send_status(host *h, hosted *at, bool lives, hfsad_error *err)
+{
+    double values[HOST_STATUS_NUMBERS];
+    const message m = host_status_of(h, at, lives, values);
+    hfsad_status status = HFSAD_OK;
+    for (int way = 0; way < WAYS && !status; way++) {
+        if (at->member[way] == SIZE_MAX)
+            continue;
+        status = host_send(h, at, way, TOPIC_STATUS, &m, err);
+        at->leaves[way] = !lives && h->s.instance && at->connected[way]; /* it listens to itself */
+    }
+    return status;
+}
+
+static bool all_left(const host *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        for (int way = 0; way < WAYS; way++)
+            if (h->all[i].leaves[way] && h->all[i].connected[way])
+                return false;
+    return true;
+}
+
+void host_leave(host *h, uint32_t patience_ms)
+{
+    enum { PAUSE_MS = 20 };
+    const uint64_t end = host_now_ms() + patience_ms;
+    hfsad_error err;
+    hfsad_status status = HFSAD_OK;
+    h->leaving = true;
+    for (size_t i = 0; i < h->count && !status; i++)
+        if (h->all[i].twins < HOST_TWINS)
+            status = send_status(h, &h->all[i], false, &err);
+    while (!status && !all_left(h) && host_now_ms() < end)
+        status = host_wait(h, PAUSE_MS, &err);
+}
+
 hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
@@ -93,9 +131,7 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
             status = host_send(h, at, letter.to_parent ? ABOVE : BELOW, topic_of(&letter.m, letter.to_parent),
                                &letter.m, err);
         if (!status && h->s.status_ms && now >= at->status_due) {
-            double values[HOST_STATUS_NUMBERS];
-            const message m = host_status_of(h, at, true, values);
-            status = host_send(h, at, ABOVE, TOPIC_STATUS, &m, err);
+            status = send_status(h, at, true, err);
             at->status_due = now + h->s.status_ms;
         }
     }
