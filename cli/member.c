@@ -98,6 +98,16 @@ static bool is_flood(member *m, const char *why)
     return f->lines > LINES;
 }
 
+/* To the parent, where that has another spec. */
+static void introduce(member *m)
+{
+    hfsad_error err;
+    const message said = federation_introduce(m->f);
+    if (said.values)
+        (void)host_say(m->h, 0, &said, &err);
+    free(said.values);
+}
+
 static void on_event(void *context, const host_event *event)
 {
     member *m = context;
@@ -117,6 +127,8 @@ static void on_event(void *context, const host_event *event)
     /* many nodes of one process lose the broker together, and most often it is back at once */
     if (event->kind == HOST_DISCONNECTED) {
         level = LOG_DEBUG;
+        m->is_up = false;
+        m->strangers[0] = m->strangers[1] = 0;
         if (m->down_since == 0) {
             m->down_since = progress_clock();
             snprintf(m->down_text, sizeof m->down_text, "%s", event->text);
@@ -126,7 +138,9 @@ static void on_event(void *context, const host_event *event)
         level = m->down_told ? LOG_INFO : LOG_DEBUG;
         m->down_told = false;
         m->down_since = 0;
-        m->strangers = 0;
+        m->is_up = true;
+        if (m->strangers[0] || m->strangers[1])
+            introduce(m);
     }
     if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
         level = LOG_DEBUG;
@@ -144,26 +158,58 @@ static void on_finish_row(void *context, const node *root, hfsad_figures *row)
         m->cloud->finish_row(m->cloud->context, root, row);
 }
 
-/* What the broker remembers of an earlier run comes once in a connection, a DOWN and an ASK; a living parent says more.
- * A child that has another spec than its parent ends, and the parent says which one that was. */
-enum { REMEMBERED = 2 };
+/* What the broker remembers of an earlier run comes once in a connection and topic; a living parent says more, at once
+ * where it is told who we are. A child that has another spec than its parent ends, and the parent says which one that
+ * was. */
+enum { REMEMBERED = 1 };
 
-static void on_other_run(void *context, const char *path, const char *from, const message *said)
+static void meet_parent(member *m, const char *path, const char *from, const message *said, const char *why)
+{
+    unsigned *heard = &m->strangers[said->kind == MESSAGE_DOWN];
+    if (why)
+        snprintf(m->reason, sizeof m->reason, "%s", why);
+    if (!m->is_up) { /* what is remembered comes while we connect, when nothing can be said yet */
+        *heard = 1;
+        return;
+    }
+    if (++*heard <= REMEMBERED) {
+        introduce(m);
+        return;
+    }
+    if (m->is_wrong)
+        return;
+    m->is_wrong = true;
+    if (m->reason[0])
+        error_set(&m->wrong, HFSAD_ERROR_INPUT,
+                  "%.100s: %.100s has another spec or other nodes, they differ in: %.250s; give all the same", path,
+                  from, m->reason);
+    else
+        error_set(&m->wrong, HFSAD_ERROR_INPUT,
+                  "%.100s: %.100s has another spec or other nodes; its log says in what they differ; give all the same",
+                  path, from);
+}
+
+/* One line for each child and what is wrong with it, however often it comes back. */
+static void meet_child(member *m, const char *from, const char *why)
+{
+    const uint64_t which = rng_stream(from) ^ rng_stream(why);
+    if (which != m->last_stranger)
+        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+    m->last_stranger = which;
+}
+
+static bool on_other_run(void *context, const char *path, const char *from, const message *said)
 {
     member *m = context;
     char why[500];
     const bool explained = federation_explain(m->f, said, why, sizeof why);
     if (said->kind == MESSAGE_ANSWER && explained)
-        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+        meet_child(m, from, why);
     if (said->kind != MESSAGE_ASK && said->kind != MESSAGE_DOWN)
-        return;
-    if (explained)
-        snprintf(m->reason, sizeof m->reason, "%s", why);
-    if (strcmp(path, host_path(m->h, 0)) != 0 || ++m->strangers <= REMEMBERED || m->is_wrong)
-        return;
-    error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.100s: %.100s has another spec or other nodes%s%.250s; give all the same",
-              path, from, m->reason[0] ? ", they differ in: " : "", m->reason);
-    m->is_wrong = m->is_stranger = true;
+        return said->kind == MESSAGE_ANSWER && explained;
+    if (strcmp(path, host_path(m->h, 0)) == 0) /* one of a process's nodes speaks for all */
+        meet_parent(m, path, from, said, explained ? why : NULL);
+    return true;
 }
 
 /* ---- spec, tree and rows ---- */
@@ -587,16 +633,6 @@ static void tell_of_neighbours(member *m)
     }
 }
 
-static void introduce(member *m)
-{
-    hfsad_error err;
-    const message said = federation_introduce(m->f);
-    hfsad_status status = said.values ? host_say(m->h, 0, &said, &err) : HFSAD_ERROR_MEMORY;
-    for (int i = 0; i < 3 && !status; i++)
-        status = host_step(m->h, 20, &err);
-    free(said.values);
-}
-
 /* Until all below know that the run is ended, or for so long. */
 static void pass_the_end_on(member *m)
 {
@@ -627,8 +663,6 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
     tell_of_broker(m);
     tell_of_neighbours(m);
     if (!status && m->is_wrong) {
-        if (m->is_stranger)
-            introduce(m);
         if (m->is_dismissed)
             pass_the_end_on(m);
         *err = m->wrong;

@@ -78,12 +78,13 @@ struct member {
     double seen_at;
     bool wait_told;
     char down_text[300];
-    flood floods[FLOODS]; /* of messages that are refused, by the reason */
-    unsigned strangers;   /* messages of another run from the first node's parent in this connection */
-    char reason[600];     /* why another run is another */
+    flood floods[FLOODS];   /* of messages that are refused, by the reason */
+    unsigned strangers[2];  /* ASKs and DOWNs of another run from the first node's parent in this connection */
+    uint64_t last_stranger; /* a child with another spec, and why: of these a print */
+    char reason[600];       /* why another run is another */
     hfsad_error wrong;
     bool is_wrong;
-    bool is_stranger;  /* the parent has another spec */
+    bool is_up;        /* there is a connection */
     bool is_dismissed; /* the cloud has ended for a mistake of its own or of the data */
 };
 

@@ -55,8 +55,9 @@ typedef struct {
     void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: nobody */
     /* Fills in what a row lacks before it is stored: relative_error and seconds. NULL: nobody. */
     void (*finish_row)(void *context, const node *root, hfsad_figures *row);
-    /* A message of another run has come from a neighbour. NULL: nobody cares. */
-    void (*other_run)(void *context, const char *node, const char *from, const message *m);
+    /* A message of another run has come from a neighbour; true: that it is refused need not be told. NULL: nobody
+     * cares. */
+    bool (*other_run)(void *context, const char *node, const char *from, const message *m);
     /* Makes a node from the result of the set-up; for host_enter. */
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
@@ -114,7 +115,7 @@ hfsad_status host_recall(host *h, hfsad_error *err);
 /* One turn; waits for messages for at most timeout_ms. Only lack of memory and a transport that has broken down for
  * good are errors. */
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);
-/* Says something to a node's parent that no node has said. */
+/* Says something to a node's parent that no node has said, and that is for this moment only. Handlers may, too. */
 hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 /* The root has found a mistake: all nodes below are told why, as long as turns are taken, and nothing else is done any
  * more. Refused where an older process is the root. */

@@ -173,14 +173,27 @@ static void note_news(host *h, hosted *at, const message *m, const void *bytes, 
     h->replay_seconds += host_work_seconds() - before;
 }
 
-static void handle(host *h, hosted *at, const char *topic, const sender *from, const message *m, const void *bytes,
-                   size_t size)
+/* A child with another spec has said so: it hears once more from its parent, and knows then that this one lives and is
+ * not only remembered by the broker. */
+static void answer_stranger(const hosted *at, const message *m)
+{
+    if (m->kind != MESSAGE_ANSWER)
+        return;
+    if (at->q)
+        inquiry_repeat(at->q);
+    if (at->n)
+        node_repeat(at->n);
+}
+
+/* quiet: of a refusal for another run nothing is told. */
+static void handle(host *h, hosted *at, const char *topic, const sender *from, const message *m, bool quiet,
+                   const void *bytes, size_t size)
 {
     node_refusal why;
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
     const double before = host_work_seconds(), began = h->s.local_seconds > 0 ? host_seconds() : 0;
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
-    if (!news && !old)
+    if (!news && !old && !(quiet && why == NODE_REFUSED_RUN))
         refuse(h, at, topic, node_refusal_text(why));
     if (news && at->n && node_follows(at->n) && !(at->q && is_setup(m)))
         note_news(h, at, m, bytes, size, before);
@@ -238,9 +251,11 @@ static void receive(void *context, size_t member, const char *topic, const void 
         return;
     }
     h->heard++;
-    if (m.run != h->s.run_id && h->s.other_run)
-        h->s.other_run(h->s.context, at->path, path, &m);
-    handle(h, at, topic, &from, &m, bytes, size);
+    const bool other = m.run != h->s.run_id;
+    const bool quiet = other && h->s.other_run && h->s.other_run(h->s.context, at->path, path, &m);
+    if (quiet)
+        answer_stranger(at, &m);
+    handle(h, at, topic, &from, &m, quiet, bytes, size);
 }
 
 /* An earlier run of the same spec may have left its last words with the broker, the end among them. They are cleared

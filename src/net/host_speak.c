@@ -71,7 +71,8 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
     return m;
 }
 
-hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err)
+static hfsad_status put_message(host *h, hosted *at, int way, topic_kind kind, const message *m, bool retain,
+                                hfsad_error *err)
 {
     char topic[TOPIC_MAX];
     if (at->member[way] == SIZE_MAX)
@@ -79,7 +80,12 @@ hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const mess
     const size_t size = host_encode(h, at, m, err);
     if (!size || !topic_write(topic, h->run, at->path, kind)) /* a number that does not fit a float */
         return HFSAD_OK;
-    return transport_send(h->way[way], at->member[way], topic, h->out.bytes, size, true, err);
+    return transport_send(h->way[way], at->member[way], topic, h->out.bytes, size, retain, err);
+}
+
+hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err)
+{
+    return put_message(h, at, way, kind, m, true, err);
 }
 
 /* At both brokers, where there are two: who looks on may see one of them only. */
@@ -140,5 +146,5 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
 
 hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err)
 {
-    return host_send(h, &h->all[i], ABOVE, topic_of(m, true), m, err);
+    return put_message(h, &h->all[i], ABOVE, topic_of(m, true), m, false, err);
 }
