@@ -484,6 +484,45 @@ static hfsad_status find_scratch(member *m, hfsad_error *err)
     return HFSAD_OK;
 }
 
+typedef struct {
+    const member *m;
+    char other[200]; /* a node in the state that is none of this process's; "": there is none */
+    bool has_own;
+} ownership;
+
+static bool is_own(const member *m, const char *path)
+{
+    const dataset *d = federation_shape(m->f);
+    const size_t number = nodes_find(d, path);
+    if (!m->args.all_of)
+        return number == m->number;
+    const inner_node *edge = &d->inner[m->number];
+    return number != SIZE_MAX && number >= d->n_inner + edge->first_leaf &&
+           number < d->n_inner + edge->first_leaf + edge->n_leaves;
+}
+
+static void note_owner(void *context, const char *path)
+{
+    ownership *o = context;
+    if (is_own(o->m, path))
+        o->has_own = true;
+    else
+        snprintf(o->other, sizeof o->other, "%s", path);
+}
+
+/* The state of another node of this run would be passed over, and be lost with the next commit. */
+static hfsad_status check_owner(const member *m, hfsad_error *err)
+{
+    ownership o = {.m = m};
+    const hfsad_status status = store_get_names(m->state, note_owner, &o, err);
+    if (status || o.has_own || !o.other[0])
+        return status;
+    const char *mine = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "the state folder %.200s is that of %.100s, not of %s%.100s: give another folder by --state",
+                     m->state_folder, o.other, m->args.all_of ? "clients of " : "", mine);
+}
+
 static hfsad_status open_state(member *m, hfsad_error *err)
 {
     size_t made = 0;
@@ -492,8 +531,10 @@ static hfsad_status open_state(member *m, hfsad_error *err)
     hfsad_status status = folder ? folder_make_state(folder, &made, err) : error_memory(err, 0, "a file name");
     m->state_made = made;
     if (!status)
-        status = store_open(&state, folder, federation_run(m->f), err);
+        status = federation_open_store(m->f, folder, &state, err);
     m->state = state;
+    if (!status)
+        status = check_owner(m, err);
     if (!status && m->args.durability == DURABLE_PROCESS)
         status = store_relax(m->state, err);
     return status;
@@ -564,10 +605,14 @@ static hfsad_status open_metrics(member *m, hfsad_error *err)
 
 static hfsad_status open_host(member *m, hfsad_error *err)
 {
+    size_t prints;
+    const double *about = federation_prints(m->f, &prints);
     const host_settings settings = {
         .run = m->spec->federation.name,
         .run_id = federation_run(m->f),
         .state = m->state,
+        .about = about,
+        .about_size = prints * sizeof *about,
         .encoding = (wire_encoding)m->spec->federation.wire,
         .local_seconds = m->spec->federation.local_seconds,
         .status_ms = 2000,

@@ -486,12 +486,12 @@ static int watch(session *s)
 /* ---- the command ---- */
 
 /* Whether the state folder can be this run's. */
-static hfsad_status check_state(const session *s, uint64_t run, hfsad_error *err)
+static hfsad_status check_state(const session *s, const federation *f, hfsad_error *err)
 {
     char path[4200];
     store *state = NULL;
     snprintf(path, sizeof path, "%.4000s/cloud", s->state);
-    const hfsad_status status = store_open(&state, path, run, err);
+    const hfsad_status status = federation_open_store(f, path, &state, err);
     store_discard(state);
     rmdir(path);
     return status;
@@ -510,7 +510,7 @@ static int set_up(session *s)
         return cli_fail(&err);
     /* every process would say these otherwise */
     const bool wrong = folder_make_state(s->state, &s->made, &err) || folder_lock(s->state, &s->lock, &err) ||
-                       check_state(s, federation_run(f), &err);
+                       check_state(s, f, &err);
     federation_free(f);
     if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
         return cli_fail(&err);

@@ -94,6 +94,11 @@ for name in cloud clients edge1 edge2 client1 client2; do
 done
 all_are gone || fail "after all were stopped: $(cat stdout.txt)"
 
+# its state is of other data: a row less
+sed 2d data.csv >fewer.csv
+expect_line 2 client spec.yaml "${sets[@]}" --name edge1/client1 --data fewer.csv --state states/client1
+says 'states/client1 holds a state of edge1/client1 that is not one of this spec and this data: give another folder by --state'
+
 echo "-- done"
 sets=()
 rm -r states

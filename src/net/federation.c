@@ -584,19 +584,49 @@ message federation_introduce(const federation *f)
     return m;
 }
 
+/* false: they cannot be compared. */
+static bool explain(const federation *f, const double *theirs, size_t count, char *text, size_t size)
+{
+    if (count != f->n_prints)
+        return false;
+    text[0] = 0;
+    const size_t keys = spec_prints_differ(f->prints, theirs, text, size);
+    if (theirs[count - 1] != f->prints[count - 1])
+        snprintf(text + strlen(text), size - strlen(text), "%sthe list of nodes", keys ? ", " : "");
+    return true;
+}
+
 bool federation_explain(const federation *f, const message *m, char *text, size_t size)
 {
     if ((m->kind != MESSAGE_ASK && m->kind != MESSAGE_ANSWER) || m->phase != NODE_PHASE_SETUP ||
         m->count < INQUIRY_HEAD || m->values[0] != INQUIRY_SHAPE)
         return false;
-    if (m->count != INQUIRY_HEAD + f->n_prints) {
-        snprintf(text, size, "it is of another version of hfsad");
-        return true;
-    }
-    const double *theirs = m->values + INQUIRY_HEAD;
-    text[0] = 0;
-    const size_t count = spec_prints_differ(f->prints, theirs, text, size);
-    if (theirs[f->n_prints - 1] != f->prints[f->n_prints - 1])
-        snprintf(text + strlen(text), size - strlen(text), "%sthe list of nodes", count ? ", " : "");
+    if (!explain(f, m->values + INQUIRY_HEAD, m->count - INQUIRY_HEAD, text, size))
+        snprintf(text, size, "the version of hfsad");
     return true;
+}
+
+const double *federation_prints(const federation *f, size_t *count)
+{
+    *count = f->n_prints;
+    return f->prints;
+}
+
+static bool explain_about(const void *context, const void *about, size_t size, char *text, size_t room)
+{
+    const federation *f = context;
+    double *theirs = alloc_zero(f->n_prints, sizeof *theirs);
+    bool done = theirs && size == f->n_prints * sizeof *theirs;
+    if (done) {
+        memcpy(theirs, about, size); /* it may lie anywhere */
+        done = explain(f, theirs, f->n_prints, text, room);
+    }
+    free(theirs);
+    return done;
+}
+
+hfsad_status federation_open_store(const federation *f, const char *folder, store **s, hfsad_error *err)
+{
+    const store_user user = {f->run, f, explain_about};
+    return store_open_as(s, folder, &user, err);
 }

@@ -45,7 +45,9 @@ typedef struct {
 typedef struct {
     const char *run; /* name of the run in topics */
     uint64_t run_id;
-    store *state; /* NULL: nothing outlasts the process */
+    store *state;      /* NULL: nothing outlasts the process */
+    const void *about; /* what is put there under STORE_ABOUT; NULL: nothing. It must outlast the host */
+    size_t about_size;
     wire_encoding encoding;
     double
         local_seconds;  /* asynchronous: clients step as often as fits into this time; 0 or NAN: as their class says */

@@ -31,6 +31,14 @@ static void lose_messages(host *h)
         h->all[i].unkept = h->all[i].unkept || h->all[i].uncommitted || (h->all[i].n && node_changed(h->all[i].n));
 }
 
+static hfsad_status other_data(const host *h, const char *path, hfsad_error *err)
+{
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "the state folder %.200s holds a state of %.100s that is not one of this spec and this data: give "
+                     "another folder by --state, or remove this one",
+                     store_folder(h->s.state), path);
+}
+
 hfsad_status host_restore(host *h, hosted *at, hfsad_error *err)
 {
     void *bytes;
@@ -44,10 +52,7 @@ hfsad_status host_restore(host *h, hosted *at, hfsad_error *err)
     const bool done = node_unpack(at->n, &reader);
     free(bytes);
     at->unkept = false;
-    return done ? HFSAD_OK
-                : error_set(err, HFSAD_ERROR_INPUT,
-                            "the state of %s is not one of this spec and this data: give another state folder",
-                            at->path);
+    return done ? HFSAD_OK : other_data(h, at->path, err);
 }
 
 /* What an earlier life has kept. */
@@ -135,19 +140,20 @@ static hfsad_status on_heard(void *context, const void *frame, size_t size, cons
     host *h = r->h;
     message m;
     if (message_decode(NULL, frame, size, NULL, h->values, h->most, &m))
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "the state folder has a message that is not of this spec: give another state folder");
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "the state folder %.200s has a message that is not of this spec: give another folder by --state",
+            store_folder(h->s.state));
     for (size_t i = 0; i < count; i++) {
         hosted *at = find(r, names[i]);
         if (!at || !at->n)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "the state folder is that of a process with %s: start it with the same nodes, or give "
-                             "another state folder",
-                             names[i]);
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "the state folder %.200s is that of a process with %.100s: start it with the same nodes, or "
+                "give another folder by --state",
+                store_folder(h->s.state), names[i]);
         if (!node_follows(at->n) || !node_handle(at->n, NODE_PARENT, &m, NULL))
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "the state of %s is not one of this spec and this data: give another state folder",
-                             names[i]);
+            return other_data(h, names[i], err);
     }
     return HFSAD_OK;
 }
@@ -257,7 +263,8 @@ static hfsad_status put_result(host *h, hfsad_error *err)
     words_put_reals(&writer, h->result, h->n_result);
     if (h->out.failed)
         return error_memory(err, h->out.room, "the result of the set-up");
-    return store_put_state(h->s.state, RESULT_NAME, h->out.bytes, h->out.size, err);
+    const hfsad_status status = store_put_state(h->s.state, RESULT_NAME, h->out.bytes, h->out.size, err);
+    return status || !h->s.about ? status : store_put_state(h->s.state, STORE_ABOUT, h->s.about, h->s.about_size, err);
 }
 
 /* Whether the states of all nodes go into the store: the journal is full, or it would take too long to hand its

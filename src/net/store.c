@@ -39,13 +39,13 @@ hfsad_status store_fault(const store *s, int code, hfsad_error *err)
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s is in use by another process: end that one, or give this one another state folder",
+                         "%s is in use by another process: end that one, or give this one another folder by --state",
                          s->path);
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s is damaged or no state of hfsad: restore it from a copy, or give another state folder",
-                         s->path);
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%s is damaged or no state of hfsad: restore it from a copy, or give another folder by --state", s->path);
     case SQLITE_FULL:
         return error_set(err, HFSAD_ERROR_IO, "%s cannot grow: make room on its disk", s->path);
     case SQLITE_NOMEM:
@@ -134,7 +134,7 @@ static int make_tables(store *s, uint64_t run_id)
     return sqlite3_exec(s->base, text, NULL, NULL, NULL);
 }
 
-static hfsad_status check_owner(store *s, uint64_t run_id, hfsad_error *err)
+static hfsad_status check_owner(store *s, const store_user *user, hfsad_error *err)
 {
     int64_t application = 0, version = 0, objects = 0, id = 0;
     int code = number_of(s, "PRAGMA application_id", &application);
@@ -143,7 +143,7 @@ static hfsad_status check_owner(store *s, uint64_t run_id, hfsad_error *err)
     if (!code)
         code = number_of(s, "SELECT count(*) FROM sqlite_master", &objects);
     if (!code && objects == 0 && application == 0) {
-        code = make_tables(s, run_id);
+        code = make_tables(s, user->run);
         s->empty = !code;
         return code ? store_fault(s, code, err) : HFSAD_OK;
     }
@@ -151,22 +151,19 @@ static hfsad_status check_owner(store *s, uint64_t run_id, hfsad_error *err)
         return store_fault(s, code ? code : SQLITE_NOTADB, err);
     if (version != VERSION)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s has version %lld, this program reads %d: give another state folder", s->path,
+                         "%s has version %lld, this program reads %d: give another folder by --state", s->path,
                          (long long)version, VERSION);
     if ((code = number_of(s, "SELECT id FROM run", &id)))
         return store_fault(s, code, err);
-    if ((uint64_t)id != run_id)
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s holds the state of another run (%016llx, not %016llx): the spec or the list of nodes has "
-                         "changed; give another state folder",
-                         s->path, (unsigned long long)id, (unsigned long long)run_id);
+    if ((uint64_t)id != user->run)
+        return store_refuse_run(s, user, err);
     if ((code = number_of(s, "SELECT count(*) FROM node", &objects)))
         return store_fault(s, code, err);
     s->empty = objects == 0;
     return HFSAD_OK;
 }
 
-static hfsad_status open_base(store *s, uint64_t run_id, hfsad_error *err)
+static hfsad_status open_base(store *s, const store_user *user, hfsad_error *err)
 {
     errno = 0;
     int code =
@@ -175,7 +172,7 @@ static hfsad_status open_base(store *s, uint64_t run_id, hfsad_error *err)
         code = sqlite3_exec(s->base, opening, NULL, NULL, NULL);
     if (code)
         return store_fault(s, code, err);
-    const hfsad_status status = check_owner(s, run_id, err);
+    const hfsad_status status = check_owner(s, user, err);
     for (size_t i = 0; i < STATEMENTS && !status; i++)
         if ((code = sqlite3_prepare_v3(s->base, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->made[i], NULL)))
             return store_fault(s, code, err);
@@ -218,7 +215,12 @@ static hfsad_status open_journal(store *s, const char *folder, hfsad_error *err)
     return status ? status : measure_room(s, err);
 }
 
-hfsad_status store_open(store **out, const char *folder, uint64_t run_id, hfsad_error *err)
+hfsad_status store_open(store **s, const char *folder, uint64_t run_id, hfsad_error *err)
+{
+    return store_open_as(s, folder, &(store_user){.run = run_id}, err);
+}
+
+hfsad_status store_open_as(store **out, const char *folder, const store_user *user, hfsad_error *err)
 {
     *out = NULL;
     store *s = alloc_zero(1, sizeof *s);
@@ -226,12 +228,13 @@ hfsad_status store_open(store **out, const char *folder, uint64_t run_id, hfsad_
         return error_memory(err, sizeof *s, "the state folder");
     s->piece = PIECE;
     hfsad_status status = HFSAD_OK;
-    if ((size_t)snprintf(s->path, sizeof s->path, "%s/state.db", folder) >= sizeof s->path)
+    if ((size_t)snprintf(s->folder, sizeof s->folder, "%s", folder) >= sizeof s->folder)
         status = error_set(err, HFSAD_ERROR_INPUT, "the name of the state folder is too long: %.100s...", folder);
     else if (mkdir(folder, 0700) && errno != EEXIST)
         status = error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be made: %s", folder, strerror(errno));
-    else
-        status = open_base(s, run_id, err);
+    snprintf(s->path, sizeof s->path, "%s/state.db", s->folder);
+    if (!status)
+        status = open_base(s, user, err);
     if (!status)
         status = open_journal(s, folder, err);
     if (status)
@@ -285,10 +288,10 @@ void store_remove(const char *folder)
 
 void store_discard(store *s)
 {
-    char folder[sizeof s->path];
+    char folder[sizeof s->folder];
     const bool remove_it = s && s->empty;
     if (remove_it)
-        snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(s->path, '/') - s->path), s->path);
+        memcpy(folder, s->folder, sizeof folder);
     store_close(s);
     if (remove_it)
         store_remove(folder);

@@ -27,6 +27,17 @@ typedef struct store store;
  * another run, a base that is not ours or damaged, one that another process has open, a journal that is missing,
  * damaged or another base's. */
 hfsad_status store_open(store **s, const char *folder, uint64_t run, hfsad_error *err);
+/* What was put under this name says, where it is there, what the run is: for who opens the folder with another. */
+#define STORE_ABOUT "+about" /* no path of a node */
+typedef struct {
+    uint64_t run;
+    const void *context;
+    /* In what that of another run differs, in words; false: it cannot be said. NULL: nobody knows. */
+    bool (*explain)(const void *context, const void *about, size_t size, char *text, size_t room);
+} store_user;
+hfsad_status store_open_as(store **s, const char *folder, const store_user *user, hfsad_error *err);
+/* The folder, for messages; the store's. */
+const char *store_folder(store *s);
 /* From now on commits are not synced to the disk: they outlast the process however that
  * ends; after a loss of power the folder may be lost. */
 hfsad_status store_relax(store *s, hfsad_error *err);
@@ -44,6 +55,8 @@ void store_remove(const char *folder);
 /* The state that was last committed for the node; *bytes is NULL where there is none, free it otherwise. Damaged ones
  * are refused. */
 hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err);
+/* Calls back with the path of every node that has a state. */
+hfsad_status store_get_names(store *s, void (*name)(void *context, const char *path), void *context, hfsad_error *err);
 /* Calls back for every message that was committed, in order, with those who have taken it in since their last state.
  * What the function returns ends it. */
 typedef hfsad_status store_heard(void *context, const void *frame, size_t size, const char *const *names, size_t count,

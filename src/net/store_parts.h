@@ -47,8 +47,8 @@ typedef struct {
 struct store {
     sqlite3 *base;
     sqlite3_stmt *made[STATEMENTS];
-    bool begun, empty; /* empty: nothing was ever committed */
-    char path[1000];
+    bool begun, empty;            /* empty: nothing was ever committed */
+    char folder[990], path[1000]; /* path: of the base */
     journal *j;
     uint64_t epoch, room; /* room: of the journal */
     size_t piece;         /* bytes of a state in one row of the base */
@@ -67,6 +67,8 @@ struct store {
     uint32_t hearing; /* that frame */
 };
 
+/* Refuses a folder of another run, and says whose it is. */
+hfsad_status store_refuse_run(store *s, const store_user *user, hfsad_error *err);
 hfsad_status store_fault(const store *s, int code, hfsad_error *err);
 /* The journal's entries contradict each other. */
 hfsad_status store_garbled(const store *s, hfsad_error *err);

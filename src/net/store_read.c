@@ -6,6 +6,7 @@
 #include "base/error.h"
 
 #include <endian.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,64 @@ hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *s
     const journal_mark *m = &journal_marks(s->j, &count)[s->names[number].state];
     *size = (size_t)m->size;
     return journal_read(s->j, m, bytes, err);
+}
+
+const char *store_folder(store *s)
+{
+    return s->folder;
+}
+
+/* Of nodes: no pieces of their states, and nothing else that is put. */
+static const char names_query[] = "SELECT name FROM node WHERE instr(name, char(10)) = 0 AND name NOT LIKE '+%'";
+
+hfsad_status store_get_names(store *s, void (*name)(void *context, const char *path), void *context, hfsad_error *err)
+{
+    sqlite3_stmt *q = NULL;
+    int code = sqlite3_prepare_v2(s->base, names_query, -1, &q, NULL);
+    while (!code && (code = sqlite3_step(q)) == SQLITE_ROW) {
+        name(context, (const char *)sqlite3_column_text(q, 0));
+        code = SQLITE_OK;
+    }
+    sqlite3_finalize(q);
+    for (size_t i = 0; i < s->n_names; i++)
+        if (s->names[i].state != SIZE_MAX && s->names[i].text[0] != '+')
+            name(context, s->names[i].text);
+    return code == SQLITE_DONE ? HFSAD_OK : store_fault(s, code, err);
+}
+
+typedef struct {
+    char first[200];
+    size_t count;
+} owners;
+
+static void note_owner(void *context, const char *path)
+{
+    owners *o = context;
+    if (o->count++ == 0)
+        snprintf(o->first, sizeof o->first, "%s", path);
+}
+
+hfsad_status store_refuse_run(store *s, const store_user *user, hfsad_error *err)
+{
+    owners of = {0};
+    hfsad_error unsaid;
+    sqlite3_stmt *q = NULL;
+    char why[300] = "", more[60] = "";
+    (void)store_get_names(s, note_owner, &of, &unsaid);
+    if (user->explain &&
+        !sqlite3_prepare_v2(s->base, "SELECT state FROM node WHERE name = '" STORE_ABOUT "'", -1, &q, NULL) &&
+        sqlite3_step(q) == SQLITE_ROW &&
+        !user->explain(user->context, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0), why, sizeof why))
+        why[0] = 0;
+    sqlite3_finalize(q);
+    if (of.count > 1)
+        snprintf(more, sizeof more, " and %zu more", of.count - 1);
+    return error_set(
+        err, HFSAD_ERROR_INPUT,
+        "the state folder %.200s holds the state of another run%s%.100s%s: %s%s; give another folder by --state, "
+        "or remove this one",
+        s->folder, of.count ? ", of " : "", of.first, more,
+        why[0] ? "they differ in: " : "the spec or the list of nodes was another", why);
 }
 
 typedef struct {
