@@ -59,7 +59,7 @@ static void list_common(option_list *list, generate_arguments *a)
         {"tree", CLI_FLAG, &a->tree, 0, 0, NULL, NULL,
          "a folder data with a file EDGE/CLIENT.csv for each client\nin place of data.csv; test likewise"},
         {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace files that are there"},
-        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "show no progress"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "show no progress, and nothing at the end"},
     };
     const cli_option phase[] = {
         {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise, in decibels (20)"},
@@ -517,6 +517,7 @@ int cmd_generate(int argc, char **argv)
         fputs("hfsad: interrupted; nothing was written\n", stderr);
         return 128 + cli_interrupted();
     }
-    print_outcome(&a);
+    if (!a.quiet)
+        print_outcome(&a);
     return cli_finish_stdout(CLI_DONE);
 }

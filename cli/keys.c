@@ -1,11 +1,14 @@
 /* hfsad keys: an authority, certificates for broker and nodes, and the broker's configuration. */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "cli.h"
 
 #include "net/keys.h"
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PORT = 8883, INIT_DAYS = 3650, ISSUE_DAYS = 365, MOST_DAYS = 36500 };
 
@@ -14,7 +17,7 @@ static const char about[] =
     "access list for mosquitto. issue makes a certificate for each node named: cloud, edge1,\n"
     "edge1/client7; and for 'observer', with which hfsad status may look on.\n\n"
     "With the access list a node writes only below its own path, and reads only what its parent and\n"
-    "its children write. A running mosquitto takes new nodes in after SIGHUP.\n\n"
+    "its children write. A running mosquitto takes new nodes in after SIGHUP; issue says where it needs one.\n\n"
     "revoke takes the certificates of nodes back: their files here are removed, and a broker that has\n"
     "got SIGHUP, and revoked.crl where it is on another machine, lets them in no more. Who is connected\n"
     "stays until the broker is started again, which harms nobody. issue then makes a new one; issue\n"
@@ -34,19 +37,89 @@ static int init(const keys_authority *a)
 static int issue(const char *dir, const char *const *paths, size_t count, int days, bool force)
 {
     hfsad_error err = {0};
-    if (keys_issue(dir, paths, count, days, force, &err))
+    bool news;
+    if (keys_issue(dir, paths, count, days, force, &news, &err))
         return cli_fail(&err);
     for (size_t i = 0; i < count; i++) {
         char certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
         if (keys_node_files(dir, paths[i], certificate, key))
             printf("%s %s\n", certificate, key);
     }
+    if (news)
+        fprintf(stderr,
+                "hfsad: the broker's files in %s have changed: give SIGHUP to a mosquitto that runs with them\n", dir);
     return cli_finish_stdout(CLI_DONE);
+}
+
+/* ---- names that have a certificate ---- */
+
+typedef struct {
+    const char **list; /* ends with NULL */
+    size_t count;
+} names;
+
+static names found;
+static size_t found_root; /* bytes of "DIR/nodes/" */
+
+static int note_name(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    const size_t length = strlen(path);
+    (void)info;
+    (void)at;
+    if (kind != FTW_F || length < found_root + 5 || strcmp(path + length - 4, ".crt") != 0)
+        return 0;
+    const char **longer = realloc(found.list, (found.count + 2) * sizeof *longer);
+    char *name = strndup(path + found_root, length - found_root - 4);
+    if (longer)
+        found.list = longer;
+    if (!longer || !name) {
+        free(name);
+        return 1;
+    }
+    found.list[found.count++] = name;
+    found.list[found.count] = NULL;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int no_certificate(const char *dir, const char *path)
+{
+    enum { SHOWN = 8, DESCRIPTORS = 16 };
+    char folder[KEYS_FILE_MAX], shown[CLI_SHOWN_SIZE], list[SHOWN * (KEYS_PATH_MAX + 4) + 40] = "";
+    found_root = (size_t)snprintf(folder, sizeof folder, "%s/nodes", dir) + 1;
+    (void)nftw(folder, note_name, DESCRIPTORS, FTW_PHYS);
+    if (found.count)
+        qsort(found.list, found.count, sizeof *found.list, by_name);
+    const char *nearest = found.count ? cli_nearest(path, found.list) : NULL;
+    cli_shown(shown, path);
+    size_t at = 0;
+    for (size_t i = 0; i < found.count && i < SHOWN; i++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%.64s", i ? ", " : "", found.list[i]);
+    if (found.count > SHOWN)
+        snprintf(list + at, sizeof list - at, " and %zu more", found.count - SHOWN);
+    const int status = nearest
+                           ? cli_wrong("keys", "there is no %.300s/nodes/%s.crt; did you mean %s?", dir, shown, nearest)
+                           : cli_wrong("keys", "there is no %.300s/nodes/%s.crt; there are: %s", dir, shown,
+                                       found.count ? list : "none");
+    for (size_t i = 0; i < found.count; i++)
+        free((char *)found.list[i]);
+    free(found.list);
+    found = (names){0};
+    return status;
 }
 
 static int revoke(const char *dir, const char *const *paths, size_t count)
 {
     hfsad_error err = {0};
+    char certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    for (size_t i = 0; i < count; i++)
+        if (access(dir, F_OK) == 0 && keys_node_files(dir, paths[i], certificate, key) &&
+            access(certificate, F_OK) != 0)
+            return no_certificate(dir, paths[i]);
     if (keys_revoke(dir, paths, count, &err))
         return cli_fail(&err);
     printf("%s/revoked.crl has %zu more; give the broker SIGHUP, or start it again to cut off who is connected\n", dir,

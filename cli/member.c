@@ -13,6 +13,7 @@
 #include "run.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,8 +130,11 @@ static void on_event(void *context, const host_event *event)
         level = LOG_DEBUG;
         m->is_up = false;
         m->strangers[0] = m->strangers[1] = 0;
-        if (m->down_since == 0) {
+        const bool first = m->down_since == 0;
+        if (first)
             m->down_since = progress_clock();
+        if (first || strcmp(event->node, host_path(m->h, 0)) == 0) { /* one may know more after some attempts */
+            m->down_told = m->down_told && strcmp(m->down_text, event->text) == 0;
             snprintf(m->down_text, sizeof m->down_text, "%s", event->text);
         }
     }
@@ -298,7 +302,12 @@ static hfsad_status read_rows(member *m, hfsad_error *err)
     char *path = m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
     if (!path)
         return error_memory(err, 0, "a file name");
-    const hfsad_status status = read_rows_of(m, path, err);
+    const hfsad_status status =
+        access(path, R_OK) == 0
+            ? read_rows_of(m, path, err)
+            : error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; %s", path, strerror(errno),
+                        m->args.data ? "--data names the file with the client's rows"
+                                     : "it is the spec's data; give the file with the client's rows by --data");
     free(path);
     return status;
 }

@@ -31,6 +31,7 @@ typedef struct {
     report_of *nodes;
     size_t n_heard;
     double connected; /* since, on progress_clock; 0: not */
+    char why[300];    /* it is not */
 } lookout;
 
 struct session {
@@ -73,6 +74,8 @@ static void event(void *context, size_t number_of_member, transport_event what, 
     (void)number_of_member;
     if (what == TRANSPORT_UP)
         from->connected = progress_clock();
+    if (what == TRANSPORT_DOWN)
+        snprintf(from->why, sizeof from->why, "%s", why);
     if (what == TRANSPORT_REFUSED && !s->is_wrong) {
         error_set(&s->wrong, HFSAD_ERROR_INPUT, "broker '%.200s': %.350s", from->url, why);
         s->is_wrong = true;
@@ -263,7 +266,8 @@ static int show(const session *s)
     for (size_t i = 0; i < s->brokers.count; i++) {
         if (s->from[i].connected > 0)
             continue;
-        error_set(&err, HFSAD_ERROR_IO, "broker '%.200s' does not answer", s->from[i].url);
+        error_set(&err, HFSAD_ERROR_IO, "broker '%.200s' does not answer: %.300s", s->from[i].url,
+                  s->from[i].why[0] ? s->from[i].why : "no connection in time");
         status = cli_fail(&err);
     }
     return cli_finish_stdout(status);

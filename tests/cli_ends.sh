@@ -64,6 +64,9 @@ expect_line 2 edge spec.yaml --name edge1 --broker mqtt://localhost:$port --stat
 says 'state folder file/state cannot be used: .*give another --state'
 expect_line 2 up spec.yaml --state file/state --quiet
 says 'state folder file/state cannot be used: .*give another --state'
+(ulimit -f 1 && expect 1 edge spec.yaml --name edge1 --broker mqtt://localhost:$port --state small >/dev/null
+    says 'small/state.db cannot grow: File too large; raise the limit' && exit "$failures") || fail "a limit on the size of files"
+all_gone small "a limit on the size of files"
 mkdir own
 expect_line 2 edge spec.yaml --name edge1 --broker mqtts://localhost:$port --keys nowhere --state own
 [ -d own ] || fail "a folder that was there before is gone"
@@ -184,7 +187,7 @@ until_true 30 more_rows 3 || fail "it does not train: $(cat here-*.log)"
 for full in "$edge1 edge1" "$clients1 edge1-clients" "$cloud cloud"; do
     read -r pid name <<<"$full"
     prlimit --pid "$pid" --fsize=0:unlimited
-    until_true 20 grep -q 'the state cannot be written' here-$name.log || fail "$name: a full disk is not noticed"
+    until_true 20 grep -q 'the state cannot be written: here/.* cannot grow: File too large; raise the limit' here-$name.log || fail "$name: a full disk is not noticed"
     # what was on its way has come now, and nothing follows
     before=$(rows)
     expect_line 2 edge spec.yaml $long --name edge2 --broker mqtt://localhost:$port --state here/edge2
@@ -245,6 +248,8 @@ openssl ca -batch -notext -config authority/conf -cert keys/ca.crt -keyfile keys
 cp keys/nodes/edge1.crt old.crt
 cp keys/nodes/edge1.key old.key
 rm -rf spec-state elsewhere
+expect_line 1 status spec.yaml --broker mqtts://localhost:$port --ca keys/ca.crt --wait 0.3
+says "broker 'mqtts://localhost:$port' does not answer.*does it speak TLS at this port? If not, give mqtt://"
 start_broker keys/mosquitto.conf
 # by_files CERTIFICATE: edge1 with it is refused
 by_files() {
@@ -259,6 +264,11 @@ let_in() {
     kill -TERM "$started"
     ends 143 "$started" "$1"
 }
+# who gives the wrong kind of URL is told so, and waits
+start tongue.log "$program" edge spec.yaml --name edge1 --broker mqtt://localhost:$port
+until_true 20 grep -q 'waits for the broker.*does it want TLS at this port? Then give mqtts://' tongue.log || fail "no word of mqtts: $(cat tongue.log)"
+kill -TERM "$started"
+ends 143 "$started" "an edge at a port with TLS"
 by_files expired.crt
 says 'TLS with the broker fails.*certificate expired'
 let_in edge1
@@ -274,6 +284,7 @@ let_in edge2
 by_files old.crt
 says 'TLS with the broker fails.*certificate revoked'
 expect 0 keys issue edge1
+[ ! -s stderr.txt ] || fail "a name that the access list has needs no SIGHUP: $(cat stderr.txt)"
 kill -HUP "$broker"
 let_in edge1
 by_files old.crt

@@ -227,6 +227,8 @@ list="--set federation.nodes=nodes.txt"
 {
 expect_line 2 client tuned.yaml --name edge1/client1 --data narrow.csv $list
 says 'narrow.csv: 4 features; the federation has 5'
+expect_line 2 client tuned.yaml --name edge1/client1 --data nofile.csv $list
+says '^hfsad: nofile.csv cannot be read: No such file or directory; --data names'
 expect_line 2 client tuned.yaml --name edge1/client99 $list
 says 'edge1/client99 is no client'
 expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://192.0.2.1 $list

@@ -223,6 +223,9 @@ eval "$next" || fail "the suggested command failed: $next"
 [ "$(wc -l <"a 'quoted' name/run/trace.csv")" = 5 ] || fail "the suggested run left no trace of 4 rows"
 head -1 "a 'quoted' name/run/trace.csv" | grep -q relative_error || fail "the truth is not used"
 
+expect 0 generate phase-retrieval --edges 2 --clients 5 --features 4 --out hush --quiet
+[ ! -s stdout.txt ] && [ ! -s stderr.txt ] && [ -s hush/data.csv ] || fail "--quiet: $(cat stdout.txt stderr.txt)"
+
 # ---- refusals: exit status 2, nothing written ----
 
 cp small/data.csv before.csv

@@ -6,7 +6,14 @@
 # ---- what it writes ----
 
 expect 0 keys init
+expect 0 keys issue cloud observer --dir keys
+[ ! -s stderr.txt ] || fail "nothing has changed for the broker: $(cat stderr.txt)"
+rm keys/nodes/cloud.* keys/nodes/observer.*
+# what a running broker must read again is said, and only then
+reloads() { says 'SIGHUP'; [ "$(wc -l <stderr.txt)" = 1 ] || fail "not one line: $(cat stderr.txt)"; }
 expect 0 keys issue cloud edge1 edge2 edge1/client7 edge1/client8
+reloads
+[ "$(wc -l <stdout.txt)" = 5 ] && grep -q '^keys/nodes/edge1/client7.crt keys/nodes/edge1/client7.key$' stdout.txt || fail "names of files: $(cat stdout.txt)"
 [ "$(stat -c %a keys keys/nodes keys/nodes/edge1 | tr '\n' ' ')" = "700 700 700 " ] || fail "folders are open to others"
 find keys -name '*.key' ! -perm 600 | grep -q . && fail "a private key is open to others"
 [ "$(find keys -name '*.key' | wc -l)" = 7 ] || fail "not one private key each"
@@ -39,6 +46,12 @@ expect_line 2 keys issue edge3 --host a
 expect_line 2 keys issue edge3 --days 0
 expect_line 2 keys issue edge3 --dir nowhere
 says 'nowhere/ca.crt cannot be read.*hfsad keys init'
+expect_line 2 keys revoke edge1 edge1/clent7
+says 'there is no keys/nodes/edge1/clent7.crt; did you mean edge1/client7?'
+expect_line 2 keys revoke nobody
+says 'there is no keys/nodes/nobody.crt; there are: cloud, edge1, edge1/client7, edge1/client8, edge2'
+expect_line 2 keys revoke edge1 --dir nowhere
+says 'nowhere/ca.crt cannot be read.*hfsad keys init'
 expect_line 2 keys init --dir none --host 'a,DNS:b'
 says "no name or address"
 [ ! -e none ] || fail "a refused init left a folder"
@@ -48,9 +61,11 @@ revoked() { openssl crl -in keys/revoked.crl -noout -text | sed -n 's/ *Serial N
 [ -z "$(revoked)" ] || fail "revoked before anything was: $(revoked)"
 replaced=$(serial)
 expect 0 keys issue edge1 edge9 --force --days 2
+reloads
 [ "$(revoked)" = "$replaced" ] || fail "issue --force does not revoke the certificate that it replaces: $(revoked)"
 replaced=$(printf '%s\n' "$replaced" "$(serial)" | sort)
 expect 0 keys issue edge1 --force
+reloads
 [ "$(revoked)" = "$replaced" ] || fail "issue --force, twice: $(revoked)"
 cp -r keys again
 expect 0 keys init --dir again --force

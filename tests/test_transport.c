@@ -500,7 +500,7 @@ static bool make_keys(char keys[200], const char *name)
     const char *const nodes[] = {"edge1"};
     const keys_authority a = {.dir = keys, .port = 8883, .days = 2};
     snprintf(keys, 200, "%s", in_folder(name));
-    return !keys_init(&a, NULL) && !keys_issue(keys, nodes, 1, 2, false, NULL);
+    return !keys_init(&a, NULL) && !keys_issue(keys, nodes, 1, 2, false, NULL, NULL);
 }
 
 static int start_tls(void **state)

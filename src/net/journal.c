@@ -155,11 +155,19 @@ void journal_each(const journal *j, void (*entry)(void *context, uint32_t kind, 
 
 /* ---- writing ---- */
 
+hfsad_status journal_fault(const char *path, int code, hfsad_error *err)
+{
+    if (code == EFBIG)
+        return error_set(err, HFSAD_ERROR_IO, "%s cannot grow: %s; raise the limit on the size of a file (ulimit -f)",
+                         path, strerror(code));
+    if (code == ENOSPC || code == EDQUOT)
+        return error_set(err, HFSAD_ERROR_IO, "%s cannot grow: %s; make room on its disk", path, strerror(code));
+    return error_set(err, HFSAD_ERROR_IO, "%s cannot be read or written: %s", path, strerror(code));
+}
+
 static hfsad_status fault(const journal *j, int code, hfsad_error *err)
 {
-    if (code == ENOSPC || code == EFBIG || code == EDQUOT)
-        return error_set(err, HFSAD_ERROR_IO, "%s cannot grow: make room on its disk", j->path);
-    return error_set(err, HFSAD_ERROR_IO, "%s cannot be read or written: %s", j->path, strerror(code));
+    return journal_fault(j->path, code, err);
 }
 
 static int write_all(int fd, const unsigned char *bytes, size_t size, uint64_t at)

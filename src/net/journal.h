@@ -26,6 +26,9 @@ typedef struct {
     uint64_t at, size; /* of its bytes */
 } journal_mark;
 
+/* Why a file of the state folder cannot be written, by errno, and what to do about it. */
+hfsad_status journal_fault(const char *path, int code, hfsad_error *err);
+
 /* owner: a number that only the base and its journal have. In epoch 0, in which nothing is written to it, the file is
  * made, or emptied; later it must be there. */
 hfsad_status journal_open(journal **j, const char *folder, uint64_t owner, uint64_t epoch, hfsad_error *err);

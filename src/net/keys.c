@@ -205,7 +205,7 @@ static bool acl_has(const char *acl, const char *path)
     return strstr(acl, line) != NULL;
 }
 
-/* The access list with these nodes. */
+/* The access list with these nodes, if it gets longer. */
 static hfsad_status add_acl(key_files *files, const char *dir, const char *const *paths, size_t count, hfsad_error *err)
 {
     char *old = key_file_read(dir, "acl", err), *text = NULL;
@@ -219,14 +219,15 @@ static hfsad_status add_acl(key_files *files, const char *dir, const char *const
         if (!acl_has(old, paths[i]))
             put_acl_node(f, paths[i]);
     const bool good = f && !ferror(f);
-    free(old);
     if (f)
         fclose(f);
-    if (!good) {
+    const bool same = good && length == strlen(old);
+    free(old);
+    if (same || !good) {
         free(text);
         text = NULL;
     }
-    return key_files_add(files, dir, "acl", text, length, false, true, err);
+    return same ? HFSAD_OK : key_files_add(files, dir, "acl", text, length, false, true, err);
 }
 
 static hfsad_status read_authority(certificate_authority **a, const char *dir, hfsad_error *err)
@@ -302,6 +303,7 @@ static hfsad_status add_list(key_files *files, const certificate_authority *auth
     return status;
 }
 
+/* Two files for each node; what is there beside them is the broker's. */
 static hfsad_status issue_all(const char *dir, const char *const *paths, size_t count, int days, bool force,
                               key_files *files, hfsad_error *err)
 {
@@ -343,7 +345,8 @@ static hfsad_status check_paths(const char *const *paths, size_t count, hfsad_er
     return HFSAD_OK;
 }
 
-hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force, hfsad_error *err)
+hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force, bool *news,
+                        hfsad_error *err)
 {
     key_files files = {0};
     const hfsad_status wrong = check_paths(paths, count, err);
@@ -351,6 +354,8 @@ hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count,
         return wrong;
     const int lock = lock_folder(dir);
     const hfsad_status status = issue_all(dir, paths, count, days, force, &files, err);
+    if (news)
+        *news = files.count > 2 * count;
     key_files_free(&files);
     if (lock >= 0)
         close(lock);

@@ -35,8 +35,8 @@ typedef struct {
 hfsad_status keys_init(const keys_authority *a, hfsad_error *err);
 
 /* Certificates for these nodes, and their lines in the access list. All of them or none. force: those that are replaced
- * are revoked. */
-hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force,
+ * are revoked. *news: the broker's files have changed, and one that runs must read them again; may be NULL. */
+hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force, bool *news,
                         hfsad_error *err);
 
 /* The certificates of these nodes no longer count for a broker that has read the list again, and their files are

@@ -47,7 +47,7 @@ hfsad_status store_fault(const store *s, int code, hfsad_error *err)
             err, HFSAD_ERROR_INPUT,
             "%s is damaged or no state of hfsad: restore it from a copy, or give another folder by --state", s->path);
     case SQLITE_FULL:
-        return error_set(err, HFSAD_ERROR_IO, "%s cannot grow: make room on its disk", s->path);
+        return journal_fault(s->path, ENOSPC, err);
     case SQLITE_NOMEM:
         return error_memory(err, 0, "the state folder");
     case SQLITE_CANTOPEN:
@@ -56,8 +56,14 @@ hfsad_status store_fault(const store *s, int code, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be opened for writing: %s", s->path,
                          errno ? strerror(errno) : sqlite3_errstr(code));
     default:
-        return error_set(err, HFSAD_ERROR_IO, "%s cannot be read or written: %s", s->path, sqlite3_errstr(code));
+        break;
     }
+    /* SQLite does not always keep the reason of a write that was cut short */
+    const bool full = errno == EFBIG || errno == ENOSPC || errno == EDQUOT;
+    const int kept = s->base ? sqlite3_system_errno(s->base) : 0, reason = kept ? kept : full ? errno : 0;
+    if ((code & 0xff) == SQLITE_IOERR && reason)
+        return journal_fault(s->path, reason, err);
+    return error_set(err, HFSAD_ERROR_IO, "%s cannot be read or written: %s", s->path, sqlite3_errstr(code));
 }
 
 /* Runs a statement that gives no rows. */
@@ -233,14 +239,17 @@ hfsad_status store_open_as(store **out, const char *folder, const store_user *us
     else if (mkdir(folder, 0700) && errno != EEXIST)
         status = error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be made: %s", folder, strerror(errno));
     snprintf(s->path, sizeof s->path, "%s/state.db", s->folder);
+    const bool there = status || access(s->path, F_OK) == 0;
     if (!status)
         status = open_base(s, user, err);
     if (!status)
         status = open_journal(s, folder, err);
-    if (status)
-        store_close(s);
-    else
+    if (!status)
         *out = s;
+    else
+        store_close(s);
+    if (!there && status == HFSAD_ERROR_IO) /* not where another process has just made it, and has it open */
+        store_remove(folder);
     return status;
 }
 

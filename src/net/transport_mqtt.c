@@ -38,6 +38,7 @@ enum {
     CONNECTING_MOST = 64, /* at once: a broker's queue of those who knock is short (mosquitto: 100) */
     REASON_SIZE = 300,
     SESSION_SIZE = 100,
+    PUZZLED_AFTER = 3, /* connections that the other end has closed unasked: perhaps it speaks otherwise */
 };
 
 typedef enum { GONE, APART, CONNECTING, CONNECTED } member_state;
@@ -173,6 +174,18 @@ static const char *tls_advice(const char *fault)
     return "";
 }
 
+/* What it may be where somebody takes connections and closes them before a word; "": something else. */
+static const char *other_tongue(const member *m, int code, int reason)
+{
+    const mqtt *t = m->owner;
+    const bool closed = code == MOSQ_ERR_CONN_LOST || code == MOSQ_ERR_TLS ||
+                        (code == MOSQ_ERR_ERRNO && (reason == ECONNRESET || reason == EPIPE));
+    if (m->connack >= 0 || !closed || !t->at.port || m->attempts < PUZZLED_AFTER)
+        return "";
+    return t->at.tls ? "; does it speak TLS at this port? If not, give mqtt://"
+                     : "; does it want TLS at this port? Then give mqtts://";
+}
+
 /* Whether waiting mends it, and in words. */
 static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
 {
@@ -203,9 +216,12 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         snprintf(why, REASON_SIZE, "TLS with the broker fails: %.110s%s", m->log, tls_advice(m->log));
         return TRANSPORT_REFUSED;
     }
-    const char *text = code == MOSQ_ERR_ERRNO && reason ? strerror(reason) : mosquitto_strerror(code);
-    snprintf(why, REASON_SIZE, "no connection to the broker: %.60s%s%.100s", code ? text : "it was closed",
-             m->log[0] ? "; " : "", m->log);
+    const char *text = !code                              ? "it was closed"
+                       : code == MOSQ_ERR_ERRNO && reason ? strerror(reason)
+                                                          : mosquitto_strerror(code);
+    const int length = (int)strcspn(text, "."); /* libmosquitto speaks in sentences */
+    snprintf(why, REASON_SIZE, "no connection to the broker: %.*s%s%.100s%s", length < 60 ? length : 60, text,
+             m->log[0] ? "; " : "", m->log, other_tongue(m, code, reason));
     return TRANSPORT_DOWN;
 }
 
@@ -227,7 +243,8 @@ static void fall(member *m, int code, int reason)
     t->front.counts.lost += slots_drop(&t->slots, &m->queue);
     char why[REASON_SIZE];
     const transport_event event = judge(m, code, reason, why);
-    if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED))
+    const bool puzzled = event == TRANSPORT_DOWN && m->attempts == PUZZLED_AFTER && other_tongue(m, code, reason)[0];
+    if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED) || puzzled)
         tell(m, event, why);
 }
 
@@ -335,6 +352,13 @@ static int read_some(member *m, int *reason)
     return code;
 }
 
+/* Whether a handshake has begun, which needs somebody to take it. */
+static bool has_greeted(const member *m)
+{
+    const SSL *ssl = mosquitto_ssl_get(m->handle);
+    return ssl && SSL_get_wbio(ssl) && BIO_number_written(SSL_get_wbio(ssl)) > 0;
+}
+
 /* Whether a connection has failed to come about, which libmosquitto takes for a handshake that takes long: it has read
  * the socket's error away, and nobody is at the other end. */
 static bool has_nobody(const member *m, short happened)
@@ -353,7 +377,7 @@ static void serve(member *m, short happened)
         code = read_some(m, &reason);
     if (!code && has_nobody(m, happened)) {
         code = MOSQ_ERR_ERRNO;
-        reason = ECONNREFUSED;
+        reason = has_greeted(m) ? ECONNRESET : ECONNREFUSED;
     }
     /* Also what the handler has sent meanwhile. */
     if (!code && mosquitto_socket(m->handle) >= 0 && mosquitto_want_write(m->handle) && !in_handshake(m)) {
