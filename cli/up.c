@@ -509,8 +509,8 @@ static int set_up(session *s)
         federation_create(&f, s->spec, shape, &err))
         return cli_fail(&err);
     /* every process would say these otherwise */
-    const bool wrong = folder_make_state(s->state, &s->made, &err) || folder_lock(s->state, &s->lock, &err) ||
-                       check_state(s, f, &err);
+    const bool wrong =
+        folder_make_state(s->state, &s->made, &err) || folder_lock(s->state, &s->lock, &err) || check_state(s, f, &err);
     federation_free(f);
     if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
         return cli_fail(&err);

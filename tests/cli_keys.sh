@@ -82,6 +82,16 @@ grep -q '^listener 8883 127.0.0.1$' keys/mosquitto.conf || fail "a broker for th
 
 # ---- what a broker makes of it ----
 
+# The largest frame fits, with the longest topic, and what does not is noticed by who sends it.
+limit=$(sed -n 's/^max_packet_size //p' keys/mosquitto.conf)
+[ "$limit" -ge $((60 + 8 * 16777216 + 1023 + 8)) ] && [ "$limit" -le 268435455 ] || fail "the largest packet: '$limit'"
+grep -q '^message_size_limit' keys/mosquitto.conf && fail "a message may be dropped without a word"
+expect 0 generate quantile --edges 1 --clients 2 --features 3 --rows 9 --out data --quiet
+sed 's/^max_packet_size .*/max_packet_size 500/' keys/mosquitto.conf >narrow.conf
+start_broker narrow.conf
+expect_line 2 cloud data/spec.yaml --keys keys --broker mqtts://localhost:$port --quiet
+says 'a message of [0-9]* bytes is larger than the broker at .* takes; raise its limit (mosquitto: max_packet_size'
+
 start_broker keys/mosquitto.conf
 
 # as NODE pub|sub ARGUMENTS…: by a certificate of keys/, or of the folder $keys, or the files $cert.crt and $cert.key.

@@ -18,6 +18,8 @@
 
 #define LIST "revoked.crl"
 enum { OBSERVED_LEVELS = 8 };
+/* Of a packet besides its payload: MQTT's head and length, the topic with its length, MQTT 5's properties. */
+enum { AROUND_FRAME = 5 + 2 + TOPIC_MAX + 64 };
 
 bool keys_node_files(const char *dir, const char *path, char certificate[KEYS_FILE_MAX], char key[KEYS_FILE_MAX])
 {
@@ -89,9 +91,12 @@ static void put_configuration(FILE *f, const keys_authority *a, const char *dir)
             "set_tcp_nodelay true\n"
             "# Per node, for who is slow to read.\n"
             "max_queued_messages 10000\n"
-            "# The largest frame there is.\n"
-            "message_size_limit %zu\n",
-            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, dir, message_bytes_most(MESSAGE_COUNT_MAX));
+            "# The largest frame there is, with its topic. Who wants to send more is told so; beyond "
+            "message_size_limit it\n"
+            "# would be dropped without a word.\n"
+            "max_packet_size %zu\n",
+            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, dir,
+            message_bytes_most(MESSAGE_COUNT_MAX) + AROUND_FRAME);
 }
 
 /* ---- init ---- */
