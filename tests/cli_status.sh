@@ -40,7 +40,7 @@ end_of() {
 look() {
     local url brokers=()
     for url in "$@"; do brokers+=(--broker "$url"); done
-    "$HFSAD" status spec.yaml "${sets[@]}" "${brokers[@]}" --wait 0.3 >stdout.txt 2>stderr.txt || return
+    "$HFSAD" status spec.yaml "${sets[@]}" "${brokers[@]}" --wait 0.15 >stdout.txt 2>stderr.txt || return
     awk 'NR > 1 && NF > 5 { print $1, $2, $3, $4 }' stdout.txt >seen.txt
 }
 # is NODE STATE: in seen.txt
@@ -100,19 +100,19 @@ expect_line 2 client spec.yaml "${sets[@]}" --name edge1/client1 --data fewer.cs
 says 'states/client1 holds a state of edge1/client1 that is not one of this spec and this data: give another folder by --state'
 
 echo "-- done"
-sets=()
+sets=(--set run.iterations=40)
 rm -r states
-start_all
+start_all "${sets[@]}"
 for name in cloud clients edge1 edge2 client1 client2; do end_of $name 0; done
 all_are 'done' || fail "after the end: $(cat stdout.txt)"
-grep -q '^iteration 300 of 300, objective' stdout.txt || fail "the last figures: $(cat stdout.txt)"
+grep -q '^iteration 40 of 40, objective' stdout.txt || fail "the last figures: $(cat stdout.txt)"
 # those of another spec are nothing to this one
 sets=(--set run.seed=7)
 look $above $below
 is cloud gone || fail "the end of another run: $(cat stdout.txt)"
 
 echo "-- a broker that is down"
-expect 1 status spec.yaml --broker $above --broker mqtt://localhost:1 --wait 0.1
+expect 1 status spec.yaml --set run.iterations=40 --broker $above --broker mqtt://localhost:1 --wait 0.1
 says "broker 'mqtt://localhost:1' does not answer"
 grep -q '^cloud  *done' stdout.txt || fail "the other broker: $(cat stdout.txt)"
 expect_line 1 status spec.yaml --broker mqtt://localhost:1 --wait 0.1
