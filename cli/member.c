@@ -166,6 +166,8 @@ static void on_finish_row(void *context, const node *root, hfsad_figures *row)
  * where it is told who we are. A child that has another spec than its parent ends, and the parent says which one that
  * was. */
 enum { REMEMBERED = 1 };
+/* Who hears its parent does not listen to another of that name, who will see by then that it is the second. */
+enum { FAMILIAR_MS = 10000 };
 
 static void meet_parent(member *m, const char *path, const char *from, const message *said, const char *why)
 {
@@ -211,6 +213,8 @@ static bool on_other_run(void *context, const char *path, const char *from, cons
         meet_child(m, from, why);
     if (said->kind != MESSAGE_ASK && said->kind != MESSAGE_DOWN)
         return said->kind == MESSAGE_ANSWER && explained;
+    if (host_get_links(m->h, 0).parent_ms < FAMILIAR_MS)
+        return false;
     if (strcmp(path, host_path(m->h, 0)) == 0) /* one of a process's nodes speaks for all */
         meet_parent(m, path, from, said, explained ? why : NULL);
     return true;
@@ -540,7 +544,7 @@ static hfsad_status open_state(member *m, hfsad_error *err)
     hfsad_status status = folder ? folder_make_state(folder, &made, err) : error_memory(err, 0, "a file name");
     m->state_made = made;
     if (!status)
-        status = federation_open_store(m->f, folder, &state, err);
+        status = federation_open_store(m->f, folder, NULL, &state, err);
     m->state = state;
     if (!status)
         status = check_owner(m, err);

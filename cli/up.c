@@ -491,7 +491,7 @@ static hfsad_status check_state(const session *s, const federation *f, hfsad_err
     char path[4200];
     store *state = NULL;
     snprintf(path, sizeof path, "%.4000s/cloud", s->state);
-    const hfsad_status status = federation_open_store(f, path, &state, err);
+    const hfsad_status status = federation_open_store(f, path, s->state, &state, err);
     store_discard(state);
     rmdir(path);
     return status;

@@ -88,6 +88,10 @@ until_true 20 all_are live || fail "not all are back: $(cat stdout.txt)"
 expect_line 2 edge spec.yaml "${sets[@]}" --name edge2 --broker $above --state twin --log-level error
 look $above $below
 is edge2 live || fail "after a second one: $(cat stdout.txt)"
+# not even of another spec, where it is a parent
+expect 2 cloud spec.yaml --set run.seed=9 --broker $above --state twin --out twin-out --quiet --log-level error
+says 'cloud runs already'
+[ ! -e twin-out ] && all_are live || fail "after a second cloud of another spec: $(cat stdout.txt edge1.log)"
 for name in cloud clients edge1 edge2 client1 client2; do
     kill -TERM "${process[$name]}"
     end_of $name 143

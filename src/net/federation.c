@@ -625,8 +625,9 @@ static bool explain_about(const void *context, const void *about, size_t size, c
     return done;
 }
 
-hfsad_status federation_open_store(const federation *f, const char *folder, store **s, hfsad_error *err)
+hfsad_status federation_open_store(const federation *f, const char *folder, const char *shown, store **s,
+                                   hfsad_error *err)
 {
-    const store_user user = {f->run, f, explain_about};
+    const store_user user = {f->run, shown, f, explain_about};
     return store_open_as(s, folder, &user, err);
 }

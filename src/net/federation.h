@@ -60,8 +60,9 @@ char *federation_start_kind(const federation *f);
 
 /* The prints of this spec and its nodes. */
 const double *federation_prints(const federation *f, size_t *count);
-/* store_open_as: of a folder of another run it is said in what they differ. */
-hfsad_status federation_open_store(const federation *f, const char *folder, store **s, hfsad_error *err);
+/* store_open_as: of a folder of another run it is said in what they differ. shown: as there. */
+hfsad_status federation_open_store(const federation *f, const char *folder, const char *shown, store **s,
+                                   hfsad_error *err);
 /* A message to the parent that holds the prints of this spec; its numbers are to be freed, NULL: no memory. */
 message federation_introduce(const federation *f);
 /* A question of another run, or a child's introduction, which holds the prints of its spec: why it is another, for a

@@ -260,8 +260,11 @@ host_links host_get_links(const host *h, size_t i)
 {
     const hosted *at = &h->all[i];
     const uint64_t now = host_now_ms();
-    host_links links = {
-        .connected = true, .children = at->n_children, .garbled = at->garbled, .strangers = at->strangers};
+    host_links links = {.connected = true,
+                        .parent_ms = at->parent_heard ? now - at->parent_heard : UINT64_MAX,
+                        .children = at->n_children,
+                        .garbled = at->garbled,
+                        .strangers = at->strangers};
     for (int way = 0; way < WAYS; way++)
         links.connected = links.connected && (at->member[way] == SIZE_MAX || at->connected[way]);
     for (size_t c = 0; c < at->n_children; c++)

@@ -145,6 +145,7 @@ host_counts host_get_counts(const host *h);
 /* How a node stands to the others. */
 typedef struct {
     bool connected;              /* to all its brokers */
+    uint64_t parent_ms;          /* since a word of this run from its parent; UINT64_MAX: never */
     size_t children, live;       /* live: said so lately; counted where settings.watches */
     uint64_t garbled, strangers; /* messages refused before the node saw them: bytes, topic or sender */
 } host_links;

@@ -252,6 +252,8 @@ static void receive(void *context, size_t member, const char *topic, const void 
     }
     h->heard++;
     const bool other = m.run != h->s.run_id;
+    if (!other && from.slot == NODE_PARENT)
+        at->parent_heard = host_now_ms();
     const bool quiet = other && h->s.other_run && h->s.other_run(h->s.context, at->path, path, &m);
     if (quiet)
         answer_stranger(at, &m);

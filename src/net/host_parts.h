@@ -41,7 +41,8 @@ typedef struct {
     hfsad_figures row;
     uint64_t status_due;
     bool connected[WAYS];
-    bool leaves[WAYS]; /* it has said that it is gone, and the broker has not said it back yet */
+    uint64_t parent_heard; /* when the parent has last said something of this run; 0: never */
+    bool leaves[WAYS];     /* it has said that it is gone, and the broker has not said it back yet */
     uint64_t garbled, strangers;
     vector_before said[WAYS]; /* UPs and DOWNs */
     vector_before heard;      /* DOWNs of its parent */

@@ -31,6 +31,7 @@ hfsad_status store_open(store **s, const char *folder, uint64_t run, hfsad_error
 #define STORE_ABOUT "+about" /* no path of a node */
 typedef struct {
     uint64_t run;
+    const char *shown; /* the folder that a message names, where this is a part of it; NULL: this one */
     const void *context;
     /* In what that of another run differs, in words; false: it cannot be said. NULL: nobody knows. */
     bool (*explain)(const void *context, const void *about, size_t size, char *text, size_t room);

@@ -120,7 +120,7 @@ hfsad_status store_refuse_run(store *s, const store_user *user, hfsad_error *err
         err, HFSAD_ERROR_INPUT,
         "the state folder %.200s holds the state of another run%s%.100s%s: %s%s; give another folder by --state, "
         "or remove this one",
-        s->folder, of.count ? ", of " : "", of.first, more,
+        user->shown ? user->shown : s->folder, of.count ? ", of " : "", of.first, more,
         why[0] ? "they differ in: " : "the spec or the list of nodes was another", why);
 }
 
