@@ -273,7 +273,7 @@ polish_result federation_polish_result(const double *numbers)
 
 const char *federation_polish_failure(const double *numbers)
 {
-    return numbers[0] == POLISH_LOST        ? "clients were lost in every attempt"
+    return numbers[0] == POLISH_LOST        ? "a client is lost whenever it is asked"
            : numbers[0] == POLISH_NO_MEMORY ? "the cloud has not enough memory for it"
                                             : NULL;
 }

@@ -9,7 +9,8 @@
  *
  * After training there may be another series, the polish's (polish/polish.h). Its questions are told from all others by
  * larger numbers: an attempt's stands above their lowest INQUIRY_ATTEMPT_BIT bits. Clients keep something from one of
- * them to the next, in memory only: one that was killed says that it is lost, and the root makes another attempt.
+ * them to the next, in memory only: one that was killed says that it is lost, and the root makes another attempt. So
+ * their numbers only grow, and an older one is dropped.
  *
  * The last question of the set-up carries the result: what every node makes its plan from, the same numbers everywhere.
  * Whoever has taken it down to disk, with all below it, answers. Once the root has that answer it begins to train.
@@ -28,13 +29,15 @@ enum {
     INQUIRY_KINDS = INQUIRY_POLISH + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 4 };
-/* Attempts of a life at the polish: whoever is lost in all of them would be for ever. */
+/* Attempts at the polish in a row in which somebody was lost at the first question, which asks for nothing that was
+ * before: who says so would say so for ever. Others may follow each other without end, as everything in training may.
+ */
 enum { INQUIRY_ATTEMPTS = 100 };
 /* How the polish ended, the first number of its result; where it failed there is no other. */
 enum {
     POLISH_UNFINISHED,
     POLISH_FINISHED,
-    POLISH_LOST,      /* in INQUIRY_ATTEMPTS */
+    POLISH_LOST,      /* at the first question of INQUIRY_ATTEMPTS */
     POLISH_NO_MEMORY, /* at the root */
 };
 
