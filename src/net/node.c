@@ -307,7 +307,7 @@ static bool handle_anew(node *n, size_t from, const message *m, uint64_t epoch, 
             return node_refuse(n, why, NODE_REFUSED_OLD);
         n->child[from].answered = true;
     } else if (epoch <= n->repairs || n->pending) {
-        n->say_anew = epoch == n->repairs;
+        n->say_anew = n->say_anew || epoch == n->repairs;
         return node_refuse(n, why, NODE_REFUSED_OLD);
     } else if (n->s.leaf) {
         node_begin_anew(n, m->values);

@@ -232,6 +232,14 @@ static void take_own(node *n)
     n->own.dual[n->s.depth - 1] = n->dual;
 }
 
+/* On lack of memory the answers are dropped; they come again, and so does this. */
+static bool has_room_for_models(node *n)
+{
+    if (!n->models)
+        n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
+    return n->models != NULL;
+}
+
 void inner_ask(node *n, uint64_t phase, uint64_t round)
 {
     n->pending = n->asking = true;
@@ -241,8 +249,8 @@ void inner_ask(node *n, uint64_t phase, uint64_t round)
         memcpy(n->ask_w + (is_root(n) ? 0 : n->s.M), n->w, n->s.M * sizeof *n->w);
         take_own(n);
     }
-    if (phase == NODE_PHASE_FINAL && !n->models) /* on lack of memory the answers are dropped and come again */
-        n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
+    if (phase == NODE_PHASE_FINAL)
+        (void)has_room_for_models(n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         n->child[c].answered = false;
         n->child[c].parts = 0;
@@ -543,8 +551,8 @@ size_t node_models_before(const node *n, size_t c)
 static bool take_part(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->child[c];
-    if (!n->models)
-        return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
+    if (!has_room_for_models(n))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
     const bool wanted = m->k == child->parts;
     if (wanted) {
         memcpy(n->models + node_models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
