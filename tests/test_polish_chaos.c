@@ -12,6 +12,8 @@
 
 #include "sim/run.h"
 
+#include <limits.h>
+
 enum { NODES_MOST = 32 };
 
 static const size_t pair_clients[] = {2, 1}, star_clients[] = {3}, deep_few[] = {1, 2, 1, 1, 1};
@@ -445,18 +447,19 @@ static void test_chaos(void **state)
     assert_true(crashes > 300);
 }
 
-/* However often clients are killed: as long as some come further, the cloud begins again. */
+/* However often clients are killed the polish comes through, as long as it comes further now and then. */
 static void test_many_attempts(void **state)
 {
+    static const double crash[] = {0.005, 0.01};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         expected e = prepare_polish(&polished[i]);
-        world *w = world_create(&e, (weather){.crash = 0.005}, i, true);
-        w->kills = 1000;
+        world *w = world_create(&e, (weather){.crash = crash[i]}, i, true);
+        w->kills = UINT_MAX;
         play(w);
         compare_world(w);
         print_message("%" PRIu64 " crashes, %" PRIu64 " attempts\n", w->crashes, w->attempts);
-        assert_true(w->attempts > 200);
+        assert_true(w->attempts > 100);
         world_free(w);
         forget(&e);
     }

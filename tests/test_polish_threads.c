@@ -30,6 +30,7 @@ typedef struct {
     unsigned kills;    /* of clients that are still to come */
     size_t liar;       /* a node that always says it is lost; 0: none */
     size_t left;       /* allocations of the root; SIZE_MAX: as many as it likes */
+    bool once;         /* then there is memory again */
     uint64_t asked;    /* the root's questions */
     uint64_t attempts; /* those that were the first of an attempt */
 } world;
@@ -69,7 +70,7 @@ static void limit(world *w, size_t number)
 static void unlimit(world *w, size_t number)
 {
     if (number == 0)
-        w->left = allocations_left;
+        w->left = allocations_left == 0 && w->once ? SIZE_MAX : allocations_left;
     allocations_left = SIZE_MAX;
 }
 
@@ -257,12 +258,35 @@ static void test_no_memory(void **state)
     world_free(w, run);
 }
 
+/* Where there is no room for what clients would have to be asked again, the solver begins anew. */
+static void test_short_of_memory(void **state)
+{
+    (void)state;
+    hfsad_run *run;
+    size_t count, came_through = 0;
+    world *w = world_create(&polished[0], 13, &run);
+    polish_run(run);
+    w->once = true;
+    for (uint64_t life = 1; life <= 60; life++) {
+        w->left = life;
+        w->kills = 3;
+        const double *numbers = polish(w, life, &count);
+        if (numbers[0] == POLISH_NO_MEMORY)
+            continue;
+        compare_polish(w, run, numbers, count);
+        came_through += w->attempts > 1;
+    }
+    assert_true(came_through > 10);
+    world_free(w, run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_short_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

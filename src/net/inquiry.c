@@ -252,6 +252,11 @@ uint64_t inquiry_attempt(const inquiry_pass *pass)
     return pass->q->attempt;
 }
 
+uint64_t inquiry_life(uint64_t attempt)
+{
+    return attempt >> RETRIES_BIT;
+}
+
 const double *inquiry_polished(const inquiry *q, size_t *count)
 {
     const bool failed = q->failure > POLISH_UNFINISHED;

@@ -116,8 +116,9 @@ bool inquiry_all_dismissed(const inquiry *q);
 /* The root: from now on it polishes from w, which must stay; life: how often it has begun. */
 void inquiry_begin_polish(inquiry *q, uint64_t life, const double *w);
 bool inquiry_is_polishing(const inquiry *q);
-/* The attempt of a pass, as clients are told. */
+/* The attempt of a pass, as clients are told, and the life of the root that it belongs to. */
 uint64_t inquiry_attempt(const inquiry_pass *pass);
+uint64_t inquiry_life(uint64_t attempt);
 /* NULL: not yet. */
 const double *inquiry_polished(const inquiry *q, size_t *count);
 /* How many questions have been answered, and what they sent over all of `links` links, as local_survey counts. */
