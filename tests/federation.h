@@ -81,6 +81,9 @@ static const problem problems[] = {
      "loss: {kind: squared}\npreset: paper\nprior: {edge: {penalty: none}, cloud: {penalty: none}}\nlink: {client: "
      "{penalty: mcp}}\nrun: {iterations: 12, edge_rounds: 3, start: consensus, "
      "tries: 2}\n"},
+    {"tries that diverge in spite of repairs", 3, two, two_clients, 4, 1, 0, false,
+     "loss: {kind: absolute}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 24, "
+     "edge_rounds: 3, trace_every: 4, tries: 2}\n"},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
