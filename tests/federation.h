@@ -82,8 +82,8 @@ static const problem problems[] = {
      "{penalty: mcp}}\nrun: {iterations: 12, edge_rounds: 3, start: consensus, "
      "tries: 2}\n"},
     {"tries that diverge in spite of repairs", 3, two, two_clients, 4, 1, 0, false,
-     "loss: {kind: absolute}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 24, "
-     "edge_rounds: 3, trace_every: 4, tries: 2}\n"},
+     "loss: {kind: absolute}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 16, "
+     "edge_rounds: 2, trace_every: 4, tries: 2}\n"},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
