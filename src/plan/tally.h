@@ -16,7 +16,7 @@ typedef struct {
     double priors, consensus_priors; /* of the inner nodes, at their own w and at w_0 */
     double up, down;                 /* vectors sent so far */
     double intercepts, clients;      /* sum of the intercepts below, and the clients that they stand for */
-    double broken;                   /* nodes whose numbers are not finite; theirs are left out */
+    double broken;                   /* nodes, of other programs, that cannot say their numbers */
     link_sums tier[HFSAD_TIERS_MAX]; /* by the depth of the child, less one */
     double dual[HFSAD_TIERS_MAX];    /* sigma^2 (|dz|^2 + |dq|^2) of the last edge round; NAN: it is not known */
 } tally;
