@@ -81,6 +81,9 @@ static const problem problems[] = {
      "loss: {kind: squared}\npreset: paper\nprior: {edge: {penalty: none}, cloud: {penalty: none}}\nlink: {client: "
      "{penalty: mcp}}\nrun: {iterations: 12, edge_rounds: 3, start: consensus, "
      "tries: 2}\n"},
+    {"tries that diverge in spite of repairs", 3, two, two_clients, 4, 1, 0, false,
+     "loss: {kind: absolute}\nlink: {edge: {weight: 2}}\nschedule: {edge: {c: 0.3}}\nrun: {iterations: 16, "
+     "edge_rounds: 2, trace_every: 4, tries: 2}\n"},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -148,11 +151,14 @@ TOOL void simulate(outcome *o, const dataset *d, const plan *p, const double *st
     ok(sim_create(&s, d, p, start, NULL, threads, &err), &err);
     *o = (outcome){.nodes = d->n_inner + d->n_leaves, .M = d->M};
     o->models = alloc_zero(o->nodes * o->M, sizeof *o->models);
-    for (uint64_t t = 0; t <= p->iterations && !sim_converged(s); t++) {
+    bool finite = true;
+    for (uint64_t t = 0; t <= p->iterations && !sim_converged(s) && finite; t++) {
         if (t)
             sim_iterate(s);
-        if (plan_measures(p, t))
+        if (plan_measures(p, t)) {
             sim_measure(s, &o->rows[o->n_rows++]);
+            finite = figures_are_finite(&o->rows[o->n_rows - 1]);
+        }
         uint64_t last;
         const uint64_t repairs = sim_repairs(s, &last);
         o->moved += repairs > o->repairs && memcmp(sim_cloud(s), start, (o->M - 1) * sizeof *start) != 0;

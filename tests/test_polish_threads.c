@@ -5,9 +5,8 @@
  */
 #include "allocations.h"
 #include "federation.h"
+#include "process.h"
 
-#include "model/nodes.h"
-#include "net/federation.h"
 #include "sim/run.h"
 
 enum { NODES_MOST = 64 };
@@ -18,13 +17,6 @@ static const problem polished[] = {
      "loss: {kind: phase-retrieval, box: 5}\nrun: {polish: true}\n"},
 };
 
-/* A process with one node. */
-typedef struct {
-    federation *f;
-    inquiry *q;
-    void *context;
-} place;
-
 typedef struct {
     const problem *p;
     uint64_t seed;
@@ -32,12 +24,13 @@ typedef struct {
     hfsad_spec *spec;
     dataset *d;
     size_t nodes;
-    place all[NODES_MOST];
+    process all[NODES_MOST];
     const double *result; /* of the set-up; NULL: not yet */
     size_t n_result;
     unsigned kills;    /* of clients that are still to come */
     size_t liar;       /* a node that always says it is lost; 0: none */
     size_t left;       /* allocations of the root; SIZE_MAX: as many as it likes */
+    bool once;         /* then there is memory again */
     uint64_t asked;    /* the root's questions */
     uint64_t attempts; /* those that were the first of an attempt */
 } world;
@@ -50,41 +43,20 @@ static dataset *data_of(const world *w)
 
 /* ---- a process ---- */
 
-/* With what an earlier life has stored. */
 static void make(world *w, size_t number)
 {
-    const place *at = &w->all[number];
-    hfsad_error err;
-    char path[300];
-    node *n;
-    nodes_name(w->d, number, path, sizeof path);
-    ok(federation_make(at->f, path, w->result, w->n_result, &n, &err), &err);
-    node_free(n);
+    node_free(process_node(&w->all[number], w->d, number, w->result, w->n_result));
 }
 
 static void begin(world *w, size_t number)
 {
-    place *at = &w->all[number];
+    process *at = &w->all[number];
     hfsad_error err;
-    char *text = nodes_text(w->d);
-    dataset *shape;
-    ok(nodes_parse(&shape, text, "nodes", &err), &err);
-    free(text);
-    ok(federation_create(&at->f, w->spec, shape, &err), &err);
-    if (number >= w->d->n_inner)
-        ok(federation_take_rows(at->f, data_of(w), "data", &err), &err);
-    ok(federation_inquiry(at->f, number, &at->q, &at->context, &err), &err);
+    process_begin(at, w->spec, w->d, number, number < w->d->n_inner ? NULL : data_of(w));
     if (!w->result)
         return;
     ok(inquiry_remember(at->q, w->result, w->n_result, &err), &err);
     make(w, number);
-}
-
-static void end(place *at)
-{
-    inquiry_free(at->q);
-    free(at->context);
-    federation_free(at->f);
 }
 
 /* ---- messages ---- */
@@ -98,7 +70,7 @@ static void limit(world *w, size_t number)
 static void unlimit(world *w, size_t number)
 {
     if (number == 0)
-        w->left = allocations_left;
+        w->left = allocations_left == 0 && w->once ? SIZE_MAX : allocations_left;
     allocations_left = SIZE_MAX;
 }
 
@@ -129,7 +101,7 @@ static void deliver(world *w, size_t number, const node_letter *letter)
         const size_t to = tree_child(w->d, number, c);
         if (to >= w->d->n_inner && w->kills > 0 && below(&w->r, 100) == 0) {
             w->kills--;
-            end(&w->all[to]);
+            process_end(&w->all[to]);
             begin(w, to);
         }
         hand_over(w, to, NODE_PARENT, m);
@@ -183,7 +155,7 @@ static world *world_create(const problem *p, uint64_t seed, hfsad_run **run)
 static void world_free(world *w, hfsad_run *run)
 {
     for (size_t i = 0; i < w->nodes; i++)
-        end(&w->all[i]);
+        process_end(&w->all[i]);
     hfsad_run_free(run);
     hfsad_spec_free(w->spec);
     dataset_free(w->d);
@@ -286,12 +258,35 @@ static void test_no_memory(void **state)
     world_free(w, run);
 }
 
+/* Where there is no room for what clients would have to be asked again, the solver begins anew. */
+static void test_short_of_memory(void **state)
+{
+    (void)state;
+    hfsad_run *run;
+    size_t count, came_through = 0;
+    world *w = world_create(&polished[0], 13, &run);
+    polish_run(run);
+    w->once = true;
+    for (uint64_t life = 1; life <= 60; life++) {
+        w->left = life;
+        w->kills = 3;
+        const double *numbers = polish(w, life, &count);
+        if (numbers[0] == POLISH_NO_MEMORY)
+            continue;
+        compare_polish(w, run, numbers, count);
+        came_through += w->attempts > 1;
+    }
+    assert_true(came_through > 10);
+    world_free(w, run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_short_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,12 +9,12 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "federation.h"
+#include "process.h"
+#include "weather.h"
 
-#include "model/nodes.h"
-#include "net/federation.h"
 #include "sim/run.h"
 
-enum { FLYING = 4096, NODES_MOST = 64 };
+enum { NODES_MOST = 64 };
 
 /* ---- what is set up ---- */
 
@@ -58,21 +58,7 @@ static dataset *data_of(const problem *p, uint64_t seed, bool rows)
 /* ---- the world ---- */
 
 typedef struct {
-    size_t to, from;
-    uint64_t at;
-    message m;
-} parcel;
-
-typedef struct {
-    double lose, twice, late, crash, hostile;
-    bool remembers;
-} weather;
-
-/* A process with one node. */
-typedef struct {
-    federation *f;
-    inquiry *q;
-    void *context;
+    process at;
     double *result; /* committed */
     size_t n_result;
     bool waits; /* it has something to commit or to send, perhaps */
@@ -81,123 +67,72 @@ typedef struct {
 typedef struct {
     const problem *p;
     uint64_t seed;
-    weather weather;
-    rng r;
     hfsad_spec *spec;
     dataset *d; /* the tree */
     size_t nodes;
     place all[NODES_MOST];
-    parcel flying[FLYING];
-    size_t n_flying;
-    uint64_t now, crashes, sent, hostile;
+    sky sky;
+    uint64_t crashes, hostile;
 } world;
-
-static bool chance(world *w, double p)
-{
-    return rng_next_uniform(&w->r) < p;
-}
-
-static void throw_at(world *w, size_t to, size_t from, const message *m)
-{
-    if (w->n_flying == FLYING)
-        return;
-    const uint64_t delay = chance(w, w->weather.late) ? below(&w->r, 3000) : below(&w->r, 10);
-    parcel *p = &w->flying[w->n_flying++];
-    *p = (parcel){to, from, w->now + delay, *m};
-    p->m.values = malloc((m->count + 1) * sizeof(double));
-    assert_non_null(p->m.values);
-    if (m->count)
-        memcpy(p->m.values, m->values, m->count * sizeof(double));
-}
-
-static void post(world *w, size_t to, size_t from, const message *m)
-{
-    w->sent++;
-    if (!chance(w, w->weather.lose))
-        throw_at(w, to, from, m);
-    if (chance(w, w->weather.twice))
-        throw_at(w, to, from, m);
-}
-
-static void publish(world *w, size_t number, const node_letter *letter)
-{
-    if (letter->to_parent) {
-        post(w, tree_parent(w->d, number), tree_slot(w->d, number), &letter->m);
-        return;
-    }
-    for (size_t c = 0; c < tree_children(w->d, number); c++)
-        post(w, tree_child(w->d, number, c), NODE_PARENT, &letter->m);
-}
 
 /* ---- a process ---- */
 
 static void begin(world *w, size_t number)
 {
-    place *at = &w->all[number];
+    place *here = &w->all[number];
+    inquiry *q;
     hfsad_error err;
-    char *text = nodes_text(w->d);
-    dataset *shape;
-    ok(nodes_parse(&shape, text, "nodes", &err), &err);
-    free(text);
-    ok(federation_create(&at->f, w->spec, shape, &err), &err);
-    if (number >= w->d->n_inner)
-        ok(federation_take_rows(at->f, data_of(w->p, w->seed, true), "data", &err), &err);
-    ok(federation_inquiry(at->f, number, &at->q, &at->context, &err), &err);
-    inquiry_tick(at->q, w->now);
-    if (at->result)
-        ok(inquiry_remember(at->q, at->result, at->n_result, &err), &err);
-    if (number == 0 && at->result)
-        inquiry_rest(at->q);
+    process_begin(&here->at, w->spec, w->d, number, number < w->d->n_inner ? NULL : data_of(w->p, w->seed, true));
+    q = here->at.q;
+    inquiry_tick(q, w->sky.now);
+    if (here->result)
+        ok(inquiry_remember(q, here->result, here->n_result, &err), &err);
+    if (number == 0 && here->result)
+        inquiry_rest(q);
     else if (number == 0)
-        ok(inquiry_begin(at->q, &err), &err);
-}
-
-static void end(place *at)
-{
-    inquiry_free(at->q);
-    free(at->context);
-    federation_free(at->f);
+        ok(inquiry_begin(q, &err), &err);
 }
 
 /* A root that begins again begins with its first question: killed as often as others it would never be done. */
 static bool is_killed(world *w, size_t number)
 {
-    return chance(w, number == 0 ? w->weather.crash / 20 : w->weather.crash);
+    return chance(&w->sky, number == 0 ? w->sky.weather.crash / 20 : w->sky.weather.crash);
 }
 
 static void crash(world *w, size_t number)
 {
-    end(&w->all[number]);
+    process_end(&w->all[number].at);
     begin(w, number);
+    sky_return(&w->sky, number);
     w->crashes++;
 }
 
 /* Commits the result if there is one, then sends; killed before, between or after. */
 static void commit_and_send(world *w, size_t number)
 {
-    place *at = &w->all[number];
+    place *here = &w->all[number];
     node_letter letter;
     size_t count;
-    at->waits = false;
+    here->waits = false;
     if (is_killed(w, number)) {
         crash(w, number);
         return;
     }
-    const double *result = inquiry_result(at->q, &count);
-    if (result && !at->result) {
+    const double *result = inquiry_result(here->at.q, &count);
+    if (result && !here->result) {
         for (size_t i = 1; number == 0 && i < w->nodes; i++)
             if (!w->all[i].result)
                 fail_msg("%s, weather %" PRIu64 ": the root trains before node %zu has the result", w->p->name, w->seed,
                          i);
-        at->result = malloc(count * sizeof *result);
-        assert_non_null(at->result);
-        memcpy(at->result, result, count * sizeof *result);
-        at->n_result = count;
+        here->result = malloc(count * sizeof *result);
+        assert_non_null(here->result);
+        memcpy(here->result, result, count * sizeof *result);
+        here->n_result = count;
     }
     while (!is_killed(w, number)) {
-        if (!inquiry_next_letter(at->q, &letter))
+        if (!inquiry_next_letter(here->at.q, &letter))
             return;
-        publish(w, number, &letter);
+        sky_publish(&w->sky, number, &letter);
     }
     crash(w, number);
 }
@@ -207,8 +142,8 @@ static void hand_over(world *w, size_t to, size_t from, const message *m)
     hfsad_error err;
     hfsad_status failed;
     node_refusal why;
-    inquiry_tick(w->all[to].q, w->now);
-    (void)inquiry_handle(w->all[to].q, from, m, &why, &failed, &err);
+    inquiry_tick(w->all[to].at.q, w->sky.now);
+    (void)inquiry_handle(w->all[to].at.q, from, m, &why, &failed, &err);
     ok(failed, &err);
 }
 
@@ -216,39 +151,39 @@ static void hand_over(world *w, size_t to, size_t from, const message *m)
 static void attack(world *w)
 {
     double values[400] = {0};
-    const size_t to = below(&w->r, w->nodes), children = tree_children(w->d, to);
-    const size_t from = children && (to == 0 || below(&w->r, 2)) ? below(&w->r, children) : NODE_PARENT;
+    const size_t to = below(&w->sky.r, w->nodes), children = tree_children(w->d, to);
+    const size_t from = children && (to == 0 || below(&w->sky.r, 2)) ? below(&w->sky.r, children) : NODE_PARENT;
     message m = {.kind = from == NODE_PARENT ? MESSAGE_ASK : MESSAGE_ANSWER,
-                 .run = federation_run(w->all[to].f),
+                 .run = federation_run(w->all[to].at.f),
                  .phase = NODE_PHASE_SETUP,
-                 .round = 1 + below(&w->r, 30),
+                 .round = 1 + below(&w->sky.r, 30),
                  .values = values};
     hfsad_error err;
     hfsad_status failed;
     node_refusal why;
-    switch (below(&w->r, 4)) {
+    switch (below(&w->sky.r, 4)) {
     case 0:
-        m.run ^= (uint64_t)1 << below(&w->r, 64);
-        m.count = 1 + below(&w->r, 40);
+        m.run ^= (uint64_t)1 << below(&w->sky.r, 64);
+        m.count = 1 + below(&w->sky.r, 40);
         break;
     case 1:
-        m.count = from == NODE_PARENT ? below(&w->r, INQUIRY_HEAD) : 399;
+        m.count = from == NODE_PARENT ? below(&w->sky.r, INQUIRY_HEAD) : 399;
         break;
     case 2:
         m.kind = MESSAGE_MODEL;
         break;
     default: /* the end, as a broker remembers it: it comes once in a connection */
-        inquiry_repeat(w->all[to].q);
+        inquiry_repeat(w->all[to].at.q);
         m.kind = MESSAGE_ASK;
         m.round = UINT32_MAX;
         m.count = INQUIRY_HEAD + 3;
         values[0] = INQUIRY_END;
         values[2] = 1;
     }
-    if (inquiry_handle(w->all[to].q, from, &m, &why, &failed, &err))
+    if (inquiry_handle(w->all[to].at.q, from, &m, &why, &failed, &err))
         fail_msg("%s, weather %" PRIu64 ": node %zu has believed a stranger: kind %d, count %zu", w->p->name, w->seed,
                  to, (int)m.kind, m.count);
-    inquiry_repeat(w->all[to].q);
+    inquiry_repeat(w->all[to].at.q);
     w->hostile++;
 }
 
@@ -264,11 +199,9 @@ static bool all_have_it(const world *w)
 
 static uint64_t next_event(const world *w)
 {
-    uint64_t next = UINT64_MAX;
-    for (size_t i = 0; i < w->n_flying; i++)
-        next = w->flying[i].at < next ? w->flying[i].at : next;
+    uint64_t next = sky_next(&w->sky);
     for (size_t i = 0; i < w->nodes; i++) {
-        const uint64_t due = w->all[i].waits ? w->now : inquiry_due(w->all[i].q);
+        const uint64_t due = w->all[i].waits ? w->sky.now : inquiry_due(w->all[i].at.q);
         next = due < next ? due : next;
     }
     return next;
@@ -283,26 +216,21 @@ static void play(world *w)
         const uint64_t next = next_event(w);
         if (next == UINT64_MAX)
             fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more", w->p->name, w->seed);
-        w->now = next > w->now ? next : w->now;
-        for (size_t i = 0; i < w->n_flying;) {
-            if (w->flying[i].at > w->now) {
-                i++;
-                continue;
-            }
-            const parcel p = w->flying[i];
-            w->flying[i] = w->flying[--w->n_flying];
+        w->sky.now = next > w->sky.now ? next : w->sky.now;
+        parcel p;
+        for (size_t i = 0; sky_take(&w->sky, &i, &p);) {
             hand_over(w, p.to, p.from, &p.m);
             free(p.m.values);
             w->all[p.to].waits = true;
-            if (chance(w, 0.7)) /* otherwise it goes on to the next before it commits */
+            if (chance(&w->sky, 0.7)) /* otherwise it goes on to the next before it commits */
                 commit_and_send(w, p.to);
         }
         for (size_t i = 0; i < w->nodes; i++)
-            if (inquiry_due(w->all[i].q) <= w->now || (w->all[i].waits && chance(w, 0.5))) {
-                inquiry_tick(w->all[i].q, w->now);
+            if (inquiry_due(w->all[i].at.q) <= w->sky.now || (w->all[i].waits && chance(&w->sky, 0.5))) {
+                inquiry_tick(w->all[i].at.q, w->sky.now);
                 commit_and_send(w, i);
             }
-        if (chance(w, w->weather.hostile))
+        if (chance(&w->sky, w->sky.weather.hostile))
             attack(w);
     }
     if (!all_have_it(w))
@@ -331,15 +259,11 @@ static bool same_plan(const plan *a, const plan *b, const dataset *d)
 /* What every node makes of the result, against the run of the simulator. */
 static void compare_all(const world *w, const hfsad_run *run)
 {
-    hfsad_error err;
-    char path[300];
     for (size_t i = 0; i < w->nodes; i++) {
-        const place *at = &w->all[i];
-        node *n;
-        nodes_name(w->d, i, path, sizeof path);
-        ok(federation_make(at->f, path, at->result, at->n_result, &n, &err), &err);
-        const federation_result *got = federation_outcome(at->f);
-        const plan *p = federation_plan(at->f);
+        const place *here = &w->all[i];
+        node *n = process_node(&here->at, w->d, i, here->result, here->n_result);
+        const federation_result *got = federation_outcome(here->at.f);
+        const plan *p = federation_plan(here->at.f);
         const double mine[] = {got->scales.omega,
                                got->scales.bend,
                                got->scales.noise,
@@ -381,9 +305,9 @@ static void remember_others(world *w)
     for (size_t i = w->d->n_inner; i < w->nodes; i++) {
         double values[100] = {SURVEY_CENTRE, 0, 2, w->p->intercept ? 7 : 0, (double)columns};
         for (size_t c = 0; c < columns; c++)
-            values[INQUIRY_HEAD + c] = 1 + rng_next_uniform(&w->r);
+            values[INQUIRY_HEAD + c] = 1 + rng_next_uniform(&w->sky.r);
         const message m = {.kind = MESSAGE_ASK,
-                           .run = federation_run(w->all[i].f),
+                           .run = federation_run(w->all[i].at.f),
                            .phase = NODE_PHASE_SETUP,
                            .round = 3,
                            .count = INQUIRY_HEAD + columns,
@@ -391,7 +315,7 @@ static void remember_others(world *w)
         hfsad_error err = {0};
         hfsad_status failed;
         node_refusal why;
-        assert_true(inquiry_handle(w->all[i].q, NODE_PARENT, &m, &why, &failed, &err));
+        assert_true(inquiry_handle(w->all[i].at.q, NODE_PARENT, &m, &why, &failed, &err));
     }
 }
 
@@ -399,22 +323,22 @@ static void remember_others(world *w)
 static void refuse_another(world *w)
 {
     for (size_t i = 1; i < w->nodes; i++) {
-        const place *at = &w->all[i];
+        const place *here = &w->all[i];
         double values[100] = {INQUIRY_RESULT, 0, 1, 0, 0};
-        assert_true(INQUIRY_HEAD + at->n_result <= sizeof values / sizeof *values);
+        assert_true(INQUIRY_HEAD + here->n_result <= sizeof values / sizeof *values);
         for (uint64_t round = 8; round < 10; round++) {
-            memcpy(values + INQUIRY_HEAD, at->result, at->n_result * sizeof *values);
-            values[INQUIRY_HEAD + at->n_result - 1] += round == 9;
+            memcpy(values + INQUIRY_HEAD, here->result, here->n_result * sizeof *values);
+            values[INQUIRY_HEAD + here->n_result - 1] += round == 9;
             const message m = {.kind = MESSAGE_ASK,
-                               .run = federation_run(at->f),
+                               .run = federation_run(here->at.f),
                                .phase = NODE_PHASE_SETUP,
                                .round = round,
-                               .count = INQUIRY_HEAD + at->n_result,
+                               .count = INQUIRY_HEAD + here->n_result,
                                .values = values};
             hfsad_error err = {0};
             hfsad_status failed;
             node_refusal why;
-            (void)inquiry_handle(at->q, NODE_PARENT, &m, &why, &failed, &err);
+            (void)inquiry_handle(here->at.q, NODE_PARENT, &m, &why, &failed, &err);
             assert_int_equal(failed, round == 9 ? HFSAD_ERROR_INPUT : HFSAD_OK);
         }
     }
@@ -424,7 +348,7 @@ typedef struct {
     uint64_t crashes, sent, hostile;
 } totals;
 
-static void run_setup(const problem *p, weather outside, uint64_t seed, totals *sum)
+static void run_setup(const problem *p, weather outside, bool remembers, uint64_t seed, totals *sum)
 {
     world *w = alloc_zero(1, sizeof *w);
     hfsad_error err;
@@ -433,30 +357,28 @@ static void run_setup(const problem *p, weather outside, uint64_t seed, totals *
     snprintf(text, sizeof text, "data: x\n%s", p->spec);
     w->p = p;
     w->seed = seed;
-    w->weather = outside;
-    w->r = (rng){rng_key(seed, rng_stream("weather")), 0};
     ok(spec_load_text(&w->spec, "spec.yaml", text, strlen(text), &err), &err);
     ok(run_create_on(&run, w->spec, data_of(p, seed, p->intercept != 0), 1, &err), &err);
     w->d = data_of(p, seed, true);
     w->nodes = w->d->n_inner + w->d->n_leaves;
+    sky_open(&w->sky, w->d, outside, seed);
     assert_true(w->nodes <= NODES_MOST);
     for (size_t i = 0; i < w->nodes; i++)
         begin(w, i);
-    if (outside.remembers)
+    if (remembers)
         remember_others(w);
     play(w);
     compare_all(w, run);
-    if (outside.remembers)
+    if (remembers)
         refuse_another(w);
     sum->crashes += w->crashes;
-    sum->sent += w->sent;
+    sum->sent += w->sky.sent;
     sum->hostile += w->hostile;
     for (size_t i = 0; i < w->nodes; i++) {
-        end(&w->all[i]);
+        process_end(&w->all[i].at);
         free(w->all[i].result);
     }
-    for (size_t i = 0; i < w->n_flying; i++)
-        free(w->flying[i].m.values);
+    sky_close(&w->sky);
     hfsad_run_free(run);
     hfsad_spec_free(w->spec);
     dataset_free(w->d);
@@ -475,28 +397,25 @@ static void test_fair_weather(void **state)
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
-        run_setup(&setups[i], fair, 1, &sum);
+        run_setup(&setups[i], fair, false, 1, &sum);
     assert_true(sum.crashes == 0);
 }
 
 static void test_remembered(void **state)
 {
     (void)state;
-    const weather outside = {.remembers = true};
     totals sum = {0};
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
-        run_setup(&setups[i], outside, 1, &sum);
+        run_setup(&setups[i], fair, true, 1, &sum);
 }
 
 static void test_chaos(void **state)
 {
     (void)state;
-    const char *given = getenv("HFSAD_CHAOS");
-    const size_t times = given && atoi(given) > 0 ? (size_t)atoi(given) : 1;
     totals sum = {0};
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
-        for (size_t k = 0; k < 4 * times; k++)
-            run_setup(&setups[i], foul[k % 4], 100 + k, &sum);
+        for (size_t k = 0; k < 4 * chaos_times(); k++)
+            run_setup(&setups[i], foul[k % 4], false, 100 + k, &sum);
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages, %" PRIu64 " of strangers\n", sum.crashes, sum.sent,
                   sum.hostile);
     assert_true(sum.crashes > 100 && sum.hostile > 100);

@@ -1,8 +1,8 @@
 /*
  * The polish in a federation: the cloud's solver asks through the tree, as the set-up does, and clients keep their
  * rows' multipliers from question to question. A client that has not had the question before, since it was killed, says
- * so, and the polish begins again: it is short, and its end does not depend on how often. Where it fails for good the
- * run keeps its own models.
+ * so; then all clients forget, and are asked again what their multipliers were made of, a tenth of all questions,
+ * before the solver goes on from where it was. Where it fails for good the run keeps its own models.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/federation_parts.h"
@@ -118,6 +118,13 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
 
 /* ---- the root ---- */
 
+/* A question as it is asked again; vectors: as many as its kind has, of M numbers. */
+typedef struct {
+    polish_kind kind;
+    double kappa, beta;
+    double *vectors;
+} asked;
+
 /* The solver in a thread of its own, which is left in the middle of a question and gone on with once it is answered:
  * one of the two always waits for the other. */
 struct polish_solver {
@@ -126,12 +133,24 @@ struct polish_solver {
     polish_problem problem;
     polish_result found;
     double *numbers; /* the result: a head, and the model */
-    double *values;  /* of the question */
-    inquiry_question asked;
+    asked current;   /* that the solver waits for */
+    asked *past;     /* answered ones that clients keep something of, as they came */
+    size_t n_past, past_room;
+    bool forgets;   /* there is no room for them: a lost client means to begin anew */
+    size_t again;   /* of them: the next to be asked again; n_past: none */
+    double *values; /* of the question as it goes out, with its head */
     double *answer;
-    uint64_t attempt, number; /* of the question */
+    uint64_t attempt, number; /* of the last one answered */
     bool solved, ended, give_up;
 };
+
+/* Numbers of all questions that are kept. */
+enum { PAST_MOST = 1 << 24 };
+
+static size_t vectors_of(polish_kind kind)
+{
+    return kind == POLISH_LINE ? 2 : 1;
+}
 
 static void wait_for(sem_t *s)
 {
@@ -142,27 +161,19 @@ static void wait_for(sem_t *s)
 static bool ask(void *context, const polish_question *q, double *sum)
 {
     polish_solver *s = context;
-    const size_t M = s->problem.M, sums = polish_length(q->kind, M), vectors = q->kind == POLISH_LINE ? 2 : 1;
-    double *v = s->values;
-    v[0] = (double)s->attempt;
-    v[1] = (double)++s->number;
-    v[2] = q->kappa;
-    v[3] = q->beta;
-    memset(v + INQUIRY_POLISH_HEAD, 0, 2 * M * sizeof *v);
+    const size_t M = s->problem.M, bytes = M * sizeof *sum;
+    double *v = s->current.vectors;
+    s->current = (asked){q->kind, q->kappa, q->beta, v};
+    memset(v, 0, 2 * bytes);
     if (q->vector)
-        memcpy(v + INQUIRY_POLISH_HEAD, q->vector, M * sizeof *v);
-    if (vectors == 2)
-        memcpy(v + INQUIRY_POLISH_HEAD + M, q->point, M * sizeof *v);
-    s->asked = (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
-                                  .most = 1,
-                                  .sums = sums,
-                                  .count = INQUIRY_POLISH_HEAD + vectors * M,
-                                  .values = v};
+        memcpy(v, q->vector, bytes);
+    if (vectors_of(q->kind) == 2)
+        memcpy(v + M, q->point, bytes);
     sem_post(&s->back);
     wait_for(&s->go);
     if (s->give_up)
         return false;
-    memcpy(sum, s->answer + 1, sums * sizeof *sum);
+    memcpy(sum, s->answer + 1, polish_length(q->kind, M) * sizeof *sum);
     return true;
 }
 
@@ -182,8 +193,18 @@ static void go_on(polish_solver *s)
     wait_for(&s->back);
 }
 
+static void forget_past(polish_solver *s)
+{
+    for (size_t i = 0; i < s->n_past; i++)
+        free(s->past[i].vectors);
+    s->n_past = 0;
+}
+
 static void solver_free_room(polish_solver *s)
 {
+    forget_past(s);
+    free(s->past);
+    free(s->current.vectors);
     free((hfsad_penalty *)s->problem.priors);
     free(s->numbers);
     free(s->values);
@@ -226,8 +247,10 @@ static polish_solver *solver_begin(const federation *f, uint64_t attempt, const 
     s->attempt = attempt;
     s->numbers = alloc_zero(FEDERATION_POLISH_HEAD + M, sizeof(double));
     s->values = alloc_zero(INQUIRY_POLISH_HEAD + 2 * M, sizeof(double));
+    s->current.vectors = alloc_zero(2 * M, sizeof(double));
     s->answer = alloc_zero(1 + polish_longest(M, POLISH_DIRECT), sizeof(double));
-    const bool made = polish_problem_make(&s->problem, f->p, f->shape) && s->numbers && s->values && s->answer;
+    const bool made =
+        polish_problem_make(&s->problem, f->p, f->shape) && s->numbers && s->values && s->answer && s->current.vectors;
     s->problem.ask = ask;
     s->problem.context = s;
     if (made)
@@ -273,9 +296,63 @@ polish_result federation_polish_result(const double *numbers)
 
 const char *federation_polish_failure(const double *numbers)
 {
-    return numbers[0] == POLISH_LOST        ? "clients were lost in every attempt"
+    return numbers[0] == POLISH_LOST        ? "a client is lost whenever it is asked"
            : numbers[0] == POLISH_NO_MEMORY ? "the cloud has not enough memory for it"
                                             : NULL;
+}
+
+/* The solver of this life, ready for this attempt; NULL: no memory. */
+static polish_solver *solver_of(federation *f, uint64_t attempt, const double *w)
+{
+    polish_solver *s = f->solver;
+    if (s && s->attempt != attempt && (s->forgets || inquiry_life(s->attempt) != inquiry_life(attempt))) {
+        solver_end(s);
+        s = NULL;
+    }
+    if (!s)
+        return solver_begin(f, attempt, w);
+    if (s->attempt != attempt)
+        s->again = s->number = 0;
+    s->attempt = attempt;
+    return s;
+}
+
+static inquiry_question question_of(polish_solver *s, const asked *q)
+{
+    const size_t M = s->problem.M, count = vectors_of(q->kind) * M;
+    const double head[INQUIRY_POLISH_HEAD] = {(double)s->attempt, (double)(s->number + 1), q->kappa, q->beta};
+    memcpy(s->values, head, sizeof head);
+    memcpy(s->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
+    return (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
+                              .most = 1,
+                              .sums = polish_length(q->kind, M),
+                              .count = INQUIRY_POLISH_HEAD + count,
+                              .values = s->values};
+}
+
+/* What a client has is made by anchors and commits, one after the other, and by the last look at the values. */
+static void keep(polish_solver *s)
+{
+    const size_t M = s->problem.M;
+    const polish_kind kind = s->current.kind;
+    if (s->forgets || (kind != POLISH_ANCHOR && kind != POLISH_COMMIT && kind != POLISH_VALUE))
+        return;
+    for (size_t i = 0; kind == POLISH_VALUE && i < s->n_past; i++)
+        if (s->past[i].kind == POLISH_VALUE) {
+            free(s->past[i].vectors);
+            memmove(s->past + i, s->past + i + 1, (--s->n_past - i) * sizeof *s->past);
+        }
+    double *vectors = (s->n_past + 1) * M <= PAST_MOST ? alloc_zero(M, sizeof *vectors) : NULL;
+    s->forgets = !vectors || !alloc_grow((void **)&s->past, &s->past_room, s->n_past + 1, sizeof *s->past);
+    if (s->forgets) {
+        free(vectors);
+        forget_past(s);
+    } else {
+        memcpy(vectors, s->current.vectors, M * sizeof *vectors);
+        s->past[s->n_past] = s->current;
+        s->past[s->n_past++].vectors = vectors;
+    }
+    s->again = s->n_past;
 }
 
 hfsad_status polish_resolve(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
@@ -283,21 +360,24 @@ hfsad_status polish_resolve(void *context, inquiry_pass *pass, const double *w, 
 {
     federation *f = ((seat *)context)->f;
     const size_t M = f->shape->M;
-    polish_solver *s = f->solver;
-    if (s && s->attempt != inquiry_attempt(pass)) {
-        solver_end(s);
-        s = NULL;
-    }
-    f->solver = s = s ? s : solver_begin(f, inquiry_attempt(pass), w);
+    polish_solver *s = f->solver = solver_of(f, inquiry_attempt(pass), w);
     if (!s)
         return error_memory(err, polish_longest(M, POLISH_DIRECT) * sizeof *w, "the polish");
     while (!s->ended) {
-        pass->next = (size_t)s->number - 1;
-        const hfsad_status status = inquiry_ask(pass, &s->asked, s->answer, err);
+        const bool again = s->again < s->n_past;
+        const inquiry_question question = question_of(s, again ? &s->past[s->again] : &s->current);
+        pass->next = (size_t)s->number;
+        const hfsad_status status = inquiry_ask(pass, &question, s->answer, err);
         if (status)
             return status;
         if (s->answer[0] > 0)
             return INQUIRY_AGAIN;
+        s->number++;
+        if (again) {
+            s->again++;
+            continue;
+        }
+        keep(s);
         go_on(s);
     }
     if (!s->solved)

@@ -49,8 +49,12 @@ static bool take_codec(host *h, size_t count)
 message_fault host_encode_difference(host *h, hosted *at, const message *m, size_t *size)
 {
     vector_before *before = &at->said[m->kind == MESSAGE_UP ? ABOVE : BELOW];
-    if (!has_difference(h, m))
-        return message_encode(NULL, m, h->s.encoding, NULL, h->out.bytes, size);
+    if (!has_difference(h, m)) {
+        const message_fault fault = message_encode(NULL, m, h->s.encoding, NULL, h->out.bytes, size);
+        return fault && h->s.encoding == WIRE_FLOAT /* a number does not fit one */
+                   ? message_encode(NULL, m, WIRE_DOUBLE, NULL, h->out.bytes, size)
+                   : fault;
+    }
     const bool again = before->count && before->phase == m->phase && before->round == m->round;
     const bool whole = again || before->count != m->count || !take_codec(h, m->count);
     const message_reference reference = reference_to(before);

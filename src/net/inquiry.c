@@ -21,8 +21,9 @@ struct inquiry {
 
     /* the question in hand */
     bool has_question, complete;
-    uint64_t round; /* from 1 */
-    double *asked;  /* head and numbers, as it came and goes */
+    uint64_t round;  /* from 1 */
+    uint64_t newest; /* of the polish's questions heard, 0: none */
+    double *asked;   /* head and numbers, as it came and goes */
     size_t n_asked, asked_room;
     bool *heard;
     double *parts; /* n_children answers */
@@ -49,8 +50,8 @@ struct inquiry {
     size_t n_found;
     const double *from; /* of the polish; NULL: it is the set-up */
     uint64_t attempt;
-    unsigned attempts; /* that came to nothing */
-    double failure;    /* of the polish; POLISH_UNFINISHED: none */
+    unsigned fruitless; /* attempts in a row that were lost at their first question */
+    double failure;     /* of the polish; POLISH_UNFINISHED: none */
 };
 
 hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_error *err)
@@ -174,6 +175,14 @@ static uint64_t round_of(const inquiry *q, size_t number)
     return (q->attempt << INQUIRY_ATTEMPT_BIT) + number + 1;
 }
 
+/* Attempts of a life have different numbers than those of the next. */
+enum { RETRIES_BIT = 20 };
+
+static bool may_retry(const inquiry *q)
+{
+    return q->fruitless < INQUIRY_ATTEMPTS && q->attempt % (UINT64_C(1) << RETRIES_BIT) != 0;
+}
+
 static hfsad_status resolve_polish(inquiry *q, double **result, size_t *count, hfsad_error *err)
 {
     hfsad_status status;
@@ -181,11 +190,11 @@ static hfsad_status resolve_polish(inquiry *q, double **result, size_t *count, h
         inquiry_pass pass = {.q = q};
         status = q->s.polish(q->s.context, &pass, q->from, result, count, err);
         if (status == INQUIRY_AGAIN) {
+            q->fruitless = q->n_known > 1 ? 0 : q->fruitless + 1;
             forget(q);
             q->attempt++;
-            q->attempts++;
         }
-    } while (status == INQUIRY_AGAIN && q->attempts < INQUIRY_ATTEMPTS);
+    } while (status == INQUIRY_AGAIN && may_retry(q));
     return status;
 }
 
@@ -221,15 +230,13 @@ static void heed_failure(inquiry *q, hfsad_status status)
 
 void inquiry_begin_polish(inquiry *q, uint64_t life, const double *w)
 {
-    enum { RETRIES_BIT = 12 };
-    _Static_assert(INQUIRY_ATTEMPTS < 1 << RETRIES_BIT, "attempts of two lives have different numbers");
     hfsad_error unsaid;
     forget(q);
     free(q->found);
     q->found = NULL;
     q->from = w;
     q->attempt = life << RETRIES_BIT;
-    q->attempts = 0;
+    q->fruitless = 0;
     q->failure = POLISH_UNFINISHED;
     q->rests = false;
     heed_failure(q, run_resolve(q, &unsaid));
@@ -243,6 +250,11 @@ bool inquiry_is_polishing(const inquiry *q)
 uint64_t inquiry_attempt(const inquiry_pass *pass)
 {
     return pass->q->attempt;
+}
+
+uint64_t inquiry_life(uint64_t attempt)
+{
+    return attempt >> RETRIES_BIT;
 }
 
 const double *inquiry_polished(const inquiry *q, size_t *count)
@@ -427,6 +439,10 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         q->send_answer = q->send_answer || q->complete;
         return refuse(why, NODE_REFUSED_OLD);
     }
+    if (question.kind != INQUIRY_END && m->round < q->newest) /* it would make clients forget where they are */
+        return refuse(why, NODE_REFUSED_OLD);
+    if (question.kind >= INQUIRY_POLISH)
+        q->newest = m->round;
     if (!take_question(q, m->round, &question)) {
         *failed = error_memory(err, m->count * sizeof(double), "a question");
         return false;

@@ -9,7 +9,8 @@
  *
  * After training there may be another series, the polish's (polish/polish.h). Its questions are told from all others by
  * larger numbers: an attempt's stands above their lowest INQUIRY_ATTEMPT_BIT bits. Clients keep something from one of
- * them to the next, in memory only: one that was killed says that it is lost, and the root makes another attempt.
+ * them to the next, in memory only: one that was killed says that it is lost, and the root makes another attempt. So
+ * their numbers only grow, and an older one is dropped.
  *
  * The last question of the set-up carries the result: what every node makes its plan from, the same numbers everywhere.
  * Whoever has taken it down to disk, with all below it, answers. Once the root has that answer it begins to train.
@@ -28,13 +29,15 @@ enum {
     INQUIRY_KINDS = INQUIRY_POLISH + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 4 };
-/* Attempts of a life at the polish: whoever is lost in all of them would be for ever. */
+/* Attempts at the polish in a row in which somebody was lost at the first question, which asks for nothing that was
+ * before: who says so would say so for ever. Others may follow each other without end, as everything in training may.
+ */
 enum { INQUIRY_ATTEMPTS = 100 };
 /* How the polish ended, the first number of its result; where it failed there is no other. */
 enum {
     POLISH_UNFINISHED,
     POLISH_FINISHED,
-    POLISH_LOST,      /* in INQUIRY_ATTEMPTS */
+    POLISH_LOST,      /* at the first question of INQUIRY_ATTEMPTS */
     POLISH_NO_MEMORY, /* at the root */
 };
 
@@ -113,8 +116,9 @@ bool inquiry_all_dismissed(const inquiry *q);
 /* The root: from now on it polishes from w, which must stay; life: how often it has begun. */
 void inquiry_begin_polish(inquiry *q, uint64_t life, const double *w);
 bool inquiry_is_polishing(const inquiry *q);
-/* The attempt of a pass, as clients are told. */
+/* The attempt of a pass, as clients are told, and the life of the root that it belongs to. */
 uint64_t inquiry_attempt(const inquiry_pass *pass);
+uint64_t inquiry_life(uint64_t attempt);
 /* NULL: not yet. */
 const double *inquiry_polished(const inquiry *q, size_t *count);
 /* How many questions have been answered, and what they sent over all of `links` links, as local_survey counts. */

@@ -6,7 +6,6 @@
 #include "base/error.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +109,7 @@ void node_free(node *n)
     free(n->first);
     free(n->polish);
     free(n->row_w);
+    free(n->shown);
     free(n);
 }
 
@@ -172,26 +172,9 @@ uint64_t node_next_measure(const node *n)
     return (next < end ? next : end) * n->K;
 }
 
-/* Without a branch, so that it is vector code: a number is not finite where its exponent is all ones. */
-bool all_finite(const double *v, size_t count)
-{
-    const uint64_t exponent = UINT64_C(0x7ff) << 52;
-    uint64_t bad = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits;
-        memcpy(&bits, &v[i], sizeof bits);
-        bad |= (bits & exponent) == exponent;
-    }
-    return !bad;
-}
-
 void node_answer(node *n, const tally *t, uint64_t round)
 {
     tally_pack(t, n->s.tiers, n->figures);
-    if (!all_finite(n->figures, node_figures_count(n))) {
-        const tally broken = {.broken = 1};
-        tally_pack(&broken, n->s.tiers, n->figures);
-    }
     n->answered = (int64_t)round;
 }
 
@@ -237,9 +220,9 @@ void node_begin_anew(node *n, const double *w)
     memcpy(n->z, n->w, bytes);
     memcpy(n->q, n->w, bytes);
     n->k = 0;
+    n->dual = guard_dual(n->dual);
     n->repairs++;
     node_find_rule(n);
-    n->diverged = false;
     n->took_part = false;
     n->say_anew = !is_root(n);
     n->changed = true;
@@ -324,7 +307,7 @@ static bool handle_anew(node *n, size_t from, const message *m, uint64_t epoch, 
             return node_refuse(n, why, NODE_REFUSED_OLD);
         n->child[from].answered = true;
     } else if (epoch <= n->repairs || n->pending) {
-        n->say_anew = epoch == n->repairs;
+        n->say_anew = n->say_anew || epoch == n->repairs;
         return node_refuse(n, why, NODE_REFUSED_OLD);
     } else if (n->s.leaf) {
         node_begin_anew(n, m->values);
@@ -358,6 +341,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_RUN);
     if (!fits_sender(n, from, m->kind))
         return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (!numbers_take(n, &plain, why))
+        return false;
     if (plain.phase == NODE_PHASE_LOOK)
         return look_handle(n, from, &plain, why);
     if (plain.phase == NODE_PHASE_STAGE)
@@ -366,8 +351,6 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, stage > n->s.stage + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     if ((plain.phase != NODE_PHASE_ANEW && !fits_phase(&plain)) || m->round > n->end_round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (!all_finite(m->values, m->count) || !isfinite(m->sigma))
-        return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (plain.phase == NODE_PHASE_ANEW)
         return handle_anew(n, from, &plain, epoch, why);
     if (epoch != n->repairs)
@@ -457,14 +440,13 @@ static message up_letter(node *n)
 {
     message m = letter_of(n, MESSAGE_UP, NODE_PHASE_TRAIN, n->up_round);
     const hfsad_link link = {n->z, n->q, n->k};
+    const double sigma = hfsad_link_message(&n->rule, &link, n->s.M, n->u);
+    numbers_hide(n->u, n->s.M);
     m.k = n->k;
-    if (n->diverged)
-        return m;
-    m.sigma = hfsad_link_message(&n->rule, &link, n->s.M, n->u);
+    m.sigma = number_hide(sigma);
     m.values = n->u;
-    m.count = all_finite(n->u, n->s.M) && isfinite(m.sigma) ? n->s.M : 0;
-    m.sigma = m.count ? m.sigma : 0;
-    if (m.count && n->s.guarded && n->s.inner) {
+    m.count = n->s.M;
+    if (n->s.guarded && n->s.inner) {
         const guard_strain own = guard_link(n->s.inner, &link, n->s.M), below = inner_strain(n);
         n->u[m.count++] = own.sum + below.sum;
         n->u[m.count++] = own.count + below.count;
@@ -479,13 +461,14 @@ static message answer_letter(node *n)
     m.values = n->figures;
     m.count = node_figures_count(n);
     m.k = n->s.async && !final ? n->answered_k : 0;
-    if (!final)
-        return m;
-    if (n->s.leaf)
+    if (final && n->s.leaf)
         node_model(n, n->u);
-    m.values = (n->s.leaf ? n->u : n->models) + n->part * n->s.part;
-    m.count = node_part_size(n, n->nodes, n->part);
-    m.k = n->part;
+    if (final) {
+        m.values = (n->s.leaf ? n->u : n->models) + n->part * n->s.part;
+        m.count = node_part_size(n, n->nodes, n->part);
+        m.k = n->part;
+    }
+    numbers_hide(m.values, m.count);
     return m;
 }
 
@@ -533,7 +516,7 @@ static message ack_letter(node *n, bool of_answers)
     for (size_t c = 0; c < n->s.n_children; c++) {
         child_state *child = &n->child[c];
         bool *flag = of_answers ? &child->ack_answer : &child->ack_up;
-        if (!*flag)
+        if (!*flag && !(of_answers && n->finished)) /* the broker retains the last one: for who comes late */
             continue;
         *flag = false;
         if (!of_answers && !n->s.async && !child->has) /* a round has been opened since */
@@ -568,17 +551,17 @@ static bool next_to_children(node *n, message *m)
     if (take_channel(n, &n->down)) {
         *m = letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->version : n->round) + 1);
         m->k = n->begun;
-        m->values = n->w;
+        m->values = numbers_to_say(n->partial, n->w, n->s.M);
         m->count = n->s.M;
         return true;
     }
     if (take_channel(n, &n->ask)) {
         *m = letter_of(n, MESSAGE_ASK, n->ask_phase, n->ask_round);
         m->k = n->begun;
-        m->values = n->ask_w;
         m->count = n->ask_phase == NODE_PHASE_FINAL                 ? 0
                    : is_root(n) || n->ask_phase != NODE_PHASE_TRAIN ? n->s.M
                                                                     : 2 * n->s.M;
+        m->values = numbers_to_say(n->partial, n->ask_w, m->count);
         return true;
     }
     if (take_channel(n, &n->look_ask)) {

@@ -46,7 +46,8 @@ static uint64_t versions(const node *n)
 
 static bool is_frozen(const node *n)
 {
-    return n->halted || n->answered < 0 || (uint64_t)n->answered >= n->end_round ||
+    return n->halted || n->answer_phase == NODE_PHASE_FINAL || n->answered < 0 ||
+           (uint64_t)n->answered >= n->end_round ||
            (n->pending && !(n->ask_phase == NODE_PHASE_TRAIN && async_is_between(n, n->ask_round)));
 }
 
@@ -67,7 +68,6 @@ static void take_turn(node *n, uint64_t version, const double *w_parent)
     leaf_step(n, w_parent, (uint32_t)n->period * n->local_steps);
     n->sent_up++;
     n->up_round = version;
-    n->diverged = !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
     channel_start(n, &n->up);
 }
 
@@ -139,7 +139,7 @@ static bool is_asking_for_figures(const node *n)
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->child[c];
-    if (m->count != n->s.M && m->count != 0)
+    if (m->count != n->s.M)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round > n->version + 1)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
@@ -149,23 +149,13 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     }
     if (is_frozen(n) && !is_asking_for_figures(n))
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    if ((m->count && !(m->sigma > 0)) || m->k <= child->k || m->k > UINT32_MAX)
+    if (!(m->sigma > 0) || m->k <= child->k || m->k > UINT32_MAX)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (!alloc_grow((void **)&n->heard, &n->heard_room, n->n_heard + 1, sizeof *n->heard))
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
     child->need = m->round;
-    if (m->count == 0) {
-        n->diverged = true;
-        n->open = false;
-        n->turn_left = 0;
-        if (!is_root(n)) {
-            n->up_round = n->down_round;
-            channel_start(n, &n->up);
-        }
-        return true;
-    }
     child->fresh = true;
     child->k = m->k;
     child->sigma = m->sigma;
@@ -176,7 +166,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
 
 bool async_may_open(const node *n)
 {
-    if (n->finished || n->diverged || is_frozen(n))
+    if (n->finished || is_frozen(n))
         return false;
     return is_root(n) ? !is_last_version(n) : n->turn_left > 0;
 }
@@ -272,7 +262,6 @@ void async_step(node *n)
         n->dual = kernels()->link_step(&n->rule, &link, n->s.M, n->w, n->w_parent);
         n->k = link.k;
     }
-    n->diverged = !all_finite(n->w, n->s.M) || !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
     n->version++;
     n->sent_down += n->s.n_children;
     n->open = false;

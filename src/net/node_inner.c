@@ -97,7 +97,7 @@ static bool takes_part_in(const node *n, uint64_t round)
 /* After a measurement a round begins only when the parent goes on, which may have ended the run instead. */
 static bool may_open(const node *n)
 {
-    if (n->finished || n->diverged || n->round >= n->end_round || n->asking || (n->pending && n->ask_round == n->round))
+    if (n->finished || n->round >= n->end_round || n->asking || (n->pending && n->ask_round == n->round))
         return false;
     if (n->round == node_next_measure(n) || (is_root(n) && look_holds(n)))
         return false;
@@ -158,21 +158,6 @@ static void step_inner(node *n, uint64_t round)
     n->took_part = true;
     n->sent_down += n->s.n_children;
     n->sent_up += n->s.depth > 1 || last < n->last; /* the cloud uses only the last of an iteration */
-    n->diverged = !all_finite(n->w, n->s.M) || !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
-}
-
-/* In `round` numbers of this node or of one below it are no longer finite. Nothing more can come of this training, so
- * the parent is told at once, whether it waits for us or not. */
-static void run_off(node *n, uint64_t round)
-{
-    n->diverged = n->changed = true;
-    n->open = n->took_part = n->pending = n->asking = false;
-    channel_stop(&n->down);
-    channel_stop(&n->ask);
-    if (is_root(n))
-        return;
-    n->up_round = period_start(n, round) + n->period - 1;
-    channel_start(n, &n->up);
 }
 
 static void step(node *n)
@@ -188,10 +173,6 @@ static void step(node *n)
     if (is_root(n) && n->s.guarded) {
         n->anew = guard_decide(&n->guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, inner_strain(n));
         n->diverged = n->diverged && !n->anew;
-    }
-    if (!is_root(n) && n->diverged) {
-        run_off(n, n->round);
-        return;
     }
     if (is_root(n) || n->round % n->period || !(n->took_part || n->s.guarded))
         return;
@@ -251,6 +232,14 @@ static void take_own(node *n)
     n->own.dual[n->s.depth - 1] = n->dual;
 }
 
+/* On lack of memory the answers are dropped; they come again, and so does this. */
+static bool has_room_for_models(node *n)
+{
+    if (!n->models)
+        n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
+    return n->models != NULL;
+}
+
 void inner_ask(node *n, uint64_t phase, uint64_t round)
 {
     n->pending = n->asking = true;
@@ -260,8 +249,8 @@ void inner_ask(node *n, uint64_t phase, uint64_t round)
         memcpy(n->ask_w + (is_root(n) ? 0 : n->s.M), n->w, n->s.M * sizeof *n->w);
         take_own(n);
     }
-    if (phase == NODE_PHASE_FINAL && !n->models) /* on lack of memory the answers are dropped and come again */
-        n->models = alloc_zero(n->nodes * n->s.M, sizeof(double));
+    if (phase == NODE_PHASE_FINAL)
+        (void)has_room_for_models(n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         n->child[c].answered = false;
         n->child[c].parts = 0;
@@ -313,7 +302,7 @@ static void conclude(node *n, const tally *t)
     tally_figures(t, n->s.M, n->s.tiers, n->s.async && last ? n->version : n->ask_round / n->K, true, f);
     if (is_prelude(n)) {
         n->answered = (int64_t)n->ask_round;
-        stage_conclude(n, t->broken > 0 ? NULL : f);
+        stage_conclude(n, f);
         return;
     }
     stop_rule(&n->stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
@@ -321,7 +310,7 @@ static void conclude(node *n, const tally *t)
     n->row_ready = true;
     memcpy(n->row_w, n->ask_w, n->s.M * sizeof *n->row_w);
     n->answered = (int64_t)n->ask_round;
-    if (t->broken > 0 || !figures_are_finite(f))
+    if (!figures_are_finite(f))
         n->end = NODE_DIVERGED;
     else if (n->s.async ? n->stopping && last : n->stop.converged)
         n->end = NODE_CONVERGED;
@@ -406,22 +395,15 @@ static void root_questions(node *n)
     uint64_t round;
     if (n->finished || n->open || n->pending)
         return;
-    if (n->diverged && !n->stage_over) {
-        if (is_prelude(n))
-            stage_conclude(n, NULL);
-        else
-            n->end = NODE_DIVERGED;
-    }
+    if (n->diverged && is_prelude(n) && !n->stage_over)
+        stage_conclude(n, NULL); /* nothing can come of it any more */
     if (n->stage_over) {
         stage_next_start(n, n->ask_w);
         inner_ask(n, NODE_PHASE_STAGE, 0);
-    } else if (n->end == NODE_DIVERGED) {
-        n->finished = n->changed = true;
-        inner_ack_all(n);
     } else if (n->anew) {
         memcpy(n->ask_w, n->guard.calm, n->s.M * sizeof *n->ask_w);
         inner_ask(n, NODE_PHASE_ANEW, n->round);
-    } else if (n->end != NODE_RUNNING && n->polish && !n->polished) {
+    } else if (n->end != NODE_RUNNING && n->end != NODE_DIVERGED && n->polish && !n->polished) {
         return; /* somebody will see to it, node_wants_polish */
     } else if (n->end != NODE_RUNNING) {
         inner_ask(n, NODE_PHASE_FINAL, (uint64_t)n->answered);
@@ -479,7 +461,7 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
     if (before % n->period || before >= node_next_measure(n) ||
         (n->s.guarded ? before != n->round : !sits_out_until(n, before)))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (m->round > n->up_round && !n->diverged)
+    if (m->round > n->up_round)
         channel_stop(&n->up);
     channel_stop(&n->answer);
     n->down_round = m->round;
@@ -511,15 +493,16 @@ static bool handle_ask(node *n, const message *m, node_refusal *why)
     if (n->s.async && !final) {
         if (!async_can_answer(n, m->round)) /* it will be asked again */
             return node_refuse(n, why, NODE_REFUSED_OLD);
-        if (m->round == n->end_round) {
-            n->open = false;
-            n->turn_left = 0;
-            n->halted = true; /* also after a crash: what the children have answered must stay true */
-            channel_stop(&n->down);
-        }
         n->changed = true;
-    } else if (m->round >= n->up_round && !n->took_part && !n->diverged) {
+    } else if (m->round >= n->up_round && !n->took_part) {
         channel_stop(&n->up);
+    }
+    if (n->s.async && (final || m->round == n->end_round)) {
+        n->open = false;
+        n->turn_left = 0;
+        n->halted = true; /* also after a crash: what the children have answered must stay true */
+        n->changed = true;
+        channel_stop(&n->down);
     }
     channel_stop(&n->answer);
     n->asker_begun = m->k;
@@ -538,13 +521,9 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->child[c];
     const bool strained = n->s.guarded && !n->s.children[c].leaf;
-    if (m->count != n->s.M + (strained ? 2 : 0) && m->count != 0)
+    if (m->count != n->s.M + (strained ? 2 : 0))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (m->count == 0 && !n->diverged && m->round > 0 && m->round <= n->round + n->unit) {
-        run_off(n, n->round + 1);
-        return true;
-    }
-    if (m->round != child->need || child->has || m->count == 0) {
+    if (m->round != child->need || child->has) {
         child->ack_up = child->ack_up || m->round == child->need;
         n->ack_up = n->ack_up || child->ack_up;
         return node_refuse(n, why, m->round > child->need ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
@@ -572,8 +551,8 @@ size_t node_models_before(const node *n, size_t c)
 static bool take_part(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->child[c];
-    if (!n->models)
-        return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
+    if (!has_room_for_models(n))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
     const bool wanted = m->k == child->parts;
     if (wanted) {
         memcpy(n->models + node_models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);

@@ -170,7 +170,6 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
     node_greet(n, m->k);
     if (play(n, m->round, m->values)) {
         n->up_round = n->round;
-        n->diverged = !all_finite(n->z, n->s.M) || !all_finite(n->q, n->s.M);
         channel_start(n, &n->up);
     }
     n->changed = true;

@@ -121,8 +121,6 @@ static bool handle_ack(node *n, const message *m, node_refusal *why)
 
 bool look_handle(node *n, size_t from, const message *m, node_refusal *why)
 {
-    if (!all_finite(m->values, m->count))
-        return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (from == NODE_PARENT && m->kind == MESSAGE_ASK)
         return handle_ask(n, m, why);
     if (from == NODE_PARENT && m->kind == MESSAGE_ACK)
@@ -141,6 +139,7 @@ message look_model_letter(node *n)
         node_model(n, n->u);
     m.values = (n->s.leaf ? n->u : n->look_models) + n->look_part * n->s.part;
     m.count = node_part_size(n, n->nodes, n->look_part);
+    numbers_hide(m.values, m.count);
     n->say_look = false;
     return m;
 }

@@ -55,6 +55,8 @@ struct node {
     double seen_begun;                  /* for ACK: parent_begun as a number */
     uint64_t begun;                     /* own count */
     node_status status;
+    double *shown; /* the message in hand, where it has numbers that are not finite */
+    size_t shown_room;
 
     double *w, *z, *q;
     uint32_t k, last;
@@ -65,7 +67,7 @@ struct node {
     hfsad_link_rule rule;        /* of its link, as it is now */
     bool say_anew;               /* to be answered: it has begun anew */
     bool say_stage;              /* likewise: it has begun the stage */
-    bool diverged;               /* a number is not finite: UP is sent without numbers */
+    bool diverged;               /* root: w is not finite */
     double dual;                 /* of the last round */
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
     int64_t answered;            /* round of the last measurement answered, -1: none */
@@ -152,7 +154,6 @@ void channel_stop(channel *c);
 bool node_draw(const node *n, double participation, uint64_t key, uint32_t *last, uint64_t round);
 /* The round after which the next measurement comes. */
 uint64_t node_next_measure(const node *n);
-bool all_finite(const double *v, size_t count);
 static inline bool is_root(const node *n)
 {
     return n->s.depth == 0;
@@ -175,6 +176,15 @@ bool node_refuse(node *n, node_refusal *to, node_refusal why);
 /* The parent begins anew, or we do: what it may have forgotten is sent again. */
 void node_greet(node *n, uint64_t begun);
 
+/* numbers that are not finite (node_numbers.c) */
+bool all_finite(const double *v, size_t count);
+double number_hide(double v);
+void numbers_hide(double *v, size_t count);
+/* v, or in room what can be said of it. */
+double *numbers_to_say(double *room, double *v, size_t count);
+/* The numbers of a message that has come, as they are where they come from; false: it is refused. */
+bool numbers_take(node *n, message *m, node_refusal *why);
+
 hfsad_status leaf_create(node *n, hfsad_error *err);
 void leaf_free(node *n);
 void leaf_begin_anew(node *n);
@@ -194,7 +204,7 @@ void inner_begin_anew(node *n);
 guard_strain inner_strain(const node *n);
 /* Tells all children that their last answer has come. */
 void inner_ack_all(node *n);
-/* A client's step, n->local_steps times or those of its class. */
+/* A client's step, so many times. */
 void leaf_step(node *n, const double *w_parent, uint32_t times);
 
 /* stages (node_stages.c) */

@@ -80,7 +80,7 @@ bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const do
     if (iteration <= g->repaired_last + FIRST)
         g->first_step = fmax(iteration == g->repaired_last + 1 ? 0 : g->first_step, step);
     memcpy(g->before, w0, tied * sizeof *w0);
-    if (strain <= STRAIN_QUIET && step <= STEP_QUIET * size && !(g->star && size > size_most(g, p)))
+    if (isfinite(size) && strain <= STRAIN_QUIET && step <= STEP_QUIET * size && !(g->star && size > size_most(g, p)))
         memcpy(g->calm, w0, tied * sizeof *w0);
     if ((isfinite(size) && g->wild < WILD_MOST) || g->repairs == REPAIRS_MOST)
         return false;

@@ -23,6 +23,8 @@
 
 #include "plan/plan.h"
 
+#include <math.h>
+
 typedef struct {
     double *calm, *before; /* w_0 of the last quiet iteration, and of the one before; M each, the driver's */
     double first_step;     /* the largest step of the first iterations */
@@ -45,6 +47,11 @@ guard_strain guard_link(const inner_class *class, const hfsad_link *link, size_t
 /* After a global iteration; `tied`: the coordinates of w_0 that all share. True: the run begins anew at calm. */
 bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const double *w0, uint64_t iteration,
                   guard_strain strain);
+/* What the dual residual of the last round counts for after a repair: no step has been made since. */
+static inline double guard_dual(double dual)
+{
+    return isfinite(dual) ? dual : (double)NAN;
+}
 /* Coordinates that are not some clients' or edges' own. */
 size_t plan_tied(const plan *p, size_t M, size_t n_inner);
 

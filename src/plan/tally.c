@@ -75,6 +75,15 @@ static link_sums all_tiers(const tally *t, size_t tiers)
     return total;
 }
 
+/* Which of them is nan and which inf, and why, is chance, and is not the same wherever the sums are made. */
+static void figures_break(hfsad_figures *f)
+{
+    f->objective = f->consensus_objective = f->primal_residual = f->dual_residual = NAN;
+    f->consensus_gap = f->smoothing_gap = NAN;
+    for (size_t i = 0; i < f->tiers; i++)
+        f->primal_tier[i] = f->dual_tier[i] = NAN;
+}
+
 void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, bool dual_known, hfsad_figures *f)
 {
     const link_sums total = all_tiers(t, tiers);
@@ -84,16 +93,18 @@ void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, b
     for (size_t i = 0; i < tiers; i++) {
         dual += t->dual[i];
         f->primal_tier[i] = sqrt(t->tier[i].primal);
-        f->dual_tier[i] = dual_known ? sqrt(t->dual[i]) : NAN;
+        f->dual_tier[i] = dual_known && !isnan(t->dual[i]) ? sqrt(t->dual[i]) : NAN;
     }
     f->objective = total.loss + total.penalty + t->priors;
     f->consensus_objective = total.consensus_loss + t->consensus_priors;
     f->primal_residual = sqrt(total.primal);
-    f->dual_residual = dual_known ? sqrt(dual) : NAN;
+    f->dual_residual = dual_known && !isnan(dual) ? sqrt(dual) : NAN;
     f->consensus_gap = total.gap;
     f->smoothing_gap = total.smoothing;
     f->bytes_up = (uint64_t)t->up * M * sizeof(double);
     f->bytes_down = (uint64_t)t->down * M * sizeof(double);
+    if (t->broken > 0 || !figures_are_finite(f))
+        figures_break(f);
 }
 
 bool figures_are_finite(const hfsad_figures *f)

@@ -16,9 +16,9 @@ typedef struct {
     double priors, consensus_priors; /* of the inner nodes, at their own w and at w_0 */
     double up, down;                 /* vectors sent so far */
     double intercepts, clients;      /* sum of the intercepts below, and the clients that they stand for */
-    double broken;                   /* nodes whose numbers are not finite; theirs are left out */
+    double broken;                   /* nodes, of other programs, that cannot say their numbers */
     link_sums tier[HFSAD_TIERS_MAX]; /* by the depth of the child, less one */
-    double dual[HFSAD_TIERS_MAX];    /* sigma^2 (|dz|^2 + |dq|^2) of the last edge round */
+    double dual[HFSAD_TIERS_MAX];    /* sigma^2 (|dz|^2 + |dq|^2) of the last edge round; NAN: it is not known */
 } tally;
 
 void link_sums_add(link_sums *total, const link_sums *part);
@@ -30,7 +30,7 @@ void tally_pack(const tally *t, size_t tiers, double *numbers);
 void tally_unpack(tally *t, size_t tiers, const double *numbers);
 
 /* What a row says, from the whole tree's tally. seconds and relative_error are left alone. dual_known: otherwise the
- * dual residuals are NAN. */
+ * dual residuals are NAN. Where one of the others is not finite all of them become NAN. */
 void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, bool dual_known, hfsad_figures *f);
 /* Otherwise the run has diverged. */
 bool figures_are_finite(const hfsad_figures *f);

@@ -48,6 +48,10 @@ static void begin_anew(sim *s, const double *w)
     memset(s->k, 0, d->n_leaves * sizeof *s->k);
     for (size_t i = 0; i < d->n_inner; i++)
         s->inner[i].k = 0;
+    for (size_t i = 0; i < d->n_inner; i++)
+        s->inner[i].dual = guard_dual(s->inner[i].dual);
+    for (size_t r = 0; r < s->n_runs; r++)
+        s->runs[r].dual = guard_dual(s->runs[r].dual);
     if (s->many.slope)
         memset(s->many.slope, 0, d->n_rows * sizeof *s->many.slope);
     if (s->many.eta)

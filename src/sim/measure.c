@@ -79,5 +79,6 @@ double relative_error(size_t M, const double *estimate, const double *truth, boo
 double model_error(const dataset *d, const double *w, const double *truth, bool sign_free, double *scratch)
 {
     model_to_user(d, w, scratch);
-    return relative_error(features_count(d), scratch, truth, sign_free);
+    const double error = relative_error(features_count(d), scratch, truth, sign_free);
+    return isfinite(error) ? error : NAN;
 }

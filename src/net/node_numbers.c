@@ -1,0 +1,88 @@
+/*
+ * Numbers that are not finite, on their way: frames hold finite ones only, so these go as the largest there are,
+ *
+ *     +-infinity as +-DBL_MAX,  +-nan as +- the number before it
+ *
+ * and a run that has overflowed somewhere goes on as the simulator's does, until the safeguard or a row of the trace
+ * finds out.
+ */
+#include "net/node_parts.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIGN_BIT (UINT64_C(1) << 63)
+#define INFINITE (UINT64_C(0x7ff) << 52)
+#define HIDDEN (INFINITE - 2) /* the two largest numbers, and what is beyond */
+
+/* Whether one of the numbers, by its bits but for the sign, is `least` or more; without a branch, so that it is vector
+ * code. */
+static bool any_from(uint64_t least, const double *v, size_t count)
+{
+    uint64_t over = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, &v[i], sizeof bits);
+        over |= (bits & ~SIGN_BIT) + (SIGN_BIT - least);
+    }
+    return over & SIGN_BIT;
+}
+
+bool all_finite(const double *v, size_t count)
+{
+    return !any_from(INFINITE, v, count);
+}
+
+static double not_a_number(void)
+{
+    return nextafter(DBL_MAX, 0);
+}
+
+double number_hide(double v)
+{
+    return isfinite(v) ? v : copysign(isnan(v) ? not_a_number() : DBL_MAX, v);
+}
+
+static double number_show(double v)
+{
+    return fabs(v) < not_a_number() ? v : copysign(fabs(v) < DBL_MAX ? (double)NAN : (double)INFINITY, v);
+}
+
+void numbers_hide(double *v, size_t count)
+{
+    if (!all_finite(v, count))
+        for (size_t i = 0; i < count; i++)
+            v[i] = number_hide(v[i]);
+}
+
+double *numbers_to_say(double *room, double *v, size_t count)
+{
+    if (all_finite(v, count))
+        return v;
+    memcpy(room, v, count * sizeof *v);
+    numbers_hide(room, count);
+    return room;
+}
+
+bool numbers_take(node *n, message *m, node_refusal *why)
+{
+    const bool hidden = any_from(HIDDEN, m->values, m->count);
+    if ((hidden && !all_finite(m->values, m->count)) || !isfinite(m->sigma))
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    m->sigma = number_show(m->sigma);
+    if (!hidden)
+        return true;
+    if (n->shown_room < m->count) {
+        double *grown = realloc(n->shown, m->count * sizeof *grown);
+        if (!grown) /* it will be sent again */
+            return node_refuse(n, why, NODE_REFUSED_OLD);
+        n->shown = grown;
+        n->shown_room = m->count;
+    }
+    for (size_t i = 0; i < m->count; i++)
+        n->shown[i] = number_show(m->values[i]);
+    m->values = n->shown;
+    return true;
+}
