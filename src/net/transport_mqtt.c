@@ -235,6 +235,8 @@ static void rise(member *m)
 {
     m->state = CONNECTED;
     m->attempts = 0;
+    /* libmosquitto would write a line for every packet, for nobody. */
+    mosquitto_log_callback_set(m->handle, NULL);
     m->owner->front.counts.connects++;
     tell(m, TRANSPORT_UP, "");
 }
@@ -248,6 +250,7 @@ static void connect_now(member *m)
     m->farewell = 0;
     m->log[0] = 0;
     m->state = CONNECTING;
+    mosquitto_log_callback_set(m->handle, on_log);
     errno = 0;
     const int code = mosquitto_connect_async(m->handle, t->at.host, t->at.port, t->keepalive_s);
     if (code)
@@ -538,7 +541,6 @@ static int set_up(const mqtt *t, member *m, const transport_member *from)
     mosquitto_subscribe_callback_set(h, on_subscribe);
     mosquitto_disconnect_callback_set(h, on_disconnect);
     mosquitto_message_callback_set(h, on_message);
-    mosquitto_log_callback_set(h, on_log);
     return code;
 }
 
