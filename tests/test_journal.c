@@ -227,7 +227,7 @@ static void test_planted(void **unused)
 static void test_read_back(void **unused)
 {
     (void)unused;
-    enum { COMMITS = 120, EPOCHS = 2, SIZE_MOST = 9000 };
+    enum { COMMITS = 100, EPOCHS = 2, SIZE_MOST = 400000 };
     static unsigned char all[COMMITS][SIZE_MOST];
     hfsad_error err;
     journal *j;
@@ -243,7 +243,7 @@ static void test_read_back(void **unused)
         for (size_t i = 0; i < COMMITS; i++) {
             size_t count;
             void *bytes;
-            const size_t size = 1 + below(&r, SIZE_MOST), old = below(&r, i + 1);
+            const size_t size = 1 + below(&r, below(&r, 10) ? 9000 : SIZE_MOST), old = below(&r, i + 1);
             for (size_t n = 0; n < size; n++)
                 all[i][n] = (unsigned char)below(&r, 256);
             journal_put(j, 1, (uint32_t)i, all[i], size);

@@ -202,12 +202,12 @@ static int write_all(int fd, const unsigned char *bytes, size_t size, uint64_t a
     return 0;
 }
 
-/* The file gets room for a batch and some more. That is written, not only taken: a sync after the first write to a
- * place waits for the file system's own journal, later ones do not. */
-static int take_place(journal *j, uint64_t need)
+/* The file gets room for a batch and, where that is small, for more. That is written, not only taken: a sync after the
+ * first write to a place waits for the file system's own journal, later ones do not. */
+static int take_place(journal *j, size_t size)
 {
     static const unsigned char zeros[1 << 12];
-    const uint64_t most = (need + PIECE - 1) / PIECE * PIECE;
+    const uint64_t need = j->end + size, most = size < PIECE ? (need + PIECE - 1) / PIECE * PIECE : need;
     if (need <= j->taken)
         return 0;
     int code;
@@ -215,9 +215,9 @@ static int take_place(journal *j, uint64_t need)
         code = posix_fallocate(j->fd, (off_t)j->taken, (off_t)(most - j->taken));
     while (code == EINTR);
     for (uint64_t at = need; at < most && !code;) {
-        const size_t size = sizeof zeros - (size_t)(at % sizeof zeros);
-        code = write_all(j->fd, zeros, size, at);
-        at += size;
+        const size_t some = sizeof zeros - (size_t)(at % sizeof zeros);
+        code = write_all(j->fd, zeros, some, at);
+        at += some;
     }
     if (!code)
         j->taken = most;
@@ -247,11 +247,11 @@ static uint32_t sum_of(const unsigned char *batch, size_t size)
     return crc32c(crc32c(0, batch, AT_SUM), batch + HEAD, size - HEAD);
 }
 
-/* By one call, which costs half the processor time of a write and a sync through the page cache; false: it was not
- * done, and has to go that way. A file whose place was never written before needs more than the sync of its data. */
+/* By one call, which costs less processor time than a write and a sync through the page cache; false: it was not done,
+ * and has to go that way. */
 static bool write_direct(journal *j, const unsigned char *bytes, size_t size)
 {
-    if (j->direct < 0 || j->relaxed || j->end % SECTOR || j->end + size > j->taken)
+    if (j->direct < 0 || j->relaxed || j->end % SECTOR)
         return false;
     if (pwrite(j->direct, bytes, size, (off_t)j->end) == (ssize_t)size)
         return true;
@@ -264,11 +264,11 @@ static bool write_direct(journal *j, const unsigned char *bytes, size_t size)
 
 static int write_batch(journal *j, const unsigned char *bytes, size_t size)
 {
-    if (write_direct(j, bytes, size))
-        return 0;
-    int code = take_place(j, j->end + size);
-    if (!code)
-        code = write_all(j->fd, bytes, size, j->end);
+    const bool zeros = j->end + size > j->taken && size < PIECE; /* these are to be synced once, too */
+    int code = take_place(j, size);
+    if (code || (!zeros && write_direct(j, bytes, size)))
+        return code;
+    code = write_all(j->fd, bytes, size, j->end);
     if (!code && !j->relaxed && fdatasync(j->fd))
         code = errno;
     return code;
