@@ -1,19 +1,24 @@
 """The real federation through a broker: one edge and its clients, beside the bare ping-pong with the same payload.
 
-    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover]
+    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover] [--wire double] [--bytes]
 
 Prints `name value unit`: rounds per second with the clients in one process and in one each, synced to the disk in every
-round (power) or not (process); the ratio to the bare limit; bytes of a client's round over those of one vector each
-way; with --recover, the time from a kill -9, with a new start at once, until the edge makes rounds again.
+round (power) or not (process); the ratio to the bare limit; bytes of a client's round over those of one vector of doubles
+each way, as MQTT packs them, and the least that is possible; with --recover, the time from a kill -9, with a new start at
+once, until the edge makes rounds again. --bytes: only the bytes. --wire: how the vectors travel.
 FOLDER is an empty one; the states are there, so the disk that is measured is its disk. `sync` is what that disk takes for
 a small write and its sync, on its own: a round has two of them one after the other, a client's before its UP and the
-edge's before its DOWN, so `_bound` is what the bare limit and the disk leave.
+edge's before its DOWN, so `_bound` is what the bare limit and the disk leave to one client. `_synced` is the ratio to
+the limit of all who keep what they say: the bare ping-pong in which every process writes and syncs as many bytes in a
+round as those of the federation did.
 """
 import argparse
 import os
 import re
 import signal
 import socket
+import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -27,6 +32,8 @@ parser.add_argument("--features", type=int, default=25)
 parser.add_argument("--clients", type=int, default=50)
 parser.add_argument("--seconds", type=float, default=3)
 parser.add_argument("--recover", action="store_true")
+parser.add_argument("--wire", default="double", choices=("double", "float", "delta"))
+parser.add_argument("--bytes", action="store_true")
 a = parser.parse_args()
 hfsad, pingpong = os.path.abspath(a.hfsad), os.path.abspath(a.pingpong)
 os.chdir(a.folder)
@@ -111,13 +118,19 @@ def make_data():
 
 
 class Federation:
+    count = 0
+
     def __init__(self, name, port, each, durability):
+        # what others have left with the broker is theirs; a name as long as the default's, since topics travel
+        Federation.count += 1
+        run = f"r{Federation.count:02}"
         # questions of the set-up and measured iterations are no part of a round
         common = ["--broker", f"mqtt://127.0.0.1:{port}", "--durability", durability, "--metrics", "127.0.0.1:0"]
-        for key, value in (("federation.nodes", "nodes"), ("federation.name", name), ("run.start", "zero"),
-                           ("run.iterations", 1000000), ("run.trace_every", 1000000)):
+        for key, value in (("federation.nodes", "nodes"), ("federation.name", run), ("federation.wire", a.wire),
+                           ("run.start", "zero"), ("run.iterations", 1000000), ("run.trace_every", 1000000)):
             common += ["--set", f"{key}={value}"]
         os.mkdir(name)
+        self.folders = [f"{name}/cloud", f"{name}/edge", f"{name}/c1" if each else f"{name}/clients"]
         self.cloud = Process(f"{name}/cloud", hfsad, "cloud", "spec.yaml", "--state", f"{name}/cloud", "--out",
                              f"{name}-out", "--quiet", *common)
         self.edge = Process(f"{name}/edge", hfsad, "edge", "spec.yaml", "--name", "edge1", "--state",
@@ -169,11 +182,37 @@ def measure(f):
     return rounds / (t1 - t0), moved / here / (c1[client] - c0[client]), commit
 
 
-def bare(port, processes):
+def bare(port, processes, *more):
     out = subprocess.run([pingpong, "--port", str(port), "--features", str(a.features), "--clients", str(a.clients),
-                          "--processes", str(processes), "--seconds", str(a.seconds)], check=True,
+                          "--processes", str(processes), "--seconds", str(a.seconds), *map(str, more)], check=True,
                          capture_output=True, text=True).stdout
     return float(out.split()[1])
+
+
+def committed(folder):
+    """Bytes of a commit of those who have this state folder: the middle one of the last in their journal."""
+    sizes, at = [], 0
+    with open(f"{folder}/journal", "rb") as f:
+        while True:
+            f.seek(at)
+            head = f.read(48)
+            if len(head) < 48 or head[:4] != b"hfsj" or struct.unpack_from("<Q", head, 24)[0] != len(sizes) + 1:
+                return int(statistics.median(sizes[-50:]))
+            sizes.append(48 + struct.unpack_from("<Q", head, 32)[0])
+            at += (sizes[-1] + 511) // 512 * 512
+
+
+def packet(topic, frame):
+    """Bytes of a PUBLISH of MQTT 3.1.1, which has a byte less than that of MQTT 5."""
+    rest = 2 + topic + frame
+    return 1 + (1 if rest < 1 << 7 else 2 if rest < 1 << 14 else 3 if rest < 1 << 21 else 4) + rest
+
+
+def least_bytes():
+    """Of a round of doubles: topics of one letter, one byte for the version, four each for round, k, length and
+    checksum, and sigma as a double; k and sigma only on the way up."""
+    vector = 8 * a.features
+    return packet(1, vector + 1 + 4 + 4 + 4) + packet(1, vector + 1 + 4 + 4 + 4 + 4 + 8)
 
 
 def sync_ms(times=100):
@@ -209,10 +248,13 @@ def recover(f, broker):
     time_of("broker", broker)
 
 
-make_data()
-broker, port = start_broker()
-shape = f"{a.clients}x{a.features}"
-for processes in (1, a.clients):
+def say_bytes(name, moved):
+    say(name + "_bytes", moved / (16 * a.features), "bytes of a client's round over one vector each way")
+    if a.wire == "double":
+        say(name + "_bytes_least", least_bytes() / (16 * a.features), "the least that MQTT and the fields of a message need")
+
+
+def measure_speed(port, broker, processes):
     limit = bare(port, processes)
     sync = sync_ms()
     say(f"federation_{shape}_processes{processes}_sync", sync, "ms, a small write and its sync")
@@ -226,11 +268,28 @@ for processes in (1, a.clients):
             sync = (sync + sync_ms()) / 2
             bound = 1000 / (1000 / limit + 2 * sync)
             say(name + "_bound", rate / bound, f"of the bare limit with two syncs of {sync:.3g} ms in a round, {bound:.5g}")
-        say(name + "_bytes", moved / (16 * a.features), "bytes of a client's round over one vector each way")
+        say_bytes(name, moved)
         for who, (spent, count) in zip(("edge", "clients"), commit):
             say(f"{name}_commit_{who}", spent, f"ms of a process in commits in a round of {1000 / rate:.4g} ms, "
                 f"{count:.3g} commits")
         if a.recover and processes > 1 and durability == "power":
             recover(f, broker)
         f.stop()
+        if durability == "power":
+            ours, edge = committed(f.folders[2]), committed(f.folders[1])
+            synced = bare(port, processes, "--sync", ours, "--sync-edge", edge)
+            say(name + "_synced", rate / synced, f"of the bare limit where a process of clients syncs {ours} bytes and "
+                f"the edge {edge} in a round, {synced:.5g}")
+
+
+make_data()
+broker, port = start_broker()
+shape = f"{a.clients}x{a.features}" + ("" if a.wire == "double" else f"_{a.wire}")
+if a.bytes:
+    f = Federation("bytes", port, True, "process")
+    say_bytes(f"federation_{shape}", measure(f)[1])
+    f.stop()
+else:
+    for processes in (1, a.clients):
+        measure_speed(port, broker, processes)
 broker.kill()

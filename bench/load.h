@@ -15,15 +15,18 @@ typedef struct {
     size_t clients, features, processes; /* processes: of the clients */
     double seconds;
     bool retain;
-    const char *keys; /* folder of `hfsad keys`; NULL: no TLS */
+    size_t sync, sync_edge; /* bytes that a process of clients, and the edge, write and sync in a round; 0: none */
+    const char *keys;       /* folder of `hfsad keys`; NULL: no TLS */
 } load;
 
 /* Exits with 2 where they are wrong. */
 static inline load load_read(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"port", 1, NULL, 'p'},    {"clients", 1, NULL, 'c'}, {"features", 1, NULL, 'f'}, {"processes", 1, NULL, 'n'},
-        {"seconds", 1, NULL, 's'}, {"retain", 0, NULL, 'r'},  {"keys", 1, NULL, 'k'},     {0}};
+    static const struct option options[] = {{"port", 1, NULL, 'p'},      {"clients", 1, NULL, 'c'},
+                                            {"features", 1, NULL, 'f'},  {"processes", 1, NULL, 'n'},
+                                            {"seconds", 1, NULL, 's'},   {"retain", 0, NULL, 'r'},
+                                            {"keys", 1, NULL, 'k'},      {"sync", 1, NULL, 'y'},
+                                            {"sync-edge", 1, NULL, 'e'}, {0}};
     load set = {.clients = 50, .features = 25, .processes = 1, .seconds = 2};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         const double v = optarg && o != 'k' ? strtod(optarg, NULL) : 1;
@@ -41,6 +44,10 @@ static inline load load_read(int argc, char **argv)
             set.seconds = v;
         if (o == 'r')
             set.retain = true;
+        if (o == 'y')
+            set.sync = (size_t)v;
+        if (o == 'e')
+            set.sync_edge = (size_t)v;
         if (o == 'k')
             set.keys = optarg;
     }

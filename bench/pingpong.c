@@ -4,9 +4,15 @@
  * else: no checks, no arithmetic, nothing written to disk. The clients sit in one process or in one each.
  *
  *   pingpong --port N [--clients 50] [--features 25] [--processes 1] [--seconds 2] [--retain] [--keys DIR]
+ *            [--sync BYTES] [--sync-edge BYTES]
  *
- * --keys: TLS with the certificates of a folder of `hfsad keys`, all as edge1. Prints `name value unit`.
+ * --keys: TLS with the certificates of a folder of `hfsad keys`, all as edge1. --sync: the limit of those who keep what
+ * they say: in every round a process of clients writes so many bytes to a file of its own in the working folder and
+ * syncs them before its first answer; --sync-edge: the edge likewise, before it begins a round. Prints `name value
+ * unit`.
  */
+#define _GNU_SOURCE /* O_DIRECT */
+#include "disk.h"
 #include "load.h"
 #include "tools.h"
 
@@ -37,8 +43,9 @@ typedef struct {
     bool listens;
 } peer;
 
-static double *vector;
+static double *vector; /* the first number is the round */
 static size_t arrived, rounds, ended;
+static disk own;
 
 static void say(peer *p, const char *topic, size_t bytes)
 {
@@ -57,9 +64,14 @@ static void on_message(struct mosquitto *handle, void *context, const struct mos
     }
     char topic[100];
     snprintf(topic, sizeof topic, UP, p->number);
-    if (message->payloadlen >= (int)bytes)
+    if (message->payloadlen >= (int)bytes) {
+        double round;
+        memcpy(&round, message->payload, sizeof round);
+        if (round > vector[0]) /* the first of this process that hears of it */
+            disk_sync(&own);
+        vector[0] = round;
         say(p, topic, bytes);
-    else if (message->payloadlen == 1) /* the end; nothing retained is left behind */
+    } else if (message->payloadlen == 1) /* the end; nothing retained is left behind */
         ended += mosquitto_publish(handle, NULL, topic, 0, NULL, 0, true) == 0;
 }
 
@@ -143,6 +155,7 @@ static void wait_for_all(peer *peers, size_t count)
 static void be_clients(size_t first, size_t count, int ready)
 {
     static peer peers[LOAD_CLIENTS_MOST];
+    disk_open(&own, set.sync);
     for (size_t i = 0; i < count; i++)
         join(&peers[i], first + i);
     wait_for_all(peers, count);
@@ -160,6 +173,7 @@ static void be_clients(size_t first, size_t count, int ready)
 static void be_edge(void)
 {
     static peer edge;
+    disk_open(&own, set.sync_edge);
     join(&edge, 0);
     wait_for_all(&edge, 1);
     const size_t bytes = set.features * sizeof(double), warm = 2;
@@ -168,14 +182,17 @@ static void be_edge(void)
         if (rounds == warm)
             start = now();
         arrived = 0;
+        vector[0]++;
+        disk_sync(&own);
         say(&edge, DOWN, bytes);
         while (arrived < set.clients)
             turn(&edge, 1);
         rounds++;
     }
     char name[100];
-    snprintf(name, sizeof name, "pingpong%s%s_%zux%zu_processes%zu", set.keys ? "_tls" : "",
-             set.retain ? "_retained" : "", set.clients, set.features, set.processes);
+    snprintf(name, sizeof name, "pingpong%s%s%s_%zux%zu_processes%zu", set.keys ? "_tls" : "",
+             set.retain ? "_retained" : "", set.sync || set.sync_edge ? "_synced" : "", set.clients, set.features,
+             set.processes);
     printf("%-44s %12.5g  rounds per second, bare, QoS 0\n", name, (double)(rounds - warm) / (now() - start));
     fflush(stdout);
     mosquitto_publish(edge.handle, NULL, DOWN, 1, "", 0, false);

@@ -282,9 +282,8 @@ static bool is_own_file(const char *path)
     return read;
 }
 
-static hfsad_status read_rows_of(member *m, const char *path, hfsad_error *err)
+static hfsad_status read_rows_of(const member *m, const char *path, dataset **rows, hfsad_error *err)
 {
-    dataset *rows = NULL;
     char *parent = NULL;
     const char *name = NULL;
     if (m->args.name && is_own_file(path)) {
@@ -294,24 +293,40 @@ static hfsad_status read_rows_of(member *m, const char *path, hfsad_error *err)
         if (!parent)
             return error_memory(err, 0, "a name");
     }
-    hfsad_status status = dataset_read_client(&rows, path, parent, name, m->scratch, err);
-    if (!status)
-        status = federation_take_rows(m->f, rows, path, err);
+    const hfsad_status status = dataset_read_client(rows, path, parent, name, m->scratch, err);
     free(parent);
+    return status;
+}
+
+static char *find_rows(const member *m)
+{
+    return m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
+}
+
+static hfsad_status read_rows_again(void *context, dataset **rows, hfsad_error *err)
+{
+    const member *m = context;
+    char *path = find_rows(m);
+    const hfsad_status status = path ? read_rows_of(m, path, rows, err) : error_memory(err, 0, "a file name");
+    free(path);
     return status;
 }
 
 static hfsad_status read_rows(member *m, hfsad_error *err)
 {
-    char *path = m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
+    dataset *rows = NULL;
+    char *path = find_rows(m);
     if (!path)
         return error_memory(err, 0, "a file name");
-    const hfsad_status status =
+    hfsad_status status =
         access(path, R_OK) == 0
-            ? read_rows_of(m, path, err)
+            ? read_rows_of(m, path, &rows, err)
             : error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; %s", path, strerror(errno),
                         m->args.data ? "--data names the file with the client's rows"
                                      : "it is the spec's data; give the file with the client's rows by --data");
+    if (!status)
+        status = federation_take_rows(m->f, rows, path, err);
+    federation_set_reader(m->f, read_rows_again, m);
     free(path);
     return status;
 }

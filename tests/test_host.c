@@ -154,13 +154,14 @@ static void tear_journal(rng *r)
     FILE *f = fopen(in_folder("state/journal"), "r+");
     assert_non_null(f);
     const size_t size = fread(all, 1, sizeof all, f);
-    size_t end = 0, last = 0;
+    size_t next = 0, end = 0, last = 0; /* a batch begins at a multiple of 512 */
     for (uint64_t sequence = 1;
-         end + 48 < size && !memcmp(all + end, "hfsj", 4) && number_at(all + end + 24) == sequence &&
-         number_at(all + end + 16) == number_at(all + 16);
+         next + 48 < size && !memcmp(all + next, "hfsj", 4) && number_at(all + next + 24) == sequence &&
+         number_at(all + next + 16) == number_at(all + 16);
          sequence++) {
-        last = end;
-        end += 48 + (size_t)number_at(all + end + 32);
+        last = next;
+        end = last + 48 + (size_t)number_at(all + last + 32);
+        next = (end + 511) / 512 * 512;
     }
     assert_int_equal(fclose(f), 0);
     if (end)

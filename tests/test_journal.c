@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tools.h"
 
+#include "base/crc32c.h"
 #include "net/journal.h"
 #include "net/store.h"
 
@@ -20,11 +21,11 @@ typedef struct {
     unsigned char bytes[64];
 } entry;
 
-/* What was committed, and where each batch ended. */
+/* What was committed, where each batch ended, and where the next one begins. */
 typedef struct {
     entry all[ENTRIES_MOST];
     size_t count, after[BATCHES + 1];
-    uint64_t end[BATCHES + 1];
+    uint64_t end[BATCHES + 1], next[BATCHES + 1];
 } written;
 
 static void write_epoch(uint64_t seed, uint64_t epoch, size_t batches, written *w)
@@ -44,9 +45,11 @@ static void write_epoch(uint64_t seed, uint64_t epoch, size_t batches, written *
             journal_put(j, e->kind, e->about, e->bytes, first);
             journal_add(j, e->bytes + first, e->size - first);
         }
+        w->end[b] = journal_bytes(j);
         ok(journal_commit(j, &err), &err);
         w->after[b] = w->count;
-        w->end[b] = journal_bytes(j);
+        w->next[b] = journal_bytes(j);
+        assert_true(w->next[b] % 512 == 0 && w->next[b] >= w->end[b] && w->next[b] < w->end[b] + 512);
     }
     journal_put(j, 1, 1, "never committed", 15);
     journal_close(j);
@@ -70,7 +73,7 @@ static void expect(uint64_t epoch, const written *w, size_t batches, uint64_t se
         assert_memory_equal(bytes, e->bytes, e->size);
         free(bytes);
     }
-    assert_true(journal_bytes(j) == w->end[batches]);
+    assert_true(journal_bytes(j) == w->next[batches]);
     journal_close(j);
 }
 
@@ -158,16 +161,18 @@ static void test_flipped(void **unused)
         write_epoch(seed, 1, BATCHES, &older);
         write_epoch(seed, 2, BATCHES - 1, &w);
         char *all = contents(&size);
-        const size_t end = (size_t)w.end[BATCHES - 1], last = (size_t)w.end[BATCHES - 2];
-        for (size_t at = 0; at < end + 200; at++) {
+        const size_t end = (size_t)w.end[BATCHES - 1];
+        for (size_t at = 0, b = 1; at < end + 200; at++) {
             const char bit = (char)(1 << below(&r, 8));
+            while (b < BATCHES - 1 && at >= w.next[b])
+                b++; /* the batch in which it stands, or behind which */
             all[at] ^= bit;
             put_contents(all, end + 4096);
             all[at] ^= bit;
-            if (at < last)
+            if (at < w.end[b] && b < BATCHES - 1)
                 refused(OWNER, 2, "damaged", seed);
             else
-                expect(2, &w, at < end ? BATCHES - 2 : BATCHES - 1, seed);
+                expect(2, &w, at < w.end[b] ? BATCHES - 2 : BATCHES - 1, seed);
         }
         free(all);
     }
@@ -215,6 +220,94 @@ static void test_planted(void **unused)
     write_epoch(1, 2, 1, &w);
     expect(2, &w, 1, 1);
     free(planted);
+}
+
+/* Writes past the page cache and reads through it: every entry is what it was, also while the file grows and begins
+ * anew. On a disk, where the others of this file are in memory. */
+static void test_read_back(void **unused)
+{
+    (void)unused;
+    enum { COMMITS = 100, EPOCHS = 2, SIZE_MOST = 400000 };
+    static unsigned char all[COMMITS][SIZE_MOST];
+    hfsad_error err;
+    journal *j;
+    rng r = {rng_key(5, rng_stream("read back")), 0};
+    const char *where = getenv("TMPDIR");
+    char *before = where ? strdup(where) : NULL;
+    assert_int_equal(leave_folder(NULL), 0);
+    assert_int_equal(setenv("TMPDIR", ".", 1), 0);
+    assert_int_equal(enter_folder(NULL), 0);
+    make_empty();
+    for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
+        ok(journal_open(&j, folder, OWNER, epoch, &err), &err);
+        for (size_t i = 0; i < COMMITS; i++) {
+            size_t count;
+            void *bytes;
+            const size_t size = 1 + below(&r, below(&r, 10) ? 9000 : SIZE_MOST), old = below(&r, i + 1);
+            for (size_t n = 0; n < size; n++)
+                all[i][n] = (unsigned char)below(&r, 256);
+            journal_put(j, 1, (uint32_t)i, all[i], size);
+            ok(journal_commit(j, &err), &err);
+            const journal_mark *marks = journal_marks(j, &count);
+            assert_int_equal(count, i + 1);
+            assert_int_equal(marks[i].size, size);
+            ok(journal_read(j, &marks[old], &bytes, &err), &err);
+            assert_memory_equal(bytes, all[old], marks[old].size);
+            free(bytes);
+        }
+        journal_close(j);
+    }
+    assert_int_equal(leave_folder(NULL), 0);
+    assert_int_equal(before ? setenv("TMPDIR", before, 1) : unsetenv("TMPDIR"), 0);
+    assert_int_equal(enter_folder(NULL), 0);
+    free(before);
+}
+
+static void put_number(unsigned char *to, uint64_t v, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(v >> (8 * i));
+}
+
+/* A file of version 1, whose batches stand close together, is read and gone on with. */
+static void test_version_1(void **unused)
+{
+    (void)unused;
+    enum { BATCH = 48 + 16 + 16, OLD = 9, NEW = 4 };
+    hfsad_error err;
+    journal *j;
+    size_t count;
+    void *bytes;
+    unsigned char all[OLD * BATCH] = {0};
+    for (uint64_t i = 0; i < OLD; i++) {
+        unsigned char *b = all + i * BATCH;
+        memcpy(b, "hfsj", 4);
+        put_number(b + 4, 1, 4);
+        put_number(b + 8, OWNER, 8);
+        put_number(b + 16, 3, 8);
+        put_number(b + 24, i + 1, 8);
+        put_number(b + 32, BATCH - 48, 8);
+        put_number(b + 48, 2, 4);
+        put_number(b + 52, i, 4);
+        put_number(b + 56, 9, 8);
+        memcpy(b + 64, "version 1", 9);
+        put_number(b + 40, crc32c(crc32c(0, b, 40), b + 48, BATCH - 48), 4);
+    }
+    put_contents((const char *)all, sizeof all);
+    for (size_t i = 0; i <= NEW; i++) {
+        ok(journal_open(&j, folder, OWNER, 3, &err), &err);
+        const journal_mark *marks = journal_marks(j, &count);
+        assert_int_equal(count, OLD + i);
+        for (size_t n = 0; n < count; n++) {
+            ok(journal_read(j, &marks[n], &bytes, &err), &err);
+            assert_int_equal(marks[n].about, n);
+            assert_memory_equal(bytes, n < OLD ? "version 1" : "version 2", 9);
+            free(bytes);
+        }
+        journal_put(j, 2, (uint32_t)count, "version 2", 9);
+        ok(journal_commit(j, &err), &err);
+        journal_close(j);
+    }
 }
 
 /* ---- the store against a list of all that was put ---- */
@@ -414,6 +507,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_flipped, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_foreign, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_planted, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_read_back, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_version_1, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_store, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_half, enter_folder, leave_folder),
     };

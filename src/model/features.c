@@ -180,6 +180,11 @@ hfsad_status columns_standardise(row_table *to, const row_table *t, size_t n_row
     return HFSAD_OK;
 }
 
+void columns_standardise_here(row_table *t, size_t n_rows, const double *centre, const double *scale)
+{
+    apply(t, n_rows, centre, scale, t->x);
+}
+
 void columns_free(row_table *to)
 {
     if (to->pages)

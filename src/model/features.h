@@ -37,6 +37,8 @@ hfsad_status columns_find(const columns_search *s, double *centre, double *scale
 hfsad_status columns_standardise(row_table *to, const row_table *t, size_t n_rows, const double *centre,
                                  const double *scale, hfsad_error *err);
 void columns_free(row_table *to);
+/* The same to the table itself, which is in memory. */
+void columns_standardise_here(row_table *t, size_t n_rows, const double *centre, const double *scale);
 
 /* The column of an intercept, from the sums over all clients: the root mean square of a feature, so that the intercept
  * moves as fast as the coefficients do. */

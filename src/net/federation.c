@@ -76,6 +76,11 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
     return status;
 }
 
+static bool is_in_place(const federation *f)
+{
+    return f->rows && f->standard.rows.x && f->standard.rows.x == f->rows->rows.x;
+}
+
 void federation_free(federation *f)
 {
     if (!f)
@@ -86,8 +91,10 @@ void federation_free(federation *f)
     plan_free(f->p);
     plan_free(f->tied);
     dataset_free(f->shape);
+    if (!is_in_place(f))
+        columns_free(&f->standard.rows);
+    dataset_free(f->raw);
     dataset_free(f->rows);
-    columns_free(&f->standard.rows);
     free(f->standard_by);
     free(f->own);
     free(f->prints);
@@ -112,13 +119,70 @@ static hfsad_status open_survey(federation *f, double constant, hfsad_error *err
 
 static client_rows rows_of(const federation *f, size_t leaf, const inquiry_question *question)
 {
-    client_rows rows = dataset_rows(question->n_columns ? &f->standard : f->rows, f->own[leaf]);
+    const dataset *as_they_came = f->raw ? f->raw : f->rows;
+    client_rows rows = dataset_rows(question->n_columns ? &f->standard : as_they_came, f->own[leaf]);
     rows.constant = question->constant;
     return rows;
 }
 
-/* A root that begins again asks for the rows as they came, so both are kept. A question that a broker remembers of an
- * earlier run may have had other columns; with a result there are nodes that read the table. */
+/* The last columns of sparse rows may be empty. */
+static void widen(const federation *f, dataset *rows)
+{
+    if (rows->rows.start)
+        rows->rows.F = rows->M = features_count(f->shape);
+}
+
+static void forget_raw(federation *f)
+{
+    dataset_free(f->raw);
+    f->raw = NULL;
+}
+
+static bool are_same(const dataset *a, const dataset *b)
+{
+    return a->n_leaves == b->n_leaves && a->n_rows == b->n_rows && !a->rows.start == !b->rows.start &&
+           features_count(a) == features_count(b) &&
+           memcmp(a->rows.first, b->rows.first, (a->n_leaves + 1) * sizeof *a->rows.first) == 0 &&
+           memcmp(a->rows.y, b->rows.y, a->n_rows * sizeof *a->rows.y) == 0 &&
+           (!a->rows.start || memcmp(a->rows.start, b->rows.start, (a->n_rows + 1) * sizeof *a->rows.start) == 0);
+}
+
+static hfsad_status read_again(federation *f, hfsad_error *err)
+{
+    dataset *d = NULL;
+    const hfsad_status status = f->raw ? HFSAD_OK : f->read(f->read_context, &d, err);
+    if (status || f->raw)
+        return status;
+    widen(f, d);
+    if (are_same(d, f->rows)) {
+        f->raw = d;
+        return HFSAD_OK;
+    }
+    dataset_free(d);
+    return error_set(err, HFSAD_ERROR_INPUT, "the rows are no longer those that were read at the start");
+}
+
+static hfsad_status standardise_in_place(federation *f, const double *columns, hfsad_error *err)
+{
+    const size_t F = features_count(f->shape);
+    const hfsad_status status = is_in_place(f) ? read_again(f, err) : HFSAD_OK;
+    if (status)
+        return status;
+    if (f->raw) {
+        double *old = f->rows->rows.x;
+        f->rows->rows.x = f->raw->rows.x;
+        f->raw->rows.x = old;
+    }
+    forget_raw(f);
+    columns_standardise_here(&f->rows->rows, f->rows->n_rows, columns, columns + F);
+    memcpy(f->standard_by, columns, 2 * F * sizeof *columns);
+    f->standard = *f->rows;
+    return HFSAD_OK;
+}
+
+/* A root that begins again asks for the rows as they came, so both are kept where they cannot be read again. A question
+ * that a broker remembers of an earlier run may have had other columns; with a result there are nodes that read the
+ * table. */
 static hfsad_status standardise(federation *f, const double *columns, size_t count, hfsad_error *err)
 {
     const size_t F = features_count(f->shape), bytes = 2 * F * sizeof *columns;
@@ -128,12 +192,16 @@ static hfsad_status standardise(federation *f, const double *columns, size_t cou
     if (count != 2 * F)
         return error_set(err, HFSAD_ERROR_INPUT, "%zu numbers to standardise %zu columns by: another version's", count,
                          F);
-    if (f->standard.rows.x && memcmp(f->standard_by, columns, bytes) == 0)
+    if (f->standard.rows.x && memcmp(f->standard_by, columns, bytes) == 0) {
+        forget_raw(f);
         return HFSAD_OK;
+    }
     if (f->result)
         return error_set(err, HFSAD_ERROR_INPUT, "columns are standardised in another way than for training");
     if (!f->standard_by && !(f->standard_by = alloc_zero(2 * F, sizeof *columns)))
         return error_memory(err, bytes, "the columns' means");
+    if (f->read && !f->rows->rows.pages)
+        return standardise_in_place(f, columns, err);
     columns_free(&f->standard.rows);
     const hfsad_status status = columns_standardise(&made, &f->rows->rows, f->rows->n_rows, columns, columns + F, err);
     if (status)
@@ -179,8 +247,7 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
     if (features_count(rows) != F && !(rows->rows.start && features_count(rows) < F))
         return error_set(err, HFSAD_ERROR_INPUT, "%.300s: %zu feature%s; the federation has %zu", name,
                          features_count(rows), features_count(rows) == 1 ? "" : "s", F);
-    if (rows->rows.start) /* its last columns may be empty */
-        rows->rows.F = rows->M = F;
+    widen(f, rows);
     hfsad_status status = features_check_names(rows, name, f->shape->feature_names, "the list of nodes", err);
     if (!status)
         status = open_survey(f, 0, err);
@@ -194,6 +261,12 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
         status = check_labels(f, number - f->shape->n_inner, path, err);
     }
     return status;
+}
+
+void federation_set_reader(federation *f, federation_reader *read, void *context)
+{
+    f->read = read;
+    f->read_context = context;
 }
 
 bool federation_has_rows(const federation *f, size_t leaf)
@@ -225,6 +298,8 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     if (question->kind >= INQUIRY_POLISH)
         return polish_client_answer(at, question, numbers);
     if (!has_good_constant(f, question) || standardise(f, question->columns, question->n_columns, &err))
+        return false;
+    if (!question->n_columns && question->kind != INQUIRY_SHAPE && is_in_place(f) && read_again(f, &err))
         return false;
     const client_rows rows = rows_of(f, at->leaf, question);
     if (question->kind == INQUIRY_SHAPE) {

@@ -31,6 +31,10 @@ void federation_free(federation *f);
 /* Rows of this process's clients, in the table of rows; taken over also on failure. What is of no client of the tree is
  * passed over. name: of the file, for messages. */
 hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name, hfsad_error *err);
+/* How to read them once more. With it a process keeps rows in memory once, standardised where the spec says so, and
+ * reads them again if they are asked for as they came: a root that is begun again within the set-up does that. */
+typedef hfsad_status federation_reader(void *context, dataset **rows, hfsad_error *err);
+void federation_set_reader(federation *f, federation_reader *read, void *context);
 /* Whether the rows of a client are here. */
 bool federation_has_rows(const federation *f, size_t leaf);
 

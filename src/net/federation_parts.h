@@ -12,7 +12,11 @@ typedef struct polish_solver polish_solver;
 struct federation {
     const hfsad_spec *spec;
     dataset *shape, *rows;
-    dataset standard;    /* the same with the values standardised; its x is its own, NULL: not made */
+    dataset standard; /* the same with the values standardised; NULL for x: not made. x is that of rows, which are
+                         then no longer as they came, or its own */
+    dataset *raw;     /* rows as they came where `rows` are not, while they are asked for; NULL: not read */
+    federation_reader *read; /* NULL: they cannot be read again */
+    void *read_context;
     double *standard_by; /* means and deviations */
     size_t *own;         /* by leaf of shape: its leaf in rows, or SIZE_MAX */
     uint64_t run;

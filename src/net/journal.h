@@ -2,7 +2,8 @@
  * The file `journal` of a state folder: what a process has committed since its states were last written to the base
  * (store.h). Batches stand one behind another, each synced as a whole and with a checksum over all of it; a batch holds
  * entries, each a kind, a number and bytes. The file is taken in large pieces and written from its start again in every
- * epoch, so a commit is one write into room that is there, and one sync.
+ * epoch, so a commit is one write into room that is there, and one sync; where the file system can do it, past the page
+ * cache and in one call. A batch has its sectors to itself: what is committed is never written again.
  *
  * When it is opened, the batches of the epoch in force are read up to the first that is not whole. Behind that stands
  * what a crash has cut off or an earlier epoch has left; where instead a later batch of this epoch stands there,

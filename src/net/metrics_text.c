@@ -166,8 +166,10 @@ static void write_process(FILE *f, const host *h)
     } all[] = {
         {"messages_sent_total", "counter", "Messages handed to the broker.", (double)c.frames.frames_sent},
         {"messages_received_total", "counter", "Messages that came.", (double)c.frames.frames_received},
-        {"sent_bytes_total", "counter", "Bytes of messages and topics sent.", (double)c.frames.bytes_sent},
-        {"received_bytes_total", "counter", "Bytes of messages and topics that came.", (double)c.frames.bytes_received},
+        {"sent_bytes_total", "counter", "Bytes of messages sent, with topics, as MQTT packs them.",
+         (double)c.frames.bytes_sent},
+        {"received_bytes_total", "counter", "Bytes of messages that came, with topics, as MQTT packs them.",
+         (double)c.frames.bytes_received},
         {"messages_replaced_total", "counter", "Messages whose place a newer one took before they had left.",
          (double)c.frames.replaced},
         {"messages_lost_total", "counter", "Messages sent while there was no connection.", (double)c.frames.lost},

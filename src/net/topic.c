@@ -76,8 +76,18 @@ bool topic_path_valid(const char *path)
 
 bool topic_write(char topic[TOPIC_MAX], const char *run, const char *path, topic_kind kind)
 {
-    const int length = snprintf(topic, TOPIC_MAX, ROOT "/%s/%s/%s", run, path, topic_name(kind));
-    return length > 0 && length < TOPIC_MAX;
+    const char *const levels[] = {ROOT, run, path, topic_name(kind)};
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        const size_t length = strlen(levels[i]);
+        if (length >= TOPIC_MAX - at)
+            return false;
+        memcpy(topic + at, levels[i], length);
+        at += length;
+        topic[at++] = '/'; /* at most TOPIC_MAX now */
+    }
+    topic[at - 1] = 0;
+    return true;
 }
 
 bool topic_read(const char *topic, const char *run, char path[TOPIC_MAX], topic_kind *kind)

@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     uint64_t frames_sent, frames_received;
-    uint64_t bytes_sent, bytes_received; /* of frames and their topics, without what MQTT and TLS add */
+    uint64_t bytes_sent, bytes_received; /* of frames with topics, as MQTT packs them; without TLS and TCP */
     uint64_t replaced;                   /* frames whose place a newer one took before they had left */
     uint64_t lost;                       /* frames sent while there was no connection */
     uint64_t connects;                   /* of all members together */

@@ -91,6 +91,14 @@ static hfsad_status no_memory(hfsad_error *err, size_t bytes)
     return error_memory(err, bytes, "connections to the broker");
 }
 
+/* Of a PUBLISH of MQTT 5 at QoS 0 that has no properties: its kind, the length of the rest, the topic with its own
+ * length, the length of the properties, the frame. */
+static uint64_t packet_bytes(const char *topic, size_t size)
+{
+    const uint64_t rest = 2 + strlen(topic) + 1 + size;
+    return 1 + (rest < 1 << 7 ? 1U : rest < 1 << 14 ? 2U : rest < 1 << 21 ? 3U : 4U) + rest;
+}
+
 /* ---- what libmosquitto calls ---- */
 
 static void on_connect(struct mosquitto *handle, void *context, int code)
@@ -131,7 +139,7 @@ static void on_message(struct mosquitto *handle, void *context, const struct mos
         return;
     m->owner->any = true;
     t->counts.frames_received++;
-    t->counts.bytes_received += (uint64_t)message->payloadlen + strlen(message->topic);
+    t->counts.bytes_received += packet_bytes(message->topic, (size_t)message->payloadlen);
     t->handler.receive(t->handler.context, m->number, message->topic, message->payload, (size_t)message->payloadlen);
 }
 
@@ -252,6 +260,8 @@ static void rise(member *m)
 {
     m->state = CONNECTED;
     m->attempts = 0;
+    /* libmosquitto would write a line for every packet, for nobody. */
+    mosquitto_log_callback_set(m->handle, NULL);
     m->owner->front.counts.connects++;
     tell(m, TRANSPORT_UP, "");
 }
@@ -265,6 +275,7 @@ static void connect_now(member *m)
     m->farewell = 0;
     m->log[0] = 0;
     m->state = CONNECTING;
+    mosquitto_log_callback_set(m->handle, on_log);
     errno = 0;
     const int code = mosquitto_connect_async(m->handle, t->at.host, t->at.port, t->keepalive_s);
     if (code)
@@ -294,7 +305,7 @@ static void publish(member *m, const char *topic, const void *bytes, size_t size
         return;
     }
     counts->frames_sent++;
-    counts->bytes_sent += size + strlen(topic);
+    counts->bytes_sent += packet_bytes(topic, size);
 }
 
 static void flush(member *m)
@@ -562,7 +573,6 @@ static int set_up(const mqtt *t, member *m, const transport_member *from)
     mosquitto_subscribe_callback_set(h, on_subscribe);
     mosquitto_disconnect_callback_set(h, on_disconnect);
     mosquitto_message_callback_set(h, on_message);
-    mosquitto_log_callback_set(h, on_log);
     return code;
 }
 
