@@ -552,7 +552,7 @@ static int carry_out(session *s, bool keep)
     stop_all(s);
     if (status == CLI_DONE && gather_record(s, &err))
         status = cli_fail(&err);
-    if ((status == CLI_DONE || status > 128) && gather_state(s, status == CLI_DONE, &err))
+    if (status != CLI_WRONG && gather_state(s, status == CLI_DONE, &err))
         status = cli_fail(&err);
     if (status > 128)
         fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` goes on from %s\n", s->state);

@@ -35,7 +35,7 @@ alike 0 absolute 1e160 double state.csv checkpoint.bin
 [ "$(python3 -c 'import json; print(json.load(open("up/summary.json"))["safeguard"]["repairs"])')" -gt 0 ] ||
     fail "the safeguard has done nothing"
 echo "-- the objective overflows"
-alike 1 squared 1e160 delta
+alike 1 squared 1e160 delta state.csv checkpoint.bin
 grep -q '"diverged"' up/summary.json || fail "the run has not diverged"
 echo "-- numbers that do not fit a float are sent as they are"
 alike 0 absolute 1e60 float state.csv checkpoint.bin

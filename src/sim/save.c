@@ -152,7 +152,7 @@ void sim_put_ledger(sim *s, const sim_ledger *ledger)
     s->bytes_up = ledger->bytes_up;
     s->bytes_down = ledger->bytes_down;
     s->stop = ledger->stop;
-    s->dual_known = true; /* the row was measured */
+    s->dual_known = ledger->iteration > 0; /* the row was measured */
     if (!s->guard.calm || !guard->calm) {
         sim_rest_guard(s);
         return;
