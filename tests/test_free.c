@@ -84,8 +84,8 @@ static void check_last(uint64_t seed, const situation *s, const outcome *o)
     if (!s->rule.penalty.free)
         return;
     near(seed, "z", o->z[m], s->child[m]);
-    near(seed, "q", o->q[m], s->parent[m]);
-    near(seed, "u", o->u[m], times->c * sqrt(s->k + 1.0) * s->parent[m]);
+    near(seed, "q", o->q[m], s->child[m]);
+    near(seed, "u", o->u[m], times->c * sqrt(s->k + 1.0) * s->child[m]);
 }
 
 static void same(uint64_t seed, const char *what, const void *a, const void *b, size_t size)
