@@ -735,6 +735,10 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
     metrics_turn(m->metrics, m->h);
     tell_of_broker(m);
     tell_of_neighbours(m);
+    if (!status && !m->is_wrong && federation_broken(m->f)) {
+        error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: %.400s", host_path(m->h, 0), federation_broken(m->f)->message);
+        m->is_wrong = true;
+    }
     if (!status && m->is_wrong) {
         if (m->is_dismissed)
             pass_the_end_on(m);

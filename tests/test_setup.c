@@ -12,6 +12,7 @@
 #include "process.h"
 #include "weather.h"
 
+#include "base/error.h"
 #include "sim/run.h"
 
 enum { NODES_MOST = 64 };
@@ -435,9 +436,77 @@ static void test_chaos(void **state)
     assert_true(sum.crashes > 100 && sum.hostile > 100 && read_again > 0);
 }
 
+/* ---- rows that cannot be read again ---- */
+
+static hfsad_status read_nothing(void *context, dataset **rows, hfsad_error *err)
+{
+    (void)context;
+    *rows = NULL;
+    return error_set(err, HFSAD_ERROR_INPUT, "data.csv cannot be read");
+}
+
+static hfsad_status read_others(void *context, dataset **rows, hfsad_error *err)
+{
+    const problem *p = context;
+    (void)err;
+    *rows = data_of(p, 2, true);
+    return HFSAD_OK;
+}
+
+static void ask_moments(process *at, const problem *p, uint64_t round, bool standard)
+{
+    double numbers[100] = {SURVEY_MOMENTS};
+    const size_t F = p->M, n = standard ? 2 * F : 0;
+    node_refusal why;
+    hfsad_status failed = HFSAD_OK;
+    hfsad_error err;
+    numbers[2] = (double)(1 + 2 * F);
+    numbers[4] = (double)n;
+    for (size_t m = 0; m < n; m++)
+        numbers[INQUIRY_HEAD + m] = 1 + (double)m;
+    const message m = {.kind = MESSAGE_ASK,
+                       .run = federation_run(at->f),
+                       .phase = NODE_PHASE_SETUP,
+                       .round = round,
+                       .count = INQUIRY_HEAD + n + 1 + F,
+                       .values = numbers};
+    (void)inquiry_handle(at->q, NODE_PARENT, &m, &why, &failed, &err);
+    assert_true(failed == HFSAD_OK);
+}
+
+static void test_rows_are_gone(void **state)
+{
+    (void)state;
+    const problem *p = &setups[3];
+    assert_non_null(strstr(p->spec, "standardize"));
+    char text[1000];
+    hfsad_spec *spec;
+    hfsad_error err;
+    federation_reader *const readers[] = {read_nothing, read_others};
+    const char *const words[] = {"cannot be read", "no longer those"};
+    snprintf(text, sizeof text, "data: x\n%s", p->spec);
+    ok(spec_load_text(&spec, "spec.yaml", text, strlen(text), &err), &err);
+    for (int i = 0; i < 2; i++) {
+        process at;
+        dataset *d = data_of(p, 1, true);
+        process_begin(&at, spec, d, d->n_inner, data_of(p, 1, true));
+        federation_set_reader(at.f, readers[i], (void *)p);
+        ask_moments(&at, p, 1, false);
+        ask_moments(&at, p, 2, true);
+        assert_null(federation_broken(at.f));
+        ask_moments(&at, p, 3, false); /* a root that begins anew */
+        assert_non_null(federation_broken(at.f));
+        assert_non_null(strstr(federation_broken(at.f)->message, words[i]));
+        process_end(&at);
+        dataset_free(d);
+    }
+    hfsad_spec_free(spec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_are_gone),
         cmocka_unit_test(test_fair_weather),
         cmocka_unit_test(test_remembered),
         cmocka_unit_test(test_chaos),

@@ -147,11 +147,11 @@ static bool are_same(const dataset *a, const dataset *b)
            (!a->rows.start || memcmp(a->rows.start, b->rows.start, (a->n_rows + 1) * sizeof *a->rows.start) == 0);
 }
 
-static hfsad_status read_again(federation *f, hfsad_error *err)
+static hfsad_status take_raw(federation *f, hfsad_error *err)
 {
     dataset *d = NULL;
-    const hfsad_status status = f->raw ? HFSAD_OK : f->read(f->read_context, &d, err);
-    if (status || f->raw)
+    const hfsad_status status = f->read(f->read_context, &d, err);
+    if (status)
         return status;
     widen(f, d);
     if (are_same(d, f->rows)) {
@@ -159,7 +159,18 @@ static hfsad_status read_again(federation *f, hfsad_error *err)
         return HFSAD_OK;
     }
     dataset_free(d);
-    return error_set(err, HFSAD_ERROR_INPUT, "the rows are no longer those that were read at the start");
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "the rows are no longer those that were read at the start; start it again");
+}
+
+static hfsad_status read_again(federation *f, hfsad_error *err)
+{
+    const hfsad_status status = f->raw ? HFSAD_OK : take_raw(f, err);
+    if (status && !f->is_broken) {
+        f->is_broken = true;
+        f->broken = *err;
+    }
+    return status;
 }
 
 static hfsad_status standardise_in_place(federation *f, const double *columns, hfsad_error *err)
@@ -267,6 +278,11 @@ void federation_set_reader(federation *f, federation_reader *read, void *context
 {
     f->read = read;
     f->read_context = context;
+}
+
+const hfsad_error *federation_broken(const federation *f)
+{
+    return f->is_broken ? &f->broken : NULL;
 }
 
 bool federation_has_rows(const federation *f, size_t leaf)

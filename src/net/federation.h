@@ -35,6 +35,8 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
  * reads them again if they are asked for as they came: a root that is begun again within the set-up does that. */
 typedef hfsad_status federation_reader(void *context, dataset **rows, hfsad_error *err);
 void federation_set_reader(federation *f, federation_reader *read, void *context);
+/* Why they could not be read again, so that questions are not answered any more; NULL: they could, or need not be. */
+const hfsad_error *federation_broken(const federation *f);
 /* Whether the rows of a client are here. */
 bool federation_has_rows(const federation *f, size_t leaf);
 

@@ -19,6 +19,8 @@ struct federation {
     void *read_context;
     double *standard_by; /* means and deviations */
     size_t *own;         /* by leaf of shape: its leaf in rows, or SIZE_MAX */
+    bool is_broken;      /* rows could not be read again, for the reason that follows */
+    hfsad_error broken;
     uint64_t run;
     double *prints; /* of the spec's settings, then of the tree */
     size_t n_prints;

@@ -9,6 +9,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t add_reals(uint64_t sum, const double *v, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, &v[i], sizeof bits);
+        sum = words_sum_add(sum, bits);
+    }
+    return sum;
+}
+
+/* Of every number of its rows: a state is one of these and of no others. */
+static uint64_t print_of_rows(const node_setup *s)
+{
+    const client_rows *rows = &s->rows;
+    if (s->x)
+        return add_reals(add_reals(1, &s->y, 1), s->x, s->M);
+    uint64_t sum = add_reals(rows->count, rows->y, rows->count);
+    if (rows->weight)
+        sum = add_reals(sum, rows->weight, rows->count);
+    for (size_t r = 0; r < rows->count; r++) {
+        const size_t first = rows->start ? rows->start[r] : r * rows->F,
+                     count = rows->start ? rows->start[r + 1] - first : rows->F;
+        if (rows->pages)
+            pages_visit(rows->pages, rows->x + first);
+        sum = add_reals(sum, rows->x + first, count);
+        for (size_t i = first; rows->start && i < first + count; i++)
+            sum = words_sum_add(sum, rows->column[i]);
+    }
+    if (rows->pages)
+        pages_leave(rows->pages);
+    return sum;
+}
+
 hfsad_status leaf_create(node *n, hfsad_error *err)
 {
     const node_setup *s = &n->s;
@@ -23,6 +56,7 @@ hfsad_status leaf_create(node *n, hfsad_error *err)
         memcpy(n->x, s->x, s->M * sizeof *n->x);
     if (!n->slope || !n->anchor || !n->solver || !n->centre || (s->x && !n->x))
         return error_memory(err, rows * sizeof(double), "a client's rows");
+    n->data_print = print_of_rows(s);
     if (!s->x) {
         n->factor = client_factor(s->leaf, &s->rows);
         if (client_is_factored(s->leaf, &s->rows, s->M))

@@ -80,6 +80,7 @@ struct node {
     bool finished;
 
     /* a leaf */
+    uint64_t data_print;
     double *x; /* copy of the row, or NULL */
     double *slope, *anchor, *solver, eta, factor, *centre;
     squared_factor *squared;

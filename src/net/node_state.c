@@ -164,8 +164,8 @@ static void pass_state(const transfer *t, node *n)
 static uint64_t print_of(const node *n)
 {
     uint64_t sum = words_sum_add(n->s.run, n->s.key);
-    const uint64_t shape[] = {n->s.M,     n->s.depth,     n->s.slot, n->s.n_children, n->s.leaf != NULL,
-                              n->s.tiers, n->s.rows.count};
+    const uint64_t shape[] = {n->s.M,     n->s.depth,   n->s.slot, n->s.n_children, n->s.leaf != NULL,
+                              n->s.tiers, n->data_print};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         sum = words_sum_add(sum, shape[i]);
     return sum;
