@@ -1,335 +1,23 @@
-/* A process of a federation: spec, tree, rows, state, brokers, and the loop. */
+/* A process of a federation: its brokers, its nodes, and the loop. */
 #define _GNU_SOURCE /* getrandom */
-#include "member.h"
+#include "member_parts.h"
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "model/nodes.h"
 #include "net/broker_url.h"
 #include "net/certificate.h"
 #include "net/keys.h"
 #include "progress.h"
-#include "report/file.h"
-#include "run.h"
 
-#include <cjson/cJSON.h>
-#include <errno.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { ABOVE, BELOW };
 /* How long a process that ends waits for the broker to have heard of it. */
 enum { LEAVE_MS = 1000 };
-
-/* ---- log ---- */
-
-static void stamp(char text[40])
-{
-    struct timespec t;
-    struct tm parts;
-    clock_gettime(CLOCK_REALTIME, &t);
-    gmtime_r(&t.tv_sec, &parts);
-    const size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text + n, 40 - n, ".%03ldZ", t.tv_nsec / 1000000);
-}
-
-void member_log(const member_arguments *a, log_level level, const char *path, const char *event, const char *text,
-                const char *from)
-{
-    if ((int)level > a->level)
-        return;
-    if (a->log == 0) {
-        fprintf(stderr, "hfsad: %s%s%s%s%s%s%s%s\n", path, *path ? ": " : "", event, *text ? ": " : "", text,
-                *from ? " (" : "", from, *from ? ")" : "");
-        return;
-    }
-    char time[40];
-    stamp(time);
-    cJSON *line = cJSON_CreateObject();
-    const char *const fields[][2] = {{"time", time}, {"level", member_levels[level]},
-                                     {"node", path}, {"event", event},
-                                     {"text", text}, {"topic", from}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (*fields[i][1])
-            cJSON_AddStringToObject(line, fields[i][0], fields[i][1]);
-    char *printed = cJSON_PrintUnformatted(line);
-    if (printed)
-        fprintf(stderr, "%s\n", printed);
-    cJSON_free(printed);
-    cJSON_Delete(line);
-}
-
-static log_level level_of(host_event_kind kind)
-{
-    switch (kind) {
-    case HOST_STORE_FAILED:
-    case HOST_REFUSED:
-        return LOG_ERROR;
-    case HOST_MESSAGE_REFUSED:
-    case HOST_DISCONNECTED:
-        return LOG_WARNING;
-    case HOST_ROW:
-    case HOST_RECORD:
-        return LOG_DEBUG;
-    default:
-        return LOG_INFO;
-    }
-}
-
-/* Whoever sends what is refused, and often, shall not fill the disk, nor hide with one kind of message another: so many
- * lines a minute for each reason. The status counts all of them. */
-static bool is_flood(member *m, const char *why)
-{
-    enum { LINES = 10 };
-    static const double window = 60;
-    const double now = progress_clock();
-    flood *f = &m->floods[rng_stream(why) % FLOODS];
-    if (now > f->since + window)
-        *f = (flood){.since = now};
-    if (++f->lines == LINES + 1)
-        member_log(&m->args, LOG_WARNING, "", "further messages that are refused so are not shown for a minute", why,
-                   "");
-    return f->lines > LINES;
-}
-
-/* To the parent, where that has another spec. */
-static void introduce(member *m)
-{
-    hfsad_error err;
-    const message said = federation_introduce(m->f);
-    if (said.values)
-        (void)host_say(m->h, 0, &said, &err);
-    free(said.values);
-}
-
-static void on_event(void *context, const host_event *event)
-{
-    member *m = context;
-    log_level level = level_of(event->kind);
-    if (event->kind == HOST_REFUSED && !m->is_wrong) {
-        error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: %.350s", event->node, event->text);
-        m->is_wrong = true;
-        return;
-    }
-    if (event->kind == HOST_DISMISSED) { /* one line for all nodes of the process */
-        if (!m->is_wrong)
-            error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: the cloud has ended the run: %.350s", event->node,
-                      event->text);
-        m->is_wrong = m->is_dismissed = true;
-        return;
-    }
-    /* many nodes of one process lose the broker together, and most often it is back at once */
-    if (event->kind == HOST_DISCONNECTED) {
-        level = LOG_DEBUG;
-        m->is_up = false;
-        m->strangers[0] = m->strangers[1] = 0;
-        const bool first = m->down_since == 0;
-        if (first)
-            m->down_since = progress_clock();
-        if (first || strcmp(event->node, host_path(m->h, 0)) == 0) { /* one may know more after some attempts */
-            m->down_told = m->down_told && strcmp(m->down_text, event->text) == 0;
-            snprintf(m->down_text, sizeof m->down_text, "%s", event->text);
-        }
-    }
-    if (event->kind == HOST_CONNECTED) {
-        level = m->down_told ? LOG_INFO : LOG_DEBUG;
-        m->down_told = false;
-        m->down_since = 0;
-        m->is_up = true;
-        if (m->strangers[0] || m->strangers[1])
-            introduce(m);
-    }
-    if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
-        level = LOG_DEBUG;
-    member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
-    if (event->kind == HOST_ROW && m->cloud) {
-        m->has_row = true;
-        m->cloud->row(m->cloud->context, event->figures);
-    }
-}
-
-static void on_finish_row(void *context, const node *root, hfsad_figures *row)
-{
-    member *m = context;
-    if (m->cloud)
-        m->cloud->finish_row(m->cloud->context, root, row);
-}
-
-/* What the broker remembers of an earlier run comes once in a connection and topic; a living parent says more, at once
- * where it is told who we are. A child that has another spec than its parent ends, and the parent says which one that
- * was. */
-enum { REMEMBERED = 1 };
-/* Who hears its parent does not listen to another of that name, who will see by then that it is the second. */
-enum { FAMILIAR_MS = 10000 };
-
-static void meet_parent(member *m, const char *path, const char *from, const message *said, const char *why)
-{
-    unsigned *heard = &m->strangers[said->kind == MESSAGE_DOWN];
-    if (why)
-        snprintf(m->reason, sizeof m->reason, "%s", why);
-    if (!m->is_up) { /* what is remembered comes while we connect, when nothing can be said yet */
-        *heard = 1;
-        return;
-    }
-    if (++*heard <= REMEMBERED) {
-        introduce(m);
-        return;
-    }
-    if (m->is_wrong)
-        return;
-    m->is_wrong = true;
-    if (m->reason[0])
-        error_set(&m->wrong, HFSAD_ERROR_INPUT,
-                  "%.100s: %.100s has another spec or other nodes, they differ in: %.250s; give all the same", path,
-                  from, m->reason);
-    else
-        error_set(&m->wrong, HFSAD_ERROR_INPUT,
-                  "%.100s: %.100s has another spec or other nodes; its log says in what they differ; give all the same",
-                  path, from);
-}
-
-/* One line for each child and what is wrong with it, however often it comes back. */
-static void meet_child(member *m, const char *from, const char *why)
-{
-    const uint64_t which = rng_stream(from) ^ rng_stream(why);
-    if (which != m->last_stranger)
-        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
-    m->last_stranger = which;
-}
-
-static bool on_other_run(void *context, const char *path, const char *from, const message *said)
-{
-    member *m = context;
-    char why[500];
-    const bool explained = federation_explain(m->f, said, why, sizeof why);
-    if (said->kind == MESSAGE_ANSWER && explained)
-        meet_child(m, from, why);
-    if (said->kind != MESSAGE_ASK && said->kind != MESSAGE_DOWN)
-        return said->kind == MESSAGE_ANSWER && explained;
-    if (host_get_links(m->h, 0).parent_ms < FAMILIAR_MS)
-        return false;
-    if (strcmp(path, host_path(m->h, 0)) == 0) /* one of a process's nodes speaks for all */
-        meet_parent(m, path, from, said, explained ? why : NULL);
-    return true;
-}
-
-/* ---- spec, tree and rows ---- */
-
-int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command)
-{
-    hfsad_error err = {0};
-    if (hfsad_spec_load(spec, path, &err))
-        return cli_fail(&err);
-    const int status = cli_apply_sets(*spec, sets, command);
-    if (status != CLI_GO)
-        return status;
-    return hfsad_spec_check(*spec, &err) ? cli_fail(&err) : CLI_GO;
-}
-
-/* scratch: as for dataset_read_client. */
-static hfsad_status read_shape(dataset **shape, const hfsad_spec *spec, const char *scratch, hfsad_error *err)
-{
-    const bool listed = spec->federation.nodes != NULL;
-    char *path = spec_find_file(spec, listed ? spec->federation.nodes : spec->top.data), *text = NULL;
-    dataset *d = NULL;
-    hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a file name");
-    if (!status && listed) {
-        status = nodes_read(shape, path, err);
-        free(path);
-        return status;
-    }
-    if (!status)
-        status = dataset_read_client(&d, path, NULL, NULL, scratch, err);
-    if (!status && !(text = nodes_text(d)))
-        status = error_memory(err, 0, "the list of nodes");
-    if (!status)
-        status = nodes_parse(shape, text, path, err);
-    dataset_free(d);
-    free(text);
-    free(path);
-    return status;
-}
-
-hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err)
-{
-    return read_shape(shape, spec, NULL, err);
-}
-
-/* Whether a file is one client's own: an array, or a CSV file without a column `client`. */
-static bool is_own_file(const char *path)
-{
-    struct stat info;
-    char head[4096];
-    const char *dot = strrchr(path, '.');
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return false;
-    if (dot && (!strcmp(dot, ".npy") || !strcmp(dot, ".npz")))
-        return true;
-    FILE *f = fopen(path, "r");
-    const bool read = f && fgets(head, sizeof head, f);
-    if (f)
-        fclose(f);
-    for (char *field = read ? strtok(head, ",\"\r\n \t") : NULL; field; field = strtok(NULL, ",\"\r\n \t"))
-        if (!strcmp(field, "client"))
-            return false;
-    return read;
-}
-
-static hfsad_status read_rows_of(const member *m, const char *path, dataset **rows, hfsad_error *err)
-{
-    char *parent = NULL;
-    const char *name = NULL;
-    if (m->args.name && is_own_file(path)) {
-        const char *slash = strrchr(m->args.name, '/');
-        name = slash ? slash + 1 : m->args.name;
-        parent = strndup(m->args.name, slash ? (size_t)(slash - m->args.name) : 0);
-        if (!parent)
-            return error_memory(err, 0, "a name");
-    }
-    const hfsad_status status = dataset_read_client(rows, path, parent, name, m->scratch, err);
-    free(parent);
-    return status;
-}
-
-static char *find_rows(const member *m)
-{
-    return m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
-}
-
-static hfsad_status read_rows_again(void *context, dataset **rows, hfsad_error *err)
-{
-    const member *m = context;
-    char *path = find_rows(m);
-    const hfsad_status status = path ? read_rows_of(m, path, rows, err) : error_memory(err, 0, "a file name");
-    free(path);
-    return status;
-}
-
-static hfsad_status read_rows(member *m, hfsad_error *err)
-{
-    dataset *rows = NULL;
-    char *path = find_rows(m);
-    if (!path)
-        return error_memory(err, 0, "a file name");
-    hfsad_status status =
-        access(path, R_OK) == 0
-            ? read_rows_of(m, path, &rows, err)
-            : error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; %s", path, strerror(errno),
-                        m->args.data ? "--data names the file with the client's rows"
-                                     : "it is the spec's data; give the file with the client's rows by --data");
-    if (!status)
-        status = federation_take_rows(m->f, rows, path, err);
-    federation_set_reader(m->f, read_rows_again, m);
-    free(path);
-    return status;
-}
 
 /* ---- brokers ---- */
 
@@ -461,145 +149,6 @@ static hfsad_status join_all(member *m, hfsad_error *err)
     return status;
 }
 
-/* ---- state ---- */
-
-/* "spec-state/edge1_client7" */
-static char *default_state(const member *m)
-{
-    char *folder = run_folder(m->args.spec_path, "state");
-    const char *name = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
-    const char *ending = m->args.all_of ? "-clients" : "";
-    const size_t size = (folder ? strlen(folder) : 0) + strlen(name) + strlen(ending) + 2;
-    char *path = folder ? malloc(size) : NULL;
-    if (path) {
-        const int at = snprintf(path, size, "%s/", folder);
-        snprintf(path + at, size - (size_t)at, "%s%s", name, ending);
-        for (char *c = path + at; *c; c++)
-            *c = *c == '/' ? '_' : *c;
-    }
-    free(folder);
-    return path;
-}
-
-static char *state_folder(const member *m)
-{
-    return m->args.state ? strdup(m->args.state) : default_state(m);
-}
-
-/* Where rows on the disk go: the state folder or, as long as nobody has made it, the nearest folder above it. */
-static hfsad_status find_scratch(member *m, hfsad_error *err)
-{
-    struct stat info;
-    struct statfs kind;
-    if (m->args.rows != ROWS_ON_DISK)
-        return HFSAD_OK;
-    m->scratch = state_folder(m);
-    while (m->scratch && (stat(m->scratch, &info) != 0 || !S_ISDIR(info.st_mode))) {
-        char *slash = strrchr(m->scratch, '/');
-        if (slash && slash != m->scratch) {
-            *slash = 0;
-            continue;
-        }
-        free(m->scratch);
-        m->scratch = strdup(slash ? "/" : ".");
-        break;
-    }
-    if (!m->scratch)
-        return error_memory(err, 0, "a file name");
-    if (statfs(m->scratch, &kind) == 0 && kind.f_type == TMPFS_MAGIC)
-        member_log(&m->args, LOG_WARNING, "", "rows on the disk would be in memory",
-                   "the state folder is on a tmpfs; give --state on a disk", "");
-    return HFSAD_OK;
-}
-
-typedef struct {
-    const member *m;
-    char other[200]; /* a node in the state that is none of this process's; "": there is none */
-    bool has_own;
-} ownership;
-
-static bool is_own(const member *m, const char *path)
-{
-    const dataset *d = federation_shape(m->f);
-    const size_t number = nodes_find(d, path);
-    if (!m->args.all_of)
-        return number == m->number;
-    const inner_node *edge = &d->inner[m->number];
-    return number != SIZE_MAX && number >= d->n_inner + edge->first_leaf &&
-           number < d->n_inner + edge->first_leaf + edge->n_leaves;
-}
-
-static void note_owner(void *context, const char *path)
-{
-    ownership *o = context;
-    if (is_own(o->m, path))
-        o->has_own = true;
-    else
-        snprintf(o->other, sizeof o->other, "%s", path);
-}
-
-/* The state of another node of this run would be passed over, and be lost with the next commit. */
-static hfsad_status check_owner(const member *m, hfsad_error *err)
-{
-    ownership o = {.m = m};
-    const hfsad_status status = store_get_names(m->state, note_owner, &o, err);
-    if (status || o.has_own || !o.other[0])
-        return status;
-    const char *mine = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "the state folder %.200s is that of %.100s, not of %s%.100s: give another folder by --state",
-                     m->state_folder, o.other, m->args.all_of ? "clients of " : "", mine);
-}
-
-static hfsad_status open_state(member *m, hfsad_error *err)
-{
-    size_t made = 0;
-    store *state = NULL;
-    char *folder = m->state_folder = state_folder(m);
-    hfsad_status status = folder ? folder_make_state(folder, &made, err) : error_memory(err, 0, "a file name");
-    m->state_made = made;
-    if (!status)
-        status = federation_open_store(m->f, folder, NULL, &state, err);
-    m->state = state;
-    if (!status)
-        status = check_owner(m, err);
-    if (!status && m->args.durability == DURABLE_PROCESS)
-        status = store_relax(m->state, err);
-    return status;
-}
-
-/* A process that has ended before it had anything to keep leaves no trace: the folder would be in the way of another
- * spec. */
-static void close_state(member *m)
-{
-    store_discard(m->state);
-    if (m->state_folder)
-        folder_unmake(m->state_folder, m->state_made);
-    char *name = m->state_folder && !m->args.state ? strrchr(m->state_folder, '/') : NULL;
-    if (name) { /* of whichever process made it the last one closes the door */
-        *name = 0;
-        rmdir(m->state_folder);
-    }
-    free(m->state_folder);
-}
-
-static void put_line(void *context, const char *line)
-{
-    fprintf(context, "%s\n", line);
-}
-
-static hfsad_status write_record(const member *m, hfsad_error *err)
-{
-    if (!m->args.record)
-        return HFSAD_OK;
-    FILE *f = fopen(m->args.record, "w");
-    hfsad_status status = f ? store_get_record(m->state, put_line, f, err) : HFSAD_OK;
-    const bool torn = !f || ferror(f);
-    if (!f || ((fclose(f) != 0 || torn) && !status))
-        status = error_set(err, HFSAD_ERROR_IO, "%.300s cannot be written", m->args.record);
-    return status;
-}
-
 /* ---- the loop ---- */
 
 static uint64_t draw_instance(void)
@@ -646,9 +195,9 @@ static hfsad_status open_host(member *m, hfsad_error *err)
         .status_ms = 2000,
         .watches = m->metrics != NULL,
         .context = m,
-        .event = on_event,
-        .finish_row = on_finish_row,
-        .other_run = on_other_run,
+        .event = member_on_event,
+        .finish_row = member_on_finish_row,
+        .other_run = member_on_other_run,
         .maker = m->f,
         .make = federation_make,
         .instance = draw_instance(),
@@ -802,7 +351,7 @@ static int serve(member *m)
     int exit_status = cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
     if (m->cloud && m->begun)
         exit_status = m->cloud->end(m->cloud->context, m, host_node(m->h, 0));
-    if (!cli_interrupted() && (write_record(m, &err) || (m->role != ROLE_CLIENT && linger(m, &err))))
+    if (!cli_interrupted() && (member_write_record(m, &err) || (m->role != ROLE_CLIENT && linger(m, &err))))
         return cli_fail(&err);
     return exit_status;
 }
@@ -814,13 +363,13 @@ static int set_up(member *m)
     int status = member_load(&m->spec, m->args.spec_path, &m->args.sets, m->args.command);
     if (status != CLI_GO)
         return status;
-    if (find_scratch(m, &err) || read_shape(&shape, m->spec, m->scratch, &err) ||
+    if (member_find_scratch(m, &err) || member_read_shape(&shape, m->spec, m->scratch, &err) ||
         federation_create(&m->f, m->spec, shape, &err) || check_ways(m, &err) ||
-        (m->role == ROLE_CLIENT && read_rows(m, &err)) || check_names(m, &err))
+        (m->role == ROLE_CLIENT && member_read_rows(m, &err)) || check_names(m, &err))
         return cli_fail(&err);
     if (m->cloud && (status = m->cloud->check(m->cloud->context, m)) != CLI_GO)
         return status;
-    if (open_metrics(m, &err) || open_state(m, &err) || open_host(m, &err) || join_all(m, &err))
+    if (open_metrics(m, &err) || member_open_state(m, &err) || open_host(m, &err) || join_all(m, &err))
         return cli_fail(&err);
     return CLI_GO;
 }
@@ -839,7 +388,7 @@ int member_run(const member_arguments *a, member_role role, const member_cloud *
     if (m.way[BELOW] != m.way[ABOVE])
         transport_free(m.way[BELOW]);
     transport_free(m.way[ABOVE]);
-    close_state(&m);
+    member_close_state(&m);
     federation_free(m.f);
     free(m.scratch);
     hfsad_spec_free(m.spec);

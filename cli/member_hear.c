@@ -1,0 +1,203 @@
+/* What a process of a federation hears of: its log, and who is not of this run. */
+#define _POSIX_C_SOURCE 200809L
+#include "member_parts.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "progress.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void stamp(char text[40])
+{
+    struct timespec t;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &t);
+    gmtime_r(&t.tv_sec, &parts);
+    const size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(text + n, 40 - n, ".%03ldZ", t.tv_nsec / 1000000);
+}
+
+void member_log(const member_arguments *a, log_level level, const char *path, const char *event, const char *text,
+                const char *from)
+{
+    if ((int)level > a->level)
+        return;
+    if (a->log == 0) {
+        fprintf(stderr, "hfsad: %s%s%s%s%s%s%s%s\n", path, *path ? ": " : "", event, *text ? ": " : "", text,
+                *from ? " (" : "", from, *from ? ")" : "");
+        return;
+    }
+    char time[40];
+    stamp(time);
+    cJSON *line = cJSON_CreateObject();
+    const char *const fields[][2] = {{"time", time}, {"level", member_levels[level]},
+                                     {"node", path}, {"event", event},
+                                     {"text", text}, {"topic", from}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (*fields[i][1])
+            cJSON_AddStringToObject(line, fields[i][0], fields[i][1]);
+    char *printed = cJSON_PrintUnformatted(line);
+    if (printed)
+        fprintf(stderr, "%s\n", printed);
+    cJSON_free(printed);
+    cJSON_Delete(line);
+}
+
+static log_level level_of(host_event_kind kind)
+{
+    switch (kind) {
+    case HOST_STORE_FAILED:
+    case HOST_REFUSED:
+        return LOG_ERROR;
+    case HOST_MESSAGE_REFUSED:
+    case HOST_DISCONNECTED:
+        return LOG_WARNING;
+    case HOST_ROW:
+    case HOST_RECORD:
+        return LOG_DEBUG;
+    default:
+        return LOG_INFO;
+    }
+}
+
+/* Whoever sends what is refused, and often, shall not fill the disk, nor hide with one kind of message another: so many
+ * lines a minute for each reason. The status counts all of them. */
+static bool is_flood(member *m, const char *why)
+{
+    enum { LINES = 10 };
+    static const double window = 60;
+    const double now = progress_clock();
+    flood *f = &m->floods[rng_stream(why) % FLOODS];
+    if (now > f->since + window)
+        *f = (flood){.since = now};
+    if (++f->lines == LINES + 1)
+        member_log(&m->args, LOG_WARNING, "", "further messages that are refused so are not shown for a minute", why,
+                   "");
+    return f->lines > LINES;
+}
+
+/* To the parent, where that has another spec. */
+static void introduce(member *m)
+{
+    hfsad_error err;
+    const message said = federation_introduce(m->f);
+    if (said.values)
+        (void)host_say(m->h, 0, &said, &err);
+    free(said.values);
+}
+
+void member_on_event(void *context, const host_event *event)
+{
+    member *m = context;
+    log_level level = level_of(event->kind);
+    if (event->kind == HOST_REFUSED && !m->is_wrong) {
+        error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: %.350s", event->node, event->text);
+        m->is_wrong = true;
+        return;
+    }
+    if (event->kind == HOST_DISMISSED) { /* one line for all nodes of the process */
+        if (!m->is_wrong)
+            error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: the cloud has ended the run: %.350s", event->node,
+                      event->text);
+        m->is_wrong = m->is_dismissed = true;
+        return;
+    }
+    /* many nodes of one process lose the broker together, and most often it is back at once */
+    if (event->kind == HOST_DISCONNECTED) {
+        level = LOG_DEBUG;
+        m->is_up = false;
+        m->strangers[0] = m->strangers[1] = 0;
+        const bool first = m->down_since == 0;
+        if (first)
+            m->down_since = progress_clock();
+        if (first || strcmp(event->node, host_path(m->h, 0)) == 0) { /* one may know more after some attempts */
+            m->down_told = m->down_told && strcmp(m->down_text, event->text) == 0;
+            snprintf(m->down_text, sizeof m->down_text, "%s", event->text);
+        }
+    }
+    if (event->kind == HOST_CONNECTED) {
+        level = m->down_told ? LOG_INFO : LOG_DEBUG;
+        m->down_told = false;
+        m->down_since = 0;
+        m->is_up = true;
+        if (m->strangers[0] || m->strangers[1])
+            introduce(m);
+    }
+    if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
+        level = LOG_DEBUG;
+    member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
+    if (event->kind == HOST_ROW && m->cloud) {
+        m->has_row = true;
+        m->cloud->row(m->cloud->context, event->figures);
+    }
+}
+
+void member_on_finish_row(void *context, const node *root, hfsad_figures *row)
+{
+    member *m = context;
+    if (m->cloud)
+        m->cloud->finish_row(m->cloud->context, root, row);
+}
+
+/* What the broker remembers of an earlier run comes once in a connection and topic; a living parent says more, at once
+ * where it is told who we are. A child that has another spec than its parent ends, and the parent says which one that
+ * was. */
+enum { REMEMBERED = 1 };
+/* Who hears its parent does not listen to another of that name, who will see by then that it is the second. */
+enum { FAMILIAR_MS = 10000 };
+
+static void meet_parent(member *m, const char *path, const char *from, const message *said, const char *why)
+{
+    unsigned *heard = &m->strangers[said->kind == MESSAGE_DOWN];
+    if (why)
+        snprintf(m->reason, sizeof m->reason, "%s", why);
+    if (!m->is_up) { /* what is remembered comes while we connect, when nothing can be said yet */
+        *heard = 1;
+        return;
+    }
+    if (++*heard <= REMEMBERED) {
+        introduce(m);
+        return;
+    }
+    if (m->is_wrong)
+        return;
+    m->is_wrong = true;
+    if (m->reason[0])
+        error_set(&m->wrong, HFSAD_ERROR_INPUT,
+                  "%.100s: %.100s has another spec or other nodes, they differ in: %.250s; give all the same", path,
+                  from, m->reason);
+    else
+        error_set(&m->wrong, HFSAD_ERROR_INPUT,
+                  "%.100s: %.100s has another spec or other nodes; its log says in what they differ; give all the same",
+                  path, from);
+}
+
+/* One line for each child and what is wrong with it, however often it comes back. */
+static void meet_child(member *m, const char *from, const char *why)
+{
+    const uint64_t which = rng_stream(from) ^ rng_stream(why);
+    if (which != m->last_stranger)
+        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+    m->last_stranger = which;
+}
+
+bool member_on_other_run(void *context, const char *path, const char *from, const message *said)
+{
+    member *m = context;
+    char why[500];
+    const bool explained = federation_explain(m->f, said, why, sizeof why);
+    if (said->kind == MESSAGE_ANSWER && explained)
+        meet_child(m, from, why);
+    if (said->kind != MESSAGE_ASK && said->kind != MESSAGE_DOWN)
+        return said->kind == MESSAGE_ANSWER && explained;
+    if (host_get_links(m->h, 0).parent_ms < FAMILIAR_MS)
+        return false;
+    if (strcmp(path, host_path(m->h, 0)) == 0) /* one of a process's nodes speaks for all */
+        meet_parent(m, path, from, said, explained ? why : NULL);
+    return true;
+}

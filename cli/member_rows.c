@@ -1,0 +1,122 @@
+/* What a process of a federation reads: spec, tree and rows. */
+#define _POSIX_C_SOURCE 200809L
+#include "member_parts.h"
+
+#include "base/error.h"
+#include "model/nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command)
+{
+    hfsad_error err = {0};
+    if (hfsad_spec_load(spec, path, &err))
+        return cli_fail(&err);
+    const int status = cli_apply_sets(*spec, sets, command);
+    if (status != CLI_GO)
+        return status;
+    return hfsad_spec_check(*spec, &err) ? cli_fail(&err) : CLI_GO;
+}
+
+/* scratch: as for dataset_read_client. */
+hfsad_status member_read_shape(dataset **shape, const hfsad_spec *spec, const char *scratch, hfsad_error *err)
+{
+    const bool listed = spec->federation.nodes != NULL;
+    char *path = spec_find_file(spec, listed ? spec->federation.nodes : spec->top.data), *text = NULL;
+    dataset *d = NULL;
+    hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a file name");
+    if (!status && listed) {
+        status = nodes_read(shape, path, err);
+        free(path);
+        return status;
+    }
+    if (!status)
+        status = dataset_read_client(&d, path, NULL, NULL, scratch, err);
+    if (!status && !(text = nodes_text(d)))
+        status = error_memory(err, 0, "the list of nodes");
+    if (!status)
+        status = nodes_parse(shape, text, path, err);
+    dataset_free(d);
+    free(text);
+    free(path);
+    return status;
+}
+
+hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err)
+{
+    return member_read_shape(shape, spec, NULL, err);
+}
+
+/* Whether a file is one client's own: an array, or a CSV file without a column `client`. */
+static bool is_own_file(const char *path)
+{
+    struct stat info;
+    char head[4096];
+    const char *dot = strrchr(path, '.');
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return false;
+    if (dot && (!strcmp(dot, ".npy") || !strcmp(dot, ".npz")))
+        return true;
+    FILE *f = fopen(path, "r");
+    const bool read = f && fgets(head, sizeof head, f);
+    if (f)
+        fclose(f);
+    for (char *field = read ? strtok(head, ",\"\r\n \t") : NULL; field; field = strtok(NULL, ",\"\r\n \t"))
+        if (!strcmp(field, "client"))
+            return false;
+    return read;
+}
+
+static hfsad_status read_rows_of(const member *m, const char *path, dataset **rows, hfsad_error *err)
+{
+    char *parent = NULL;
+    const char *name = NULL;
+    if (m->args.name && is_own_file(path)) {
+        const char *slash = strrchr(m->args.name, '/');
+        name = slash ? slash + 1 : m->args.name;
+        parent = strndup(m->args.name, slash ? (size_t)(slash - m->args.name) : 0);
+        if (!parent)
+            return error_memory(err, 0, "a name");
+    }
+    const hfsad_status status = dataset_read_client(rows, path, parent, name, m->scratch, err);
+    free(parent);
+    return status;
+}
+
+static char *find_rows(const member *m)
+{
+    return m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
+}
+
+static hfsad_status read_rows_again(void *context, dataset **rows, hfsad_error *err)
+{
+    const member *m = context;
+    char *path = find_rows(m);
+    const hfsad_status status = path ? read_rows_of(m, path, rows, err) : error_memory(err, 0, "a file name");
+    free(path);
+    return status;
+}
+
+hfsad_status member_read_rows(member *m, hfsad_error *err)
+{
+    dataset *rows = NULL;
+    char *path = find_rows(m);
+    if (!path)
+        return error_memory(err, 0, "a file name");
+    hfsad_status status =
+        access(path, R_OK) == 0
+            ? read_rows_of(m, path, &rows, err)
+            : error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; %s", path, strerror(errno),
+                        m->args.data ? "--data names the file with the client's rows"
+                                     : "it is the spec's data; give the file with the client's rows by --data");
+    if (!status)
+        status = federation_take_rows(m->f, rows, path, err);
+    federation_set_reader(m->f, read_rows_again, m);
+    free(path);
+    return status;
+}
