@@ -54,6 +54,7 @@ loss: {kind: quantile, tau: 0.7}
 features: {intercept: global, standardize: true}
 run: {iterations: 10, edge_rounds: 2, polish: true}
 YAML
+sed 's/iterations: 10,/iterations: 200, stop: {relative: 0.05},/' polished.yaml >settled.yaml # polished where it stops by itself
 cat >async.yaml <<'YAML'
 data: d/data.csv
 truth: d/truth.csv
@@ -66,12 +67,13 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half loose polished; do
+for spec in tuned deep half loose polished settled; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     whole run-$spec up-$spec "$spec: up and run"
     [ ! -e $spec-state ] || fail "$spec: the state is still there"
 done
+grep -q '"stopped":.*tolerance' up-settled/summary.json || fail "settled: $(grep '"stopped"' up-settled/summary.json)"
 [ "$(names up-tuned)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
 expect 0 up tuned.yaml --out up-processes --quiet --processes
 whole run-tuned up-processes "a process for every client"

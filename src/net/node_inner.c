@@ -97,7 +97,8 @@ static bool takes_part_in(const node *n, uint64_t round)
 /* After a measurement a round begins only when the parent goes on, which may have ended the run instead. */
 static bool may_open(const node *n)
 {
-    if (n->finished || n->round >= n->end_round || n->asking || (n->pending && n->ask_round == n->round))
+    if (n->finished || n->end != NODE_RUNNING || n->round >= n->end_round || n->asking ||
+        (n->pending && n->ask_round == n->round))
         return false;
     if (n->round == node_next_measure(n) || (is_root(n) && look_holds(n)))
         return false;
