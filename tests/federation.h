@@ -34,6 +34,9 @@ static const problem problems[] = {
     {"absences", 3, two, two_clients, 6, 1, 0, false,
      "loss: {kind: absolute}\nrun: {iterations: 12, edge_rounds: 2, trace_every: 3, participation: {client: 0.3, edge: "
      "0.6, at_least_every: 2}}\n"},
+    {"iterations that nobody takes part in", 5, deep, deep_clients, 4, 1, 0, false,
+     "loss: {kind: absolute}\npreset: paper\nrun: {iterations: 24, edge_rounds: 1, participation: {client: 0.5, edge: "
+     "0.2}}\n"},
     {"deep", 5, deep, deep_clients, 9, 1, 0, false,
      "loss: {kind: phase-retrieval}\nrun: {iterations: 6, edge_rounds: 2, local_steps: 2, trace_every: 4}\n"},
     {"deep absences", 5, deep, deep_clients, 4, 1, 0, false,

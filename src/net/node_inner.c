@@ -94,7 +94,8 @@ static bool takes_part_in(const node *n, uint64_t round)
     return node_draw(n, n->s.inner->participation, n->s.key, &last, round);
 }
 
-/* After a measurement a round begins only when the parent goes on, which may have ended the run instead. */
+/* After a measurement a round begins only when the parent goes on, which may have ended the run instead. (The root
+ * whose run has ended may still wait for the polish.) */
 static bool may_open(const node *n)
 {
     if (n->finished || n->end != NODE_RUNNING || n->round >= n->end_round || n->asking ||
@@ -103,7 +104,8 @@ static bool may_open(const node *n)
     if (n->round == node_next_measure(n) || (is_root(n) && look_holds(n)))
         return false;
     const bool measured = (int64_t)n->round == n->answered || (n->s.guarded && n->round % n->K == 0);
-    return is_root(n) || !measured || n->down_round > n->round;
+    const bool passed_over = n->pending && n->ask_round > n->round; /* no DOWN: it sits out until that question */
+    return is_root(n) || !measured || n->down_round > n->round || passed_over;
 }
 
 static void open_round(node *n)
