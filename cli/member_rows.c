@@ -52,31 +52,66 @@ hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *
     return member_read_shape(shape, spec, NULL, err);
 }
 
-/* Whether a file is one client's own: an array, or a CSV file without a column `client`. */
-static bool is_own_file(const char *path)
+/* Whether the comment at the end of a row of LIBSVM names a node of the federation. */
+static bool names_node(const member *m, char *row)
 {
-    struct stat info;
-    char head[4096];
+    char *name = strchr(row, '#');
+    if (!name)
+        return false;
+    name += 1 + strspn(name + 1, " \t");
+    for (char *end = name + strlen(name); end > name && strchr(" \t\r\n", end[-1]);)
+        *--end = 0;
+    return nodes_find(federation_shape(m->f), name) != SIZE_MAX;
+}
+
+static bool names_column(char *header, const char *column)
+{
+    static const char mark[] = "\xef\xbb\xbf", between[] = ",\"\r\n \t";
+    header += strncmp(header, mark, strlen(mark)) ? 0 : strlen(mark);
+    for (char *field = strtok(header, between); field; field = strtok(NULL, between))
+        if (!strcmp(field, column))
+            return true;
+    return false;
+}
+
+static bool ends_in(const char *path, const char *const endings[])
+{
     const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && endings[i]; i++)
+        if (!strcmp(dot, endings[i]))
+            return true;
+    return false;
+}
+
+/* Whether a file is one client's own: an array, a CSV file without a column `client`, a LIBSVM file whose first row
+ * names no node. */
+static bool is_own_file(const member *m, const char *path)
+{
+    static const char *const arrays[] = {".npy", ".npz", NULL}, *const sparse[] = {".svm", ".libsvm", ".txt", NULL};
+    struct stat info;
+    char *line = NULL;
+    size_t room = 0;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return false;
-    if (dot && (!strcmp(dot, ".npy") || !strcmp(dot, ".npz")))
+    if (ends_in(path, arrays))
         return true;
+    const bool rows = ends_in(path, sparse);
     FILE *f = fopen(path, "r");
-    const bool read = f && fgets(head, sizeof head, f);
+    bool read = f && getline(&line, &room, f) > 0;
+    while (rows && read && strchr("#\r\n", line[strspn(line, " \t")])) /* none yet */
+        read = getline(&line, &room, f) > 0;
+    const bool whole = read && (rows ? names_node(m, line) : names_column(line, "client"));
     if (f)
         fclose(f);
-    for (char *field = read ? strtok(head, ",\"\r\n \t") : NULL; field; field = strtok(NULL, ",\"\r\n \t"))
-        if (!strcmp(field, "client"))
-            return false;
-    return read;
+    free(line);
+    return read && !whole;
 }
 
 static hfsad_status read_rows_of(const member *m, const char *path, dataset **rows, hfsad_error *err)
 {
     char *parent = NULL;
     const char *name = NULL;
-    if (m->args.name && is_own_file(path)) {
+    if (m->args.name && is_own_file(m, path)) {
         const char *slash = strrchr(m->args.name, '/');
         name = slash ? slash + 1 : m->args.name;
         parent = strndup(m->args.name, slash ? (size_t)(slash - m->args.name) : 0);
