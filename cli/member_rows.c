@@ -33,10 +33,12 @@ hfsad_status member_read_shape(dataset **shape, const hfsad_spec *spec, const ch
     if (!status && listed) {
         status = nodes_read(shape, path, err);
         free(path);
-        return status;
+        return status ? status : nodes_check_names(*shape, err);
     }
     if (!status)
         status = dataset_read_client(&d, path, NULL, NULL, scratch, err);
+    if (!status)
+        status = nodes_check_names(d, err);
     if (!status && !(text = nodes_text(d)))
         status = error_memory(err, 0, "the list of nodes");
     if (!status)

@@ -77,6 +77,20 @@ grep -q '"stopped":.*tolerance' up-settled/summary.json || fail "settled: $(grep
 [ "$(names up-tuned)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
 expect 0 up tuned.yaml --out up-processes --quiet --processes
 whole run-tuned up-processes "a process for every client"
+# files of the whole federation, in which a client finds its own rows
+{ printf '\n# who: at the end\n' && awk -F, 'NR > 1 { print $3, "1:" $4, "5:" $8, "#", $1 "/" $2 }' d/data.csv; } >whole.svm
+{ printf '\357\273\277' && cut -d, -f2- d/data.csv; } >whole.csv
+for data in whole.svm whole.csv; do
+    expect 0 run tuned.yaml --set data=$data --set truth=none --set run.iterations=3 --out run-$data --quiet
+    expect 0 up tuned.yaml --set data=$data --set truth=none --set run.iterations=3 --out up-$data --quiet --processes
+    whole run-$data up-$data "$data, a process for every client"
+done
+for name in '#1' 'a+b' 'feature 1' 'features 2'; do # the list of nodes and topics have no place for these
+    printf 'edge,client,y,x\n%s,a,1,1\nb,c,1,2\n' "$name" >name.csv
+    expect_line 2 up tuned.yaml --set data=name.csv --set truth=none --out nobody --state nobody-state
+    says "^hfsad: $name cannot be a node's name"
+    [ ! -e nobody ] && [ ! -e nobody-state ] || fail "$name: something was written"
+done
 expect 0 up tuned.yaml --out up-table
 grep -q '^relative error' stdout.txt || fail "no table"
 

@@ -225,6 +225,22 @@ bool nodes_set_columns(dataset *d, const double *columns)
 
 /* ---- names ---- */
 
+hfsad_status nodes_check_names(const dataset *d, hfsad_error *err)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    for (size_t number = 1; number < d->n_inner + d->n_leaves; number++) {
+        const size_t length = nodes_name(d, number, name, sizeof name);
+        if (strpbrk(name, "+#") || !strncmp(name, "feature ", 8) || !strncmp(name, "features ", 9) ||
+            (length && name[length - 1] == ' '))
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "%.300s cannot be a node's name in a federation, which has no + and #, no space at its end "
+                "and does not begin with the word feature or features; rename it",
+                name);
+    }
+    return HFSAD_OK;
+}
+
 static size_t find_leaf(const dataset *d, const inner_node *parent, const char *name)
 {
     for (size_t leaf = parent->first_leaf; leaf < parent->first_leaf + parent->n_leaves; leaf++)
