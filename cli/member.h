@@ -96,6 +96,9 @@ int member_run(const member_arguments *a, member_role role, const member_cloud *
 int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command);
 /* The tree: from federation.nodes, or from the data. */
 hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err);
+/* "spec-state/edge1+client7", "spec-state/edge1++clients": the folder of a node's state, or of all clients of an inner
+ * node, one for each, since names have no +. To be freed, NULL: no memory. */
+char *member_state_path(const char *folder, const char *path, bool clients);
 /* Refuses an open connection to another machine. */
 hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *err);
 

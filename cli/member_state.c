@@ -3,10 +3,12 @@
 #include "member_parts.h"
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "model/nodes.h"
 #include "report/file.h"
 #include "run.h"
 
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +17,29 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-/* "spec-state/edge1_client7" */
+char *member_state_path(const char *folder, const char *path, bool clients)
+{
+    enum { NAME_MOST = 200 }; /* a folder's has 255 bytes at most */
+    const char *ending = clients ? "++clients" : "";
+    const size_t size = strlen(folder) + NAME_MOST + 40;
+    char *made = malloc(size);
+    if (!made)
+        return NULL;
+    const int at = snprintf(made, size, "%s/%.*s", folder, NAME_MOST, path);
+    for (char *c = made + strlen(folder) + 1; *c; c++)
+        *c = *c == '/' ? '+' : *c;
+    if (strlen(path) > NAME_MOST)
+        snprintf(made + at, size - (size_t)at, "++%016" PRIx64 "%s", rng_stream(path), ending);
+    else
+        snprintf(made + at, size - (size_t)at, "%s", ending);
+    return made;
+}
+
 static char *default_state(const member *m)
 {
     char *folder = run_folder(m->args.spec_path, "state");
     const char *name = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
-    const char *ending = m->args.all_of ? "-clients" : "";
-    const size_t size = (folder ? strlen(folder) : 0) + strlen(name) + strlen(ending) + 2;
-    char *path = folder ? malloc(size) : NULL;
-    if (path) {
-        const int at = snprintf(path, size, "%s/", folder);
-        snprintf(path + at, size - (size_t)at, "%s%s", name, ending);
-        for (char *c = path + at; *c; c++)
-            *c = *c == '/' ? '_' : *c;
-    }
+    char *path = folder ? member_state_path(folder, name, m->args.all_of != NULL) : NULL;
     free(folder);
     return path;
 }

@@ -90,16 +90,19 @@ static child *add_child(session *s)
     return &s->children[s->n_children++];
 }
 
-/* "state/edge1_client7" and the like */
-static void add_state(session *s, child *c, const char *name, const char *ending)
+static void add_state(session *s, child *c, const char *path, bool clients)
 {
+    char *folder = member_state_path(s->state, path, clients);
     add_word(s, c, "--state");
-    add_word(s, c, "%s/%s%s", s->state, name, ending);
-    if (s->failed)
+    if (!folder || s->failed) {
+        s->failed = true;
+        free(folder);
         return;
-    c->state = c->words[c->n_words - 1];
-    for (char *at = c->state + strlen(s->state) + 1; *at; at++)
-        *at = *at == '/' ? '_' : *at;
+    }
+    add_word(s, c, "%s", folder);
+    free(folder);
+    if (!s->failed)
+        c->state = c->words[c->n_words - 1];
 }
 
 static child *add_member(session *s, const char *command)
@@ -133,7 +136,7 @@ static void add_inner(session *s, size_t i)
         return;
     c->first = i;
     c->count = 1;
-    add_state(s, c, name, "");
+    add_state(s, c, name, false);
     add_word(s, c, "--linger=0");
     add_word(s, c, "--record=%s/" RECORD_NAME, s->state, i);
     if (i) {
@@ -156,7 +159,7 @@ static void add_clients(session *s, size_t i)
         dataset_leaf_name(s->shape, leaf, name, sizeof name);
         c->first = s->shape->n_inner + leaf;
         c->count = s->each ? 1 : at->n_leaves;
-        add_state(s, c, s->each ? name : at->name, s->each ? "" : "-clients");
+        add_state(s, c, s->each ? name : at->name, !s->each);
         add_word(s, c, "--%s=%s", s->each ? "name" : "all-of", s->each ? name : at->name);
         if (!s->each)
             return;

@@ -85,11 +85,26 @@ for data in whole.svm whole.csv; do
     expect 0 up tuned.yaml --set data=$data --set truth=none --set run.iterations=3 --out up-$data --quiet --processes
     whole run-$data up-$data "$data, a process for every client"
 done
-for name in '#1' 'a+b' 'feature 1' 'features 2'; do # the list of nodes and topics have no place for these
+for name in '#1' 'a+b' 'feature 1' 'features 2' ..; do # the list of nodes and topics have no place for these
     printf 'edge,client,y,x\n%s,a,1,1\nb,c,1,2\n' "$name" >name.csv
     expect_line 2 up tuned.yaml --set data=name.csv --set truth=none --out nobody --state nobody-state
     says "^hfsad: $name cannot be a node's name"
     [ ! -e nobody ] && [ ! -e nobody-state ] || fail "$name: something was written"
+done
+for name in 'a/b' 'a#'; do
+    expect_line 2 up tuned.yaml --set "federation.name=$name" --out nobody --state nobody-state
+    says "^hfsad: federation.name: a run cannot be named"
+done
+expect_line 2 up async.yaml --set run.participation.client=0.5 --out nobody --state nobody-state
+says 'who takes part is not drawn'
+# names that are like those of state folders, and long ones
+long=$(printf 'n%.0s' $(seq 250))
+printf 'edge,client,y,x\nother,a,1,1\nother-clients,b,1,2\nother/clients,c,2,1\nother_clients,d,1,3\n%s,e,1,1\n' "$long" >names.csv
+printf '%s\n' "data: names.csv" "loss: {kind: absolute}" "run: {iterations: 5}" >names.yaml
+expect 0 run names.yaml --out run-names --quiet
+for each in '' --processes; do
+    expect 0 up names.yaml --out up-names --quiet $each
+    whole run-names up-names "names $each"
 done
 expect 0 up tuned.yaml --out up-table
 grep -q '^relative error' stdout.txt || fail "no table"

@@ -2,13 +2,18 @@
 import csv, json, os, struct, sys
 
 
-def checkpoint(path):
-    """The state in it: it stands before the checksum, and before it stands how many words it has. What is not compared
-    is what the clock decides (seconds, the trace's among them) and what a reader of the folder sees anyway."""
-    data = open(path, "rb").read()
+def checkpoint(folder):
+    """The state in it: it stands before the checksum, before it stands how many words it has, and it begins with the
+    iteration and the round. What is not compared is what the clock decides (seconds, the trace's among them) and what a
+    reader of the folder sees anyway."""
+    data = open(os.path.join(folder, "checkpoint.bin"), "rb").read()
     words = struct.unpack(f"<{len(data) // 8}Q", data)
-    start = next(i for i, word in enumerate(words) if word == len(words) - i - 2)
-    return words[start + 1 : -1]
+    iteration = int(list(csv.reader(open(os.path.join(folder, "trace.csv"), newline="")))[-1][0])
+    rounds = json.load(open(os.path.join(folder, "summary.json")))["settings"]["run"]["edge_rounds"]
+    places = [i for i, word in enumerate(words)
+              if word == len(words) - i - 2 and words[i + 1 : i + 3] == (iteration, iteration * rounds)]
+    assert len(places) == 1, places
+    return words[places[0] + 1 : -1]
 
 
 def content(folder, name):
@@ -25,7 +30,7 @@ def content(folder, name):
         summary.get("polish", {}).pop("seconds", None)
         return list(summary.items())  # with its order
     if name == "checkpoint.bin":
-        return checkpoint(path)
+        return checkpoint(folder)
     return open(path, "rb").read()
 
 

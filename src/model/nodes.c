@@ -225,17 +225,29 @@ bool nodes_set_columns(dataset *d, const double *columns)
 
 /* ---- names ---- */
 
+/* A level that is . or .., which would be another folder. */
+static bool has_dots(const char *path)
+{
+    for (const char *level = path; level; level = strchr(level, '/')) {
+        level += *level == '/';
+        const size_t length = strcspn(level, "/");
+        if (length > 0 && length < 3 && strspn(level, ".") == length)
+            return true;
+    }
+    return false;
+}
+
 hfsad_status nodes_check_names(const dataset *d, hfsad_error *err)
 {
     char name[HFSAD_TIERS_MAX * 256];
     for (size_t number = 1; number < d->n_inner + d->n_leaves; number++) {
         const size_t length = nodes_name(d, number, name, sizeof name);
         if (strpbrk(name, "+#") || !strncmp(name, "feature ", 8) || !strncmp(name, "features ", 9) ||
-            (length && name[length - 1] == ' '))
+            (length && name[length - 1] == ' ') || has_dots(name))
             return error_set(
                 err, HFSAD_ERROR_INPUT,
-                "%.300s cannot be a node's name in a federation, which has no + and #, no space at its end "
-                "and does not begin with the word feature or features; rename it",
+                "%.300s cannot be a node's name in a federation, which has no + and #, no space at its end, "
+                "is not . or .. and does not begin with the word feature or features; rename it",
                 name);
     }
     return HFSAD_OK;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "model/features.h"
 #include "model/nodes.h"
+#include "net/topic.h"
 #include "spec/pack.h"
 
 #include <float.h>
@@ -46,10 +47,18 @@ static hfsad_status take_prints(federation *f, hfsad_error *err)
 
 static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
 {
-    const char *wrong = spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation trains by hfsad only"
-                        : spec->loss.kind == (int)HFSAD_LOSS_OWN
-                            ? "loss.kind: own is for programs that link the library, not for a federation"
-                            : NULL;
+    if (!topic_run_valid(spec->federation.name))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "federation.name: a run cannot be named \"%.100s\": one level of a topic, without + and #, of "
+                         "at most %d bytes",
+                         spec->federation.name, TOPIC_RUN_MAX - 1);
+    const char *wrong =
+        spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation trains by hfsad only"
+        : spec->loss.kind == (int)HFSAD_LOSS_OWN
+            ? "loss.kind: own is for programs that link the library, not for a federation"
+        : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
+            ? TREE_ASYNC_DRAWS
+            : NULL;
     return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s", wrong) : HFSAD_OK;
 }
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define LIST "revoked.crl"
-enum { OBSERVED_LEVELS = 8 };
+enum { OBSERVED_LEVELS = HFSAD_TIERS_MAX };
 /* Of a packet besides its payload: MQTT's head and length, the topic with its length, MQTT 5's properties. */
 enum { AROUND_FRAME = 5 + 2 + TOPIC_MAX + 64 };
 

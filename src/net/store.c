@@ -29,6 +29,7 @@ enum {
     ROOM_LEAST = 1 << 20,
     ROOM_MOST = 64 << 20, /* or twice the states, where these are large */
     PIECE = 256 << 20,    /* SQLite takes 10^9 bytes in a row */
+    DYING_MS = 1000,      /* a process that was killed holds its locks until it is quite dead */
 };
 
 /* ---- faults ---- */
@@ -174,6 +175,8 @@ static hfsad_status open_base(store *s, const store_user *user, hfsad_error *err
     errno = 0;
     int code =
         sqlite3_open_v2(s->path, &s->base, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (!code)
+        code = sqlite3_busy_timeout(s->base, DYING_MS);
     if (!code)
         code = sqlite3_exec(s->base, opening, NULL, NULL, NULL);
     if (code)

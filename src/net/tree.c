@@ -58,9 +58,7 @@ hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
     if (!t->async)
         return HFSAD_OK;
     if (plan_leaves_sit_out(t->p) || plan_inner_sit_out(t->p, t->d->n_inner))
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "federation.mode async: who takes part is not drawn but found; leave run.participation.client "
-                         "and .edge out, and participation of overrides");
+        return error_set(err, HFSAD_ERROR_INPUT, TREE_ASYNC_DRAWS);
     return HFSAD_OK;
 }
 

@@ -22,6 +22,11 @@ typedef struct {
     size_t part, polish; /* of node_setup */
 } tree;
 
+/* Why an asynchronous federation refuses a spec with draws. */
+#define TREE_ASYNC_DRAWS                                                                                               \
+    "federation.mode async: who takes part is not drawn but found; leave run.participation.client and .edge out, and " \
+    "participation of overrides"
+
 /* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a
  * round takes longer, and repeating too soon would make it longer still. */
 node_patience tree_patience(const dataset *d);

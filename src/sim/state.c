@@ -307,6 +307,8 @@ hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double
     make_keys(s);
     s->sign_free = signs_are_free(p, d->n_leaves);
     const hfsad_status status = d->rows.first ? many_create(s, err) : HFSAD_OK;
+    if (!status && d->rows.constant != 0)
+        many_settle(s);
     if (status)
         sim_free(s);
     else
