@@ -107,6 +107,15 @@ static const problem afar[] = {
 };
 enum { AFAR = sizeof afar / sizeof *afar };
 
+/* The same problem where messages are rounded; text: room for its spec. */
+TOOL problem rounded(const problem *p, char text[1000])
+{
+    problem with = *p;
+    snprintf(text, 1000, "%sfederation: {wire: float}\n", p->spec);
+    with.spec = text;
+    return with;
+}
+
 TOOL dataset *make_data(const problem *p, rng *r)
 {
     hfsad_error err;

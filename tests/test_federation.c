@@ -50,6 +50,23 @@ static void append(void *to, const void *bytes, size_t count)
     b->size += count;
 }
 
+/* A letter as it is heard: through a frame where the plan says that messages are rounded. */
+static node_letter on_wire(const world *w, const node_letter *letter)
+{
+    enum { MOST = 64 };
+    static double heard[MOST];
+    static unsigned char frame[MESSAGE_HEAD_BYTES + 8 * MOST + 8];
+    node_letter by_frame = *letter;
+    size_t size;
+    if (!w->t.p->rounds || (letter->m.kind != MESSAGE_UP && letter->m.kind != MESSAGE_DOWN))
+        return by_frame;
+    assert_true(letter->m.count <= MOST && message_bytes_most(letter->m.count) <= sizeof frame);
+    if (message_encode(NULL, &letter->m, WIRE_FLOAT, NULL, frame, &size) != MESSAGE_FAULT_NONE)
+        return by_frame;
+    assert_int_equal(message_decode(NULL, frame, size, NULL, heard, MOST, &by_frame.m), MESSAGE_FAULT_NONE);
+    return by_frame;
+}
+
 static void publish(world *w, size_t number, const node_letter *letter)
 {
     sky_publish(&w->sky, number, letter);
@@ -111,6 +128,7 @@ static void commit_and_send(world *w, size_t number)
         }
         if (!node_next_letter(n, &letter))
             return;
+        letter = on_wire(w, &letter);
         publish(w, number, &letter);
     } while (true);
 }
@@ -554,6 +572,22 @@ static void test_chaos(void **state)
         assert_true(sum.hostile[k] > 0);
 }
 
+/* Messages rounded to floats: the simulator rounds alike, in lock step, after repairs and in a replay. */
+static void test_rounded(void **state)
+{
+    (void)state;
+    char text[1000];
+    totals sum = {0};
+    for (size_t i = 0; i < PROBLEMS + AFAR; i++) {
+        const problem p = rounded(i < PROBLEMS ? &problems[i] : &afar[i - PROBLEMS], text);
+        run_problem(&p, foul, 2 * chaos_times(), 1300, 0, &sum);
+        if (i < PROBLEMS)
+            run_async(&p, foul, 2 * chaos_times(), 1400, &sum);
+    }
+    print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
+    assert_true(sum.crashes > 500);
+}
+
 /* Models in parts. All of a subtree's have to come within one life of a node, so it must not rain that hard. */
 static void test_parts(void **state)
 {
@@ -627,9 +661,10 @@ static void test_look_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fair_weather),   cmocka_unit_test(test_repairs), cmocka_unit_test(test_diverged),
-        cmocka_unit_test(test_diverged_async), cmocka_unit_test(test_chaos),   cmocka_unit_test(test_async),
-        cmocka_unit_test(test_parts),          cmocka_unit_test(test_look),    cmocka_unit_test(test_look_at_the_end),
+        cmocka_unit_test(test_fair_weather),    cmocka_unit_test(test_repairs), cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_diverged_async),  cmocka_unit_test(test_chaos),   cmocka_unit_test(test_async),
+        cmocka_unit_test(test_rounded),         cmocka_unit_test(test_parts),   cmocka_unit_test(test_look),
+        cmocka_unit_test(test_look_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

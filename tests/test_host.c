@@ -226,7 +226,9 @@ static uint64_t each_problem(uint64_t seed, size_t pauses, wire_encoding encodin
     for (size_t i = 0; i < PROBLEMS; i++) {
         assert_int_equal(leave_folder(NULL), 0);
         assert_int_equal(enter_folder(NULL), 0);
-        bytes += run_with_pauses(&problems[i], seed, pauses, encoding);
+        char text[1000];
+        const problem p = encoding == WIRE_FLOAT ? rounded(&problems[i], text) : problems[i];
+        bytes += run_with_pauses(&p, seed, pauses, encoding);
     }
     return bytes;
 }
@@ -251,6 +253,14 @@ static void test_differences(void **state)
     (void)state;
     (void)each_problem(3, 20, WIRE_DELTA);
     assert_true(each_problem(1, 0, WIRE_DELTA) < each_problem(1, 0, WIRE_DOUBLE));
+}
+
+/* The simulator rounds as the frames do. */
+static void test_floats(void **state)
+{
+    (void)state;
+    assert_true(each_problem(1, 0, WIRE_FLOAT) < each_problem(1, 0, WIRE_DOUBLE));
+    (void)each_problem(4, 20, WIRE_FLOAT);
 }
 
 static char record[1 << 20];
@@ -372,6 +382,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_undisturbed, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_begun_again, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_differences, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_floats, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_async, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_no_room, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_twin, enter_folder, leave_folder),

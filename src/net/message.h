@@ -7,6 +7,7 @@
 #ifndef HFSAD_NET_MESSAGE_H
 #define HFSAD_NET_MESSAGE_H
 
+#include "base/wire.h"
 #include "hfsad/hfsad.h"
 
 #include <stddef.h>
@@ -39,14 +40,6 @@ typedef struct {
     size_t count;   /* of numbers, at most MESSAGE_COUNT_MAX */
     double *values; /* the sender's or the caller's memory; all finite */
 } message;
-
-/* How the numbers travel: `federation.wire` of a spec. */
-typedef enum {
-    WIRE_DOUBLE, /* exact */
-    WIRE_FLOAT,  /* rounded */
-    WIRE_DELTA,  /* exact: compressed difference to a value that both sides have; DOUBLE where that is not shorter */
-    WIRE_ENCODINGS
-} wire_encoding;
 
 enum {
     MESSAGE_VERSION = 1,

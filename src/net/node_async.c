@@ -30,10 +30,8 @@ void async_start(node *n)
 {
     double *start = (double *)n->s.start;
     const hfsad_link link = {start, start, 0};
-    for (size_t c = 0; c < n->s.n_children; c++) {
-        n->child[c].has = true;
-        n->child[c].sigma = hfsad_link_message(&n->s.children[c].rule, &link, n->s.M, n->child_u + c * n->s.M);
-    }
+    for (size_t c = 0; c < n->s.n_children; c++)
+        inner_assume(n, c, &n->s.children[c].rule, &link);
 }
 
 /* ---- a turn ---- */

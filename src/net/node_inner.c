@@ -196,6 +196,15 @@ guard_strain inner_strain(const node *n)
     return all;
 }
 
+void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link)
+{
+    double *u = n->child_u + c * n->s.M;
+    n->child[c].sigma = hfsad_link_message(rule, link, n->s.M, u);
+    n->child[c].has = true;
+    if (n->s.p->rounds)
+        (void)wire_round(u, n->s.M);
+}
+
 /* What its children say after they have begun anew is known without asking. */
 void inner_begin_anew(node *n)
 {
@@ -209,8 +218,7 @@ void inner_begin_anew(node *n)
                                      : n->s.star ? guard_star_rule(n->s.p, &as->rule, n->repairs)
                                                  : as->rule;
         child_state *child = &n->child[c];
-        child->sigma = hfsad_link_message(&rule, &link, n->s.M, n->child_u + c * n->s.M);
-        child->has = true;
+        inner_assume(n, c, &rule, &link);
         child->k = 0;
         child->strain = (guard_strain){0, 0};
     }

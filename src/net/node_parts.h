@@ -202,6 +202,8 @@ void node_find_rule(node *n);
 /* All of the safeguard's repair that a node has to do; for an inner one after its children. */
 void node_begin_anew(node *n, const double *w);
 void inner_begin_anew(node *n);
+/* A child's message that its parent knows without being told, as it would have come. */
+void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link);
 guard_strain inner_strain(const node *n);
 /* Tells all children that their last answer has come. */
 void inner_ack_all(node *n);

@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/wire.h"
 #include "plan/scales.h"
 
 #include <math.h>
@@ -434,6 +435,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->edge_rounds = (uint32_t)spec->run.edge_rounds;
     p->at_least_every = (uint32_t)spec->participation.at_least_every;
     p->keep_w = spec->output.clients == 1;
+    p->rounds = spec->federation.wire == WIRE_FLOAT;
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
     p->length = t->scales.length;

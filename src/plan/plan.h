@@ -37,6 +37,7 @@ typedef struct {
     uint64_t iterations;
     uint64_t trace_every; /* the dual residual is formed in the iterations that will be measured; 0: in none */
     bool keep_w;          /* keep every client's own w */
+    bool rounds;          /* what nodes say to each other is rounded, as base/wire.h says */
     double stop_absolute, stop_relative;
     double star_c;      /* the preset's c of clients, for the safeguard of a star */
     double length;      /* the likely size of a model */

@@ -1,6 +1,8 @@
 /* The safeguard of plan/guard.h over the simulator's tree. */
 #include "sim/state.h"
 
+#include "base/wire.h"
+
 #include <string.h>
 
 hfsad_link_rule sim_inner_rule(const sim *s, size_t i)
@@ -25,6 +27,18 @@ uint64_t sim_repairs(const sim *s, uint64_t *last_iteration)
     return s->guard.repairs;
 }
 
+/* It travels behind u, with which it is rounded or not. */
+static guard_strain strain_heard(const sim *s, size_t i, guard_strain strain)
+{
+    const hfsad_link link = inner_link(s, i);
+    const hfsad_link_rule rule = sim_inner_rule(s, i);
+    double *u = s->spaces[0].rows, numbers[] = {strain.sum, strain.count};
+    (void)hfsad_link_message(&rule, &link, s->M, u);
+    if (!wire_round(u, s->M) || !wire_round(numbers, 2))
+        return strain;
+    return (guard_strain){numbers[0], numbers[1]};
+}
+
 /* Of all links below inner node i; no deeper than HFSAD_TIERS_MAX. */
 static guard_strain strain_below(const sim *s, size_t i)
 {
@@ -33,8 +47,10 @@ static guard_strain strain_below(const sim *s, size_t i)
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
         const hfsad_link link = inner_link(s, c);
         const guard_strain own = guard_link(&s->p->inner[c], &link, s->M), below = strain_below(s, c);
-        all.sum += own.sum + below.sum;
-        all.count += own.count + below.count;
+        const guard_strain both = {own.sum + below.sum, own.count + below.count},
+                           heard = s->said ? strain_heard(s, c, both) : both;
+        all.sum += heard.sum;
+        all.count += heard.count;
     }
     return all;
 }

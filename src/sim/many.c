@@ -7,6 +7,7 @@
 #include "admm/fold.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/wire.h"
 #include "plan/client.h"
 
 #include <math.h>
@@ -53,7 +54,8 @@ static void step_leaf(void *context, size_t leaf, unsigned thread)
     s->many.dual[leaf] = 0;
     if (!s->many.active[leaf])
         return;
-    const rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
+    rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
+    one.w_parent = w_heard(s, one.w_parent);
     for (uint32_t step = plan_leaf(s->p, leaf)->local_steps; step > 0; step--)
         s->many.dual[leaf] = kernels()->rows_step(&one);
 }
@@ -71,7 +73,10 @@ static void sum_run(void *context, size_t index, unsigned thread)
     for (size_t leaf = first; leaf < first + r->count; leaf++) {
         const rows_leaf one = rows_view(s, leaf, space);
         const hfsad_link link = {one.z, one.q, *one.k};
-        fold_add(&sum, u, hfsad_link_message(one.rule, &link, M, u));
+        const double sigma = hfsad_link_message(one.rule, &link, M, u);
+        if (s->said)
+            (void)wire_round(u, M);
+        fold_add(&sum, u, sigma);
         r->dual += s->many.dual[leaf];
     }
     fold_end(&sum);

@@ -1,8 +1,8 @@
 #include "sim/replay.h"
 
-#include "admm/fold.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/wire.h"
 #include "sim/save.h"
 #include "sim/state.h"
 
@@ -346,10 +346,15 @@ static const double *model_at(replay *r, size_t i, uint64_t version)
     return of->ring + (version - 1) % (of->lag + 1) * r->s->M;
 }
 
+/* As its children hear it. */
 static void keep_model(replay *r, size_t i)
 {
     inner_record *of = &r->inner[i];
-    memcpy(of->ring + of->steps % (of->lag + 1) * r->s->M, r->s->inner_w + i * r->s->M, r->s->M * sizeof(double));
+    const size_t M = r->s->M;
+    double *kept = of->ring + of->steps % (of->lag + 1) * M;
+    memcpy(kept, r->s->inner_w + i * M, M * sizeof *kept);
+    if (r->s->said)
+        (void)wire_round(kept, M);
 }
 
 static void step_leaf(replay *r, size_t leaf, uint32_t parent, uint32_t steps, const double *w_parent)
@@ -375,16 +380,6 @@ static void step_leaf(replay *r, size_t leaf, uint32_t parent, uint32_t steps, c
     r->leaf_dual[leaf] = one.dual;
 }
 
-/* The message of a leaf's link, into u; returns its sigma. */
-static double leaf_message(sim *s, size_t leaf, double *u)
-{
-    thread_space *space = &s->spaces[0];
-    const hfsad_link link = {space->rows + s->M, space->rows + 2 * s->M, s->k[leaf]};
-    dataset_gather(s->d, s->z, leaf, link.z);
-    dataset_gather(s->d, s->q, leaf, link.q);
-    return hfsad_link_message(&plan_leaf(s->p, leaf)->rule, &link, s->M, u);
-}
-
 /* As in a simulated round, from the links as they stand. The sum goes to sum. */
 static double sum_children(sim *s, size_t i, double *sum)
 {
@@ -394,18 +389,11 @@ static double sum_children(sim *s, size_t i, double *sum)
     double *u = space->rows + 4 * M, *run_u = space->rows + 3 * M, sigma = 0;
     memset(sum, 0, M * sizeof *sum);
     for (size_t c = at->first_inner; c < at->first_inner + at->n_inner; c++) {
-        const hfsad_link link = inner_link(s, c);
-        sigma += hfsad_link_message(&s->p->inner[c].rule, &link, M, u);
+        sigma += inner_message(s, c, u);
         kernels()->add(M, sum, u);
     }
     for (size_t n = s->inner[i].first_run; n < s->inner[i].first_run + s->inner[i].n_runs; n++) {
-        const run_of_leaves *run = &s->runs[n];
-        fold f;
-        fold_begin(&f, M, space->scratch + leaf_run_scratch(M), run_u);
-        for (size_t leaf = run_first_leaf(s, run); leaf < run_first_leaf(s, run) + run->count; leaf++)
-            fold_add(&f, u, leaf_message(s, leaf, u));
-        fold_end(&f);
-        sigma += f.sum_sigma;
+        sigma += sum_messages(s, &s->runs[n], space, run_u);
         kernels()->add(M, sum, run_u);
     }
     return sigma;

@@ -45,6 +45,7 @@ static void step_mixed_run(sim *s, run_of_leaves *r, size_t index, thread_space 
         leaf_run one = leaf_view(s, first + i, r->parent, space);
         const uint8_t active = space->active[i];
         one.active = &active;
+        one.w_parent = w_heard(s, one.w_parent);
         kernels()->leaf_run(&one);
         if (active) {
             dataset_scatter(s->d, s->z, first + i, one.z);
@@ -78,13 +79,16 @@ static void step_run(void *context, size_t index, unsigned thread)
     draw_run(s, r, space->active);
     if (r->class == MIXED) {
         step_mixed_run(s, r, index, space);
-        return;
+    } else {
+        leaf_run run = run_view(s, r, index, space);
+        run.active = r->stepped < r->count ? space->active : NULL;
+        run.w_parent = w_heard(s, run.w_parent);
+        kernels()->leaf_run(&run);
+        r->sum_sigma = run.sum_sigma;
+        r->dual = run.dual;
     }
-    leaf_run run = run_view(s, r, index, space);
-    run.active = r->stepped < r->count ? space->active : NULL;
-    kernels()->leaf_run(&run);
-    r->sum_sigma = run.sum_sigma;
-    r->dual = run.dual;
+    if (s->said) /* the kernels add up messages as they are */
+        r->sum_sigma = sum_messages(s, r, space, s->run_u + index * s->M);
 }
 
 /* Sum of the children's u, inner ones first, each in the order of its slot; returns the sum of their sigma. */
@@ -94,9 +98,7 @@ static double sum_children(const sim *s, size_t i, thread_space *space)
     double *sum = space->rows + 5 * s->M, *u = space->rows + 4 * s->M, sigma = 0;
     memset(sum, 0, s->M * sizeof *sum);
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
-        const hfsad_link link = inner_link(s, c);
-        const hfsad_link_rule rule = sim_inner_rule(s, c);
-        sigma += hfsad_link_message(&rule, &link, s->M, u);
+        sigma += inner_message(s, c, u);
         kernels()->add(s->M, sum, u);
     }
     const inner_state *state = &s->inner[i];
@@ -123,7 +125,7 @@ static void step_inner(void *context, size_t i, unsigned thread)
     const hfsad_link_rule rule = sim_inner_rule(s, i);
     link.k++;
     kernels()->inner_update(&class->prior, &rule, &link, s->M, sum, sigma, w);
-    const double *w_parent = s->inner_w + (size_t)s->d->inner[i].parent * s->M;
+    const double *w_parent = w_heard(s, s->inner_w + (size_t)s->d->inner[i].parent * s->M);
     state->dual = kernels()->link_step(&rule, &link, s->M, w, w_parent);
     state->k = link.k;
 }
@@ -156,6 +158,8 @@ static void count_round(sim *s)
 
 static void play_round(sim *s)
 {
+    if (s->said)
+        messages_down(s);
     if (s->many.slope)
         many_round(s);
     else

@@ -268,6 +268,7 @@ static bool take_memory(sim *s)
     s->inner_w = alloc_zero(rows, sizeof(double));
     s->inner_z = alloc_zero(rows, sizeof(double));
     s->inner_q = alloc_zero(rows, sizeof(double));
+    s->said = s->p->rounds ? alloc_zero(rows, sizeof(double)) : NULL;
     s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
     s->guard.star = s->p->inner[0].watched && d->n_inner == 1;
     s->leaf_rules = s->guard.star ? alloc_zero(s->p->n_leaf_classes, sizeof *s->leaf_rules) : NULL;
@@ -278,7 +279,7 @@ static bool take_memory(sim *s)
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
     return take_spaces(s) && (s->leaf_rules || !s->guard.star) && s->z && s->q && (s->w || !keeps_w(s)) && s->k &&
            (!draws || (s->last && s->key)) && (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w &&
-           s->inner_z && s->inner_q && s->inner && s->runs && s->run_u && s->run_sums;
+           s->inner_z && s->inner_q && (s->said || !s->p->rounds) && s->inner && s->runs && s->run_u && s->run_sums;
 }
 
 hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double *start, const double *truth,
@@ -337,6 +338,7 @@ void sim_free(sim *s)
     free(s->inner_w);
     free(s->inner_z);
     free(s->inner_q);
+    free(s->said);
     free(s->guard.calm);
     free(s->leaf_rules);
     free(s->inner);

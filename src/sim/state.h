@@ -57,6 +57,7 @@ struct sim {
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
+    double *said;                        /* inner_w as the children hear it in this round; NULL: as it is */
     inner_state *inner;
     size_t n_runs;
     run_of_leaves *runs;
@@ -92,6 +93,19 @@ void many_settle(sim *s);
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
 /* Fills active for a run's leaves, and counts who takes part and for whom it is the first time in this iteration. */
 void draw_run(sim *s, run_of_leaves *r, uint8_t *active);
+/* Fills said, which is there, for a round. */
+void messages_down(sim *s);
+/* The message of a leaf's link, of an inner node's, as the parent hears it, into u; returns its sigma. The leaf's takes
+ * rows 1 and 2 of the space. */
+double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u);
+double inner_message(const sim *s, size_t i, double *u);
+/* The sum of a run's messages, into sum_u; returns that of sigma. */
+double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u);
+/* The parent's w of a view, as its children hear it. */
+static inline const double *w_heard(const sim *s, const double *w_parent)
+{
+    return s->said ? s->said + (w_parent - s->inner_w) : w_parent;
+}
 /* w, z and q of a node become w. */
 void sim_place(sim *s, size_t node, const double *w);
 /* Called after every global iteration: notices multipliers that run off, and begins anew with a larger c. */

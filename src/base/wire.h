@@ -1,0 +1,23 @@
+/*
+ * How the numbers of models travel between the nodes of a federation, and what that does to them. The simulator does
+ * the same to the vectors that its nodes would send, so that its numbers are those of the federation.
+ */
+#ifndef HFSAD_BASE_WIRE_H
+#define HFSAD_BASE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* `federation.wire` of a spec. */
+typedef enum {
+    WIRE_DOUBLE, /* exact */
+    WIRE_FLOAT,  /* rounded */
+    WIRE_DELTA,  /* exact: compressed difference to a value that both sides have; DOUBLE where that is not shorter */
+    WIRE_ENCODINGS
+} wire_encoding;
+
+/* Rounds a vector as WIRE_FLOAT does: every number to the nearest float; false where one of them does not fit, since
+ * then the whole vector travels as it is. */
+bool wire_round(double *v, size_t count);
+
+#endif
