@@ -42,6 +42,13 @@ preset: paper
 run: {iterations: 30, edge_rounds: 4, participation: {client: 0.5}}
 federation: {wire: delta}
 YAML
+cat >floats.yaml <<'YAML'
+data: deep
+loss: {kind: quantile, tau: 0.7}
+features: {intercept: edge}
+run: {iterations: 16, edge_rounds: 3, trace_every: 4, participation: {client: 0.6, edge: 0.7}}
+federation: {wire: float}
+YAML
 cat >loose.yaml <<'YAML'
 data: d/data.csv
 loss: {kind: phase-retrieval, box: 5}
@@ -67,7 +74,7 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half loose polished settled; do
+for spec in tuned deep half floats loose polished settled; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     whole run-$spec up-$spec "$spec: up and run"
@@ -75,6 +82,12 @@ for spec in tuned deep half loose polished settled; do
 done
 grep -q '"stopped":.*tolerance' up-settled/summary.json || fail "settled: $(grep '"stopped"' up-settled/summary.json)"
 [ "$(names up-tuned)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
+for set in federation.wire=double run.iterations=32; do
+    expect 0 run floats.yaml --set $set --out other-$set --quiet
+done
+cmp -s run-floats/model.csv other-federation.wire=double/model.csv && fail "floats: nothing is rounded"
+expect 0 run --resume up-floats --set run.iterations=32 --quiet
+whole other-run.iterations=32 up-floats "floats: a federation goes on in the simulator"
 expect 0 up tuned.yaml --out up-processes --quiet --processes
 whole run-tuned up-processes "a process for every client"
 # files of the whole federation, in which a client finds its own rows
@@ -175,7 +188,7 @@ except subprocess.TimeoutExpired:
 print(f"{spec}: killed {sum(done.values())} times: {done}")
 sys.exit(status)
 PYTHON
-for spec in tuned deep half loose; do
+for spec in tuned deep half floats loose; do
     long=run.iterations=$((15 * kills)) # it must not end before
     expect 0 run $spec.yaml --set $long --out long-$spec --quiet
     python3 kill.py $spec "$kills" "$seed" --set $long || fail "$spec: killed (SEED=$seed)"
@@ -240,6 +253,9 @@ expect 0 up async.yaml --out up-async --quiet
 expect 0 run async.yaml --replay up-async/record --out replayed --quiet
 whole replayed up-async "replay of an asynchronous federation"
 [ "$(wc -l <up-async/trace.csv)" -gt 3 ] || fail "an asynchronous run shows no rows on its way"
+expect 0 up async.yaml --set federation.wire=float --out up-floats-async --quiet
+expect 0 run async.yaml --set federation.wire=float --replay up-floats-async/record --out replayed-floats --quiet
+whole replayed-floats up-floats-async "replay of one whose messages are rounded"
 expect 0 up async.yaml --set run.stop.relative=0.5 --out up-stopped --quiet
 grep -q '"stopped":.*tolerance' up-stopped/summary.json || fail "an asynchronous run does not stop"
 expect 0 run async.yaml --set run.stop.relative=0.5 --replay up-stopped/record --out replayed-stopped --quiet
