@@ -4,6 +4,7 @@
  */
 #include "report/summary.h"
 
+#include "base/wire.h"
 #include "model/builder.h"
 #include "model/features.h"
 #include "plan/guard.h"
@@ -322,6 +323,8 @@ static bool applies(const char *key, const hfsad_spec *spec)
     if (!strncmp(key, "link.", 5) || !strncmp(key, "prior.", 6) || !strncmp(key, "schedule.", 9) ||
         !strncmp(key, "baseline.", 9))
         return false; /* add_resolved has these */
+    if (!strcmp(key, "federation.wire"))
+        return spec->federation.wire == WIRE_FLOAT; /* the only one that rounds */
     if (!strncmp(key, "federation.", 11))
         return false; /* how the processes came to the result, which does not depend on it or is a record's */
     if (!strcmp(key, "loss.tau"))

@@ -121,7 +121,8 @@
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
       "async: a client makes as many steps per round as fit into this time; none: local_steps")                        \
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
-      "numbers of models on the wire: exact, rounded to float, or exact as compressed differences")
+      "numbers of models on the wire: exact, rounded to float, or exact as compressed differences; where they are "    \
+      "rounded, `hfsad run` rounds them too")
 
 /* What an entry of `overrides` has besides the groups below. */
 #define SETTINGS_OVERRIDE(X)                                                                                           \
