@@ -269,7 +269,13 @@ static void temporaries_of_the_dead_are_swept(void **state)
     if (dead == 0)
         _exit(0);
     assert_int_equal(waitpid(dead, NULL, 0), dead);
-    char gone[100], alive[100], other[100];
+    const pid_t unasked = fork(); /* dead as well, but it keeps its number until we wait for it */
+    if (unasked == 0)
+        _exit(0);
+    siginfo_t ended;
+    assert_int_equal(waitid(P_PID, (id_t)unasked, &ended, WEXITED | WNOWAIT), 0);
+    char gone[100], alive[100], other[100], zombie[100];
+    snprintf(zombie, sizeof zombie, ".a.csv.%ld.tmp", (long)unasked);
     snprintf(gone, sizeof gone, ".a.csv.%ld.tmp", (long)dead);
     snprintf(alive, sizeof alive, ".a.csv.%ld.tmp", (long)getpid());
     snprintf(other, sizeof other, ".b.csv.%ld.tmp", (long)dead);
@@ -279,11 +285,14 @@ static void temporaries_of_the_dead_are_swept(void **state)
     for (size_t i = 0; i < N_STAY; i++)
         put(stay[i], "x");
     put(gone, "x");
+    put(zombie, "x");
     const char *const names[] = {"c.csv", "a.csv"};
     folder_sweep(folder, names, 2);
     assert_int_equal(count_entries(folder), N_STAY);
     assert_int_not_equal(access(in_folder(gone), F_OK), 0);
+    assert_int_not_equal(access(in_folder(zombie), F_OK), 0);
     folder_sweep(in_folder("missing"), names, 2);
+    assert_int_equal(waitpid(unasked, NULL, 0), unasked);
 }
 
 /* ---- trace ---- */

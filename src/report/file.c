@@ -64,6 +64,25 @@ static pid_t temporary_owner(const char *entry, const char *name)
     return (pid_t)strtol(digits, NULL, 10);
 }
 
+/*
+ * Whether a process writes no more. One that is dead keeps its number until its parent asks, and what runs first in a
+ * container may never ask; where /proc cannot tell, it counts as alive.
+ */
+static bool is_dead(pid_t process)
+{
+    if (kill(process, 0) != 0)
+        return errno == ESRCH;
+    char path[40], line[200]; /* the name in parentheses has at most 64 bytes */
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)process);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (fd >= 0)
+        close(fd);
+    line[length > 0 ? length : 0] = 0;
+    const char *state = strrchr(line, ')');
+    return state && (!strncmp(state, ") Z", 3) || !strncmp(state, ") X", 3));
+}
+
 void folder_sweep(const char *folder, const char *const *names, size_t count)
 {
     DIR *entries = opendir(folder);
@@ -73,7 +92,7 @@ void folder_sweep(const char *folder, const char *const *names, size_t count)
     while ((entry = readdir(entries))) {
         for (size_t i = 0; i < count; i++) {
             const pid_t owner = temporary_owner(entry->d_name, names[i]);
-            if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH)
+            if (owner > 0 && is_dead(owner))
                 unlinkat(dirfd(entries), entry->d_name, 0);
         }
     }

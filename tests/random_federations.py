@@ -1,0 +1,438 @@
+#!/usr/bin/env python3
+"""Random specs over random data, each run by `hfsad run` and by `hfsad up`, which must end alike and leave the same files.
+
+What is drawn: a tree of depth 1 to 4 with odd names among the plain ones, the form of the data, the loss and most other
+settings. A spec that is refused must be refused by both, in the same words. Modes:
+
+  plain  nobody is disturbed
+  kill   processes of the federation are killed with -9 at drawn moments
+  stop   `up` itself gets SIGINT, SIGTERM or SIGKILL up to four times and is started again; where it has left a
+         checkpoint, `run --resume` must go on from there to the same end as well
+
+A seed fixes data, spec and, as far as processes allow it, what is done to them. The cases of one call have the seeds SEED, SEED + 1, ….
+A failure is printed with its seed, and its folder is kept. Exit status: 0, 1 after a failure or where too few of the
+specs were trained, 2 for wrong arguments. Needs mosquitto.
+"""
+import argparse, glob, json, os, random, select, shutil, signal, subprocess, sys, tempfile, time
+
+TESTS = os.path.dirname(os.path.realpath(__file__))
+ODD_NAMES = ["a b", "édge", "x" * 120, "日本", "a_b", "a", "a-clients", "%s", "$HOME", "a;b", "-x", "..x", "a*b", "run", "e\\"]
+ENDED = (0, 1)  # a run that is over, well or not
+INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+STOPS, KILLS = 4, 25  # of one case at most
+
+
+class Failure(Exception):
+    pass
+
+
+# ---- what is drawn ----
+
+
+def draw_clients(draw, one_edge_each):
+    """Paths of clients, all as deep; where each has one edge only, no name of a client is there twice."""
+    depth = draw.choice([1, 2, 2, 2, 3, 4])
+
+    def name(plain):
+        return draw.choice(ODD_NAMES) if draw.random() < 0.15 else plain
+
+    def fits(paths):
+        return len(paths) <= 14 and not (one_edge_each and len({path[-1] for path in paths}) < len(paths))
+
+    def below(path, tiers):
+        paths = set()
+        for i in range(draw.choice([1, 1, 2, 3])):
+            if tiers > 1:
+                paths |= below(path + (name(f"n{tiers}_{i}"),), tiers - 1)
+            else:
+                paths.add(path + (name(f"c{draw.randrange(1000) if one_edge_each else i}"),))
+        return paths
+
+    clients = sorted(below((), depth))
+    while not fits(clients):
+        clients = sorted(below((), depth))
+    draw.shuffle(clients)
+    return clients
+
+
+def draw_rows(draw, classes, sparse):
+    """A function that draws the rows of a client, (y, weight or None, x), and the truth behind them."""
+    truth = [draw.gauss(0, 1) for _ in range(draw.choice([1, 1, 2, 3, 5, 9]))]
+    weighted, least = not sparse and draw.random() < 0.2, draw.choice([1, 1, 3, 8])
+
+    def row():
+        x = [0.0 if sparse and draw.random() < 0.5 else draw.gauss(0, 1) for _ in truth]
+        y = sum(a * b for a, b in zip(x, truth)) + draw.gauss(0, 0.3)
+        return (1 if y > 0 else -1) if classes else abs(y), draw.uniform(0.5, 2) if weighted else None, x
+
+    def rows():
+        return [row() for _ in range(least + (draw.randrange(3) if least > 1 else 0))]
+
+    return rows, truth
+
+
+def csv_line(*fields):
+    return ",".join(str(f) for f in fields if f is not None) + "\n"
+
+
+def csv_head(truth, rows):
+    return "y", "weight" if rows[0][1] is not None else None, *(f"x{m}" for m in range(len(truth)))
+
+
+def write_csv(path, clients, rows_of, truth):
+    deep = len(clients[0]) > 1
+    with open(path, "w") as file:
+        file.write(csv_line("edge" if deep else None, "client", *csv_head(truth, rows_of[clients[0]])))
+        for client in clients:
+            for y, weight, x in rows_of[client]:
+                file.write(csv_line("/".join(client[:-1]) if deep else None, client[-1], y, weight, *x))
+
+
+def write_svm(path, clients, rows_of, truth):
+    with open(path, "w") as file:
+        for client in clients:
+            for y, _, x in rows_of[client]:
+                # the last feature is always there, so that all files have as many
+                kept = [f"{m + 1}:{v}" for m, v in enumerate(x) if v or m == len(truth) - 1]
+                file.write(" ".join([str(y), *kept, "#", "/".join(client)]) + "\n")
+
+
+def write_folder(path, clients, rows_of, truth):
+    for client in clients:
+        own = os.path.join(path, *client) + ".csv"
+        os.makedirs(os.path.dirname(own), exist_ok=True)
+        with open(own, "w") as file:
+            file.write(csv_line(*csv_head(truth, rows_of[client])))
+            for y, weight, x in rows_of[client]:
+                file.write(csv_line(y, weight, *x))
+
+
+def draw_data(draw, folder, classes):
+    """Its name in the folder, and the clients; the truth goes to truth.csv."""
+    forms = {"data.csv": write_csv, "data.svm": write_svm, "data": write_folder}
+    name = draw.choice(["data.csv", "data.csv", "data.svm", "data"])
+    clients = draw_clients(draw, name == "data.csv")
+    while name == "data" and any(part.startswith(".") for client in clients for part in client):
+        clients = draw_clients(draw, False)  # a folder's hidden files are nobody's
+    rows, truth = draw_rows(draw, classes, name == "data.svm")
+    forms[name](os.path.join(folder, name), clients, {client: rows() for client in clients}, truth)
+    with open(os.path.join(folder, "truth.csv"), "w") as file:
+        file.writelines(f"{v}\n" for v in truth)
+    return name, clients
+
+
+def draw_overrides(draw, clients):
+    changes = [{"local_steps": 3}, {"participation": 0.5}, {"loss": {"box": 2}}, {"schedule": {"c": 0.5}},
+               {"link": {"penalty": "mcp"}}, {"loss": {"scale": "mean"}}]
+    return [{"node": "/".join(draw.choice(clients)), **draw.choice(changes)}]
+
+
+def draw_run(draw, longer):
+    run = {"iterations": draw.choice([20, 40] if longer else [1, 2, 4, 7, 25]), "edge_rounds": draw.choice([1, 2, 5]),
+           "seed": draw.randrange(100), "trace_every": draw.choice([1, 1, 1, 2, 3])}
+    if draw.random() < 0.2:
+        run["tries"] = draw.choice([2, 3])
+    if draw.random() < 0.2:
+        run["polish"] = True
+    if draw.random() < 0.3:
+        run["participation"] = {"client": draw.choice([0.2, 0.7, 0]), "edge": draw.choice([0.4, 1]),
+                                "at_least_every": draw.choice([1, 3, 20])}
+    if draw.random() < 0.15:
+        run["start"] = draw.choice(["consensus", "normal", "zero"])
+    if draw.random() < 0.2:
+        run["local_steps"] = draw.choice([2, 5])
+    if draw.random() < 0.2:
+        run["stop"] = {"absolute": draw.choice([0.05, 1e-3]), "relative": draw.choice([0, 0.05])}
+    return run
+
+
+def draw_spec(draw, folder, longer):
+    """Writes spec.yaml and its data, and returns the name of these."""
+    classes = draw.random() < 0.3
+    loss = draw.choice(["logistic", "hinge", "quantile", "squared"] if classes
+                       else ["phase-retrieval", "quantile", "absolute", "squared", "huber"])
+    data, clients = draw_data(draw, folder, classes)
+    spec = {"data": data, "loss": {"kind": loss}, "preset": draw.choice(["tuned", "tuned", "paper"]),
+            "run": draw_run(draw, longer), "federation": {"wire": draw.choice(["double", "double", "delta"])}}
+    if draw.random() < 0.3:
+        spec["loss"]["box"] = draw.choice([0.5, 3])
+    if draw.random() < 0.3:
+        spec["loss"]["scale"] = "mean"
+    if draw.random() < 0.2:
+        spec["loss"]["solver"] = "linearized"
+    if loss != "phase-retrieval":
+        spec["features"] = {"intercept": draw.choice(["none", "client", "edge", "global"]), "standardize": len(clients) > 1 and draw.random() < 0.3}
+    if draw.random() < 0.3:
+        spec["truth"] = "truth.csv"
+    if draw.random() < 0.15:
+        spec["link"] = {tier: {"penalty": draw.choice(["tv", "mcp", "scad", "none"])} for tier in ("client", "edge")}
+    if draw.random() < 0.2:
+        spec["prior"] = {"cloud": {"penalty": draw.choice(["l1", "mcp", "scad"]), "lambda": 0.3}}
+    if draw.random() < 0.15:
+        spec["output"] = {draw.choice(["clients", "state", "checkpoint"]): False}
+    if draw.random() < 0.1:
+        spec["schedule"] = {"client": {"c": draw.choice([1e-3, 0.1, 1e30, 1e300])}}
+    if draw.random() < 0.15:
+        spec["overrides"] = draw_overrides(draw, clients)
+    if draw.random() < 0.15:
+        spec["federation"]["name"] = draw.choice(["a b", "é", "x" * 60, "run1"])
+    with open(os.path.join(folder, "spec.yaml"), "w") as file:
+        json.dump(spec, file, ensure_ascii=False)
+    return data
+
+
+# ---- processes ----
+
+
+def tick():
+    select.select([], [], [], 0.001)
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def command_line(pid):
+    """Its words; none: it is dead, and only its parent does not know yet."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def changed_at(path):
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+class Case:
+    """One spec in a folder of its own."""
+
+    def __init__(self, options, mode, seed, folder):
+        self.program, self.patience, self.mode, self.folder = options.program, options.patience, mode, folder
+        self.draw = random.Random(f"{mode} {seed}")
+        self.done = []  # what was done to it
+        self.temporary = self.path("tmp")
+        os.makedirs(self.temporary)
+        self.data = draw_spec(self.draw, folder, mode != "plain")
+        self.up = ["up", "spec.yaml", "--out", "up", "--state", "state", "--quiet"]
+        self.up += ["--processes"] if self.draw.random() < 0.4 else []
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def start(self, arguments, log):
+        """It does not outlive this program, however that ends."""
+        with open(self.path(log), "a") as file:
+            return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", self.program, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                    stdout=file, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": self.temporary})
+
+    def wait(self, process, what):
+        try:
+            return process.wait(timeout=self.patience)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            raise Failure(f"{what} has not ended after {self.patience} s") from None
+
+    def call(self, *arguments, log):
+        return self.wait(self.start(arguments, log), arguments[0])
+
+    def said(self, log):
+        with open(self.path(log), errors="replace") as file:
+            return file.read().strip()
+
+    def a_moment(self, process):
+        """Until the state of a process that is drawn has changed so many times, or has not for some time."""
+        end = time.monotonic() + self.draw.choice([0.01, 0.05, 0.2, 1])
+        changes, which = self.draw.randint(1, 30), self.draw.random()
+        watched = last = None
+        while changes and time.monotonic() < end and process.poll() is None:
+            tick()
+            if watched is None:
+                journals = sorted(glob.glob(self.path("state", "*", "journal")))
+                watched = journals[int(which * len(journals))] if journals else None
+                last = changed_at(watched) if watched else None
+            elif (now := changed_at(watched)) != last:
+                changes, last = changes - 1, now
+
+    def compare(self, folder):
+        """Fails where an output folder is not that of `hfsad run`."""
+        wanted, found = (sorted(os.listdir(path)) if os.path.isdir(path) else None for path in (self.path("run"), self.path(folder)))
+        if wanted != found:
+            raise Failure(f"{folder} has the files {found}, run has {wanted}")
+        if wanted is None:
+            return
+        further = [name for name in wanted if name not in ("model.csv", "trace.csv", "summary.json")]
+        told = subprocess.run([sys.executable, os.path.join(TESTS, "same_output.py"), "run", folder, *further], cwd=self.folder,
+                              capture_output=True, text=True)
+        if told.returncode:
+            raise Failure((told.stdout + told.stderr).strip())
+
+    def left_over(self):
+        """Processes whose current folder is still ours."""
+        mine, found = os.path.realpath(self.folder), []
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+            try:
+                if os.readlink(f"/proc/{pid}/cwd") == mine:
+                    found.append(pid)
+            except OSError:
+                pass
+        return found
+
+    # ---- the modes ----
+
+    def plain(self):
+        return self.call(*self.up, log="up.log")
+
+    def kill(self):
+        process, end = self.start(self.up, "up.log"), time.monotonic() + self.patience
+        while process.poll() is None and len(self.done) < KILLS and time.monotonic() < end:
+            self.a_moment(process)
+            alive = [pid for pid in children(process.pid) if command_line(pid)]
+            if alive and process.poll() is None:
+                victim = self.draw.choice(alive)
+                try:
+                    os.kill(victim, signal.SIGKILL)  # it is a child that `up` has not waited for, or nobody
+                    self.done.append("kill")
+                except ProcessLookupError:
+                    pass
+        return self.wait(process, f"up, killed {len(self.done)} times,")
+
+    def stop(self):
+        while len(self.done) < STOPS:
+            process = self.start(self.up, "up.log")
+            for _ in range(self.draw.choice([1, 1, 3])):
+                self.a_moment(process)
+            how = self.draw.choice([signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+            begun = bool(children(process.pid))  # before that it has nothing to bring to an end, and a signal may just end it
+            if process.poll() is None:
+                process.send_signal(how)
+                self.done.append(how.name)
+            status = self.wait(process, f"up, after {self.done},")
+            if status in INTERRUPTED and os.path.exists(self.path("up", "checkpoint.bin")):
+                self.resume()
+            elif status not in INTERRUPTED and status != -signal.SIGKILL and (begun or status != -how):
+                return status
+        return self.call(*self.up, log="up.log")
+
+    def resume(self):
+        shutil.copytree(self.path("up"), self.path("resumed"))
+        status = self.call("run", "--resume", "resumed", "--quiet", log="resume.log")
+        if status != self.wanted:
+            raise Failure(f"run --resume: exit status {status}, of run {self.wanted}; after {self.done}: {self.said('resume.log')}")
+        self.compare("resumed")
+        shutil.rmtree(self.path("resumed"))
+        self.done.append("resumed")
+
+    def check(self):
+        """The exit status of both, if they are alike."""
+        self.wanted = self.call("run", "spec.yaml", "--out", "run", "--quiet", log="run.log")
+        trained = self.wanted in ENDED
+        found = getattr(self, self.mode)() if trained else self.plain()
+        if found != self.wanted:
+            raise Failure(f"exit status {found} of up, {self.wanted} of run; after {self.done}")
+        self.compare("up")
+        said = self.said("run.log")
+        if self.wanted == 2 and self.said("up.log") not in (said, said.replace(self.data, "the clients' data", 1)):
+            raise Failure(f"run says '{said}', up says '{self.said('up.log')}'")
+        if not trained and self.wanted != 2:
+            raise Failure(f"exit status {self.wanted}")
+        if found != 1 and os.path.exists(self.path("state")):
+            raise Failure("the state is still there")
+        end = time.monotonic() + 10
+        while (pids := self.left_over()) and time.monotonic() < end:  # orphans are dying
+            tick()
+        if pids:
+            raise Failure(f"processes are left: {pids}")
+        if os.listdir(self.temporary):
+            raise Failure(f"files are left: {os.listdir(self.temporary)}")
+        return found
+
+
+# ---- many of them ----
+
+
+def one(options, mode, seed, work):
+    """The exit status of a case, None where it failed, and what was done to it."""
+    folder = os.path.join(work, f"{mode}-{seed}")
+    os.makedirs(folder)
+    case = Case(options, mode, seed, folder)
+    try:
+        status = case.check()
+    except Failure as failure:
+        os.makedirs(options.keep, exist_ok=True)
+        kept = os.path.join(options.keep, f"{mode}-{seed}")
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.move(folder, kept)
+        print(f"FAIL: --mode {mode} --seed {seed} --count 1: {failure}; see {kept}", flush=True)
+        return None, case.done
+    if options.verbose:
+        print(f"{mode} {seed}: exit status {status} {' '.join(case.done)} {case.said('run.log')}", flush=True)
+    shutil.rmtree(folder)
+    return status, case.done
+
+
+def many(options, mode, work):
+    """Whether all cases of a mode are well, and enough of them were trained."""
+    statuses, done, end = [], {}, time.monotonic() + options.seconds
+    while len(statuses) < options.count and time.monotonic() < end:
+        status, events = one(options, mode, options.seed + len(statuses), work)
+        statuses.append(status)
+        for event in events:
+            done[event] = done.get(event, 0) + 1
+    failed, trained = statuses.count(None), statuses.count(0)
+    print(f"{mode}: {len(statuses)} from seed {options.seed}, {trained} trained, {statuses.count(1)} ended with 1, "
+          f"{statuses.count(2)} refused, {failed} failed{''.join(f', {event} {n}' for event, n in sorted(done.items()))}", flush=True)
+    others = len(statuses) - failed - trained
+    if others > 2 + len(statuses) / 5:
+        print(f"FAIL: {mode}, seed {options.seed}: {others} of {len(statuses)} were not trained: this tests too little", flush=True)
+        return False
+    return not failed
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mode", choices=["plain", "kill", "stop", "all"], default="all", help="(all: one after another)")
+    parser.add_argument("--seed", type=int, help="of the first case (drawn)")
+    parser.add_argument("--count", type=int, help="cases of each mode (10; any number where --seconds is given)")
+    parser.add_argument("--seconds", type=float, help="begin no other case of a mode after this time")
+    parser.add_argument("--patience", type=float, default=60, help="seconds that a process may take (60)")
+    parser.add_argument("--program", default=os.environ.get("HFSAD", os.path.join(TESTS, "..", "build", "hfsad")),
+                        help="($HFSAD, or build/hfsad)")
+    parser.add_argument("--keep", help="folder for those of failures (random-failures beside the program)")
+    parser.add_argument("--verbose", action="store_true", help="a line for every case")
+    options = parser.parse_args()
+    options.program = os.path.realpath(options.program)
+    if not os.access(options.program, os.X_OK):
+        parser.error(f"{options.program} is no program; --program or $HFSAD names it")
+    if options.count is None:
+        options.count = sys.maxsize if options.seconds else 10
+    options.seconds = options.seconds or float("inf")
+    options.seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
+    options.keep = os.path.realpath(options.keep or os.path.join(os.path.dirname(options.program), "random-failures"))
+    return options
+
+
+def main():
+    options = arguments()
+    os.environ["PATH"] += ":/usr/sbin"  # mosquitto is there
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else what a shell starts with & would hand on that it ignores it
+    modes = ["plain", "kill", "stop"] if options.mode == "all" else [options.mode]
+    with tempfile.TemporaryDirectory() as work:
+        return 0 if all([many(options, mode, work) for mode in modes]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
