@@ -500,6 +500,18 @@ static hfsad_status check_state(const session *s, const federation *f, hfsad_err
     return status;
 }
 
+/* One that was killed while it started a process holds it until that is dead too. */
+static hfsad_status lock_state(session *s, hfsad_error *err)
+{
+    const double end = progress_clock() + fast_seconds;
+    while (folder_lock(s->state, &s->lock, err)) {
+        if (progress_clock() > end)
+            return HFSAD_ERROR_INPUT;
+        poll(NULL, 0, 20);
+    }
+    return HFSAD_OK;
+}
+
 static int set_up(session *s)
 {
     hfsad_error err = {0};
@@ -512,8 +524,7 @@ static int set_up(session *s)
         federation_create(&f, s->spec, shape, &err))
         return cli_fail(&err);
     /* every process would say these otherwise */
-    const bool wrong =
-        folder_make_state(s->state, &s->made, &err) || folder_lock(s->state, &s->lock, &err) || check_state(s, f, &err);
+    const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
     federation_free(f);
     if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
         return cli_fail(&err);
