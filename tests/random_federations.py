@@ -152,7 +152,7 @@ def draw_spec(draw, folder, longer):
                        else ["phase-retrieval", "quantile", "absolute", "squared", "huber"])
     data, clients = draw_data(draw, folder, classes)
     spec = {"data": data, "loss": {"kind": loss}, "preset": draw.choice(["tuned", "tuned", "paper"]),
-            "run": draw_run(draw, longer), "federation": {"wire": draw.choice(["double", "double", "delta"])}}
+            "run": draw_run(draw, longer), "federation": {"wire": draw.choice(["double", "double", "delta", "float"])}}
     if draw.random() < 0.3:
         spec["loss"]["box"] = draw.choice([0.5, 3])
     if draw.random() < 0.3:
