@@ -12,8 +12,8 @@ def checkpoint(folder):
     rounds = json.load(open(os.path.join(folder, "summary.json")))["settings"]["run"]["edge_rounds"]
     places = [i for i, word in enumerate(words)
               if word == len(words) - i - 2 and words[i + 1 : i + 3] == (iteration, iteration * rounds)]
-    assert len(places) == 1, places
-    return words[places[0] + 1 : -1]
+    assert places
+    return words[places[0] + 1 : -1]  # counters within the state may look like its beginning, by chance
 
 
 def content(folder, name):
