@@ -11,6 +11,7 @@
 #include "report/report.h"
 #include "run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -62,6 +63,7 @@ enum { BROKER, CLOUD };
 #define SOCKET_NAME "+broker"
 #define NODES_NAME "+nodes"
 #define RECORD_NAME "+%zu.record" /* of an inner node */
+#define DONE_NAME "+done"         /* the others are being removed */
 
 static const char *const durabilities[] = {"power", "process", NULL};
 
@@ -254,29 +256,42 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     return status;
 }
 
-static void remove_in(const char *folder, const char *name)
+/* What this command has made in the folder, and nothing else. A mark stands there as long as that takes: who is killed
+ * meanwhile leaves a part, from which nobody could go on. */
+static void empty_state(const char *folder)
 {
-    char path[4200];
-    snprintf(path, sizeof path, "%.4000s/%s", folder, name);
-    unlink(path);
+    char path[4200], mark[4200];
+    hfsad_error err;
+    snprintf(mark, sizeof mark, "%.4000s/" DONE_NAME, folder);
+    const int fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0)
+        close(fd);
+    (void)folder_sync(folder, &err);
+    DIR *all = opendir(folder);
+    for (const struct dirent *one; all && (one = readdir(all));) {
+        snprintf(path, sizeof path, "%.3900s/%.255s", folder, one->d_name);
+        if (one->d_name[0] == '.' || !strcmp(one->d_name, DONE_NAME))
+            continue;
+        if (one->d_name[0] == '+') {
+            unlink(path);
+        } else {
+            store_remove(path);
+            rmdir(path); /* unless there is something else in it */
+        }
+    }
+    if (all)
+        closedir(all);
+    (void)folder_sync(folder, &err);
+    unlink(mark);
 }
 
-/* What this command has made, and nothing else. */
-static void remove_state(const session *s)
+/* Ends what a killed one has begun. */
+static void finish_removal(const session *s)
 {
-    char name[40];
-    for (size_t n = 0; n < s->n_children; n++) {
-        if (!s->children[n].state)
-            continue;
-        store_remove(s->children[n].state);
-        rmdir(s->children[n].state);
-    }
-    remove_in(s->state, NODES_NAME);
-    for (size_t i = 0; i < s->shape->n_inner; i++) {
-        snprintf(name, sizeof name, RECORD_NAME, i);
-        remove_in(s->state, name);
-    }
-    rmdir(s->state);
+    char mark[4200];
+    snprintf(mark, sizeof mark, "%.4000s/" DONE_NAME, s->state);
+    if (access(mark, F_OK) == 0)
+        empty_state(s->state);
 }
 
 /* Whether a process has left something to go on from. */
@@ -509,6 +524,7 @@ static hfsad_status lock_state(session *s, hfsad_error *err)
             return HFSAD_ERROR_INPUT;
         poll(NULL, 0, 20);
     }
+    finish_removal(s);
     return HFSAD_OK;
 }
 
@@ -539,8 +555,10 @@ static void tear_down(session *s, bool finished)
     }
     if (s->socket_folder)
         rmdir(s->socket_folder);
-    if (finished || (s->nodes && !has_state(s)))
-        remove_state(s);
+    if (finished || (s->nodes && !has_state(s))) {
+        empty_state(s->state);
+        rmdir(s->state);
+    }
     folder_unlock(s->lock);
     folder_unmake(s->state, s->made);
     for (size_t n = 0; n < s->n_children; n++)

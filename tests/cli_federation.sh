@@ -248,6 +248,13 @@ python3 kill_up.py || fail "up is killed"
 expect 0 up tuned.yaml --set run.iterations=60 --out orphan --quiet
 whole run-60 orphan "goes on after up was killed"
 [ ! -e tuned-state ] || fail "the state of a killed up is still there"
+# one that was killed while it removed its state, of which a part is left
+expect 0 up tuned.yaml --set run.iterations=60 --out torn --state torn-state --keep-state --quiet
+rm -r torn-state/cloud torn-state/edge1
+touch torn-state/+done
+expect 0 up tuned.yaml --set run.iterations=60 --out torn --state torn-state --quiet
+whole run-60 torn "after a removal that was cut off"
+[ ! -e torn-state ] || fail "left after a removal that was cut off: $(names torn-state)"
 
 echo "-- asynchronous"
 expect 0 up async.yaml --out up-async --quiet

@@ -75,8 +75,8 @@ for spec in quantile squared; do
     cmp run-$spec/model.csv up-$spec/model.csv || fail "$spec: another model with rows on the disk"
     echo "$spec, $data: $(cat peak.txt) KiB at most"
     [ -z "$most" ] || [ "$(cat peak.txt)" -lt "$most" ] || fail "$spec: $(cat peak.txt) KiB, expected less than $most"
-    [ "$(names $spec-state/edge1_client1)" = "$(names $spec-state/cloud)" ] ||
-        fail "$spec: the client leaves $(names $spec-state/edge1_client1)"
+    [ "$(names $spec-state/edge1+client1)" = "$(names $spec-state/cloud)" ] ||
+        fail "$spec: the client leaves $(names $spec-state/edge1+client1)"
 done
 
 # What is wrong is said before anything is written.
