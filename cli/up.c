@@ -270,7 +270,7 @@ static void empty_state(const char *folder)
     DIR *all = opendir(folder);
     for (const struct dirent *one; all && (one = readdir(all));) {
         snprintf(path, sizeof path, "%.3900s/%.255s", folder, one->d_name);
-        if (one->d_name[0] == '.' || !strcmp(one->d_name, DONE_NAME))
+        if (!strcmp(one->d_name, ".") || !strcmp(one->d_name, "..") || !strcmp(one->d_name, DONE_NAME))
             continue;
         if (one->d_name[0] == '+') {
             unlink(path);

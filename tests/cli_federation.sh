@@ -112,12 +112,13 @@ expect_line 2 up async.yaml --set run.participation.client=0.5 --out nobody --st
 says 'who takes part is not drawn'
 # names that are like those of state folders, and long ones
 long=$(printf 'n%.0s' $(seq 250))
-printf 'edge,client,y,x\nother,a,1,1\nother-clients,b,1,2\nother/clients,c,2,1\nother_clients,d,1,3\n%s,e,1,1\n' "$long" >names.csv
+printf 'edge,client,y,x\n..x,f,1,1\nother,a,1,1\nother-clients,b,1,2\nother/clients,c,2,1\nother_clients,d,1,3\n%s,e,1,1\n' "$long" >names.csv
 printf '%s\n' "data: names.csv" "loss: {kind: absolute}" "run: {iterations: 5}" >names.yaml
 expect 0 run names.yaml --out run-names --quiet
 for each in '' --processes; do
     expect 0 up names.yaml --out up-names --quiet $each
     whole run-names up-names "names $each"
+    [ ! -e names-state ] || fail "names $each: left $(names names-state)"
 done
 expect 0 up tuned.yaml --out up-table
 grep -q '^relative error' stdout.txt || fail "no table"
