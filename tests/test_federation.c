@@ -14,11 +14,6 @@
 enum { REMEMBERED = 64 };
 
 typedef struct {
-    unsigned char *bytes;
-    size_t size, room;
-} blob;
-
-typedef struct {
     const dataset *d;
     tree t;
     uint64_t seed; /* of the weather */
@@ -36,19 +31,6 @@ typedef struct {
     size_t n_rows;                   /* committed with the root's state */
     hfsad_figures rows[64];
 } world;
-
-static void append(void *to, const void *bytes, size_t count)
-{
-    blob *b = to;
-    if (b->size + count > b->room) {
-        b->room = 2 * (b->size + count);
-        b->bytes = realloc(b->bytes, b->room);
-        assert_non_null(b->bytes);
-    }
-    if (count)
-        memcpy(b->bytes + b->size, bytes, count);
-    b->size += count;
-}
 
 /* A letter as it is heard: through a frame where the plan says that messages are rounded. */
 static node_letter on_wire(const world *w, const node_letter *letter)
@@ -108,10 +90,10 @@ static void commit_and_send(world *w, size_t number)
     }
     assert_true(!lines || node_changed(n));
     if (lines)
-        append(&w->lines[number], lines, strlen(lines));
+        blob_append(&w->lines[number], lines, strlen(lines));
     free(lines);
     if (node_changed(n)) {
-        word_writer writer = {.put = append, .to = &w->committed[number]};
+        word_writer writer = {.put = blob_append, .to = &w->committed[number]};
         w->committed[number].size = 0;
         node_pack(n, &writer);
         if (has_row) {
@@ -346,9 +328,9 @@ static blob whole_record(const world *w)
         while (at < end) {
             const char *next = memchr(at, '\n', (size_t)(end - at));
             assert_non_null(next);
-            append(&all, w->d->inner[i].name, strlen(w->d->inner[i].name));
-            append(&all, " ", 1);
-            append(&all, at, (size_t)(next + 1 - at));
+            blob_append(&all, w->d->inner[i].name, strlen(w->d->inner[i].name));
+            blob_append(&all, " ", 1);
+            blob_append(&all, at, (size_t)(next + 1 - at));
             at = next + 1;
         }
     }
@@ -359,7 +341,7 @@ static blob whole_record(const world *w)
 static void count_record(blob *record, totals *sum)
 {
     char *rest;
-    append(record, "", 1);
+    blob_append(record, "", 1);
     for (char *line = strtok_r((char *)record->bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *words;
         const char *path = strtok_r(line, " ", &words), *what = strtok_r(NULL, " ", &words);

@@ -181,7 +181,7 @@ static void begin_again(process *p, rng *r, const char *name, uint64_t seed)
     if (tear)
         tear_journal(r);
     begin(p);
-    ok(host_replay(p->h, &err), &err);
+    ok(host_recall(p->h, &err), &err);
     pack_clients(p, &new_states);
     torn += tear;
     compared += !tear;

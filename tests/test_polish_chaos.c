@@ -35,11 +35,6 @@ enum { PROBLEMS_HERE = sizeof polished / sizeof *polished };
 /* ---- what must come out ---- */
 
 typedef struct {
-    unsigned char *bytes;
-    size_t size, room;
-} blob;
-
-typedef struct {
     const problem *p;
     hfsad_spec *spec;
     dataset *d; /* the tree */
@@ -117,19 +112,6 @@ typedef struct {
     uint64_t crashes, attempts, events;
     double last_attempt;
 } world;
-
-static void append(void *to, const void *bytes, size_t count)
-{
-    blob *b = to;
-    if (b->size + count > b->room) {
-        b->room = 2 * (b->size + count);
-        b->bytes = realloc(b->bytes, b->room);
-        assert_non_null(b->bytes);
-    }
-    if (count)
-        memcpy(b->bytes + b->size, bytes, count);
-    b->size += count;
-}
 
 /* As a process that finds in its store the result of the set-up and the node's state, or nothing. */
 static void begin(world *w, size_t number)
@@ -220,7 +202,7 @@ static void commit(place *here)
     (void)node_take_figures(here->n, &row);
     if (!node_changed(here->n))
         return;
-    word_writer writer = {.put = append, .to = &here->state};
+    word_writer writer = {.put = blob_append, .to = &here->state};
     here->state.size = 0;
     node_pack(here->n, &writer);
     here->has_result = true;
@@ -331,7 +313,7 @@ static world *world_create(const expected *e, weather outside, uint64_t seed, st
     for (size_t i = 0; i < e->nodes; i++) {
         w->all[i].has_result = done > NOTHING;
         if (done == TRAINED)
-            append(&w->all[i].state, e->trained[i].bytes, e->trained[i].size);
+            blob_append(&w->all[i].state, e->trained[i].bytes, e->trained[i].size);
         begin(w, i);
     }
     return w;
@@ -424,7 +406,7 @@ static expected prepare_polish(const problem *p)
     w->stops = true;
     play(w);
     for (size_t i = 0; i < e.nodes; i++)
-        append(&e.trained[i], w->all[i].state.bytes, w->all[i].state.size);
+        blob_append(&e.trained[i], w->all[i].state.bytes, w->all[i].state.size);
     w->stops = false;
     play(w);
     compare_world(w);

@@ -142,4 +142,24 @@ TOOL size_t chaos_times(void)
     return given && atoi(given) > 0 ? (size_t)atoi(given) : 1;
 }
 
+/* A state as a node has packed it. */
+typedef struct {
+    unsigned char *bytes;
+    size_t size, room;
+} blob;
+
+/* For word_writer.put. */
+TOOL void blob_append(void *to, const void *bytes, size_t count)
+{
+    blob *b = to;
+    if (b->size + count > b->room) {
+        b->room = 2 * (b->size + count);
+        b->bytes = realloc(b->bytes, b->room);
+        assert_non_null(b->bytes);
+    }
+    if (count)
+        memcpy(b->bytes + b->size, bytes, count);
+    b->size += count;
+}
+
 #endif

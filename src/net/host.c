@@ -171,7 +171,7 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
     bool waits = true;
     for (size_t i = 0; i < h->count; i++)
         tick(&h->all[i], now);
-    hfsad_status status = host_replay(h, err);
+    hfsad_status status = host_recall(h, err);
     if (status)
         return status;
     for (size_t i = 0; i < h->count; i++) {

@@ -111,8 +111,8 @@ hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *e
  * of a message of the set-up. */
 hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err);
 
-/* In place of turns, where there is no transport: the nodes as their states and messages in the store have them.
- * Nothing is written. */
+/* Once all nodes are there: hands them the messages that the store keeps in place of states. The first turn does it by
+ * itself; where there is no transport and no turn, the nodes are then as they were committed. Nothing is written. */
 hfsad_status host_recall(host *h, hfsad_error *err);
 /* One turn; waits for messages for at most timeout_ms. Only lack of memory and a transport that has broken down for
  * good are errors. */

@@ -109,8 +109,6 @@ hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err);
 
 hfsad_status host_restore(host *h, hosted *at, hfsad_error *err);
 hfsad_status host_restore_result(host *h, hfsad_error *err);
-/* Once all nodes are there: the messages that are kept in place of states. */
-hfsad_status host_replay(host *h, hfsad_error *err);
 /* The message that was last news to a client; and a client that has taken it in. */
 void host_note_frame(host *h, const void *bytes, size_t size);
 void host_keep_message(host *h, hosted *at, const message *m);

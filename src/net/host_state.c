@@ -158,7 +158,7 @@ static hfsad_status on_heard(void *context, const void *frame, size_t size, cons
     return HFSAD_OK;
 }
 
-hfsad_status host_replay(host *h, hfsad_error *err)
+hfsad_status host_recall(host *h, hfsad_error *err)
 {
     if (h->replayed || !h->s.state)
         return HFSAD_OK;
@@ -168,11 +168,6 @@ hfsad_status host_replay(host *h, hfsad_error *err)
     const hfsad_status status = store_get_heard(h->s.state, on_heard, &r, err);
     h->replay_seconds = host_work_seconds() - before;
     return status;
-}
-
-hfsad_status host_recall(host *h, hfsad_error *err)
-{
-    return host_replay(h, err);
 }
 
 /* ---- commit ---- */
