@@ -7,11 +7,11 @@
  * (x, z, q read once, z and q written once; y, |x|^2 and the counter too) over the time of a round.
  */
 #define _GNU_SOURCE
-#include "admm/kernels.h"
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "model/builder.h"
-#include "sim/sim.h"
+#include "core/kernels.h"
+#include "data/builder.h"
+#include "run/sim.h"
 #include "tools.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
  */
 #include "base/error.h"
 #include "base/rng.h"
-#include "model/dataset.h"
+#include "data/dataset.h"
 #include "tools.h"
 
 #include <fcntl.h>

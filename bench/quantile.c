@@ -15,10 +15,10 @@
  */
 #define _GNU_SOURCE
 #include "base/alloc.h"
-#include "model/rows.h"
-#include "sim/generator_population.h"
-#include "sim/sim.h"
-#include "sim/state.h"
+#include "data/rows.h"
+#include "lab/generator_population.h"
+#include "run/sim.h"
+#include "run/state.h"
 #include "tools.h"
 
 #include <malloc.h>

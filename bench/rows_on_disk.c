@@ -6,9 +6,9 @@
  * warm: the kernel still has the whole file; cold: it has forgotten the file before every step (needs root).
  */
 #define _GNU_SOURCE
-#include "admm/kernels.h"
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "core/kernels.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef HFSAD_CLI_COMPARE_H
 #define HFSAD_CLI_COMPARE_H
 
-#include "report/batch.h"
+#include "out/batch.h"
 
 #include <stdio.h>
 

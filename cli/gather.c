@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "model/nodes.h"
+#include "data/nodes.h"
 #include "net/federation.h"
-#include "report/report.h"
-#include "sim/save.h"
+#include "out/report.h"
+#include "run/save.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef HFSAD_CLI_GATHER_H
 #define HFSAD_CLI_GATHER_H
 
-#include "model/dataset.h"
+#include "data/dataset.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "cli.h"
 #include "generate.h"
+#include "out/format_number.h"
 #include "progress.h"
-#include "report/number.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

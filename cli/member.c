@@ -3,7 +3,7 @@
 #include "member_parts.h"
 
 #include "base/error.h"
-#include "model/nodes.h"
+#include "data/nodes.h"
 #include "net/broker_url.h"
 #include "net/certificate.h"
 #include "net/keys.h"

@@ -3,7 +3,7 @@
 #include "member_parts.h"
 
 #include "base/error.h"
-#include "model/nodes.h"
+#include "data/nodes.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "model/nodes.h"
-#include "report/file.h"
+#include "data/nodes.h"
+#include "out/file.h"
 #include "run.h"
 
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 #ifndef HFSAD_CLI_PAPER_H
 #define HFSAD_CLI_PAPER_H
 
+#include "lab/claims.h"
 #include "progress.h"
-#include "sim/claims.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* hfsad paper --tune: how the sub-gradient method's constants in src/sim/scenarios.c were found. */
+/* hfsad paper --tune: how the sub-gradient method's constants in lab/scenarios.c were found. */
 #include "paper.h"
 
 #include "cli.h"

@@ -4,9 +4,9 @@
 
 #include "tools.h"
 
-#include "model/features.h"
+#include "data/features.h"
 #include "net/tree.h"
-#include "sim/replay.h"
+#include "run/replay.h"
 
 #include <inttypes.h>
 

@@ -3,8 +3,8 @@
  * the checksum is made to fit again, so that what stands behind the checksum is reached. A run is restored, or refused
  * by one line and left as it was.
  */
-#include "report/checkpoint.h"
-#include "sim/save.h"
+#include "out/checkpoint.h"
+#include "run/save.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The reader of CSV data, as a whole federation and as a client's own file, and the reader of numbers on any bytes: a
  * data set that holds together, or one line. */
-#include "model/csv.h"
+#include "data/csv.h"
 
 #include <math.h>
 #include <stdlib.h>

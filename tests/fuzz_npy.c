@@ -1,6 +1,6 @@
 /* The readers of NumPy's arrays and archives on any bytes: a client's rows, or one line. */
-#include "model/npy.h"
-#include "model/npz.h"
+#include "data/npy.h"
+#include "data/npz.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The reader of LIBSVM text on any bytes, as a client's own file and as a whole federation: sparse rows, or one line.
  */
-#include "model/svm.h"
+#include "data/svm.h"
 
 #include <math.h>
 #include <stdlib.h>

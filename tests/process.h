@@ -4,7 +4,7 @@
 
 #include "tools.h"
 
-#include "model/nodes.h"
+#include "data/nodes.h"
 #include "net/federation.h"
 
 typedef struct {

@@ -4,8 +4,8 @@
  */
 #include "tools.h"
 
-#include "admm/kernels.h"
-#include "sim/baseline.h"
+#include "core/kernels.h"
+#include "run/baseline.h"
 #include "spec/settings.h"
 
 static const uint64_t SEED = 20260501;

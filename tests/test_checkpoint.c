@@ -1,8 +1,8 @@
 /* Checkpoints: a resumed run has the bits of one that never stopped; whatever is damaged or does not fit is refused. */
 #include "tools.h"
 
-#include "report/checkpoint.h"
-#include "sim/save.h"
+#include "out/checkpoint.h"
+#include "run/save.h"
 #include "spec/pack.h"
 #include "spec/table.h"
 

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "model/csv.h"
-#include "model/number.h"
+#include "data/csv.h"
+#include "data/parse_number.h"
 
 #include <float.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "model/dataset.h"
+#include "data/dataset.h"
 
 #include <ftw.h>
 #include <stdio.h>

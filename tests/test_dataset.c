@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "data/builder.h"
 #include "math/dot.h"
-#include "model/builder.h"
 
 #include <math.h>
 #include <stdio.h>

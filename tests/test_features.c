@@ -2,8 +2,8 @@
  */
 #include "tools.h"
 
-#include "model/features.h"
-#include "sim/run.h"
+#include "data/features.h"
+#include "run/handle.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 #include "formats.h"
 
 #include "base/rng.h"
-#include "model/csv.h"
+#include "data/csv.h"
 
 #include <ftw.h>
 #include <sys/mman.h>

@@ -1,10 +1,10 @@
 /* NPY, NPZ and LIBSVM in memory: what is said about bytes that are wrong, cut short or changed. */
 #include "formats.h"
 
-#include "model/csv.h"
-#include "model/npy.h"
-#include "model/npz.h"
-#include "model/svm.h"
+#include "data/csv.h"
+#include "data/npy.h"
+#include "data/npz.h"
+#include "data/svm.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
  */
 #include "tools.h"
 
-#include "admm/kernels.h"
+#include "core/kernels.h"
 
 enum { M_MOST = 30 };
 

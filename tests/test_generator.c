@@ -1,5 +1,5 @@
 /* The paper's data: supports, noise, signal to noise, and draws that depend on nothing but seed and name. */
-#include "sim/generator.h"
+#include "lab/generator.h"
 #include "tools.h"
 
 enum { M_MOST = 64 };

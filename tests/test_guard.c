@@ -4,10 +4,10 @@
  */
 #include "tools.h"
 
+#include "lab/generator.h"
 #include "plan/guard.h"
-#include "sim/generator.h"
-#include "sim/run.h"
-#include "sim/save.h"
+#include "run/handle.h"
+#include "run/save.h"
 #include "spec/table.h"
 
 static dataset *data(uint64_t seed)

@@ -4,8 +4,8 @@
  */
 #include "tools.h"
 
-#include "admm/fold.h"
-#include "admm/kernels.h"
+#include "core/fold.h"
+#include "core/kernels.h"
 
 /* Every shape, with and without over-relaxation. */
 static hfsad_schedule schedule_for(size_t i)

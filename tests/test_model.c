@@ -1,8 +1,8 @@
 /* Models read back from an output folder, damaged folders, and what models say about rows. */
 #include "tools.h"
 
-#include "report/model_evaluation.h"
-#include "report/number.h"
+#include "out/format_number.h"
+#include "out/model_evaluation.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

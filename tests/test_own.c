@@ -1,7 +1,7 @@
 /* A program's own loss: the squared loss, written by hand, must find what the library's finds; and what is refused. */
 #include "tools.h"
 
-#include "sim/run.h"
+#include "run/handle.h"
 
 #include <stdatomic.h>
 #include <unistd.h>

@@ -5,8 +5,8 @@
 #define _GNU_SOURCE
 #include "tools.h"
 
-#include "admm/kernels.h"
-#include "model/features.h"
+#include "core/kernels.h"
+#include "data/features.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* The paper's experiment: every recorded error against the parts it is made of, the statistics, the verdicts. */
-#include "sim/claims.h"
+#include "lab/claims.h"
 #include "spec/table.h"
 #include "tools.h"
 

@@ -1,5 +1,5 @@
 /* The errors of all trials have the same bits whatever the number of threads. */
-#include "sim/paper.h"
+#include "lab/experiment.h"
 #include "tools.h"
 
 static void same_bits(void **state)

@@ -1,8 +1,8 @@
 /* What a path is made of: rows that are held out, points that can be repeated to the bit, the choice. */
 #include "tools.h"
 
-#include "model/split.h"
-#include "sim/path.h"
+#include "data/split.h"
+#include "run/lambda_path.h"
 
 #include <unistd.h>
 

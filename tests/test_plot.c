@@ -1,5 +1,5 @@
 /* What is handed to gnuplot and, where gnuplot is installed, what comes back. */
-#include "report/plot.h"
+#include "lab/plot.h"
 #include "tools.h"
 
 #include <dirent.h>

@@ -6,7 +6,7 @@
 #include "solutions.h"
 
 #include "polish/polish.h"
-#include "sim/run.h"
+#include "run/handle.h"
 
 #define SEED(s) (unsigned long long)(s)
 

@@ -11,7 +11,7 @@
 #include "process.h"
 #include "weather.h"
 
-#include "sim/run.h"
+#include "run/handle.h"
 
 #include <limits.h>
 

@@ -7,7 +7,7 @@
 #include "federation.h"
 #include "process.h"
 
-#include "sim/run.h"
+#include "run/handle.h"
 
 enum { NODES_MOST = 64 };
 

@@ -1,10 +1,10 @@
 /* Output files: their digits, their shape, and that they are replaced whole or not at all. */
 #include "tools.h"
 
-#include "report/file.h"
-#include "report/number.h"
-#include "report/report.h"
-#include "report/trace.h"
+#include "out/file.h"
+#include "out/format_number.h"
+#include "out/report.h"
+#include "out/trace.h"
 
 #include <cjson/cJSON.h>
 #include <dirent.h>

@@ -7,7 +7,7 @@
  */
 #include "tools.h"
 
-#include "admm/kernels.h"
+#include "core/kernels.h"
 
 enum { ROWS_MOST = 40, M_MOST = 24, JUNK = 3 };
 

@@ -2,7 +2,7 @@
 #include "allocations.h"
 #include "tools.h"
 
-#include "admm/kernels.h"
+#include "core/kernels.h"
 
 enum { M = 12 };
 

@@ -13,7 +13,7 @@
 #include "weather.h"
 
 #include "base/error.h"
-#include "sim/run.h"
+#include "run/handle.h"
 
 enum { NODES_MOST = 64 };
 

@@ -1,6 +1,6 @@
 /* The driver: threads change no bit, participation is the spec's, bytes are counted, the loop allocates nothing. */
 #include "allocations.h"
-#include "sim/baseline.h"
+#include "run/baseline.h"
 #include "tools.h"
 
 static const char *const paths[] = {"a", "b", "r/c", "r/d", ""};

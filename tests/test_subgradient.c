@@ -1,6 +1,6 @@
 /* The centralized baseline: its objective and subgradient against independent computations, its steps, its box. */
-#include "sim/generator.h"
-#include "sim/subgradient.h"
+#include "lab/generator.h"
+#include "run/subgradient.h"
 #include "tools.h"
 
 enum { M = 8, TRIES = 40 };

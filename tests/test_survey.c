@@ -4,9 +4,9 @@
  */
 #include "tools.h"
 
+#include "data/rows.h"
+#include "lab/generator.h"
 #include "math/lanczos.h"
-#include "model/rows.h"
-#include "sim/generator.h"
 #include "spec/table.h"
 
 extern void dsyev_(const char *job, const char *half, const int *n, double *a, const int *lda, double *w, double *work,

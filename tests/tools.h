@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/sim.h"
+#include "run/sim.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Figures over the trials; see report.h. */
 #include "convergence/report.h"
-#include "sim/claims.h"
+#include "lab/claims.h"
 #include "tools.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
 #include "convergence/trial.h"
 
 #include "base/alloc.h"
-#include "sim/generator_population.h"
-#include "sim/run.h"
-#include "sim/state.h"
+#include "lab/generator_population.h"
+#include "run/handle.h"
+#include "run/state.h"
 #include "tools.h"
 
 #include <math.h>

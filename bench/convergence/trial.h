@@ -8,7 +8,7 @@
 #ifndef BENCH_CONVERGENCE_TRIAL_H
 #define BENCH_CONVERGENCE_TRIAL_H
 
-#include "sim/paper.h"
+#include "lab/experiment.h"
 
 typedef struct {
     bool quantile;

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "model/features.h"
-#include "model/nodes.h"
+#include "data/features.h"
+#include "data/nodes.h"
 #include "net/topic.h"
 #include "spec/pack.h"
 

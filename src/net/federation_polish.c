@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "model/features.h"
-#include "plan/client.h"
+#include "data/features.h"
+#include "plan/client_terms.h"
 #include "polish/task.h"
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* What all nodes have in common: set-up, what comes in, what goes out and when again. */
 #include "net/node_parts.h"
 
-#include "admm/draw.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "core/draw.h"
 
 #include <assert.h>
 #include <stdlib.h>

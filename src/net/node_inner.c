@@ -1,9 +1,9 @@
 /* An edge, any inner node, and the root: it opens a round, waits for its children, steps, and passes questions on. */
 #include "net/node_parts.h"
 
-#include "admm/fold.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "core/fold.h"
 
 #include <math.h>
 #include <stdlib.h>

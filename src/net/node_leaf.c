@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "plan/client.h"
+#include "plan/client_terms.h"
 
 #include <assert.h>
 #include <stdlib.h>

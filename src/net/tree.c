@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "math/dot.h"
-#include "plan/client.h"
+#include "plan/client_terms.h"
 
 #include <stdlib.h>
 #include <string.h>

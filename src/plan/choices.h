@@ -6,7 +6,7 @@
 #define HFSAD_PLAN_CHOICES_H
 
 #include "base/patterns.h"
-#include "model/dataset.h"
+#include "data/dataset.h"
 #include "spec/settings.h"
 
 #include <math.h>

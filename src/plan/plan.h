@@ -5,7 +5,7 @@
 #ifndef HFSAD_PLAN_PLAN_H
 #define HFSAD_PLAN_PLAN_H
 
-#include "model/rows.h"
+#include "core/rows_prox.h"
 #include "plan/scales.h"
 
 /* What a class of leaves has in common. */

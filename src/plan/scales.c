@@ -1,8 +1,8 @@
 /* What the presets know of the data: see scales.h. */
 #include "plan/scales.h"
 
+#include "data/rows.h"
 #include "math/dot.h"
-#include "model/rows.h"
 
 #include <math.h>
 #include <string.h>

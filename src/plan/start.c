@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "data/features.h"
 #include "math/lanczos.h"
-#include "model/features.h"
 #include "plan/plan.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "model/features.h"
-#include "model/rows.h"
+#include "data/features.h"
+#include "data/rows.h"
 #include "plan/scales.h"
 
 #include <math.h>

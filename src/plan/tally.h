@@ -8,7 +8,7 @@
 #ifndef HFSAD_PLAN_TALLY_H
 #define HFSAD_PLAN_TALLY_H
 
-#include "admm/kernels.h"
+#include "core/kernels.h"
 #include "plan/plan.h"
 
 /* All numbers are doubles, so that a tally travels as a vector; the whole numbers are exact up to 2^53. */

@@ -14,7 +14,7 @@
 #ifndef HFSAD_POLISH_POLISH_H
 #define HFSAD_POLISH_POLISH_H
 
-#include "polish/client.h"
+#include "polish/answers.h"
 
 typedef struct {
     size_t M;

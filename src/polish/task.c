@@ -1,7 +1,7 @@
 #include "polish/task.h"
 
 #include "base/alloc.h"
-#include "model/features.h"
+#include "data/features.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,55 @@
+/* hfsad nodes: the list of nodes that machines without data need. */
+#include "member.h"
+
+#include "data/nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int print_nodes(const char *path, const cli_texts *sets)
+{
+    hfsad_error err = {0};
+    hfsad_spec *spec = NULL;
+    dataset *shape = NULL;
+    int status = member_load(&spec, path, sets, "nodes");
+    if (status == CLI_GO) {
+        char *text = NULL;
+        status = member_shape(&shape, spec, &err) ? cli_fail(&err) : CLI_DONE;
+        if (status == CLI_DONE && (text = nodes_text(shape)))
+            fputs(text, stdout);
+        free(text);
+        status = status ? status : cli_finish_stdout(CLI_DONE);
+    }
+    dataset_free(shape);
+    hfsad_spec_free(spec);
+    return status;
+}
+
+int cmd_nodes(int argc, char **argv)
+{
+    cli_texts sets = {.room = calloc((size_t)argc + 1, sizeof(char *))};
+    const char *path = NULL;
+    const cli_option options[] = {
+        {.name = "set", .kind = CLI_TEXTS, .value = &sets, .operand = "KEY=VALUE", .help = "a setting"},
+    };
+    const cli_syntax syntax = {
+        .usage = "nodes SPEC.yaml [--set KEY=VALUE]...",
+        .about = "Prints the number of features and the paths of all nodes, from the spec's data or from its\n"
+                 "federation.nodes: the file that federation.nodes names on machines without data. It can as\n"
+                 "well be written by hand: \"features 25\", then a client's path on every line.",
+        .options = options,
+        .n_options = 1,
+        .least_words = 1,
+        .most_words = 1,
+        .words = "a spec file",
+    };
+    int status = CLI_FAILED;
+    if (sets.room)
+        status = cli_parse(&syntax, argc, argv, &path);
+    else
+        fputs("hfsad: not enough memory\n", stderr);
+    if (status == CLI_GO)
+        status = print_nodes(path, &sets);
+    free(sets.room);
+    return status;
+}

@@ -1,0 +1,442 @@
+/* hfsad path: the same run for a grid of lambdas, which of them to take, and what the coefficients do on the way. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cli.h"
+#include "lab/plot.h"
+#include "out/batch.h"
+#include "out/format_number.h"
+#include "out/report.h"
+#include "progress.h"
+#include "run/lambda_path.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LAMBDAS_MOST = 10000, LAMBDAS_USUAL = 30 };
+static const double SHARE_LEAST = 1e-9, SHARE_MOST = 0.999;
+
+typedef struct {
+    const char *spec_path, *out, *lambdas, *heldout;
+    double ratio;
+    int prior, rule; /* rule: -1 where it was not given */
+    int64_t threads;
+    bool no_plot, quiet;
+    cli_texts sets;
+} path_arguments;
+
+static const char *const PRIORS[] = {"cloud", "edge", NULL};
+static const char *const RULES[] = {"heldout", "bic", "aic", NULL};
+static const char *const FILES[] = {"path.csv", "path.png", "path.svg"};
+
+/* Everything between set-up and clean-up; zero: not made yet. */
+typedef struct {
+    path_arguments args;
+    hfsad_spec *spec;
+    path *path;
+    size_t count, M;
+    double *lambdas, *w; /* w: count rows of M */
+    path_point *points;
+    size_t chosen;
+    char *best; /* DIR/best */
+    int lock;
+    progress progress;
+} session;
+
+static const char AFTER[] = "The lambdas fall in equal ratios from the smallest one that makes the cloud's model\n"
+                            "zero; each run starts where the one before ended. Held-out loss is the mean over the\n"
+                            "rows by the cloud's model, with the intercept of whoever has one of his own. With L\n"
+                            "the loss of all n rows and d the non-zero coefficients, bic = D + d log n and\n"
+                            "aic = D + 2d, where D is n log(2L/n) for the squared loss, 2n log(L/n) for quantile,\n"
+                            "absolute and phase-retrieval, else 2L.\n\n"
+                            "DIR gets path.csv (a row per lambda, with the cloud's coefficients), path.png and\n"
+                            "path.svg, and the output of the chosen lambda in DIR/best, as `hfsad run` writes it.\n"
+                            "They take their places at the end; Ctrl-C before that leaves DIR as it was.\n\n"
+                            "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong or\n"
+                            "gnuplot is missing, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.";
+
+static int parse_arguments(path_arguments *a, int argc, char **argv)
+{
+    const cli_option options[] = {
+        {"lambdas", CLI_TEXT, &a->lambdas, 0, 0, NULL, "N|LIST", "how many lambdas (30), or the lambdas: 1,0.5,0.1"},
+        {"ratio", CLI_REAL, &a->ratio, 1e-12, 0.999, NULL, "R", "the last lambda over the first (1e-3)"},
+        {"on", CLI_CHOICE, &a->prior, 0, 0, PRIORS, "TIER", "whose prior: cloud (the default) or edge"},
+        {"select", CLI_CHOICE, &a->rule, 0, 0, RULES, "RULE",
+         "choose by heldout (the default with --heldout), bic\n(the default without) or aic"},
+        {"heldout", CLI_TEXT, &a->heldout, 0, 0, NULL, "FILE|SHARE",
+         "rows to judge by: a file of data, or a share such as\n0.2 of every client's rows, drawn by run.seed"},
+        {"set", CLI_TEXTS, &a->sets, 0, 0, NULL, "KEY=VALUE", "a setting that wins over the spec"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files (path-out)"},
+        {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
+         "threads to use; 0, the default: one per core.\nThe results do not depend on it"},
+        {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plot, so that gnuplot is not needed"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
+    };
+    const cli_syntax syntax = {
+        .usage = "path SPEC.yaml [--lambdas N|LIST] [--ratio R] [--on cloud|edge]\n"
+                 "           [--select heldout|bic|aic] [--heldout FILE|SHARE] [--set KEY=VALUE]...\n"
+                 "           [--out DIR] [--threads N] [--no-plot] [--quiet]",
+        .about = "Trains as the spec says for one lambda of a prior after another and chooses one.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .least_words = 1,
+        .most_words = 1,
+        .words = "a spec file",
+        .after = AFTER,
+    };
+    const int status = cli_parse(&syntax, argc, argv, &a->spec_path);
+    if (status != CLI_GO)
+        return status;
+    double share;
+    if (a->heldout && cli_read_real(a->heldout, -INFINITY, INFINITY, &share) &&
+        !(share >= SHARE_LEAST && share <= SHARE_MOST) && access(a->heldout, F_OK) != 0)
+        return cli_wrong(argv[0], "--heldout must be a file or a share above 0 and below 1, such as 0.2, not '%s'",
+                         a->heldout);
+    if (a->rule == PATH_HELDOUT && !a->heldout)
+        return cli_wrong(argv[0], "--select heldout needs --heldout FILE or a share such as --heldout 0.2");
+    if (a->rule < 0)
+        a->rule = a->heldout ? PATH_HELDOUT : PATH_BIC;
+    return CLI_GO;
+}
+
+static int falling(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+/* "1,0.5,0.1", from large to small; the caller's count of commas is the room. */
+static bool read_list(session *s, char *text)
+{
+    s->count = 0;
+    for (char *next = text; next;) {
+        char *comma = strchr(next, ',');
+        if (comma)
+            *comma++ = 0;
+        if (!cli_read_real(next, 1e-90, 1e90, &s->lambdas[s->count++]))
+            return false;
+        next = comma;
+    }
+    qsort(s->lambdas, s->count, sizeof *s->lambdas, falling);
+    for (size_t i = 1; i < s->count; i++)
+        if (s->lambdas[i] == s->lambdas[i - 1])
+            return false;
+    return true;
+}
+
+static bool is_list(const session *s)
+{
+    return s->args.lambdas && strchr(s->args.lambdas, ',');
+}
+
+/* Either the list, or how many. */
+static int read_lambdas(session *s, const char *command)
+{
+    const char *text = s->args.lambdas;
+    char shown[CLI_SHOWN_SIZE];
+    int64_t count = LAMBDAS_USUAL;
+    bool good = true;
+    for (const char *p = text; is_list(s) && (p = strchr(p, ',')); p++)
+        count = p == strchr(text, ',') ? 2 : count + 1;
+    if (text && !is_list(s))
+        good = cli_read_whole(text, 2, LAMBDAS_MOST, &count);
+    good = good && count <= LAMBDAS_MOST;
+    s->count = (size_t)count;
+    s->lambdas = good ? alloc_zero(s->count, sizeof *s->lambdas) : NULL;
+    if (good && is_list(s)) {
+        char *copy = strdup(text);
+        good = s->lambdas && copy && read_list(s, copy);
+        free(copy);
+    }
+    if (good)
+        return CLI_GO;
+    return cli_wrong(command,
+                     "--lambdas must be a number from 2 to %d or different numbers from 1e-90 to 1e90 with commas "
+                     "between, not '%s'",
+                     LAMBDAS_MOST, cli_shown(shown, text));
+}
+
+/* The files of DIR must not be what is read; those of DIR/best are report's. */
+static hfsad_status check_inputs(const session *s, hfsad_error *err)
+{
+    static const char *const labels[] = {"the spec", "data", "truth", "run.start", "--heldout"};
+    enum { N = sizeof labels / sizeof *labels, N_FILES = sizeof FILES / sizeof *FILES };
+    const hfsad_spec *spec = s->spec;
+    const char *const names[N] = {NULL, spec->top.data, spec->top.truth, spec->run.start, NULL};
+    char *paths[N] = {strdup(s->args.spec_path), NULL, NULL, NULL, s->args.heldout ? strdup(s->args.heldout) : NULL};
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < N; i++)
+        if (names[i])
+            paths[i] = spec_find_file(spec, names[i]);
+    if (paths[1])
+        status = folder_check_outside(s->args.out, paths[1], err);
+    if (!status)
+        status = report_check_inputs(s->best, labels, (const char *const *)paths, N, err);
+    for (size_t f = 0; f < N_FILES && !status; f++) {
+        char output[4096];
+        struct stat mine, theirs;
+        snprintf(output, sizeof output, "%s/%s", s->args.out, FILES[f]);
+        for (size_t i = 0; i < N && !status && stat(output, &mine) == 0; i++)
+            if (paths[i] && stat(paths[i], &theirs) == 0 && mine.st_dev == theirs.st_dev &&
+                mine.st_ino == theirs.st_ino)
+                status = error_set(err, HFSAD_ERROR_INPUT, "%s is %s and would be replaced; give another --out", output,
+                                   labels[i]);
+    }
+    for (size_t i = 0; i < N; i++)
+        free(paths[i]);
+    return status;
+}
+
+static hfsad_status make_path(session *s, hfsad_error *err)
+{
+    path_settings settings = {.prior = (path_prior)s->args.prior, .threads = (unsigned)s->args.threads};
+    if (s->args.heldout && !cli_read_real(s->args.heldout, SHARE_LEAST, SHARE_MOST, &settings.share))
+        settings.file = s->args.heldout;
+    hfsad_status status = path_create(&s->path, s->spec, &settings, err);
+    if (!status)
+        status = path_check_length(s->path, s->count, err);
+    if (status)
+        return status;
+    s->M = hfsad_run_features(path_run(s->path));
+    s->points = alloc_zero(s->count, sizeof *s->points);
+    s->w = alloc_zero(s->count * s->M, sizeof *s->w);
+    if (!s->points || !s->w)
+        return error_memory(err, s->count * s->M * sizeof *s->w, "the path");
+    for (size_t i = 0; i < s->count; i++)
+        s->points[i].w = s->w + i * s->M;
+    return HFSAD_OK;
+}
+
+/* Everything that can be wrong with what the person gave is found here, before anything is written. */
+static int set_up(session *s, const char *command)
+{
+    hfsad_error err = {0};
+    int status = read_lambdas(s, command);
+    if (status != CLI_GO)
+        return status;
+    const size_t size = strlen(s->args.out) + sizeof "/best";
+    s->best = malloc(size);
+    if (!s->best) {
+        fputs("hfsad: not enough memory\n", stderr);
+        return CLI_FAILED;
+    }
+    snprintf(s->best, size, "%s/best", s->args.out);
+    if (hfsad_spec_load(&s->spec, s->args.spec_path, &err))
+        return cli_fail(&err);
+    status = cli_apply_sets(s->spec, &s->args.sets, command);
+    if (status != CLI_GO)
+        return status;
+    if (hfsad_spec_check(s->spec, &err) || folder_check(s->best, &err) || check_inputs(s, &err) ||
+        (!s->args.no_plot && plot_check("give --no-plot", &err)) || make_path(s, &err))
+        return cli_fail(&err);
+    return CLI_GO;
+}
+
+static bool interrupted(void *context)
+{
+    (void)context;
+    if (cli_interrupted())
+        cli_interrupts_heed();
+    return cli_interrupted() != 0;
+}
+
+static hfsad_status find_lambdas(session *s, hfsad_error *err)
+{
+    double first;
+    if (is_list(s))
+        return HFSAD_OK;
+    const hfsad_status status = path_lambda_max(s->path, &first, interrupted, NULL, err);
+    for (size_t i = 0; i < s->count && !status; i++)
+        s->lambdas[i] = first * pow(s->args.ratio, (double)i / (double)(s->count - 1));
+    return status;
+}
+
+/* The start of the best so far is remembered, so that its run can be repeated for DIR/best to the same bits. */
+static hfsad_status solve(session *s, hfsad_error *err)
+{
+    hfsad_status status = find_lambdas(s, err);
+    path_restart(s->path);
+    progress_start(&s->progress, "lambda", 0, s->count, s->args.quiet);
+    for (size_t i = 0; i < s->count && !status; i++) {
+        char detail[100];
+        path_point *point = &s->points[i];
+        status = path_solve(s->path, s->lambdas[i], point, interrupted, NULL, err);
+        if (status)
+            break;
+        if (path_choose(s->points, i + 1, (path_rule)s->args.rule) == i) {
+            s->chosen = i;
+            path_remember(s->path);
+        }
+        snprintf(detail, sizeof detail, "lambda %.3g  non-zero %zu", point->lambda, point->nonzero);
+        progress_draw(&s->progress, i + 1, detail);
+    }
+    progress_end(&s->progress);
+    return status;
+}
+
+static void put_real(whole_file *f, double v)
+{
+    char text[NUMBER_SIZE + 1] = ",";
+    whole_file_put(f, text, 1 + number_write(text + 1, v));
+}
+
+static void put_point(const session *s, whole_file *f, size_t i)
+{
+    const path_point *p = &s->points[i];
+    char text[NUMBER_SIZE];
+    whole_file_put(f, text, number_write(text, p->lambda));
+    whole_file_put(f, i == s->chosen ? ",1" : ",0", 2);
+    put_real(f, p->figures.objective);
+    put_real(f, p->figures.consensus_objective);
+    put_real(f, (double)p->nonzero);
+    if (s->args.heldout)
+        put_real(f, p->heldout);
+    put_real(f, p->bic);
+    put_real(f, p->aic);
+    if (path_run(s->path)->truth)
+        put_real(f, p->figures.relative_error);
+    for (size_t m = 0; m < s->M; m++)
+        put_real(f, p->w[m]);
+    whole_file_put(f, "\n", 1);
+}
+
+static void put_table(const session *s, whole_file *f)
+{
+    fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s,bic,aic%s",
+            s->args.heldout ? ",heldout_loss" : "", path_run(s->path)->truth ? ",relative_error" : "");
+    for (size_t m = 1; m <= s->M; m++)
+        if (m == s->M && hfsad_run_intercept(path_run(s->path)))
+            fputs(",intercept", f->stream);
+        else
+            fprintf(f->stream, ",w%zu", m);
+    whole_file_put(f, "\n", 1);
+    for (size_t i = 0; i < s->count; i++)
+        put_point(s, f, i);
+}
+
+/* The chosen run once more, now with its trace. */
+static hfsad_status write_best(session *s, hfsad_error *err)
+{
+    hfsad_status status = path_return(s->path, err);
+    if (status)
+        return status;
+    hfsad_run *run = path_run(s->path);
+    const hfsad_spec *spec = path_spec(s->path);
+    report *r = NULL;
+    hfsad_figures f;
+    status = report_create(&r, run, spec, s->best, err);
+    if (!status)
+        status = hfsad_run_measure(run, &f, err);
+    if (!status)
+        report_row(r, &f);
+    const uint64_t iterations = s->points[s->chosen].figures.iteration, every = (uint64_t)spec->run.trace_every;
+    for (uint64_t i = 1; i <= iterations && !status; i++) {
+        hfsad_run_iterate(run);
+        if (i % every && i < iterations)
+            continue;
+        status = hfsad_run_measure(run, &f, err);
+        if (!status)
+            report_row(r, &f);
+    }
+    if (!status)
+        status = folder_make(s->best, err);
+    if (!status)
+        status =
+            report_write(r, &f, iterations < (uint64_t)spec->run.iterations ? STOP_TOLERANCE : STOP_ITERATIONS, err);
+    report_free(r);
+    return status;
+}
+
+static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
+{
+    whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
+    const lambda_plot p = {
+        s->count, s->M, s->lambdas, s->w, s->lambdas[s->chosen], hfsad_run_intercept(path_run(s->path))};
+    return svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
+}
+
+static hfsad_status write_files(session *s, hfsad_error *err)
+{
+    file_batch b = {0};
+    hfsad_status status = file_batch_begin(&b, s->args.out, err);
+    if (!status)
+        status = folder_lock(s->args.out, &s->lock, err);
+    whole_file *table = status ? NULL : file_batch_add(&b, FILES[0], err);
+    if (!status && !table)
+        status = err->status;
+    if (table) {
+        put_table(s, table);
+        status = s->args.no_plot ? HFSAD_OK : add_plot(s, &b, err);
+    }
+    if (!status)
+        status = write_best(s, err);
+    if (!status)
+        status = file_batch_commit(&b, err);
+    file_batch_drop(&b);
+    return status;
+}
+
+static void print_table(const session *s)
+{
+    const bool truth = path_run(s->path)->truth != NULL;
+    printf("%-10s %8s  %-10s", "lambda", "non-zero", "consensus");
+    if (s->args.heldout)
+        printf(" %-10s", "held-out");
+    printf(" %-10s %-10s%s\n", "bic", "aic", truth ? " error" : "");
+    for (size_t i = 0; i < s->count; i++) {
+        const path_point *p = &s->points[i];
+        printf("%-10.4g %8zu  %-10.6g", p->lambda, p->nonzero, p->figures.consensus_objective);
+        if (s->args.heldout)
+            printf(" %-10.5g", p->heldout);
+        printf(" %-10.6g %-10.6g", p->bic, p->aic);
+        if (truth)
+            printf(" %-7.1e", p->figures.relative_error);
+        puts(i == s->chosen ? " chosen" : "");
+    }
+    printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], s->lambdas[s->chosen], s->best);
+}
+
+static int carry_out(session *s)
+{
+    hfsad_error err = {0};
+    cli_catch_interrupts();
+    hfsad_status status = solve(s, &err);
+    if (!status && !cli_interrupted())
+        status = write_files(s, &err);
+    else if (cli_interrupted()) {
+        fprintf(stderr, "hfsad: interrupted; nothing was written to %s\n", s->args.out);
+        return 128 + cli_interrupted();
+    }
+    if (status)
+        return cli_fail(&err);
+    if (!s->args.quiet)
+        print_table(s);
+    return cli_finish_stdout(CLI_DONE);
+}
+
+int cmd_path(int argc, char **argv)
+{
+    session s = {.args = {.out = "path-out", .ratio = 1e-3, .rule = -1}, .lock = -1};
+    s.args.sets.room = calloc((size_t)argc + 1, sizeof(char *));
+    if (!s.args.sets.room) {
+        fputs("hfsad: not enough memory\n", stderr);
+        return CLI_FAILED;
+    }
+    int status = parse_arguments(&s.args, argc, argv);
+    if (status == CLI_GO)
+        status = set_up(&s, argv[0]);
+    if (status == CLI_GO)
+        status = carry_out(&s);
+    path_free(s.path);
+    hfsad_spec_free(s.spec);
+    folder_unlock(s.lock);
+    free(s.points);
+    free(s.lambdas);
+    free(s.w);
+    free(s.best);
+    free(s.args.sets.room);
+    return status;
+}

@@ -1,0 +1,243 @@
+/* hfsad predict: what trained models say about rows, as CSV. */
+#include "base/error.h"
+#include "cli.h"
+#include "out/batch.h"
+#include "out/format_number.h"
+#include "out/model_scoring.h"
+#include "progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    NAME_SIZE = (HFSAD_TIERS_MAX + 1) * 256, /* of a node, with its path */
+    ROWS_AT_A_TIME = 4096,                   /* between two looks at clock and interrupts */
+};
+
+typedef struct {
+    const char *model, *data, *out;
+    int with;
+    bool quiet;
+} predict_arguments;
+
+static int parse_arguments(predict_arguments *a, int argc, char **argv)
+{
+    static const char *const choices[] = {MODEL_CHOICES, NULL};
+    const cli_option options[] = {
+        {"model", CLI_NEEDED, &a->model, 0, 0, NULL, "DIR", "output folder of `hfsad run`; required"},
+        {"data", CLI_NEEDED, &a->data, 0, 0, NULL, "FILE", "rows to predict, as a spec's data has them; required"},
+        {"with", CLI_CHOICE, &a->with, 0, 0, choices, "WHOSE",
+         "whose model a client gets: client, edge, cloud or\n"
+         "auto, the default: its own where there is one,\notherwise that of its nearest ancestor"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "FILE",
+         "file for the predictions, replaced whole; standard\noutput by default"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress"},
+    };
+    const cli_syntax syntax = {
+        .usage = "predict --model DIR --data FILE [--with auto|client|edge|cloud]\n"
+                 "              [--out FILE] [--quiet]",
+        .about = "Predicts y of every row with the models of a run.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .after = "The CSV has the columns edge, client, row (counted from 1 within the client),\n"
+                 "prediction, label (for logistic and hinge), node (whose model it was) and y\n"
+                 "(where the data has it). A client's rows are in the order of the data.\n\n"
+                 "A prediction is <x,w>, with the intercept where the model has one; its square\n"
+                 "for phase-retrieval, the probability of the label 1 for logistic, the margin\n"
+                 "for hinge. The loss is the run's, with its overrides.\n\n"
+                 "Exit status: 0 done, 1 the file could not be written, 2 the model, data or\n"
+                 "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM;\n"
+                 "unless it is 0, --out FILE is as it was.",
+    };
+    return cli_parse(&syntax, argc, argv, NULL);
+}
+
+/* Folder and name of a path; to be freed. NULL: no memory. */
+static char *folder_of(const char *path, const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    if (!slash)
+        return strdup(".");
+    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+/* What stands at --out must be a file that may be replaced, and none of those that are read. */
+static hfsad_status check_output(const predict_arguments *a, hfsad_error *err)
+{
+    struct stat info;
+    const char *name;
+    char *folder = folder_of(a->out, &name), table[4096], summary[4096];
+    if (!folder)
+        return error_memory(err, strlen(a->out), "a file name");
+    hfsad_status status = folder_check(folder, err);
+    free(folder);
+    if (!status)
+        status = folder_check_outside(a->out, a->data, err);
+    if (status)
+        return status;
+    if (!*name || (stat(a->out, &info) == 0 && !S_ISREG(info.st_mode)))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "--out %.300s is no file that could be replaced; give another name, or no --out for standard "
+                         "output",
+                         a->out);
+    snprintf(table, sizeof table, "%s/model.csv", a->model);
+    snprintf(summary, sizeof summary, "%s/summary.json", a->model);
+    return scoring_check_output(a->out, (const char *const[]){a->data, table, summary}, 3, err);
+}
+
+/* All of them before the first is written, so that one which is not finite leaves nothing behind. */
+static double *score_all(const scoring *s, bool *labels, hfsad_error *err)
+{
+    const dataset *d = s->data;
+    double *scores = calloc(d->n_rows, sizeof *scores);
+    if (!scores) {
+        error_memory(err, d->n_rows * sizeof *scores, "the predictions");
+        return NULL;
+    }
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const hfsad_loss_kind kind = scoring_law(s, leaf).loss.kind;
+        *labels |= loss_has_labels(kind);
+        if (scoring_scores(s, leaf, kind, scores + d->rows.first[leaf], err)) {
+            free(scores);
+            return NULL;
+        }
+    }
+    return scores;
+}
+
+typedef struct {
+    const scoring *scoring;
+    const double *scores;
+    whole_file *file; /* NULL: standard output */
+    bool labels;      /* the column is there */
+    size_t done;      /* rows */
+    progress progress;
+    char line[3 * NAME_SIZE + 4 * NUMBER_SIZE];
+} writer;
+
+static void put(writer *w, const char *text, size_t length)
+{
+    if (w->file)
+        whole_file_put(w->file, text, length);
+    else
+        fwrite(text, 1, length, stdout);
+}
+
+/* Whether to go on. */
+static bool look_around(writer *w)
+{
+    progress_draw(&w->progress, w->done, "");
+    return !cli_interrupted() && !ferror(w->file ? w->file->stream : stdout);
+}
+
+/* Names hold no comma and no quote: the data's reader has seen to it, and a model's name is one of the data's. */
+static bool write_client(writer *w, size_t leaf)
+{
+    const scoring *s = w->scoring;
+    const dataset *d = s->data;
+    const uint32_t parent = dataset_parent(d, leaf);
+    const hfsad_loss_kind kind = scoring_law(s, leaf).loss.kind;
+    const size_t first = d->rows.first[leaf], end = d->rows.first[leaf + 1];
+    const char *node = model_name(s->model, s->node[leaf]);
+    const size_t node_length = strlen(node);
+    char *const numbers = w->line + snprintf(w->line, 2 * (size_t)NAME_SIZE, "%s,%s,",
+                                             parent ? d->inner[parent].name : "", d->names + d->leaf_name[leaf]);
+    for (size_t r = first; r < end; r++) {
+        char *at = numbers + number_write_whole(numbers, r - first + 1);
+        *at++ = ',';
+        at += number_write(at, score_prediction(kind, w->scores[r]));
+        if (w->labels)
+            *at++ = ',';
+        if (loss_has_labels(kind))
+            at += number_write(at, score_label(w->scores[r]));
+        *at++ = ',';
+        memcpy(at, node, node_length);
+        at += node_length;
+        if (scoring_has_y(s)) {
+            *at++ = ',';
+            at += number_write(at, d->rows.y[r]);
+        }
+        *at++ = '\n';
+        put(w, w->line, (size_t)(at - w->line));
+        if (++w->done % ROWS_AT_A_TIME == 0 && !look_around(w))
+            return false;
+    }
+    return true;
+}
+
+/* false: interrupted, or it cannot be written. */
+static bool write_all(writer *w, bool quiet)
+{
+    const dataset *d = w->scoring->data;
+    bool on = true;
+    const int head = snprintf(w->line, sizeof w->line, "edge,client,row,prediction%s,node%s\n",
+                              w->labels ? ",label" : "", scoring_has_y(w->scoring) ? ",y" : "");
+    put(w, w->line, (size_t)head);
+    progress_start(&w->progress, "row", 0, d->n_rows, quiet);
+    for (size_t leaf = 0; leaf < d->n_leaves && on; leaf++)
+        on = write_client(w, leaf);
+    progress_end(&w->progress);
+    return on;
+}
+
+static int write_file(writer *w, const predict_arguments *a)
+{
+    hfsad_error err = {0};
+    file_batch files = {0};
+    const char *name;
+    char *folder = folder_of(a->out, &name);
+    hfsad_status status = folder ? HFSAD_OK : error_memory(&err, strlen(a->out), "a file name");
+    bool whole = false;
+    cli_catch_interrupts(); /* before this the default action does no harm; from here on it would leave a temporary */
+    if (!status)
+        status = file_batch_begin(&files, folder, &err);
+    w->file = status ? NULL : file_batch_add(&files, name, &err);
+    if (w->file) {
+        whole = write_all(w, a->quiet) || !cli_interrupted();
+        if (whole)
+            status = file_batch_commit(&files, &err);
+    }
+    file_batch_drop(&files);
+    free(folder);
+    if (status || !w->file)
+        return cli_fail(&err);
+    if (whole)
+        return CLI_DONE;
+    fputs("hfsad: interrupted; nothing was written\n", stderr);
+    return 128 + cli_interrupted();
+}
+
+static int carry_out(const predict_arguments *a)
+{
+    hfsad_error err = {0};
+    scoring s;
+    writer w = {0};
+    if ((a->out && check_output(a, &err)) || scoring_create(&s, a->model, a->data, (model_choice)a->with, &err))
+        return cli_fail(&err);
+    int status;
+    double *scores = score_all(&s, &w.labels, &err);
+    w.scoring = &s;
+    w.scores = scores;
+    if (!scores) {
+        status = cli_fail(&err);
+    } else if (a->out) {
+        status = write_file(&w, a);
+    } else {
+        write_all(&w, a->quiet);
+        status = cli_finish_stdout(CLI_DONE);
+    }
+    free(scores);
+    scoring_free(&s);
+    return status;
+}
+
+int cmd_predict(int argc, char **argv)
+{
+    predict_arguments a = {.with = WITH_AUTO};
+    const int status = parse_arguments(&a, argc, argv);
+    return status == CLI_GO ? carry_out(&a) : status;
+}

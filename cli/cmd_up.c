@@ -1,0 +1,680 @@
+/* hfsad up: a whole federation on this machine: broker, cloud, edges and clients as processes of their own. */
+#define _GNU_SOURCE /* asprintf, mkdtemp, realpath */
+#include "member.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/nodes.h"
+#include "gather.h"
+#include "out/file.h"
+#include "out/report.h"
+#include "progress.h"
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_MOST = 32, FAST_ENDS_MOST = 5 };
+static const double fast_seconds = 1, grace_seconds = 5;
+
+/* A process that is kept alive. */
+typedef struct {
+    char *words[WORDS_MOST]; /* its command line, closed by NULL */
+    int n_words;
+    pid_t pid; /* 0: not running */
+    double started;
+    int fast_ends;       /* in a row */
+    bool done;           /* ended well */
+    bool quiet;          /* nobody need see what it says */
+    char *state;         /* its folder; one of the words */
+    size_t first, count; /* its nodes */
+} child;
+
+typedef struct {
+    const char *spec_path, *out, *state;
+    cli_texts sets;
+    bool quiet, each; /* each: a process for every client */
+    int log, level, durability;
+    hfsad_spec *spec;
+    dataset *shape;
+    char *socket_folder, *socket, *config, *nodes; /* files; socket_folder: NULL: in the state folder */
+    child *children;                               /* the broker, the cloud, the others */
+    size_t n_children, room;
+    bool failed; /* no memory while a command line was made */
+    size_t made; /* of the state folder, for folder_unmake */
+    int lock;    /* on it */
+} session;
+
+enum { BROKER, CLOUD };
+
+/* Files in the state folder beside the folders of the nodes, whose names have no +. */
+#define SOCKET_NAME "+broker"
+#define NODES_NAME "+nodes"
+#define RECORD_NAME "+%zu.record" /* of an inner node */
+#define DONE_NAME "+done"         /* the others are being removed */
+
+static const char *const durabilities[] = {"power", "process", NULL};
+
+/* ---- command lines ---- */
+
+__attribute__((format(printf, 3, 4))) static void add_word(session *s, child *c, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    if (c->n_words == WORDS_MOST - 1 || vasprintf(&c->words[c->n_words], format, list) < 0) {
+        c->words[c->n_words] = NULL;
+        s->failed = true;
+    } else {
+        c->n_words++;
+    }
+    va_end(list);
+}
+
+static child *add_child(session *s)
+{
+    if (!alloc_grow((void **)&s->children, &s->room, s->n_children + 1, sizeof *s->children)) {
+        s->failed = true;
+        return NULL;
+    }
+    s->children[s->n_children] = (child){0};
+    return &s->children[s->n_children++];
+}
+
+static void add_state(session *s, child *c, const char *path, bool clients)
+{
+    char *folder = member_state_path(s->state, path, clients);
+    add_word(s, c, "--state");
+    if (!folder || s->failed) {
+        s->failed = true;
+        free(folder);
+        return;
+    }
+    add_word(s, c, "%s", folder);
+    free(folder);
+    if (!s->failed)
+        c->state = c->words[c->n_words - 1];
+}
+
+static child *add_member(session *s, const char *command)
+{
+    char self[4096];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    child *c = add_child(s);
+    if (!c || length < 0) {
+        s->failed = true;
+        return c;
+    }
+    self[length] = 0;
+    add_word(s, c, "%s", self);
+    add_word(s, c, "%s", command);
+    add_word(s, c, "%s", s->spec_path);
+    add_word(s, c, "--broker=unix://%s", s->socket);
+    add_word(s, c, "--log=%s", s->log ? "json" : "text");
+    add_word(s, c, "--log-level=%s", member_levels[s->level]);
+    add_word(s, c, "--durability=%s", durabilities[s->durability]);
+    for (size_t i = 0; i < s->sets.count; i++)
+        add_word(s, c, "--set=%s", s->sets.room[i]);
+    add_word(s, c, "--set=federation.nodes=%s", s->nodes);
+    return c;
+}
+
+static void add_inner(session *s, size_t i)
+{
+    const char *name = s->shape->inner[i].name;
+    child *c = add_member(s, i ? "edge" : "cloud");
+    if (!c)
+        return;
+    c->first = i;
+    c->count = 1;
+    add_state(s, c, name, false);
+    add_word(s, c, "--linger=0");
+    add_word(s, c, "--record=%s/" RECORD_NAME, s->state, i);
+    if (i) {
+        add_word(s, c, "--name=%s", name);
+        return;
+    }
+    add_word(s, c, "--out=%s", s->out);
+    if (s->quiet)
+        add_word(s, c, "--quiet");
+}
+
+static void add_clients(session *s, size_t i)
+{
+    const inner_node *at = &s->shape->inner[i];
+    char name[HFSAD_TIERS_MAX * 256];
+    for (size_t leaf = at->first_leaf; leaf < at->first_leaf + at->n_leaves; leaf++) {
+        child *c = add_member(s, "client");
+        if (!c)
+            return;
+        dataset_leaf_name(s->shape, leaf, name, sizeof name);
+        c->first = s->shape->n_inner + leaf;
+        c->count = s->each ? 1 : at->n_leaves;
+        add_state(s, c, s->each ? name : at->name, !s->each);
+        add_word(s, c, "--%s=%s", s->each ? "name" : "all-of", s->each ? name : at->name);
+        if (!s->each)
+            return;
+    }
+}
+
+static hfsad_status add_all(session *s, hfsad_error *err)
+{
+    child *broker = add_child(s);
+    if (broker) {
+        broker->quiet = true;
+        add_word(s, broker, "mosquitto");
+        add_word(s, broker, "-c");
+        add_word(s, broker, "%s", s->config);
+    }
+    for (size_t i = 0; i < s->shape->n_inner && !s->failed; i++)
+        add_inner(s, i);
+    for (size_t i = 0; i < s->shape->n_inner && !s->failed; i++)
+        add_clients(s, i);
+    return s->failed ? error_memory(err, 0, "the processes' command lines (or too many --set)") : HFSAD_OK;
+}
+
+/* ---- files ---- */
+
+static hfsad_status write_text(const char *path, const char *text, hfsad_error *err)
+{
+    FILE *f = fopen(path, "w");
+    const bool good = f && fputs(text, f) >= 0;
+    if (!f || fclose(f) != 0 || !good)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be written: %s", path, strerror(errno));
+    return HFSAD_OK;
+}
+
+/* Whether a socket can be made there: its path is short, and not every file system has them. */
+static bool takes_socket(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof at.sun_path)
+        return false;
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    unlink(path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool good = fd >= 0 && bind(fd, (const struct sockaddr *)&at, sizeof at) == 0;
+    if (fd >= 0)
+        close(fd);
+    unlink(path);
+    return good;
+}
+
+/* Where the broker's files are: in the state folder, so that nothing of a killed `up` is left elsewhere, or, where that
+ * does not do, in one of their own. */
+static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
+{
+    const char *where = getenv("TMPDIR");
+    if (asprintf(&s->socket, "%s/" SOCKET_NAME, state) < 0)
+        s->socket = NULL;
+    if (!s->socket || takes_socket(s->socket))
+        return s->socket ? HFSAD_OK : error_memory(err, 0, "a file name");
+    free(s->socket);
+    s->socket = NULL;
+    if (asprintf(&s->socket_folder, "%s/hfsad-XXXXXX", where && *where ? where : P_tmpdir) < 0)
+        s->socket_folder = NULL;
+    if (!s->socket_folder || !mkdtemp(s->socket_folder)) {
+        free(s->socket_folder);
+        s->socket_folder = NULL;
+        return error_set(err, HFSAD_ERROR_IO, "no folder for the broker's socket can be made: %s", strerror(errno));
+    }
+    if (asprintf(&s->socket, "%s/" SOCKET_NAME, s->socket_folder) < 0)
+        s->socket = NULL;
+    return s->socket ? HFSAD_OK : error_memory(err, 0, "a file name");
+}
+
+static hfsad_status write_files(session *s, hfsad_error *err)
+{
+    char *text = nodes_text(s->shape), *config = NULL;
+    char *folder = realpath(s->state, NULL);
+    hfsad_status status = folder ? find_socket(s, folder, err) : error_memory(err, 0, "a file name");
+    if (!status &&
+        (!text || asprintf(&s->nodes, "%s/" NODES_NAME, folder) < 0 || asprintf(&s->config, "%s.conf", s->socket) < 0 ||
+         asprintf(&config,
+                  "listener 0 %s\nallow_anonymous true\npersistence false\nmax_queued_messages 0\n"
+                  "log_type none\n%s",
+                  s->socket, geteuid() == 0 ? "user root\n" : "") < 0))
+        status = error_memory(err, 0, "the broker's configuration");
+    if (!status)
+        status = write_text(s->nodes, text, err);
+    if (!status)
+        status = write_text(s->config, config, err);
+    free(folder);
+    free(text);
+    free(config);
+    return status;
+}
+
+/* What this command has made in the folder, and nothing else. A mark stands there as long as that takes: who is killed
+ * meanwhile leaves a part, from which nobody could go on. */
+static void empty_state(const char *folder)
+{
+    char path[4200], mark[4200];
+    hfsad_error err;
+    snprintf(mark, sizeof mark, "%.4000s/" DONE_NAME, folder);
+    const int fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0)
+        close(fd);
+    (void)folder_sync(folder, &err);
+    DIR *all = opendir(folder);
+    for (const struct dirent *one; all && (one = readdir(all));) {
+        snprintf(path, sizeof path, "%.3900s/%.255s", folder, one->d_name);
+        if (!strcmp(one->d_name, ".") || !strcmp(one->d_name, "..") || !strcmp(one->d_name, DONE_NAME))
+            continue;
+        if (one->d_name[0] == '+') {
+            unlink(path);
+        } else {
+            store_remove(path);
+            rmdir(path); /* unless there is something else in it */
+        }
+    }
+    if (all)
+        closedir(all);
+    (void)folder_sync(folder, &err);
+    unlink(mark);
+}
+
+/* Ends what a killed one has begun. */
+static void finish_removal(const session *s)
+{
+    char mark[4200];
+    snprintf(mark, sizeof mark, "%.4000s/" DONE_NAME, s->state);
+    if (access(mark, F_OK) == 0)
+        empty_state(s->state);
+}
+
+/* Whether a process has left something to go on from. */
+static bool has_state(const session *s)
+{
+    for (size_t n = 0; n < s->n_children; n++)
+        if (s->children[n].state && access(s->children[n].state, F_OK) == 0)
+            return true;
+    return false;
+}
+
+/* What the run leaves of its record: one file of all nodes. */
+static hfsad_status gather_record(const session *s, hfsad_error *err)
+{
+    char *text = NULL, path[4200], line[4096];
+    size_t size = 0;
+    if (s->spec->federation.mode != MODE_ASYNC)
+        return HFSAD_OK;
+    FILE *all = open_memstream(&text, &size);
+    bool whole = true;
+    for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
+        snprintf(path, sizeof path, "%.4000s/" RECORD_NAME, s->state, i);
+        FILE *f = fopen(path, "r");
+        for (size_t n; f && (n = fread(line, 1, sizeof line, f)) > 0;)
+            fwrite(line, 1, n, all);
+        whole = f && !ferror(f);
+        if (f)
+            fclose(f);
+    }
+    if (!all || fclose(all) != 0)
+        return error_memory(err, 0, "the record");
+    const hfsad_status status =
+        whole ? whole_file_write(s->out, "record", text, size, err)
+              : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
+    free(text);
+    return status;
+}
+
+/* What no process has: the states of all nodes, once nobody moves. */
+static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
+{
+    bool whole;
+    if ((!s->spec->output.state && !s->spec->output.checkpoint) || !report_exists(s->out))
+        return HFSAD_OK;
+    gather_process *processes = alloc_zero(s->n_children, sizeof *processes);
+    if (!processes)
+        return error_memory(err, s->n_children * sizeof *processes, "the processes");
+    for (size_t n = CLOUD; n < s->n_children; n++)
+        processes[n - CLOUD] = (gather_process){s->children[n].state, s->children[n].first, s->children[n].count};
+    const hfsad_status status = gather_states(s->spec, s->shape, processes, s->n_children - CLOUD, s->out, &whole, err);
+    free(processes);
+    if (!status && !whole && done)
+        fprintf(stderr,
+                "hfsad: %s has no state.csv and checkpoint.bin: federation.nodes lists other nodes, or in another "
+                "order, than the data\n",
+                s->out);
+    return status;
+}
+
+/* ---- processes ---- */
+
+static bool start(child *c)
+{
+    const pid_t parent = getpid();
+    fflush(NULL);
+    c->started = progress_clock();
+    c->pid = fork();
+    if (c->pid != 0)
+        return c->pid > 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    setpgid(0, 0); /* Ctrl-C is for us to pass on */
+    if (c->quiet) {
+        const int null = open("/dev/null", O_WRONLY | O_CLOEXEC), spare = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+        dup2(null, STDOUT_FILENO);
+        dup2(null, STDERR_FILENO);
+        execvp(c->words[0], c->words);
+        execv("/usr/sbin/mosquitto", c->words);
+        dprintf(spare, "hfsad: mosquitto cannot be started: %s; install it (Debian: mosquitto)\n", strerror(errno));
+        _exit(CLI_WRONG);
+    }
+    execv(c->words[0], c->words);
+    fprintf(stderr, "hfsad: %s cannot be started: %s\n", c->words[0], strerror(errno));
+    _exit(CLI_WRONG);
+}
+
+static bool broker_accepts(const session *s)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", s->socket);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool good = fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) == 0;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* CLI_GO, or the exit status where a process ended that nobody can mend. */
+static int see_to(session *s, child *c)
+{
+    int status;
+    if (c->done || (c->pid > 0 && waitpid(c->pid, &status, WNOHANG) != c->pid))
+        return CLI_GO;
+    if (c->pid > 0) {
+        const bool cloud = c == &s->children[CLOUD];
+        c->pid = 0;
+        c->fast_ends = progress_clock() < c->started + fast_seconds ? c->fast_ends + 1 : 0;
+        if (WIFEXITED(status) && c != &s->children[BROKER] && WEXITSTATUS(status) == CLI_DONE) {
+            c->done = true;
+            return CLI_GO;
+        }
+        if (WIFEXITED(status) && (WEXITSTATUS(status) == CLI_WRONG || (cloud && WEXITSTATUS(status) == CLI_FAILED)))
+            return WEXITSTATUS(status);
+        if (WIFEXITED(status) && c->fast_ends >= FAST_ENDS_MOST) {
+            fprintf(stderr, "hfsad: %s %s ends whenever it is started\n", c->words[0], c->words[1]);
+            return CLI_FAILED;
+        }
+        member_log(&(member_arguments){.log = s->log, .level = s->level}, LOG_INFO, "", "started again", c->words[1],
+                   "");
+    }
+    if (c == &s->children[BROKER])
+        unlink(s->socket);
+    return start(c) ? CLI_GO : CLI_FAILED;
+}
+
+/* The cloud asks the others for their models before it ends. */
+static void stop_cloud(session *s)
+{
+    child *cloud = &s->children[CLOUD];
+    if (s->n_children <= CLOUD || cloud->pid <= 0)
+        return;
+    kill(cloud->pid, SIGTERM);
+    for (const double end = progress_clock() + MEMBER_LOOK_SECONDS + grace_seconds;
+         cloud->pid > 0 && progress_clock() < end; poll(NULL, 0, 5))
+        if (waitpid(cloud->pid, NULL, WNOHANG) == cloud->pid)
+            cloud->pid = 0;
+}
+
+static void stop_all(session *s)
+{
+    const int signals[] = {SIGTERM, SIGKILL};
+    for (int i = 0; i < 2; i++) {
+        size_t left = 1;
+        for (size_t n = s->n_children; n-- > 0;)
+            if (s->children[n].pid > 0 && n != BROKER)
+                kill(s->children[n].pid, signals[i]);
+        for (const double end = progress_clock() + grace_seconds; left && progress_clock() < end; poll(NULL, 0, 5)) {
+            left = 0;
+            for (size_t n = 0; n < s->n_children; n++) {
+                child *c = &s->children[n];
+                if (n == BROKER || c->pid <= 0)
+                    continue;
+                if (waitpid(c->pid, NULL, WNOHANG) == c->pid)
+                    c->pid = 0;
+                else
+                    left++;
+            }
+        }
+    }
+    if (s->n_children && s->children[BROKER].pid > 0) {
+        kill(s->children[BROKER].pid, SIGKILL);
+        waitpid(s->children[BROKER].pid, NULL, 0);
+    }
+}
+
+/* The others hear of the end from the cloud; who does not, being killed just then say, is not needed any more. */
+static void let_end(session *s)
+{
+    const double end = progress_clock() + grace_seconds;
+    for (bool all = false; !all && progress_clock() < end && !cli_interrupted(); poll(NULL, 0, 5)) {
+        all = true;
+        for (size_t n = CLOUD + 1; n < s->n_children; n++)
+            all = see_to(s, &s->children[n]) == CLI_GO && s->children[n].done && all;
+    }
+}
+
+static int watch(session *s)
+{
+    const double before = progress_clock();
+    if (!start(&s->children[BROKER]))
+        return CLI_FAILED;
+    while (!broker_accepts(s)) {
+        const int status = see_to(s, &s->children[BROKER]);
+        if (status != CLI_GO)
+            return status;
+        if (progress_clock() > before + 10) {
+            fputs("hfsad: the broker does not accept connections\n", stderr);
+            return CLI_FAILED;
+        }
+        poll(NULL, 0, 5);
+    }
+    while (!cli_interrupted() && !s->children[CLOUD].done) {
+        for (size_t n = 0; n < s->n_children; n++) {
+            const int status = see_to(s, &s->children[n]);
+            if (status != CLI_GO)
+                return status;
+        }
+        poll(NULL, 0, 20);
+    }
+    cli_interrupts_heed();
+    if (cli_interrupted()) {
+        stop_cloud(s);
+        return 128 + cli_interrupted();
+    }
+    let_end(s);
+    return CLI_DONE;
+}
+
+/* ---- the command ---- */
+
+/* Whether the state folder can be this run's. */
+static hfsad_status check_state(const session *s, const federation *f, hfsad_error *err)
+{
+    char path[4200];
+    store *state = NULL;
+    snprintf(path, sizeof path, "%.4000s/cloud", s->state);
+    const hfsad_status status = federation_open_store(f, path, s->state, &state, err);
+    store_discard(state);
+    rmdir(path);
+    return status;
+}
+
+/* One that was killed while it started a process holds it until that is dead too. */
+static hfsad_status lock_state(session *s, hfsad_error *err)
+{
+    const double end = progress_clock() + fast_seconds;
+    while (folder_lock(s->state, &s->lock, err)) {
+        if (progress_clock() > end)
+            return HFSAD_ERROR_INPUT;
+        poll(NULL, 0, 20);
+    }
+    finish_removal(s);
+    return HFSAD_OK;
+}
+
+static int set_up(session *s)
+{
+    hfsad_error err = {0};
+    federation *f = NULL;
+    dataset *shape = NULL;
+    const int status = member_load(&s->spec, s->spec_path, &s->sets, "up");
+    if (status != CLI_GO)
+        return status;
+    if (folder_check(s->out, &err) || member_shape(&shape, s->spec, &err) ||
+        federation_create(&f, s->spec, shape, &err))
+        return cli_fail(&err);
+    /* every process would say these otherwise */
+    const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
+    federation_free(f);
+    if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
+        return cli_fail(&err);
+    return CLI_GO;
+}
+
+static void tear_down(session *s, bool finished)
+{
+    if (s->config) {
+        unlink(s->socket);
+        unlink(s->config);
+    }
+    if (s->socket_folder)
+        rmdir(s->socket_folder);
+    if (finished || (s->nodes && !has_state(s))) {
+        empty_state(s->state);
+        rmdir(s->state);
+    }
+    folder_unlock(s->lock);
+    folder_unmake(s->state, s->made);
+    for (size_t n = 0; n < s->n_children; n++)
+        for (int w = 0; w < s->children[n].n_words; w++)
+            free(s->children[n].words[w]);
+    free(s->children);
+    free(s->socket_folder);
+    free(s->socket);
+    free(s->config);
+    free(s->nodes);
+    dataset_free(s->shape);
+    hfsad_spec_free(s->spec);
+}
+
+static int carry_out(session *s, bool keep)
+{
+    hfsad_error err = {0};
+    int status = set_up(s);
+    if (status == CLI_GO) {
+        cli_catch_interrupts();
+        status = watch(s);
+    }
+    stop_all(s);
+    if (status == CLI_DONE && gather_record(s, &err))
+        status = cli_fail(&err);
+    if (status != CLI_WRONG && gather_state(s, status == CLI_DONE, &err))
+        status = cli_fail(&err);
+    if (status > 128)
+        fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` goes on from %s\n", s->state);
+    tear_down(s, status == CLI_DONE && !keep);
+    return status;
+}
+
+static int parse(session *s, bool *keep, int argc, char **argv)
+{
+    const cli_option options[] = {
+        {.name = "set",
+         .kind = CLI_TEXTS,
+         .value = &s->sets,
+         .operand = "KEY=VALUE",
+         .help = "a setting that wins over the spec"},
+        {.name = "out",
+         .kind = CLI_TEXT,
+         .value = &s->out,
+         .operand = "DIR",
+         .help = "folder for the output (spec-out)"},
+        {.name = "state",
+         .kind = CLI_TEXT,
+         .value = &s->state,
+         .operand = "DIR",
+         .help = "folder for the processes' states (spec-state): removed when\n"
+                 "the run is done; an interrupted one goes on from there"},
+        {.name = "keep-state", .kind = CLI_FLAG, .value = keep, .help = "do not remove it"},
+        {.name = "processes",
+         .kind = CLI_FLAG,
+         .value = &s->each,
+         .help = "a process for every client, not one for all clients of an\nedge"},
+        {.name = "durability",
+         .kind = CLI_CHOICE,
+         .value = &s->durability,
+         .choices = durabilities,
+         .operand = "power|process",
+         .help = "what a state outlasts: a loss of power (the default), by a\n"
+                 "sync of the disk in every round, or the process only"},
+        {.name = "log",
+         .kind = CLI_CHOICE,
+         .value = &s->log,
+         .choices = member_forms,
+         .operand = "text|json",
+         .help = "form of the lines on stderr (text)"},
+        {.name = "log-level",
+         .kind = CLI_CHOICE,
+         .value = &s->level,
+         .choices = member_levels,
+         .operand = "LEVEL",
+         .help = "error, warning (the default), info or debug"},
+        {.name = "quiet", .kind = CLI_FLAG, .value = &s->quiet, .help = "no progress, no table"},
+    };
+    const cli_syntax syntax = {
+        .usage = "up SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--state DIR] [--processes] ...",
+        .about = "Runs the spec as a federation on this machine: a broker (mosquitto), the cloud, the edges and\n"
+                 "the clients, each a process of its own. One that dies is started again and goes on where it was.\n"
+                 "The output folder is that of `hfsad run`, to the same bits where federation.mode is sync;\n"
+                 "`hfsad run --resume` goes on from it. An asynchronous one leaves its record there, for\n"
+                 "`hfsad run --replay`.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .least_words = 1,
+        .most_words = 1,
+        .words = "a spec file",
+        .after = "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong, 129 after\n"
+                 "SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.",
+    };
+    return cli_parse(&syntax, argc, argv, &s->spec_path);
+}
+
+int cmd_up(int argc, char **argv)
+{
+    session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)), .level = LOG_WARNING, .lock = -1};
+    int status = CLI_FAILED;
+    bool keep = false;
+    char *out = NULL, *state = NULL;
+    if (s.sets.room)
+        status = parse(&s, &keep, argc, argv);
+    if (status == CLI_GO && !s.out)
+        s.out = out = run_folder(s.spec_path, "out");
+    if (status == CLI_GO && !s.state)
+        s.state = state = run_folder(s.spec_path, "state");
+    if (status == CLI_GO && s.out && s.state) {
+        status = carry_out(&s, keep);
+    } else if (status == CLI_GO || !s.sets.room) {
+        fputs("hfsad: not enough memory\n", stderr);
+        status = CLI_FAILED;
+    }
+    free(out);
+    free(state);
+    free(s.sets.room);
+    return status;
+}

@@ -1,0 +1,61 @@
+/*
+ * What the paper claims about its experiment, judged by the numbers measured. Nothing here knows how it should come
+ * out: the verdicts follow from the summaries alone.
+ */
+#ifndef HFSAD_LAB_CLAIMS_H
+#define HFSAD_LAB_CLAIMS_H
+
+#include "lab/experiment.h"
+
+/* The iterations that tables show: 50, 100, 200 and the last; sixths of the run where it is too short for that. */
+enum { CHECKPOINTS_MOST = 4 };
+typedef struct {
+    size_t count; /* the last one is the end of the run */
+    uint32_t at[CHECKPOINTS_MOST];
+} checkpoints;
+checkpoints checkpoints_of(uint32_t iterations);
+
+/* A trial above this error at the end is lost. */
+#define LOST_ABOVE 0.05
+
+typedef struct {
+    double mean[CHECKPOINTS_MOST], median[CHECKPOINTS_MOST];
+    size_t lost;
+} series_summary;
+
+/* room: as many numbers as there are trials. */
+series_summary series_summarize(const paper_result *r, size_t method, const checkpoints *c, double *room);
+
+/* 3.7e-2 */
+typedef struct {
+    char text[16];
+} error_text;
+error_text error_text_of(double error);
+
+typedef enum { VERDICT_NO, VERDICT_PARTLY, VERDICT_YES } verdict;
+
+typedef struct {
+    verdict verdict;
+    char cell[32];      /* the verdict with the figure that decides: 24 columns at most */
+    char sentence[600]; /* the same in plain words */
+} finding;
+
+typedef struct {
+    size_t scenario;   /* index into paper_scenarios */
+    const char *claim; /* as short as a table needs it */
+    const char *test;  /* when it counts as true */
+    /* series: the summaries of the scenario, in its order; c->count >= 1 */
+    finding (*judge)(const series_summary *series, const checkpoints *c);
+} paper_claim;
+
+enum { PAPER_CLAIMS = 4 };
+extern const paper_claim paper_claims[PAPER_CLAIMS];
+
+/* How the series of the tuned preset, the last of scenario 1, fares against the sub-gradient rule that ends lowest. It
+ * is no claim of the paper's; series: as above. */
+finding tuned_judge(const series_summary *series, const checkpoints *c);
+
+/* Means within this factor of each other are comparable: what the paper leaves open. */
+#define COMPARABLE_FACTOR 2.0
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * Data of clients with many rows: sparse linear models, correlated features, noise with heavy tails, and a minority of
+ * the clients that follows other models.
+ *
+ *     regression       y = <x, w_g> + b_edge + s(x) (noise - its tau-quantile)
+ *     classification   y = the sign of <x, w_g> + b_edge + s(x) noise, -1 or 1
+ *
+ * so the tau-quantile of y given x is <x, w_g> + b_edge whatever the noise; s = 1 or, heteroscedastic, (1 + |x_1|)/2. A
+ * client's features are normal with the covariances rho^|i-j| about a mean of its own, the b_edge normal about 0. w_1,
+ * the majority's, has `nonzero` coefficients, of a size from 0.5 to 1.5; the others are `distance` away from it in as
+ * many coordinates.
+ *
+ * Every draw is a function of (seed, name of the client, counter): a client's rows do not depend on how many other
+ * clients, or other rows, there are. Only who is in the minority depends on how many may be.
+ */
+#ifndef HFSAD_LAB_GENERATOR_POPULATION_H
+#define HFSAD_LAB_GENERATOR_POPULATION_H
+
+#include "lab/generator.h"
+#include "lab/generator_noise.h"
+
+typedef enum { TASK_REGRESSION, TASK_CLASSIFICATION } population_task;
+typedef enum { MINORITY_BY_CLIENT, MINORITY_BY_EDGE } minority_spread;
+
+typedef struct {
+    size_t edges, clients, features; /* L, clients below each edge, M; >= 1 */
+    size_t nonzero;                  /* 1 … M */
+    double rho;                      /* in (-1, 1) */
+    double shift;                    /* standard deviation of the mean of a client's feature */
+    double intercepts;               /* standard deviation of b_edge */
+    population_task task;
+    noise_law noise;
+    double tau; /* in (0, 1); for regression */
+    bool heteroscedastic;
+    size_t groups;               /* models, the majority's among them: 1 … GROUPS_MOST */
+    double minority;             /* share of the clients, or edges, that follow the models 2, 3, … */
+    double distance;             /* > 0 */
+    minority_spread minority_by; /* clients of every edge, or all clients of some edges */
+    uint64_t seed;
+} population_law;
+
+enum { GROUPS_MOST = 20 };
+
+/* Rows to train on and rows held out: the same law, other draws. */
+typedef enum { ROWS_TRAIN, ROWS_TEST } population_part;
+
+typedef struct population population;
+
+/* Clients, or edges, in the minority. Must be groups - 1 at least, and not all of them, where groups > 1. */
+size_t population_minority(const population_law *law);
+
+/* Fails for lack of memory, and where there are so few models at this distance that two groups came out alike. */
+hfsad_status population_create(population **p, const population_law *law, hfsad_error *err);
+void population_free(population *p);
+
+/* Groups and clients count from 0 here; the group 0 is the majority. */
+const double *population_truth(const population *p, size_t group);
+size_t population_group(const population *p, size_t client);
+size_t population_edge(const population *p, size_t client);
+double population_intercept(const population *p, size_t edge);
+
+/* The rows first … first + count - 1 of a client: x has count * M numbers, row by row, y has count. Any thread may ask.
+ */
+void population_fill(const population *p, size_t client, population_part part, size_t first, size_t count, double *x,
+                     double *y);
+/* Gives out so many rows of every client, named edge1, … and client1, … through the federation. HFSAD_OK also where
+ * `use` wanted no more. */
+hfsad_status population_rows(const population *p, population_part part, size_t rows, row_use use, void *context,
+                             hfsad_error *err);
+/* The same as a data set. */
+hfsad_status population_dataset(const population *p, population_part part, size_t rows, dataset **d, hfsad_error *err);
+
+#endif

@@ -1,9 +1,0 @@
-/* The kernels for AVX2; compiled with that instruction set and called only where the machine has it. */
-#if defined(__x86_64__)
-#define HFSAD_VEC_AVX2
-#define KERNELS kernels_avx2
-#define KERNELS_NAME "avx2"
-#include "admm/kernels_body.h"
-#else
-typedef int kernels_avx2_not_here;
-#endif

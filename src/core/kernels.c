@@ -1,0 +1,65 @@
+/* Which kernels this machine runs. */
+#include "core/kernels.h"
+
+#include "data/dataset.h"
+#include "math/box.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static _Atomic(const kernel_table *) chosen;
+
+static const kernel_table *find(const char *name)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if ((!name || !strcmp(name, "avx512")) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return &kernels_avx512;
+    if ((!name || !strcmp(name, "avx2")) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &kernels_avx2;
+#endif
+    return !name || !strcmp(name, "plain") ? &kernels_plain : NULL;
+}
+
+const kernel_table *kernels(void)
+{
+    const kernel_table *table = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (!table) {
+        table = find(NULL);
+        atomic_store_explicit(&chosen, table, memory_order_release);
+    }
+    return table;
+}
+
+bool kernels_choose(const char *name)
+{
+    const kernel_table *table = find(name);
+    if (table)
+        atomic_store_explicit(&chosen, table, memory_order_release);
+    return table != NULL;
+}
+
+/* Tens of thousands of numbers for an even share of the work; but a run's sum is a row of M numbers, which may cost a
+ * leaf 32 bytes at most. */
+size_t run_slots(size_t M)
+{
+    size_t slots = 1024;
+    while (slots > 64 && slots * M > 32768)
+        slots /= 2;
+    const size_t least = (M / 4 + 7) / 8 * 8;
+    return slots > least ? slots : least;
+}
+
+/* Blocks: sums, two centres, x, z, q, w of a narrow block, and w in the box, 8 numbers each per feature. Rows: a centre
+ * and w. Both: a leaf's x and w, and the box's events. */
+size_t leaf_run_scratch(size_t M)
+{
+    const size_t rows = tree_lanes(M) == 8 ? 8 * 8 : 2;
+    return rows * M + 2 * M + box_scratch(M);
+}
+/* As exact_prox shares it out; the other methods need less. */
+size_t rows_scratch(size_t M, size_t rows)
+{
+    return 3 * M + rows + box_scratch(M);
+}

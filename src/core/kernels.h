@@ -1,0 +1,95 @@
+/*
+ * The inner loops of sections 2 and 3, compiled for AVX-512, AVX2 and plain C from one source (kernels_body.h) and
+ * chosen at run time. All give the same bits.
+ *
+ * Order of summation. The leaves of a parent are cut into runs of run_slots(M) consecutive slots. In a run, leaf
+ * i adds to partial sum i mod tree_lanes(M); the partial sums of a run are added up as vec_sum does; the runs' sums are
+ * added in order. A driver that receives the leaves' messages one by one reaches the same bits through fold (fold.h).
+ */
+#ifndef HFSAD_CORE_KERNELS_H
+#define HFSAD_CORE_KERNELS_H
+
+#include "core/rows_prox.h"
+
+/* Consecutive leaves of one parent and of one class, in the block layout of model/dataset.h. */
+typedef struct {
+    size_t M, count;
+    uint32_t lanes; /* 8 or 1 */
+    const hfsad_loss *loss;
+    const hfsad_link_rule *rule;
+    uint32_t local_steps;
+    const double *x, *y, *n;
+    double *z, *q;
+    double *w; /* NULL: not kept */
+    uint32_t *k;
+    const uint8_t *active; /* one per leaf, or NULL: all take part */
+    const double *w_parent;
+    double *scratch;  /* leaf_run_scratch doubles */
+    double *sum_u;    /* out, M: sum over the run of u */
+    double sum_sigma; /* out: sum over the run of sigma(k+1) */
+    bool want_dual;
+    double dual; /* out where wanted: sum over those that stepped of sigma^2 (|dz|^2 + |dq|^2) */
+} leaf_run;
+
+size_t leaf_run_scratch(size_t M);
+
+/* A leaf with many rows. */
+typedef struct {
+    rows_problem problem;
+    const hfsad_link_rule *rule;
+    double *z, *q, *w;
+    uint32_t *k;
+    const double *w_parent;
+    double *centre; /* M */
+} rows_leaf;
+
+/* What a measurement adds up over links. */
+typedef struct {
+    double loss, consensus_loss;             /* f at w_child and at w_0; leaves only */
+    double penalty, smoothing;               /* R_c, and the smoothed one's excess over it */
+    double primal;                           /* |w_child - z|^2 + |w_parent - q|^2 */
+    double gap;                              /* largest |w_child - w_0| of any coordinate */
+    double size_w, size_zq, size_multiplier; /* squared norms for the stop rule */
+} link_sums;
+
+typedef struct {
+    const char *name;
+    void (*leaf_run)(leaf_run *run);
+    /* one step of a run of one leaf in a row; w is not NULL; scratch: M and the loss's; no sums */
+    void (*leaf_step)(leaf_run *run);
+    void (*loss_prox)(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
+                      double sigma, double *w, double *scratch);
+    /* one step of a leaf with many rows; returns sigma^2 (|dz|^2 + |dq|^2) */
+    double (*rows_step)(const rows_leaf *leaf);
+    /* the rows' loss at w */
+    double (*rows_loss)(const rows_problem *problem, const double *w);
+    /* the same, and one of its sub-gradients in g */
+    double (*rows_subgradient)(const rows_problem *problem, const double *w, double *g);
+    /* run->w, or z where that is NULL, against w_parent and w_0 */
+    void (*leaf_measure)(const leaf_run *run, const double *w0, link_sums *sums);
+    /* returns sigma^2 (|dz|^2 + |dq|^2) */
+    double (*link_step)(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
+                        const double *w_parent);
+    double (*link_message)(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u);
+    void (*link_measure)(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, const double *w_child,
+                         const double *w_parent, const double *w0, link_sums *sums);
+    /* w = prox_prior(scale * (sum_u + sigma z - Lambda); scale); link may be NULL (the root) */
+    void (*inner_update)(const hfsad_penalty *prior, const hfsad_link_rule *rule, const hfsad_link *link, size_t M,
+                         const double *sum_u, double sum_sigma, double *w);
+    double (*prior_value)(const hfsad_penalty *prior, size_t M, const double *w);
+    void (*add)(size_t M, double *sum, const double *term);
+} kernel_table;
+
+const kernel_table *kernels(void);
+/* For tests and benchmarks: "plain", "avx2", "avx512"; false where this machine has it not. */
+bool kernels_choose(const char *name);
+
+extern const kernel_table kernels_plain;
+#if defined(__x86_64__)
+extern const kernel_table kernels_avx2, kernels_avx512;
+#endif
+
+/* Leaves per run; a multiple of 8. */
+size_t run_slots(size_t M);
+
+#endif

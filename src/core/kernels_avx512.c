@@ -1,0 +1,9 @@
+/* The kernels for AVX-512; compiled with that instruction set and called only where the machine has it. */
+#if defined(__x86_64__)
+#define HFSAD_VEC_AVX512
+#define KERNELS kernels_avx512
+#define KERNELS_NAME "avx512"
+#include "core/kernels_body.h"
+#else
+typedef int kernels_avx512_not_here;
+#endif

@@ -1,0 +1,866 @@
+/* The kernels, written once over vec.h; kernels_plain.c, kernels_avx2.c and kernels_avx512.c include this. */
+#include "core/kernels.h"
+#include "core/link_vec.h"
+#include "math/box.h"
+#include "math/loss_vec.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What is measured of leaves is added up leaf by leaf, as whoever hears of them one by one does. */
+VEC_FN void add_lanes(double *sum, vec a)
+{
+    double lane[VEC_LANES];
+    vec_store(lane, a);
+    for (int i = 0; i < VEC_LANES; i++)
+        *sum += lane[i];
+}
+
+/* One block: pointers to its first element. */
+typedef struct {
+    const double *x;
+    double *z, *q, *w;
+    vec y, n, k;
+} block;
+
+/* Memory works while we compute: what is needed soon is asked for, into the second-level cache. Past the end of an
+ * array the hint does nothing. */
+VEC_FN void soon(const double *p)
+{
+    __builtin_prefetch(p, 0, 2);
+}
+
+/* centre[m] = z - Lambda/sigma; <x, centre>, element m in partial sum m mod 8, and the largest |centre| of each lane.
+ */
+typedef struct {
+    vec dot, most;
+} centre_facts;
+
+VEC_FN centre_facts block_centre(const block *at, const link_step_vec *step, const penalty_vec *penalty, size_t M,
+                                 double *centre)
+{
+    /* Copies in registers: a store through a pointer could change what lies behind another. */
+    const double *x = at->x, *z = at->z, *q = at->q;
+    const link_step_vec c = *step;
+    const penalty_vec p = *penalty;
+    vec part[VEC_LANES], most = vec_zero();
+    for (int i = 0; i < VEC_LANES; i++)
+        part[i] = vec_zero();
+    size_t m = 0;
+#define CENTRE_ELEMENT(i)                                                                                              \
+    do {                                                                                                               \
+        const size_t o = (m + (i)) * VEC_LANES;                                                                        \
+        const vec v = link_centre(&c, &p, vec_load(z + o), vec_load(q + o));                                           \
+        vec_store(centre + o, v);                                                                                      \
+        part[i] = vec_fma(vec_load(x + o), v, part[i]);                                                                \
+        most = vec_max(most, vec_abs(v));                                                                              \
+    } while (0)
+    for (; m + VEC_LANES <= M; m += VEC_LANES) {
+        CENTRE_ELEMENT(0);
+        CENTRE_ELEMENT(1);
+        CENTRE_ELEMENT(2);
+        CENTRE_ELEMENT(3);
+        CENTRE_ELEMENT(4);
+        CENTRE_ELEMENT(5);
+        CENTRE_ELEMENT(6);
+        CENTRE_ELEMENT(7);
+    }
+    for (size_t i = 0; m + i < M; i++)
+        CENTRE_ELEMENT(i);
+#undef CENTRE_ELEMENT
+    return (centre_facts){vec_sum_of(part), most};
+}
+
+/* w of the lanes whose unconstrained prox leaves the box, into boxed (M * 8). */
+static __attribute__((noinline)) void block_box(const block *b, const hfsad_loss *loss, size_t M, const double *centre,
+                                                vec sigma, unsigned outside, double *boxed, double *scratch)
+{
+    double y[VEC_LANES], s[VEC_LANES];
+    vec_store(y, b->y);
+    vec_store(s, sigma);
+    double *x = scratch, *w = scratch + M;
+    for (size_t i = 0; i < VEC_LANES; i++) {
+        if (!(outside >> i & 1))
+            continue;
+        for (size_t m = 0; m < M; m++) {
+            x[m] = b->x[m * VEC_LANES + i];
+            w[m] = centre[m * VEC_LANES + i];
+        }
+        box_prox(loss, M, x, y[i], w, s[i], w, scratch + 2 * M);
+        for (size_t m = 0; m < M; m++)
+            boxed[m * VEC_LANES + i] = w[m];
+    }
+}
+
+/* Which lanes' prox leaves the box. |centre + a x| <= |centre| + |a| |x|_2 says mostly at once that none does. */
+VEC_FN unsigned block_outside(const block *b, const hfsad_loss *loss, size_t M, const double *centre, vec most,
+                              vec coefficient)
+{
+    const vec bound = vec_set(loss->box);
+    const vec reach = vec_fma(vec_abs(coefficient), vec_sqrt(b->n), most);
+    if (!vec_bits(vec_less(bound, vec_mul(reach, vec_set(1 + 1e-12)))))
+        return 0;
+    most = vec_zero();
+    for (size_t o = 0; o < M * VEC_LANES; o += VEC_LANES)
+        most = vec_max(most, vec_abs(vec_fma(coefficient, vec_load(b->x + o), vec_load(centre + o))));
+    return vec_bits(vec_less(bound, most));
+}
+
+/* What the second pass needs besides the step's coefficients. */
+typedef struct {
+    vec coefficient;         /* of x in the prox */
+    vmask active;            /* lanes that take part */
+    vec up_sigma, up_inv_mu; /* of the counter after the round */
+    bool last;               /* the last local step: the message is formed */
+    vmask outside;           /* lanes whose w is in boxed */
+    const double *boxed;
+    vec dual; /* out: |dz|^2 + |dq|^2 of each lane, added up as on a row; not of a plain pass */
+} block_pass;
+
+/* w = centre + coefficient x (or boxed), the link step, and u. `plain`: all lanes take part, one step, no dual wanted,
+ * no box touched. */
+VEC_FN void block_update(const block *at, const link_step_vec *step, const penalty_vec *penalty, block_pass *pass,
+                         size_t M, const double *w_parent, const double *centre, double *sum, bool plain)
+{
+    const double *xs = at->x;
+    double *zs = at->z, *qs = at->q, *ws = at->w;
+    const link_step_vec c = *step;
+    const penalty_vec p = *penalty;
+    const vec coefficient = pass->coefficient, up_sigma = pass->up_sigma, up_inv_mu = pass->up_inv_mu;
+    const vmask active = pass->active, outside = pass->outside;
+    const double *boxed = pass->boxed;
+    const bool last = plain || pass->last;
+    const size_t ahead = 4 * M * VEC_LANES; /* four blocks on: measured best on rounds that come from memory */
+    vec dual[VEC_LANES];
+    for (int i = 0; i < VEC_LANES; i++)
+        dual[i] = vec_zero();
+    for (size_t m = 0, o = 0; m < M; m++, o += VEC_LANES) {
+        if (plain) {
+            soon(xs + o + ahead);
+            soon(zs + o + ahead);
+            soon(qs + o + ahead);
+        }
+        const vec v = vec_load(centre + o), z_old = vec_load(zs + o);
+        vec w = vec_fma(coefficient, vec_load(xs + o), v), z = z_old, q;
+        if (!plain)
+            w = vec_select(outside, vec_load(boxed + o), w);
+        link_copies(&c, &p, !plain && c.relaxes, v, w, vec_set(w_parent[m]), &z, &q);
+        if (!plain) {
+            const vec q_old = vec_load(qs + o);
+            z = vec_select(active, z, z_old);
+            q = vec_select(active, q, q_old);
+            const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
+            dual[m % VEC_LANES] = vec_add(dual[m % VEC_LANES], vec_fma(dz, dz, vec_mul(dq, dq)));
+        }
+        vec_store(zs + o, z);
+        vec_store(qs + o, q);
+        if (ws)
+            vec_store(ws + o, plain ? w : vec_select(active, w, vec_load(ws + o)));
+        if (last)
+            vec_store(sum + o, vec_add(vec_load(sum + o), link_up(&p, up_sigma, up_inv_mu, z, q)));
+    }
+    if (!plain)
+        pass->dual = vec_sum_of(dual);
+}
+
+/* What the blocks of a run share. */
+typedef struct {
+    penalty_vec p;
+    double *sum; /* M partial sums of u in eight lanes */
+    vec sum_sigma;
+    double *centre[2]; /* M * 8 each */
+    double *wide;      /* x, z, q, w of a narrow block, M * 8 each */
+    double *boxed;     /* M * 8 */
+    double *box;       /* scratch of block_box */
+} block_space;
+
+/* Full width; lanes may sit out, step several times, and the dual residual is formed. `bits`: who takes part; `there`:
+ * the lanes that exist. Returns the new counters. */
+static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *space, block b, unsigned bits,
+                                                 unsigned there)
+{
+    const vmask active = vec_mask(bits);
+    penalty_vec p = space->p;
+    p.slope = vec_select(vec_mask(there), p.slope, vec_zero()); /* so that a lane that is not there sends 0 */
+    const hfsad_schedule *schedule = &run->rule->schedule;
+    const bool all =
+        bits == there && run->local_steps == 1 && !run->want_dual && penalty_is_linear(p.kind) && schedule->over == 0;
+    const vec one = vec_set(1);
+    double *centre = space->centre[0];
+    for (uint32_t step = 1; step <= run->local_steps; step++) {
+        const vec k = vec_add(b.k, one);
+        const link_step_vec c = link_step_of(schedule, &p, k);
+        const centre_facts facts = block_centre(&b, &c, &p, run->M, centre);
+        const vec a = loss_coefficient(run->loss, b.y, b.n, facts.dot, c.inv_sigma);
+        unsigned outside = 0;
+        if (run->loss->box < INFINITY)
+            outside = block_outside(&b, run->loss, run->M, centre, facts.most, a) & bits;
+        if (outside)
+            block_box(&b, run->loss, run->M, centre, c.sigma, outside, space->boxed, space->box);
+        b.k = vec_select(active, k, b.k);
+        const vec next = schedule_sigma(schedule, vec_add(b.k, one));
+        block_pass pass = {
+            .coefficient = a,
+            .active = active,
+            .up_sigma = vec_select(vec_mask(there), next, vec_zero()),
+            .up_inv_mu = schedule_inv_mu(schedule, b.k),
+            .last = step == run->local_steps,
+            .outside = vec_mask(outside),
+            .boxed = space->boxed,
+        };
+        if (all && !outside)
+            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, true);
+        else
+            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, false);
+        if (pass.last) {
+            space->sum_sigma = vec_add(space->sum_sigma, pass.up_sigma);
+            add_lanes(&run->dual, vec_select(active, vec_mul(vec_mul(c.sigma, c.sigma), pass.dual), vec_zero()));
+        }
+    }
+    return b.k;
+}
+
+static block block_at(const leaf_run *run, size_t first)
+{
+    const size_t at = first * run->M;
+    return (block){run->x + at,
+                   run->z + at,
+                   run->q + at,
+                   run->w ? run->w + at : NULL,
+                   vec_load(run->y + first),
+                   vec_load(run->n + first),
+                   vec_load_counters(run->k + first)};
+}
+
+static unsigned active_bits(const leaf_run *run, size_t first, size_t width)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; i < width; i++)
+        bits |= (unsigned)(run->active ? run->active[first + i] != 0 : 1) << i;
+    return bits;
+}
+
+static void widen(double *to, const double *from, size_t M, size_t width)
+{
+    for (size_t m = 0; m < M; m++)
+        vec_store(to + m * VEC_LANES, vec_load_part(from + m * width, width));
+}
+
+static void narrow(double *to, const double *from, size_t M, size_t width)
+{
+    for (size_t m = 0; m < M; m++)
+        vec_store_part(to + m * width, vec_load(from + m * VEC_LANES), width);
+}
+
+/* The last block of a parent has fewer lanes: it is worked on in a copy of full width, whose other lanes sit out. */
+static void narrow_block(leaf_run *run, block_space *space, size_t first)
+{
+    const size_t M = run->M, width = run->count - first, at = first * M, row = M * VEC_LANES;
+    double *x = space->wide, *z = x + row, *q = z + row, *w = q + row;
+    uint32_t k[VEC_LANES] = {0};
+    double y[VEC_LANES] = {0}, n[VEC_LANES] = {0};
+    memcpy(k, run->k + first, width * sizeof *k);
+    memcpy(y, run->y + first, width * sizeof *y);
+    memcpy(n, run->n + first, width * sizeof *n);
+    widen(x, run->x + at, M, width);
+    widen(z, run->z + at, M, width);
+    widen(q, run->q + at, M, width);
+    if (run->w)
+        widen(w, run->w + at, M, width);
+    const block b = {x, z, q, run->w ? w : NULL, vec_load(y), vec_load(n), vec_load_counters(k)};
+    vec_store_counters(k, block_steps(run, space, b, active_bits(run, first, width), (1u << width) - 1));
+    memcpy(run->k + first, k, width * sizeof *k);
+    narrow(run->z + at, z, M, width);
+    narrow(run->q + at, q, M, width);
+    if (run->w)
+        narrow(run->w + at, w, M, width);
+}
+
+/* What the counters decide. */
+typedef struct {
+    vec k;
+    link_step_vec c;
+    vec up_sigma;
+} step_facts;
+
+/* A block half done: its centre is known, its coefficient is on the way. */
+typedef struct {
+    block b;
+    const step_facts *step;
+    centre_facts facts;
+    double *centre;
+} half_block;
+
+/* Counters are mostly the same in all blocks: the roots and divisions of the schedule are then reused. */
+VEC_FN bool same_counters(vec a, vec b)
+{
+    return !vec_bits(vec_less(a, b)) && !vec_bits(vec_less(b, a));
+}
+
+/* steps: room for two, since the block before may still need its own. */
+VEC_FN void half_begin(half_block *h, const half_block *before, step_facts steps[2], leaf_run *run, block_space *space,
+                       size_t first)
+{
+    h->b = block_at(run, first);
+    h->b.k = vec_add(h->b.k, vec_set(1));
+    if (before && same_counters(before->step->k, h->b.k)) {
+        h->step = before->step;
+    } else {
+        step_facts *step = before && before->step == &steps[0] ? &steps[1] : &steps[0];
+        step->k = h->b.k;
+        step->c = link_step_of(&run->rule->schedule, &space->p, h->b.k);
+        step->up_sigma = schedule_sigma(&run->rule->schedule, vec_add(h->b.k, vec_set(1)));
+        h->step = step;
+    }
+    h->centre = space->centre[first / VEC_LANES % 2];
+    h->facts = block_centre(&h->b, &h->step->c, &space->p, run->M, h->centre);
+}
+
+VEC_FN void half_end(half_block *h, vec coefficient, leaf_run *run, block_space *space, size_t first)
+{
+    block_pass pass = {.coefficient = coefficient, .up_sigma = h->step->up_sigma, .up_inv_mu = h->step->c.inv_mu};
+    unsigned outside = 0;
+    if (run->loss->box < INFINITY)
+        outside = block_outside(&h->b, run->loss, run->M, h->centre, h->facts.most, coefficient);
+    if (outside) {
+        block_box(&h->b, run->loss, run->M, h->centre, h->step->c.sigma, outside, space->boxed, space->box);
+        pass.active = vec_mask(0xff);
+        pass.last = true;
+        pass.outside = vec_mask(outside);
+        pass.boxed = space->boxed;
+        block_update(&h->b, &h->step->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, false);
+    } else {
+        block_update(&h->b, &h->step->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, true);
+    }
+    space->sum_sigma = vec_add(space->sum_sigma, h->step->up_sigma);
+    vec_store_counters(run->k + first, h->b.k);
+}
+
+/* The full blocks where everybody takes one step over a linear link and no dual residual is wanted: nearly all the
+ * work. The next block's centre is computed while this block's coefficient, a chain of divisions, is on its way. */
+static void blocks_plain(leaf_run *run, block_space *space, size_t full)
+{
+    half_block halves[2];
+    step_facts steps[2];
+    if (full)
+        half_begin(&halves[0], NULL, steps, run, space, 0);
+    for (size_t first = 0; first < full; first += VEC_LANES) {
+        half_block *h = &halves[first / VEC_LANES % 2];
+        const vec a = loss_coefficient(run->loss, h->b.y, h->b.n, h->facts.dot, h->step->c.inv_sigma);
+        if (first + VEC_LANES < full)
+            half_begin(&halves[(first / VEC_LANES + 1) % 2], h, steps, run, space, first + VEC_LANES);
+        half_end(h, a, run, space, first);
+    }
+}
+
+static void leaf_run_blocks(leaf_run *run)
+{
+    const size_t M = run->M, row = M * VEC_LANES, full = run->count - run->count % VEC_LANES;
+    double *scratch = run->scratch;
+    block_space space = {
+        .p = penalty_vec_of(&run->rule->penalty),
+        .sum = scratch,
+        .sum_sigma = vec_zero(),
+        .centre = {scratch + row, scratch + 2 * row},
+        .wide = scratch + 3 * row,
+        .boxed = scratch + 7 * row,
+        .box = scratch + 8 * row,
+    };
+    for (size_t o = 0; o < row; o += VEC_LANES)
+        vec_store(space.sum + o, vec_zero());
+    run->dual = 0;
+    if (!run->active && !run->want_dual && run->local_steps == 1 && penalty_is_linear(space.p.kind) &&
+        run->rule->schedule.over == 0)
+        blocks_plain(run, &space, full);
+    else
+        for (size_t first = 0; first < full; first += VEC_LANES) {
+            const unsigned bits = active_bits(run, first, VEC_LANES);
+            vec_store_counters(run->k + first, block_steps(run, &space, block_at(run, first), bits, 0xff));
+        }
+    if (full < run->count)
+        narrow_block(run, &space, full);
+    for (size_t m = 0; m < M; m++)
+        run->sum_u[m] = vec_sum(vec_load(space.sum + m * VEC_LANES));
+    run->sum_sigma = vec_sum(space.sum_sigma);
+}
+
+/* The numbers m … m+7 of a row, fewer at its end. */
+VEC_FN vec row_load(const double *p, size_t m, size_t M)
+{
+    return M - m >= VEC_LANES ? vec_load(p + m) : vec_load_part(p + m, M - m);
+}
+
+VEC_FN void row_store(double *p, vec a, size_t m, size_t M)
+{
+    if (M - m >= VEC_LANES)
+        vec_store(p + m, a);
+    else
+        vec_store_part(p + m, a, M - m);
+}
+
+/* 0 past the end of the row: a concave link's prox at 0 need not be 0. */
+VEC_FN vec row_cut(vec a, size_t m, size_t M)
+{
+    return M - m >= VEC_LANES ? a : vec_select(vec_mask((1u << (M - m)) - 1), a, vec_zero());
+}
+
+#include "core/rows_body.h"
+
+/* Where the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
+static bool row_box(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *centre,
+                    double most, vec a, double sigma, double *w, double *scratch)
+{
+    if (!(loss->box < (most + fabs(vec_first(a)) * sqrt(n)) * (1 + 1e-12))) /* as in block_outside */
+        return false;
+    vec reach = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES)
+        reach = vec_max(reach, vec_abs(vec_fma(a, row_load(x, m, M), row_load(centre, m, M))));
+    if (!(loss->box < vec_largest(reach)))
+        return false;
+    box_prox(loss, M, x, y, centre, sigma, w, scratch);
+    return true;
+}
+
+/* The link step on a row, Lambda taken from z and q. Returns sigma^2 (|dz|^2 + |dq|^2). */
+static double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, double *z, double *q,
+                       const double *w_child, const double *w_parent)
+{
+    vec change = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        const vec z_old = row_load(z, m, M), q_old = row_load(q, m, M);
+        vec z_new = z_old, q_new;
+        link_copies(c, p, c->relaxes, link_centre(c, p, z_old, q_old), row_load(w_child, m, M),
+                    row_load(w_parent, m, M), &z_new, &q_new);
+        const vec dz = vec_sub(z_new, z_old), dq = vec_sub(q_new, q_old);
+        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
+        row_store(z, z_new, m, M);
+        row_store(q, q_new, m, M);
+    }
+    return vec_first(vec_mul(c->sigma, c->sigma)) * vec_sum(change);
+}
+
+/* A leaf's row, half way through a step. */
+typedef struct {
+    const double *x, *centre, *w_parent,
+        *next_x; /* next_x: NULL, or the next leaf's, whose z and q follow this one's */
+    double *z, *q;
+    double *w;   /* NULL: not kept */
+    double *sum; /* NULL, or u is added to it */
+    bool boxed;  /* w holds the prox already */
+    vec a, up_sigma, up_inv_mu;
+} row_half;
+
+/* w = centre + a x, the link step and the message in one pass. Returns sigma^2 (|dz|^2 + |dq|^2). */
+VEC_FN double row_update(const row_half *h, const link_step_vec *step, const penalty_vec *penalty, size_t M)
+{
+    const row_half r = *h;
+    const link_step_vec c = *step;
+    const penalty_vec p = *penalty;
+    vec change = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        if (r.next_x) {
+            soon(r.next_x + m);
+            soon(r.z + M + m);
+            soon(r.q + M + m);
+        }
+        const vec z_old = row_load(r.z, m, M), q_old = row_load(r.q, m, M), v = row_load(r.centre, m, M);
+        const vec w = r.boxed ? row_load(r.w, m, M) : vec_fma(r.a, row_load(r.x, m, M), v);
+        vec z = z_old, q;
+        link_copies(&c, &p, c.relaxes, v, w, row_load(r.w_parent, m, M), &z, &q);
+        const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
+        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
+        row_store(r.z, z, m, M);
+        row_store(r.q, q, m, M);
+        if (r.w)
+            row_store(r.w, w, m, M);
+        if (r.sum)
+            row_store(r.sum, vec_add(row_load(r.sum, m, M), link_up(&p, r.up_sigma, r.up_inv_mu, z, q)), m, M);
+    }
+    return vec_first(vec_mul(c.sigma, c.sigma)) * vec_sum(change);
+}
+
+/* What a leaf's step on a row works with: centre and own have M numbers each. */
+typedef struct {
+    double *centre, *own, *box;
+} row_space;
+
+/* One leaf step on plain rows. w: NULL or M numbers, out; sum: NULL or u is added to it. Returns what row_update does.
+ */
+static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf, const row_space *space, double *w,
+                            double *sum)
+{
+    const size_t M = run->M, at = leaf * M;
+    const double *x = run->x + at, *z = run->z + at, *q = run->q + at, y = run->y[leaf], n = run->n[leaf];
+    const hfsad_schedule *schedule = &run->rule->schedule;
+    const vec k = vec_set(++run->k[leaf]);
+    const link_step_vec c = link_step_of(schedule, p, k);
+    vec part = vec_zero(), most = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        const vec v = link_centre(&c, p, row_load(z, m, M), row_load(q, m, M));
+        row_store(space->centre, v, m, M);
+        part = vec_fma(row_load(x, m, M), v, part);
+        most = vec_max(most, row_cut(vec_abs(v), m, M));
+    }
+    row_half h = {
+        .x = x,
+        .centre = space->centre,
+        .w_parent = run->w_parent,
+        .next_x = leaf + 1 < run->count ? x + M : NULL,
+        .z = run->z + at,
+        .q = run->q + at,
+        .w = w,
+        .sum = sum,
+        .up_sigma = schedule_sigma(schedule, vec_add(k, vec_set(1))),
+        .up_inv_mu = c.inv_mu,
+    };
+    h.a = loss_coefficient(run->loss, vec_set(y), vec_set(n), vec_set(vec_sum(part)), c.inv_sigma);
+    double *prox = w ? w : space->own;
+    if (run->loss->box < INFINITY &&
+        row_box(run->loss, M, x, y, n, space->centre, vec_largest(most), h.a, vec_first(c.sigma), prox, space->box)) {
+        h.boxed = true;
+        h.w = prox;
+    }
+    return row_update(&h, &c, p, M);
+}
+
+/* u into, or added to, the M numbers at `to`; returns sigma(k+1). */
+VEC_FN double row_message(const hfsad_schedule *schedule, const penalty_vec *p, const hfsad_link *link, size_t M,
+                          double *to, bool added)
+{
+    const vec k = vec_set(link->k), sigma = schedule_sigma(schedule, vec_add(k, vec_set(1)));
+    const vec inv_mu = schedule_inv_mu(schedule, k);
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        const vec u = link_up(p, sigma, inv_mu, row_load(link->z, m, M), row_load(link->q, m, M));
+        row_store(to, added ? vec_add(row_load(to, m, M), u) : u, m, M);
+    }
+    return vec_first(sigma);
+}
+
+static void leaf_step(leaf_run *run)
+{
+    const penalty_vec p = penalty_vec_of(&run->rule->penalty);
+    const row_space space = {run->scratch, NULL, run->scratch + run->M};
+    (void)row_leaf_step(run, &p, 0, &space, run->w, NULL);
+}
+
+static void loss_prox(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
+                      double sigma, double *w, double *scratch)
+{
+    vec part = vec_zero(), most = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        const vec at = row_load(v, m, M);
+        part = vec_fma(row_load(x, m, M), at, part);
+        most = vec_max(most, vec_abs(at));
+    }
+    const vec a = loss_coefficient(loss, vec_set(y), vec_set(n), vec_set(vec_sum(part)), vec_set(1 / sigma));
+    if (loss->box < INFINITY && row_box(loss, M, x, y, n, v, vec_largest(most), a, sigma, w, scratch))
+        return;
+    for (size_t m = 0; m < M; m += VEC_LANES)
+        row_store(w, vec_fma(a, row_load(x, m, M), row_load(v, m, M)), m, M);
+}
+
+static const hfsad_penalty no_penalty = {.kind = HFSAD_PENALTY_NONE, .lambda = 1, .gamma = 3};
+
+static double link_message(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *u)
+{
+    const penalty_vec p = penalty_vec_of(&rule->penalty);
+    const size_t tied = M - rule->penalty.free;
+    if (tied < M) {
+        const penalty_vec none = penalty_vec_of(&no_penalty);
+        const hfsad_link rest = {link->z + tied, link->q + tied, link->k};
+        (void)row_message(&rule->schedule, &none, &rest, M - tied, u + tied, false);
+    }
+    return row_message(&rule->schedule, &p, link, tied, u, false);
+}
+
+static void add(size_t M, double *sum, const double *term)
+{
+    for (size_t m = 0; m < M; m += VEC_LANES)
+        row_store(sum, vec_add(row_load(sum, m, M), row_load(term, m, M)), m, M);
+}
+
+static void leaf_run_rows(leaf_run *run)
+{
+    const size_t M = run->M;
+    const penalty_vec p = penalty_vec_of(&run->rule->penalty);
+    const row_space space = {run->scratch, run->scratch + M, run->scratch + 2 * M};
+    for (size_t m = 0; m < M; m++)
+        run->sum_u[m] = 0;
+    run->sum_sigma = run->dual = 0;
+    for (size_t leaf = 0; leaf < run->count; leaf++) {
+        double *w = run->w ? run->w + leaf * M : NULL, dual = 0;
+        const hfsad_link link = {run->z + leaf * M, run->q + leaf * M, run->k[leaf]};
+        if (run->active && !run->active[leaf]) {
+            run->sum_sigma += row_message(&run->rule->schedule, &p, &link, M, run->sum_u, true);
+            continue;
+        }
+        for (uint32_t step = 1; step <= run->local_steps; step++)
+            dual = row_leaf_step(run, &p, leaf, &space, w, step == run->local_steps ? run->sum_u : NULL);
+        run->dual += dual;
+        run->sum_sigma += hfsad_schedule_sigma(&run->rule->schedule, (uint64_t)run->k[leaf] + 1);
+    }
+}
+
+static void leaf_run_any(leaf_run *run)
+{
+    if (run->lanes == VEC_LANES && run->count > 1) /* a block of one leaf is a row */
+        leaf_run_blocks(run);
+    else
+        leaf_run_rows(run);
+}
+
+/* The tied coordinates, then the free ones: nothing ties these to the parent, so both copies are the child's own
+ * number, without a multiplier and without a residual, and nothing of the parent's gets into them. */
+static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
+                        const double *w_parent)
+{
+    const penalty_vec p = penalty_vec_of(&rule->penalty);
+    const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
+    const size_t tied = M - rule->penalty.free;
+    for (size_t m = tied; m < M; m++)
+        link->z[m] = link->q[m] = w_child[m];
+    return row_link(&c, &p, tied, link->z, link->q, w_child, w_parent);
+}
+
+/* centre = z - Lambda/sigma */
+static void link_centres(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, double *centre)
+{
+    const penalty_vec p = penalty_vec_of(&rule->penalty);
+    const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
+    const size_t tied = M - rule->penalty.free;
+    for (size_t m = 0; m < tied; m += VEC_LANES)
+        row_store(centre, link_centre(&c, &p, row_load(link->z, m, tied), row_load(link->q, m, tied)), m, tied);
+    for (size_t m = tied; m < M; m++) /* no penalty, no multiplier */
+        centre[m] = link->z[m];
+}
+
+static double rows_step(const rows_leaf *leaf)
+{
+    const size_t M = leaf->problem.M;
+    hfsad_link link = {leaf->z, leaf->q, ++*leaf->k};
+    link_centres(leaf->rule, &link, M, leaf->centre);
+    const double sigma = hfsad_schedule_sigma(&leaf->rule->schedule, link.k);
+    rows_prox(&leaf->problem, leaf->centre, sigma, hfsad_schedule_mu(&leaf->rule->schedule, link.k), leaf->w);
+    return link_step(leaf->rule, &link, M, leaf->w, leaf->w_parent);
+}
+
+/* The coordinates from `first` to M - 1 of inner_update. */
+VEC_FN void inner_part(const penalty_vec *own, const penalty_vec *p, const link_step_vec *c, const hfsad_link *link,
+                       size_t first, size_t M, const double *sum_u, vec scale, double *w)
+{
+    for (size_t m = first; m < M; m += VEC_LANES) {
+        vec r = row_load(sum_u, m, M);
+        if (link) /* sigma z - Lambda = sigma (z - Lambda/sigma) */
+            r = vec_fma(c->sigma, link_centre(c, p, row_load(link->z, m, M), row_load(link->q, m, M)), r);
+        row_store(w, penalty_prox_exact(own, vec_mul(scale, r), scale), m, M);
+    }
+}
+
+static void inner_update(const hfsad_penalty *prior, const hfsad_link_rule *rule, const hfsad_link *link, size_t M,
+                         const double *sum_u, double sum_sigma, double *w)
+{
+    const penalty_vec own = penalty_vec_of(prior), none = penalty_vec_of(&no_penalty);
+    const penalty_vec p = link ? penalty_vec_of(&rule->penalty) : own;
+    const link_step_vec c = link ? link_step_of(&rule->schedule, &p, vec_set(link->k)) : (link_step_vec){0};
+    const vec scale = vec_div(vec_set(1), link ? vec_add(c.sigma, vec_set(sum_sigma)) : vec_set(sum_sigma));
+    const size_t tied = link ? M - rule->penalty.free : M, penalised = M - prior->free;
+    const size_t common = tied < penalised ? tied : penalised;
+    inner_part(&own, &p, &c, link, 0, common, sum_u, scale, w);
+    if (common < M) /* an intercept: no prior, and tied or not */
+        inner_part(penalised == M ? &own : &none, tied == M ? &p : &none, &c, link, common, M, sum_u, scale, w);
+}
+
+static double prior_value(const hfsad_penalty *prior, size_t M, const double *w)
+{
+    const penalty_vec p = penalty_vec_of(prior);
+    vec sum = vec_zero();
+    M -= prior->free;
+    for (size_t m = 0; m < M; m += VEC_LANES)
+        sum = vec_add(sum, penalty_exact(&p, vec_abs(row_load(w, m, M)))); /* P(0) = 0 past the end */
+    return vec_sum(sum);
+}
+
+typedef struct {
+    vec penalty, smoothing, primal, gap, w, zq, multiplier;
+} measure_vec;
+
+/* mu = 0 where the link never stepped: nothing is smoothed yet */
+VEC_FN void measure_element(measure_vec *t, const penalty_vec *p, vec mu, vec inv_mu, vec w, vec z, vec q, vec parent,
+                            vec root)
+{
+    const vec apart = vec_abs(vec_sub(w, parent)), dz = vec_sub(w, z), dq = vec_sub(parent, q);
+    const vec lambda = penalty_gradient(p, vec_sub(q, z), inv_mu);
+    t->penalty = vec_add(t->penalty, penalty_exact(p, apart));
+    t->smoothing = vec_add(t->smoothing, penalty_smoothing(p, apart, mu, inv_mu));
+    t->primal = vec_add(t->primal, vec_add(vec_mul(dz, dz), vec_mul(dq, dq)));
+    t->gap = vec_max(t->gap, vec_abs(vec_sub(w, root)));
+    t->w = vec_add(t->w, vec_add(vec_mul(w, w), vec_mul(parent, parent)));
+    t->zq = vec_add(t->zq, vec_add(vec_mul(z, z), vec_mul(q, q)));
+    t->multiplier = vec_add(t->multiplier, vec_mul(lambda, lambda));
+}
+
+VEC_FN measure_vec measure_zero(void)
+{
+    const vec o = vec_zero();
+    return (measure_vec){o, o, o, o, o, o, o};
+}
+
+VEC_FN void measure_mask(measure_vec *t, vmask there)
+{
+    const vec o = vec_zero();
+    *t = (measure_vec){vec_select(there, t->penalty, o),   vec_select(there, t->smoothing, o),
+                       vec_select(there, t->primal, o),    vec_select(there, t->gap, o),
+                       vec_select(there, t->w, o),         vec_select(there, t->zq, o),
+                       vec_select(there, t->multiplier, o)};
+}
+
+static void measure_add(const measure_vec *t, link_sums *sums)
+{
+    sums->penalty += vec_sum(t->penalty);
+    sums->smoothing += vec_sum(t->smoothing);
+    sums->primal += vec_sum(t->primal);
+    sums->gap = fmax(sums->gap, vec_largest(t->gap));
+    sums->size_w += vec_sum(t->w);
+    sums->size_zq += vec_sum(t->zq);
+    sums->size_multiplier += 2 * vec_sum(t->multiplier); /* Lambda and Gamma */
+}
+
+/* Eight leaves side by side. */
+static void measure_add_lanes(const measure_vec *t, link_sums *sums)
+{
+    add_lanes(&sums->penalty, t->penalty);
+    add_lanes(&sums->smoothing, t->smoothing);
+    add_lanes(&sums->primal, t->primal);
+    sums->gap = fmax(sums->gap, vec_largest(t->gap));
+    add_lanes(&sums->size_w, t->w);
+    add_lanes(&sums->size_zq, t->zq);
+    add_lanes(&sums->size_multiplier, vec_mul(vec_set(2), t->multiplier));
+}
+
+/* The order of a row: element m in partial sum m mod 8. */
+#define MEASURE_FIELD(field)                                                                                           \
+    do {                                                                                                               \
+        vec p[VEC_LANES];                                                                                              \
+        for (int i = 0; i < VEC_LANES; i++)                                                                            \
+            p[i] = part[i].field;                                                                                      \
+        t.field = vec_sum_of(p);                                                                                       \
+    } while (0)
+
+VEC_FN measure_vec measure_sum_of(const measure_vec part[VEC_LANES])
+{
+    measure_vec t = part[0];
+    MEASURE_FIELD(penalty);
+    MEASURE_FIELD(smoothing);
+    MEASURE_FIELD(primal);
+    MEASURE_FIELD(w);
+    MEASURE_FIELD(zq);
+    MEASURE_FIELD(multiplier);
+    for (int i = 1; i < VEC_LANES; i++)
+        t.gap = vec_max(t.gap, part[i].gap);
+    return t;
+}
+#undef MEASURE_FIELD
+
+VEC_FN vec measure_mu(const hfsad_schedule *s, vec k)
+{
+    return vec_select(vec_less(vec_zero(), k), vec_div(vec_set(s->alpha), schedule_root(s, k)), vec_zero());
+}
+
+static void measure_block(const leaf_run *run, const penalty_vec *p, size_t first, const double *w0, link_sums *sums)
+{
+    const size_t M = run->M, left = run->count - first, width = left < VEC_LANES ? left : VEC_LANES, at = first * M;
+    const double *ws = (run->w ? run->w : run->z) + at;
+    uint32_t counters[VEC_LANES] = {0};
+    memcpy(counters, run->k + first, width * sizeof *counters);
+    const vec k = vec_load_counters(counters), y = vec_load_part(run->y + first, width);
+    const vec mu = measure_mu(&run->rule->schedule, k), inv_mu = schedule_inv_mu(&run->rule->schedule, k);
+    const vmask there = vec_mask((1u << width) - 1);
+    measure_vec part[VEC_LANES];
+    vec s[VEC_LANES], s0[VEC_LANES];
+    for (size_t i = 0; i < VEC_LANES; i++) {
+        part[i] = measure_zero();
+        s[i] = s0[i] = vec_zero();
+    }
+    for (size_t m = 0; m < M; m++) {
+        const size_t i = at + m * width, j = m % VEC_LANES;
+        const vec x = vec_load_part(run->x + i, width), w = vec_load_part(ws + m * width, width), root = vec_set(w0[m]);
+        s[j] = vec_fma(x, w, s[j]);
+        s0[j] = vec_fma(x, root, s0[j]);
+        measure_element(&part[j], p, mu, inv_mu, w, vec_load_part(run->z + i, width), vec_load_part(run->q + i, width),
+                        vec_set(run->w_parent[m]), root);
+    }
+    measure_vec t = measure_sum_of(part);
+    measure_mask(&t, there);
+    measure_add_lanes(&t, sums);
+    add_lanes(&sums->loss, vec_select(there, loss_value(run->loss, y, vec_sum_of(s)), vec_zero()));
+    add_lanes(&sums->consensus_loss, vec_select(there, loss_value(run->loss, y, vec_sum_of(s0)), vec_zero()));
+}
+
+static void link_measure(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, const double *w_child,
+                         const double *w_parent, const double *w0, link_sums *sums)
+{
+    const penalty_vec p = penalty_vec_of(&rule->penalty);
+    const vec k = vec_set(link->k), mu = measure_mu(&rule->schedule, k), inv_mu = schedule_inv_mu(&rule->schedule, k);
+    measure_vec t = measure_zero();
+    M -= rule->penalty.free; /* what is not tied has no residual */
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        measure_vec part = measure_zero();
+        measure_element(&part, &p, mu, inv_mu, row_load(w_child, m, M), row_load(link->z, m, M),
+                        row_load(link->q, m, M), row_load(w_parent, m, M), row_load(w0, m, M));
+        if (M - m < VEC_LANES) /* |0|_mu is mu/2, not 0: the numbers past the end do not count */
+            measure_mask(&part, vec_mask((1u << (M - m)) - 1));
+        t = (measure_vec){vec_add(t.penalty, part.penalty),
+                          vec_add(t.smoothing, part.smoothing),
+                          vec_add(t.primal, part.primal),
+                          vec_max(t.gap, part.gap),
+                          vec_add(t.w, part.w),
+                          vec_add(t.zq, part.zq),
+                          vec_add(t.multiplier, part.multiplier)};
+    }
+    measure_add(&t, sums);
+}
+
+static void measure_row(const leaf_run *run, size_t leaf, const double *w0, link_sums *sums)
+{
+    const size_t M = run->M, at = leaf * M;
+    const double *w = (run->w ? run->w : run->z) + at;
+    const hfsad_link link = {run->z + at, run->q + at, run->k[leaf]};
+    vec s = vec_zero(), s0 = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        const vec x = row_load(run->x + at, m, M);
+        s = vec_fma(x, row_load(w, m, M), s);
+        s0 = vec_fma(x, row_load(w0, m, M), s0);
+    }
+    const vec y = vec_set(run->y[leaf]);
+    sums->loss += vec_first(loss_value(run->loss, y, vec_set(vec_sum(s))));
+    sums->consensus_loss += vec_first(loss_value(run->loss, y, vec_set(vec_sum(s0))));
+    link_measure(run->rule, &link, M, w, run->w_parent, w0, sums);
+}
+
+static void leaf_measure(const leaf_run *run, const double *w0, link_sums *sums)
+{
+    const penalty_vec p = penalty_vec_of(&run->rule->penalty);
+    if (run->lanes == VEC_LANES)
+        for (size_t first = 0; first < run->count; first += VEC_LANES)
+            measure_block(run, &p, first, w0, sums);
+    else
+        for (size_t leaf = 0; leaf < run->count; leaf++)
+            measure_row(run, leaf, w0, sums);
+}
+
+const kernel_table KERNELS = {
+    .name = KERNELS_NAME,
+    .leaf_run = leaf_run_any,
+    .leaf_step = leaf_step,
+    .loss_prox = loss_prox,
+    .rows_step = rows_step,
+    .rows_loss = rows_loss,
+    .rows_subgradient = rows_subgradient,
+    .leaf_measure = leaf_measure,
+    .link_step = link_step,
+    .link_message = link_message,
+    .link_measure = link_measure,
+    .inner_update = inner_update,
+    .prior_value = prior_value,
+    .add = add,
+};

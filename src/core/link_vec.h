@@ -1,0 +1,101 @@
+/*
+ * One link on eight numbers at once (section 2), with Gamma = -Lambda:
+ *
+ *     v = z - Lambda/sigma,  Lambda = -grad R(q - z; mu(k-1))       what the child's prox is taken at
+ *     a = w_child + over (w_child - z)                              w_child itself where nothing is over-relaxed
+ *     e = prox of R(.; mu(k)) at (w_parent - a - 2 Lambda/sigma) with step 2/sigma
+ *     z = (a + w_parent - e)/2,  q = (a + w_parent + e)/2
+ *     u = sigma(k+1) q - grad R(q - z; mu(k))                       what the parent needs
+ *
+ * Coefficients are vectors: eight clients with counters of their own, or one link with all lanes alike.
+ */
+#ifndef HFSAD_CORE_LINK_VEC_H
+#define HFSAD_CORE_LINK_VEC_H
+
+#include "math/penalty_vec.h"
+
+/* r(k); beyond the turn one lane after the other. */
+VEC_FN vec schedule_root(const hfsad_schedule *s, vec k)
+{
+    const vec root = vec_sqrt(k);
+    if (!(s->growth > 0) || !vec_bits(vec_less(vec_set(s->turn), k)))
+        return root;
+    double counter[VEC_LANES], grown[VEC_LANES] = {0};
+    vec_store(counter, k);
+    for (int i = 0; i < VEC_LANES; i++) {
+        const bool again = i > 0 && counter[i] == counter[i - 1];
+        grown[i] = again ? grown[i - 1] : hfsad_schedule_root(s, (uint64_t)fmax(counter[i], 0));
+    }
+    return vec_load(grown);
+}
+
+/* 1/mu(k) = r(k)/alpha is finite for k = 0 too, where the multiplier is 0. */
+VEC_FN vec schedule_inv_mu(const hfsad_schedule *s, vec k)
+{
+    return vec_div(schedule_root(s, k), vec_set(s->alpha));
+}
+
+VEC_FN vec schedule_sigma(const hfsad_schedule *s, vec k)
+{
+    return vec_mul(vec_set(s->c), schedule_root(s, k));
+}
+
+typedef struct {
+    vec sigma, inv_sigma;
+    vec inv_mu_before; /* of the multiplier held */
+    vec step;          /* 2/sigma */
+    vec mu, inv_mu;
+    vec pull, ratio; /* linear penalty: step * slope, mu/(mu + pull) */
+    vec over;
+    bool relaxes; /* over is not 0 */
+} link_step_vec;
+
+/* k: the counter after its increment */
+VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p, vec k)
+{
+    const vec one = vec_set(1), root = schedule_root(s, k);
+    link_step_vec c;
+    c.sigma = vec_mul(vec_set(s->c), root);
+    c.inv_sigma = vec_div(one, c.sigma);
+    c.inv_mu_before = schedule_inv_mu(s, vec_sub(k, one));
+    c.step = vec_add(c.inv_sigma, c.inv_sigma);
+    c.mu = vec_div(vec_set(s->alpha), root);
+    c.inv_mu = vec_div(root, vec_set(s->alpha));
+    c.pull = vec_mul(c.step, p->slope);
+    c.ratio = vec_div(c.mu, vec_add(c.mu, c.pull));
+    c.over = vec_set(s->over);
+    c.relaxes = s->over != 0;
+    return c;
+}
+
+/* v = z - Lambda/sigma */
+VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec q)
+{
+    return vec_fma(penalty_gradient(p, vec_sub(q, z), c->inv_mu_before), c->inv_sigma, z);
+}
+
+/* relaxes: c's, or false where the caller knows that it is. */
+VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, vec v, vec w_child, vec w_parent,
+                        vec *z, vec *q)
+{
+    const vec shift = vec_sub(*z, v); /* Lambda/sigma */
+    const vec a = relaxes ? vec_fma(c->over, vec_sub(w_child, *z), w_child) : w_child;
+    const vec t = vec_fnma(vec_set(2), shift, vec_sub(w_parent, a)), half = vec_set(0.5);
+    const vec e = penalty_is_linear(p->kind) ? penalty_prox_linear(t, c->pull, c->ratio)
+                                             : penalty_prox_concave(p, t, c->step, c->mu, c->inv_mu, true);
+    const vec middle = vec_mul(half, vec_add(a, w_parent));
+    *z = vec_fnma(half, e, middle);
+    *q = vec_fma(half, e, middle);
+}
+
+/* u from the state alone: sigma = sigma(k+1), inv_mu = 1/mu(k) */
+VEC_FN vec link_up(const penalty_vec *p, vec sigma, vec inv_mu, vec z, vec q)
+{
+    if (penalty_is_linear(p->kind)) {
+        const vec rho = vec_clip(vec_mul(vec_sub(q, z), inv_mu), vec_set(-1), vec_set(1));
+        return vec_fnma(p->slope, rho, vec_mul(sigma, q));
+    }
+    return vec_sub(vec_mul(sigma, q), penalty_gradient(p, vec_sub(q, z), inv_mu));
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* What the readers of files use of the builder beside dataset.h: rows are parsed where they stay. */
+#ifndef HFSAD_DATA_BUILDER_H
+#define HFSAD_DATA_BUILDER_H
+
+#include "data/dataset.h"
+#include "data/names.h"
+
+/* Room for so many rows in all, so that adding them moves nothing. */
+hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err);
+
+size_t builder_rows(const dataset_builder *b);
+size_t builder_clients(const dataset_builder *b);
+size_t builder_capacity(const dataset_builder *b);
+bool builder_is_full(const dataset_builder *b);
+/* Where the next row's M features go. The builder must not be full. */
+double *builder_next_row(dataset_builder *b);
+
+/* Dense rows go to a scratch file in that folder (pages.h), in the table `rows`; before the first row. */
+hfsad_status builder_use_pages(dataset_builder *b, const char *folder, hfsad_error *err);
+
+/* Says early which client the next row is of: its place in the table of names comes to the cache meanwhile. */
+void builder_expect(const dataset_builder *b, slice name);
+
+/*
+ * Sparse rows instead: M is the largest index that comes. The non-zeros of the next row are pushed, columns counted
+ * from 0 and rising, before it is committed; a value of 0 is not kept. false: no room for another, reserve some.
+ */
+hfsad_status builder_create_sparse(dataset_builder **b, hfsad_error *err);
+hfsad_status builder_reserve_entries(dataset_builder *b, size_t count, hfsad_error *err);
+bool builder_push(dataset_builder *b, uint32_t column, double value);
+size_t builder_entries(const dataset_builder *b);
+
+size_t builder_features(const dataset_builder *b);
+bool builder_is_sparse(const dataset_builder *b);
+
+/* A file that is one client's: the rows committed as `begun` until the next call are its. From the first such call on,
+ * the same name below two inner nodes is two clients. */
+hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const char *file, hfsad_error *err);
+/* The same for rows that name their client with its path; before the first row. */
+void builder_name_by_path(dataset_builder *b);
+/* An inner node, so that its place among its siblings does not depend on who has clients first. */
+hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file, hfsad_error *err);
+
+/* A row whose x stands in builder_next_row, or has been pushed. */
+typedef struct {
+    slice path, client;
+    double y, weight; /* weight: 1 where the rows have none */
+    const char *file; /* may be NULL */
+    size_t line;      /* counted from 1 */
+    bool array;       /* line is a row of an array */
+    bool begun;       /* of the client that was begun; path and client are for messages */
+    /* Counted from 1, for messages; 0: they do not come from columns. */
+    size_t edge_column, client_column, y_column, weight_column;
+} builder_entry;
+
+/* Refuses bad names, a client below two edges, weights of 0 or less, and numbers that are not finite or too large to be
+ * squared. After a failure the builder can only be freed. */
+hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsad_error *err);
+
+#endif

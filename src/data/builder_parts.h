@@ -1,0 +1,59 @@
+/* A builder from within: what builder.c fills and layout.c turns into a data set. */
+#ifndef HFSAD_DATA_BUILDER_PARTS_H
+#define HFSAD_DATA_BUILDER_PARTS_H
+
+#include "data/builder.h"
+
+enum {
+    NAME_BYTES = 255,
+    PATH_LEVELS = HFSAD_TIERS_MAX - 1, /* above a client at the greatest depth */
+    PATH_BYTES = PATH_LEVELS * (NAME_BYTES + 1),
+    ALIGN = 8, /* doubles in a cache line */
+};
+
+/* A client in order of first appearance. */
+typedef struct {
+    size_t line; /* of its first row; without a file, that row's number; 0: the whole file is the client's */
+    double n;    /* |x|^2 of its first row */
+    uint32_t name, parent, file;
+    uint32_t n_rows;
+} leaf_note;
+
+/* An inner node in order of first appearance. Branch 0 is the cloud, for which 0 also says "no child", "no sibling". */
+typedef struct {
+    size_t line;
+    uint32_t file, name, parent, depth;
+    uint32_t first_child, last_child, sibling;
+    uint32_t n_leaves;
+    uint32_t rank; /* its place in breadth-first order */
+} branch;
+
+struct dataset_builder {
+    size_t M;                  /* sparse: the largest index so far */
+    double *rows, *y, *weight; /* weight: NULL while all are 1 */
+    row_pages *pages;          /* NULL: rows are in memory; otherwise rows is NULL until all are there */
+    uint32_t *client_of;       /* each row's client, in the end the row's place */
+    size_t n_rows, capacity, doubles;
+    bool sparse;
+    size_t *start; /* sparse: row r has the entries start[r] to start[r + 1] - 1 of rows and column */
+    uint32_t *column;
+    size_t n_entries, entries_capacity;
+    leaf_note *clients;
+    size_t n_clients, clients_capacity;
+    branch *branches;
+    size_t n_branches, branches_capacity;
+    text_pool names, segments, files;
+    name_table client_table, branch_table;
+    uint32_t last_file; /* files and paths come in runs */
+    uint32_t last_branch;
+    size_t last_path_length;
+    uint32_t last_client;
+    bool by_path; /* the same name below two inner nodes is two clients */
+    bool as_rows, refused;
+    char last_path[PATH_BYTES];
+};
+
+/* Fills d from a builder with rows and without clashes of names; what d takes is no longer the builder's. */
+hfsad_status layout_fill(dataset_builder *b, dataset *d, hfsad_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * A regular file is mapped, and what has been read of it is unmapped on the way, so that the file does not count as
+ * memory in use. A file that is cut short by others while it is read ends the process (SIGBUS), as with every mapping.
+ */
+#define _DEFAULT_SOURCE /* madvise */
+#include "data/bytes.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    RELEASE_BYTES = 1 << 20, /* unmapped at a time */
+    READ_BYTES = 1 << 20,
+};
+
+/* What cannot be mapped is kept in memory whole; larger than this must be a file. */
+static const size_t STREAM_MOST = (size_t)4 << 30;
+
+void bytes_close(file_bytes *f)
+{
+    free(f->block);
+    if (!f->mapping)
+        return;
+    if (f->gone > 0)
+        munmap(f->mapping, f->gone);
+    if (f->kept < f->size)
+        munmap(f->mapping + f->kept, f->size - f->kept);
+}
+
+static hfsad_status read_stream(int file, file_bytes *f, const char *path, bool text, hfsad_error *err)
+{
+    for (;;) {
+        if (f->size > STREAM_MOST)
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: more than %zu bytes and no regular file; save it as one",
+                             NAME_SHOWN, path, STREAM_MOST);
+        if (!alloc_grow((void **)&f->block, &f->block_capacity, f->size + READ_BYTES, 1))
+            return error_memory(err, f->size + READ_BYTES, path);
+        f->bytes = f->block;
+        const ssize_t got = read(file, f->block + f->size, READ_BYTES);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
+        f->size += (size_t)got;
+        if (got == 0 || (text && memchr(f->block + f->size - got, '\0', (size_t)got)))
+            return HFSAD_OK;
+    }
+}
+
+static hfsad_status load(int file, file_bytes *f, const char *path, bool text, const char *expected, hfsad_error *err)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: is a folder; expected %s", NAME_SHOWN, path, expected);
+    if (!S_ISREG(info.st_mode) || info.st_size <= 0 || (uintmax_t)info.st_size > SIZE_MAX / 2)
+        return read_stream(file, f, path, text, err); /* files of /proc say they are empty */
+    const size_t size = (size_t)info.st_size;
+    void *mapping = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapping == MAP_FAILED)
+        return read_stream(file, f, path, text, err);
+    posix_madvise(mapping, size, POSIX_MADV_SEQUENTIAL);
+    *f = (file_bytes){.bytes = mapping, .size = size, .mapping = mapping};
+    return HFSAD_OK;
+}
+
+hfsad_status bytes_open(file_bytes *f, const char *path, bool text, const char *expected, hfsad_error *err)
+{
+    *f = (file_bytes){.bytes = ""};
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be opened: %s; expected %s", NAME_SHOWN, path,
+                         strerror(errno), expected);
+    const hfsad_status status = load(file, f, path, text, expected, err);
+    close(file);
+    return status;
+}
+
+void bytes_release(file_bytes *f, const char *body, const char *at)
+{
+    const size_t read = (size_t)(at - f->bytes);
+    if (!f->mapping || read < f->kept + RELEASE_BYTES)
+        return;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (f->gone == 0) /* not again: the first page stays, so that this is never 0 */
+        f->gone = f->kept = ((size_t)(body - f->bytes) / page + 1) * page;
+    const size_t keep = read / page * page;
+    if (keep > f->kept && munmap(f->mapping + f->kept, keep - f->kept) == 0)
+        f->kept = keep;
+}
+
+void bytes_forget(const file_bytes *f)
+{
+    if (f->mapping && f->gone == 0)
+        (void)madvise(f->mapping, f->size, MADV_DONTNEED); /* posix_madvise does nothing here */
+}
+
+hfsad_status text_begin(const char **at, const char *end, const char *name, const char *expected, hfsad_error *err)
+{
+    if (end - *at >= 3 && memcmp(*at, "\xef\xbb\xbf", 3) == 0)
+        *at += 3;
+    const size_t size = (size_t)(end - *at);
+    if (size == 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: the file is empty; expected %s", NAME_SHOWN, name, expected);
+    if (size >= 2 && (memcmp(*at, "\xff\xfe", 2) == 0 || memcmp(*at, "\xfe\xff", 2) == 0))
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s:1: text in UTF-16; save it as UTF-8", NAME_SHOWN, name);
+    /* Looks no farther than the first line where there is one. */
+    const char *cr = memchr(*at, '\n', size) ? NULL : memchr(*at, '\r', size);
+    if (cr && end - cr > 1)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.*s:1: the lines end in CR alone, as on old Macintoshes; save the file with LF or CRLF line "
+                         "ends",
+                         NAME_SHOWN, name);
+    return HFSAD_OK;
+}

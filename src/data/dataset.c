@@ -1,0 +1,128 @@
+/* A tree and the clients' observations: where a leaf's vector lies, and what a leaf is called. See dataset.h. */
+#include "data/dataset.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Beyond this a block of 8 leaves (8 M doubles of each vector) leaves the first-level cache, and rows are long enough
+ * for a vector instruction to work along them. */
+enum { LANES = 8, LANES_MOST_FEATURES = 512 };
+
+uint32_t tree_lanes(size_t M)
+{
+    return M <= LANES_MOST_FEATURES ? LANES : 1;
+}
+
+leaf_place dataset_place(const dataset *d, const inner_node *parent, uint32_t slot)
+{
+    const uint32_t lane = slot % d->lanes, block = slot - lane, rest = parent->n_leaves - block;
+    return (leaf_place){
+        .first = parent->base + block * d->M + lane,
+        .stride = rest < d->lanes ? rest : d->lanes,
+    };
+}
+
+uint32_t dataset_parent(const dataset *d, size_t leaf)
+{
+    assert(leaf < d->n_leaves);
+    /* The last node whose leaves begin at or before this one; a node without leaves begins where the next does. */
+    size_t low = 0, high = d->n_inner;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (d->inner[middle].first_leaf <= leaf)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (uint32_t)low;
+}
+
+static leaf_place place_of(const dataset *d, size_t leaf)
+{
+    const inner_node *parent = &d->inner[dataset_parent(d, leaf)];
+    return dataset_place(d, parent, (uint32_t)(leaf - parent->first_leaf));
+}
+
+void dataset_gather(const dataset *d, const double *array, size_t leaf, double *row)
+{
+    const leaf_place place = place_of(d, leaf);
+    for (size_t m = 0; m < d->M; m++)
+        row[m] = array[place.first + m * place.stride];
+}
+
+void dataset_scatter(const dataset *d, double *array, size_t leaf, const double *row)
+{
+    const leaf_place place = place_of(d, leaf);
+    for (size_t m = 0; m < d->M; m++)
+        array[place.first + m * place.stride] = row[m];
+}
+
+size_t dataset_leaf_name(const dataset *d, size_t leaf, char *buffer, size_t size)
+{
+    const uint32_t parent = dataset_parent(d, leaf);
+    const char *const parts[] = {parent ? d->inner[parent].name : "", parent ? "/" : "", d->names + d->leaf_name[leaf]};
+    size_t length = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const size_t part = strlen(parts[i]);
+        if (length < size)
+            memcpy(buffer + length, parts[i], part < size - length ? part : size - length);
+        length += part;
+    }
+    if (size > 0)
+        buffer[length < size ? length : size - 1] = '\0';
+    return length;
+}
+
+client_rows dataset_rows(const dataset *d, size_t leaf)
+{
+    const row_table *t = &d->rows;
+    assert(t->first && leaf < d->n_leaves);
+    const size_t first = t->first[leaf];
+    return (client_rows){
+        .count = t->first[leaf + 1] - first,
+        .F = t->F,
+        .start = t->start ? t->start + first : NULL,
+        .column = t->column,
+        .x = t->start ? t->x : t->x + first * t->F,
+        .y = t->y ? t->y + first : NULL,
+        .weight = t->weight ? t->weight + first : NULL,
+        .pages = t->pages,
+        .constant = t->constant,
+    };
+}
+
+client_rows dataset_rows_any(const dataset *d, size_t leaf, double *row)
+{
+    if (d->rows.first)
+        return dataset_rows(d, leaf);
+    dataset_gather(d, d->x, leaf, row);
+    return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
+}
+
+void dataset_free(dataset *d)
+{
+    if (!d)
+        return;
+    if (d->inner)
+        free(d->inner[0].name); /* one block holds the names of all inner nodes */
+    free(d->inner);
+    free(d->leaf_name);
+    free(d->names);
+    free(d->x);
+    free(d->y);
+    free(d->n);
+    free(d->rows.first);
+    free(d->rows.start);
+    free(d->rows.column);
+    if (d->rows.pages)
+        pages_free(d->rows.pages);
+    else
+        free(d->rows.x);
+    free(d->rows.y);
+    free(d->rows.weight);
+    free(d->feature_names);
+    free(d->centre);
+    free(d->scale);
+    free(d);
+}

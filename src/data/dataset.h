@@ -1,0 +1,132 @@
+/*
+ * A tree of nodes and the clients' rows (observations).
+ *
+ * Inner nodes are in breadth-first order: node 0 is the cloud, the inner children of a node are contiguous. Leaves
+ * (clients) are ordered by their parent, within a parent by first appearance, so the leaves of a node are
+ * contiguous too; a leaf's place among its siblings is its slot.
+ *
+ * Layout of one vector per leaf (x, z, q, w), "blocks": the leaves of a parent are cut into blocks of
+ * `lanes` leaves (the last one narrower); a block holds element m of all its leaves side by side, then element
+ * m + 1. With 8 lanes a vector instruction works on 8 clients at once and a client's sums run over m in the same
+ * order on every machine; with 1 lane (large M) a block is a client's plain row. Nothing is padded but the start
+ * of each parent's blocks, which is aligned to a cache line.
+ *
+ * The rows lie in one of two layouts. One dense row per client: x in blocks, as above, beside y and n = |x|^2.
+ * Otherwise (a client with several rows, sparse rows, row weights, an intercept, or whoever asks for it): the table
+ * `rows`, with lanes = 1 for the clients' vectors.
+ */
+#ifndef HFSAD_DATA_DATASET_H
+#define HFSAD_DATA_DATASET_H
+
+#include "data/pages.h"
+
+enum { NO_NODE = 0xffffffff };
+
+typedef struct {
+    uint32_t parent; /* NO_NODE for the cloud */
+    uint32_t depth;  /* 0 for the cloud */
+    uint32_t first_inner, n_inner;
+    uint32_t first_leaf, n_leaves;
+    size_t base; /* where its leaves' blocks start, in doubles */
+    char *name;  /* full: "cloud", "edge1", "region2/edge1" */
+} inner_node;
+
+/*
+ * Rows in the order of the leaves: leaf j has the rows first[j] to first[j + 1] - 1. Dense: row r is x[r * F] to
+ * x[r * F + F - 1]. Sparse: its non-zeros are x[start[r]] to x[start[r + 1] - 1], in the columns column[start[r]] …,
+ * which rise. An intercept is one more coordinate of the model, the last, behind a column that is not stored: it is
+ * `constant` in every row.
+ */
+typedef struct {
+    size_t F;      /* columns of x */
+    size_t *first; /* n_leaves + 1; NULL: the other layout */
+    size_t *start; /* n_rows + 1; NULL: dense */
+    uint32_t *column;
+    double *x;
+    row_pages *pages; /* of x, dense, which then is on a disk; NULL: in memory */
+    double *y;        /* n_rows */
+    double *weight;   /* n_rows; NULL: all 1 */
+    double constant;  /* 0: no intercept */
+} row_table;
+
+/* The rows of one leaf. */
+typedef struct {
+    size_t count, F;
+    const size_t *start; /* NULL: dense; otherwise count + 1 offsets into column and x */
+    const uint32_t *column;
+    const double *x, *y, *weight;
+    row_pages *pages; /* of x; NULL: in memory */
+    double constant;
+} client_rows;
+
+typedef struct {
+    size_t M; /* numbers of a model: the features, and the intercept where there is one */
+    size_t n_inner, n_leaves, n_rows;
+    uint32_t depth;      /* of the deepest leaf */
+    uint32_t lanes;      /* width of a block: tree_lanes(M), or 1 where rows.first is not NULL */
+    size_t leaf_doubles; /* length of one vector per leaf for all leaves, with the alignment */
+    inner_node *inner;   /* n_inner */
+    uint32_t *leaf_name; /* offset into names of each leaf's own name ("client7"), n_leaves */
+    char *names;
+    double *x; /* leaf_doubles; NULL where rows.first is not, likewise y and n */
+    double *y; /* n_leaves */
+    double *n; /* n_leaves: |x|^2, summed as dot8 does */
+    row_table rows;
+    char *feature_names;    /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
+    double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
+} dataset;
+
+/* The rows of a leaf; only where d->rows.first is not NULL. */
+client_rows dataset_rows(const dataset *d, size_t leaf);
+/* The same in either layout; row: room for M numbers. */
+client_rows dataset_rows_any(const dataset *d, size_t leaf, double *row);
+
+/* Width of a block for M features. */
+uint32_t tree_lanes(size_t M);
+
+/* First element and stride between elements of a leaf's vector, relative to the array's start. */
+typedef struct {
+    size_t first, stride;
+} leaf_place;
+
+leaf_place dataset_place(const dataset *d, const inner_node *parent, uint32_t slot);
+/* The parent of a leaf, by bisection. */
+uint32_t dataset_parent(const dataset *d, size_t leaf);
+/* Copies a leaf's vector out of, or into, an array in block layout. */
+void dataset_gather(const dataset *d, const double *array, size_t leaf, double *row);
+void dataset_scatter(const dataset *d, double *array, size_t leaf, const double *row);
+/* "edge1/client7", cut to size; returns the full length. */
+size_t dataset_leaf_name(const dataset *d, size_t leaf, char *buffer, size_t size);
+
+/*
+ * Building one: add rows in any order, then finish. `path` is the inner node's name ("edge1",
+ * "region2/edge1", "" = directly below the cloud). `where` names file and line for messages and may be NULL.
+ */
+typedef struct dataset_builder dataset_builder;
+
+hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *err);
+/* Adds the row (y, x) of a client, with weight 1; a client's name may stand below one inner node only. */
+hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *name, double y, const double *x,
+                                 const char *file, size_t line, hfsad_error *err);
+/* Asks for the table `rows` also where every client has one dense row of weight 1. */
+void dataset_builder_use_rows(dataset_builder *b);
+/* Builds the tree and moves the rows into blocks or into the table, a client's in order of arrival. Frees the builder,
+ * also on failure. */
+hfsad_status dataset_builder_finish(dataset_builder *b, dataset **d, hfsad_error *err);
+void dataset_builder_free(dataset_builder *b);
+
+void dataset_free(dataset *d);
+
+/* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
+hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);
+/* The rows of the client `name` below `path` ("" : the cloud) in the table `rows`: a file of its own (CSV without edge
+ * and client, NPY, NPZ, LIBSVM), or, where `path` and `name` are NULL, whatever dataset_read takes. scratch: a folder
+ * on whose disk dense rows are kept (pages.h), or NULL: in memory. */
+hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, const char *scratch,
+                                 hfsad_error *err);
+/* The same in the table `rows`, for who only predicts: CSV files may lack the column y; rows.y is then NULL. */
+hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err);
+/* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */
+hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err);
+
+#endif

@@ -1,0 +1,313 @@
+#include "data/features.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/rows.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t features_count(const dataset *d)
+{
+    return d->rows.first ? d->rows.F : d->M;
+}
+
+/* Zeros that are not stored come in at the end, by their weight: added and taken out again one by one they would take
+ * the digits of columns far from 0 with them. */
+void rows_sum_columns(const client_rows *rows, const double *centre, bool squares, double *sums)
+{
+    double *sum = sums + 1, *stored = sum + rows->F;
+    for (size_t r = 0; r < rows->count; r++) {
+        const double weight = row_weight(rows, r);
+        const size_t first = row_from(rows, r), end = rows->start ? rows->start[r + 1] : first + rows->F;
+        for (size_t i = first; i < end; i++) {
+            const size_t m = rows->start ? rows->column[i] : i - first;
+            const double apart = rows->x[i] - centre[m];
+            sum[m] += weight * (squares ? apart * apart : apart);
+            stored[m] += weight;
+        }
+        sums[0] += weight;
+    }
+}
+
+/* Adds a client's sums to its parent's and leaves zeros behind, which is all that a column that the client has nothing
+ * in would add. */
+static void move_sums(const client_rows *rows, double *sums, double *to)
+{
+    const size_t F = rows->F, count = rows->start ? rows->start[rows->count] - rows->start[0] : F;
+    to[0] += sums[0];
+    sums[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t m = rows->start ? rows->column[rows->start[0] + i] : i;
+        to[1 + m] += sums[1 + m];
+        to[1 + F + m] += sums[1 + F + m];
+        sums[1 + m] = sums[1 + F + m] = 0;
+    }
+}
+
+/* What the sums over a tree are made in: a row of 1 + 2 F numbers for every depth, the clients' last. */
+typedef struct {
+    const dataset *d;
+    double *room;
+} tree_sums;
+
+static void sum_below(const tree_sums *t, size_t i, const double *centre, bool squares)
+{
+    const dataset *d = t->d;
+    const inner_node *node = &d->inner[i];
+    const size_t size = 1 + 2 * d->rows.F;
+    double *sums = t->room + node->depth * size, *client = t->room + (d->depth + 1) * size;
+    memset(sums, 0, size * sizeof *sums);
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+        sum_below(t, c, centre, squares);
+        for (size_t m = 0; m < size; m++)
+            sums[m] += sums[size + m];
+    }
+    for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        rows_sum_columns(&rows, centre, squares, client);
+        move_sums(&rows, client, sums);
+    }
+}
+
+static hfsad_status sum_tree(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
+{
+    const tree_sums *t = context;
+    (void)err;
+    sum_below(t, 0, centre, squares);
+    memcpy(sums, t->room, (1 + 2 * t->d->rows.F) * sizeof *sums);
+    return HFSAD_OK;
+}
+
+static hfsad_status check_columns(const columns_search *s, const double *centre, double *scale, hfsad_error *err)
+{
+    for (size_t m = 0; m < s->F; m++) {
+        if (s->sparse && scale[m] == 0 && centre[m] == 0) { /* an index that no sparse row has */
+            scale[m] = 1;
+            continue;
+        }
+        if (!isfinite(scale[m]))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: feature %zu is too large to be standardised; give it in larger units", s->path,
+                             m + 1);
+        if (!(scale[m] > 1e-13 * fabs(centre[m])))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: feature %zu is %.6g in every row and cannot be standardised; take the column out%s",
+                             s->path, m + 1, centre[m],
+                             s->intercept ? " (the intercept stands for it)" : " or set features.intercept instead");
+    }
+    return HFSAD_OK;
+}
+
+hfsad_status columns_find(const columns_search *s, double *centre, double *scale, double *sums, hfsad_error *err)
+{
+    memset(centre, 0, s->F * sizeof *centre);
+    for (int pass = 0; pass < 3; pass++) {
+        const bool squares = pass == 2;
+        hfsad_status status = s->ask(s->context, centre, squares, sums, err);
+        if (status)
+            return status;
+        for (size_t m = 0; m < s->F; m++) {
+            const double not_stored = sums[0] - sums[1 + s->F + m];
+            const double mean = (sums[1 + m] + not_stored * (squares ? centre[m] * centre[m] : -centre[m])) / sums[0];
+            if (squares)
+                scale[m] = sqrt(mean);
+            else
+                centre[m] += mean;
+        }
+    }
+    const hfsad_status status = check_columns(s, centre, scale, err);
+    if (!s->intercept || s->sparse)
+        memset(centre, 0, s->F * sizeof *centre);
+    return status;
+}
+
+/* from may be to. */
+static void apply_to_row(size_t F, const double *centre, const double *scale, const double *from, double *to)
+{
+    for (size_t m = 0; m < F; m++)
+        to[m] = (from[m] - centre[m]) / scale[m];
+}
+
+/* To x, which may be where they are. */
+static void apply(const row_table *t, size_t n_rows, const double *centre, const double *scale, double *x)
+{
+    if (t->start)
+        for (size_t i = 0; i < t->start[n_rows]; i++)
+            x[i] = t->x[i] / scale[t->column[i]];
+    else
+        for (size_t r = 0; r < n_rows; r++)
+            apply_to_row(t->F, centre, scale, t->x + r * t->F, x + r * t->F);
+}
+
+static hfsad_status apply_on_disk(row_table *to, const row_table *t, size_t n_rows, const double *centre,
+                                  const double *scale, hfsad_error *err)
+{
+    hfsad_status status = pages_create(&to->pages, pages_folder(t->pages), t->F, err);
+    for (size_t r = 0; r < n_rows && !status; r++) {
+        const double *from = t->x + r * t->F;
+        pages_visit(t->pages, from);
+        apply_to_row(t->F, centre, scale, from, pages_next(to->pages));
+        status = pages_commit(to->pages, err);
+    }
+    pages_leave(t->pages);
+    if (!status)
+        status = pages_map(to->pages, &to->x, err);
+    if (!status)
+        pages_seal(to->pages);
+    return status;
+}
+
+hfsad_status columns_standardise(row_table *to, const row_table *t, size_t n_rows, const double *centre,
+                                 const double *scale, hfsad_error *err)
+{
+    *to = *t;
+    to->x = NULL;
+    to->pages = NULL;
+    if (t->pages) {
+        const hfsad_status status = apply_on_disk(to, t, n_rows, centre, scale, err);
+        if (status)
+            columns_free(to);
+        return status;
+    }
+    const size_t held = t->start ? t->start[n_rows] : n_rows * t->F;
+    to->x = alloc_raw(held, sizeof *to->x);
+    if (!to->x)
+        return error_memory(err, held * sizeof *to->x, "the standardised rows");
+    apply(t, n_rows, centre, scale, to->x);
+    return HFSAD_OK;
+}
+
+void columns_standardise_here(row_table *t, size_t n_rows, const double *centre, const double *scale)
+{
+    apply(t, n_rows, centre, scale, t->x);
+}
+
+void columns_free(row_table *to)
+{
+    if (to->pages)
+        pages_free(to->pages);
+    else
+        free(to->x);
+    to->pages = NULL;
+    to->x = NULL;
+}
+
+static hfsad_status standardise(dataset *d, bool intercept, const char *path, hfsad_error *err)
+{
+    const size_t F = d->rows.F, size = 1 + 2 * F;
+    tree_sums t = {d, alloc_zero((d->depth + 3) * size, sizeof *t.room)};
+    d->centre = alloc_zero(F, sizeof *d->centre);
+    d->scale = alloc_zero(F, sizeof *d->scale);
+    const columns_search s = {F, d->rows.start != NULL, intercept, path, &t, sum_tree};
+    if (!d->centre || !d->scale || !t.room) {
+        free(t.room);
+        return error_memory(err, 3 * F * sizeof(double), "the columns' means");
+    }
+    const hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
+    free(t.room);
+    if (!status)
+        apply(&d->rows, d->n_rows, d->centre, d->scale, d->rows.x);
+    return status;
+}
+
+rows_energy rows_measure_energy(const client_rows *rows)
+{
+    rows_energy e = {0};
+    for (size_t r = 0; r < rows->count; r++) {
+        e.weight += row_weight(rows, r);
+        e.energy += row_weight(rows, r) * row_norm2(rows, r);
+    }
+    return e;
+}
+
+/* In the order of plan/survey.h, so that who asks the clients one by one reaches the same bits. */
+static rows_energy energy_below(const dataset *d, size_t i)
+{
+    const inner_node *node = &d->inner[i];
+    rows_energy sum = {0};
+    for (size_t c = 0; c < (size_t)node->n_inner + node->n_leaves; c++) {
+        rows_energy part;
+        if (c < node->n_inner) {
+            part = energy_below(d, node->first_inner + c);
+        } else {
+            const client_rows rows = dataset_rows(d, node->first_leaf + c - node->n_inner);
+            part = rows_measure_energy(&rows);
+        }
+        sum.weight += part.weight;
+        sum.energy += part.energy;
+    }
+    return sum;
+}
+
+double intercept_column(rows_energy all, size_t F, bool standardized)
+{
+    return !standardized && all.energy > 0 ? sqrt(all.energy / all.weight / (double)F) : 1;
+}
+
+/* The leaves' vectors have one number more. */
+static void lay_vectors(dataset *d)
+{
+    enum { ALIGN = 8 };
+    size_t end = 0;
+    for (size_t i = 0; i < d->n_inner; i++) {
+        d->inner[i].base = (end + ALIGN - 1) / ALIGN * ALIGN;
+        end = d->inner[i].base + d->inner[i].n_leaves * d->M;
+    }
+    d->leaf_doubles = (end + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err)
+{
+    assert(d->rows.first && d->rows.constant == 0 && !d->rows.pages);
+    const hfsad_status status = standardize ? standardise(d, intercept, path, err) : HFSAD_OK;
+    if (status || !intercept)
+        return status;
+    d->rows.constant = intercept_column(energy_below(d, 0), d->rows.F, standardize);
+    d->M = d->rows.F + 1;
+    lay_vectors(d);
+    return HFSAD_OK;
+}
+
+hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
+                                  hfsad_error *err)
+{
+    enum { SHOWN = 300, NAME = 60 };
+    const char *name = d->feature_names;
+    for (size_t m = 0; name && known && m < features_count(d); m++) {
+        if (strcmp(name, known) != 0)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.*s: feature %zu is \"%.*s\", and \"%.*s\" in %.*s; give the same columns in the same "
+                             "order",
+                             SHOWN, path, m + 1, NAME, name, NAME, known, SHOWN, whose);
+        name += strlen(name) + 1;
+        known += strlen(known) + 1;
+    }
+    return HFSAD_OK;
+}
+
+void model_to_user(const dataset *d, const double *w, double *user)
+{
+    const size_t F = features_count(d);
+    double shift = 0;
+    for (size_t m = 0; m < F; m++) {
+        user[m] = d->scale ? w[m] / d->scale[m] : w[m];
+        shift += d->centre ? d->centre[m] * user[m] : 0;
+    }
+    if (d->M > F)
+        user[F] = d->rows.constant * w[F] - shift;
+}
+
+void model_from_user(const dataset *d, const double *user, double *w)
+{
+    const size_t F = features_count(d);
+    double shift = 0;
+    for (size_t m = 0; m < F; m++) {
+        shift += d->centre ? d->centre[m] * user[m] : 0;
+        w[m] = d->scale ? user[m] * d->scale[m] : user[m];
+    }
+    if (d->M > F)
+        w[F] = (user[F] + shift) / d->rows.constant;
+}

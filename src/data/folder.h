@@ -1,0 +1,38 @@
+/* A folder tree as a federation: folders are inner nodes, files are clients. */
+#ifndef HFSAD_DATA_FOLDER_H
+#define HFSAD_DATA_FOLDER_H
+
+#include "data/names.h"
+
+typedef enum { FORMAT_NONE, FORMAT_CSV, FORMAT_NPY, FORMAT_NPZ, FORMAT_SVM } data_format;
+
+/* By the end of a file's name. *stem: the length of the name without it. */
+data_format format_of(const char *name, size_t *stem);
+
+typedef struct {
+    char *path;    /* below the top: "region2/edge1"; "" for the top itself */
+    size_t parent; /* of the top: itself */
+    size_t depth;  /* of the top: 0 */
+    size_t files;
+    uint64_t device, inode;
+} tree_folder;
+
+typedef struct {
+    char *name; /* with its extension */
+    size_t folder, stem, bytes;
+    data_format format;
+} tree_file;
+
+typedef struct {
+    tree_folder *folders; /* in breadth-first order */
+    size_t n_folders, folders_capacity;
+    tree_file *files; /* in the order of the folders */
+    size_t n_files, files_capacity;
+} folder_tree;
+
+/* Lists a folder and all below it, names in order (client2 before client10). Refuses what is no data and no folder, a
+ * folder with nothing in it, loops, and too great a depth. folder_free also after a failure. */
+hfsad_status folder_scan(folder_tree *t, const char *path, hfsad_error *err);
+void folder_free(folder_tree *t);
+
+#endif

@@ -1,0 +1,167 @@
+/* See intake.h. */
+#include "data/intake.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROWS = 64 /* read before their number is estimated */ };
+
+static hfsad_status make_builder(intake *in, const char *file, bool sparse, size_t features)
+{
+    hfsad_status status = texts_add(&in->texts, (slice){file, strlen(file)}, &in->first, in->err);
+    if (status)
+        return status;
+    status =
+        sparse ? builder_create_sparse(&in->builder, in->err) : dataset_builder_create(&in->builder, features, in->err);
+    if (!status && sparse)
+        status = builder_reserve_entries(in->builder, FIRST_ROWS, in->err);
+    if (!status && !sparse && in->scratch)
+        status = builder_use_pages(in->builder, in->scratch, in->err);
+    for (size_t i = 1; i < in->n_folders && !status; i++)
+        status =
+            builder_add_inner(in->builder, (slice){in->folders[i], strlen(in->folders[i])}, in->folders[i], in->err);
+    return status;
+}
+
+hfsad_status intake_begin(intake *in, const char *file, bool sparse, size_t features)
+{
+    hfsad_status status = HFSAD_OK;
+    if (!in->builder) {
+        status = make_builder(in, file, sparse, features);
+    } else {
+        const char *first = in->texts.text + in->first;
+        const size_t there = builder_features(in->builder);
+        if (builder_is_sparse(in->builder) != sparse)
+            status = error_set(in->err, HFSAD_ERROR_INPUT,
+                               "%.*s: %s rows, and %s ones in %.*s; expected one kind in all files", NAME_SHOWN, file,
+                               sparse ? "sparse" : "dense", sparse ? "dense" : "sparse", NAME_SHOWN, first);
+        else if (!sparse && features != there)
+            status = error_set(in->err, HFSAD_ERROR_INPUT,
+                               "%.*s: %zu features, and %zu in %.*s; expected the same in all files", NAME_SHOWN, file,
+                               features, there, NAME_SHOWN, first);
+    }
+    if (!status && in->client.text)
+        status = builder_begin(in->builder, in->path, in->client, file, in->err);
+    return status;
+}
+
+hfsad_status intake_name(intake *in, const char *file, size_t column, size_t feature, slice name)
+{
+    hfsad_status status = HFSAD_OK;
+    if (feature == 0 && in->n_names == 0)
+        status = texts_add(&in->texts, (slice){file, strlen(file)}, &in->first_named, in->err);
+    if (status)
+        return status;
+    if (feature < in->n_names) {
+        char here[EXCERPT_SIZE], there[EXCERPT_SIZE];
+        const char *known = in->texts.text + in->names[feature];
+        if (texts_same(&in->texts, in->names[feature], name))
+            return HFSAD_OK;
+        return error_set(
+            in->err, HFSAD_ERROR_INPUT,
+            "%.*s:1: column %zu: feature %zu is \"%s\", and \"%s\" in %.*s; expected the same names in the "
+            "same order",
+            NAME_SHOWN, file, column + 1, feature + 1, excerpt(here, name),
+            excerpt(there, (slice){known, strlen(known)}), NAME_SHOWN, in->texts.text + in->first_named);
+    }
+    const size_t need = in->n_names + 1;
+    if (!alloc_grow((void **)&in->names, &in->names_capacity, need, sizeof *in->names))
+        return error_memory(in->err, need * sizeof *in->names, "the features' names");
+    status = texts_add(&in->texts, name, &in->names[in->n_names], in->err);
+    in->n_names += status == HFSAD_OK;
+    return status;
+}
+
+size_t intake_guess(const intake *in, size_t count, size_t read, size_t left, size_t least)
+{
+    const size_t ahead = left + in->bytes_after, most = count + ahead / least + 1;
+    if (count == 0)
+        return most < FIRST_ROWS ? most : FIRST_ROWS;
+    const double bytes = (double)(in->bytes_before + read) / (double)count;
+    const double guess = ((double)count + (double)ahead / (bytes < 1 ? 1 : bytes)) * 17 / 16 + FIRST_ROWS;
+    return guess < (double)most ? (size_t)guess : most;
+}
+
+hfsad_status intake_room(intake *in, size_t read, size_t left, size_t least)
+{
+    const size_t rows = builder_rows(in->builder);
+    const hfsad_status status =
+        dataset_builder_reserve(in->builder, intake_guess(in, rows, read, left, least), in->err);
+    if (!status || rows == 0)
+        return status;
+    return dataset_builder_reserve(in->builder, rows + rows / 2 + 1, in->err);
+}
+
+hfsad_status intake_expect(intake *in, size_t rows, size_t size)
+{
+    const size_t need = builder_rows(in->builder) + rows;
+    if (need <= builder_capacity(in->builder))
+        return HFSAD_OK;
+    const hfsad_status status = dataset_builder_reserve(in->builder, intake_guess(in, need, size, 0, 1), in->err);
+    return status ? dataset_builder_reserve(in->builder, need, in->err) : status;
+}
+
+hfsad_status intake_y(intake *in, const char *file, bool found)
+{
+    ++*(found ? &in->with_y : &in->without_y);
+    if (in->with_y == 0 || in->without_y == 0)
+        return HFSAD_OK;
+    return error_set(in->err, HFSAD_ERROR_INPUT,
+                     "%.*s has %s column \"y\", unlike the files before; expected all alike", NAME_SHOWN, file,
+                     found ? "a" : "no");
+}
+
+static bool is_utf8(const char *text)
+{
+    size_t length = 1;
+    for (size_t left = strlen(text); left && length; text += length, left -= length)
+        length = utf8_length(text, left);
+    return length > 0;
+}
+
+/* Names that are not UTF-8, which no summary could hold, are as good as unknown. */
+static hfsad_status keep_names(const intake *in, dataset *d)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < in->n_names; i++) {
+        const char *name = in->texts.text + in->names[i];
+        if (!is_utf8(name))
+            return HFSAD_OK;
+        size += strlen(name) + 1;
+    }
+    if (!size)
+        return HFSAD_OK;
+    char *to = d->feature_names = alloc_raw(size, 1);
+    if (!to)
+        return error_memory(in->err, size, "the features' names");
+    for (size_t i = 0; i < in->n_names; i++)
+        to = stpcpy(to, in->texts.text + in->names[i]) + 1;
+    return HFSAD_OK;
+}
+
+hfsad_status intake_finish(intake *in, hfsad_status status, bool as_rows, dataset **d)
+{
+    *d = NULL;
+    if (!status && as_rows)
+        dataset_builder_use_rows(in->builder);
+    if (status)
+        dataset_builder_free(in->builder);
+    else
+        status = dataset_builder_finish(in->builder, d, in->err);
+    if (!status && in->without_y > 0) {
+        free((*d)->rows.y);
+        (*d)->rows.y = NULL;
+    }
+    if (!status)
+        status = keep_names(in, *d);
+    if (status) {
+        dataset_free(*d);
+        *d = NULL;
+    }
+    free(in->texts.text);
+    free(in->names);
+    return status;
+}

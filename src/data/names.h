@@ -1,0 +1,52 @@
+/* Names: text without a closing 0, texts kept one after the other, and the table that finds them. */
+#ifndef HFSAD_DATA_NAMES_H
+#define HFSAD_DATA_NAMES_H
+
+#include "hfsad/hfsad.h"
+
+#include <string.h>
+
+/* Text without a closing 0. */
+typedef struct {
+    const char *text;
+    size_t length;
+} slice;
+
+/* Bytes of the UTF-8 character that text starts with, 0 where it starts with none (or is empty). */
+size_t utf8_length(const char *text, size_t length);
+
+/* What stands in a file, as a message shows it: 40 characters, what cannot be printed as \xNN. */
+enum { EXCERPT_CHARACTERS = 40, EXCERPT_SIZE = 4 * EXCERPT_CHARACTERS + 4 };
+const char *excerpt(char out[EXCERPT_SIZE], slice s);
+
+/* Texts one after the other, each closed by a 0, named by their offset. */
+typedef struct {
+    char *text;
+    size_t size, capacity;
+} text_pool;
+
+/* Open addressing. A slot is a hash's 32 bits and index + 1, or 0; what the index names is the caller's. */
+typedef struct {
+    uint64_t *slots;
+    size_t used;
+    unsigned bits; /* 1 << bits slots */
+} name_table;
+
+hfsad_status texts_add(text_pool *texts, slice s, uint32_t *offset, hfsad_error *err);
+hfsad_status names_add(name_table *t, uint32_t hash, uint32_t index, hfsad_error *err);
+uint32_t names_hash(uint32_t parent, slice s);
+
+/* s holds no 0. */
+static inline bool texts_same(const text_pool *texts, uint32_t offset, slice s)
+{
+    const char *text = texts->text + offset;
+    return strncmp(text, s.text, s.length) == 0 && text[s.length] == '\0';
+}
+
+/* The slot at which a search begins. */
+static inline size_t names_start(const name_table *t, uint32_t hash)
+{
+    return (size_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - t->bits));
+}
+
+#endif

@@ -1,0 +1,276 @@
+#define _GNU_SOURCE /* open_memstream */
+#include "data/nodes.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/builder.h"
+#include "data/bytes.h"
+#include "data/features.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPECTED "a list of nodes: \"features 25\", then a client's path on every line, such as edge1/client7"
+
+size_t nodes_name(const dataset *d, size_t number, char *buffer, size_t size)
+{
+    if (number >= d->n_inner)
+        return dataset_leaf_name(d, number - d->n_inner, buffer, size);
+    const int length = snprintf(buffer, size, "%s", d->inner[number].name);
+    return length < 0 ? 0 : (size_t)length;
+}
+
+char *nodes_text(const dataset *d)
+{
+    char *text = NULL, name[HFSAD_TIERS_MAX * 256];
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    fprintf(f, "features %zu\n", features_count(d));
+    const char *feature = d->feature_names;
+    for (size_t m = 0; feature && m < features_count(d); m++, feature += strlen(feature) + 1)
+        fprintf(f, "feature %s\n", feature);
+    for (size_t i = 1; i < d->n_inner; i++)
+        fprintf(f, "%s/\n", d->inner[i].name);
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        dataset_leaf_name(d, leaf, name, sizeof name);
+        fprintf(f, "%s\n", name);
+    }
+    const bool failed = ferror(f) != 0;
+    if (fclose(f) != 0 || failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* ---- reading ---- */
+
+typedef struct {
+    const char *name; /* of the text */
+    size_t line;
+    dataset_builder *b;
+    size_t F, named;
+    char *features; /* NULL: no names so far */
+    size_t features_size, features_room;
+    hfsad_error *err;
+} reader;
+
+static hfsad_status refuse(reader *r, const char *why)
+{
+    return error_set(r->err, HFSAD_ERROR_INPUT, "%.300s:%zu: %s; expected %s", r->name, r->line, why, EXPECTED);
+}
+
+static hfsad_status take_features(reader *r, slice number)
+{
+    size_t F = 0;
+    for (size_t i = 0; i < number.length; i++) {
+        if (number.text[i] < '0' || number.text[i] > '9' || F > UINT32_MAX / 10)
+            return refuse(r, "features must be a whole number");
+        F = 10 * F + (size_t)(number.text[i] - '0');
+    }
+    if (F == 0 || r->F)
+        return refuse(r, F ? "features stands twice" : "there must be a feature");
+    r->F = F;
+    return HFSAD_OK;
+}
+
+static hfsad_status take_name(reader *r, slice name)
+{
+    if (!alloc_grow((void **)&r->features, &r->features_room, r->features_size + name.length + 1, 1))
+        return error_memory(r->err, name.length, "the names of features");
+    memcpy(r->features + r->features_size, name.text, name.length);
+    r->features[r->features_size + name.length] = 0;
+    r->features_size += name.length + 1;
+    r->named++;
+    return HFSAD_OK;
+}
+
+static hfsad_status take_client(reader *r, slice path)
+{
+    size_t slash = path.length;
+    while (slash > 0 && path.text[slash - 1] != '/')
+        slash--;
+    if (builder_is_full(r->b)) {
+        const hfsad_status status = dataset_builder_reserve(r->b, 2 * builder_rows(r->b) + 16, r->err);
+        if (status)
+            return status;
+    }
+    builder_next_row(r->b)[0] = 0;
+    const builder_entry entry = {
+        .path = {path.text, slash ? slash - 1 : 0},
+        .client = {path.text + slash, path.length - slash},
+        .y = 1, /* a label that every loss takes */
+        .weight = 1,
+        .file = r->name,
+        .line = r->line,
+    };
+    const size_t before = builder_clients(r->b);
+    const hfsad_status status = builder_commit(r->b, &entry, r->err);
+    if (!status && builder_clients(r->b) == before)
+        return refuse(r, "the client stands twice");
+    return status;
+}
+
+static bool skip_word(slice *line, const char *word)
+{
+    const size_t n = strlen(word);
+    if (line->length < n || memcmp(line->text, word, n) != 0)
+        return false;
+    *line = (slice){line->text + n, line->length - n};
+    return true;
+}
+
+static hfsad_status take_line(reader *r, slice line)
+{
+    while (line.length && (line.text[line.length - 1] == '\r' || line.text[line.length - 1] == ' '))
+        line.length--;
+    if (line.length == 0 || line.text[0] == '#')
+        return HFSAD_OK;
+    if (skip_word(&line, "features "))
+        return take_features(r, line);
+    if (skip_word(&line, "feature "))
+        return take_name(r, line);
+    if (line.text[line.length - 1] != '/')
+        return take_client(r, line);
+    return builder_add_inner(r->b, (slice){line.text, line.length - 1}, r->name, r->err);
+}
+
+static hfsad_status take_text(reader *r, const char *text)
+{
+    hfsad_status status = HFSAD_OK;
+    while (*text && !status) {
+        const size_t length = strcspn(text, "\n");
+        r->line++;
+        status = take_line(r, (slice){text, length});
+        text += length + (text[length] == '\n');
+    }
+    if (status)
+        return status;
+    if (!r->F)
+        return refuse(r, "the number of features is missing");
+    if (r->named && r->named != r->F)
+        return refuse(r, "there are not as many names as features");
+    return builder_rows(r->b) ? HFSAD_OK : refuse(r, "there is no client");
+}
+
+hfsad_status nodes_parse(dataset **d, const char *text, const char *name, hfsad_error *err)
+{
+    *d = NULL;
+    reader r = {.name = name, .err = err};
+    hfsad_status status = dataset_builder_create(&r.b, 1, err);
+    if (status)
+        return status;
+    builder_name_by_path(r.b);
+    status = take_text(&r, text);
+    if (status) {
+        dataset_builder_free(r.b);
+        free(r.features);
+        return status;
+    }
+    status = dataset_builder_finish(r.b, d, err);
+    if (status) {
+        free(r.features);
+        return status;
+    }
+    (*d)->M = r.F;
+    (*d)->feature_names = r.features;
+    return HFSAD_OK;
+}
+
+hfsad_status nodes_read(dataset **d, const char *path, hfsad_error *err)
+{
+    file_bytes f;
+    *d = NULL;
+    hfsad_status status = bytes_open(&f, path, true, EXPECTED, err);
+    if (!status) {
+        char *text = strndup(f.bytes, f.size);
+        status = text ? nodes_parse(d, text, path, err) : error_memory(err, f.size, "the list of nodes");
+        free(text);
+    }
+    bytes_close(&f);
+    return status;
+}
+
+bool nodes_settle(dataset *d, bool many, double constant, size_t n_rows)
+{
+    const size_t F = features_count(d);
+    d->n_rows = n_rows;
+    if (!many)
+        return true;
+    if (!d->rows.first)
+        d->rows.first = alloc_zero(d->n_leaves + 1, sizeof *d->rows.first);
+    d->rows.F = F;
+    d->rows.constant = constant;
+    d->M = F + (constant != 0);
+    d->lanes = 1;
+    return d->rows.first != NULL;
+}
+
+bool nodes_set_columns(dataset *d, const double *columns)
+{
+    const size_t F = features_count(d);
+    if (!d->centre)
+        d->centre = alloc_zero(F, sizeof *d->centre);
+    if (!d->scale)
+        d->scale = alloc_zero(F, sizeof *d->scale);
+    if (!d->centre || !d->scale)
+        return false;
+    memcpy(d->centre, columns, F * sizeof *columns);
+    memcpy(d->scale, columns + F, F * sizeof *columns);
+    return true;
+}
+
+/* ---- names ---- */
+
+/* A level that is . or .., which would be another folder. */
+static bool has_dots(const char *path)
+{
+    for (const char *level = path; level; level = strchr(level, '/')) {
+        level += *level == '/';
+        const size_t length = strcspn(level, "/");
+        if (length > 0 && length < 3 && strspn(level, ".") == length)
+            return true;
+    }
+    return false;
+}
+
+hfsad_status nodes_check_names(const dataset *d, hfsad_error *err)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    for (size_t number = 1; number < d->n_inner + d->n_leaves; number++) {
+        const size_t length = nodes_name(d, number, name, sizeof name);
+        if (strpbrk(name, "+#") || !strncmp(name, "feature ", 8) || !strncmp(name, "features ", 9) ||
+            (length && name[length - 1] == ' ') || has_dots(name))
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "%.300s cannot be a node's name in a federation, which has no + and #, no space at its end, "
+                "is not . or .. and does not begin with the word feature or features; rename it",
+                name);
+    }
+    return HFSAD_OK;
+}
+
+static size_t find_leaf(const dataset *d, const inner_node *parent, const char *name)
+{
+    for (size_t leaf = parent->first_leaf; leaf < parent->first_leaf + parent->n_leaves; leaf++)
+        if (strcmp(d->names + d->leaf_name[leaf], name) == 0)
+            return d->n_inner + leaf;
+    return SIZE_MAX;
+}
+
+size_t nodes_find(const dataset *d, const char *path)
+{
+    for (size_t i = 0; i < d->n_inner; i++)
+        if (strcmp(d->inner[i].name, path) == 0)
+            return i;
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return find_leaf(d, &d->inner[0], path);
+    for (size_t i = 1; i < d->n_inner; i++)
+        if (strncmp(d->inner[i].name, path, (size_t)(slash - path)) == 0 && !d->inner[i].name[slash - path])
+            return find_leaf(d, &d->inner[i], slash + 1);
+    return SIZE_MAX;
+}

@@ -1,0 +1,197 @@
+/*
+ * Decimal text to the nearest double.
+ *
+ * A number is m * 10^e. For m of at most 19 digits and |e| <= 27 both m and 5^|e| fit in 64 bits, so that
+ * m * 5^e is exact in 128 bits and m / 5^|e| is 64 bits of quotient and a remainder: the 53 bits of the result and
+ * the bits below them are known, none is in doubt, and the one rounding is that of the conversion to double. This
+ * needs no long double, whose 64 bits neither valgrind nor other processors have. Everything else (more digits,
+ * larger exponents) goes to strtod as digits and an exponent: without a decimal
+ * point that call does not depend on the locale.
+ */
+#include "data/parse_number.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DIGITS_MAX = 19, /* of m: 10^19 < 2^64 */
+    FIVES_MAX = 27,  /* 5^27 < 2^63 */
+    /* Halfway between two doubles lie numbers of up to 767 digits; of what follows it matters only whether it is 0. */
+    SLOW_DIGITS = 780,
+};
+
+static inline bool is_digit(char c)
+{
+    return (unsigned char)(c - '0') < 10;
+}
+
+#if defined(__SIZEOF_INT128__)
+
+__extension__ typedef unsigned __int128 wide;
+
+/* clang-format off */
+static const uint64_t FIVES[FIVES_MAX + 1] = {
+    1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u, 48828125u, 244140625u, 1220703125u,
+    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
+    476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
+    1490116119384765625u, 7450580596923828125u,
+};
+/* clang-format on */
+
+/* q * 2^e for results far from the ends of the range; bit 0 of q stands for everything below it. */
+static inline double binary_value(uint64_t q, int e)
+{
+    const uint64_t bits = (uint64_t)(e + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return (double)q * power;
+}
+
+static inline double times_power(uint64_t m, int e)
+{
+    const wide product = (wide)m * FIVES[e];
+    const uint64_t high = (uint64_t)(product >> 64), low = (uint64_t)product;
+    if (high == 0)
+        return binary_value(low, e);
+    const int shift = __builtin_clzll(high);
+    const wide top = product << shift;
+    return binary_value((uint64_t)(top >> 64) | ((uint64_t)top != 0), e + 64 - shift);
+}
+
+/* m / 10^e with both operands shifted up to their 64th bit; the quotient then has 64 bits. m > 0, e > 0. */
+static inline double over_power(uint64_t m, int e)
+{
+    const int up_m = __builtin_clzll(m), up_five = __builtin_clzll(FIVES[e]);
+    const uint64_t dividend = m << up_m, divisor = FIVES[e] << up_five;
+    const int places = dividend < divisor ? 64 : 63;
+    const wide shifted = (wide)dividend << places;
+    const uint64_t quotient = (uint64_t)(shifted / divisor);
+    const bool rest = (uint64_t)shifted != quotient * divisor; /* the remainder is below 2^64 */
+    return binary_value(quotient | rest, up_five - up_m - places - e);
+}
+
+static inline bool small_value(uint64_t m, int64_t e, double *value)
+{
+    if (e < -FIVES_MAX || e > FIVES_MAX)
+        return false;
+    if (m == 0)
+        *value = 0;
+    else
+        *value = e < 0 ? over_power(m, (int)-e) : times_power(m, (int)e);
+    return true;
+}
+
+#else
+
+static inline bool small_value(uint64_t m, int64_t e, double *value)
+{
+    (void)m, (void)e, (void)value;
+    return false;
+}
+
+#endif
+
+/* The digits in [p, end), perhaps with a point among them that counts for nothing, times 10^exponent. */
+static double slow_value(const char *p, const char *end, int64_t exponent)
+{
+    char text[SLOW_DIGITS + 32];
+    size_t n = 0;
+    bool rest = false;
+    for (; p < end; p++) {
+        if (*p == '.' || (n == 0 && *p == '0'))
+            continue;
+        if (n < SLOW_DIGITS) {
+            text[n++] = *p;
+        } else {
+            rest |= *p != '0';
+            exponent++;
+        }
+    }
+    if (n == 0)
+        return 0;
+    if (rest) { /* any digit but 0 in the next place says "and a little more" */
+        text[n++] = '1';
+        exponent--;
+    }
+    snprintf(text + n, sizeof text - n, "e%lld", (long long)exponent);
+    return strtod(text, NULL);
+}
+
+static inline const char *read_digits(const char *p, const char *end, uint64_t *m)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    /* Eight digits at once: checked, then joined to pairs, fours and eight by multiplications. */
+    while (end - p >= 8) {
+        uint64_t v;
+        memcpy(&v, p, sizeof v);
+        const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), zeros = UINT64_C(0x3030303030303030);
+        if ((v & high) != zeros || ((v + UINT64_C(0x0606060606060606)) & high) != zeros)
+            break;
+        v -= zeros;
+        v = v * 10 + (v >> 8);
+        const uint64_t pair = UINT64_C(0x000000ff000000ff);
+        const uint64_t low = (v & pair) * UINT64_C(0x000f424000000064);
+        v = (low + ((v >> 16) & pair) * UINT64_C(0x0000271000000001)) >> 32;
+        *m = *m * 100000000 + (uint32_t)v;
+        p += 8;
+    }
+#endif
+    for (; p < end && is_digit(*p); p++)
+        *m = *m * 10 + (uint64_t)(*p - '0');
+    return p;
+}
+
+/* An exponent at p, or p itself where there is none ("2e" is the number 2 and the text e). */
+static const char *read_exponent(const char *p, const char *end, int64_t *exponent)
+{
+    const char *q = p + 1;
+    const bool negative = q < end && *q == '-';
+    if (q < end && (*q == '-' || *q == '+'))
+        q++;
+    if (q == end || !is_digit(*q))
+        return p;
+    int64_t e = 0;
+    for (; q < end && is_digit(*q); q++)
+        if (e < INT64_C(100000000000000000)) /* larger than any number of digits that could make up for it */
+            e = e * 10 + (*q - '0');
+    *exponent += negative ? -e : e;
+    return q;
+}
+
+/* Digits of m without the leading zeros; more than DIGITS_MAX: m has overflowed. */
+static int64_t significant(const char *p, const char *end, int64_t digits)
+{
+    for (; p < end && (*p == '0' || *p == '.'); p++)
+        digits -= *p == '0';
+    return digits;
+}
+
+const char *number_parse(const char *p, const char *end, double *value)
+{
+    const bool negative = p < end && *p == '-';
+    if (p < end && (*p == '-' || *p == '+'))
+        p++;
+    const char *const first = p;
+    uint64_t m = 0;
+    p = read_digits(p, end, &m);
+    int64_t digits = p - first, exponent = 0;
+    if (p < end && *p == '.') {
+        const char *const point = p;
+        p = read_digits(p + 1, end, &m);
+        exponent = point + 1 - p;
+        digits -= exponent;
+    }
+    if (digits == 0)
+        return NULL;
+    const char *const last = p;
+    if (p < end && (*p == 'e' || *p == 'E'))
+        p = read_exponent(p, end, &exponent);
+    double magnitude;
+    if ((digits > DIGITS_MAX && significant(first, last, digits) > DIGITS_MAX) || !small_value(m, exponent, &magnitude))
+        magnitude = slow_value(first, last, exponent);
+    *value = negative ? -magnitude : magnitude;
+    return p;
+}

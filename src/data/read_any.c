@@ -1,0 +1,124 @@
+/* Whatever a spec's `data` names: one file of the whole federation, or a folder with a file for every client. */
+#define _DEFAULT_SOURCE /* stat */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/csv.h"
+#include "data/folder.h"
+#include "data/npy.h"
+#include "data/npz.h"
+#include "data/svm.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* How a file of each format is taken, and what it should be. */
+static const struct {
+    hfsad_status (*take)(intake *in, file_bytes *from, const char *name);
+    bool text;
+    const char *expected;
+} FORMATS[] = {
+    [FORMAT_CSV] = {csv_take, true, EXPECTED_CSV},
+    [FORMAT_NPY] = {npy_take, false, EXPECTED_NPY},
+    [FORMAT_NPZ] = {npz_take, false, EXPECTED_NPZ},
+    [FORMAT_SVM] = {svm_take, true, EXPECTED_SVM},
+};
+
+static hfsad_status take_file(intake *in, data_format format, const char *path)
+{
+    file_bytes f;
+    hfsad_status status = bytes_open(&f, path, FORMATS[format].text, FORMATS[format].expected, in->err);
+    if (!status)
+        status = FORMATS[format].take(in, &f, path);
+    in->bytes_before += f.size;
+    bytes_close(&f);
+    return status;
+}
+
+static hfsad_status take_client(intake *in, const folder_tree *t, const tree_file *f, const char *top)
+{
+    const char *path = t->folders[f->folder].path;
+    const size_t size = strlen(top) + strlen(path) + strlen(f->name) + 3;
+    char *full = alloc_raw(size, 1);
+    if (!full)
+        return error_memory(in->err, size, "a path");
+    snprintf(full, size, *path ? "%s/%s/%s" : "%s%s/%s", top, path, f->name);
+    in->path = (slice){path, strlen(path)};
+    in->client = (slice){f->name, f->stem};
+    in->bytes_after -= f->bytes;
+    const hfsad_status status = take_file(in, f->format, full);
+    free(full);
+    return status;
+}
+
+static hfsad_status take_tree(intake *in, const folder_tree *t, const char *top)
+{
+    const char **paths = alloc_raw(t->n_folders, sizeof *paths);
+    if (!paths)
+        return error_memory(in->err, t->n_folders * sizeof *paths, "the list of folders");
+    for (size_t i = 0; i < t->n_folders; i++)
+        paths[i] = t->folders[i].path;
+    in->folders = paths;
+    in->n_folders = t->n_folders;
+    for (size_t i = 0; i < t->n_files; i++)
+        in->bytes_after += t->files[i].bytes;
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < t->n_files && !status; i++)
+        status = take_client(in, t, &t->files[i], top);
+    assert(status || in->builder); /* a folder without files and without folders is refused */
+    free(paths);
+    return status;
+}
+
+static hfsad_status take_folder(intake *in, const char *top)
+{
+    folder_tree t;
+    hfsad_status status = folder_scan(&t, top, in->err);
+    if (!status)
+        status = take_tree(in, &t, top);
+    folder_free(&t);
+    return status;
+}
+
+static hfsad_status read_all(intake in, dataset **d, const char *path, bool as_rows)
+{
+    hfsad_error *err = in.err;
+    struct stat info;
+    size_t stem;
+    const data_format format = format_of(path, &stem);
+    hfsad_status status;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        status = take_folder(&in, path);
+    else if (format == FORMAT_NPY || format == FORMAT_NPZ)
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.*s: an array has the rows of one client; expected a folder with such a file for every "
+                           "client, data/<edge>/<client>%s",
+                           NAME_SHOWN, path, path + stem);
+    else
+        status = take_file(&in, format == FORMAT_SVM ? format : FORMAT_CSV, path);
+    return intake_finish(&in, status, as_rows, d);
+}
+
+hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err)
+{
+    return read_all((intake){.err = err}, d, path, as_rows);
+}
+
+hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err)
+{
+    return read_all((intake){.err = err, .y_optional = true}, d, path, true);
+}
+
+hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, const char *scratch,
+                                 hfsad_error *err)
+{
+    if (!name)
+        return read_all((intake){.err = err, .scratch = scratch}, d, file, true);
+    size_t stem;
+    const data_format format = format_of(file, &stem);
+    const bool known = format == FORMAT_NPY || format == FORMAT_NPZ || format == FORMAT_SVM;
+    intake in = {.err = err, .path = {path, strlen(path)}, .client = {name, strlen(name)}, .scratch = scratch};
+    return intake_finish(&in, take_file(&in, known ? format : FORMAT_CSV, file), true, d);
+}

@@ -1,0 +1,35 @@
+/* One client's rows: products with a row, sums over rows. Dense, sparse or paged from a disk. */
+#ifndef HFSAD_DATA_ROWS_H
+#define HFSAD_DATA_ROWS_H
+
+#include "data/dataset.h"
+
+/* Where a row's values begin in rows->x; those who read them come by here first, so that rows on a disk can be paged.
+ */
+static inline size_t row_from(const client_rows *rows, size_t r)
+{
+    if (rows->start)
+        return rows->start[r];
+    if (rows->pages)
+        pages_visit(rows->pages, rows->x + r * rows->F);
+    return r * rows->F;
+}
+
+/* What most of the files need of a row: <x, w> and w += a x. */
+double row_dot(const client_rows *rows, size_t r, const double *w);
+void row_add(const client_rows *rows, size_t r, double a, double *w);
+/* The same with the squares of x. */
+void row_add_squares(const client_rows *rows, size_t r, double a, double *sum);
+/* |x|^2, the intercept's column included. */
+double row_norm2(const client_rows *rows, size_t r);
+/* The rows' weights added up. */
+double rows_weight(const client_rows *rows);
+/* The row as M plain numbers. */
+void row_spread(const client_rows *rows, size_t r, size_t M, double *x);
+
+static inline double row_weight(const client_rows *rows, size_t r)
+{
+    return rows->weight ? rows->weight[r] : 1;
+}
+
+#endif

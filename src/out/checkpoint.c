@@ -1,0 +1,262 @@
+#include "out/checkpoint.h"
+
+#include "base/error.h"
+#include "run/save.h"
+#include "spec/pack.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FORMAT = 1, HEAD_WORDS = 3 };
+
+#define START_ANEW "start the run anew, without --resume"
+
+static void to_file(void *to, const void *bytes, size_t count)
+{
+    whole_file_put(to, bytes, count);
+}
+
+static uint64_t mark(void)
+{
+    word_reader r = {(const unsigned char *)CHECKPOINT_MARK, 1, false};
+    return words_get(&r);
+}
+
+static void put_all(word_writer *w, const hfsad_run *run, const char *trace, size_t trace_length, uint64_t total)
+{
+    word_writer state = {0};
+    words_put(w, mark());
+    words_put(w, FORMAT);
+    words_put(w, total);
+    words_put_text(w, hfsad_version(), strlen(hfsad_version()));
+    spec_pack(w, run->spec);
+    words_put(w, run->data_print);
+    words_put(w, run->truth_print);
+    words_put_text(w, run->start_kind, strlen(run->start_kind));
+    words_put_real(w, run->seconds);
+    words_put_text(w, trace, trace_length);
+    sim_pack(&state, run->sim);
+    words_put(w, state.count);
+    sim_pack(w, run->sim);
+    words_put(w, w->sum);
+}
+
+void checkpoint_write(whole_file *f, const hfsad_run *run, const char *trace, size_t trace_length)
+{
+    word_writer counted = {0}, w = {.put = to_file, .to = f};
+    hfsad_run printed = *run;
+    if (!printed.data_print)
+        run_take_prints(&printed);
+    put_all(&counted, &printed, trace, trace_length, 0);
+    put_all(&w, &printed, trace, trace_length, counted.count);
+}
+
+static hfsad_status refuse(const checkpoint *c, hfsad_error *err, const char *why)
+{
+    error_set(err, HFSAD_ERROR_INPUT, "%.300s %s", c->name, why);
+    return HFSAD_ERROR_INPUT; /* said here, so that a checker of this file alone knows it is not 0 */
+}
+
+/* Mark, version, length and checksum; *r is then what stands between them. */
+static hfsad_status open_words(const checkpoint *c, const unsigned char *bytes, size_t size, word_reader *r,
+                               hfsad_error *err)
+{
+    const size_t words = size / WORD_BYTES;
+    *r = (word_reader){bytes, words, false};
+    if (words <= HEAD_WORDS || words_get(r) != mark())
+        return refuse(c, err, "is no checkpoint of hfsad; give the output folder of a run");
+    const uint64_t format = words_get(r), total = words_get(r);
+    if (size % WORD_BYTES || total != words)
+        return refuse(c, err, "is cut or damaged: it has not the length that it says; " START_ANEW);
+    r->left--;
+    word_reader last = {bytes + (words - 1) * WORD_BYTES, 1, false};
+    if (words_get(&last) != words_sum(bytes, words - 1))
+        return refuse(c, err, "is damaged: its checksum does not fit; " START_ANEW);
+    size_t length;
+    const char *version = words_get_text(r, &length);
+    if (format != FORMAT || !version || length != strlen(hfsad_version()) ||
+        memcmp(version, hfsad_version(), length) != 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is of hfsad %.*s, this is %s; resume with that version",
+                         c->name, version ? (int)(length < 30 ? length : 30) : 1, version ? version : "?",
+                         hfsad_version());
+    return HFSAD_OK;
+}
+
+hfsad_status checkpoint_parse(checkpoint *c, const void *bytes, size_t size, const char *name, hfsad_error *err)
+{
+    word_reader r;
+    hfsad_spec *spec = NULL;
+    *c = (checkpoint){.name = strdup(name)};
+    if (!c->name) {
+        error_memory(err, strlen(name), "a file name");
+        return HFSAD_ERROR_MEMORY;
+    }
+    hfsad_status status = open_words(c, bytes, size, &r, err);
+    if (!status)
+        status = spec_unpack(&spec, &r, name, err);
+    c->spec = spec;
+    if (!status) {
+        c->data_print = words_get(&r);
+        c->truth_print = words_get(&r);
+        c->start_kind = words_get_text(&r, &c->start_length);
+        c->seconds = words_get_real(&r);
+        c->trace = words_get_text(&r, &c->trace_length);
+        c->state = r;
+        const uint64_t words = words_get(&c->state);
+        word_reader first = c->state;
+        c->iteration = words_get(&first);
+        if (words != c->state.left || first.bad || r.bad || !c->start_kind || !(c->seconds >= 0))
+            status = refuse(c, err, "does not hold together; " START_ANEW);
+    }
+    if (status)
+        checkpoint_close(c);
+    return status;
+}
+
+static hfsad_status map_file(int file, void **mapping, size_t *size, const char *path, hfsad_error *err)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is empty or no file; " START_ANEW, path);
+    *size = (size_t)info.st_size;
+    *mapping = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (*mapping != MAP_FAILED)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s", path, strerror(errno));
+}
+
+hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err)
+{
+    void *mapping = NULL;
+    size_t size = 0;
+    *c = (checkpoint){0};
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        error_set(err, HFSAD_ERROR_INPUT,
+                  "%.300s cannot be opened: %s; give the output folder of a run with output.checkpoint: true", path,
+                  strerror(errno));
+        return HFSAD_ERROR_INPUT;
+    }
+    hfsad_status status = map_file(file, &mapping, &size, path, err);
+    close(file);
+    if (status)
+        return status;
+    status = checkpoint_parse(c, mapping, size, path, err);
+    if (status) {
+        munmap(mapping, size);
+        return status;
+    }
+    c->mapping = mapping;
+    c->mapped = size;
+    return HFSAD_OK;
+}
+
+void checkpoint_close(checkpoint *c)
+{
+    if (c->mapping)
+        munmap(c->mapping, c->mapped);
+    hfsad_spec_free(c->spec);
+    free(c->name);
+    *c = (checkpoint){0};
+}
+
+/* output.clients is not among them: where no w is kept, z is measured in its place. Nor is run.trace_every: the stop
+ * rule looks at the rows of the trace. */
+static bool may_differ(const char *key)
+{
+    static const char *const keys[] = {"data",
+                                       "truth",
+                                       "run.iterations",
+                                       "run.polish",
+                                       "run.stop.absolute",
+                                       "output.state",
+                                       "output.every_seconds",
+                                       "output.checkpoint",
+                                       "run.stop.relative"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!strcmp(key, keys[i]))
+            return true;
+    return false;
+}
+
+hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, hfsad_error *err)
+{
+    char keys[500] = "";
+    const size_t count = spec_differences(c->spec, spec, may_differ, keys, sizeof keys);
+    if (!count)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%.200s was made with %s for %s; only run.iterations, run.stop, run.polish, output.state, "
+                     "output.every_seconds and output.checkpoint may change",
+                     c->name, count > 1 ? "other values" : "another value", keys);
+}
+
+hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err)
+{
+    assert(c->spec && c->start_kind);
+    const hfsad_status status = checkpoint_check_spec(c, run->spec, err);
+    if (status)
+        return status;
+    if (!run->data_print)
+        run_take_prints(run);
+    if (c->data_print != run->data_print || c->truth_print != run->truth_print)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.200s was made with %s of other numbers or names than %.300s has now", c->name,
+                         c->data_print != run->data_print ? "data" : "a truth",
+                         c->data_print != run->data_print ? run->spec->top.data
+                         : run->spec->top.truth           ? run->spec->top.truth
+                                                          : "the spec");
+    char *kind = strndup(c->start_kind, c->start_length);
+    if (!kind)
+        return error_memory(err, c->start_length, "the start's name");
+    word_reader state = c->state;
+    if (!sim_unpack(run->sim, &state)) {
+        free(kind);
+        return refuse(c, err, "has a state of another shape; " START_ANEW);
+    }
+    if (c->spec->stop.absolute != run->spec->stop.absolute || c->spec->stop.relative != run->spec->stop.relative)
+        sim_forget_tolerances(run->sim);
+    free(run->start_kind);
+    run->start_kind = kind;
+    run->seconds = c->seconds;
+    return HFSAD_OK;
+}
+
+#define NO_STATE "algorithm: a baseline has no state to go on from; only hfsad can be saved and resumed"
+
+hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err)
+{
+    if (!run->engine->links)
+        return error_set(err, HFSAD_ERROR_INPUT, NO_STATE);
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!folder)
+        return error_memory(err, strlen(path), "a file name");
+    whole_file f;
+    hfsad_status status = whole_file_begin(&f, folder, slash ? slash + 1 : path, err);
+    if (!status) {
+        checkpoint_write(&f, run, NULL, 0);
+        status = whole_file_end(&f, err);
+    }
+    free(folder);
+    return status;
+}
+
+hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err)
+{
+    checkpoint c;
+    if (!run->engine->links)
+        return error_set(err, HFSAD_ERROR_INPUT, NO_STATE);
+    hfsad_status status = checkpoint_open(&c, path, err);
+    if (!status)
+        status = checkpoint_restore(&c, run, err);
+    checkpoint_close(&c);
+    return status;
+}

@@ -1,0 +1,49 @@
+/*
+ * checkpoint.bin: everything from which a run goes on to the same bits. It stands for itself: whatever the other files
+ * of the folder hold, older or newer, is made anew from it.
+ *
+ * A sequence of words (base/words.h): a mark, the version of the format, the number of words, the program's version,
+ * the settings (spec/pack.h), fingerprints of data and truth, the start's name, seconds, the trace, the state
+ * (sim/save.h), and the checksum of all that. Where something is added to the state, the format's version goes up.
+ */
+#ifndef HFSAD_OUT_CHECKPOINT_H
+#define HFSAD_OUT_CHECKPOINT_H
+
+#include "base/words.h"
+#include "out/file.h"
+#include "run/handle.h"
+
+#define CHECKPOINT_NAME "checkpoint.bin"
+/* What the file starts with. */
+#define CHECKPOINT_MARK "hfsadchk"
+
+/* trace: the rows that an uninterrupted run would have, NULL for none. The end of f checks. */
+void checkpoint_write(whole_file *f, const hfsad_run *run, const char *trace, size_t trace_length);
+
+/* A checkpoint that was read; all zero: none. */
+typedef struct {
+    char *name; /* of the file, for messages */
+    void *mapping;
+    size_t mapped;
+    hfsad_spec *spec; /* with which the run was made */
+    uint64_t data_print, truth_print;
+    const char *start_kind, *trace; /* not closed by a 0; NULL: none */
+    size_t start_length, trace_length;
+    double seconds;
+    uint64_t iteration;
+    word_reader state;
+} checkpoint;
+
+/* Refuses what is no checkpoint, of another version, cut or changed in any bit. */
+hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err);
+/* The same for bytes in memory, which must outlive c. */
+hfsad_status checkpoint_parse(checkpoint *c, const void *bytes, size_t size, const char *name, hfsad_error *err);
+void checkpoint_close(checkpoint *c);
+
+/* Refuses a spec that would give other iterates or another trace, naming the keys. Other numbers in data and truth are
+ * found by checkpoint_restore, whatever their files are called. */
+hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, hfsad_error *err);
+/* Puts a run of such a spec into the state; on failure it is as it was. */
+hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err);
+
+#endif

@@ -1,0 +1,103 @@
+#include "out/groups.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "run/handle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const hfsad_run *run;
+    node_groups *g;
+    uint32_t *first; /* of every group: the node whose model stands for it */
+    double *w, *other;
+} search;
+
+static void model_of(const hfsad_run *r, size_t node, double *w)
+{
+    if (node < r->data->n_inner)
+        memcpy(w, r->engine->inner_model(r, node), r->data->M * sizeof *w);
+    else
+        r->engine->leaf_model(r, node - r->data->n_inner, w);
+}
+
+static const hfsad_penalty *link_penalty(const hfsad_run *r, size_t node)
+{
+    const size_t inner = r->data->n_inner;
+    if (node < inner)
+        return &r->plan->inner[node].rule.penalty;
+    return &plan_leaf(r->plan, node - inner)->rule.penalty;
+}
+
+static size_t parent_of(const dataset *d, size_t node)
+{
+    return node < d->n_inner ? d->inner[node].parent : dataset_parent(d, node - d->n_inner);
+}
+
+/* Whether the model in s->w and that of the node differ by less than reach in every coordinate that the link ties. */
+static bool near(search *s, size_t node, double reach, size_t tied)
+{
+    double most = 0;
+    model_of(s->run, node, s->other);
+    for (size_t m = 0; m < tied; m++)
+        most = fmax(most, fabs(s->w[m] - s->other[m]));
+    return most < reach;
+}
+
+static void place(search *s, size_t node)
+{
+    node_groups *g = s->g;
+    const size_t parent = parent_of(s->run->data, node);
+    const hfsad_penalty *link = link_penalty(s->run, node);
+    const size_t tied = s->run->data->M - link->free;
+    const double reach = link->gamma * link->lambda;
+    g->group[node] = g->group[parent];
+    if (!penalty_lets_go(link))
+        return;
+    model_of(s->run, node, s->w);
+    if (near(s, parent, reach, tied))
+        return;
+    uint32_t i = 0;
+    while (i < g->count && !near(s, s->first[i], reach, tied))
+        i++;
+    if (i == g->count && g->count < GROUPS_MOST)
+        s->first[g->count++] = (uint32_t)node;
+    g->group[node] = i < g->count ? i : (uint32_t)g->count - 1;
+}
+
+hfsad_status groups_find(node_groups *g, const hfsad_run *run, hfsad_error *err)
+{
+    const dataset *d = run->data;
+    const size_t nodes = d->n_inner + d->n_leaves;
+    *g = (node_groups){0};
+    if (!run->engine->links || !plan_lets_go(run->plan, d->n_inner))
+        return HFSAD_OK;
+    g->group = alloc_zero(nodes, sizeof *g->group);
+    g->clients = alloc_zero(GROUPS_MOST, sizeof *g->clients);
+    search s = {run, g, alloc_zero(GROUPS_MOST, sizeof *s.first), alloc_zero(d->M, sizeof(double)),
+                alloc_zero(d->M, sizeof(double))};
+    const bool enough = g->group && g->clients && s.first && s.w && s.other;
+    if (enough) {
+        g->count = 1;
+        for (size_t node = 1; node < nodes; node++)
+            place(&s, node);
+        for (size_t node = d->n_inner; node < nodes; node++)
+            g->clients[g->group[node]]++;
+    }
+    free(s.first);
+    free(s.w);
+    free(s.other);
+    if (enough)
+        return HFSAD_OK;
+    groups_free(g);
+    return error_memory(err, nodes * sizeof *g->group, "the groups");
+}
+
+void groups_free(node_groups *g)
+{
+    free(g->group);
+    free(g->clients);
+    *g = (node_groups){0};
+}

@@ -1,0 +1,22 @@
+/*
+ * Who went his own way. A link with mcp or scad lets go of a child that is gamma lambda or farther away in some
+ * coordinate; such a child is not in its parent's group. It joins the group whose first model is nearer than that in
+ * every coordinate, or starts one. Group 0 is the cloud's.
+ */
+#ifndef HFSAD_OUT_GROUPS_H
+#define HFSAD_OUT_GROUPS_H
+
+#include "hfsad/hfsad.h"
+
+typedef struct {
+    size_t count;    /* 0: no link of the run lets go */
+    uint32_t *group; /* of every node, in the order of hfsad_run_nodes */
+    size_t *clients; /* of every group */
+} node_groups;
+
+enum { GROUPS_MOST = 1000 }; /* those beyond are in the last one together */
+
+hfsad_status groups_find(node_groups *g, const hfsad_run *run, hfsad_error *err);
+void groups_free(node_groups *g);
+
+#endif

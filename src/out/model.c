@@ -1,0 +1,587 @@
+/* The output folder of a run, read back; see model.h. */
+#include "out/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "data/builder.h"
+#include "data/parse_number.h"
+#include "spec/table.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXPECTED_FOLDER "expected the output folder of hfsad run"
+#define EXPECTED_HEADER "node,w1,w2,..."
+#define DAMAGED "the file is damaged, or of something else; run hfsad run again"
+
+enum { PATH_SHOWN = 300 };
+
+static const char *const loss_names[] = {LOSS_NAMES};
+static const char *const scale_names[] = {SCALE_NAMES};
+
+const char *loss_kind_name(hfsad_loss_kind kind)
+{
+    return loss_names[kind];
+}
+
+/* A file of a folder, mapped: runs replace their files and never cut one short. */
+typedef struct {
+    char *path;
+    const char *bytes;
+    size_t size;
+} mapped_file;
+
+static void unmap(mapped_file *f)
+{
+    if (f->size)
+        munmap((void *)(uintptr_t)f->bytes, f->size);
+    free(f->path);
+    *f = (mapped_file){0};
+}
+
+static hfsad_status refuse_file(const mapped_file *f, const char *reason, hfsad_error *err)
+{
+    return error_set(err, HFSAD_ERROR_INPUT, "%.*s cannot be read: %s; " EXPECTED_FOLDER, PATH_SHOWN, f->path, reason);
+}
+
+/* name: of a file in the folder, or NULL where `folder` is the file itself. */
+static hfsad_status map_file(mapped_file *f, const char *folder, const char *name, hfsad_error *err)
+{
+    const size_t size = strlen(folder) + (name ? strlen(name) : 0) + 2;
+    *f = (mapped_file){.path = malloc(size), .bytes = ""};
+    if (!f->path)
+        return error_memory(err, size, "a file name");
+    snprintf(f->path, size, "%s%s%s", folder, name ? "/" : "", name ? name : "");
+    const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait for the writer of a FIFO */
+    if (fd < 0)
+        return refuse_file(f, strerror(errno), err);
+    struct stat info;
+    const char *reason = NULL;
+    if (fstat(fd, &info) != 0) {
+        reason = strerror(errno);
+    } else if (!S_ISREG(info.st_mode)) {
+        reason = "it is no regular file";
+    } else if (info.st_size > 0) {
+        void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (mapping == MAP_FAILED) {
+            reason = strerror(errno);
+        } else {
+            f->bytes = mapping;
+            f->size = (size_t)info.st_size;
+        }
+    }
+    close(fd);
+    return reason ? refuse_file(f, reason, err) : HFSAD_OK;
+}
+
+typedef struct {
+    const char *path;
+    const cJSON *root;
+    hfsad_error *err;
+} summary;
+
+/* What summary.json says of the shape of model.csv. */
+typedef struct {
+    double inner, clients, features;
+    bool has_clients;
+} model_shape;
+
+/* The item at a key such as "settings.loss.kind", or NULL. */
+static const cJSON *item_at(const cJSON *object, const char *key)
+{
+    char part[SETTING_KEY_MAX];
+    while (*key && object) {
+        const size_t length = strcspn(key, ".");
+        snprintf(part, sizeof part, "%.*s", (int)length, key);
+        object = cJSON_GetObjectItemCaseSensitive(object, part);
+        key += length + (key[length] == '.');
+    }
+    return object;
+}
+
+static hfsad_status refuse_key(const summary *s, const char *key, const char *expected)
+{
+    return error_set(s->err, HFSAD_ERROR_INPUT, "%.*s: \"%s\" is not %s; " DAMAGED, PATH_SHOWN, s->path, key, expected);
+}
+
+static hfsad_status read_count(const summary *s, const char *key, double least, double *value)
+{
+    const cJSON *item = item_at(s->root, key);
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= least) || item->valuedouble != floor(item->valuedouble))
+        return refuse_key(s, key, "a whole number");
+    *value = item->valuedouble;
+    return HFSAD_OK;
+}
+
+/* Leaves *index as it is where the item is not there. */
+static hfsad_status read_choice(const summary *s, const char *key, const cJSON *item, const char *const *names,
+                                size_t count, int *index)
+{
+    if (!item)
+        return HFSAD_OK;
+    for (size_t i = 0; i < count && cJSON_IsString(item); i++)
+        if (!strcmp(item->valuestring, names[i])) {
+            *index = (int)i;
+            return HFSAD_OK;
+        }
+    return refuse_key(s, key, "one that this version knows");
+}
+
+/* The same; 0 < value < most. */
+static hfsad_status read_level(const summary *s, const char *key, const cJSON *item, double most, double *value)
+{
+    if (!item)
+        return HFSAD_OK;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble > 0 && item->valuedouble < most))
+        return refuse_key(s, key, isinf(most) ? "a finite number above 0" : "a number between 0 and 1");
+    *value = item->valuedouble;
+    return HFSAD_OK;
+}
+
+static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settings *loss)
+{
+    hfsad_status status = read_choice(s, "loss.kind", item_at(object, "kind"), loss_names,
+                                      sizeof loss_names / sizeof *loss_names, &loss->kind);
+    if (!status)
+        status = read_choice(s, "loss.scale", item_at(object, "scale"), scale_names,
+                             sizeof scale_names / sizeof *scale_names, &loss->scale);
+    if (!status)
+        status = read_level(s, "loss.tau", item_at(object, "tau"), 1, &loss->tau);
+    return status ? status : read_level(s, "loss.delta", item_at(object, "delta"), INFINITY, &loss->delta);
+}
+
+static double default_of(const char *key)
+{
+    setting_at at;
+    return settings_find(&spec_schema, key, &at) ? setting_default(&at).real : NAN;
+}
+
+static bool list_patterns(model *m)
+{
+    const char **texts = alloc_zero(m->n_overrides, sizeof *texts);
+    for (size_t i = 0; texts && i < m->n_overrides; i++)
+        texts[i] = m->overrides[i].pattern;
+    const bool made = texts && patterns_make(&m->patterns, texts, m->n_overrides);
+    free(texts);
+    return made;
+}
+
+static hfsad_status read_overrides(const summary *s, model *m)
+{
+    const cJSON *list = item_at(s->root, "settings.overrides"), *entry;
+    const int count = cJSON_GetArraySize(list);
+    if (count == 0)
+        return HFSAD_OK;
+    m->overrides = alloc_zero((size_t)count, sizeof *m->overrides);
+    if (!m->overrides)
+        return error_memory(s->err, (size_t)count * sizeof *m->overrides, "overrides");
+    cJSON_ArrayForEach(entry, list)
+    {
+        const cJSON *node = item_at(entry, "node"), *loss = item_at(entry, "loss");
+        if (!cJSON_IsString(node))
+            return refuse_key(s, "settings.overrides", "a list of overrides");
+        if (!loss)
+            continue;
+        model_override *o = &m->overrides[m->n_overrides++];
+        o->loss = (LOSS_settings){.kind = -1, .scale = -1, .tau = NAN, .delta = NAN};
+        o->pattern = strdup(node->valuestring);
+        if (!o->pattern)
+            return error_memory(s->err, strlen(node->valuestring), "overrides");
+        const hfsad_status status = read_loss(s, loss, &o->loss);
+        if (status)
+            return status;
+    }
+    return list_patterns(m) ? HFSAD_OK : error_memory(s->err, (size_t)count * sizeof(char *), "overrides");
+}
+
+static hfsad_status read_group(const summary *s, const cJSON *names, client_groups *g)
+{
+    const cJSON *name;
+    char label[24];
+    uint32_t group;
+    snprintf(label, sizeof label, "%zu", g->count + 1);
+    hfsad_status status = client_groups_label(g, label, &group, s->err);
+    cJSON_ArrayForEach(name, names)
+    {
+        if (!status && !cJSON_IsString(name))
+            status = refuse_key(s, "groups", "a list of groups");
+        if (!status)
+            status = client_groups_add(g, name->valuestring, group, s->err);
+    }
+    return status;
+}
+
+/* Not there where no link lets go. The first is the cloud's, whose clients are not named. */
+static hfsad_status read_groups(const summary *s, client_groups *g)
+{
+    const cJSON *list = item_at(s->root, "groups"), *entry;
+    hfsad_status status = HFSAD_OK;
+    cJSON_ArrayForEach(entry, list)
+    {
+        if (!status)
+            status = read_group(s, item_at(entry, "names"), g);
+    }
+    client_groups_sort(g);
+    return status;
+}
+
+/* A summary has them where the data had. */
+static hfsad_status read_feature_names(const summary *s, model *m, double features)
+{
+    static const char key[] = "data.feature_names", expected[] = "a list with the name of every feature";
+    const cJSON *list = item_at(s->root, key), *item;
+    if (!list)
+        return HFSAD_OK;
+    size_t size = 0, count = 0;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsString(item))
+            return refuse_key(s, key, expected);
+        size += strlen(item->valuestring) + 1;
+        count++;
+    }
+    if (!cJSON_IsArray(list) || (double)count != features)
+        return refuse_key(s, key, expected);
+    char *to = m->feature_names = alloc_raw(size, 1);
+    if (!to)
+        return error_memory(s->err, size, "the features' names");
+    cJSON_ArrayForEach(item, list)
+    {
+        to = stpcpy(to, item->valuestring) + 1;
+    }
+    return HFSAD_OK;
+}
+
+static hfsad_status read_settings(const summary *s, model *m, model_shape *shape)
+{
+    const cJSON *loss = item_at(s->root, "settings.loss"), *clients = item_at(s->root, "settings.output.clients");
+    hfsad_status status = read_count(s, "data.inner_nodes", 1, &shape->inner);
+    if (!status)
+        status = read_count(s, "data.clients", 1, &shape->clients);
+    if (!status)
+        status = read_count(s, "data.features", 1, &shape->features);
+    if (!status)
+        status = read_feature_names(s, m, shape->features);
+    if (status)
+        return status;
+    if (!cJSON_IsBool(clients))
+        return refuse_key(s, "settings.output.clients", "true or false");
+    shape->has_clients = cJSON_IsTrue(clients);
+    /* A summary has tau and delta only where some client's loss uses them. */
+    m->loss = (LOSS_settings){
+        .kind = -1, .scale = SCALE_SUM, .tau = default_of("loss.tau"), .delta = default_of("loss.delta")};
+    status = read_loss(s, loss, &m->loss);
+    if (!status && m->loss.kind < 0)
+        status = refuse_key(s, "settings.loss.kind", "there");
+    if (!status)
+        status = read_groups(s, &m->groups);
+    return status ? status : read_overrides(s, m);
+}
+
+static hfsad_status read_summary(model *m, const char *folder, model_shape *shape, hfsad_error *err)
+{
+    mapped_file file;
+    hfsad_status status = map_file(&file, folder, "summary.json", err);
+    cJSON *root = status ? NULL : cJSON_ParseWithLength(file.bytes, file.size);
+    if (!status && !cJSON_IsObject(root))
+        status = error_set(err, HFSAD_ERROR_INPUT, "%.*s is no whole JSON object; " DAMAGED, PATH_SHOWN, file.path);
+    if (!status)
+        status = read_settings(&(summary){file.path, root, err}, m, shape);
+    cJSON_Delete(root);
+    unmap(&file);
+    return status;
+}
+
+typedef struct {
+    const char *path, *at, *end;
+    size_t line;
+    model *m;
+    size_t w_capacity, names_capacity, names_size, name_capacity; /* of the arrays that grow */
+    hfsad_error *err;
+} reader;
+
+#define LINE_ERROR(r, format, ...)                                                                                     \
+    error_set((r)->err, HFSAD_ERROR_INPUT, "%.*s:%zu: " format, PATH_SHOWN, (r)->path, (r)->line, __VA_ARGS__)
+
+/* The line at r->at without its end; r->at moves on. A last line without an end may have lost digits too. */
+static hfsad_status next_line(reader *r, slice *line)
+{
+    const char *newline = memchr(r->at, '\n', (size_t)(r->end - r->at));
+    r->line++;
+    if (!newline)
+        return LINE_ERROR(r, "the file is cut short: its last line has no end; %s",
+                          "copy the folder anew or run hfsad run again");
+    *line = (slice){r->at, (size_t)(newline - r->at)};
+    if (line->length && newline[-1] == '\r')
+        line->length--;
+    r->at = newline + 1;
+    return HFSAD_OK;
+}
+
+/* Cuts the text before the next comma off a line; false: nothing is left. A comma at the end has a field behind it. */
+static bool next_field(slice *line, slice *field)
+{
+    if (!line->text)
+        return false;
+    const char *comma = memchr(line->text, ',', line->length);
+    if (!comma) {
+        *field = *line;
+        *line = (slice){NULL, 0};
+        return true;
+    }
+    *field = (slice){line->text, (size_t)(comma - line->text)};
+    *line = (slice){comma + 1, line->length - field->length - 1};
+    return true;
+}
+
+static bool is_text(slice s, const char *text)
+{
+    return s.length == strlen(text) && !memcmp(s.text, text, s.length);
+}
+
+static hfsad_status read_header(reader *r)
+{
+    slice line = {"", 0}, field = line;
+    hfsad_status status = next_line(r, &line);
+    if (status)
+        return status;
+    char shown[EXCERPT_SIZE], expected[32] = "node";
+    model *m = r->m;
+    for (size_t column = 0; next_field(&line, &field); column++) {
+        if (column > 1 && !line.text && is_text(field, "intercept")) {
+            m->intercept = true;
+            break;
+        }
+        if (column > 0)
+            snprintf(expected, sizeof expected, "w%zu", column);
+        if (!is_text(field, expected))
+            return LINE_ERROR(r, "column %zu is called \"%s\" instead of %s; expected the header " EXPECTED_HEADER,
+                              column + 1, excerpt(shown, field), expected);
+        m->F = column;
+    }
+    return m->F ? HFSAD_OK : LINE_ERROR(r, "no models in the header; expected %s", EXPECTED_HEADER);
+}
+
+static hfsad_status add_name(reader *r, slice name)
+{
+    model *m = r->m;
+    if (m->n_nodes == MODEL_NONE)
+        return LINE_ERROR(r, "more than %u nodes", MODEL_NONE);
+    if (!alloc_grow((void **)&m->names, &r->names_capacity, r->names_size + name.length + 1, 1) ||
+        !alloc_grow((void **)&m->name_at, &r->name_capacity, m->n_nodes + 1, sizeof *m->name_at))
+        return error_memory(r->err, r->names_size + name.length, "the names of the nodes");
+    m->name_at[m->n_nodes] = r->names_size;
+    memcpy(m->names + r->names_size, name.text, name.length);
+    m->names[r->names_size + name.length] = 0;
+    r->names_size += name.length + 1;
+    return HFSAD_OK;
+}
+
+static hfsad_status refuse_number(const reader *r, size_t column, slice field)
+{
+    const size_t F = r->m->F;
+    char shown[EXCERPT_SIZE], name[32] = "intercept";
+    if (column < F)
+        snprintf(name, sizeof name, "w%zu", column + 1);
+    return LINE_ERROR(r, "%s is \"%s\"; expected a finite number: the run diverged or the file is damaged", name,
+                      excerpt(shown, field));
+}
+
+static hfsad_status read_model(reader *r, slice line)
+{
+    model *m = r->m;
+    const size_t width = model_width(m), begin = m->n_nodes * width;
+    slice name = {"", 0}, field = name;
+    next_field(&line, &name);
+    if (name.length >= 2 && name.text[0] == '"' && name.text[name.length - 1] == '"')
+        name = (slice){name.text + 1, name.length - 2}; /* as spreadsheets write it; no name holds a quote */
+    hfsad_status status = add_name(r, name);
+    if (status)
+        return status;
+    if (!alloc_grow((void **)&m->w, &r->w_capacity, begin + width, sizeof *m->w))
+        return error_memory(r->err, (begin + width) * sizeof *m->w, "the models");
+    size_t n = 0;
+    for (; next_field(&line, &field); n++) {
+        const char *end = field.text + field.length;
+        double value = 0;
+        if (n >= width)
+            continue; /* to count them */
+        if (number_parse(field.text, end, &value) != end || !isfinite(value))
+            return refuse_number(r, n, field);
+        m->w[begin + n] = value;
+    }
+    if (n != width)
+        return LINE_ERROR(r, "%zu numbers instead of %zu; " DAMAGED, n, width);
+    m->n_nodes++;
+    return HFSAD_OK;
+}
+
+/* The slot of the name, or the free one where it would stand. */
+static uint32_t *find_slot(const model *m, const char *name)
+{
+    size_t i = rng_mix(rng_stream(name)) & (m->n_slots - 1);
+    while (m->slots[i] != MODEL_NONE && strcmp(model_name(m, m->slots[i]), name) != 0)
+        i = (i + 1) & (m->n_slots - 1);
+    return &m->slots[i];
+}
+
+uint32_t model_find(const model *m, const char *name)
+{
+    return *find_slot(m, name);
+}
+
+static hfsad_status index_names(const reader *r)
+{
+    model *m = r->m;
+    m->n_slots = 2;
+    while (m->n_slots < 2 * m->n_nodes)
+        m->n_slots *= 2;
+    m->slots = alloc_raw(m->n_slots, sizeof *m->slots);
+    if (!m->slots)
+        return error_memory(r->err, m->n_slots * sizeof *m->slots, "the names of the nodes");
+    memset(m->slots, 0xff, m->n_slots * sizeof *m->slots);
+    for (uint32_t node = 0; node < m->n_nodes; node++) {
+        const char *name = model_name(m, node);
+        uint32_t *slot = find_slot(m, name);
+        if (*slot != MODEL_NONE)
+            return error_set(r->err, HFSAD_ERROR_INPUT,
+                             "%.*s: lines %u and %u are both of the node \"%.100s\"; " DAMAGED, PATH_SHOWN, r->path,
+                             *slot + 2, node + 2, name);
+        *slot = node;
+    }
+    return HFSAD_OK;
+}
+
+/* A file that was cut at the end of a line, or that another run has left, is not what the summary tells of. */
+static hfsad_status check_shape(const reader *r, const model_shape *shape)
+{
+    model *m = r->m;
+    const double nodes = shape->inner + (shape->has_clients ? shape->clients : 0);
+    if ((double)m->n_nodes != nodes)
+        return error_set(
+            r->err, HFSAD_ERROR_INPUT,
+            "%.*s has %zu models and the summary.json beside it tells of %.0f; the file is cut short or of "
+            "another run: run hfsad run again",
+            PATH_SHOWN, r->path, m->n_nodes, nodes);
+    /* The intercept may be counted among them. */
+    if (shape->features != (double)m->F && shape->features != (double)model_width(m))
+        return error_set(
+            r->err, HFSAD_ERROR_INPUT,
+            "%.*s has %zu features and the summary.json beside it tells of %.0f; they are of two runs: run "
+            "hfsad run again",
+            PATH_SHOWN, r->path, m->F, shape->features);
+    if (strcmp(model_name(m, 0), "cloud") != 0)
+        return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s:2: the first model is \"%.100s\" instead of cloud; " DAMAGED,
+                         PATH_SHOWN, r->path, model_name(m, 0));
+    m->n_inner = (size_t)shape->inner;
+    return HFSAD_OK;
+}
+
+/* shape: what the rows must amount to, or NULL. */
+static hfsad_status read_rows(reader *r, const model_shape *shape)
+{
+    hfsad_status status = read_header(r);
+    while (!status && r->at < r->end) {
+        slice line = {"", 0};
+        status = next_line(r, &line);
+        if (!status)
+            status = read_model(r, line);
+    }
+    if (!status && shape)
+        status = check_shape(r, shape);
+    return status ? status : index_names(r);
+}
+
+static hfsad_status read_table(model *m, const char *folder, const char *name, const model_shape *shape,
+                               hfsad_error *err)
+{
+    mapped_file file;
+    hfsad_status status = map_file(&file, folder, name, err);
+    if (!status)
+        status = read_rows(
+            &(reader){.path = file.path, .at = file.bytes, .end = file.bytes + file.size, .m = m, .err = err}, shape);
+    unmap(&file);
+    return status;
+}
+
+static hfsad_status read_folder(model *m, const char *folder, hfsad_error *err)
+{
+    model_shape shape = {0};
+    const hfsad_status status = read_summary(m, folder, &shape, err);
+    return status ? status : read_table(m, folder, "model.csv", &shape, err);
+}
+
+static hfsad_status read_models(model *m, const char *path, hfsad_error *err)
+{
+    struct stat info;
+    const bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return read_table(m, path, folder ? "model.csv" : NULL, NULL, err);
+}
+
+static hfsad_status make(model **made, hfsad_status (*fill)(model *, const char *, hfsad_error *), const char *path,
+                         hfsad_error *err)
+{
+    *made = NULL;
+    model *m = alloc_zero(1, sizeof *m);
+    if (!m)
+        return error_memory(err, sizeof *m, "a model");
+    const hfsad_status status = fill(m, path, err);
+    if (status)
+        model_free(m);
+    else
+        *made = m;
+    return status;
+}
+
+hfsad_status model_read(model **made, const char *folder, hfsad_error *err)
+{
+    return make(made, read_folder, folder, err);
+}
+
+hfsad_status model_read_models(model **made, const char *path, hfsad_error *err)
+{
+    return make(made, read_models, path, err);
+}
+
+void model_free(model *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n_overrides; i++)
+        free(m->overrides[i].pattern);
+    free(m->overrides);
+    patterns_free(&m->patterns);
+    client_groups_free(&m->groups);
+    free(m->feature_names);
+    free(m->w);
+    free(m->name_at);
+    free(m->names);
+    free(m->slots);
+    free(m);
+}
+
+client_law model_law(const model *m, const char *client)
+{
+    LOSS_settings l = m->loss;
+    pattern_walk walk = patterns_find(&m->patterns, client);
+    for (size_t i; (i = patterns_next(&walk)) != SIZE_MAX;) {
+        const model_override *o = &m->overrides[i];
+        l.kind = o->loss.kind >= 0 ? o->loss.kind : l.kind;
+        l.scale = o->loss.scale >= 0 ? o->loss.scale : l.scale;
+        l.tau = isnan(o->loss.tau) ? l.tau : o->loss.tau;
+        l.delta = isnan(o->loss.delta) ? l.delta : o->loss.delta;
+    }
+    return (client_law){
+        .loss = {.kind = (hfsad_loss_kind)l.kind, .tau = l.tau, .delta = l.delta, .box = INFINITY},
+        .mean = l.scale == SCALE_MEAN,
+    };
+}

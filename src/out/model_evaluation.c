@@ -1,0 +1,237 @@
+/* Figures on held-out rows; see model_evaluation.h. Sums run in the order of rows, clients and nodes. */
+#include "out/model_evaluation.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+hfsad_status evaluation_create(evaluation *e, const scoring *s, const double *truth, hfsad_error *err)
+{
+    const size_t nodes = s->data->n_inner + s->data->n_leaves;
+    *e = (evaluation){.scoring = s, .truth = truth};
+    if (!scoring_has_y(s))
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no y to compare with; hfsad predict needs none", s->path);
+    e->nodes = alloc_zero(nodes, sizeof *e->nodes);
+    return e->nodes ? HFSAD_OK : error_memory(err, nodes * sizeof *e->nodes, "the figures of the nodes");
+}
+
+void evaluation_free(evaluation *e)
+{
+    free(e->nodes);
+    free(e->groups);
+    *e = (evaluation){0};
+}
+
+void evaluation_name(const evaluation *e, size_t node, char *buffer, size_t size)
+{
+    const dataset *d = e->scoring->data;
+    if (node < d->n_inner)
+        snprintf(buffer, size, "%s", d->inner[node].name);
+    else
+        dataset_leaf_name(d, node - d->n_inner, buffer, size);
+}
+
+static hfsad_status refuse_label(const evaluation *e, size_t leaf, size_t row, double y, hfsad_loss_kind kind,
+                                 hfsad_error *err)
+{
+    char name[EVALUATION_NAME_SIZE];
+    dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%.300s: row %zu of %.300s has y = %g: the %s loss takes the labels -1 and 1", e->scoring->path,
+                     row + 1, name, y, loss_kind_name(kind));
+}
+
+/* A loss that a program brought along is not here; its models are. */
+static hfsad_status refuse_loss(const evaluation *e, size_t leaf, hfsad_error *err)
+{
+    char name[EVALUATION_NAME_SIZE];
+    dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%.300s: %.300s was trained with a program's own loss, which only that program has; hfsad predict "
+                     "can use its model",
+                     e->scoring->folder, name);
+}
+
+hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err)
+{
+    const scoring *s = e->scoring;
+    const client_law law = scoring_law(s, leaf);
+    const hfsad_loss_kind kind = law.loss.kind;
+    const bool labels = loss_has_labels(kind), levels = kind == HFSAD_LOSS_QUANTILE;
+    const client_rows rows = dataset_rows(s->data, leaf);
+    row_figures f = {.rows = rows.count};
+    if (kind == HFSAD_LOSS_OWN)
+        return refuse_loss(e, leaf, err);
+    const hfsad_status status = scoring_scores(s, leaf, kind, scores, err);
+    if (status)
+        return status;
+    for (size_t r = 0; r < rows.count; r++) {
+        const double y = rows.y[r], weight = row_weight(&rows, r);
+        if (labels && y != 1 && y != -1)
+            return refuse_label(e, leaf, r, y, kind, err);
+        f.weight += weight;
+        f.loss += weight * hfsad_loss_value(&law.loss, y, scores[r]);
+        if (!isfinite(f.loss))
+            return scoring_overflow(s, leaf, r, "loss", err);
+        f.right += labels && y == score_label(scores[r]) ? weight : 0;
+        f.covered += levels && y <= scores[r] ? weight : 0;
+    }
+    f.labelled = labels ? f.weight : 0;
+    f.ranked = levels ? f.weight : 0;
+    f.level = levels ? f.weight * law.loss.tau : 0;
+    f.total = law.mean ? f.loss / f.weight : f.loss;
+    e->labels |= labels;
+    e->levels |= levels;
+    e->nodes[s->data->n_inner + leaf] = f;
+    return HFSAD_OK;
+}
+
+static void add_figures(row_figures *to, const row_figures *f)
+{
+    to->rows += f->rows;
+    to->weight += f->weight;
+    to->loss += f->loss;
+    to->total += f->total;
+    to->labelled += f->labelled;
+    to->right += f->right;
+    to->ranked += f->ranked;
+    to->covered += f->covered;
+    to->level += f->level;
+}
+
+static void sum_up(evaluation *e)
+{
+    const dataset *d = e->scoring->data;
+    for (size_t i = d->n_inner; i-- > 0;) { /* children come after their parents */
+        const inner_node *node = &d->inner[i];
+        for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++)
+            add_figures(&e->nodes[i], &e->nodes[d->n_inner + leaf]);
+        for (size_t child = node->first_inner; child < node->first_inner + node->n_inner; child++)
+            add_figures(&e->nodes[i], &e->nodes[child]);
+    }
+}
+
+static int compare_reals(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static hfsad_status find_median(evaluation *e, hfsad_error *err)
+{
+    const dataset *d = e->scoring->data;
+    const size_t n = d->n_leaves;
+    double *losses = alloc_raw(n, sizeof *losses);
+    if (!losses)
+        return error_memory(err, n * sizeof *losses, "the clients' losses");
+    for (size_t leaf = 0; leaf < n; leaf++)
+        losses[leaf] = mean_loss(&e->nodes[d->n_inner + leaf]);
+    qsort(losses, n, sizeof *losses, compare_reals);
+    e->median_loss = losses[(n - 1) / 2] + (losses[n / 2] - losses[(n - 1) / 2]) / 2;
+    free(losses);
+    return HFSAD_OK;
+}
+
+hfsad_status evaluation_finish(evaluation *e, hfsad_error *err)
+{
+    const dataset *d = e->scoring->data;
+    const model *m = e->scoring->model;
+    sum_up(e);
+    for (size_t i = 1; i < d->n_inner; i++)
+        if (!e->worst_edge || mean_loss(&e->nodes[i]) > mean_loss(&e->nodes[e->worst_edge]))
+            e->worst_edge = i;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const uint32_t node = e->scoring->node[leaf];
+        if (mean_loss(&e->nodes[d->n_inner + leaf]) > mean_loss(&e->nodes[d->n_inner + e->worst_client]))
+            e->worst_client = leaf;
+        e->used_own += node >= m->n_inner;
+        e->used_edge += node > 0 && node < m->n_inner;
+        e->used_cloud += node == 0;
+    }
+    return find_median(e, err);
+}
+
+hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const char *path, hfsad_error *err)
+{
+    const dataset *d = e->scoring->data;
+    char name[EVALUATION_NAME_SIZE];
+    e->groups = alloc_zero(sets->count, sizeof *e->groups);
+    if (!e->groups)
+        return error_memory(err, sets->count * sizeof *e->groups, "the groups");
+    e->sets = sets;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        dataset_leaf_name(d, leaf, name, sizeof name);
+        const uint32_t group = client_groups_find(sets, name);
+        if (group == GROUP_NONE)
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no group for %.300s, which is in %.300s", path, name,
+                             e->scoring->path);
+        group_figures *g = &e->groups[group];
+        g->clients++;
+        add_figures(&g->rows, &e->nodes[d->n_inner + leaf]);
+        g->relative_error += evaluation_support(e, e->scoring->node[leaf]).relative_error;
+    }
+    for (size_t i = 0; i < sets->count; i++)
+        e->groups[i].relative_error /= (double)e->groups[i].clients;
+    return HFSAD_OK;
+}
+
+double mean_loss(const row_figures *f)
+{
+    return f->loss / f->weight;
+}
+
+double accuracy_of(const row_figures *f)
+{
+    return f->labelled > 0 ? f->right / f->labelled : NAN;
+}
+
+double coverage_of(const row_figures *f)
+{
+    return f->ranked > 0 ? f->covered / f->ranked : NAN;
+}
+
+double level_of(const row_figures *f)
+{
+    return f->ranked > 0 ? f->level / f->ranked : NAN;
+}
+
+uint32_t evaluation_model(const evaluation *e, size_t node)
+{
+    const dataset *d = e->scoring->data;
+    const model *m = e->scoring->model;
+    if (node >= d->n_inner)
+        return e->scoring->node[node - d->n_inner];
+    const uint32_t own = model_find(m, d->inner[node].name);
+    return own < m->n_inner ? own : MODEL_NONE;
+}
+
+support_figures evaluation_support(const evaluation *e, uint32_t node)
+{
+    const model *m = e->scoring->model;
+    const double *w = model_weights(m, node), *t = e->truth;
+    support_figures f = {.recall = NAN, .precision = NAN, .relative_error = NAN};
+    size_t true_nonzero = 0, found = 0;
+    double away = 0, opposite = 0, size = 0;
+    for (size_t i = 0; i < m->F; i++) {
+        f.nonzero += w[i] != 0;
+        if (!t)
+            continue;
+        true_nonzero += t[i] != 0;
+        found += t[i] != 0 && w[i] != 0;
+        away += (w[i] - t[i]) * (w[i] - t[i]);
+        opposite += (w[i] + t[i]) * (w[i] + t[i]);
+        size += t[i] * t[i];
+    }
+    if (!t)
+        return f;
+    const bool either =
+        model_law(m, node < m->n_inner ? "" : model_name(m, node)).loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    f.recall = true_nonzero ? (double)found / (double)true_nonzero : NAN;
+    f.precision = f.nonzero ? (double)found / (double)f.nonzero : NAN;
+    f.relative_error = size > 0 ? (either && opposite < away ? opposite : away) / size : NAN;
+    return f;
+}

@@ -1,0 +1,77 @@
+/*
+ * How well models do on held-out rows: the loss of every client, summed up the tree; shares of right labels and of
+ * rows covered; the support of a model, beside the truth's where that is known.
+ */
+#ifndef HFSAD_OUT_MODEL_EVALUATION_H
+#define HFSAD_OUT_MODEL_EVALUATION_H
+
+#include "out/batch.h"
+#include "out/model_scoring.h"
+
+/* Sums over the rows of a client, or of all clients below a node. A row counts as much as its weight. */
+typedef struct {
+    size_t rows;
+    double weight;
+    double loss;                   /* of the rows, each times its weight */
+    double total;                  /* of the clients' f: their rows' sum, or mean, as loss.scale has it */
+    double labelled, right;        /* weight of the rows with labels; of those whose label was predicted */
+    double ranked, covered, level; /* of the rows under the quantile loss; of those with y <= prediction; tau of each */
+} row_figures;
+
+typedef struct {
+    size_t nonzero; /* features, without the intercept */
+    /* Where the truth is known; NAN where they are 0/0. */
+    double recall, precision;
+    double relative_error; /* |w - t|^2 / |t|^2; for phase retrieval the smaller of that for t and -t */
+} support_figures;
+
+/* Of the clients of a group. */
+typedef struct {
+    size_t clients;
+    row_figures rows;
+    double relative_error; /* mean of those of the models that the clients got; NAN where the truth is not known */
+} group_figures;
+
+typedef struct {
+    const scoring *scoring;
+    const double *truth;                    /* F numbers; NULL: not known */
+    row_figures *nodes;                     /* of the data: n_inner, then n_leaves */
+    bool labels, levels;                    /* whether any client has labels, or quantiles */
+    size_t worst_client;                    /* leaf; the first of those that are alike */
+    size_t worst_edge;                      /* inner node, 0: there are no edges */
+    double median_loss;                     /* over the clients; between the two in the middle of an even number */
+    size_t used_own, used_edge, used_cloud; /* clients by whose model they got */
+    const client_groups *sets;              /* NULL: no groups */
+    group_figures *groups;                  /* sets->count */
+} evaluation;
+
+/* scoring and truth must outlive it. Refuses data without y. */
+hfsad_status evaluation_create(evaluation *e, const scoring *s, const double *truth, hfsad_error *err);
+/* The leaves one after another, in order; scores: room for scoring.most_rows numbers. Refuses labels but -1 and 1. */
+hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err);
+/* After the last leaf. */
+hfsad_status evaluation_finish(evaluation *e, hfsad_error *err);
+/* After that: what is in `groups`. sets must outlive it; path: the file they are from, for messages. Refuses a client
+ * that has no group. */
+hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const char *path, hfsad_error *err);
+void evaluation_free(evaluation *e);
+
+double mean_loss(const row_figures *f);
+/* NAN where no row counts. */
+double accuracy_of(const row_figures *f);
+double coverage_of(const row_figures *f);
+double level_of(const row_figures *f);
+
+/* The model that stands beside a node of the data: the one a client got, an inner node's own or MODEL_NONE. */
+uint32_t evaluation_model(const evaluation *e, size_t node);
+support_figures evaluation_support(const evaluation *e, uint32_t model_node);
+/* The node's name, "edge1/client7", cut to size. */
+void evaluation_name(const evaluation *e, size_t node, char *buffer, size_t size);
+enum { EVALUATION_NAME_SIZE = (HFSAD_TIERS_MAX + 1) * 256 };
+
+/* evaluation.csv: a row per node of the data. evaluation.json: everything that is about all of them. */
+void evaluation_table(whole_file *f, const evaluation *e);
+hfsad_status evaluation_summary(whole_file *f, const evaluation *e, model_choice with, const char *truth_path,
+                                hfsad_error *err);
+
+#endif

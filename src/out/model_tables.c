@@ -1,0 +1,237 @@
+/* evaluation.csv and evaluation.json; see model_evaluation.h. */
+#include "base/error.h"
+#include "data/builder.h"
+#include "out/format_number.h"
+#include "out/model_evaluation.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- evaluation.csv ---- */
+
+static void put_text(whole_file *f, const char *text)
+{
+    whole_file_put(f, text, strlen(text));
+}
+
+/* Nothing after the comma where there is no such number. */
+static void put_real(whole_file *f, double v)
+{
+    char text[1 + NUMBER_SIZE] = ",";
+    whole_file_put(f, text, isnan(v) ? 1 : 1 + number_write(text + 1, v));
+}
+
+static void put_whole(whole_file *f, uint64_t v)
+{
+    char text[1 + NUMBER_SIZE] = ",";
+    whole_file_put(f, text, 1 + number_write_whole(text + 1, v));
+}
+
+/* Names hold no comma and no quote: the data's reader has seen to it, and a model's name is one of the data's. */
+static void put_node(whole_file *f, const evaluation *e, size_t node)
+{
+    char name[EVALUATION_NAME_SIZE];
+    const row_figures *figures = &e->nodes[node];
+    const uint32_t of = evaluation_model(e, node);
+    evaluation_name(e, node, name, sizeof name);
+    put_text(f, name);
+    put_whole(f, figures->rows);
+    put_real(f, figures->weight);
+    put_real(f, mean_loss(figures));
+    put_real(f, figures->total);
+    if (e->labels)
+        put_real(f, accuracy_of(figures));
+    if (e->levels) {
+        put_real(f, coverage_of(figures));
+        put_real(f, level_of(figures));
+    }
+    if (of == MODEL_NONE) {
+        put_text(f, e->truth ? ",,,,,\n" : ",,\n");
+        return;
+    }
+    const support_figures support = evaluation_support(e, of);
+    put_text(f, ",");
+    put_text(f, model_name(e->scoring->model, of));
+    put_whole(f, support.nonzero);
+    if (e->truth) {
+        put_real(f, support.recall);
+        put_real(f, support.precision);
+        put_real(f, support.relative_error);
+    }
+    put_text(f, "\n");
+}
+
+void evaluation_table(whole_file *f, const evaluation *e)
+{
+    const dataset *d = e->scoring->data;
+    put_text(f, "node,rows,weight,loss,total");
+    put_text(f, e->labels ? ",accuracy" : "");
+    put_text(f, e->levels ? ",coverage,tau" : "");
+    put_text(f, ",model,nonzero");
+    put_text(f, e->truth ? ",recall,precision,relative_error\n" : "\n");
+    for (size_t node = 0; node < d->n_inner + d->n_leaves; node++)
+        put_node(f, e, node);
+}
+
+/* ---- evaluation.json ---- */
+
+/* ok turns false at the first lack of memory. */
+typedef struct {
+    bool ok;
+} json;
+
+static void add_item(json *j, cJSON *object, const char *key, cJSON *item)
+{
+    if (item && object && cJSON_AddItemToObject(object, key, item))
+        return;
+    cJSON_Delete(item);
+    j->ok = false;
+}
+
+static cJSON *add_object(json *j, cJSON *object, const char *key)
+{
+    cJSON *child = cJSON_CreateObject();
+    add_item(j, object, key, child);
+    return j->ok ? child : NULL;
+}
+
+/* As text of our own: cJSON takes 15 digits for good enough. */
+static void add_real(json *j, cJSON *object, const char *key, double v)
+{
+    char text[NUMBER_SIZE + 1];
+    text[isfinite(v) ? number_write(text, v) : 0] = 0;
+    add_item(j, object, key, *text ? cJSON_CreateRaw(text) : cJSON_CreateNull());
+}
+
+static void add_whole(json *j, cJSON *object, const char *key, uint64_t v)
+{
+    char text[NUMBER_SIZE + 1];
+    text[number_write_whole(text, v)] = 0;
+    add_item(j, object, key, cJSON_CreateRaw(text));
+}
+
+/* A file may have any name; JSON is UTF-8. */
+static void add_text(json *j, cJSON *object, const char *key, const char *v)
+{
+    char *copy = strdup(v);
+    const size_t length = copy ? strlen(copy) : 0;
+    for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
+        bytes = utf8_length(copy + i, length - i);
+        if (!bytes)
+            copy[i] = '?';
+    }
+    add_item(j, object, key, copy ? cJSON_CreateString(copy) : NULL);
+    free(copy);
+}
+
+static void add_loss(json *j, cJSON *root, const model *m)
+{
+    static const char *const scales[] = {SCALE_NAMES};
+    cJSON *loss = add_object(j, root, "loss");
+    add_text(j, loss, "kind", loss_kind_name((hfsad_loss_kind)m->loss.kind));
+    if (m->loss.kind == (int)HFSAD_LOSS_QUANTILE)
+        add_real(j, loss, "tau", m->loss.tau);
+    if (m->loss.kind == (int)HFSAD_LOSS_HUBER)
+        add_real(j, loss, "delta", m->loss.delta);
+    add_text(j, loss, "scale", scales[m->loss.scale]);
+}
+
+static void add_node(json *j, cJSON *root, const char *key, const evaluation *e, size_t node)
+{
+    char name[EVALUATION_NAME_SIZE];
+    cJSON *object = add_object(j, root, key);
+    evaluation_name(e, node, name, sizeof name);
+    add_text(j, object, "node", name);
+    add_real(j, object, "loss", mean_loss(&e->nodes[node]));
+}
+
+static void add_rows(json *j, cJSON *root, const evaluation *e)
+{
+    const dataset *d = e->scoring->data;
+    const row_figures *all = &e->nodes[0];
+    add_whole(j, root, "edges", d->n_inner - 1);
+    add_whole(j, root, "clients", d->n_leaves);
+    add_whole(j, root, "rows", all->rows);
+    add_real(j, root, "weight", all->weight);
+    add_real(j, root, "mean_loss", mean_loss(all));
+    add_real(j, root, "total_loss", all->total);
+    if (e->worst_edge)
+        add_node(j, root, "worst_edge", e, e->worst_edge);
+    add_node(j, root, "worst_client", e, d->n_inner + e->worst_client);
+    add_real(j, root, "median_client_loss", e->median_loss);
+    if (e->labels)
+        add_real(j, root, "accuracy", accuracy_of(all));
+    if (e->levels) {
+        add_real(j, root, "coverage", coverage_of(all));
+        add_real(j, root, "tau", level_of(all));
+    }
+}
+
+static void add_models(json *j, cJSON *root, const evaluation *e)
+{
+    const model *m = e->scoring->model;
+    const support_figures cloud = evaluation_support(e, 0);
+    cJSON *used = add_object(j, root, "clients_by_model");
+    add_whole(j, used, "own", e->used_own);
+    add_whole(j, used, "edge", e->used_edge);
+    add_whole(j, used, "cloud", e->used_cloud);
+    add_whole(j, root, "features", m->F);
+    cJSON *object = add_object(j, root, "cloud_model");
+    add_whole(j, object, "nonzero", cloud.nonzero);
+    if (!e->truth)
+        return;
+    add_real(j, object, "recall", cloud.recall);
+    add_real(j, object, "precision", cloud.precision);
+    add_real(j, object, "relative_error", cloud.relative_error);
+}
+
+static void add_groups(json *j, cJSON *root, const evaluation *e)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; i < e->sets->count; i++) {
+        const group_figures *g = &e->groups[i];
+        cJSON *object = cJSON_CreateObject();
+        add_text(j, object, "group", e->sets->labels[i]);
+        add_whole(j, object, "clients", g->clients);
+        add_whole(j, object, "rows", g->rows.rows);
+        add_real(j, object, "mean_loss", g->clients ? mean_loss(&g->rows) : NAN);
+        if (e->labels)
+            add_real(j, object, "accuracy", accuracy_of(&g->rows));
+        if (e->levels)
+            add_real(j, object, "coverage", coverage_of(&g->rows));
+        if (e->truth)
+            add_real(j, object, "relative_error", g->relative_error);
+        if (!object || !cJSON_AddItemToArray(list, object))
+            j->ok = false;
+    }
+    add_item(j, root, "groups", list);
+}
+
+hfsad_status evaluation_summary(whole_file *f, const evaluation *e, model_choice with, const char *truth_path,
+                                hfsad_error *err)
+{
+    static const char *const choices[] = {MODEL_CHOICES};
+    json state = {.ok = true}, *j = &state;
+    cJSON *root = cJSON_CreateObject();
+    add_text(j, root, "version", hfsad_version());
+    add_text(j, root, "model", e->scoring->folder);
+    add_text(j, root, "data", e->scoring->path);
+    add_text(j, root, "with", choices[with]);
+    if (truth_path)
+        add_text(j, root, "truth", truth_path);
+    add_loss(j, root, e->scoring->model);
+    add_rows(j, root, e);
+    add_models(j, root, e);
+    if (e->sets)
+        add_groups(j, root, e);
+    char *text = j->ok ? cJSON_Print(root) : NULL;
+    cJSON_Delete(root);
+    if (!text)
+        return error_memory(err, 0, "evaluation.json");
+    put_text(f, text);
+    put_text(f, "\n");
+    cJSON_free(text);
+    return HFSAD_OK;
+}

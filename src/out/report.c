@@ -1,0 +1,231 @@
+#include "out/report.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "out/tables.h"
+#include "out/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct report {
+    const hfsad_run *run;
+    const hfsad_spec *spec;
+    const char *folder;
+    trace trace;
+    size_t head, kept; /* of the trace's text: the first line; what a checkpoint takes */
+    row_room room;
+    theorem_report theorem;
+};
+
+hfsad_status report_create(report **made, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
+                           hfsad_error *err)
+{
+    report *r = alloc_zero(1, sizeof *r);
+    if (!r)
+        return error_memory(err, sizeof *r, "the report");
+    r->run = run;
+    r->spec = spec;
+    r->folder = folder;
+    const uint64_t rows = (uint64_t)(spec->run.iterations / spec->run.trace_every) + 2;
+    hfsad_status status = trace_create(&r->trace, rows, run->data->depth, run->truth != NULL, err);
+    if (!status)
+        status = row_room_create(&r->room, run, err);
+    if (status) {
+        report_free(r);
+        return status;
+    }
+    r->head = r->kept = r->trace.length;
+    theorem_check(&r->theorem, run->data, run->plan, run->nu_f);
+    *made = r;
+    return HFSAD_OK;
+}
+
+void report_free(report *r)
+{
+    if (!r)
+        return;
+    trace_free(&r->trace);
+    row_room_free(&r->room);
+    free(r);
+}
+
+void report_row(report *r, const hfsad_figures *figures)
+{
+    trace_append(&r->trace, figures);
+    /* The last row of a run that ends between two rows of the grid would not be there in a longer one. */
+    if (figures->iteration % (uint64_t)r->spec->run.trace_every == 0)
+        r->kept = r->trace.length;
+}
+
+hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err)
+{
+    const hfsad_status status = checkpoint_restore(from, run, err);
+    if (status)
+        return status;
+    /* as many rows as a run up to there has at most, and no more than there is room for */
+    const uint64_t every = (uint64_t)r->spec->run.trace_every, done = from->iteration / every;
+    if (done > (uint64_t)r->spec->run.iterations / every || from->trace_length < r->head ||
+        from->trace_length - r->head > (done + 1) * r->trace.row_size ||
+        memcmp(from->trace, r->trace.text, r->head) != 0)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s has no trace for this run; start the run anew, without --resume", from->name);
+    memcpy(r->trace.text, from->trace, from->trace_length);
+    r->trace.length = r->kept = from->trace_length;
+    return HFSAD_OK;
+}
+
+const theorem_report *report_theorem(const report *r)
+{
+    return &r->theorem;
+}
+
+/* In the order in which they take their places: the checkpoint, from which the others can be made anew, first, so that
+ * what is killed on the way resumes as this run and not as an earlier one; the summary, which tells of the others,
+ * last. */
+enum { CHECKPOINT, MODEL, STATE, TRACE, SUMMARY, N_FILES };
+static const char *const file_names[N_FILES] = {CHECKPOINT_NAME, "model.csv", "state.csv", "trace.csv", "summary.json"};
+
+static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figures *figures, stop_reason stopped,
+                         hfsad_error *err)
+{
+    char *text;
+    switch (which) {
+    case CHECKPOINT:
+        checkpoint_write(f, r->run, r->trace.text, r->kept);
+        break;
+    case MODEL:
+        model_table(f, r->run, r->spec->output.clients, &r->room);
+        break;
+    case STATE:
+        state_table(f, r->run, &r->room);
+        break;
+    case TRACE:
+        whole_file_put(f, r->trace.text, r->trace.length);
+        break;
+    case SUMMARY:
+        text = summary_text(r->run, r->spec, &r->theorem, figures, stopped);
+        if (!text)
+            return error_memory(err, 0, "summary.json");
+        whole_file_put(f, text, strlen(text));
+        free(text);
+        break;
+    }
+    return HFSAD_OK;
+}
+
+static char *path_in(const char *folder, const char *name)
+{
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s/%s", folder, name);
+    return path;
+}
+
+/* A state.csv or checkpoint.bin of an earlier run into the same folder would not belong to this one's model; one of the
+ * person's own stays. */
+static hfsad_status remove_stale(const char *folder, int which, hfsad_error *err)
+{
+    const char *start = which == CHECKPOINT ? CHECKPOINT_MARK : STATE_HEAD;
+    char head[sizeof STATE_HEAD] = "";
+    char *path = path_in(folder, file_names[which]);
+    if (!path)
+        return error_memory(err, strlen(folder), "a file name");
+    FILE *f = fopen(path, "r");
+    const bool ours = f && fread(head, 1, strlen(start), f) == strlen(start) && !memcmp(head, start, strlen(start));
+    if (f)
+        fclose(f);
+    if (ours)
+        unlink(path);
+    free(path);
+    return HFSAD_OK;
+}
+
+static bool is_state(int which)
+{
+    return which == CHECKPOINT || which == STATE;
+}
+
+static bool is_wanted(const report *r, int which)
+{
+    if (!is_state(which))
+        return true;
+    return r->run->engine->saves && (which == CHECKPOINT ? r->spec->output.checkpoint : r->spec->output.state);
+}
+
+/* -1: no memory. */
+static int stat_in(const char *folder, const char *name, struct stat *info)
+{
+    char *path = path_in(folder, name);
+    const int found = path ? stat(path, info) == 0 : -1;
+    free(path);
+    return found;
+}
+
+hfsad_status report_check_inputs(const char *folder, const char *const *labels, const char *const *inputs, size_t count,
+                                 hfsad_error *err)
+{
+    for (int i = 0; i < N_FILES; i++) {
+        struct stat output, input;
+        const int found = stat_in(folder, file_names[i], &output);
+        if (found < 0)
+            return error_memory(err, strlen(folder), "a file name");
+        for (size_t n = 0; n < count && found; n++)
+            if (inputs[n] && stat(inputs[n], &input) == 0 && input.st_dev == output.st_dev &&
+                input.st_ino == output.st_ino)
+                return error_set(err, HFSAD_ERROR_INPUT,
+                                 "%s/%s is %s and would be replaced by this run's output; give another --out", folder,
+                                 file_names[i], labels[n]);
+    }
+    return HFSAD_OK;
+}
+
+bool report_exists(const char *folder)
+{
+    struct stat info;
+    return stat_in(folder, file_names[SUMMARY], &info) > 0;
+}
+
+void report_sweep(const char *folder)
+{
+    folder_sweep(folder, file_names, N_FILES);
+}
+
+/* state_only: the other files are there already, and stay. */
+static hfsad_status write_files(report *r, bool state_only, const hfsad_figures *figures, stop_reason stopped,
+                                hfsad_error *err)
+{
+    whole_file files[N_FILES] = {0};
+    hfsad_status status = HFSAD_OK;
+    for (int i = 0; i < N_FILES && !status; i++) {
+        if (!is_wanted(r, i) || (state_only && !is_state(i)))
+            continue;
+        status = whole_file_begin(&files[i], r->folder, file_names[i], err);
+        if (!status)
+            status = fill(r, i, &files[i], figures, stopped, err);
+        if (!status)
+            status = whole_file_close(&files[i], err);
+    }
+    for (int i = 0; i < N_FILES && !status; i++) {
+        if (files[i].path)
+            status = whole_file_replace(&files[i], err);
+        else if (is_state(i))
+            status = remove_stale(r->folder, i, err);
+    }
+    for (int i = 0; i < N_FILES; i++)
+        whole_file_drop(&files[i]);
+    return status ? status : folder_sync(r->folder, err);
+}
+
+hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err)
+{
+    return write_files(r, false, figures, stopped, err);
+}
+
+hfsad_status report_write_state(report *r, hfsad_error *err)
+{
+    return write_files(r, true, NULL, STOP_RUNNING, err);
+}

@@ -1,0 +1,41 @@
+/*
+ * The output folder of a run: checkpoint.bin, model.csv, state.csv, trace.csv, summary.json. An update writes all of
+ * them beside the old ones and then puts them in place, so a disk that fills up leaves the folder as the last update
+ * left it.
+ */
+#ifndef HFSAD_OUT_REPORT_H
+#define HFSAD_OUT_REPORT_H
+
+#include "out/checkpoint.h"
+#include "out/summary.h"
+
+typedef struct report report;
+
+/* Takes all memory, writes nothing. run, spec and folder must outlive it. */
+hfsad_status report_create(report **r, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
+                           hfsad_error *err);
+void report_free(report *r);
+/* Puts the run into the checkpoint's state and the trace's rows up to there into the trace. After a failure both can
+ * only be freed. */
+hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err);
+/* Adds a row to the trace; at most run.iterations / run.trace_every + 2 of them. */
+void report_row(report *r, const hfsad_figures *figures);
+/* Brings the folder up to date; figures: those of the current point. */
+hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
+/* Only state.csv and checkpoint.bin, beside the other files of the same run, which are there. */
+hfsad_status report_write_state(report *r, hfsad_error *err);
+
+/*
+ * Before anything is written: refuses inputs (NULL or missing files are passed over) that are the same file as one of
+ * the outputs. labels: what the inputs are, for the message.
+ */
+hfsad_status report_check_inputs(const char *folder, const char *const *labels, const char *const *inputs, size_t count,
+                                 hfsad_error *err);
+/* Whether the folder holds the result of an earlier run. */
+bool report_exists(const char *folder);
+/* Removes what killed runs left half-written in the folder. */
+void report_sweep(const char *folder);
+
+const theorem_report *report_theorem(const report *r);
+
+#endif

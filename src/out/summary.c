@@ -1,0 +1,562 @@
+/*
+ * summary.json through cJSON. Numbers go in as text of our own: cJSON takes 15 digits for good enough when the 16th
+ * is off by one.
+ */
+#include "out/summary.h"
+
+#include "base/wire.h"
+#include "data/builder.h"
+#include "data/features.h"
+#include "out/format_number.h"
+#include "out/groups.h"
+#include "plan/guard.h"
+#include "spec/table.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *stop_reason_name(stop_reason reason)
+{
+    switch (reason) {
+#define STOP_NAME(name, text)                                                                                          \
+    case STOP_##name:                                                                                                  \
+        return text;
+        STOP_LIST(STOP_NAME)
+#undef STOP_NAME
+    }
+    return "?";
+}
+
+clients_per_edge count_clients(const dataset *d)
+{
+    clients_per_edge c = {SIZE_MAX, 0};
+    for (size_t i = 0; i < d->n_inner; i++) {
+        const size_t n = d->inner[i].n_leaves;
+        if (!n)
+            continue;
+        c.least = n < c.least ? n : c.least;
+        c.most = n > c.most ? n : c.most;
+    }
+    return c;
+}
+
+size_t count_nonzero(const hfsad_run *run)
+{
+    const double *w = run_inner_model(run, 0);
+    size_t n = 0;
+    for (size_t m = 0; m < features_count(run->data); m++)
+        n += w[m] != 0;
+    return n;
+}
+
+/* ok turns false at the first lack of memory; what follows is then not looked at. */
+typedef struct {
+    bool ok;
+} json;
+
+static void add_item(json *j, cJSON *object, const char *key, cJSON *item)
+{
+    if (!item || !object || !cJSON_AddItemToObject(object, key, item)) {
+        cJSON_Delete(item);
+        j->ok = false;
+    }
+}
+
+static cJSON *add_object(json *j, cJSON *object, const char *key)
+{
+    cJSON *child = cJSON_CreateObject();
+    add_item(j, object, key, child);
+    return j->ok ? child : NULL;
+}
+
+static cJSON *real_item(double v)
+{
+    char text[NUMBER_SIZE + 1];
+    if (!isfinite(v))
+        return cJSON_CreateNull();
+    text[number_write(text, v)] = 0;
+    return cJSON_CreateRaw(text);
+}
+
+static void add_real(json *j, cJSON *object, const char *key, double v)
+{
+    add_item(j, object, key, real_item(v));
+}
+
+static void add_whole(json *j, cJSON *object, const char *key, uint64_t v)
+{
+    char text[NUMBER_SIZE + 1];
+    text[number_write_whole(text, v)] = 0;
+    add_item(j, object, key, cJSON_CreateRaw(text));
+}
+
+static void add_flag(json *j, cJSON *object, const char *key, bool v)
+{
+    add_item(j, object, key, cJSON_CreateBool(v));
+}
+
+/* A file may have any name; JSON is UTF-8. */
+static cJSON *text_item(const char *v)
+{
+    char *copy = strdup(v);
+    if (!copy)
+        return NULL;
+    for (size_t i = 0, bytes, length = strlen(copy); i < length; i += bytes) {
+        bytes = utf8_length(copy + i, length - i);
+        if (!bytes) {
+            copy[i] = '?';
+            bytes = 1;
+        }
+    }
+    cJSON *item = cJSON_CreateString(copy);
+    free(copy);
+    return item;
+}
+
+static void add_text(json *j, cJSON *object, const char *key, const char *v)
+{
+    add_item(j, object, key, v ? text_item(v) : cJSON_CreateNull());
+}
+
+static const char *const algorithm_names[] = {ALGORITHM_NAMES};
+static const char *const link_names[] = {LINK_NAMES};
+static const char *const prior_names[] = {PRIOR_NAMES};
+static const char *const shape_names[] = {SHAPE_NAMES};
+enum { N_KINDS = sizeof link_names / sizeof *link_names, N_SHAPES = sizeof shape_names / sizeof *shape_names };
+
+/* A setting over all nodes of a tier: the values it takes. */
+typedef struct {
+    double least, most;
+    size_t count;
+} span;
+
+static void span_add(span *s, double v)
+{
+    s->least = s->count && s->least < v ? s->least : v;
+    s->most = s->count && s->most > v ? s->most : v;
+    s->count++;
+}
+
+/* One number where all nodes agree, [least, most] where they do not, nothing where it means nothing. */
+static void add_span(json *j, cJSON *object, const char *key, const span *s)
+{
+    if (!s->count)
+        return;
+    if (s->least == s->most) {
+        add_real(j, object, key, s->least);
+        return;
+    }
+    cJSON *pair = cJSON_CreateArray();
+    if (!pair || !cJSON_AddItemToArray(pair, real_item(s->least)) || !cJSON_AddItemToArray(pair, real_item(s->most)))
+        j->ok = false;
+    add_item(j, object, key, pair);
+}
+
+typedef struct {
+    bool kinds[N_KINDS];
+    span weight, lambda, gamma, c, alpha, growth, relax;
+    bool shapes[N_SHAPES];
+} tier_spans;
+
+static void spans_add_penalty(tier_spans *s, const hfsad_penalty *p)
+{
+    s->kinds[p->kind] = true;
+    if (p->kind == HFSAD_PENALTY_NONE)
+        return;
+    span_add(&s->weight, p->weight);
+    span_add(&s->lambda, p->lambda);
+    if (p->kind != HFSAD_PENALTY_L1)
+        span_add(&s->gamma, p->gamma);
+}
+
+static int shape_of(const hfsad_schedule *s)
+{
+    return !(s->growth > 0) ? SHAPE_SQRT : s->turn > 1 ? SHAPE_SQRT_GEOMETRIC : SHAPE_GEOMETRIC;
+}
+
+static void spans_add_rule(tier_spans *s, const hfsad_link_rule *rule)
+{
+    spans_add_penalty(s, &rule->penalty);
+    span_add(&s->c, rule->schedule.c);
+    span_add(&s->alpha, rule->schedule.alpha);
+    span_add(&s->relax, 1 + rule->schedule.over);
+    s->shapes[shape_of(&rule->schedule)] = true;
+    if (rule->schedule.growth > 0)
+        span_add(&s->growth, rule->schedule.growth);
+}
+
+/* "tv", or ["tv","mcp"] where overrides mix them. */
+static void add_kinds(json *j, cJSON *object, const char *key, const bool *kinds, int count, const char *const *names)
+{
+    cJSON *list = cJSON_CreateArray();
+    int last = 0, n = 0;
+    for (int i = 0; i < count; i++) {
+        if (!kinds[i])
+            continue;
+        if (!cJSON_AddItemToArray(list, cJSON_CreateString(names[i])))
+            j->ok = false;
+        last = i;
+        n++;
+    }
+    if (n == 1) {
+        cJSON_Delete(list);
+        list = cJSON_CreateString(names[last]);
+    }
+    add_item(j, object, key, list);
+}
+
+static void add_penalty(json *j, cJSON *parent, const char *key, const tier_spans *s, const char *const *names)
+{
+    cJSON *object = add_object(j, parent, key);
+    add_kinds(j, object, "penalty", s->kinds, N_KINDS, names);
+    add_span(j, object, "weight", &s->weight);
+    add_span(j, object, "lambda", &s->lambda);
+    add_span(j, object, "gamma", &s->gamma);
+}
+
+static void add_schedule(json *j, cJSON *parent, const char *key, const tier_spans *s)
+{
+    cJSON *object = add_object(j, parent, key);
+    add_span(j, object, "c", &s->c);
+    add_span(j, object, "alpha", &s->alpha);
+    add_kinds(j, object, "shape", s->shapes, N_SHAPES, shape_names);
+    add_span(j, object, "growth", &s->growth);
+    add_span(j, object, "relax", &s->relax);
+}
+
+static void add_baseline(json *j, cJSON *settings, const baseline_rule *rule)
+{
+    static const char *const names[] = {
+        [STEP_CONSTANT] = "constant", [STEP_POWER] = "power", [STEP_GEOMETRIC] = "geometric"};
+    cJSON *object = add_object(j, settings, "baseline");
+    add_real(j, object, "step", rule->step.size);
+    add_text(j, object, "rule", names[rule->step.kind]);
+    if (rule->step.kind != STEP_CONSTANT)
+        add_real(j, object, "decay", rule->step.shrink);
+    add_real(j, object, "rho", rule->rho);
+}
+
+/* What preset and overrides came to. The edges' part is left out where all clients are right below the cloud. */
+static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
+{
+    const plan *p = run->plan;
+    tier_spans client = {0}, edge = {0}, edge_prior = {0}, cloud_prior = {0};
+    for (size_t i = 0; i < p->n_leaf_classes; i++)
+        spans_add_rule(&client, &p->leaf_classes[i].rule);
+    uint64_t last;
+    const uint64_t repairs = run->engine->repairs ? run->engine->repairs(run, &last) : 0;
+    for (size_t i = 1; i < run->data->n_inner; i++) {
+        const hfsad_link_rule rule = guard_rule(&p->inner[i].rule, repairs);
+        spans_add_rule(&edge, &rule);
+        spans_add_penalty(&edge_prior, &p->inner[i].prior);
+    }
+    spans_add_penalty(&cloud_prior, &p->inner[0].prior);
+
+    const bool edges = run->data->n_inner > 1;
+    cJSON *prior = add_object(j, settings, "prior");
+    if (edges)
+        add_penalty(j, prior, "edge", &edge_prior, prior_names);
+    add_penalty(j, prior, "cloud", &cloud_prior, prior_names);
+    if (!run->engine->links) {
+        add_baseline(j, settings, &run->rule);
+        return;
+    }
+    cJSON *link = add_object(j, settings, "link");
+    cJSON *schedule = add_object(j, settings, "schedule");
+    add_penalty(j, link, "client", &client, link_names);
+    if (edges)
+        add_penalty(j, link, "edge", &edge, link_names);
+    add_schedule(j, schedule, "client", &client);
+    if (edges)
+        add_schedule(j, schedule, "edge", &edge);
+}
+
+/* The object at a key such as "run.participation", made where it is missing. */
+static cJSON *object_at(json *j, cJSON *object, const char *key)
+{
+    char part[SETTING_KEY_MAX];
+    while (*key && object) {
+        const size_t length = strcspn(key, ".");
+        snprintf(part, sizeof part, "%.*s", (int)length, key);
+        cJSON *child = cJSON_GetObjectItemCaseSensitive(object, part);
+        object = child ? child : add_object(j, object, part);
+        key += length + (key[length] == '.');
+    }
+    return object;
+}
+
+static void add_value(json *j, cJSON *object, const setting *row, const void *value)
+{
+    switch (row->type) {
+    case SETTING_REAL:
+        add_real(j, object, row->name, *(const double *)value);
+        break;
+    case SETTING_WHOLE:
+        add_whole(j, object, row->name, (uint64_t) * (const int64_t *)value);
+        break;
+    case SETTING_FLAG:
+        add_flag(j, object, row->name, *(const int *)value > 0);
+        break;
+    case SETTING_TEXT:
+        add_text(j, object, row->name, *(char *const *)value);
+        break;
+    case SETTING_CHOICE:
+        add_text(j, object, row->name, *(const int *)value < 0 ? NULL : row->choices[*(const int *)value]);
+        break;
+    }
+}
+
+static bool has_loss(const hfsad_spec *spec, hfsad_loss_kind kind)
+{
+    bool found = spec->loss.kind == (int)kind;
+    for (size_t i = 0; i < spec->n_overrides; i++)
+        found = found || spec->overrides[i].loss.kind == (int)kind;
+    return found;
+}
+
+/* Whether the spec's own value is what is in force and means something in this run. */
+static bool applies(const char *key, const hfsad_spec *spec)
+{
+    if (!strncmp(key, "link.", 5) || !strncmp(key, "prior.", 6) || !strncmp(key, "schedule.", 9) ||
+        !strncmp(key, "baseline.", 9))
+        return false; /* add_resolved has these */
+    if (!strcmp(key, "federation.wire"))
+        return spec->federation.wire == WIRE_FLOAT; /* the only one that rounds */
+    if (!strncmp(key, "federation.", 11))
+        return false; /* how the processes came to the result, which does not depend on it or is a record's */
+    if (!strcmp(key, "loss.tau"))
+        return has_loss(spec, HFSAD_LOSS_QUANTILE);
+    if (!strcmp(key, "loss.delta"))
+        return has_loss(spec, HFSAD_LOSS_HUBER);
+    return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
+}
+
+/* As the spec has them: the node and the keys that are set. */
+static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; i < spec->n_overrides && j->ok; i++) {
+        const char *base = (const char *)&spec->overrides[i];
+        setting_at at;
+        cJSON *entry = cJSON_CreateObject();
+        for (size_t n = 0; settings_at(&override_schema, n, &at); n++) {
+            if (setting_is_unset(&at, base))
+                continue;
+            cJSON *object = object_at(j, entry, at.group->key);
+            if (at.row->type == SETTING_REAL && isinf(*(const double *)(const void *)(base + at.offset)))
+                add_text(j, object, at.row->name, "none"); /* a box that is lifted */
+            else
+                add_value(j, object, at.row, base + at.offset);
+        }
+        if (!list || !entry || !cJSON_AddItemToArray(list, entry)) {
+            cJSON_Delete(entry);
+            j->ok = false;
+        }
+    }
+    add_item(j, settings, "overrides", list);
+}
+
+static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec)
+{
+    cJSON *settings = add_object(j, root, "settings");
+    setting_at at;
+    for (size_t i = 0; settings_at(&spec_schema, i, &at); i++)
+        if (applies(at.key, spec))
+            add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
+    add_text(j, object_at(j, settings, "run"), "start", run->start_kind);
+    add_resolved(j, settings, run);
+    add_overrides(j, settings, spec);
+}
+
+/* So that data with its columns in another order can be told from the model's. */
+static void add_feature_names(json *j, cJSON *shape, const dataset *d)
+{
+    if (!d->feature_names)
+        return;
+    cJSON *list = cJSON_CreateArray();
+    const char *name = d->feature_names;
+    for (size_t m = 0; m < features_count(d) && j->ok; m++, name += strlen(name) + 1) {
+        cJSON *item = cJSON_CreateString(name);
+        if (!list || !item || !cJSON_AddItemToArray(list, item)) {
+            cJSON_Delete(item);
+            j->ok = false;
+        }
+    }
+    add_item(j, shape, "feature_names", list);
+}
+
+static void add_shape(json *j, cJSON *root, const dataset *d)
+{
+    cJSON *shape = add_object(j, root, "data");
+    const clients_per_edge clients = count_clients(d);
+    add_whole(j, shape, "inner_nodes", d->n_inner); /* the cloud is one */
+    add_whole(j, shape, "edges", d->n_inner - 1);
+    add_whole(j, shape, "clients", d->n_leaves);
+    add_whole(j, shape, "rows", d->n_rows);
+    add_whole(j, shape, "features", features_count(d));
+    add_feature_names(j, shape, d);
+    add_whole(j, shape, "depth", d->depth);
+    cJSON *per_edge = add_object(j, shape, "clients_per_edge");
+    add_whole(j, per_edge, "least", clients.least);
+    add_whole(j, per_edge, "most", clients.most);
+}
+
+static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_figures *f)
+{
+    cJSON *figures = add_object(j, root, "figures");
+    add_real(j, figures, "objective", f->objective);
+    add_real(j, figures, "consensus_objective", f->consensus_objective);
+    add_real(j, figures, "primal_residual", f->primal_residual);
+    add_real(j, figures, "dual_residual", f->dual_residual);
+    add_real(j, figures, "consensus_gap", f->consensus_gap);
+    add_real(j, figures, "smoothing_gap", f->smoothing_gap);
+    if (run->truth)
+        add_real(j, figures, "relative_error", f->relative_error);
+    add_whole(j, figures, "nonzero_coefficients", count_nonzero(run));
+    add_whole(j, figures, "bytes_up", f->bytes_up);
+    add_whole(j, figures, "bytes_down", f->bytes_down);
+    cJSON *tiers = cJSON_CreateArray();
+    for (size_t t = 0; t < f->tiers; t++) {
+        cJSON *tier = cJSON_CreateObject();
+        add_real(j, tier, "primal_residual", f->primal_tier[t]);
+        add_real(j, tier, "dual_residual", f->dual_tier[t]);
+        if (!tier || !cJSON_AddItemToArray(tiers, tier))
+            j->ok = false;
+    }
+    add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
+}
+
+/* The groups, the cloud's first; the others with their clients' names. */
+static void add_groups(json *j, cJSON *root, const hfsad_run *run)
+{
+    node_groups g;
+    if (run->engine->knows && !run->engine->knows(run, hfsad_run_nodes(run) - 1))
+        return;
+    if (groups_find(&g, run, NULL))
+        j->ok = false;
+    if (g.count == 0)
+        return;
+    cJSON *groups = cJSON_CreateArray();
+    char name[HFSAD_TIERS_MAX * 256];
+    for (uint32_t i = 0; i < g.count; i++) {
+        cJSON *group = cJSON_CreateObject(), *names = i ? cJSON_CreateArray() : NULL;
+        add_whole(j, group, "clients", g.clients[i]);
+        for (size_t node = run->data->n_inner; names && node < hfsad_run_nodes(run); node++)
+            if (g.group[node] == i) {
+                hfsad_run_node_name(run, node, name, sizeof name);
+                cJSON_AddItemToArray(names, cJSON_CreateString(name));
+            }
+        if (names)
+            add_item(j, group, "names", names);
+        if (!group || !cJSON_AddItemToArray(groups, group))
+            j->ok = false;
+    }
+    add_item(j, root, "groups", groups);
+    groups_free(&g);
+}
+
+static void add_polish(json *j, cJSON *root, const hfsad_run *run)
+{
+    const hfsad_polish *p = &run->polish;
+    const bool tried = p->accepted || p->reason[0];
+    cJSON *polish = add_object(j, root, "polish");
+    add_flag(j, polish, "accepted", p->accepted);
+    add_text(j, polish, "reason", tried ? p->reason : "the run has not come to it");
+    if (!p->exchanges)
+        return;
+    add_real(j, polish, "objective_before", p->objective_before);
+    add_real(j, polish, "objective_after", p->objective_after);
+    add_real(j, polish, "gap", p->gap);
+    add_real(j, polish, "residual", p->residual);
+    if (run->truth)
+        add_real(j, polish, "relative_error", p->relative_error);
+    add_whole(j, polish, "exchanges", p->exchanges);
+    add_whole(j, polish, "bytes_up", p->bytes_up);
+    add_whole(j, polish, "bytes_down", p->bytes_down);
+    add_real(j, polish, "seconds", p->seconds);
+}
+
+static void add_theorem(json *j, cJSON *root, const hfsad_run *run, const theorem_report *t)
+{
+    cJSON *theorem = add_object(j, root, "theorem_1");
+    add_flag(j, theorem, "holds", t->holds);
+    add_text(j, theorem, "reason", t->reason);
+    add_flag(j, theorem, "links_are_tv", t->links_are_tv);
+    add_real(j, theorem, "nu_f", t->nu_f);
+    add_real(j, theorem, "nu_r", t->nu_r);
+    add_real(j, theorem, "client_alpha_c", t->client_alpha_c);
+    add_real(j, theorem, "client_alpha_c_needed", t->client_needed);
+    add_real(j, theorem, "client_weight", t->client_weight);
+    add_real(j, theorem, "client_weight_needed", t->client_weight_needed);
+    if (run->data->n_inner == 1)
+        return;
+    add_real(j, theorem, "edge_beta_d", t->edge_beta_d);
+    add_real(j, theorem, "edge_beta_d_needed", t->edge_needed);
+    add_real(j, theorem, "edge_weight", t->edge_weight);
+    add_real(j, theorem, "edge_weight_needed", t->edge_weight_needed);
+}
+
+/* What the presets saw of the data, and whether the safeguard had to step in. */
+static void add_choices(json *j, cJSON *root, const hfsad_run *run)
+{
+    cJSON *scales = add_object(j, root, "scales");
+    add_real(j, scales, "pull", run->scales.omega);
+    add_real(j, scales, "bend", run->scales.bend);
+    add_real(j, scales, "noise", run->scales.noise);
+    add_real(j, scales, "length", run->scales.length);
+    cJSON *before = add_object(j, root, "before_training");
+    add_whole(j, before, "questions", run->before.questions);
+    add_whole(j, before, "bytes_up", run->before.bytes_up);
+    add_whole(j, before, "bytes_down", run->before.bytes_down);
+    if (!run->engine->repairs)
+        return;
+    uint64_t last;
+    cJSON *safeguard = add_object(j, root, "safeguard");
+    add_whole(j, safeguard, "repairs", run->engine->repairs(run, &last));
+    if (last)
+        add_whole(j, safeguard, "last_iteration", last);
+}
+
+char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
+                   const hfsad_figures *figures, stop_reason stopped)
+{
+    json state = {.ok = true}, *j = &state;
+    cJSON *root = cJSON_CreateObject();
+    add_text(j, root, "version", hfsad_version());
+    add_text(j, root, "spec", spec->path);
+    add_text(j, root, "algorithm", algorithm_names[spec->top.algorithm]);
+    add_text(j, root, "stopped", stop_reason_name(stopped));
+    add_whole(j, root, "iterations", figures->iteration);
+    add_real(j, root, "seconds", figures->seconds);
+    add_real(j, root, "iterations_per_second",
+             figures->seconds > 0 ? (double)figures->iteration / figures->seconds : NAN);
+    add_whole(j, root, "threads", pool_threads(run->threads));
+    add_text(j, root, "start", run->start_kind);
+    if (spec->run.tries > 1 && run->engine->links)
+        add_whole(j, root, "start_kept", run->start_index + 1);
+    add_shape(j, root, run->data);
+    add_figures(j, root, run, figures);
+    if (spec->run.polish)
+        add_polish(j, root, run);
+    add_groups(j, root, run);
+    add_settings(j, root, run, spec);
+    add_choices(j, root, run);
+    if (run->engine->links)
+        add_theorem(j, root, run, theorem);
+
+    char *printed = j->ok ? cJSON_Print(root) : NULL;
+    cJSON_Delete(root);
+    if (!printed)
+        return NULL;
+    const size_t length = strlen(printed);
+    char *text = malloc(length + 2);
+    if (text) {
+        memcpy(text, printed, length);
+        memcpy(text + length, "\n", 2);
+    }
+    cJSON_free(printed);
+    return text;
+}

@@ -1,0 +1,36 @@
+/* summary.json: what ran, on what, why it stopped and where it stands. */
+#ifndef HFSAD_OUT_SUMMARY_H
+#define HFSAD_OUT_SUMMARY_H
+
+#include "run/handle.h"
+
+/* Why a run stands where it stands. */
+#define STOP_LIST(X)                                                                                                   \
+    X(RUNNING, "running")                                                                                              \
+    X(ITERATIONS, "iterations")                                                                                        \
+    X(TOLERANCE, "tolerance")                                                                                          \
+    X(INTERRUPTED, "interrupted")                                                                                      \
+    X(DIVERGED, "diverged")
+
+typedef enum {
+#define STOP_ENUM(name, text) STOP_##name,
+    STOP_LIST(STOP_ENUM)
+#undef STOP_ENUM
+} stop_reason;
+
+const char *stop_reason_name(stop_reason reason);
+
+/* Clients below an edge: the least and the most over the nodes that have any. */
+typedef struct {
+    size_t least, most;
+} clients_per_edge;
+clients_per_edge count_clients(const dataset *d);
+
+/* Coefficients of the cloud's model that are not exactly zero. */
+size_t count_nonzero(const hfsad_run *run);
+
+/* The text, to be freed with free(); NULL: no memory. */
+char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
+                   const hfsad_figures *figures, stop_reason stopped);
+
+#endif

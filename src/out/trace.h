@@ -1,0 +1,20 @@
+/* trace.csv as text in memory: rows are appended as they come and the file is this text, so a rewrite formats nothing
+ * anew. All memory is taken when it is set up. */
+#ifndef HFSAD_OUT_TRACE_H
+#define HFSAD_OUT_TRACE_H
+
+#include "hfsad/hfsad.h"
+
+typedef struct {
+    char *text;
+    size_t length, capacity;
+    size_t tiers, row_size; /* row_size: the longest a row can be */
+    bool relative_error;
+} trace;
+
+/* Room for the head and `rows` rows. */
+hfsad_status trace_create(trace *t, uint64_t rows, size_t tiers, bool relative_error, hfsad_error *err);
+void trace_free(trace *t);
+void trace_append(trace *t, const hfsad_figures *figures);
+
+#endif

@@ -1,0 +1,14 @@
+/* A start from a model that was trained before. */
+#ifndef HFSAD_OUT_WARM_H
+#define HFSAD_OUT_WARM_H
+
+#include "run/handle.h"
+
+/*
+ * w, z and q of every node become that node's model; where the model has no such node its nearest ancestor's, and
+ * otherwise the cloud's. Multipliers and counters are zero, so the run must not have iterated. model: an output folder
+ * or a model.csv. On failure the run is as it was.
+ */
+hfsad_status warm_start(hfsad_run *run, const char *model, hfsad_error *err);
+
+#endif

@@ -1,0 +1,279 @@
+#include "polish/answers.h"
+
+#include "math/loss_row.h"
+
+#include <string.h>
+
+const double polish_steps[POLISH_STEPS] = {4,   2,    1.4, 1,    0.75, 0.55, 0.4,  0.3,
+                                           0.2, 0.14, 0.1, 0.07, 0.04, 0.02, 1e-2, 1e-3};
+
+size_t polish_length(polish_kind kind, size_t M)
+{
+    switch (kind) {
+    case POLISH_VALUE:
+        return M + POLISH_NUMBERS;
+    case POLISH_SCALES:
+        return POLISH_VECTORS * M + POLISH_COUNTS;
+    case POLISH_HESSIAN:
+        return M * (M + 1) / 2;
+    case POLISH_LINE:
+        return POLISH_STEPS;
+    case POLISH_DIAGONAL:
+    case POLISH_PRODUCT:
+        return M;
+    case POLISH_ANCHOR:
+    case POLISH_COMMIT:
+        break;
+    }
+    return 1;
+}
+
+size_t polish_longest(size_t M, size_t direct)
+{
+    static const polish_kind kinds[] = {POLISH_SCALES, POLISH_VALUE, POLISH_LINE};
+    size_t longest = M <= direct ? polish_length(POLISH_HESSIAN, M) : 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        longest = polish_length(kinds[i], M) > longest ? polish_length(kinds[i], M) : longest;
+    return longest;
+}
+
+static bool is_smooth(hfsad_loss_kind kind)
+{
+    return kind == HFSAD_LOSS_SQUARED || kind == HFSAD_LOSS_HUBER || kind == HFSAD_LOSS_LOGISTIC;
+}
+
+/* What a row adds to an answer. Derivatives are in s = <x, w>. */
+typedef struct {
+    double envelope, slope, bend;
+    double loss, model, gap, multiplier;
+    bool active;
+} row_part;
+
+static double smooth_bend(const hfsad_loss *loss, double y, double s)
+{
+    if (loss->kind == HFSAD_LOSS_SQUARED)
+        return 1;
+    if (loss->kind == HFSAD_LOSS_HUBER)
+        return fabs(y - s) <= loss->delta;
+    const double e = exp(-fabs(s));
+    return e / ((1 + e) * (1 + e));
+}
+
+static row_part smooth_part(const hfsad_loss *loss, double c, double y, double s)
+{
+    const double value = c * hfsad_loss_value(loss, y, s);
+    return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * smooth_bend(loss, y, s), value, value, 0, 0, false};
+}
+
+/* Whether a slope is neither of the two that the loss has beside its kink. */
+static bool in_kink(const hfsad_loss *loss, double slope)
+{
+    switch (loss->kind) {
+    case HFSAD_LOSS_QUANTILE:
+        return slope > -loss->tau && slope < 1 - loss->tau;
+    case HFSAD_LOSS_HINGE:
+        return slope != 0 && fabs(slope) < 1;
+    default:
+        return fabs(slope) < 1;
+    }
+}
+
+/* s0: where the envelope's minimiser would be without the loss. */
+static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s, double a, double kappa)
+{
+    const double s0 = s + a * kappa / c, slope = loss_row_slope(loss, y, s0, kappa, s), next = c * slope;
+    const double there = hfsad_loss_value(loss, y, s0 - kappa * slope), here = hfsad_loss_value(loss, y, s);
+    row_part p = {
+        .slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = in_kink(loss, slope)};
+    p.envelope = c * there + (next - a) * (next + a) * kappa / (2 * c);
+    p.gap = c * (here - there) - next * (s - (s0 - kappa * slope));
+    p.bend = p.active ? c / kappa : 0;
+    return p;
+}
+
+static row_part phase_part(double c, double y, double s, double a, double t, const polish_question *q)
+{
+    static const hfsad_loss absolute = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, INFINITY};
+    const double factor = 2 * t, away = s - t, bend = 2 * q->beta * c;
+    row_part p = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
+    p.envelope += bend / 2 * away * away;
+    p.model += bend / 2 * away * away;
+    p.slope = factor * p.slope + bend * away;
+    p.bend = factor * factor * p.bend + bend;
+    p.loss = c * fabs(y - s * s);
+    return p;
+}
+
+static row_part part_at(const polish_client *o, const polish_question *q, size_t r, double c, double s)
+{
+    const double y = o->rows.y[r];
+    if (o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+        return phase_part(c, y, s, o->multiplier[r], o->anchor[r], q);
+    if (is_smooth(o->loss->kind))
+        return smooth_part(o->loss, c, y, s);
+    return kinked_part(o->loss, c, y, s, o->multiplier[r], q->kappa);
+}
+
+static row_part part_of(const polish_client *o, const polish_question *q, size_t r, double c)
+{
+    return part_at(o, q, r, c, row_dot(&o->rows, r, q->vector));
+}
+
+static double weight_of(const polish_client *o, size_t r)
+{
+    return o->factor * row_weight(&o->rows, r);
+}
+
+static void answer_value(const polish_client *o, const polish_question *q, double *answer)
+{
+    double *numbers = answer + o->M;
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        o->bend[r] = 0;
+        if (!(c > 0))
+            continue;
+        const row_part p = part_of(o, q, r, c);
+        o->bend[r] = p.bend;
+        row_add(&o->rows, r, p.slope, answer);
+        numbers[POLISH_ENVELOPE] += p.envelope;
+        numbers[POLISH_LOSS] += p.loss;
+        numbers[POLISH_MODEL] += p.model;
+        numbers[POLISH_GAP] += p.gap;
+        numbers[POLISH_ACTIVE] += p.active;
+    }
+}
+
+static void answer_line(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        if (!(c > 0))
+            continue;
+        const double s = row_dot(&o->rows, r, q->point), along = row_dot(&o->rows, r, q->vector);
+        for (size_t i = 0; i < POLISH_STEPS; i++)
+            answer[i] += along * part_at(o, q, r, c, s + polish_steps[i] * along).slope;
+    }
+}
+
+static void answer_commit(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        if (!(c > 0) || is_smooth(o->loss->kind))
+            continue;
+        const double next = part_of(o, q, r, c).multiplier;
+        *answer += fabs(next - o->multiplier[r]);
+        o->multiplier[r] = next;
+    }
+}
+
+static void answer_anchor(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double s = row_dot(&o->rows, r, q->vector);
+        if (o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+            o->anchor[r] = s;
+        *answer += weight_of(o, r) * hfsad_loss_value(o->loss, o->rows.y[r], s);
+    }
+}
+
+static void add_sizes(const client_rows *rows, size_t r, double a, double *sum)
+{
+    const size_t from = row_from(rows, r);
+    const size_t end = rows->start ? rows->start[r + 1] : from + rows->F;
+    for (size_t at = from; at < end; at++)
+        sum[rows->start ? rows->column[at] : at - from] += a * fabs(rows->x[at]);
+    if (rows->constant != 0)
+        sum[rows->F] += a * fabs(rows->constant);
+}
+
+static void answer_scales(const polish_client *o, double *answer)
+{
+    const hfsad_loss *loss = o->loss;
+    double *slopes = answer + POLISH_SLOPES * o->M, *counts = answer + POLISH_VECTORS * o->M;
+    const bool smooth = is_smooth(loss->kind), phase = loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    double *squares = answer + (smooth ? POLISH_BENDS : POLISH_KINKS) * o->M;
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r), b = phase ? 2 * fabs(o->anchor[r]) : 1;
+        const double steepest = loss->kind == HFSAD_LOSS_SQUARED ? 0 : loss->kind == HFSAD_LOSS_HUBER ? loss->delta : b;
+        const double square = c * (loss->kind == HFSAD_LOSS_LOGISTIC ? 0.25 : b * b);
+        add_sizes(&o->rows, r, c * steepest, slopes);
+        row_add_squares(&o->rows, r, square, squares);
+        counts[POLISH_WEIGHT] += smooth ? 0 : c;
+        counts[POLISH_KINKED] += !smooth && c > 0;
+    }
+}
+
+static void answer_diagonal(const polish_client *o, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++)
+        if (o->bend[r] > 0)
+            row_add_squares(&o->rows, r, o->bend[r], answer);
+}
+
+static void answer_product(const polish_client *o, const double *v, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++)
+        if (o->bend[r] > 0)
+            row_add(&o->rows, r, o->bend[r] * row_dot(&o->rows, r, v), answer);
+}
+
+/* The columns of a row rise, so an entry's partners before it make its line of the triangle. */
+static void add_square(const client_rows *rows, size_t r, double bend, double *triangle)
+{
+    const size_t from = row_from(rows, r);
+    const size_t count = rows->start ? rows->start[r + 1] - from : rows->F;
+    const uint32_t *column = rows->start ? rows->column + from : NULL;
+    const double *x = rows->x + from;
+    for (size_t i = 0; i < count + (rows->constant != 0); i++) {
+        const size_t m = i == count ? rows->F : column ? column[i] : i, pairs = i < count ? i + 1 : count;
+        const double factor = bend * (i == count ? rows->constant : x[i]);
+        double *line = triangle + m * (m + 1) / 2;
+        if (column)
+            for (size_t k = 0; k < pairs; k++)
+                line[column[k]] += factor * x[k];
+        else
+            for (size_t k = 0; k < pairs; k++)
+                line[k] += factor * x[k];
+        if (i == count)
+            line[m] += factor * rows->constant;
+    }
+}
+
+static void answer_hessian(const polish_client *o, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++)
+        if (o->bend[r] > 0)
+            add_square(&o->rows, r, o->bend[r], answer);
+}
+
+void polish_answer(const polish_client *o, const polish_question *q, double *answer)
+{
+    memset(answer, 0, polish_length(q->kind, o->M) * sizeof *answer);
+    switch (q->kind) {
+    case POLISH_ANCHOR:
+        answer_anchor(o, q, answer);
+        break;
+    case POLISH_SCALES:
+        answer_scales(o, answer);
+        break;
+    case POLISH_VALUE:
+        answer_value(o, q, answer);
+        break;
+    case POLISH_LINE:
+        answer_line(o, q, answer);
+        break;
+    case POLISH_DIAGONAL:
+        answer_diagonal(o, answer);
+        break;
+    case POLISH_HESSIAN:
+        answer_hessian(o, answer);
+        break;
+    case POLISH_PRODUCT:
+        answer_product(o, q->vector, answer);
+        break;
+    case POLISH_COMMIT:
+        answer_commit(o, q, answer);
+        break;
+    }
+}

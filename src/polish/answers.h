@@ -1,0 +1,79 @@
+/*
+ * A client's part in the polish (polish.h): its rows' multipliers, and its answers to the cloud's questions. Every
+ * answer is a vector whose sum over all clients is all that the cloud needs, so that edges can add answers up on the
+ * way as they do in training.
+ *
+ * A row with a kink, c phi(y, s) at s = <x, w>, has a multiplier a, kept here, and enters by its envelope
+ *
+ *     min over s' of  c phi(y, s') + a (s - s') + c/(2 kappa) (s - s')^2
+ *
+ * whose slope in s is the next multiplier, a sub-gradient of c phi at the minimiser s'. Smooth losses enter as they
+ * are. Phase retrieval is linearised at an anchor t, with u = 2 t s in the place of s and beta times its curvature:
+ *
+ *     c |y + t^2 - 2 t s| + beta c (s - t)^2        (above c |y - s^2| where beta = 1)
+ */
+#ifndef HFSAD_POLISH_ANSWERS_H
+#define HFSAD_POLISH_ANSWERS_H
+
+#include "data/rows.h"
+
+typedef enum {
+    POLISH_ANCHOR,   /* phase retrieval is linearised at `vector`; answer: the loss there */
+    POLISH_SCALES,   /* answer: polish_scales; the vector is not looked at */
+    POLISH_VALUE,    /* at `vector`; answer: the gradient, then polish_value */
+    POLISH_LINE,     /* answer: the derivative along `vector`, from `point`, after each of polish_steps */
+    POLISH_DIAGONAL, /* of the second derivative at the last POLISH_VALUE */
+    POLISH_HESSIAN,  /* its lower triangle, row by row */
+    POLISH_PRODUCT,  /* it times `vector` */
+    POLISH_COMMIT,   /* the multipliers become those at `vector`; answer: by how much, added up */
+} polish_kind;
+
+typedef struct {
+    polish_kind kind;
+    double kappa; /* half the width, in s, over which an envelope rounds a kink of slopes -1 and 1 */
+    double beta;  /* of phase retrieval, in [0, 1] */
+    const double *vector;
+    const double *point; /* POLISH_LINE only */
+} polish_question;
+
+/* Falling. */
+enum { POLISH_STEPS = 16 };
+extern const double polish_steps[POLISH_STEPS];
+
+/* Behind the gradient. */
+enum {
+    POLISH_ENVELOPE, /* value of the envelopes and smooth losses */
+    POLISH_LOSS,     /* the loss itself */
+    POLISH_MODEL,    /* the same, but phase retrieval's linearised */
+    POLISH_GAP,      /* what that is above its tangents at the next multipliers: with those a bound from below */
+    POLISH_ACTIVE,   /* rows in their kink */
+    POLISH_NUMBERS
+};
+
+/* Sums over rows: three vectors of M, then two numbers. */
+enum {
+    POLISH_SLOPES, /* bound of c |slope of phi| |x_m|, for losses that have one */
+    POLISH_KINKS,  /* c x_m^2 of rows with a kink */
+    POLISH_BENDS,  /* c x_m^2 times the largest bend of the smooth losses */
+    POLISH_VECTORS
+};
+enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, and how many they are */
+
+/* Length of an answer, and of the longest; direct: up to so many coordinates POLISH_HESSIAN is asked. */
+size_t polish_length(polish_kind kind, size_t M);
+size_t polish_longest(size_t M, size_t direct);
+
+typedef struct {
+    const hfsad_loss *loss;
+    client_rows rows;
+    size_t M;
+    double factor;      /* of every row's weight */
+    double *multiplier; /* count; 0 at first */
+    double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE */
+    double *anchor;     /* count; used for phase retrieval only, and NULL where there is none */
+} polish_client;
+
+/* answer: polish_length numbers, all written. Touches only what the client owns. */
+void polish_answer(const polish_client *client, const polish_question *question, double *answer);
+
+#endif

@@ -1,0 +1,105 @@
+#include "run/engine.h"
+
+#include "run/handle.h"
+
+static hfsad_status sim_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    (void)spec;
+    return sim_create(&r->sim, r->data, r->plan, r->start, r->truth, r->threads, err);
+}
+
+static void sim_engine_iterate(hfsad_run *r)
+{
+    sim_iterate(r->sim);
+}
+
+static void sim_engine_measure(hfsad_run *r, hfsad_figures *figures)
+{
+    sim_measure(r->sim, figures);
+}
+
+static bool sim_engine_converged(const hfsad_run *r)
+{
+    return sim_converged(r->sim);
+}
+
+static const double *sim_engine_inner_model(const hfsad_run *r, size_t i)
+{
+    return sim_inner_model(r->sim, i);
+}
+
+static void sim_engine_leaf_model(const hfsad_run *r, size_t leaf, double *w)
+{
+    sim_leaf_model(r->sim, leaf, w);
+}
+
+static uint64_t sim_engine_repairs(const hfsad_run *r, uint64_t *last)
+{
+    return sim_repairs(r->sim, last);
+}
+
+static const engine sim_engine = {
+    .as_rows = false,
+    .links = true,
+    .saves = true,
+    .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
+    .create = sim_engine_create,
+    .iterate = sim_engine_iterate,
+    .measure = sim_engine_measure,
+    .converged = sim_engine_converged,
+    .inner_model = sim_engine_inner_model,
+    .leaf_model = sim_engine_leaf_model,
+    .repairs = sim_engine_repairs,
+};
+
+static hfsad_status baseline_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    const hfsad_status status = baseline_rule_of(&r->rule, spec, r->data, r->plan, r->start, r->threads, err);
+    if (status)
+        return status;
+    return baseline_create(&r->baseline, r->data, r->plan, &r->rule, r->start, r->truth, r->threads, err);
+}
+
+static void baseline_engine_iterate(hfsad_run *r)
+{
+    baseline_iterate(r->baseline);
+}
+
+static void baseline_engine_measure(hfsad_run *r, hfsad_figures *figures)
+{
+    baseline_measure(r->baseline, figures);
+}
+
+/* Sub-gradient methods have no residual by which to stop. */
+static bool baseline_engine_converged(const hfsad_run *r)
+{
+    (void)r;
+    return false;
+}
+
+static const double *baseline_engine_inner_model(const hfsad_run *r, size_t i)
+{
+    return baseline_inner_model(r->baseline, i);
+}
+
+static void baseline_engine_leaf_model(const hfsad_run *r, size_t leaf, double *w)
+{
+    baseline_leaf_model(r->baseline, leaf, w);
+}
+
+static const engine baseline_engine = {
+    .as_rows = true,
+    .links = false,
+    .remedy = "a smaller baseline.step, or another run.start",
+    .create = baseline_engine_create,
+    .iterate = baseline_engine_iterate,
+    .measure = baseline_engine_measure,
+    .converged = baseline_engine_converged,
+    .inner_model = baseline_engine_inner_model,
+    .leaf_model = baseline_engine_leaf_model,
+};
+
+const engine *engine_of(const hfsad_spec *spec)
+{
+    return spec->top.algorithm == ALGORITHM_HFSAD ? &sim_engine : &baseline_engine;
+}

@@ -1,0 +1,28 @@
+/* What trains in a run: the simulator of HFSAD, or a baseline. Everything else of a run is the same for both. */
+#ifndef HFSAD_RUN_ENGINE_H
+#define HFSAD_RUN_ENGINE_H
+
+#include "spec/settings.h"
+
+typedef struct {
+    bool as_rows;       /* the data must be in the table of rows */
+    bool links;         /* links have a state: residuals, state.csv, Theorem 1 and the stop rule mean something */
+    bool saves;         /* the state of all links is here: state.csv and checkpoint.bin can be written */
+    const char *remedy; /* what to try where the iterates do not stay finite */
+    /* data, plan, start, truth and threads are there */
+    hfsad_status (*create)(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
+    void (*iterate)(hfsad_run *r);
+    void (*measure)(hfsad_run *r, hfsad_figures *figures);
+    bool (*converged)(const hfsad_run *r);
+    const double *(*inner_model)(const hfsad_run *r, size_t i);
+    void (*leaf_model)(const hfsad_run *r, size_t leaf, double *w);
+    /* Whether the node's model is here; NULL: always. */
+    bool (*knows)(const hfsad_run *r, size_t node);
+    /* The safeguard's repairs so far; *last: the iteration of the last. NULL: there is no safeguard. */
+    uint64_t (*repairs)(const hfsad_run *r, uint64_t *last);
+} engine;
+
+/* By the spec's `algorithm`. */
+const engine *engine_of(const hfsad_spec *spec);
+
+#endif

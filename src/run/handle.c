@@ -1,0 +1,397 @@
+/* A run from a spec: read, plan, start, iterate, measure. */
+#define _POSIX_C_SOURCE 200809L
+#include "run/handle.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/features.h"
+#include "plan/tally.h"
+#include "run/save.h"
+#include "spec/pack.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double run_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    if (!spec->top.truth)
+        return HFSAD_OK;
+    char *path = spec_find_file(spec, spec->top.truth);
+    const size_t F = features_count(r->data);
+    r->truth = alloc_zero(F, sizeof *r->truth);
+    if (!path || !r->truth) {
+        free(path);
+        return error_memory(err, F * sizeof *r->truth, "the truth");
+    }
+    hfsad_status status = vector_read(r->truth, F, path, "truth", err);
+    double size = 0;
+    for (size_t m = 0; m < F; m++)
+        size += r->truth[m] * r->truth[m];
+    if (!status && !(size > 0))
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%s: truth is all zero, so no relative error exists; leave it out", path);
+    free(path);
+    return status;
+}
+
+/* Runs the plan for so many iterations from start, which becomes the cloud's model; f: the figures there. */
+static hfsad_status try_start(const hfsad_run *r, const plan *p, int iterations, double *start, pool *threads,
+                              hfsad_figures *f, hfsad_error *err)
+{
+    sim *s = NULL;
+    const hfsad_status status = sim_create(&s, r->data, p, start, NULL, threads, err);
+    if (status)
+        return status;
+    for (int i = 0; i < iterations; i++)
+        sim_iterate(s);
+    sim_measure(s, f);
+    memcpy(start, sim_cloud(s), r->data->M * sizeof *start);
+    sim_free(s);
+    return HFSAD_OK;
+}
+
+static bool all_finite(const double *w, size_t count)
+{
+    for (size_t m = 0; m < count; m++)
+        if (!isfinite(w[m]))
+            return false;
+    return true;
+}
+
+/* Whether anything came of it: one that has diverged to w is as if it had not been tried, nor counted. */
+static bool count_try(hfsad_run *r, const hfsad_figures *f, const double *w)
+{
+    if (!figures_are_finite(f) || !all_finite(w, r->data->M))
+        return false;
+    r->before.bytes_up += f->bytes_up;
+    r->before.bytes_down += f->bytes_down;
+    return true;
+}
+
+/* What everybody together finds, tied to each other: from there whoever follows another law is torn away, and nobody
+ * else. From anywhere else all clients would leave their edges before those have moved. */
+static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
+{
+    const size_t M = r->data->M;
+    plan *tied = NULL;
+    hfsad_figures f;
+    double *w = alloc_zero(M, sizeof *w);
+    if (!w)
+        return error_memory(err, M * sizeof *w, "the start vector");
+    hfsad_status status = start_plain(r->start, start_default(spec), spec, r->data, ask, err);
+    if (!status && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err))) {
+        memcpy(w, r->start, M * sizeof *w);
+        status = try_start(r, tied, START_CONSENSUS_ITERATIONS, w, r->threads, &f, err);
+    }
+    if (!status && count_try(r, &f, w))
+        memcpy(r->start, w, M * sizeof *w);
+    plan_free(tied);
+    free(w);
+    return status;
+}
+
+/* One of run.tries and what came of it. */
+typedef struct {
+    double *w; /* where it begins, then where it has come to */
+    hfsad_figures figures;
+    hfsad_status status;
+    hfsad_error err;
+} trial;
+
+typedef struct {
+    const hfsad_run *run;
+    const plan *plan;
+    trial *trials;
+} trials;
+
+static void run_trial(void *context, size_t item, unsigned thread)
+{
+    (void)thread;
+    const trials *all = context;
+    trial *t = &all->trials[item];
+    pool *single = NULL;
+    if (!(t->status = pool_create(&single, 1, &t->err)))
+        t->status = try_start(all->run, all->plan, START_TRY_ITERATIONS, t->w, single, &t->figures, &t->err);
+    pool_free(single);
+}
+
+/* The run begins at the one of its starts whose objective is the least after a few iterations; the first one wins a
+ * tie. They are tried side by side, each by one thread. w: room for all of them. */
+static hfsad_status choose_start(hfsad_run *r, uint64_t seed, size_t count, trial *tried, double *w, hfsad_error *err)
+{
+    const size_t M = r->data->M;
+    trials all = {r, r->plan, tried};
+    double least = INFINITY;
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < count; i++)
+        start_try(tried[i].w = w + i * M, r->start, M, seed, i, r->scales.length);
+    pool_run(r->threads, count, run_trial, &all);
+    for (size_t i = 0; i < count && !status; i++) {
+        const trial *t = &tried[i];
+        if ((status = t->status) && err)
+            *err = t->err;
+        if (!status && count_try(r, &t->figures, t->w) && t->figures.consensus_objective < least) {
+            least = t->figures.consensus_objective;
+            r->start_index = (uint32_t)i;
+        }
+    }
+    if (!status && r->start_index) {
+        start_try(w, r->start, M, seed, r->start_index, r->scales.length);
+        memcpy(r->start, w, M * sizeof *w);
+    }
+    return status;
+}
+
+static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    const size_t M = r->data->M, count = (size_t)spec->run.tries;
+    trial *tried = alloc_zero(count, sizeof *tried);
+    double *w = alloc_zero(count * M, sizeof *w);
+    const hfsad_status status = tried && w ? choose_start(r, (uint64_t)spec->run.seed, count, tried, w, err)
+                                           : error_memory(err, count * M * sizeof *w, "the starts");
+    free(w);
+    free(tried);
+    return status;
+}
+
+static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
+{
+    const bool apart = r->engine->links && plan_lets_go(r->plan, r->data->n_inner);
+    const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : start_default(spec);
+    r->start = alloc_zero(r->data->M, sizeof *r->start);
+    r->start_kind = spec_find_start(spec, kind);
+    if (!r->start || !r->start_kind)
+        return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
+    const hfsad_status status = strcmp(kind, "consensus") == 0
+                                    ? consensus_start(r, spec, ask, err)
+                                    : start_plain(r->start, r->start_kind, spec, r->data, ask, err);
+    return status || spec->run.tries < 2 || !r->engine->links ? status : best_start(r, spec, err);
+}
+
+/* With the current folder, so that the names in it can be found from another one. */
+static hfsad_status remember_spec(hfsad_spec **copy, const hfsad_spec *spec, hfsad_error *err)
+{
+    const hfsad_status status = spec_copy(copy, spec, err);
+    if (!status && !(*copy)->base)
+        (*copy)->base = getcwd(NULL, 0); /* NULL where that folder is gone */
+    return status;
+}
+
+/* What is asked of all clients before training: the scales of the presets, and the start. */
+static hfsad_status survey(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    local_survey local;
+    hfsad_status status = local_survey_make(&local, spec, r->data, err);
+    if (status)
+        return status;
+    const surveyor ask = local_surveyor(&local);
+    if (!(status = data_scales_find(&r->scales, spec, r->data, &ask, err)) &&
+        !(status = plan_resolve(&r->plan, spec, r->data, &r->scales, false, err)) &&
+        !(status = theorem_bound(&r->nu_f, &ask, err)))
+        status = make_start(r, spec, &ask, err);
+    r->before.questions = local.cost.questions;
+    r->before.bytes_up += local.cost.bytes_up;
+    r->before.bytes_down += local.cost.bytes_down;
+    local_survey_free(&local);
+    return status;
+}
+
+static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_known *known, hfsad_error *err)
+{
+    r->scales = known->scales;
+    r->nu_f = known->nu_f;
+    r->start = alloc_zero(r->data->M, sizeof *r->start);
+    r->start_kind = strdup(known->start_kind);
+    if (!r->start || !r->start_kind)
+        return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
+    return plan_resolve(&r->plan, spec, r->data, &r->scales, false, err);
+}
+
+/* known: NULL: the data is asked. */
+static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_known *known, unsigned threads,
+                         hfsad_error *err)
+{
+    hfsad_status status = hfsad_spec_check(spec, err);
+    if (status)
+        return status;
+    char *path = spec_find_file(spec, spec->top.data);
+    if (!path)
+        return error_memory(err, strlen(spec->top.data) + 1, "a path");
+    const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
+    r->engine = engine_of(spec);
+    if (!r->engine->links && spec->own.value) {
+        free(path);
+        return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines take no loss of a program's own");
+    }
+    if (!r->data)
+        status = dataset_read(&r->data, path, r->engine->as_rows || intercept || standardize || spec->own.value, err);
+    if (!status && (intercept || standardize))
+        status = features_prepare(r->data, intercept, standardize, path, err);
+    free(path);
+    if (status || (status = run_read_truth(r, spec, err)) || (status = pool_create(&r->threads, threads, err)) ||
+        (status = known ? take_known(r, spec, known, err) : survey(r, spec, err)))
+        return status;
+    status = r->engine->create(r, spec, err);
+    if (!status)
+        status = remember_spec(&r->spec, spec, err);
+    return status;
+}
+
+static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_known *known, dataset *data,
+                           unsigned threads, hfsad_error *err)
+{
+    *out = NULL;
+    hfsad_run *r = alloc_zero(1, sizeof *r);
+    if (!r) {
+        dataset_free(data);
+        return error_memory(err, sizeof *r, "a run");
+    }
+    r->data = data;
+    const hfsad_status status = fill(r, spec, known, threads, err);
+    if (status) {
+        hfsad_run_free(r);
+        return status;
+    }
+    *out = r;
+    return HFSAD_OK;
+}
+
+hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err)
+{
+    return create(out, spec, NULL, data, threads, err);
+}
+
+hfsad_status run_create_known(hfsad_run **out, const hfsad_spec *spec, const run_known *known, hfsad_error *err)
+{
+    return create(out, spec, known, NULL, 1, err);
+}
+
+hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
+{
+    return run_create_on(out, spec, NULL, threads, err);
+}
+
+hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    plan *made;
+    hfsad_spec *copy = NULL;
+    hfsad_status status = plan_resolve(&made, spec, r->data, &r->scales, false, err);
+    if (!status)
+        status = remember_spec(&copy, spec, err);
+    if (!status && made->n_leaf_classes != r->plan->n_leaf_classes)
+        status = error_set(err, HFSAD_ERROR_INPUT, "overrides: the kinds of clients change with the settings");
+    if (status) {
+        plan_free(made);
+        hfsad_spec_free(copy);
+        return status;
+    }
+    const plan old = *r->plan; /* the simulator keeps the pointer */
+    *r->plan = *made;
+    *made = old;
+    plan_free(made);
+    hfsad_spec_free(r->spec);
+    r->spec = copy;
+    return HFSAD_OK;
+}
+
+void hfsad_run_free(hfsad_run *r)
+{
+    if (!r)
+        return;
+    sim_free(r->sim);
+    baseline_free(r->baseline);
+    pool_free(r->threads);
+    plan_free(r->plan);
+    dataset_free(r->data);
+    free(r->truth);
+    free(r->start);
+    free(r->start_kind);
+    free(r->polished);
+    hfsad_spec_free(r->spec);
+    free(r);
+}
+
+void run_unpolish(hfsad_run *r)
+{
+    free(r->polished);
+    r->polished = NULL;
+    r->polish = (hfsad_polish){0};
+}
+
+void hfsad_run_iterate(hfsad_run *r)
+{
+    run_unpolish(r);
+    const double before = run_clock();
+    r->engine->iterate(r);
+    r->seconds += run_clock() - before;
+}
+
+static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
+{
+    if (r->engine->links)
+        return figures_are_finite(f);
+    return isfinite(f->objective + f->consensus_objective + f->consensus_gap) && !isinf(f->dual_residual);
+}
+
+hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
+{
+    r->engine->measure(r, f);
+    f->seconds = r->seconds;
+    if (!is_finite(r, f))
+        return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; take %s",
+                         (unsigned long long)f->iteration, r->engine->remedy);
+    return HFSAD_OK;
+}
+
+bool hfsad_run_converged(const hfsad_run *r)
+{
+    return r->engine->converged(r);
+}
+
+size_t hfsad_run_features(const hfsad_run *r)
+{
+    return r->data->M;
+}
+
+size_t hfsad_run_nodes(const hfsad_run *r)
+{
+    return r->data->n_inner + r->data->n_leaves;
+}
+
+size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t size)
+{
+    if (node >= r->data->n_inner)
+        return dataset_leaf_name(r->data, node - r->data->n_inner, buffer, size);
+    const char *name = r->data->inner[node].name;
+    const size_t length = strlen(name);
+    if (size) {
+        const size_t kept = length < size ? length : size - 1;
+        memcpy(buffer, name, kept);
+        buffer[kept] = 0;
+    }
+    return length;
+}
+
+void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
+{
+    if (node < r->data->n_inner || r->polished)
+        memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
+    else
+        r->engine->leaf_model(r, node - r->data->n_inner, w);
+    model_to_user(r->data, w, w);
+}
+
+bool hfsad_run_intercept(const hfsad_run *r)
+{
+    return r->data->rows.constant != 0;
+}

@@ -1,0 +1,57 @@
+/* hfsad_run: spec, data, plan, engine and clock in one handle. The report and the program read it through this. */
+#ifndef HFSAD_RUN_HANDLE_H
+#define HFSAD_RUN_HANDLE_H
+
+#include "run/baseline.h"
+#include "run/engine.h"
+#include "run/sim.h"
+
+struct hfsad_run {
+    dataset *data;
+    plan *plan;
+    data_scales scales; /* what the plan was made from */
+    double nu_f;        /* of Theorem 1 */
+    survey_cost before; /* what was sent before the first iteration */
+    const engine *engine;
+    void *driver;       /* of an engine that is neither of these */
+    sim *sim;           /* NULL: a baseline trains, or a federation */
+    baseline *baseline; /* NULL: the simulator does */
+    baseline_rule rule; /* of the baseline */
+    pool *threads;
+    double *truth; /* NULL: not known */
+    double *start;
+    char *start_kind;
+    uint32_t start_index;             /* which of run.tries was kept; 0: the first */
+    double seconds;                   /* spent in hfsad_run_iterate */
+    hfsad_spec *spec;                 /* a copy, for checkpoints */
+    uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
+    double *polished;                 /* the model of all nodes; NULL: everybody has the engine's */
+    hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */
+};
+
+/* Back to the engine's models. */
+void run_unpolish(hfsad_run *run);
+/* Seconds of a clock that only goes forward. */
+double run_clock(void);
+/* The model of an inner node, as the run has it. */
+static inline const double *run_inner_model(const hfsad_run *run, size_t i)
+{
+    return run->polished ? run->polished : run->engine->inner_model(run, i);
+}
+
+/* hfsad_run_create on a data set that was read already, which it takes, also on failure. */
+hfsad_status run_create_on(hfsad_run **run, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err);
+/* hfsad_run_create without asking the data for anything and without a start: scales and what came of them are known
+ * from a run that was made elsewhere, and its state is put in afterwards (save.h). */
+typedef struct {
+    data_scales scales;
+    double nu_f;
+    const char *start_kind;
+} run_known;
+hfsad_status run_create_known(hfsad_run **run, const hfsad_spec *spec, const run_known *known, hfsad_error *err);
+/* The truth that the spec names, if it names one, into r->truth; r->data is there. */
+hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
+/* Other settings of links and priors for the same run, whose state stays. */
+hfsad_status run_replan(hfsad_run *run, const hfsad_spec *spec, hfsad_error *err);
+
+#endif

@@ -1,0 +1,578 @@
+/*
+ * Criteria. With L the loss of all n rows (weights added up) by the cloud's model and d its non-zero coefficients,
+ *
+ *     bic = D + d log n,    aic = D + 2 d,
+ *
+ * D = n log(2L/n) for the squared loss (normal errors of unknown variance), 2n log(L/n) for the quantile, absolute and
+ * phase retrieval losses (Laplace errors of unknown scale), 2L for the others (their scale is fixed).
+ */
+#include "run/lambda_path.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/features.h"
+#include "data/split.h"
+#include "run/save.h"
+#include "spec/pack.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The state of a run in memory. */
+typedef struct {
+    unsigned char *bytes, *next;
+    size_t words;
+} snapshot;
+
+struct path {
+    hfsad_spec *spec;
+    hfsad_run *run;
+    path_prior prior;
+    dataset *held;       /* NULL: none */
+    uint32_t *held_leaf; /* which leaf of the run each of its clients is, or NO_NODE; NULL: the same one */
+    snapshot start, before, best;
+    double best_lambda, last_lambda;
+    double *row, *w, *sum; /* M each */
+};
+
+static void keep_bytes(void *to, const void *bytes, size_t count)
+{
+    snapshot *s = to;
+    memcpy(s->next, bytes, count);
+    s->next += count;
+}
+
+static void snapshot_take(snapshot *s, const path *p)
+{
+    word_writer w = {.put = keep_bytes, .to = s};
+    s->next = s->bytes;
+    sim_pack(&w, p->run->sim);
+}
+
+static void snapshot_put(const snapshot *s, path *p)
+{
+    word_reader r = {s->bytes, s->words, false};
+    (void)sim_unpack(p->run->sim, &r); /* of this very run, so it fits */
+}
+
+static bool snapshot_create(snapshot *s, const path *p)
+{
+    word_writer counted = {0};
+    sim_pack(&counted, p->run->sim);
+    s->words = (size_t)counted.count;
+    s->bytes = alloc_raw(s->words, WORD_BYTES);
+    return s->bytes != NULL;
+}
+
+static const char *prior_key(path_prior prior)
+{
+    return prior == PATH_CLOUD ? "prior.cloud" : "prior.edge";
+}
+
+static hfsad_status set_lambda(path *p, double lambda, hfsad_error *err)
+{
+    *(p->prior == PATH_CLOUD ? &p->spec->prior_cloud.lambda : &p->spec->prior_edge.lambda) = lambda;
+    p->last_lambda = lambda;
+    return run_replan(p->run, p->spec, err);
+}
+
+/* The first inner node that the path's lambda is for. */
+static size_t first_node(const path *p)
+{
+    return p->prior == PATH_CLOUD ? 0 : 1;
+}
+
+static size_t end_node(const path *p)
+{
+    return p->prior == PATH_CLOUD ? 1 : p->run->data->n_inner;
+}
+
+static hfsad_status check_prior(const path *p, hfsad_error *err)
+{
+    for (size_t i = first_node(p); i < end_node(p); i++)
+        if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0 &&
+            p->run->plan->inner[i].prior.kind != HFSAD_PENALTY_NONE)
+            return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%s has no lambda to vary: set %s.penalty to l1, mcp or scad and a weight%s", prior_key(p->prior),
+                     prior_key(p->prior),
+                     p->run->data->n_inner == 1 && p->prior == PATH_EDGE ? "; the data have no edges" : "");
+}
+
+typedef struct {
+    char *name;
+    uint32_t leaf;
+} named_leaf;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const named_leaf *)a)->name, ((const named_leaf *)b)->name);
+}
+
+static char *leaf_name(const dataset *d, size_t leaf)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    dataset_leaf_name(d, leaf, name, sizeof name);
+    return strdup(name);
+}
+
+/* The clients of a file by their names. */
+static hfsad_status match_leaves(path *p, hfsad_error *err)
+{
+    const dataset *d = p->run->data;
+    p->held_leaf = alloc_zero(p->held->n_leaves, sizeof *p->held_leaf);
+    named_leaf *list = alloc_zero(d->n_leaves, sizeof *list);
+    bool enough = p->held_leaf && list;
+    for (uint32_t leaf = 0; leaf < d->n_leaves && enough; leaf++) {
+        list[leaf] = (named_leaf){leaf_name(d, leaf), leaf};
+        enough = list[leaf].name != NULL;
+    }
+    if (enough)
+        qsort(list, d->n_leaves, sizeof *list, by_name);
+    for (size_t leaf = 0; enough && leaf < p->held->n_leaves; leaf++) {
+        const named_leaf wanted = {.name = leaf_name(p->held, leaf)};
+        enough = wanted.name != NULL;
+        const named_leaf *found = enough ? bsearch(&wanted, list, d->n_leaves, sizeof *list, by_name) : NULL;
+        p->held_leaf[leaf] = found ? found->leaf : NO_NODE;
+        free(wanted.name);
+    }
+    for (size_t leaf = 0; list && leaf < d->n_leaves; leaf++)
+        free(list[leaf].name);
+    free(list);
+    return enough ? HFSAD_OK : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
+}
+
+/* A client that the run does not know has the loss that is no override's. */
+static const hfsad_loss *held_loss(const path *p, size_t held)
+{
+    const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : (uint32_t)held;
+    return leaf == NO_NODE ? &p->run->plan->leaf_classes[0].loss : &plan_leaf(p->run->plan, leaf)->loss;
+}
+
+static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
+{
+    for (size_t leaf = 0; leaf < p->held->n_leaves; leaf++) {
+        const hfsad_loss_kind kind = held_loss(p, leaf)->kind;
+        const client_rows rows = dataset_rows(p->held, leaf);
+        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
+            continue;
+        for (size_t r = 0; r < rows.count; r++) {
+            char name[256];
+            if (rows.y[r] == 1 || rows.y[r] == -1)
+                continue;
+            dataset_leaf_name(p->held, leaf, name, sizeof name);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.300s: row %zu of %s has y = %g: the loss takes the labels -1 and 1", file, r + 1, name,
+                             rows.y[r]);
+        }
+    }
+    return HFSAD_OK;
+}
+
+/* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
+static hfsad_status read_heldout(path *p, const char *file, size_t features, hfsad_error *err)
+{
+    hfsad_status status = dataset_read(&p->held, file, true, err);
+    if (!status && p->held->M != features && !(p->held->rows.start && p->held->M < features))
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
+    if (!status)
+        status = features_check_names(p->held, file, p->run->data->feature_names, p->spec->top.data, err);
+    if (!status)
+        status = match_leaves(p, err);
+    return status ? status : check_heldout_labels(p, file, err);
+}
+
+static hfsad_status read_data(const path *p, dataset **d, hfsad_error *err)
+{
+    char *file = spec_find_file(p->spec, p->spec->top.data);
+    if (!file)
+        return error_memory(err, strlen(p->spec->top.data), "a path");
+    const hfsad_status status = dataset_read(d, file, true, err);
+    free(file);
+    return status;
+}
+
+static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *settings, hfsad_error *err)
+{
+    dataset *data = NULL;
+    hfsad_status status = hfsad_spec_check(spec, err);
+    if (!status && spec->top.algorithm != ALGORITHM_HFSAD)
+        status = error_set(err, HFSAD_ERROR_INPUT, "algorithm: a path is made by hfsad; leave the baselines out");
+    if (!status)
+        status = spec_copy(&p->spec, spec, err);
+    if (!status &&
+        settings->share > 0) { /* without a share the data lie as for `hfsad run`, and can be resumed by it */
+        status = read_data(p, &data, err);
+        if (!status)
+            status = dataset_split(data, settings->share, (uint64_t)spec->run.seed, &p->held, err);
+        p->spec->output.checkpoint = 0;
+    }
+    if (status) {
+        dataset_free(data);
+        return status;
+    }
+    status = run_create_on(&p->run, p->spec, data, settings->threads, err);
+    if (!status)
+        status = check_prior(p, err);
+    if (!status && settings->file)
+        status = read_heldout(p, settings->file, features_count(p->run->data), err);
+    if (status)
+        return status;
+    const size_t M = p->run->data->M;
+    p->row = alloc_zero(M, sizeof *p->row);
+    p->w = alloc_zero(M, sizeof *p->w);
+    p->sum = alloc_zero(M, sizeof *p->sum);
+    if (!p->row || !p->w || !p->sum || !snapshot_create(&p->start, p) || !snapshot_create(&p->before, p) ||
+        !snapshot_create(&p->best, p))
+        return error_memory(err, 3 * p->start.words * WORD_BYTES, "the states of the path");
+    snapshot_take(&p->start, p);
+    return HFSAD_OK;
+}
+
+hfsad_status path_create(path **out, const hfsad_spec *spec, const path_settings *settings, hfsad_error *err)
+{
+    *out = NULL;
+    path *p = alloc_zero(1, sizeof *p);
+    if (!p)
+        return error_memory(err, sizeof *p, "a path");
+    p->prior = settings->prior;
+    const hfsad_status status = fill(p, spec, settings, err);
+    if (status)
+        path_free(p);
+    else
+        *out = p;
+    return status;
+}
+
+void path_free(path *p)
+{
+    if (!p)
+        return;
+    hfsad_run_free(p->run);
+    hfsad_spec_free(p->spec);
+    dataset_free(p->held);
+    free(p->held_leaf);
+    free(p->start.bytes);
+    free(p->before.bytes);
+    free(p->best.bytes);
+    free(p->row);
+    free(p->w);
+    free(p->sum);
+    free(p);
+}
+
+hfsad_run *path_run(path *p)
+{
+    return p->run;
+}
+
+const hfsad_spec *path_spec(const path *p)
+{
+    return p->spec;
+}
+
+hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err)
+{
+    const plan *made = p->run->plan;
+    for (size_t c = 0; c < made->n_leaf_classes; c++) {
+        const double steps = (double)made->iterations * made->edge_rounds * made->leaf_classes[c].local_steps;
+        if (steps * (double)points >= 0x1p31)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%zu lambdas of %.3g steps of a client each; at most 2^31 - 1 in all, so give fewer "
+                             "lambdas or a lower run.iterations",
+                             points, steps);
+    }
+    return HFSAD_OK;
+}
+
+typedef struct {
+    double loss, weight;
+} loss_sum;
+
+/* The cloud's model as the leaf's rows see it, with the intercept of whoever has one of his own; NO_NODE: the cloud's.
+ */
+static const double *model_for(const path *p, uint32_t leaf, double *w)
+{
+    const size_t M = p->run->data->M;
+    memcpy(w, sim_cloud(p->run->sim), M * sizeof *w);
+    if (hfsad_run_intercept(p->run) && leaf != NO_NODE)
+        w[M - 1] = sim_intercept(p->run->sim, leaf);
+    return w;
+}
+
+/* The loss of the training rows, as the run has them. */
+static loss_sum training_loss(const path *p)
+{
+    const dataset *d = p->run->data;
+    loss_sum sum = {0};
+    for (uint32_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows_any(d, leaf, p->row);
+        const double *w = model_for(p, leaf, p->sum);
+        for (size_t r = 0; r < rows.count; r++) {
+            const double weight = row_weight(&rows, r), s = row_dot(&rows, r, w);
+            sum.loss += weight * hfsad_loss_value(&plan_leaf(p->run->plan, leaf)->loss, rows.y[r], s);
+            sum.weight += weight;
+        }
+    }
+    return sum;
+}
+
+/* The mean loss of the held-out rows, which are in the units of the data. */
+static double heldout_loss(const path *p)
+{
+    loss_sum sum = {0};
+    for (uint32_t held = 0; p->held && held < p->held->n_leaves; held++) {
+        const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : held;
+        const hfsad_loss *loss = held_loss(p, held);
+        client_rows rows = dataset_rows(p->held, held);
+        rows.F = features_count(p->run->data); /* sparse ones may have fewer */
+        rows.constant = hfsad_run_intercept(p->run);
+        model_to_user(p->run->data, model_for(p, leaf, p->sum), p->sum);
+        for (size_t r = 0; r < rows.count; r++) {
+            const double weight = row_weight(&rows, r);
+            sum.loss += weight * hfsad_loss_value(loss, rows.y[r], row_dot(&rows, r, p->sum));
+            sum.weight += weight;
+        }
+    }
+    return sum.weight > 0 ? sum.loss / sum.weight : NAN;
+}
+
+static double deviance(hfsad_loss_kind kind, loss_sum sum)
+{
+    switch (kind) {
+    case HFSAD_LOSS_SQUARED:
+        return sum.weight * log(2 * sum.loss / sum.weight);
+    case HFSAD_LOSS_QUANTILE:
+    case HFSAD_LOSS_ABSOLUTE:
+    case HFSAD_LOSS_PHASE_RETRIEVAL:
+        return 2 * sum.weight * log(sum.loss / sum.weight);
+    case HFSAD_LOSS_HUBER:
+    case HFSAD_LOSS_LOGISTIC:
+    case HFSAD_LOSS_HINGE:
+    case HFSAD_LOSS_OWN:
+        break;
+    }
+    return 2 * sum.loss;
+}
+
+/* Coordinates that the cloud's prior is on: all but an intercept. */
+static size_t penalised(const path *p)
+{
+    return p->run->data->M - p->run->plan->inner[0].prior.free;
+}
+
+static size_t count_nonzero(const path *p)
+{
+    const double *w = sim_cloud(p->run->sim);
+    size_t n = 0;
+    for (size_t m = 0; m < penalised(p); m++)
+        n += w[m] != 0;
+    return n;
+}
+
+static hfsad_status iterate(path *p, hfsad_figures *f, path_ask stop, void *context, hfsad_error *err)
+{
+    const uint64_t iterations = p->run->plan->iterations, every = p->run->plan->trace_every;
+    const bool rule = p->run->plan->stop_absolute > 0 || p->run->plan->stop_relative > 0;
+    bool over = false;
+    for (uint64_t i = 1; i <= iterations && !over; i++) {
+        hfsad_run_iterate(p->run);
+        if (stop && stop(context))
+            return error_set(err, HFSAD_ERROR_INPUT, "interrupted");
+        if (rule && i % every == 0) {
+            const hfsad_status status = hfsad_run_measure(p->run, f, err);
+            if (status)
+                return status;
+            over = hfsad_run_converged(p->run);
+        }
+    }
+    return hfsad_run_measure(p->run, f, err);
+}
+
+void path_restart(path *p)
+{
+    snapshot_put(&p->start, p);
+}
+
+hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop, void *context, hfsad_error *err)
+{
+    hfsad_status status = set_lambda(p, lambda, err);
+    if (status)
+        return status;
+    sim_rewind(p->run->sim);
+    p->run->seconds = 0;
+    snapshot_take(&p->before, p);
+    point->lambda = lambda;
+    status = iterate(p, &point->figures, stop, context, err);
+    if (status)
+        return status;
+    const loss_sum sum = training_loss(p);
+    hfsad_run_node_model(p->run, 0, point->w);
+    point->nonzero = count_nonzero(p);
+    point->heldout = heldout_loss(p);
+    const double fit = deviance((hfsad_loss_kind)p->spec->loss.kind, sum), d = (double)point->nonzero;
+    point->bic = fit + d * log(sum.weight);
+    point->aic = fit + d * 2;
+    return HFSAD_OK;
+}
+
+void path_remember(path *p)
+{
+    const snapshot old = p->best;
+    p->best = p->before;
+    p->before = old;
+    p->best_lambda = p->last_lambda;
+}
+
+hfsad_status path_return(path *p, hfsad_error *err)
+{
+    char *kind = strdup("where the path's lambda before this one ended");
+    const hfsad_status status = kind ? set_lambda(p, p->best_lambda, err) : error_memory(err, 0, "the start's name");
+    if (status) {
+        free(kind);
+        return status;
+    }
+    snapshot_put(&p->best, p);
+    free(p->run->start_kind);
+    p->run->start_kind = kind;
+    p->run->seconds = 0;
+    return HFSAD_OK;
+}
+
+static double criterion(const path_point *point, path_rule rule)
+{
+    return rule == PATH_HELDOUT ? point->heldout : rule == PATH_BIC ? point->bic : point->aic;
+}
+
+size_t path_choose(const path_point *points, size_t count, path_rule rule)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (criterion(&points[i], rule) < criterion(&points[best], rule))
+            best = i;
+    return best;
+}
+
+/* The largest |sum of gradients| in any penalised coordinate, of all losses at the cloud's model with zeros there. */
+static double gradient_at_zero(const path *p)
+{
+    const dataset *d = p->run->data;
+    double *w = p->w, *sum = p->sum, most = 0;
+    memset(sum, 0, d->M * sizeof *sum);
+    for (uint32_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows_any(d, leaf, p->row);
+        const leaf_class *class = plan_leaf(p->run->plan, leaf);
+        const double scale = class->mean ? 1 / rows_weight(&rows) : 1;
+        model_for(p, leaf, w);
+        memset(w, 0, penalised(p) * sizeof *w);
+        for (size_t r = 0; r < rows.count; r++) {
+            const double slope = hfsad_loss_slope(&class->loss, rows.y[r], row_dot(&rows, r, w));
+            row_add(&rows, r, scale * row_weight(&rows, r) * slope, sum);
+        }
+    }
+    for (size_t m = 0; m < penalised(p); m++)
+        most = fmax(most, fabs(sum[m]));
+    return most;
+}
+
+/* The lambda at which all priors together hold that gradient at zero: the other tier's have theirs already. */
+static double first_guess(const path *p)
+{
+    double others = 0, weights = 0;
+    for (size_t i = 0; i < p->run->data->n_inner; i++) {
+        const hfsad_penalty *prior = &p->run->plan->inner[i].prior;
+        if (prior->kind == HFSAD_PENALTY_NONE)
+            continue;
+        if (i >= first_node(p) && i < end_node(p))
+            weights += prior->weight;
+        else
+            others += hfsad_penalty_slope(prior);
+    }
+    const double guess = (gradient_at_zero(p) - others) / weights;
+    return guess > 0 && isfinite(guess) ? guess : 1;
+}
+
+static hfsad_status gives_zero(path *p, double lambda, bool *zero, path_ask stop, void *context, hfsad_error *err)
+{
+    path_point point = {.w = p->w};
+    path_restart(p);
+    const hfsad_status status = path_solve(p, lambda, &point, stop, context, err);
+    *zero = !status && point.nonzero == 0;
+    return status;
+}
+
+static bool is_convex(const path *p)
+{
+    for (size_t c = 0; c < p->run->plan->n_leaf_classes; c++)
+        if (p->run->plan->leaf_classes[c].loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+            return false;
+    return true;
+}
+
+static hfsad_status nothing_found(const path *p, hfsad_error *err)
+{
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "no lambda of %s was found at which the cloud's model turns from zero; give --lambdas as a list",
+                     prior_key(p->prior));
+}
+
+/* A run is only asked whether more is needed, as where links are too weak for consensus, and by a little more right at
+ * the border, where runs take their time: one that has not converged is still zero far below, where its end would not
+ * be. */
+static hfsad_status raise_to_zero(path *p, double *lambda, path_ask stop, void *context, hfsad_error *err)
+{
+    enum { TRIES = 60 };
+    bool zero = false;
+    for (int i = 0; i < TRIES; i++) {
+        const hfsad_status status = gives_zero(p, *lambda, &zero, stop, context, err);
+        if (status || zero)
+            return status;
+        *lambda *= i < 5 ? 1.02 : 1.1;
+    }
+    return nothing_found(p, err);
+}
+
+/* Between a run that ends at zero and one that does not, to a hundredth. */
+static hfsad_status search(path *p, double *lambda, path_ask stop, void *context, hfsad_error *err)
+{
+    enum { TRIES = 80 };
+    const double near = 1.01, least = 1e-90, most = 1e90;
+    double low = 0, high = INFINITY, at = *lambda, step = near;
+    for (int i = 0; i < TRIES && at > least && at < most; i++) {
+        bool zero;
+        const hfsad_status status = gives_zero(p, at, &zero, stop, context, err);
+        if (status)
+            return status;
+        *(zero ? &high : &low) = at;
+        if (low > 0 && high <= low * near) {
+            *lambda = high;
+            return HFSAD_OK;
+        }
+        if (low > 0 && high < INFINITY) {
+            at = sqrt(low * high);
+            continue;
+        }
+        at = zero ? at / step : at * step;
+        step = fmin(step * step * step, 100); /* 1.01, 1.03, 1.09, ... */
+    }
+    return nothing_found(p, err);
+}
+
+hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *context, hfsad_error *err)
+{
+    const double rounding = 1 + 1e-9;
+    const bool convex = is_convex(p);
+    bool zero;
+    *lambda = first_guess(p) * rounding;
+    if (!convex)
+        return search(p, lambda, stop, context, err);
+    if (p->run->plan->inner[0].prior.free) { /* the intercept decides what the gradient is: first a run that finds it */
+        const hfsad_status status = gives_zero(p, 2 * *lambda, &zero, stop, context, err);
+        if (status)
+            return status;
+        *lambda = first_guess(p) * rounding;
+    }
+    return raise_to_zero(p, lambda, stop, context, err);
+}

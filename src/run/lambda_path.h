@@ -1,0 +1,63 @@
+/*
+ * A path of models: the same run for one lambda of a prior after another, from large to small, each from where the one
+ * before ended; and what to choose among them by.
+ */
+#ifndef HFSAD_RUN_LAMBDA_PATH_H
+#define HFSAD_RUN_LAMBDA_PATH_H
+
+#include "run/handle.h"
+
+typedef enum { PATH_CLOUD, PATH_EDGE } path_prior;
+typedef enum { PATH_HELDOUT, PATH_BIC, PATH_AIC } path_rule;
+
+typedef struct {
+    double lambda;
+    hfsad_figures figures;
+    size_t nonzero; /* coefficients of the cloud's model that the prior may make zero and did not */
+    double heldout; /* mean loss of the held-out rows; NAN: none are held out */
+    double bic, aic;
+    double *w; /* the cloud's model, hfsad_run_features numbers; the caller's */
+} path_point;
+
+typedef struct path path;
+
+typedef struct {
+    path_prior prior;
+    double share;     /* of every client's rows held out; 0: none */
+    const char *file; /* held-out rows; NULL: none */
+    unsigned threads;
+} path_settings;
+
+/* Reads the data and takes all memory. The prior must not be none. */
+hfsad_status path_create(path **p, const hfsad_spec *spec, const path_settings *settings, hfsad_error *err);
+void path_free(path *p);
+hfsad_run *path_run(path *p);
+/* The spec of the lambda in force. */
+const hfsad_spec *path_spec(const path *p);
+
+/* Refuses a path of so many points whose counters would not hold its steps. */
+hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err);
+
+/* Asked after every iteration; true: give up. A path that gave up can only be freed. */
+typedef bool (*path_ask)(void *context);
+
+/*
+ * The smallest lambda with a cloud's model of zeros. Convex losses: by their gradient there, and raised where a run
+ * from the start does not end at zero. Phase retrieval, whose gradient there is 0: to a hundredth between runs that do
+ * and do not, so it depends on run.iterations. HFSAD_ERROR_INPUT where none is found.
+ */
+hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *context, hfsad_error *err);
+
+/* From the run's own start again. */
+void path_restart(path *p);
+/* The next point: the run with this lambda from where the path stands, the links' counters included. (From counters of
+ * 0 the smoothing would be coarse again and the start forgotten.) */
+hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop, void *context, hfsad_error *err);
+/* Remembers where the last point began: path_return then goes back there, with its lambda in force, to run it anew. */
+void path_remember(path *p);
+hfsad_status path_return(path *p, hfsad_error *err);
+
+/* The index of the best point; of equals the first, which has the largest lambda. */
+size_t path_choose(const path_point *points, size_t count, path_rule rule);
+
+#endif

@@ -1,0 +1,84 @@
+/* The figures of a trace's row, over the simulator's tree. */
+#include "run/state.h"
+
+#include "data/features.h"
+
+#include <math.h>
+
+static void measure_run(void *context, size_t index, unsigned thread)
+{
+    sim *s = context;
+    const run_of_leaves *r = &s->runs[index];
+    link_sums *sums = &s->run_sums[index];
+    *sums = (link_sums){0};
+    if (s->many.slope) {
+        many_measure(s, r, &s->spaces[thread], sums);
+        return;
+    }
+    if (r->class == MIXED) {
+        for (size_t i = 0; i < r->count; i++) {
+            const leaf_run one = leaf_view(s, run_first_leaf(s, r) + i, r->parent, &s->spaces[thread]);
+            kernels()->leaf_measure(&one, s->inner_w, sums);
+        }
+        return;
+    }
+    const leaf_run run = run_view(s, r, index, &s->spaces[thread]);
+    kernels()->leaf_measure(&run, s->inner_w, sums);
+}
+
+/* The tally of inner node i and of all below it, but its own link. */
+static void measure_node(const sim *s, size_t i, tally *t)
+{
+    const inner_node *node = &s->d->inner[i];
+    const inner_class *class = &s->p->inner[i];
+    *t = (tally){.priors = kernels()->prior_value(&class->prior, s->M, s->inner_w + i * s->M),
+                 .consensus_priors = kernels()->prior_value(&class->prior, s->M, s->inner_w)};
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+        const hfsad_link link = inner_link(s, c);
+        tally child;
+        measure_node(s, c, &child); /* no deeper than HFSAD_TIERS_MAX */
+        kernels()->link_measure(&s->p->inner[c].rule, &link, s->M, s->inner_w + c * s->M, s->inner_w + i * s->M,
+                                s->inner_w, &child.tier[node->depth]);
+        child.dual[node->depth] = s->inner[c].dual;
+        tally_add(t, &child);
+    }
+    for (size_t r = s->inner[i].first_run; r < s->inner[i].first_run + s->inner[i].n_runs; r++) {
+        link_sums_add(&t->tier[node->depth], &s->run_sums[r]);
+        t->dual[node->depth] += s->runs[r].dual;
+    }
+}
+
+void sim_measure(sim *s, hfsad_figures *f)
+{
+    tally t;
+    for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
+    measure_node(s, 0, &t);
+    tally_figures(&t, s->M, s->d->depth, s->iteration, s->dual_known || s->iteration == 0, f);
+    f->relative_error = s->truth ? model_error(s->d, s->inner_w, s->truth, s->sign_free, s->spaces[0].rows) : NAN;
+    f->bytes_up = s->bytes_up;
+    f->bytes_down = s->bytes_down;
+    stop_rule(&s->stop, s->p, &t, f, s->M, s->d->n_leaves + s->d->n_inner - 1, s->absences);
+}
+
+bool sim_converged(const sim *s)
+{
+    return s->stop.converged;
+}
+
+double relative_error(size_t M, const double *estimate, const double *truth, bool sign_free)
+{
+    double minus = 0, plus = 0, size = 0;
+    for (size_t m = 0; m < M; m++) {
+        minus += (estimate[m] - truth[m]) * (estimate[m] - truth[m]);
+        plus += (estimate[m] + truth[m]) * (estimate[m] + truth[m]);
+        size += truth[m] * truth[m];
+    }
+    return (sign_free && plus < minus ? plus : minus) / size;
+}
+
+double model_error(const dataset *d, const double *w, const double *truth, bool sign_free, double *scratch)
+{
+    model_to_user(d, w, scratch);
+    const double error = relative_error(features_count(d), scratch, truth, sign_free);
+    return isfinite(error) ? error : NAN;
+}

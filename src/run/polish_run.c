@@ -1,0 +1,190 @@
+/*
+ * The polish of a run in this process: asks all clients of the tree and adds their answers up as in plan/survey.h, of a
+ * node the inner children's sums in their order, then its leaves'.
+ */
+#include "polish/task.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/features.h"
+#include "run/handle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAVE_DOUBLES = 1 << 20, WAVE_LEAST = 64 }; /* answers that are held at once */
+enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
+
+typedef struct {
+    hfsad_run *run;
+    double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
+    double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
+    double *total;                      /* sum of a node for every depth */
+    double *answers;
+    size_t wave, first; /* leaves asked at once, and the first of them */
+    const polish_question *question;
+    size_t length;
+    bool (*proceed)(void *context, const hfsad_polish *so_far);
+    void *context;
+    hfsad_polish *so_far;
+    polish_result result;
+} asker;
+
+static void answer_leaf(void *context, size_t item, unsigned thread)
+{
+    asker *a = context;
+    const dataset *d = a->run->data;
+    const size_t leaf = a->first + item, row = d->rows.first ? d->rows.first[leaf] : leaf;
+    const leaf_class *class = plan_leaf(a->run->plan, leaf);
+    polish_client client = {
+        .loss = &class->loss,
+        .rows = dataset_rows_any(d, leaf, a->row ? a->row + thread * d->M : NULL),
+        .M = d->M,
+        .factor = 1,
+        .multiplier = a->multiplier + row,
+        .bend = a->bend + row,
+        .anchor = a->anchor ? a->anchor + row : NULL,
+    };
+    if (class->mean)
+        client.factor = 1 / rows_weight(&client.rows);
+    polish_answer(&client, a->question, a->answers + item * a->length);
+}
+
+static void answer_leaves(asker *a, size_t count)
+{
+    const dataset *d = a->run->data;
+    const size_t rows = d->rows.first ? d->rows.first[a->first + count] - d->rows.first[a->first] : count;
+    if (rows * d->M >= WORTH_A_THREAD)
+        pool_run(a->run->threads, count, answer_leaf, a);
+    else
+        for (size_t i = 0; i < count; i++)
+            answer_leaf(a, i, 0);
+}
+
+static void add_leaves(asker *a, const inner_node *node, double *sum)
+{
+    for (size_t done = 0; done < node->n_leaves; done += a->wave) {
+        const size_t left = node->n_leaves - done, count = left < a->wave ? left : a->wave;
+        a->first = node->first_leaf + done;
+        answer_leaves(a, count);
+        for (size_t i = 0; i < count; i++)
+            for (size_t m = 0; m < a->length; m++)
+                sum[m] += a->answers[i * a->length + m];
+    }
+}
+
+/* A tree is no deeper than HFSAD_TIERS_MAX. */
+static void sum_node(asker *a, const inner_node *node, double *sum)
+{
+    double *below = sum + a->length;
+    memset(sum, 0, a->length * sizeof *sum);
+    for (uint32_t c = 0; c < node->n_inner; c++) {
+        sum_node(a, &a->run->data->inner[node->first_inner + c], below);
+        for (size_t m = 0; m < a->length; m++)
+            sum[m] += below[m];
+    }
+    add_leaves(a, node, sum);
+}
+
+static void count(asker *a)
+{
+    polish_count(a->so_far, &a->result, a->run->data->n_leaves + a->run->data->n_inner - 1);
+}
+
+static bool ask(void *context, const polish_question *question, double *sum)
+{
+    asker *a = context;
+    count(a);
+    if (a->proceed && !a->proceed(a->context, a->so_far))
+        return false;
+    a->question = question;
+    a->length = polish_length(question->kind, a->run->data->M);
+    sum_node(a, &a->run->data->inner[0], a->total);
+    memcpy(sum, a->total, a->length * sizeof *sum);
+    return true;
+}
+
+static bool take_room(asker *a)
+{
+    const dataset *d = a->run->data;
+    bool anchored = false;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        anchored = anchored || plan_leaf(a->run->plan, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    const size_t length = polish_longest(d->M, POLISH_DIRECT);
+    a->wave = WAVE_DOUBLES / length > WAVE_LEAST ? WAVE_DOUBLES / length : WAVE_LEAST;
+    a->wave = a->wave < d->n_leaves ? a->wave : d->n_leaves;
+    a->multiplier = alloc_zero(d->n_rows, sizeof(double));
+    a->bend = alloc_zero(d->n_rows, sizeof(double));
+    a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
+    a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
+    a->total = alloc_zero((d->depth + 1) * length, sizeof(double));
+    a->answers = alloc_zero(a->wave * length, sizeof(double));
+    return a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total && a->answers;
+}
+
+static void give_back(asker *a)
+{
+    free(a->multiplier);
+    free(a->bend);
+    free(a->anchor);
+    free(a->row);
+    free(a->total);
+    free(a->answers);
+}
+
+static bool solve(asker *a, double *w)
+{
+    polish_problem problem;
+    bool done = polish_problem_make(&problem, a->run->plan, a->run->data);
+    problem.ask = ask;
+    problem.context = a;
+    done = done && polish_solve(&problem, w, &a->result);
+    free((hfsad_penalty *)problem.priors);
+    count(a);
+    return done;
+}
+
+static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *result)
+{
+    polish_judge(result, &a->result, r->data, r->plan, r->nu_f, objective);
+    if (r->truth && result->accepted)
+        result->relative_error =
+            model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), a->answers);
+}
+
+static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_error *err)
+{
+    hfsad_figures figures;
+    r->engine->measure(r, &figures);
+    r->polished = alloc_zero(r->data->M, sizeof *r->polished);
+    bool done = r->polished && take_room(a);
+    if (done)
+        memcpy(r->polished, r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
+    done = done && solve(a, r->polished);
+    if (done)
+        judge(r, a, figures.objective, result);
+    give_back(a);
+    return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
+}
+
+hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
+                              hfsad_polish *result, hfsad_error *err)
+{
+    const double before = run_clock();
+    const char *reason =
+        r->engine->links ? polish_why_not(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
+    asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
+    *result = (hfsad_polish){
+        .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
+    run_unpolish(r);
+    if (reason)
+        snprintf(result->reason, sizeof result->reason, "%s", reason);
+    const hfsad_status status = reason ? HFSAD_OK : polish(r, &a, result, err);
+    if (!result->accepted)
+        run_unpolish(r);
+    result->seconds = run_clock() - before;
+    r->polish = *result;
+    return status;
+}

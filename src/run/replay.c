@@ -1,0 +1,617 @@
+#include "run/replay.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/wire.h"
+#include "run/save.h"
+#include "run/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    uint32_t slot;
+    uint64_t version, k;
+} entry;
+
+typedef struct {
+    size_t number; /* in the file */
+    bool end;
+    uint64_t step, version;
+    size_t first, count; /* of its entries */
+} line;
+
+/* What is known of an inner node. */
+typedef struct {
+    line *lines;
+    size_t n_lines, room, next;
+    uint64_t steps;
+    size_t lag;   /* of the oldest version that is needed */
+    double *ring; /* lag + 1 models; NULL: the plan is only checked */
+} inner_record;
+
+/* A question between the first and the last. */
+typedef struct {
+    uint64_t round;
+    uint64_t *at;  /* of every node, inner ones first: its steps, or its link's counter; UINT64_MAX: it has no line */
+    sim *shown;    /* the nodes as they were asked; NULL: not open, or done */
+    size_t filled; /* nodes that are there */
+    uint64_t up, down;
+    double *leaf_dual;
+} row;
+
+typedef struct {
+    sim *s;
+    const char *path;
+    const replay_rows *listener;
+    row *rows; /* by round */
+    size_t n_rows, rows_room, opened, told;
+    sim **spare; /* simulations to show rows in; as many as were open at once */
+    size_t n_spare, spare_room;
+    uint64_t *turns; /* of the leaves */
+    stop_state stop;
+    bool met;
+    inner_record *inner;
+    entry *entries;
+    size_t n_entries, room;
+    uint32_t *leaf_k;
+    double *leaf_dual;
+    uint64_t up, down;
+    hfsad_error *err;
+} replay;
+
+/* ---- reading ---- */
+
+static hfsad_status bad_line(const replay *r, size_t number, const char *what)
+{
+    return error_set(r->err, HFSAD_ERROR_INPUT,
+                     "%s, line %zu: %s; a replay needs the whole record of the same spec and data", r->path, number,
+                     what);
+}
+
+static bool find_inner(const replay *r, const char *name, size_t length, size_t *i)
+{
+    for (*i = 0; *i < r->s->d->n_inner; ++*i)
+        if (strlen(r->s->d->inner[*i].name) == length && memcmp(r->s->d->inner[*i].name, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* A whole number, moving *at behind it; false: there is none. */
+static bool read_number(const char **at, uint64_t *v)
+{
+    if (**at < '0' || **at > '9')
+        return false;
+    char *end;
+    errno = 0;
+    *v = strtoull(*at, &end, 10);
+    *at = end;
+    return errno == 0;
+}
+
+static bool read_entry(const char **at, entry *e)
+{
+    uint64_t slot;
+    if (!read_number(at, &slot) || *(*at)++ != ':' || !read_number(at, &e->version) || *(*at)++ != ':' ||
+        !read_number(at, &e->k) || slot > UINT32_MAX)
+        return false;
+    e->slot = (uint32_t)slot;
+    return true;
+}
+
+static hfsad_status read_entries(replay *r, const char *at, line *l)
+{
+    l->first = r->n_entries;
+    while (*at == ' ') {
+        at++;
+        entry e;
+        if (!read_entry(&at, &e))
+            return bad_line(r, l->number, "slot:version:k is expected");
+        if (!alloc_grow((void **)&r->entries, &r->room, r->n_entries + 1, sizeof *r->entries))
+            return error_memory(r->err, r->n_entries * sizeof *r->entries, "the record");
+        r->entries[r->n_entries++] = e;
+    }
+    l->count = r->n_entries - l->first;
+    return *at ? bad_line(r, l->number, "something stands behind its last number") : HFSAD_OK;
+}
+
+/* ---- rows ---- */
+
+static size_t nodes_of(const sim *s)
+{
+    return s->d->n_inner + s->d->n_leaves;
+}
+
+/* The row of a round, made where it is not there; NULL: no memory. */
+static row *find_row(replay *r, uint64_t round)
+{
+    size_t i = r->n_rows;
+    while (i > 0 && r->rows[i - 1].round > round)
+        i--;
+    if (i > 0 && r->rows[i - 1].round == round)
+        return &r->rows[i - 1];
+    const size_t nodes = nodes_of(r->s);
+    uint64_t *at = alloc_zero(nodes, sizeof *at);
+    if (!at || !alloc_grow((void **)&r->rows, &r->rows_room, r->n_rows + 1, sizeof *r->rows)) {
+        free(at);
+        return NULL;
+    }
+    for (size_t n = 0; n < nodes; n++)
+        at[n] = UINT64_MAX;
+    memmove(r->rows + i + 1, r->rows + i, (r->n_rows++ - i) * sizeof *r->rows);
+    r->rows[i] = (row){.round = round, .at = at};
+    return &r->rows[i];
+}
+
+/* Behind "row". */
+static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
+{
+    const inner_node *node = &r->s->d->inner[i];
+    uint64_t round, step, slot, k;
+    if (*at++ != ' ' || !read_number(&at, &round) || *at++ != ' ' || !read_number(&at, &step))
+        return bad_line(r, number, "a round and a step are expected behind row");
+    row *found = find_row(r, round);
+    if (!found)
+        return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
+    if (found->at[i] != UINT64_MAX)
+        return bad_line(r, number, "its node has this row already");
+    found->at[i] = step;
+    while (*at == ' ') {
+        at++;
+        if (!read_number(&at, &slot) || *at++ != ':' || !read_number(&at, &k) || slot < node->n_inner ||
+            slot - node->n_inner >= node->n_leaves)
+            return bad_line(r, number, "slot:k of a client is expected");
+        found->at[r->s->d->n_inner + node->first_leaf + slot - node->n_inner] = k;
+    }
+    return *at ? bad_line(r, number, "something stands behind its last number") : HFSAD_OK;
+}
+
+/* text ends with a 0 */
+static hfsad_status read_line(replay *r, const char *text, size_t number)
+{
+    const char *at = strchr(text, ' ');
+    size_t i;
+    line l = {.number = number};
+    if (!at || !find_inner(r, text, (size_t)(at - text), &i))
+        return bad_line(r, number, "it names no edge of this tree");
+    at++;
+    if (strncmp(at, "row ", 4) == 0)
+        return read_row(r, at + 3, i, number);
+    l.end = strncmp(at, "end ", 4) == 0;
+    if (l.end)
+        at += 3;
+    else if (!read_number(&at, &l.step))
+        return bad_line(r, number, "a step is expected behind the name");
+    if (*at++ != ' ' || !read_number(&at, &l.version))
+        return bad_line(r, number, "a version is expected behind the step");
+    const hfsad_status status = read_entries(r, at, &l);
+    inner_record *of = &r->inner[i];
+    if (status)
+        return status;
+    if ((of->n_lines && of->lines[of->n_lines - 1].end) || (!l.end && l.step != of->n_lines + 1))
+        return bad_line(r, number, "its node's lines do not follow one upon the other");
+    if (!alloc_grow((void **)&of->lines, &of->room, of->n_lines + 1, sizeof *of->lines))
+        return error_memory(r->err, of->n_lines * sizeof *of->lines, "the record");
+    of->lines[of->n_lines++] = l;
+    return HFSAD_OK;
+}
+
+static hfsad_status read_all(replay *r, const char *text, size_t size)
+{
+    hfsad_status status = HFSAD_OK;
+    size_t number = 0;
+    char *copy = alloc_zero(size + 1, 1);
+    if (!copy)
+        return error_memory(r->err, size, "the record");
+    memcpy(copy, text, size);
+    for (char *at = copy; at < copy + size && !status;) {
+        char *end = memchr(at, '\n', (size_t)(copy + size - at));
+        if (!end)
+            status = bad_line(r, number + 1, "it is cut off");
+        else
+            *end = 0;
+        if (!status)
+            status = read_line(r, at, ++number);
+        at = end ? end + 1 : copy + size;
+    }
+    free(copy);
+    return status;
+}
+
+/* Everything of a node that figures are made of. */
+static void show_node(replay *r, row *to, size_t node)
+{
+    sim *s = r->s, *shown = to->shown;
+    const size_t M = s->M, inner = s->d->n_inner;
+    if (node < inner) {
+        memcpy(shown->inner_w + node * M, s->inner_w + node * M, M * sizeof(double));
+        memcpy(shown->inner_z + node * M, s->inner_z + node * M, M * sizeof(double));
+        memcpy(shown->inner_q + node * M, s->inner_q + node * M, M * sizeof(double));
+        shown->inner[node].k = s->inner[node].k;
+        shown->inner[node].dual = s->inner[node].dual;
+        const inner_node *as = &s->d->inner[node];
+        const uint64_t steps = r->inner[node].steps, turn = as->depth == 1 ? s->p->edge_rounds : 1;
+        to->down += steps * ((uint64_t)as->n_inner + as->n_leaves);
+        to->up += node ? steps / turn : 0;
+    } else {
+        const size_t leaf = node - inner;
+        double *const from[] = {s->z, s->q, s->w}, *const into[] = {shown->z, shown->q, shown->w};
+        for (size_t i = 0; i < 3; i++) {
+            if (!from[i])
+                continue;
+            dataset_gather(s->d, from[i], leaf, s->spaces[0].rows);
+            dataset_scatter(s->d, into[i], leaf, s->spaces[0].rows);
+        }
+        shown->k[leaf] = s->k[leaf];
+        to->leaf_dual[leaf] = r->leaf_dual[leaf];
+        to->up += r->turns[leaf];
+    }
+    to->filled++;
+}
+
+static uint64_t place_of(const replay *r, size_t node)
+{
+    const size_t inner = r->s->d->n_inner;
+    return node < inner ? r->inner[node].steps : r->leaf_k[node - inner];
+}
+
+/* A simulation as after so many iterations of the record, but for its nodes. */
+static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const double *leaf_dual)
+{
+    s->iteration = iteration;
+    s->round = iteration * s->p->edge_rounds;
+    s->dual_known = true;
+    s->bytes_up = up * s->M * sizeof(double);
+    s->bytes_down = down * s->M * sizeof(double);
+    for (size_t n = 0; n < s->n_runs; n++) {
+        const size_t first = run_first_leaf(s, &s->runs[n]);
+        s->runs[n].dual = 0;
+        for (size_t leaf = first; leaf < first + s->runs[n].count; leaf++)
+            s->runs[n].dual += leaf_dual[leaf];
+    }
+    if (s->d->rows.constant != 0)
+        many_settle(s);
+}
+
+/* In their order, since the stop rule looks back. */
+static void tell_rows(replay *r)
+{
+    while (r->told < r->opened && r->rows[r->told].filled == nodes_of(r->s)) {
+        row *next = &r->rows[r->told++];
+        hfsad_figures f = {0};
+        settle(next->shown, next->round / r->s->p->edge_rounds, next->up, next->down, next->leaf_dual);
+        next->shown->stop = r->stop;
+        sim_measure(next->shown, &f);
+        r->stop = next->shown->stop;
+        r->met = r->met || r->stop.converged;
+        if (r->listener)
+            r->listener->row(r->listener->context, &f);
+        r->spare[r->n_spare++] = next->shown; /* it came from there */
+        next->shown = NULL;
+        free(next->leaf_dual);
+        next->leaf_dual = NULL;
+    }
+}
+
+/* A node has moved: rows that were asked of it there. */
+static void note(replay *r, size_t node)
+{
+    for (size_t i = r->told; i < r->opened; i++)
+        if (r->rows[i].at[node] == place_of(r, node))
+            show_node(r, &r->rows[i], node);
+    tell_rows(r);
+}
+
+/* The cloud has come to where it asked: no node goes beyond the place where it answers before it does. */
+static hfsad_status open_rows(replay *r)
+{
+    const sim *s = r->s;
+    while (r->opened < r->n_rows && r->rows[r->opened].at[0] <= r->inner[0].steps) {
+        row *next = &r->rows[r->opened];
+        next->leaf_dual = alloc_zero(s->d->n_leaves, sizeof(double));
+        hfsad_status status =
+            next->leaf_dual && alloc_grow((void **)&r->spare, &r->spare_room, r->opened + 2, sizeof(sim *))
+                ? HFSAD_OK
+                : error_memory(r->err, s->d->n_leaves * sizeof(double), "a row of the trace");
+        if (!status && r->n_spare)
+            next->shown = r->spare[--r->n_spare];
+        else if (!status)
+            status = sim_create(&next->shown, s->d, s->p, s->inner_w, s->truth, s->threads, r->err);
+        if (status)
+            return status;
+        r->opened++;
+        for (size_t node = 0; node < nodes_of(s); node++)
+            if (next->at[node] == place_of(r, node))
+                show_node(r, next, node);
+    }
+    tell_rows(r);
+    return HFSAD_OK;
+}
+
+/* ---- playing ---- */
+
+/* Version v of inner node i's model, or NULL where that is not to be had; while the plan is checked, anything. */
+static const double *model_at(replay *r, size_t i, uint64_t version)
+{
+    inner_record *of = &r->inner[i];
+    if (version == 0 || version > of->steps + 1)
+        return NULL;
+    const uint64_t behind = of->steps + 1 - version;
+    if (!of->ring) {
+        of->lag = behind > of->lag ? (size_t)behind : of->lag;
+        return r->s->inner_w;
+    }
+    return of->ring + (version - 1) % (of->lag + 1) * r->s->M;
+}
+
+/* As its children hear it. */
+static void keep_model(replay *r, size_t i)
+{
+    inner_record *of = &r->inner[i];
+    const size_t M = r->s->M;
+    double *kept = of->ring + of->steps % (of->lag + 1) * M;
+    memcpy(kept, r->s->inner_w + i * M, M * sizeof *kept);
+    if (r->s->said)
+        (void)wire_round(kept, M);
+}
+
+static void step_leaf(replay *r, size_t leaf, uint32_t parent, uint32_t steps, const double *w_parent)
+{
+    sim *s = r->s;
+    thread_space *space = &s->spaces[0];
+    if (s->many.slope) {
+        rows_leaf one = rows_view(s, leaf, space);
+        one.w_parent = w_parent;
+        for (uint32_t i = 0; i < steps; i++)
+            r->leaf_dual[leaf] = kernels()->rows_step(&one);
+        return;
+    }
+    leaf_run one = leaf_view(s, leaf, parent, space);
+    one.w_parent = w_parent;
+    one.local_steps = steps;
+    one.want_dual = true;
+    kernels()->leaf_run(&one);
+    dataset_scatter(s->d, s->z, leaf, one.z);
+    dataset_scatter(s->d, s->q, leaf, one.q);
+    if (s->w)
+        dataset_scatter(s->d, s->w, leaf, one.w);
+    r->leaf_dual[leaf] = one.dual;
+}
+
+/* As in a simulated round, from the links as they stand. The sum goes to sum. */
+static double sum_children(sim *s, size_t i, double *sum)
+{
+    const size_t M = s->M;
+    const inner_node *at = &s->d->inner[i];
+    thread_space *space = &s->spaces[0];
+    double *u = space->rows + 4 * M, *run_u = space->rows + 3 * M, sigma = 0;
+    memset(sum, 0, M * sizeof *sum);
+    for (size_t c = at->first_inner; c < at->first_inner + at->n_inner; c++) {
+        sigma += inner_message(s, c, u);
+        kernels()->add(M, sum, u);
+    }
+    for (size_t n = s->inner[i].first_run; n < s->inner[i].first_run + s->inner[i].n_runs; n++) {
+        sigma += sum_messages(s, &s->runs[n], space, run_u);
+        kernels()->add(M, sum, run_u);
+    }
+    return sigma;
+}
+
+static void step_inner(replay *r, size_t i, const double *w_parent)
+{
+    sim *s = r->s;
+    const inner_class *class = &s->p->inner[i];
+    double *sum = s->spaces[0].rows + 5 * s->M, *w = s->inner_w + i * s->M;
+    const double sigma = sum_children(s, i, sum);
+    if (i == 0) {
+        hfsad_root_step(&class->prior, s->M, sum, sigma, w);
+        return;
+    }
+    hfsad_link link = inner_link(s, i);
+    link.k++;
+    kernels()->inner_update(&class->prior, &class->rule, &link, s->M, sum, sigma, w);
+    s->inner[i].dual = kernels()->link_step(&class->rule, &link, s->M, w, w_parent);
+    s->inner[i].k = link.k;
+}
+
+static hfsad_status play_until(replay *r, size_t i, uint64_t steps);
+
+static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *e)
+{
+    const inner_node *at = &r->s->d->inner[i];
+    r->up++;
+    if (e->slot < at->n_inner) {
+        const size_t child = at->first_inner + e->slot;
+        if (e->k <= r->s->inner[child].last) /* here: the steps that its parent knows of */
+            return bad_line(r, l->number, "a child's counter does not grow");
+        r->s->inner[child].last = (uint32_t)e->k;
+        return play_until(r, child, e->k);
+    }
+    const size_t slot = e->slot - at->n_inner, leaf = at->first_leaf + slot;
+    if (slot >= at->n_leaves)
+        return bad_line(r, l->number, "there is no such slot");
+    const double *w = model_at(r, i, e->version);
+    if (!w || e->k <= r->leaf_k[leaf] || e->k > INT32_MAX)
+        return bad_line(r, l->number, "a version or a counter cannot be");
+    if (r->inner[i].ring)
+        step_leaf(r, leaf, (uint32_t)i, (uint32_t)e->k - r->leaf_k[leaf], w);
+    r->leaf_k[leaf] = (uint32_t)e->k;
+    r->turns[leaf]++;
+    if (r->inner[i].ring)
+        note(r, r->s->d->n_inner + leaf);
+    return HFSAD_OK;
+}
+
+static hfsad_status play_line(replay *r, size_t i)
+{
+    inner_record *of = &r->inner[i];
+    const line *l = &of->lines[of->next++];
+    hfsad_status status = HFSAD_OK;
+    for (size_t e = 0; r->entries && e < l->count && !status; e++)
+        status = play_entry(r, i, l, &r->entries[l->first + e]);
+    if (status || l->end)
+        return status;
+    const double *w_parent = i ? model_at(r, r->s->d->inner[i].parent, l->version) : NULL;
+    if (i && !w_parent)
+        return bad_line(r, l->number, "its parent's version cannot be");
+    if (of->ring)
+        step_inner(r, i, w_parent);
+    of->steps++;
+    r->down += (uint64_t)r->s->d->inner[i].n_inner + r->s->d->inner[i].n_leaves;
+    if (!of->ring)
+        return HFSAD_OK;
+    keep_model(r, i);
+    note(r, i);
+    return i ? HFSAD_OK : open_rows(r);
+}
+
+/* A node's steps depend on those of its subtree and on models of its parent that are there: no other order is needed.
+ * It goes no deeper than HFSAD_TIERS_MAX. */
+static hfsad_status play_until(replay *r, size_t i, uint64_t steps)
+{
+    inner_record *of = &r->inner[i];
+    hfsad_status status = HFSAD_OK;
+    while (of->steps < steps && !status) {
+        if (of->next == of->n_lines || of->lines[of->next].end)
+            return error_set(r->err, HFSAD_ERROR_INPUT,
+                             "%s: step %llu of %s is not there; a replay needs the whole record", r->path,
+                             (unsigned long long)of->steps + 1, r->s->d->inner[i].name);
+        status = play_line(r, i);
+    }
+    return status;
+}
+
+/* All of it: the cloud's steps, then what the others did that it never heard of. */
+static hfsad_status play_all(replay *r)
+{
+    sim *s = r->s;
+    const bool stops = s->p->stop_absolute > 0 || s->p->stop_relative > 0;
+    const size_t lines = r->inner[0].n_lines, made = lines > 0 ? lines - 1 : 0;
+    hfsad_status status = play_until(r, 0, stops && made < s->p->iterations ? made : s->p->iterations);
+    for (size_t i = 0; i < s->d->n_inner && !status; i++) {
+        inner_record *of = &r->inner[i];
+        while (of->next < of->n_lines && !status)
+            status = play_line(r, i);
+        if (!status && (of->n_lines == 0 || !of->lines[of->n_lines - 1].end))
+            status =
+                error_set(r->err, HFSAD_ERROR_INPUT, "%s: the end of %s is not there; a replay needs the whole record",
+                          r->path, s->d->inner[i].name);
+    }
+    return status;
+}
+
+/* Whether rows are whole, and the run ended where it was to. */
+static hfsad_status check_end(const replay *r)
+{
+    if (r->told < r->n_rows)
+        return error_set(r->err, HFSAD_ERROR_INPUT, "%s: row %llu is not whole; a replay needs the whole record",
+                         r->path, (unsigned long long)r->rows[r->told].round);
+    if (r->inner[0].steps < r->s->p->iterations && !r->met)
+        return error_set(r->err, HFSAD_ERROR_INPUT,
+                         "%s: step %llu of cloud is not there; a replay needs the whole record", r->path,
+                         (unsigned long long)r->inner[0].steps + 1);
+    return HFSAD_OK;
+}
+
+static hfsad_status take_rings(replay *r)
+{
+    const size_t M = r->s->M;
+    for (size_t i = 0; i < r->s->d->n_inner; i++) {
+        inner_record *of = &r->inner[i];
+        of->ring = alloc_zero((of->lag + 1) * M, sizeof(double));
+        if (!of->ring)
+            return error_memory(r->err, (of->lag + 1) * M * sizeof(double), "the models that late clients worked with");
+        of->next = 0;
+        of->steps = 0;
+        keep_model(r, i);
+        r->s->inner[i].last = 0;
+    }
+    memset(r->leaf_k, 0, r->s->d->n_leaves * sizeof *r->leaf_k);
+    memset(r->turns, 0, r->s->d->n_leaves * sizeof *r->turns);
+    r->up = r->down = 0;
+    return HFSAD_OK;
+}
+
+static void free_all(replay *r)
+{
+    for (size_t i = 0; r->inner && i < r->s->d->n_inner; i++) {
+        free(r->inner[i].lines);
+        free(r->inner[i].ring);
+    }
+    for (size_t i = 0; i < r->n_rows; i++) {
+        free(r->rows[i].at);
+        free(r->rows[i].leaf_dual);
+        sim_free(r->rows[i].shown);
+    }
+    for (size_t i = 0; i < r->n_spare; i++)
+        sim_free(r->spare[i]);
+    free(r->rows);
+    free(r->spare);
+    free(r->inner);
+    free(r->entries);
+    free(r->leaf_k);
+    free(r->leaf_dual);
+    free(r->turns);
+}
+
+hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, const replay_rows *rows, bool *met,
+                        hfsad_error *err)
+{
+    replay r = {.s = s, .path = path, .listener = rows, .stop = s->stop, .met = s->stop.converged, .err = err};
+    r.inner = alloc_zero(s->d->n_inner, sizeof *r.inner);
+    r.leaf_k = alloc_zero(s->d->n_leaves, sizeof *r.leaf_k);
+    r.leaf_dual = alloc_zero(s->d->n_leaves, sizeof *r.leaf_dual);
+    r.turns = alloc_zero(s->d->n_leaves, sizeof *r.turns);
+    if (!r.inner || !r.leaf_k || !r.leaf_dual || !r.turns) {
+        free_all(&r);
+        return error_memory(err, s->d->n_leaves * sizeof(double), "the record");
+    }
+    hfsad_status status = read_all(&r, text, size);
+    if (!status)
+        status = play_all(&r); /* without the numbers: whether it is whole, and which models are needed how long */
+    if (!status)
+        status = take_rings(&r);
+    if (!status)
+        status = play_all(&r);
+    if (!status)
+        status = check_end(&r);
+    if (!status) {
+        settle(s, r.inner[0].steps, r.up, r.down, r.leaf_dual);
+        for (size_t i = 0; i < s->d->n_inner; i++)
+            s->inner[i].last = (uint32_t)s->iteration;
+        s->stop = r.stop;
+        sim_rest_guard(s);
+    }
+    *met = r.met;
+    free_all(&r);
+    return status;
+}
+
+hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *met, hfsad_error *err)
+{
+    if (!r->sim)
+        return error_set(err, HFSAD_ERROR_INPUT, "algorithm: only hfsad has records to replay");
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(errno));
+    char *text = NULL;
+    size_t size = 0, room = 0;
+    hfsad_status status = HFSAD_OK;
+    for (size_t count = 1; count > 0 && !status;) {
+        if (!alloc_grow((void **)&text, &room, size + 65536, 1)) {
+            status = error_memory(err, size + 65536, "the record");
+            break;
+        }
+        count = fread(text + size, 1, room - size, f);
+        size += count;
+    }
+    if (!status && ferror(f))
+        status = error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(errno));
+    fclose(f);
+    if (!status)
+        status = sim_replay(r->sim, text, size, path, rows, met, err);
+    free(text);
+    return status;
+}

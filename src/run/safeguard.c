@@ -1,0 +1,84 @@
+/* The safeguard of plan/guard.h over the simulator's tree. */
+#include "run/state.h"
+
+#include "base/wire.h"
+
+#include <string.h>
+
+hfsad_link_rule sim_inner_rule(const sim *s, size_t i)
+{
+    return guard_rule(&s->p->inner[i].rule, s->guard.repairs);
+}
+
+const hfsad_link_rule *sim_leaf_rule(const sim *s, const leaf_class *class)
+{
+    return s->guard.star ? &s->leaf_rules[class - s->p->leaf_classes] : &class->rule;
+}
+
+void sim_find_rules(sim *s)
+{
+    for (size_t i = 0; s->guard.star && i < s->p->n_leaf_classes; i++)
+        s->leaf_rules[i] = guard_star_rule(s->p, &s->p->leaf_classes[i].rule, s->guard.repairs);
+}
+
+uint64_t sim_repairs(const sim *s, uint64_t *last_iteration)
+{
+    *last_iteration = s->guard.repaired_last;
+    return s->guard.repairs;
+}
+
+/* It travels behind u, with which it is rounded or not. */
+static guard_strain strain_heard(const sim *s, size_t i, guard_strain strain)
+{
+    const hfsad_link link = inner_link(s, i);
+    const hfsad_link_rule rule = sim_inner_rule(s, i);
+    double *u = s->spaces[0].rows, numbers[] = {strain.sum, strain.count};
+    (void)hfsad_link_message(&rule, &link, s->M, u);
+    if (!wire_round(u, s->M) || !wire_round(numbers, 2))
+        return strain;
+    return (guard_strain){numbers[0], numbers[1]};
+}
+
+/* Of all links below inner node i; no deeper than HFSAD_TIERS_MAX. */
+static guard_strain strain_below(const sim *s, size_t i)
+{
+    const inner_node *node = &s->d->inner[i];
+    guard_strain all = {0, 0};
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+        const hfsad_link link = inner_link(s, c);
+        const guard_strain own = guard_link(&s->p->inner[c], &link, s->M), below = strain_below(s, c);
+        const guard_strain both = {own.sum + below.sum, own.count + below.count},
+                           heard = s->said ? strain_heard(s, c, both) : both;
+        all.sum += heard.sum;
+        all.count += heard.count;
+    }
+    return all;
+}
+
+/* All nodes at w, multipliers 0, counters 0. The clients' numbers of many rows are those of a new run. */
+static void begin_anew(sim *s, const double *w)
+{
+    const dataset *d = s->d;
+    for (size_t i = 0; i < d->n_inner + d->n_leaves; i++)
+        sim_place(s, i, w);
+    memset(s->k, 0, d->n_leaves * sizeof *s->k);
+    for (size_t i = 0; i < d->n_inner; i++)
+        s->inner[i].k = 0;
+    for (size_t i = 0; i < d->n_inner; i++)
+        s->inner[i].dual = guard_dual(s->inner[i].dual);
+    for (size_t r = 0; r < s->n_runs; r++)
+        s->runs[r].dual = guard_dual(s->runs[r].dual);
+    if (s->many.slope)
+        memset(s->many.slope, 0, d->n_rows * sizeof *s->many.slope);
+    if (s->many.eta)
+        memset(s->many.eta, 0, d->n_leaves * sizeof *s->many.eta);
+    if (d->rows.constant != 0)
+        many_settle(s);
+}
+
+void sim_guard(sim *s)
+{
+    if (s->guard.calm && guard_decide(&s->guard, s->p, s->M, plan_tied(s->p, s->M, s->d->n_inner), s->inner_w,
+                                      s->iteration, strain_below(s, 0)))
+        begin_anew(s, s->guard.calm);
+}

@@ -1,0 +1,273 @@
+#include "run/save.h"
+
+#include "run/state.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One list of what is kept serves both ways: out of the state, or into it. */
+typedef struct {
+    word_writer *out; /* NULL: read */
+    word_reader *in;
+} transfer;
+
+static void pass_reals(const transfer *t, double *v, size_t count)
+{
+    if (!v)
+        return;
+    if (t->out)
+        words_put_reals(t->out, v, count);
+    else
+        words_get_reals(t->in, v, count);
+}
+
+static void pass_whole(const transfer *t, uint64_t *v)
+{
+    if (t->out)
+        words_put(t->out, *v);
+    else
+        *v = words_get(t->in);
+}
+
+static void pass_counter(const transfer *t, uint32_t *v)
+{
+    uint64_t wide = *v;
+    pass_whole(t, &wide);
+    *v = (uint32_t)wide;
+}
+
+static void pass_counters(const transfer *t, uint32_t *v, size_t count)
+{
+    for (size_t i = 0; v && i < count; i++)
+        pass_counter(t, &v[i]);
+}
+
+/* iteration and round stand first: sim_unpack looks at them before anything is touched. */
+static void pass_state(const transfer *t, sim *s)
+{
+    const dataset *d = s->d;
+    uint64_t known = s->dual_known;
+    pass_whole(t, &s->iteration);
+    pass_whole(t, &s->round);
+    pass_whole(t, &s->bytes_up);
+    pass_whole(t, &s->bytes_down);
+    pass_whole(t, &s->stop.met_since);
+    pass_reals(t, &s->guard.first_step, 1);
+    pass_whole(t, &s->guard.wild);
+    pass_whole(t, &s->guard.repairs);
+    pass_whole(t, &s->guard.repaired_last);
+    pass_whole(t, &known);
+    s->dual_known = known != 0;
+    pass_reals(t, s->z, d->leaf_doubles);
+    pass_reals(t, s->q, d->leaf_doubles);
+    pass_reals(t, s->w, d->leaf_doubles);
+    pass_counters(t, s->k, d->n_leaves);
+    pass_counters(t, s->last, d->n_leaves);
+    pass_reals(t, s->many.slope, d->n_rows);
+    pass_reals(t, s->many.eta, d->n_leaves);
+    pass_reals(t, s->inner_w, d->n_inner * s->M);
+    pass_reals(t, s->inner_z, d->n_inner * s->M);
+    pass_reals(t, s->inner_q, d->n_inner * s->M);
+    pass_reals(t, s->guard.calm, 2 * s->M);
+    for (size_t i = 0; i < d->n_inner; i++) {
+        pass_counter(t, &s->inner[i].k);
+        pass_counter(t, &s->inner[i].last);
+        pass_reals(t, &s->inner[i].dual, 1);
+    }
+    for (size_t i = 0; i < s->n_runs; i++)
+        pass_reals(t, &s->runs[i].dual, 1);
+}
+
+void sim_pack(word_writer *w, sim *s)
+{
+    const transfer t = {.out = w};
+    pass_state(&t, s);
+}
+
+bool sim_unpack(sim *s, word_reader *r)
+{
+    word_writer counted = {0};
+    word_reader head = *r;
+    sim_pack(&counted, s);
+    const uint64_t iteration = words_get(&head), round = words_get(&head);
+    if (counted.count != r->left || iteration > UINT32_MAX || round != iteration * s->p->edge_rounds)
+        return false;
+    const transfer t = {.in = r};
+    pass_state(&t, s);
+    s->stop.converged = false;
+    return true;
+}
+
+static void put_leaf(sim *s, size_t leaf, const run_share *share)
+{
+    const dataset *d = s->d;
+    const uint32_t parent = dataset_parent(d, leaf);
+    const size_t slot = leaf - d->inner[parent].first_leaf;
+    dataset_scatter(d, s->z, leaf, share->z);
+    dataset_scatter(d, s->q, leaf, share->q);
+    if (s->w)
+        dataset_scatter(d, s->w, leaf, share->w);
+    s->k[leaf] = share->k;
+    if (s->last)
+        s->last[leaf] = share->last;
+    if (s->many.slope && share->slope)
+        memcpy(s->many.slope + d->rows.first[leaf], share->slope,
+               (d->rows.first[leaf + 1] - d->rows.first[leaf]) * sizeof *share->slope);
+    if (s->many.eta)
+        s->many.eta[leaf] = share->eta;
+    s->runs[s->inner[parent].first_run + slot / run_slots(s->M)].dual += share->dual;
+}
+
+void sim_put_share(sim *s, size_t node, const run_share *share)
+{
+    const size_t M = s->M, bytes = M * sizeof *share->w;
+    if (node >= s->d->n_inner) {
+        put_leaf(s, node - s->d->n_inner, share);
+        return;
+    }
+    memcpy(s->inner_w + node * M, share->w, bytes);
+    s->inner[node].last = share->last;
+    if (node == 0)
+        return;
+    memcpy(s->inner_z + node * M, share->z, bytes);
+    memcpy(s->inner_q + node * M, share->q, bytes);
+    s->inner[node].k = share->k;
+    s->inner[node].dual = share->dual;
+}
+
+void sim_rest_guard(sim *s)
+{
+    if (!s->guard.calm)
+        return;
+    memcpy(s->guard.calm, s->inner_w, s->M * sizeof *s->inner_w);
+    memcpy(s->guard.before, s->inner_w, s->M * sizeof *s->inner_w);
+    s->guard.first_step = INFINITY;
+}
+
+void sim_put_ledger(sim *s, const sim_ledger *ledger)
+{
+    const guard_state *guard = ledger->guard;
+    s->iteration = ledger->iteration;
+    s->round = ledger->iteration * s->p->edge_rounds;
+    s->bytes_up = ledger->bytes_up;
+    s->bytes_down = ledger->bytes_down;
+    s->stop = ledger->stop;
+    s->dual_known = ledger->iteration > 0; /* the row was measured */
+    if (!s->guard.calm || !guard->calm) {
+        sim_rest_guard(s);
+        return;
+    }
+    memcpy(s->guard.calm, guard->calm, 2 * s->M * sizeof *guard->calm);
+    s->guard.first_step = guard->first_step;
+    s->guard.wild = guard->wild;
+    s->guard.repairs = guard->repairs;
+    s->guard.repaired_last = guard->repaired_last;
+}
+
+void sim_rewind(sim *s)
+{
+    s->iteration = s->round = s->bytes_up = s->bytes_down = 0;
+    s->stop.met_since = UINT64_MAX;
+    s->dual_known = s->stop.converged = false;
+    if (s->last)
+        memset(s->last, 0, s->d->n_leaves * sizeof *s->last);
+    for (size_t i = 0; i < s->d->n_inner; i++) {
+        s->inner[i].last = 0;
+        s->inner[i].dual = 0;
+    }
+    for (size_t i = 0; i < s->n_runs; i++)
+        s->runs[i].dual = 0;
+}
+
+void sim_forget_tolerances(sim *s)
+{
+    s->stop.met_since = UINT64_MAX;
+}
+
+uint64_t sim_iteration(const sim *s)
+{
+    return s->iteration;
+}
+
+bool sim_dual_known(const sim *s)
+{
+    return s->dual_known || s->iteration == 0;
+}
+
+/* A writer that only sums. */
+static void nowhere(void *to, const void *bytes, size_t count)
+{
+    (void)to;
+    (void)bytes;
+    (void)count;
+}
+
+static void put_rows(word_writer *w, const dataset *d)
+{
+    const row_table *t = &d->rows;
+    const size_t numbers = t->start ? t->start[d->n_rows] : d->n_rows * t->F;
+    words_put(w, t->F);
+    words_put_real(w, t->constant);
+    if (d->centre) { /* other data may look the same once they are standardised */
+        words_put_reals(w, d->centre, t->F);
+        words_put_reals(w, d->scale, t->F);
+    }
+    for (size_t leaf = 0; leaf <= d->n_leaves; leaf++)
+        words_put(w, t->first[leaf]);
+    for (size_t r = 0; t->start && r <= d->n_rows; r++)
+        words_put(w, t->start[r]);
+    for (size_t i = 0; t->start && i < numbers; i++)
+        words_put(w, t->column[i]);
+    words_put_reals(w, t->x, numbers);
+    words_put_reals(w, t->y, d->n_rows);
+    if (t->weight)
+        words_put_reals(w, t->weight, d->n_rows);
+}
+
+/* Element by element and not block by block: the space between blocks holds anything. */
+static void put_blocks(word_writer *w, const dataset *d)
+{
+    for (size_t i = 0; i < d->n_inner; i++) {
+        const inner_node *node = &d->inner[i];
+        for (uint32_t slot = 0; slot < node->n_leaves; slot++) {
+            const leaf_place place = dataset_place(d, node, slot);
+            words_put_real(w, d->y[node->first_leaf + slot]);
+            for (size_t m = 0; m < d->M; m++)
+                words_put_real(w, d->x[place.first + m * place.stride]);
+        }
+    }
+}
+
+uint64_t dataset_fingerprint(const dataset *d)
+{
+    word_writer w = {.put = nowhere};
+    words_put(&w, d->M);
+    words_put(&w, d->n_inner);
+    words_put(&w, d->n_leaves);
+    words_put(&w, d->n_rows);
+    for (size_t i = 0; i < d->n_inner; i++) {
+        words_put(&w, d->inner[i].parent);
+        words_put(&w, d->inner[i].n_leaves);
+        words_put_text(&w, d->inner[i].name, strlen(d->inner[i].name));
+    }
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        const char *name = d->names + d->leaf_name[leaf];
+        words_put_text(&w, name, strlen(name));
+    }
+    if (d->rows.first)
+        put_rows(&w, d);
+    else
+        put_blocks(&w, d);
+    return w.sum | 1; /* 0 stands for none */
+}
+
+void run_take_prints(hfsad_run *r)
+{
+    word_writer w = {.put = nowhere};
+    const dataset *d = r->data;
+    words_put(&w, r->truth != NULL);
+    if (r->truth)
+        words_put_reals(&w, r->truth, d->rows.first ? d->rows.F : d->M);
+    r->data_print = dataset_fingerprint(d);
+    r->truth_print = w.sum | 1;
+}

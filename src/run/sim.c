@@ -1,0 +1,193 @@
+/*
+ * Algorithm 1 over a tree in memory. One global iteration:
+ *
+ *     edge_rounds times { every participating client steps; every participating inner node steps, deepest first };
+ *     the cloud steps once.
+ *
+ * Clients are worked off in runs (kernels.h), each with its own place for its sums, so the bits do not depend on
+ * which thread takes which run. All memory is taken in sim_create (state.c).
+ */
+#include "run/state.h"
+
+#include "core/draw.h"
+#include "core/fold.h"
+
+#include <string.h>
+
+static bool takes_part(const sim *s, double probability, uint64_t key, uint32_t last)
+{
+    return draw_takes_part(probability, key, s->round, s->last_round && s->iteration - last >= s->p->at_least_every);
+}
+
+static void draw_leaves(sim *s, run_of_leaves *r, size_t first, uint8_t *active)
+{
+    r->stepped = r->first_time = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const size_t leaf = first + i;
+        const leaf_class *class = plan_leaf(s->p, leaf);
+        active[i] = class->participation >= 1 || takes_part(s, class->participation, s->key[leaf], s->last[leaf]);
+        if (active[i]) {
+            r->stepped++;
+            r->first_time += s->last[leaf] < s->iteration;
+            s->last[leaf] = (uint32_t)s->iteration;
+        }
+    }
+}
+
+/* A run whose leaves differ in loss, link or schedule: one by one, to the same bits. */
+static void step_mixed_run(sim *s, run_of_leaves *r, size_t index, thread_space *space)
+{
+    const size_t M = s->M, first = run_first_leaf(s, r);
+    fold sum;
+    fold_begin(&sum, M, space->scratch + leaf_run_scratch(M), s->run_u + index * M);
+    r->dual = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        leaf_run one = leaf_view(s, first + i, r->parent, space);
+        const uint8_t active = space->active[i];
+        one.active = &active;
+        one.w_parent = w_heard(s, one.w_parent);
+        kernels()->leaf_run(&one);
+        if (active) {
+            dataset_scatter(s->d, s->z, first + i, one.z);
+            dataset_scatter(s->d, s->q, first + i, one.q);
+            if (s->w)
+                dataset_scatter(s->d, s->w, first + i, one.w);
+        }
+        fold_add(&sum, one.sum_u, one.sum_sigma);
+        r->dual += one.dual;
+    }
+    fold_end(&sum);
+    r->sum_sigma = sum.sum_sigma;
+}
+
+void draw_run(sim *s, run_of_leaves *r, uint8_t *active)
+{
+    if (s->last) {
+        draw_leaves(s, r, run_first_leaf(s, r), active);
+        return;
+    }
+    memset(active, 1, r->count);
+    r->stepped = r->count;
+    r->first_time = s->first_round ? r->count : 0;
+}
+
+static void step_run(void *context, size_t index, unsigned thread)
+{
+    sim *s = context;
+    run_of_leaves *r = &s->runs[index];
+    thread_space *space = &s->spaces[thread];
+    draw_run(s, r, space->active);
+    if (r->class == MIXED) {
+        step_mixed_run(s, r, index, space);
+    } else {
+        leaf_run run = run_view(s, r, index, space);
+        run.active = r->stepped < r->count ? space->active : NULL;
+        run.w_parent = w_heard(s, run.w_parent);
+        kernels()->leaf_run(&run);
+        r->sum_sigma = run.sum_sigma;
+        r->dual = run.dual;
+    }
+    if (s->said) /* the kernels add up messages as they are */
+        r->sum_sigma = sum_messages(s, r, space, s->run_u + index * s->M);
+}
+
+/* Sum of the children's u, inner ones first, each in the order of its slot; returns the sum of their sigma. */
+static double sum_children(const sim *s, size_t i, thread_space *space)
+{
+    const inner_node *node = &s->d->inner[i];
+    double *sum = space->rows + 5 * s->M, *u = space->rows + 4 * s->M, sigma = 0;
+    memset(sum, 0, s->M * sizeof *sum);
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+        sigma += inner_message(s, c, u);
+        kernels()->add(s->M, sum, u);
+    }
+    const inner_state *state = &s->inner[i];
+    for (size_t r = state->first_run; r < state->first_run + state->n_runs; r++) {
+        sigma += s->runs[r].sum_sigma;
+        kernels()->add(s->M, sum, s->run_u + r * s->M);
+    }
+    return sigma;
+}
+
+static void step_inner(void *context, size_t i, unsigned thread)
+{
+    sim *s = context;
+    inner_state *state = &s->inner[i];
+    const inner_class *class = &s->p->inner[i];
+    state->dual = 0;
+    state->stepped = class->participation >= 1 || takes_part(s, class->participation, state->key, state->last);
+    if (!state->stepped)
+        return;
+    const double sigma = sum_children(s, i, &s->spaces[thread]);
+    const double *sum = s->spaces[thread].rows + 5 * s->M;
+    double *w = s->inner_w + i * s->M;
+    hfsad_link link = inner_link(s, i);
+    const hfsad_link_rule rule = sim_inner_rule(s, i);
+    link.k++;
+    kernels()->inner_update(&class->prior, &rule, &link, s->M, sum, sigma, w);
+    const double *w_parent = w_heard(s, s->inner_w + (size_t)s->d->inner[i].parent * s->M);
+    state->dual = kernels()->link_step(&rule, &link, s->M, w, w_parent);
+    state->k = link.k;
+}
+
+static void step_root(sim *s)
+{
+    const double sigma = sum_children(s, 0, &s->spaces[0]);
+    hfsad_root_step(&s->p->inner[0].prior, s->M, s->spaces[0].rows + 5 * s->M, sigma, s->inner_w);
+}
+
+static uint64_t children(const inner_node *node)
+{
+    return (uint64_t)node->n_inner + node->n_leaves;
+}
+
+/* A vector up per step of a child, but below the cloud one per global iteration, since the cloud uses only the last;
+ * a vector down per child of every node that stepped. */
+static void count_round(sim *s)
+{
+    const uint64_t vector = s->M * sizeof(double);
+    for (size_t r = 0; r < s->n_runs; r++)
+        s->bytes_up += vector * (s->runs[r].parent ? s->runs[r].stepped : s->runs[r].first_time);
+    for (size_t i = 1; i < s->d->n_inner; i++)
+        if (s->inner[i].stepped) {
+            s->bytes_down += vector * children(&s->d->inner[i]);
+            s->bytes_up += s->d->inner[i].parent || s->inner[i].last < s->iteration ? vector : 0;
+            s->inner[i].last = (uint32_t)s->iteration;
+        }
+}
+
+static void play_round(sim *s)
+{
+    if (s->said)
+        messages_down(s);
+    if (s->many.slope)
+        many_round(s);
+    else
+        for_each(s, 0, s->n_runs, s->d->n_leaves, step_run);
+    for (uint32_t depth = s->d->depth; depth-- > 1;) {
+        const size_t first = s->level[depth], end = s->level[depth + 1];
+        for_each(s, first, end, end - first, step_inner);
+    }
+    count_round(s);
+    s->round++;
+}
+
+void sim_iterate(sim *s)
+{
+    const plan *p = s->p;
+    s->iteration++;
+    sim_find_rules(s);
+    const bool measured = plan_measures(p, s->iteration);
+    for (uint32_t round = 1; round <= p->edge_rounds; round++) {
+        s->first_round = round == 1;
+        s->last_round = round == p->edge_rounds;
+        s->want_dual = measured && s->last_round;
+        play_round(s);
+    }
+    step_root(s);
+    if (s->d->rows.constant != 0)
+        many_settle(s);
+    s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);
+    s->dual_known = measured;
+    sim_guard(s);
+}

@@ -1,0 +1,121 @@
+/* What the files of the simulator share: its state, and views of it for the kernels. */
+#ifndef HFSAD_RUN_STATE_H
+#define HFSAD_RUN_STATE_H
+
+#include "core/kernels.h"
+#include "plan/guard.h"
+#include "plan/tally.h"
+#include "run/sim.h"
+
+enum { MIXED = 0xffff };
+
+/* Consecutive leaves of one parent. */
+typedef struct {
+    uint32_t parent, first_slot, count;
+    uint16_t class;               /* of all its leaves, or MIXED */
+    uint32_t stepped, first_time; /* in this round; of those, for the first time in this global iteration */
+    double sum_sigma, dual;
+} run_of_leaves;
+
+typedef struct {
+    uint32_t k, last;
+    bool stepped; /* in this round */
+    double dual;  /* of the last edge round; 0 where it took no part */
+    uint64_t key;
+    size_t first_run, n_runs;
+} inner_state;
+
+/* What clients with many rows need besides; all NULL where there are none. */
+typedef struct {
+    double *slope;            /* n_rows */
+    double *anchor;           /* n_rows; NULL: no phase retrieval */
+    double *eta;              /* n_leaves; NULL: nobody is linearised */
+    double *factor;           /* n_leaves: of the rows' weights */
+    squared_factor **squared; /* n_leaves; NULL: nobody's squared loss is factored */
+    uint8_t *active;          /* n_leaves */
+    double *intercept;        /* 2 n_inner: room for many_settle */
+    double *dual;             /* n_leaves: sigma^2 (|dz|^2 + |dq|^2) of this round */
+} many_rows;
+
+/* What a thread works with. */
+typedef struct {
+    double *scratch; /* for a run, or 8 rows of M */
+    double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
+    double *solver;  /* rows_scratch; NULL where nobody has many */
+    uint8_t *active; /* run_slots(M) */
+    uint64_t visits; /* rows read by the clients' steps, for whoever measures */
+} thread_space;
+
+struct sim {
+    const dataset *d;
+    const plan *p;
+    const double *truth;
+    pool *threads;
+    size_t M;
+    double *z, *q, *w;  /* leaves, block layout; w may be NULL */
+    uint32_t *k, *last; /* leaves; last only where somebody may sit out */
+    uint64_t *key;      /* likewise */
+    many_rows many;
+    double *inner_w, *inner_z, *inner_q; /* rows */
+    double *said;                        /* inner_w as the children hear it in this round; NULL: as it is */
+    inner_state *inner;
+    size_t n_runs;
+    run_of_leaves *runs;
+    double *run_u;       /* n_runs rows: sum of u over the run */
+    link_sums *run_sums; /* of a measurement */
+    thread_space *spaces;
+    size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
+    uint64_t iteration, round, bytes_up, bytes_down;
+    guard_state guard;           /* calm: NULL where nothing is watched */
+    hfsad_link_rule *leaf_rules; /* of every class, after the repairs of a star; NULL: the plan's */
+    stop_state stop;
+    bool absences;  /* somebody may sit out */
+    bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
+    bool first_round, last_round, want_dual, dual_known;
+};
+
+/* The first leaf of a run. */
+size_t run_first_leaf(const sim *s, const run_of_leaves *r);
+/* A run as the kernels take it. */
+leaf_run run_view(const sim *s, const run_of_leaves *r, size_t index, thread_space *space);
+/* One leaf of a run of mixed classes, copied out into rows of the space. */
+leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *space);
+/* A leaf with many rows. */
+rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space);
+/* Takes and gives back s->many. */
+hfsad_status many_create(sim *s, hfsad_error *err);
+void many_free(sim *s);
+/* The round of all clients with many rows: the steps, and the sums of every run. */
+void many_round(sim *s);
+/* Gives nodes that are not tied to their children's intercepts the mean of those. */
+void many_settle(sim *s);
+/* Adds the figures of a run's clients. */
+void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
+/* Fills active for a run's leaves, and counts who takes part and for whom it is the first time in this iteration. */
+void draw_run(sim *s, run_of_leaves *r, uint8_t *active);
+/* Fills said, which is there, for a round. */
+void messages_down(sim *s);
+/* The message of a leaf's link, of an inner node's, as the parent hears it, into u; returns its sigma. The leaf's takes
+ * rows 1 and 2 of the space. */
+double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u);
+double inner_message(const sim *s, size_t i, double *u);
+/* The sum of a run's messages, into sum_u; returns that of sigma. */
+double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u);
+/* The parent's w of a view, as its children hear it. */
+static inline const double *w_heard(const sim *s, const double *w_parent)
+{
+    return s->said ? s->said + (w_parent - s->inner_w) : w_parent;
+}
+/* w, z and q of a node become w. */
+void sim_place(sim *s, size_t node, const double *w);
+/* Called after every global iteration: notices multipliers that run off, and begins anew with a larger c. */
+void sim_guard(sim *s);
+/* A client's rule after the repairs so far, as sim_find_rules left it at the beginning of the iteration. */
+const hfsad_link_rule *sim_leaf_rule(const sim *s, const leaf_class *class);
+void sim_find_rules(sim *s);
+/* The link of inner node i to its parent. */
+hfsad_link inner_link(const sim *s, size_t i);
+/* work(s, i, thread) for first <= i < end, by all threads where `rows` rows of M numbers are enough to do. */
+void for_each(sim *s, size_t first, size_t end, size_t rows, void (*work)(void *, size_t, unsigned));
+
+#endif
