@@ -6,6 +6,7 @@
 #include "out/groups.h"
 #include "out/report.h"
 #include "out/warm.h"
+#include "polish/task.h"
 #include "progress.h"
 #include "run.h"
 #include "run/replay.h"
@@ -350,7 +351,9 @@ static bool go_on(void *context, const hfsad_polish *so_far)
 static hfsad_status polish(session *s, stop_reason *stopped, hfsad_error *err)
 {
     hfsad_polish result;
-    if (!s->spec->run.polish || (*stopped != STOP_ITERATIONS && *stopped != STOP_TOLERANCE))
+    const dataset *d = s->run->data;
+    if (!polish_is_due(s->spec, s->run->plan, d->n_inner, d->M) ||
+        (*stopped != STOP_ITERATIONS && *stopped != STOP_TOLERANCE))
         return HFSAD_OK;
     hfsad_status status = write_folder(s, *stopped, err);
     if (status)
@@ -522,7 +525,7 @@ static void print_table(const session *s, stop_reason stopped)
         print_number("smoothing gap", f->smoothing_gap);
     if (s->run->truth)
         print_number("relative error", f->relative_error);
-    if (s->spec->run.polish)
+    if (polish_is_due(s->spec, s->run->plan, s->run->data->n_inner, s->run->data->M))
         print_polish(&s->run->polish);
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), features_count(s->run->data));
     print_row("non-zero", text);
@@ -531,6 +534,9 @@ static void print_table(const session *s, stop_reason stopped)
              theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
     if (s->run->engine->links)
         print_row("Theorem 1", text);
+    hfsad_verdict verdict;
+    run_verdict(s->run, s->spec, stopped == STOP_INTERRUPTED, &verdict);
+    print_row("verdict", verdict.text);
     print_row("written to", s->args.out);
 }
 

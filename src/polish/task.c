@@ -28,6 +28,26 @@ const char *polish_why_not(const plan *p, size_t n_inner)
     return why;
 }
 
+bool polish_is_convex(const plan *p, size_t n_inner)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (p->leaf_classes[c].loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ||
+            p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN)
+            return false;
+    for (size_t i = 0; i < n_inner; i++)
+        if (penalty_lets_go(&p->inner[i].prior) && p->inner[i].prior.weight > 0)
+            return false;
+    return true;
+}
+
+bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M)
+{
+    if (spec->run.polish >= 0)
+        return spec->run.polish == 1;
+    return spec->top.algorithm == ALGORITHM_HFSAD && spec->top.preset != PRESET_PAPER && spec->run.iterations > 0 &&
+           M <= POLISH_DIRECT && !polish_why_not(p, n_inner) && polish_is_convex(p, n_inner);
+}
+
 /* Of all clients the smallest, since they share one model. */
 static double box_of(const plan *p)
 {
@@ -62,6 +82,7 @@ void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
     to->bytes_up = links * found->up * sizeof(double);
     to->objective_before = found->before;
     to->objective_after = found->after;
+    to->objective_zero = found->zero;
 }
 
 /* Whether the weights are those by which Theorem 1 ties everybody: then a run's lower objective of models that differ

@@ -29,6 +29,8 @@ struct hfsad_run {
     hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */
 };
 
+/* hfsad_run_verdict by this spec; stands: the run has not come to its end. */
+void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *verdict);
 /* Back to the engine's models. */
 void run_unpolish(hfsad_run *run);
 /* Seconds of a clock that only goes forward. */
