@@ -219,8 +219,8 @@ cut_seconds() { cut -d, -f1-7,9- "$1"; }
 
 # recompute NAME ITERATIONS [OVERRIDES]: runs spec.yaml twice and checks every figure.
 recompute() {
-    expect 0 run spec.yaml --out "$1" --set "run.iterations=$2"
-    expect 0 run spec.yaml --out "$1-before" --set "run.iterations=$(($2 - 1))"
+    expect 0 run spec.yaml --out "$1" --set "run.iterations=$2" --set run.polish=false
+    expect 0 run spec.yaml --out "$1-before" --set "run.iterations=$(($2 - 1))" --set run.polish=false
     python3 check.py "$1" "$1-before" "${3:-[]}" || fail "the figures of $1 are not those of its files"
     cmp -s <(head -n -1 "$1/trace.csv" | cut_seconds -) <(cut_seconds "$1-before/trace.csv") ||
         fail "$1: one iteration less is not the same trace but for its last row"
@@ -235,7 +235,7 @@ loss: {kind: phase-retrieval, box: 5}
 preset: paper
 run: {edge_rounds: 1}
 SPEC
-# ALGORITHM.md section 6: the weight of an edge's prior is N_l - 1/L.
+# docs/algorithm.md, "Presets": the weight of an edge's prior is N_l - 1/L.
 eta() { echo "{\"node\": \"edge$1\", \"prior\": {\"weight\": $(python3 -c "print($2 - 1 / 3)")}}"; }
 paper="[$(eta 1 4), $(eta 2 1), $(eta 3 7)]"
 recompute paper 25 "$paper"

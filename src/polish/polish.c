@@ -212,7 +212,8 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         const double limit = fmax(enough * size, 4 * s->rounding);
         if (fmin(bound, t->positive ? t->lowest : bound) <= fmax(limit, t->part * (t->begin - t->lowest)))
             return;
-        if (failures && t->bound <= 1e-8 * size) /* Newton's method has come to where rounding leads it */
+        if (failures && at->share > 0 &&
+            t->bound <= 1e-8 * size) /* Newton's method has come to where rounding leads it */
             return;
         idle = t->merit < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
         const bool tight = at->share > 0 && s->gap <= 1e-12 * size;

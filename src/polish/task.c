@@ -75,6 +75,14 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
     return priors != NULL;
 }
 
+bool polish_is_separable(const plan *p, double after, double zero, double gap)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (p->leaf_classes[c].loss.kind != HFSAD_LOSS_LOGISTIC)
+            return false;
+    return after <= 1e-4 * zero && gap >= 0.9 * after;
+}
+
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
 {
     to->exchanges = found->exchanges;
@@ -103,6 +111,9 @@ void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d
         snprintf(to->reason, sizeof to->reason, "interrupted");
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(to->reason, sizeof to->reason, "no better model was found");
+    else if (polish_is_separable(p, found->after, found->zero, found->bound))
+        snprintf(to->reason, sizeof to->reason,
+                 "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum");
     else if (!ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
         snprintf(
             to->reason, sizeof to->reason,

@@ -20,26 +20,12 @@ static void say(hfsad_verdict *v, hfsad_verdict_kind kind, const char *format, .
     v->kind = kind;
 }
 
-/* Logistic losses without a prior, whose sum goes to 0 as the model grows. */
-static bool is_separable(const hfsad_run *run)
-{
-    const hfsad_polish *p = &run->polish;
-    for (size_t c = 0; c < run->plan->n_leaf_classes; c++)
-        if (run->plan->leaf_classes[c].loss.kind != HFSAD_LOSS_LOGISTIC)
-            return false;
-    return p->objective_after <= 1e-4 * p->objective_zero && p->gap >= 0.9 * p->objective_after;
-}
-
 static void judge_polished(const hfsad_run *run, hfsad_verdict *v)
 {
     const hfsad_polish *p = &run->polish;
     const double least = fmax(p->objective_after - p->gap, as_good_as_zero * p->objective_zero), part = p->gap / least;
     v->gap = p->gap;
-    if (is_separable(run))
-        say(v, HFSAD_VERDICT_NOT_CONVERGED,
-            "a plane separates the classes, so the loss goes to 0 as the model grows and has no minimum; add a prior "
-            "(prior.cloud) or loss.box");
-    else if (part <= HFSAD_VERDICT_GAP)
+    if (part <= HFSAD_VERDICT_GAP)
         say(v, HFSAD_VERDICT_CONVERGED, "the objective is at most %.1e above its minimum, %.1e of it", p->gap, part);
     else if (isfinite(p->gap))
         say(v, HFSAD_VERDICT_NOT_CONVERGED,
@@ -65,6 +51,8 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
             "be, "
             "too",
             run->polish.residual);
+    else if (polish_is_separable(run->plan, run->polish.objective_after, run->polish.objective_zero, run->polish.gap))
+        say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add a prior (prior.cloud) or loss.box", run->polish.reason);
     else if (why || run->polish.reason[0])
         say(v, HFSAD_VERDICT_UNKNOWN, "%s", why ? why : run->polish.reason);
     else if (stands)
