@@ -256,10 +256,12 @@ HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 /* What hfsad_run_polish did. */
 typedef struct {
     bool accepted;
+    bool unbounded;                           /* no minimum exists: the loss falls as the model grows without end */
     char reason[200];                         /* why not, or "" */
     double objective_before, objective_after; /* of one model for all nodes: the cloud's, cut to the box, and this */
     double objective_zero;                    /* and of the model 0 */
-    double gap;      /* upper bound on objective_after less its least value (convex problems); INFINITY: not known */
+    double gap;      /* upper bound on objective_after less its least value (convex problems); INFINITY: not known;
+                 NAN: not accepted */
     double residual; /* largest derivative that is left over the sum of what it is made of */
     double relative_error; /* NAN where the truth is not known */
     uint64_t exchanges;    /* questions that went to all clients and came back as sums */

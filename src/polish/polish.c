@@ -190,7 +190,7 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
     enum { OUTER = 60 };
     const int patience = t->part > 0 ? 6 : 10;
     double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
-    int idle = 0, failures = 0;
+    int idle = 0, failures = 0, settled = 0;
     bool has_kinks = false;
     for (size_t m = 0; m < s->M; m++)
         has_kinks = has_kinks || coordinate_exists(s, m);
@@ -210,7 +210,9 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
             return;
         const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
         const double limit = fmax(enough * size, 4 * s->rounding);
-        if (fmin(bound, t->positive ? t->lowest : bound) <= fmax(limit, t->part * (t->begin - t->lowest)))
+        const bool done = fmin(bound, t->positive ? t->lowest : bound) <= fmax(limit, t->part * (t->begin - t->lowest));
+        /* smooth losses are flat at their minimum: the model is to settle, not only F */
+        if (done && (at->share > 0 || t->part > 0 || t->merit <= 1e-9 * size || ++settled > 2))
             return;
         if (failures && at->share > 0 &&
             t->bound <= 1e-8 * size) /* Newton's method has come to where rounding leads it */

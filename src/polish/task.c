@@ -75,12 +75,13 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
     return priors != NULL;
 }
 
-bool polish_is_separable(const plan *p, double after, double zero, double gap)
+/* Logistic losses alone are left at next to 0: a plane separates the classes. */
+static bool is_separable(const plan *p, const polish_result *found)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++)
         if (p->leaf_classes[c].loss.kind != HFSAD_LOSS_LOGISTIC)
             return false;
-    return after <= 1e-4 * zero && gap >= 0.9 * after;
+    return found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after;
 }
 
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
@@ -107,11 +108,12 @@ static bool ties(const dataset *d, const plan *p, double nu_f)
 void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
                   double objective)
 {
+    to->unbounded = found->finished && is_separable(p, found);
     if (!found->finished)
         snprintf(to->reason, sizeof to->reason, "interrupted");
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(to->reason, sizeof to->reason, "no better model was found");
-    else if (polish_is_separable(p, found->after, found->zero, found->bound))
+    else if (to->unbounded)
         snprintf(to->reason, sizeof to->reason,
                  "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum");
     else if (!ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
@@ -121,6 +123,6 @@ void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d
             objective);
     else
         to->accepted = true;
-    to->gap = found->bound;
+    to->gap = to->accepted ? found->bound : NAN;
     to->residual = found->residual;
 }

@@ -21,9 +21,6 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
  */
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d);
 
-/* Whether logistic losses alone are left at next to 0: a plane separates the classes and no minimum exists. */
-bool polish_is_separable(const plan *p, double after, double zero, double gap);
-
 /* What came of it, as far as it has come; links: of the tree. */
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links);
 /* Whether it may take the place of the run's models, whose objective is `objective`; a reason where it may not.

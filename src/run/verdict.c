@@ -51,7 +51,7 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
             "be, "
             "too",
             run->polish.residual);
-    else if (polish_is_separable(run->plan, run->polish.objective_after, run->polish.objective_zero, run->polish.gap))
+    else if (run->polish.unbounded)
         say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add a prior (prior.cloud) or loss.box", run->polish.reason);
     else if (why || run->polish.reason[0])
         say(v, HFSAD_VERDICT_UNKNOWN, "%s", why ? why : run->polish.reason);
