@@ -274,10 +274,11 @@ def check_references(tree):
             heading = re.sub(r"\s*\n[\s*#]*", " ", heading)
             if heading not in headings(tree.texts.get(f"docs/{page}", ""))[0]:
                 yield f"{path}: docs/{page} has no heading \"{heading}\""
-        own = set(re.findall(r"^#+ (\d+)\.", text, re.M)) if path.endswith(".md") else set()
-        for numbers in re.findall(r"\b[Ss]ections? (\d+(?:(?:, | and | to )\d+)*)", text):
-            if not set(re.findall(r"\d+", numbers)) <= own:
-                yield f"{path}: names section {numbers}, which it does not have"
+        for page, numbers in re.findall(r"(?:\b([\w-]+\.md)[`)]*,?\s+)?\b[Ss]ections? (\d+(?:(?:, | and | to )\d+)*)", text):
+            where = tree.texts.get(f"docs/{page}" if page else path, "")
+            there = set(re.findall(r"^#+ (\d+)\.", where, re.M)) if page or path.endswith(".md") else set()
+            if not set(re.findall(r"\d+", numbers)) <= there:
+                yield f"{path}: names section {numbers}, which {page or 'it'} does not have"
 
 
 RULES = (check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
@@ -312,6 +313,7 @@ BREACHES = [
     ("src/base/rng.c", None, "/* ALGORITHM.md */\n", "names ALGORITHM.md, which is no page"),
     ("src/base/rng.c", None, "/* section 4 */\n", "names section 4"),
     ("docs/protocol.md", None, "\nSee section 77.\n", "names section 77"),
+    ("docs/data.md", None, "\nSee [x](protocol.md), section 78.\n", "names section 78"),
     ("src/base/rng.c", None, '/* docs/algorithm.md, "No\n * such heading" */\n', 'no heading "No such heading"'),
 ]
 
