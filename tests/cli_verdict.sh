@@ -67,6 +67,6 @@ unknown() {
 unknown "mcp and scad" --set link.client.penalty=mcp
 unknown "not convex" --set prior.cloud.penalty=scad --set prior.cloud.lambda=1
 unknown "baseline" --set algorithm=fedavg
-unknown "only the polish" --set preset=paper
+unknown "only the polish" --set preset=paper --set prior.cloud.penalty=none --set prior.edge.penalty=none
 unknown "only the polish" --set run.iterations=0
 finish

@@ -1,7 +1,7 @@
 /*
- * The bound that the polish leaves is never below the truth: the gap of a row against the definition of its tangent, and
- * the gap of whole runs on random problems (few rows, many columns, unlike scales, l1 from 0 to above its largest useful
- * value, any number of iterations before) against other solvers.
+ * The bound that the polish leaves is never below the truth: the gap of a row against the definition of its tangent,
+ * and the gap of whole runs on random problems (few rows, many columns, unlike scales, l1 from 0 to above its largest
+ * useful value, any number of iterations before) against other solvers.
  */
 #include "solutions.h"
 
@@ -25,7 +25,7 @@ static void gap_of_a_row(void **state)
         const hfsad_loss loss = {kinds[i % KINDS], uniform(&r, 0.05, 0.95), uniform(&r, 0.2, 3), INFINITY};
         const double y = has_classes(loss.kind) ? (i / KINDS % 2 ? 1 : -1) : uniform(&r, -4, 4);
         const double c = uniform(&r, 0.1, 3), s = uniform(&r, -4, 4);
-        const double a = polish_cut(&loss, c, y, uniform(&r, -6, 6)), gap = polish_gap(&loss, c, y, s, a);
+        const double a = polish_cut(&loss, c, y, c * uniform(&r, -6, 6)), gap = polish_gap(&loss, c, y, s, a);
         double least = INFINITY;
         for (int k = -40000; k <= 40000; k++) {
             const double t = k * 1e-3;
@@ -65,8 +65,8 @@ static problem draw_problem(uint64_t seed, setting *s)
         for (size_t m = 0; m < M; m++)
             p.x[i * M + m] = m == M - 1 && (s->how & INTERCEPT) ? 1 : x[m] * scale[m];
         p.weight[i] = s->how & WEIGHTED ? uniform(&r, 0.2, 3) : 1;
-        write_row(f, i % 3 ? "a" : "b", i % 5 * 3 + i % 3, p.y[i], s->how & WEIGHTED ? &p.weight[i] : NULL,
-                  p.x + i * M, columns);
+        write_row(f, i % 3 ? "a" : "b", i % 5 * 3 + i % 3, p.y[i], s->how & WEIGHTED ? &p.weight[i] : NULL, p.x + i * M,
+                  columns);
     }
     assert_int_equal(fclose(f), 0);
     for (size_t m = 0; m < columns; m++) {
