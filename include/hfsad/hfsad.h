@@ -222,6 +222,57 @@ typedef struct {
 /* What clients whose loss.kind is `own` use. The struct is copied. */
 HFSAD_API hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err);
 
+/* ---- data in memory ---- */
+
+/*
+ * The rows of all clients as arrays of the caller. First the shape, then x (dense or sparse), y, the node of every row
+ * and what else there is, in any order; a function that is called twice replaces what it gave before. Shapes are
+ * checked as they come, the numbers when the data is first used. All functions but hfsad_data_free fail while something
+ * that was made from the data still uses it.
+ */
+typedef struct hfsad_data hfsad_data;
+
+/*
+ * HFSAD_COPY: the arrays of numbers are copied. HFSAD_BORROW: they stay the caller's, unchanged until the data and all
+ * that was made from it is freed. A run on dense borrowed rows copies x once, into the order in which it works, and not
+ * at all if
+ *   - the rows lie side by side: column_stride 1, row_stride equal to features;
+ *   - the rows of a client follow each other, and so do the clients of an edge;
+ *   - a client has several rows, or rows have weights, or there is an intercept;
+ *   - features.standardize is false.
+ * Names are always copied.
+ */
+typedef enum { HFSAD_COPY, HFSAD_BORROW } hfsad_keep;
+
+HFSAD_API hfsad_status hfsad_data_create(hfsad_data **data, size_t rows, size_t features, hfsad_keep keep,
+                                         hfsad_error *err);
+/* Takes a reference away; the memory goes with the last run or result that uses it. NULL is allowed. */
+HFSAD_API void hfsad_data_free(hfsad_data *data);
+
+/* Feature m of row r is x[r * row_stride + m * column_stride]; strides count numbers, not bytes. */
+HFSAD_API hfsad_status hfsad_data_dense(hfsad_data *data, const double *x, ptrdiff_t row_stride,
+                                        ptrdiff_t column_stride, hfsad_error *err);
+/* Compressed rows: those of row r are value[start[r]] to value[start[r + 1] - 1], in the columns column[start[r]] ...,
+ * counted from 0 and rising. */
+HFSAD_API hfsad_status hfsad_data_csr(hfsad_data *data, const int32_t *start, const int32_t *column,
+                                      const double *value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_data_csr64(hfsad_data *data, const int64_t *start, const int64_t *column,
+                                        const double *value, hfsad_error *err);
+/* y of row r is y[r * stride]. Data without y can only be predicted. */
+HFSAD_API hfsad_status hfsad_data_y(hfsad_data *data, const double *y, ptrdiff_t stride, hfsad_error *err);
+/* Weights of the rows, above 0; without them all are 1. */
+HFSAD_API hfsad_status hfsad_data_weights(hfsad_data *data, const double *weight, ptrdiff_t stride, hfsad_error *err);
+/* The client of every row with its path: "edge1/client7", "region2/edge1/client7", "client7" (right below the cloud).
+ */
+HFSAD_API hfsad_status hfsad_data_paths(hfsad_data *data, const char *const *paths, hfsad_error *err);
+/* The same as numbers: row r belongs to the client paths[codes[r]]. A path that no row uses is no client. */
+HFSAD_API hfsad_status hfsad_data_codes(hfsad_data *data, const int64_t *codes, const char *const *paths,
+                                        size_t n_paths, hfsad_error *err);
+/* A name for every feature. */
+HFSAD_API hfsad_status hfsad_data_feature_names(hfsad_data *data, const char *const *names, hfsad_error *err);
+/* The model that the data was drawn from, one number per feature: adds relative_error to the figures. */
+HFSAD_API hfsad_status hfsad_data_truth(hfsad_data *data, const double *truth, hfsad_error *err);
+
 /* ---- the run ---- */
 
 #define HFSAD_TIERS_MAX 16
@@ -245,6 +296,9 @@ typedef struct hfsad_run hfsad_run;
 
 /* Reads the data that the spec names and takes all memory. threads = 0: one per core. The spec may be freed. */
 HFSAD_API hfsad_status hfsad_run_create(hfsad_run **run, const hfsad_spec *spec, unsigned threads, hfsad_error *err);
+/* The same on data in memory; the spec's `data` is not looked at. */
+HFSAD_API hfsad_status hfsad_run_create_on(hfsad_run **run, const hfsad_spec *spec, hfsad_data *data, unsigned threads,
+                                           hfsad_error *err);
 HFSAD_API void hfsad_run_free(hfsad_run *run);
 /* One global iteration; allocates nothing. */
 HFSAD_API void hfsad_run_iterate(hfsad_run *run);

@@ -210,7 +210,7 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%.200s was made with %s of other numbers or names than %.300s has now", c->name,
                          c->data_print != run->data_print ? "data" : "a truth",
-                         c->data_print != run->data_print ? run->spec->top.data
+                         c->data_print != run->data_print ? run->spec->top.data ? run->spec->top.data : "data"
                          : run->spec->top.truth           ? run->spec->top.truth
                                                           : "the spec");
     char *kind = strndup(c->start_kind, c->start_length);

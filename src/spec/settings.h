@@ -265,6 +265,9 @@ hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);
 /* hfsad_spec_load from memory; path is for messages and for finding files. */
 hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *text, size_t size, hfsad_error *err);
 
+/* hfsad_spec_check; needs_data: the key `data` must be there. */
+hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_error *err);
+
 /* A file that the spec names: beside the spec, otherwise in the current folder (or `base`). Free it. NULL: no memory.
  */
 char *spec_find_file(const hfsad_spec *spec, const char *name);
