@@ -5,7 +5,11 @@
  * mathematics of docs/algorithm.md as functions of their arguments (penalties, losses, schedule, link, leaf,
  * inner and root steps): they take caller-owned memory, allocate nothing, print nothing, read no clock.
  *
- * Every function that can fail returns an hfsad_status and, where err is not NULL, leaves one line in it.
+ * Every function that can fail returns an hfsad_status and, if err is not NULL, leaves one line in it.
+ *
+ * Growing without breaking callers: handles (hfsad_spec, hfsad_data, hfsad_run, ...) are opaque. A struct whose first
+ * member is `size` may get more members at its end: the caller sets size to sizeof the struct as it was compiled, and
+ * the library reads and writes no more than that.
  */
 #ifndef HFSAD_HFSAD_H
 #define HFSAD_HFSAD_H
@@ -180,6 +184,51 @@ HFSAD_API hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const c
 HFSAD_API hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err);
 HFSAD_API void hfsad_spec_free(hfsad_spec *spec);
 
+/* A spec from YAML text of `length` bytes. Files that it names are looked for in the current folder. */
+HFSAD_API hfsad_status hfsad_spec_parse(hfsad_spec **spec, const char *text, size_t length, hfsad_error *err);
+
+/* hfsad_spec_set without YAML. A real setting takes a whole number and a whole one a real number without a fraction; a
+ * text goes to settings of text, as it is, and to settings with a list of words. "auto" and "none" go by
+ * hfsad_spec_set. */
+HFSAD_API hfsad_status hfsad_spec_set_real(hfsad_spec *spec, const char *key, double value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_set_whole(hfsad_spec *spec, const char *key, int64_t value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_set_flag(hfsad_spec *spec, const char *key, bool value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_set_text(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err);
+
+/* The value as hfsad_spec_set takes it: "0.3", "true", "quantile", "auto"; of "overrides" the whole list. A text is
+ * given as it is. It is written to buffer, cut to size and closed by a 0; *length, unless NULL, becomes its full
+ * length. */
+HFSAD_API hfsad_status hfsad_spec_get(const hfsad_spec *spec, const char *key, char *buffer, size_t size,
+                                      size_t *length, hfsad_error *err);
+/* The value of a setting of that type. auto and none are NAN for a real and -1 for a whole number. */
+HFSAD_API hfsad_status hfsad_spec_get_real(const hfsad_spec *spec, const char *key, double *value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_get_whole(const hfsad_spec *spec, const char *key, int64_t *value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_get_flag(const hfsad_spec *spec, const char *key, bool *value, hfsad_error *err);
+
+typedef enum {
+    HFSAD_SETTING_REAL,
+    HFSAD_SETTING_WHOLE,
+    HFSAD_SETTING_FLAG,
+    HFSAD_SETTING_TEXT,
+    HFSAD_SETTING_CHOICE, /* one of a list of words */
+} hfsad_setting_type;
+
+/* One setting of a spec. */
+typedef struct {
+    size_t size;  /* sizeof(hfsad_setting), by the caller */
+    char key[64]; /* "link.client.weight" */
+    hfsad_setting_type type;
+    const char *fallback;       /* the default as text; "auto", "none", "required" */
+    char range[256];            /* "above 0", "from 1 to 1000000", "one of tv, mcp, scad", "true or false", "text" */
+    const char *help;           /* a sentence */
+    const char *const *choices; /* the words of a choice, closed by NULL; NULL for other types */
+} hfsad_setting;
+
+/* How many settings there are, and the i-th of them; false behind the last one. `overrides` is a list and no setting.
+ */
+HFSAD_API size_t hfsad_settings_count(void);
+HFSAD_API bool hfsad_settings_at(size_t i, hfsad_setting *setting);
+
 /* ---- a loss of one's own ---- */
 
 /* A client as a callback sees it; valid during the call. */
@@ -300,6 +349,9 @@ HFSAD_API hfsad_status hfsad_run_create(hfsad_run **run, const hfsad_spec *spec,
 HFSAD_API hfsad_status hfsad_run_create_on(hfsad_run **run, const hfsad_spec *spec, hfsad_data *data, unsigned threads,
                                            hfsad_error *err);
 HFSAD_API void hfsad_run_free(hfsad_run *run);
+/* The settings of the run with the numbers that the presets came to, for hfsad_spec_get; the run owns it. A setting
+ * that differs between nodes of a tier stays auto. */
+HFSAD_API const hfsad_spec *hfsad_run_settings(const hfsad_run *run);
 /* One global iteration; allocates nothing. */
 HFSAD_API void hfsad_run_iterate(hfsad_run *run);
 /* The figures at the current point. HFSAD_ERROR_DIVERGED where the objective is not finite. */

@@ -264,7 +264,7 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source 
     status = r->engine->create(r, spec, err);
     if (!status)
         status = remember_spec(&r->spec, spec, err);
-    return status;
+    return status ? status : run_resolve(r, err);
 }
 
 static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
@@ -326,7 +326,7 @@ hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
     plan_free(made);
     hfsad_spec_free(r->spec);
     r->spec = copy;
-    return HFSAD_OK;
+    return run_resolve(r, err);
 }
 
 void hfsad_run_free(hfsad_run *r)
@@ -343,6 +343,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->start_kind);
     free(r->polished);
     hfsad_spec_free(r->spec);
+    hfsad_spec_free(r->resolved);
     free(r);
 }
 

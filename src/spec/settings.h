@@ -241,7 +241,7 @@ typedef struct {
 /*
  * An entry of `overrides`: settings for the nodes whose name matches `node` ("edge2", "edge1/client7", with the
  * wildcards of fnmatch: "edge1/ *" without the space). No row has a default here: what is auto is inherited, and a
- * box of "none" is INFINITY, since NAN inherits. line: of the spec, 0 where --set gave it.
+ * box of "none" is INFINITY, since NAN inherits. line: of the spec, 0 if hfsad_spec_set gave it.
  */
 typedef struct {
     int line;

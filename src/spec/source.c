@@ -19,7 +19,7 @@ hfsad_status source_fail(source *s, size_t line, const char *format, ...)
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (!s->path)
-        return error_set(s->err, HFSAD_ERROR_INPUT, "--set %.*s%s=%.*s%s: %s", SHOWN_MAX, s->key,
+        return error_set(s->err, HFSAD_ERROR_INPUT, "%.*s%s=%.*s%s: %s", SHOWN_MAX, s->key,
                          strlen(s->key) > SHOWN_MAX ? "..." : "", SHOWN_MAX, s->value,
                          strlen(s->value) > SHOWN_MAX ? "..." : "", what);
     if (line > 0)
