@@ -207,7 +207,7 @@ refused "cut/summary.json is no whole JSON object" --model cut --data tilted.csv
 
 mkdir folder
 expect_line 2 predict --model tilted --data tilted.csv --out folder
-says "no file that could be replaced"
+says "not a regular file"
 expect_line 2 predict --model tilted --data tilted.csv --out new/
 [ ! -e new ] || fail "a folder was made for a file without a name"
 expect_line 2 predict --model tilted --data tilted.csv --out before.csv/below
