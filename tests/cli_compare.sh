@@ -150,7 +150,7 @@ refused "hollow/summary.json" compare spec.yaml hollow
 refused "has not ended" compare spec.yaml running
 refused "cut/trace.csv:" compare spec.yaml cut
 refused "relative_error?" compare spec.yaml --metric relative_eror
-refused "is no number" compare spec.yaml --accuracies 0.1,x
+refused "is not a number" compare spec.yaml --accuracies 0.1,x
 refused "is missing" compare
 refused "run.iteration" compare spec.yaml --set run.iteration=3
 refused "algorithm" run spec.yaml --set algorithm=fedsgd

@@ -266,7 +266,7 @@ let_in() {
 }
 # who gives the wrong kind of URL is told so, and waits
 start tongue.log "$program" edge spec.yaml --name edge1 --broker mqtt://localhost:$port
-until_true 20 grep -q 'waits for the broker.*does it want TLS at this port? Then give mqtts://' tongue.log || fail "no word of mqtts: $(cat tongue.log)"
+until_true 20 grep -q 'waits for the broker.*does it require TLS at this port? Then give mqtts://' tongue.log || fail "no word of mqtts: $(cat tongue.log)"
 kill -TERM "$started"
 ends 143 "$started" "an edge at a port with TLS"
 by_files expired.crt

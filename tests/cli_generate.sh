@@ -296,8 +296,8 @@ for kind in quantile clustered; do
 done
 refused "--tau needs --loss quantile; give both or neither" clustered --loss squared --tau 0.3
 refused "--tau needs --loss quantile; give both or neither" clustered --task classification --tau 0.3
-refused "logistic and hinge" clustered --task classification --loss squared
-refused "squared and huber" clustered --task regression --loss hinge
+refused "logistic or hinge" clustered --task classification --loss squared
+refused "squared or huber" clustered --task regression --loss hinge
 refused "--task" clustered --task clustering
 refused "--loss" clustered --loss phase-retrieval
 refused "--groups" clustered --groups 1

@@ -210,7 +210,7 @@ refuse 'needs --heldout' quantile.yaml --select heldout
 refuse 'missing.csv' quantile.yaml --heldout missing.csv
 printf 'edge,client,y,x1\ne,a,1,1\n' >two.csv
 refuse 'has 1 features; the data have 6' quantile.yaml --heldout two.csv
-refuse 'no row at all' quantile.yaml --heldout 0.05
+refuse 'less than one row' quantile.yaml --heldout 0.05
 for share in 0 1 1.5 -0.5; do refuse "a share above 0 and below 1.*'$share'" quantile.yaml --heldout=$share; done
 refuse 'from 1e-90 to 1e90' quantile.yaml --lambdas 1e95,1
 sed '1s/x1,x2/x2,x1/' held.csv >swapped.csv

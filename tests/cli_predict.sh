@@ -151,7 +151,7 @@ mkdir -p half/edge1
 printf 'y,x1,x2,x3,x4\n1,1,2,3,4\n' >half/edge1/a.csv
 printf 'x1,x2,x3,x4\n1,2,3,4\n' >half/edge1/b.csv
 expect_line 2 predict --model plain --data half
-says 'b.csv has no column "y", unlike the files before'
+says 'b.csv has no column "y", unlike the previous files'
 
 expect 0 predict --model plain --data tilted-all.csv --out plain.csv
 python3 check.py plain tilted-all.csv plain.csv auto || fail "wrong predictions by edges"
@@ -188,7 +188,7 @@ refused "hole.csv:3:" --model tilted --data hole.csv
 cp -r tilted cut && head -c -9 tilted/model.csv >cut/model.csv
 refused "cut/model.csv:[0-9]*: the file is cut short" --model cut --data tilted.csv
 head -n -1 tilted/model.csv >cut/model.csv
-refused "cut/model.csv has [0-9]* models and the summary.json beside it tells of" --model cut --data tilted.csv
+refused "cut/model.csv has [0-9]* models, but summary.json beside it has" --model cut --data tilted.csv
 sed '3s/,[^,]*/,inf/' tilted/model.csv >cut/model.csv
 refused 'cut/model.csv:3: w1 is "inf"; expected a finite number' --model cut --data tilted.csv
 awk -F, -v OFS=, 'NR > 1 { $2 = "1e308"; $3 = "1e308" } 1' tilted/model.csv >cut/model.csv
@@ -203,7 +203,7 @@ sed -i '/"feature_names"/d' cut/summary.json
 cp tilted/model.csv cut/model.csv
 expect 0 predict --model cut --data swapped.csv
 head -c 300 tilted/summary.json >cut/summary.json
-refused "cut/summary.json is no whole JSON object" --model cut --data tilted.csv
+refused "cut/summary.json is not a complete JSON object" --model cut --data tilted.csv
 
 mkdir folder
 expect_line 2 predict --model tilted --data tilted.csv --out folder

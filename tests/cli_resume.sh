@@ -200,10 +200,10 @@ refuse 'run.iteration' --resume good --set run.iteration=30
 refuse 'data' --resume good --set data=many.csv
 refuse 'missing.csv' --resume good --set data=missing.csv
 refuse 'truth' --resume good --set truth=none
-refuse 'leave --out out' --resume good --out other
-refuse 'leave --warm-start out' --resume good --warm-start good
+refuse 'omit --out' --resume good --out other
+refuse 'omit --warm-start' --resume good --warm-start good
 refuse 'checkpoint.bin cannot be opened' --resume elsewhere
-refuse '--resume missing: no such folder; give the output folder' --resume missing
+refuse '--resume missing: no such folder; name the output folder' --resume missing
 refuse '--resume one.csv: no such folder' --resume one.csv
 refuse 'a spec file is missing'
 cp good/checkpoint.bin kept.bin
@@ -245,7 +245,7 @@ for name, w in list(got.items())[1:]:
 PYTHON
 # A feature of the model is no intercept of the data, nor the other way round.
 expect_line 2 run absent.yaml --out refused --warm-start trained --set features.intercept=edge
-says 'a model of 4 features; the data have 4 and features.intercept is set'
+says 'a model of 4 features; the data has 4 and features.intercept is set'
 expect 0 run absent.yaml --out edges --set features.intercept=edge --set features.standardize=true --quiet
 expect 0 run absent.yaml --out warm --warm-start edges --set features.intercept=edge --set run.iterations=0 --quiet
 python3 - <<'PYTHON' || fail "a warm start with intercepts"
@@ -278,14 +278,14 @@ while read -r file word; do
     says "$word"
     [ -e refused ] && fail "a refused warm start made its folder"
 done <<'LIST'
-short.csv 1 features; the data have 4
-intercept.csv a model of 3 features and an intercept; the data have 4 and features.intercept is none
+short.csv 1 features; the data has 4
+intercept.csv a model of 3 features and an intercept; the data has 4 and features.intercept is none
 empty.csv no row for the cloud
 headless.csv no row for the cloud
 nan.csv nan.csv:2
 ragged.csv ragged.csv:2
-twice.csv lines 2 and 3 are both of the node "cloud"
-one.csv one.csv:1: column 1 is called
+twice.csv node "cloud" is listed twice, in lines 2 and 3
+one.csv one.csv:1: column 1 is
 missing.csv cannot be read
 elsewhere elsewhere/model.csv cannot be read
 cut.csv cut
