@@ -21,7 +21,7 @@ static hfsad_status read_text(const char *path, char **text, hfsad_error *err)
     size_t size = 0, room = 1 << 16;
     FILE *f = fopen(path, "rb");
     if (!f)
-        return error_set(err, HFSAD_ERROR_INPUT, "%s: %s; name the output folder of a finished run", path,
+        return error_set(err, HFSAD_ERROR_INPUT, "%s: %s; the folder of a run that has ended is expected", path,
                          strerror(errno));
     *text = malloc(room);
     for (size_t got = 1; *text && got; size += got) {
@@ -50,8 +50,7 @@ static hfsad_status take_summary(compared_run *r, const char *path, const char *
     const cJSON *rounds = cJSON_GetObjectItemCaseSensitive(run, "edge_rounds");
     hfsad_status status = HFSAD_OK;
     if (!cJSON_IsString(stopped) || !cJSON_IsNumber(rounds))
-        status =
-            error_set(err, HFSAD_ERROR_INPUT, "%s is not the summary of a run; name the output folder of a run", path);
+        status = error_set(err, HFSAD_ERROR_INPUT, "%s is not the summary of a run; give the folder of one", path);
     else if (!strcmp(stopped->valuestring, "running"))
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%s: the run has not ended; wait for it, or run its spec again", path);
@@ -89,8 +88,8 @@ static hfsad_status take_rows(compared_run *r, const char *path, const char *tex
             char *end;
             const double value = strtod(text, &end);
             if (end == text || *end != (c + 1 < columns ? ',' : '\n'))
-                return error_set(err, HFSAD_ERROR_INPUT, "%s:%zu: expected %zu numbers; field %zu is not a number",
-                                 path, row + 2, columns, c + 1);
+                return error_set(err, HFSAD_ERROR_INPUT, "%s:%zu: %zu numbers are expected, and the %zu. is none", path,
+                                 row + 2, columns, c + 1);
             for (int i = 0; i < COMPARE_COLUMNS; i++)
                 if (place[i] == (int)c)
                     r->column[i][row] = value;
@@ -106,12 +105,12 @@ static hfsad_status take_trace(compared_run *r, const char *path, const char *te
     const size_t columns = read_head(text, place), head = strcspn(text, "\n");
     for (int i = 0; i <= COMPARE_consensus_objective; i++)
         if (place[i] < 0)
-            return error_set(err, HFSAD_ERROR_INPUT, "%s:1: column %s is missing; name the output folder of a run",
-                             path, compare_names[i]);
+            return error_set(err, HFSAD_ERROR_INPUT, "%s:1: the column %s is missing; give the folder of a run", path,
+                             compare_names[i]);
     for (const char *p = text + head; *p; p++)
         r->rows += *p != '\n' && p[-1] == '\n'; /* one that was cut short too: it is refused below */
     if (!r->rows)
-        return error_set(err, HFSAD_ERROR_INPUT, "%s has no rows; name the output folder of a finished run", path);
+        return error_set(err, HFSAD_ERROR_INPUT, "%s has no rows; give the folder of a run that has ended", path);
     for (int i = 0; i < COMPARE_COLUMNS; i++) {
         r->column[i] = calloc(r->rows, sizeof(double));
         if (!r->column[i])

@@ -46,16 +46,16 @@ ln -s tree-csv/edge1 beside
 before=$(names tree-csv)
 for out in tree-csv tree-csv/ tree-csv/edge1 tree-csv/new/deep beside/new "$PWD/tree-csv/../tree-csv"; do
     expect_line 2 run spec.yaml --set data=tree-csv --out "$out"
-    says "is in the data folder"
+    says "is in the folder of data"
     expect_line 2 path spec.yaml --set data=tree-csv --set prior.cloud.penalty=l1 --no-plot --out "$out"
-    says "is in the data folder"
+    says "is in the folder of data"
     expect_line 2 evaluate --model from-csv --data tree-csv --out "$out"
-    says "is in the data folder"
+    says "is in the folder of data"
 done
 expect_line 2 compare spec.yaml --set data=tree-csv --out tree-csv
-says "is in the data folder"
+says "is in the folder of data"
 expect_line 2 predict --model from-csv --data tree-csv --out tree-csv/edge1/p.csv
-says "is in the data folder"
+says "is in the folder of data"
 [ "$(names tree-csv)" = "$before" ] || fail "a refused command wrote to its data: $(names tree-csv)"
 expect 0 run spec.yaml --set data=tree-csv --set run.iterations=1 --out tree-csv/.out/a --quiet
 rm -r tree-csv/.out
@@ -73,7 +73,7 @@ refused tree-npy/edge2/client13.npy "an array has the rows of one client"
 cp tree-csv/edge1/client1.csv tree-npz/edge1/client1.npz
 refused tree-npz "tree-npz/edge1/client1.npz: cannot be read"
 touch tree-csv/edge2/README
-refused tree-csv "tree-csv/edge2/README: not a data file" "\.libsvm"
+refused tree-csv "tree-csv/edge2/README: not a file of data" "\.libsvm"
 mkdir -p mixed/e && printf '1 1:2\n' >mixed/e/a.svm && printf 'y,x1\n1,2\n' >mixed/e/b.csv
 refused mixed "mixed/e/b.csv: dense rows, but sparse rows in .*mixed/e/a.svm"
 printf '1 1:2 # e/a\n1 0:3 # e/a\n' >zero.svm

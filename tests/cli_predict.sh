@@ -188,14 +188,14 @@ refused "hole.csv:3:" --model tilted --data hole.csv
 cp -r tilted cut && head -c -9 tilted/model.csv >cut/model.csv
 refused "cut/model.csv:[0-9]*: the file is cut short" --model cut --data tilted.csv
 head -n -1 tilted/model.csv >cut/model.csv
-refused "cut/model.csv has [0-9]* models, but summary.json beside it has" --model cut --data tilted.csv
+refused "cut/model.csv has [0-9]* models and the summary.json beside it tells of" --model cut --data tilted.csv
 sed '3s/,[^,]*/,inf/' tilted/model.csv >cut/model.csv
 refused 'cut/model.csv:3: w1 is "inf"; expected a finite number' --model cut --data tilted.csv
 awk -F, -v OFS=, 'NR > 1 { $2 = "1e308"; $3 = "1e308" } 1' tilted/model.csv >cut/model.csv
 sed 's/^\([^,]*,[^,]*,[^,]*\),[^,]*,[^,]*/\1,9,9/; 1s/,9,9/,x1,x2/' tilted.csv >large.csv
 refused "the prediction of row 1 of .* is not finite" --model cut --data large.csv
 sed '1s/x1,x2/x2,x1/' tilted.csv >swapped.csv
-refused 'swapped.csv: feature 1 is "x2", and "x1" in tilted;' --model tilted --data swapped.csv
+refused 'swapped.csv: feature 1 is "x2", but "x1" in tilted;' --model tilted --data swapped.csv
 cp tilted/summary.json cut/summary.json
 sed -i 's/"feature_names":.*/"feature_names": ["x1", 3],/' cut/summary.json
 refused 'data.feature_names" is not a list' --model cut --data tilted.csv
@@ -203,7 +203,7 @@ sed -i '/"feature_names"/d' cut/summary.json
 cp tilted/model.csv cut/model.csv
 expect 0 predict --model cut --data swapped.csv
 head -c 300 tilted/summary.json >cut/summary.json
-refused "cut/summary.json is not a complete JSON object" --model cut --data tilted.csv
+refused "cut/summary.json is no whole JSON object" --model cut --data tilted.csv
 
 mkdir folder
 expect_line 2 predict --model tilted --data tilted.csv --out folder

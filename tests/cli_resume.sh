@@ -245,7 +245,7 @@ for name, w in list(got.items())[1:]:
 PYTHON
 # A feature of the model is no intercept of the data, nor the other way round.
 expect_line 2 run absent.yaml --out refused --warm-start trained --set features.intercept=edge
-says 'a model of 4 features; the data has 4 and features.intercept is set'
+says 'a model of 4 features; the data have 4 and features.intercept is set'
 expect 0 run absent.yaml --out edges --set features.intercept=edge --set features.standardize=true --quiet
 expect 0 run absent.yaml --out warm --warm-start edges --set features.intercept=edge --set run.iterations=0 --quiet
 python3 - <<'PYTHON' || fail "a warm start with intercepts"
@@ -278,14 +278,14 @@ while read -r file word; do
     says "$word"
     [ -e refused ] && fail "a refused warm start made its folder"
 done <<'LIST'
-short.csv 1 features; the data has 4
-intercept.csv a model of 3 features and an intercept; the data has 4 and features.intercept is none
+short.csv 1 features; the data have 4
+intercept.csv a model of 3 features and an intercept; the data have 4 and features.intercept is none
 empty.csv no row for the cloud
 headless.csv no row for the cloud
 nan.csv nan.csv:2
 ragged.csv ragged.csv:2
-twice.csv node "cloud" is listed twice, in lines 2 and 3
-one.csv one.csv:1: column 1 is
+twice.csv lines 2 and 3 are both of the node "cloud"
+one.csv one.csv:1: column 1 is called
 missing.csv cannot be read
 elsewhere elsewhere/model.csv cannot be read
 cut.csv cut

@@ -115,12 +115,12 @@ static void test_damaged_tables(void **state)
         const char *text, *words;
     } cases[] = {
         {"", "model.csv:1: the file is cut short"},
-        {"\n", "column 1 is \"\" instead of node"},
+        {"\n", "column 1 is called \"\" instead of node"},
         {"node\ncloud\n", "no models in the header"},
-        {"node,intercept\ncloud,1\n", "column 2 is \"intercept\" instead of w1"},
-        {"node,w1,w3,intercept\n", "column 3 is \"w3\" instead of w2"},
-        {"node,w1,w2,intercept,w3\n", "column 4 is \"intercept\" instead of w3"},
-        {"node,w1,w2,\n", "column 4 is \"\" instead of w3"},
+        {"node,intercept\ncloud,1\n", "column 2 is called \"intercept\" instead of w1"},
+        {"node,w1,w3,intercept\n", "column 3 is called \"w3\" instead of w2"},
+        {"node,w1,w2,intercept,w3\n", "column 4 is called \"intercept\" instead of w3"},
+        {"node,w1,w2,\n", "column 4 is called \"\" instead of w3"},
         {"node,w1,w2,intercept\ncloud,1,2\n", "model.csv:2: 2 numbers instead of 3"},
         {"node,w1,w2,intercept\ncloud,1,2,3,4,5\n", "model.csv:2: 5 numbers instead of 3"},
         {"node,w1,w2,intercept\ncloud,1,2,3\n\nedge1/a,1,2,3\n", "model.csv:3: 0 numbers instead of 3"},
@@ -129,10 +129,10 @@ static void test_damaged_tables(void **state)
         {"node,w1,w2,intercept\ncloud,1e999,2,3\n", "model.csv:2: w1 is \"1e999\""},
         {"node,w1,w2,intercept\ncloud,1,,3\n", "model.csv:2: w2 is \"\""},
         {"node,w1,w2,intercept\ncloud,1,2x,3\n", "model.csv:2: w2 is \"2x\""},
-        {"node,w1,w2,intercept\ncloud,1,2,3\nedge1,4,5,6\n", "has 2 models, but summary.json beside it has 3"},
+        {"node,w1,w2,intercept\ncloud,1,2,3\nedge1,4,5,6\n", "has 2 models and the summary.json beside it tells of 3"},
         {"node,w1,w2,intercept\nedge1,1,2,3\ncloud,4,5,6\na,1,2,3\n", "the first model is \"edge1\" instead of cloud"},
-        {"node,w1,w2,intercept\ncloud,1,2,3\na,4,5,6\na,1,2,3\n", "node \"a\" is listed twice, in lines 3 and 4"},
-        {"node,w1\ncloud,1\nedge1,4\na,1\n", "has 1 features, but summary.json beside it has 2"},
+        {"node,w1,w2,intercept\ncloud,1,2,3\na,4,5,6\na,1,2,3\n", "lines 3 and 4 are both of the node \"a\""},
+        {"node,w1\ncloud,1\nedge1,4\na,1\n", "has 1 features and the summary.json beside it tells of 2"},
     };
     put_whole();
     model_free(read_ok());
@@ -167,19 +167,19 @@ static void test_damaged_summaries(void **state)
     put_summary(0, 1, 2, true, "\"kind\": \"squared\"", "");
     read_refused("\"data.inner_nodes\"");
     put_summary(2, 1, 2, false, "\"kind\": \"squared\"", "");
-    read_refused("has 3 models, but summary.json beside it has 2");
+    read_refused("has 3 models and the summary.json beside it tells of 2");
     put_text("summary.json", "[1, 2]");
-    read_refused("not a complete JSON object");
+    read_refused("no whole JSON object");
     put_text("summary.json", "{}");
     read_refused("\"data.inner_nodes\"");
     const char *path = in_folder("summary.json");
     unlink(path);
     read_refused("summary.json cannot be read: No such file or directory; expected the output folder of hfsad run");
     assert_int_equal(mkdir(path, 0777), 0);
-    read_refused("it is not a regular file");
+    read_refused("it is no regular file");
     rmdir(path);
     assert_int_equal(mkfifo(path, 0666), 0); /* nobody writes to it */
-    read_refused("it is not a regular file");
+    read_refused("it is no regular file");
     unlink(path);
 }
 
@@ -463,7 +463,7 @@ static void test_misfits(void **state)
     ok(scoring_scores(&s, 1, HFSAD_LOSS_ABSOLUTE, scores, &err), &err);
     assert_int_equal(scoring_scores(&s, 1, HFSAD_LOSS_PHASE_RETRIEVAL, scores, &err), HFSAD_ERROR_INPUT);
     assert_non_null(
-        strstr(err.message, "DATA: the prediction of row 1 of region/edge/new with the model of region/edge"));
+        strstr(err.message, "DATA: the prediction of row 1 of region/edge/new by the model of region/edge"));
     evaluation e;
     ok(evaluation_create(&e, &s, NULL, &err), &err);
     s.model->loss.kind = HFSAD_LOSS_HINGE + 1; /* a program's own */

@@ -22,7 +22,7 @@ static inline double loss_row_clip(double a, double low, double high)
  * slope, so that a row which stays there does not move. */
 static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
-    const double r = y - s0, inv_kappa = 1 / kappa; /* divided separately, because kappa is known before s0 */
+    const double r = y - s0, inv_kappa = 1 / kappa; /* divided apart, since kappa is known before s0 is */
     switch (loss->kind) {
     case HFSAD_LOSS_QUANTILE:
         return -loss_row_clip(r * inv_kappa, loss->tau - 1, loss->tau);
@@ -43,7 +43,7 @@ static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0,
     return 0;
 }
 
-/* The same for |y + t^2 - 2 t s| + (s - t)^2, an upper bound of |y - s^2| that is exact at s = t. */
+/* The same for |y + t^2 - 2 t s| + (s - t)^2, which lies above |y - s^2| and touches it at s = t. */
 static inline double phase_majorant_slope(double y, double t, double s0, double kappa)
 {
     const double bend = 2 + 1 / kappa, s_bar = (2 * t + s0 / kappa) / bend, B = 2 * t;

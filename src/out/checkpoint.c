@@ -16,7 +16,7 @@
 
 enum { FORMAT = 1, HEAD_WORDS = 3 };
 
-#define START_ANEW "start a new run without --resume"
+#define START_ANEW "start the run anew, without --resume"
 
 static void to_file(void *to, const void *bytes, size_t count)
 {
@@ -64,28 +64,28 @@ static hfsad_status refuse(const checkpoint *c, hfsad_error *err, const char *wh
     return HFSAD_ERROR_INPUT; /* said here, so that a checker of this file alone knows it is not 0 */
 }
 
-/* Checks mark, version, length and checksum; *r is then the content between them. */
+/* Mark, version, length and checksum; *r is then what stands between them. */
 static hfsad_status open_words(const checkpoint *c, const unsigned char *bytes, size_t size, word_reader *r,
                                hfsad_error *err)
 {
     const size_t words = size / WORD_BYTES;
     *r = (word_reader){bytes, words, false};
     if (words <= HEAD_WORDS || words_get(r) != mark())
-        return refuse(c, err, "is not a checkpoint of hfsad; name the output folder of a run");
+        return refuse(c, err, "is no checkpoint of hfsad; give the output folder of a run");
     const uint64_t format = words_get(r), total = words_get(r);
     if (size % WORD_BYTES || total != words)
-        return refuse(c, err, "is cut or damaged: its length does not match its header; " START_ANEW);
+        return refuse(c, err, "is cut or damaged: it has not the length that it says; " START_ANEW);
     r->left--;
     word_reader last = {bytes + (words - 1) * WORD_BYTES, 1, false};
     if (words_get(&last) != words_sum(bytes, words - 1))
-        return refuse(c, err, "is damaged: its checksum does not match; " START_ANEW);
+        return refuse(c, err, "is damaged: its checksum does not fit; " START_ANEW);
     size_t length;
     const char *version = words_get_text(r, &length);
     if (format != FORMAT || !version || length != strlen(hfsad_version()) ||
         memcmp(version, hfsad_version(), length) != 0)
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.300s was written by hfsad %.*s, this is %s; resume with that version", c->name,
-                         version ? (int)(length < 30 ? length : 30) : 1, version ? version : "?", hfsad_version());
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is of hfsad %.*s, this is %s; resume with that version",
+                         c->name, version ? (int)(length < 30 ? length : 30) : 1, version ? version : "?",
+                         hfsad_version());
     return HFSAD_OK;
 }
 
@@ -113,7 +113,7 @@ hfsad_status checkpoint_parse(checkpoint *c, const void *bytes, size_t size, con
         word_reader first = c->state;
         c->iteration = words_get(&first);
         if (words != c->state.left || first.bad || r.bad || !c->start_kind || !(c->seconds >= 0))
-            status = refuse(c, err, "is inconsistent; " START_ANEW);
+            status = refuse(c, err, "does not hold together; " START_ANEW);
     }
     if (status)
         checkpoint_close(c);
@@ -124,7 +124,7 @@ static hfsad_status map_file(int file, void **mapping, size_t *size, const char 
 {
     struct stat info;
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is empty or not a regular file; " START_ANEW, path);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is empty or no file; " START_ANEW, path);
     *size = (size_t)info.st_size;
     *mapping = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0);
     if (*mapping != MAP_FAILED)
@@ -140,7 +140,7 @@ hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err)
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) {
         error_set(err, HFSAD_ERROR_INPUT,
-                  "%.300s cannot be opened: %s; name the output folder of a run with output.checkpoint: true", path,
+                  "%.300s cannot be opened: %s; give the output folder of a run with output.checkpoint: true", path,
                   strerror(errno));
         return HFSAD_ERROR_INPUT;
     }
@@ -208,7 +208,7 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
         run_take_prints(run);
     if (c->data_print != run->data_print || c->truth_print != run->truth_print)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.200s was made with %s whose numbers or names differ from %.300s as it is now", c->name,
+                         "%.200s was made with %s of other numbers or names than %.300s has now", c->name,
                          c->data_print != run->data_print ? "data" : "a truth",
                          c->data_print != run->data_print ? run->spec->top.data
                          : run->spec->top.truth           ? run->spec->top.truth
@@ -219,7 +219,7 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
     word_reader state = c->state;
     if (!sim_unpack(run->sim, &state)) {
         free(kind);
-        return refuse(c, err, "has a state of a different shape; " START_ANEW);
+        return refuse(c, err, "has a state of another shape; " START_ANEW);
     }
     if (c->spec->stop.absolute != run->spec->stop.absolute || c->spec->stop.relative != run->spec->stop.relative)
         sim_forget_tolerances(run->sim);
@@ -229,7 +229,7 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
     return HFSAD_OK;
 }
 
-#define NO_STATE "algorithm: a baseline has no state to resume from; only hfsad can be saved and resumed"
+#define NO_STATE "algorithm: a baseline has no state to go on from; only hfsad can be saved and resumed"
 
 hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err)
 {

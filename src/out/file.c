@@ -51,7 +51,7 @@ static char *temporary_name(const char *folder, const char *name)
     return temporary;
 }
 
-/* Process id of the owner if the folder entry is a temporary file for this name, otherwise 0. */
+/* Whose temporary the entry of a folder is: the process's number, 0 where it is none of a file of this name. */
 static pid_t temporary_owner(const char *entry, const char *name)
 {
     const size_t length = strlen(name);
@@ -279,7 +279,7 @@ hfsad_status folder_check_outside(const char *path, const char *data, hfsad_erro
         return error_memory(err, strlen(path), "a file name");
     if (within)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.300s is in the data folder %.300s, whose files are clients; give another --out", path,
+                         "%.300s is in the folder of data %.300s, whose files are clients; give another --out", path,
                          data);
     return HFSAD_OK;
 }
@@ -373,7 +373,7 @@ hfsad_status folder_lock(const char *path, int *lock, hfsad_error *err)
     *lock = -1;
     if (reason != EWOULDBLOCK)
         return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "another run is writing to %s; wait until it ends or give another folder",
+    return error_set(err, HFSAD_ERROR_INPUT, "another run is writing to %s; wait for its end or give another folder",
                      path);
 }
 

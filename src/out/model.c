@@ -21,7 +21,7 @@
 
 #define EXPECTED_FOLDER "expected the output folder of hfsad run"
 #define EXPECTED_HEADER "node,w1,w2,..."
-#define DAMAGED "the file is damaged or of another kind; repeat hfsad run"
+#define DAMAGED "the file is damaged, or of something else; run hfsad run again"
 
 enum { PATH_SHOWN = 300 };
 
@@ -69,7 +69,7 @@ static hfsad_status map_file(mapped_file *f, const char *folder, const char *nam
     if (fstat(fd, &info) != 0) {
         reason = strerror(errno);
     } else if (!S_ISREG(info.st_mode)) {
-        reason = "it is not a regular file";
+        reason = "it is no regular file";
     } else if (info.st_size > 0) {
         void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (mapping == MAP_FAILED) {
@@ -133,7 +133,7 @@ static hfsad_status read_choice(const summary *s, const char *key, const cJSON *
             *index = (int)i;
             return HFSAD_OK;
         }
-    return refuse_key(s, key, "one of this version");
+    return refuse_key(s, key, "one that this version knows");
 }
 
 /* The same; 0 < value < most. */
@@ -293,8 +293,7 @@ static hfsad_status read_summary(model *m, const char *folder, model_shape *shap
     hfsad_status status = map_file(&file, folder, "summary.json", err);
     cJSON *root = status ? NULL : cJSON_ParseWithLength(file.bytes, file.size);
     if (!status && !cJSON_IsObject(root))
-        status =
-            error_set(err, HFSAD_ERROR_INPUT, "%.*s is not a complete JSON object; " DAMAGED, PATH_SHOWN, file.path);
+        status = error_set(err, HFSAD_ERROR_INPUT, "%.*s is no whole JSON object; " DAMAGED, PATH_SHOWN, file.path);
     if (!status)
         status = read_settings(&(summary){file.path, root, err}, m, shape);
     cJSON_Delete(root);
@@ -320,7 +319,7 @@ static hfsad_status next_line(reader *r, slice *line)
     r->line++;
     if (!newline)
         return LINE_ERROR(r, "the file is cut short: its last line has no end; %s",
-                          "copy the folder again or repeat hfsad run");
+                          "copy the folder anew or run hfsad run again");
     *line = (slice){r->at, (size_t)(newline - r->at)};
     if (line->length && newline[-1] == '\r')
         line->length--;
@@ -365,8 +364,8 @@ static hfsad_status read_header(reader *r)
         if (column > 0)
             snprintf(expected, sizeof expected, "w%zu", column);
         if (!is_text(field, expected))
-            return LINE_ERROR(r, "column %zu is \"%s\" instead of %s; expected the header " EXPECTED_HEADER, column + 1,
-                              excerpt(shown, field), expected);
+            return LINE_ERROR(r, "column %zu is called \"%s\" instead of %s; expected the header " EXPECTED_HEADER,
+                              column + 1, excerpt(shown, field), expected);
         m->F = column;
     }
     return m->F ? HFSAD_OK : LINE_ERROR(r, "no models in the header; expected %s", EXPECTED_HEADER);
@@ -426,7 +425,7 @@ static hfsad_status read_model(reader *r, slice line)
     return HFSAD_OK;
 }
 
-/* The slot of the name, or the free slot for it. */
+/* The slot of the name, or the free one where it would stand. */
 static uint32_t *find_slot(const model *m, const char *name)
 {
     size_t i = rng_mix(rng_stream(name)) & (m->n_slots - 1);
@@ -455,8 +454,8 @@ static hfsad_status index_names(const reader *r)
         uint32_t *slot = find_slot(m, name);
         if (*slot != MODEL_NONE)
             return error_set(r->err, HFSAD_ERROR_INPUT,
-                             "%.*s: node \"%.100s\" is listed twice, in lines %u and %u; " DAMAGED, PATH_SHOWN, r->path,
-                             name, *slot + 2, node + 2);
+                             "%.*s: lines %u and %u are both of the node \"%.100s\"; " DAMAGED, PATH_SHOWN, r->path,
+                             *slot + 2, node + 2, name);
         *slot = node;
     }
     return HFSAD_OK;
@@ -468,16 +467,18 @@ static hfsad_status check_shape(const reader *r, const model_shape *shape)
     model *m = r->m;
     const double nodes = shape->inner + (shape->has_clients ? shape->clients : 0);
     if ((double)m->n_nodes != nodes)
-        return error_set(r->err, HFSAD_ERROR_INPUT,
-                         "%.*s has %zu models, but summary.json beside it has %.0f; the file is cut short or of "
-                         "another run: repeat hfsad run",
-                         PATH_SHOWN, r->path, m->n_nodes, nodes);
+        return error_set(
+            r->err, HFSAD_ERROR_INPUT,
+            "%.*s has %zu models and the summary.json beside it tells of %.0f; the file is cut short or of "
+            "another run: run hfsad run again",
+            PATH_SHOWN, r->path, m->n_nodes, nodes);
     /* The intercept may be counted among them. */
     if (shape->features != (double)m->F && shape->features != (double)model_width(m))
-        return error_set(r->err, HFSAD_ERROR_INPUT,
-                         "%.*s has %zu features, but summary.json beside it has %.0f; they belong to different runs: "
-                         "repeat hfsad run",
-                         PATH_SHOWN, r->path, m->F, shape->features);
+        return error_set(
+            r->err, HFSAD_ERROR_INPUT,
+            "%.*s has %zu features and the summary.json beside it tells of %.0f; they are of two runs: run "
+            "hfsad run again",
+            PATH_SHOWN, r->path, m->F, shape->features);
     if (strcmp(model_name(m, 0), "cloud") != 0)
         return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s:2: the first model is \"%.100s\" instead of cloud; " DAMAGED,
                          PATH_SHOWN, r->path, model_name(m, 0));

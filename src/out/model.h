@@ -12,7 +12,7 @@
 
 enum { MODEL_NONE = 0xffffffff };
 
-/* Loss settings of an entry of the spec's `overrides`; settings that are not given are unset. */
+/* What an entry of the spec's `overrides` says of the loss; what it does not say is unset. */
 typedef struct {
     char *pattern;
     LOSS_settings loss;
@@ -23,7 +23,7 @@ typedef struct {
     size_t F;                /* features */
     bool intercept;          /* the last number of every model is one */
     char *feature_names;     /* F texts, each closed by a 0; NULL: unknown */
-    double *w;               /* n_nodes models of F numbers and, if there is one, the intercept */
+    double *w;               /* n_nodes models of F numbers and, where there is one, the intercept */
     size_t *name_at;         /* n_nodes offsets into names */
     char *names;
     uint32_t *slots; /* names to nodes, open addressing */
@@ -41,7 +41,7 @@ hfsad_status model_read(model **m, const char *folder, hfsad_error *err);
 hfsad_status model_read_models(model **m, const char *path, hfsad_error *err);
 void model_free(model *m);
 
-/* The node of that name: "cloud", "edge1", "edge1/client7"; MODEL_NONE if there is none. */
+/* The node of that name: "cloud", "edge1", "edge1/client7"; MODEL_NONE where there is none. */
 uint32_t model_find(const model *m, const char *name);
 
 static inline size_t model_width(const model *m)

@@ -38,11 +38,12 @@ static hfsad_status check_features(const scoring *s, hfsad_error *err)
         return features_check_names(s->data, s->path, s->model->feature_names, s->folder, err);
     return error_set(
         err, HFSAD_ERROR_INPUT,
-        "%.*s has %zu features, but the model in %.*s has %zu; give data with the columns of the training data", SHOWN,
-        s->path, of_data, SHOWN, s->folder, of_model);
+        "%.*s has %zu features and the model in %.*s has %zu; give data with the columns that the model was "
+        "trained on",
+        SHOWN, s->path, of_data, SHOWN, s->folder, of_model);
 }
 
-/* The model of an inner node, or MODEL_NONE; a client with the same name does not count. */
+/* An inner node's own model, MODEL_NONE where there is none; a client of the same name is something else. */
 static uint32_t find_inner(const model *m, const char *name)
 {
     const uint32_t node = model_find(m, name);
@@ -59,18 +60,18 @@ static hfsad_status refuse_client(const scoring *s, const char *name, hfsad_erro
 {
     if (s->model->n_nodes == s->model->n_inner)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.*s/model.csv has no models of clients, because its run had output.clients false; use "
-                         "another --with, or train with output.clients true",
+                         "%.*s/model.csv has no clients' models, as its run had output.clients false; take another "
+                         "--with or train with output.clients true",
                          SHOWN, s->folder);
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.*s: the client %.*s has no model in %.*s; --with auto uses that of its nearest ancestor", SHOWN,
+                     "%.*s: the client %.*s has no model in %.*s; --with auto takes its nearest ancestor's", SHOWN,
                      s->path, SHOWN, name, SHOWN, s->folder);
 }
 
 static hfsad_status refuse_edge(const scoring *s, const char *edge, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.*s: the edge %.*s has no model in %.*s; --with auto uses that of its nearest ancestor", SHOWN,
+                     "%.*s: the edge %.*s has no model in %.*s; --with auto takes its nearest ancestor's", SHOWN,
                      s->path, SHOWN, edge, SHOWN, s->folder);
 }
 
@@ -153,10 +154,11 @@ hfsad_status scoring_overflow(const scoring *s, size_t leaf, size_t row, const c
 {
     char name[NAME_SIZE];
     dataset_leaf_name(s->data, leaf, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.*s: the %s of row %zu of %.*s with the model of %.*s is not finite; numbers of the model or "
-                     "the row are too large",
-                     SHOWN, s->path, what, row + 1, SHOWN, name, SHOWN, model_name(s->model, s->node[leaf]));
+    return error_set(
+        err, HFSAD_ERROR_INPUT,
+        "%.*s: the %s of row %zu of %.*s by the model of %.*s is not finite; the numbers of the model or of "
+        "the row are too large",
+        SHOWN, s->path, what, row + 1, SHOWN, name, SHOWN, model_name(s->model, s->node[leaf]));
 }
 
 hfsad_status scoring_scores(const scoring *s, size_t leaf, hfsad_loss_kind kind, double *scores, hfsad_error *err)
@@ -180,7 +182,7 @@ hfsad_status scoring_check_output(const char *output, const char *const *inputs,
         return HFSAD_OK;
     for (size_t i = 0; i < count; i++)
         if (inputs[i] && stat(inputs[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.*s is an input and would be replaced; give another --out",
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s is what is read and would be replaced; give another --out",
                              SHOWN, output);
     return HFSAD_OK;
 }

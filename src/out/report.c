@@ -65,13 +65,13 @@ hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hf
     const hfsad_status status = checkpoint_restore(from, run, err);
     if (status)
         return status;
-    /* the number of rows of a run up to there, limited by the room */
+    /* as many rows as a run up to there has at most, and no more than there is room for */
     const uint64_t every = (uint64_t)r->spec->run.trace_every, done = from->iteration / every;
     if (done > (uint64_t)r->spec->run.iterations / every || from->trace_length < r->head ||
         from->trace_length - r->head > (done + 1) * r->trace.row_size ||
         memcmp(from->trace, r->trace.text, r->head) != 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no trace for this run; start a new run without --resume",
-                         from->name);
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s has no trace for this run; start the run anew, without --resume", from->name);
     memcpy(r->trace.text, from->trace, from->trace_length);
     r->trace.length = r->kept = from->trace_length;
     return HFSAD_OK;
@@ -82,8 +82,9 @@ const theorem_report *report_theorem(const report *r)
     return &r->theorem;
 }
 
-/* In the order in which they are replaced. The checkpoint is first, because the others can be rewritten from it: a run
- * killed in between resumes as this run and not as an earlier one. The summary, which describes the others, is last. */
+/* In the order in which they take their places: the checkpoint, from which the others can be made anew, first, so that
+ * what is killed on the way resumes as this run and not as an earlier one; the summary, which tells of the others,
+ * last. */
 enum { CHECKPOINT, MODEL, STATE, TRACE, SUMMARY, N_FILES };
 static const char *const file_names[N_FILES] = {CHECKPOINT_NAME, "model.csv", "state.csv", "trace.csv", "summary.json"};
 

@@ -27,11 +27,11 @@ static hfsad_status check(const hfsad_run *run, const model *m, const char *path
     const size_t F = features_count(run->data);
     const bool intercept = hfsad_run_intercept(run);
     if (m->F != F || m->intercept != intercept)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: a model of %zu features%s; the data has %zu%s", path, m->F,
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: a model of %zu features%s; the data have %zu%s", path, m->F,
                          m->intercept ? " and an intercept" : "", F,
                          intercept ? " and features.intercept is set" : " and features.intercept is none");
     if (m->n_nodes == 0 || model_find(m, "cloud") == MODEL_NONE)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: no row for the cloud; give a complete model.csv", path);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: no row for the cloud; give a whole model.csv", path);
     return HFSAD_OK;
 }
 
@@ -49,7 +49,7 @@ static void apply(hfsad_run *run, const model *m, double *w)
 hfsad_status warm_start(hfsad_run *run, const char *path, hfsad_error *err)
 {
     if (!run->engine->links)
-        return error_set(err, HFSAD_ERROR_INPUT, "--warm-start: a baseline starts from one vector; set run.start");
+        return error_set(err, HFSAD_ERROR_INPUT, "--warm-start: a baseline starts from one vector; give run.start");
     model *m;
     hfsad_status status = model_read_models(&m, path, err);
     if (!status)

@@ -2,10 +2,10 @@
  *
  *     alpha c >= sqrt(20) nu_f,  weight >= nu_f                 on client links
  *     beta  d >= sqrt(20) omega_0,  weight >= omega_0           on the links of inner nodes
- *     omega_0 = (sum of the children's nu_f or omega_0, the maximum over a depth) + nu_r
+ *     omega_0 = (what pulls from below: the children's nu_f or omega_0 added up, the most of a depth) + nu_r
  *
  * nu_f bounds the subgradients of the losses and nu_r those of the priors. For phase retrieval nu_f is the paper's
- * 5 max |x|; the report says so, because over the whole box the subgradients are larger.
+ * 5 max |x|; the report says so, since over the whole box the subgradients are larger.
  */
 #include "plan/plan.h"
 
@@ -25,7 +25,7 @@ static const char *find_bounds(theorem_report *t, const dataset *d, const plan *
         t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
     if (own) {
         t->nu_f = INFINITY;
-        return "the gradient of an own loss has no known bound";
+        return "nothing bounds the gradient of a program's own loss";
     }
     return isfinite(t->nu_f) ? NULL : "the squared loss without a box, or with an intercept, has no bounded gradient";
 }

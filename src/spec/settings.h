@@ -271,8 +271,7 @@ hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);
 /* hfsad_spec_load from memory; path is for messages and for finding files. */
 hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *text, size_t size, hfsad_error *err);
 
-/* Path of a file that the spec names: in the folder of the spec, otherwise in the current folder (or `base`). The
- * caller frees it. NULL: no memory.
+/* A file that the spec names: beside the spec, otherwise in the current folder (or `base`). Free it. NULL: no memory.
  */
 char *spec_find_file(const hfsad_spec *spec, const char *name);
 /* The same for a start, which is one of run.start's words or a file. */

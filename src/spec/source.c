@@ -42,7 +42,8 @@ static hfsad_status read_stream(source *s, FILE *file, char **text, size_t *size
     if (ferror(file))
         status = source_fail(s, 0, "cannot be read: %s", strerror(errno));
     else if (*size > SOURCE_MAX_BYTES)
-        status = source_fail(s, 0, "is larger than %d bytes, the limit for a spec; is it a spec?", SOURCE_MAX_BYTES);
+        status =
+            source_fail(s, 0, "is larger than %d bytes, the most a spec may have; is it a spec?", SOURCE_MAX_BYTES);
     if (status)
         free(room);
     else
@@ -94,7 +95,7 @@ static hfsad_status fail_syntax(source *s, const yaml_parser_t *parser, const ch
     }
     const size_t line = parser->problem_mark.line + 1;
     if (indented_by_tab(text, size, line))
-        return source_fail(s, line, "a tab in the indentation; indent YAML with spaces");
+        return source_fail(s, line, "a tab in the indentation; YAML is indented by spaces");
     return source_fail(s, line, "not valid YAML, %s%s%s; check indentation, colons, brackets and quotes", problem,
                        parser->context ? " " : "", parser->context ? parser->context : "");
 }
@@ -114,7 +115,7 @@ static hfsad_status scan_alias(source *s, const scan *sc, const yaml_event_t *ev
             open->type == YAML_MAPPING_START_EVENT ? open->data.mapping_start.anchor : open->data.sequence_start.anchor;
         if (anchor && !strcmp((const char *)anchor, name))
             return source_fail(s, event->start_mark.line + 1,
-                               "the alias '*%.60s' is inside its own anchor; write the value itself", name);
+                               "the alias '*%.60s' stands inside its own anchor; write the value itself", name);
     }
     return HFSAD_OK;
 }
@@ -124,9 +125,9 @@ static hfsad_status scan_node(source *s, scan *sc, const yaml_event_t *event, co
 {
     const size_t line = event->start_mark.line + 1;
     if (tag)
-        return source_fail(s, line, "the tag '%.60s' has no meaning here; remove it", tag);
+        return source_fail(s, line, "the tag '%.60s' means nothing here; remove it", tag);
     if (anchor && ++sc->anchors > SOURCE_MAX_ANCHORS)
-        return source_fail(s, line, "more than %d anchors, the limit for a spec", SOURCE_MAX_ANCHORS);
+        return source_fail(s, line, "more than %d anchors, the most a spec may have", SOURCE_MAX_ANCHORS);
     if (event->type != YAML_SCALAR_EVENT && sc->depth == SOURCE_MAX_DEPTH)
         return source_fail(s, line, "nested deeper than %d levels; a spec needs 4", SOURCE_MAX_DEPTH);
     return HFSAD_OK;
