@@ -505,7 +505,7 @@ static void test_bad_folders(void **state)
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/b.csv", "y,x,z\n1,2,3\n"}},
          {"data/b.csv: 2 features, but 1 in", "data/a.csv"}},
         {{{"data/a.csv", "y,x,z\n1,2,3\n"}, {"data/b.csv", "y,x,Z\n1,2,3\n"}},
-         {"data/b.csv:1: column 3: feature 2 is \"Z\", and \"z\" in", "data/a.csv"}},
+         {"data/b.csv:1: column 3: feature 2 is \"Z\", but \"z\" in", "data/a.csv"}},
         {{{"data/a.csv", "y,x\n"}}, {"data/a.csv:2: no row", "every client"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/b.csv", "y,x\n"}}, {"data/b.csv:2: no row", "every client"}},
         {{{"data/a.csv", ""}}, {"data/a.csv: the file is empty", "header y,x1"}},

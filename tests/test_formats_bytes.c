@@ -46,8 +46,8 @@ static void test_bad_svm(void **state)
         bool any; /* who owns the file does not matter */
     } bad[] = {
         {"1 0:2 # e/c\n", {"file:1: column 3: index 0", "counted from 1"}, true},
-        {"1 3:2 2:1 # e/c\n", {"file:1: column 7: index 2 behind index 3", "rise"}, true},
-        {"1 3:2 3:1 # e/c\n", {"file:1: column 7: index 3 behind index 3", "rise"}, true},
+        {"1 3:2 2:1 # e/c\n", {"file:1: column 7: index 2 after index 3", "increasing"}, true},
+        {"1 3:2 3:1 # e/c\n", {"file:1: column 7: index 3 after index 3", "increasing"}, true},
         {"1 1:1 # e/c\n1 4294967295:2 # e/c\n", {"file:2: column 3: the index 4294967295", "at most 4294967294"}, true},
         {"1 99999999999999999999999:2 # e/c\n",
          {"file:1: column 3: the index 99999999999999999999999", "at most"},

@@ -253,7 +253,7 @@ static hfsad_status check_own(const hfsad_spec *spec, const leaf_class *c, const
     const char *wrong = !spec->own.value                       ? "no loss was supplied (hfsad_spec_own_loss)"
                         : linearized && !spec->own.gradient    ? "loss.solver: linearized needs its gradient"
                         : !linearized && !spec->own.prox       ? "loss.solver: exact needs its prox"
-                        : !linearized && isfinite(c->loss.box) ? "loss.box cannot be combined with an own prox"
+                        : !linearized && isfinite(c->loss.box) ? "loss.box cannot be combined with a supplied prox"
                         : c->mean                              ? "loss.scale cannot be combined with it"
                                                                : NULL;
     if (!wrong)

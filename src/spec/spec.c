@@ -192,9 +192,9 @@ hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
 hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err)
 {
     if (!loss->value)
-        return error_set(err, HFSAD_ERROR_INPUT, "an own loss needs a function for its value");
+        return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its value");
     if (!loss->prox && !loss->gradient)
-        return error_set(err, HFSAD_ERROR_INPUT, "an own loss needs a function for its prox or its gradient");
+        return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its prox or its gradient");
     spec->own = *loss;
     return HFSAD_OK;
 }
