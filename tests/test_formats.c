@@ -481,7 +481,7 @@ static void test_links_and_depth(void **state)
     assert_int_equal(d->depth, HFSAD_TIERS_MAX);
     dataset_free(d);
     write_text("data/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/a.csv", "y,x\n1,2\n");
-    refused_folder("14/15/16: too deep", "at most 15 folders");
+    refused_folder("14/15/16: too deep", "at most 15 nested folders");
 }
 
 static void test_bad_folders(void **state)
