@@ -121,7 +121,7 @@ static void print_ends(FILE *out, const comparison *c)
     }
 }
 
-/* Where the run first comes as near as this; NAN: never. */
+/* The first place at which the run is this close; NAN: never. */
 static double place_reached(const comparison *c, const best_found *best, const compared_run *r, double accuracy,
                             compare_against against)
 {
