@@ -1,4 +1,4 @@
-/* The losses for one number at a time: section 5. The prox of an observation is in src/core/steps.c. */
+/* The losses for one number at a time. The prox of an observation is in src/core/steps.c. */
 #include "math/loss_row.h"
 #include "math/loss_vec.h"
 

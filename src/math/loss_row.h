@@ -1,5 +1,5 @@
 /*
- * The losses of section 5 for one row at a time, as the solvers of many rows need them: the slope at the minimiser of
+ * The losses for one row at a time, as the solvers of many rows need them: the slope at the minimiser of
  * phi(s) + (s - s0)^2 / (2 kappa), which is (s0 - s)/kappa, and the smoothed value.
  */
 #ifndef HFSAD_MATH_LOSS_ROW_H

@@ -1,5 +1,5 @@
 /*
- * The losses of section 5 for one observation and the minimiser that their prox needs, eight clients at once.
+ * The losses for one observation and the minimiser that their prox needs, eight clients at once.
  *
  * With s = <x, w>, s0 = <x, v> and kappa = |x|^2 / sigma, the prox of the loss is v + (d/|x|^2) x, where s0 + d is
  * the global minimiser of    phi(s) + (s - s0)^2 / (2 kappa).
