@@ -25,6 +25,7 @@ static const command commands[] = {
     {"edge", cmd_edge, "be an edge of a federation"},
     {"client", cmd_client, "be a client of a federation, or all clients of an edge"},
     {"status", cmd_status, "show who of a federation is there, and how far it is"},
+    {"state", cmd_state, "verify state folders, or print what is in them"},
     {"nodes", cmd_nodes, "write the list of nodes that machines without data need"},
     {"keys", cmd_keys, "make certificates for a broker and its nodes, and the broker's access list"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},

@@ -86,6 +86,7 @@ static made make(rng *r, size_t which)
     m.end = m.now[STATE].size;
     while (m.end > 0 && !m.now[STATE].bytes[m.end - 1])
         m.end--;
+    m.now[STATE].size = m.end + below(r, 5000); /* as after a power cut: the rest is zeros */
     return m;
 }
 

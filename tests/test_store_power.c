@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CALLS_MOST = 4000, FILES_MOST = 60, COMMITS = 25, SEEDS = 6, CUTS = 6, SECTOR = 512 };
+enum { CALLS_MOST = 4000, FILES_MOST = 60, COMMITS = 25, SEEDS = 10, CUTS = 12, SECTOR = 512 };
 
 /* ---- the record ---- */
 
@@ -87,10 +87,16 @@ int __wrap_openat(int dir, const char *name, int flags, mode_t mode)
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t at)
 {
     const ssize_t n = __real_pwrite(fd, bytes, size, at);
-    if (recording && n > 0) {
-        call *c = note(WRITE, file_of(fd), "");
-        c->bytes = malloc((size_t)n);
-        memcpy(c->bytes, bytes, (size_t)n);
+    const unsigned char *b = bytes;
+    call *before = n_calls ? &calls[n_calls - 1] : NULL;
+    if (recording && n > 0 && before && before->kind == GROW && before->at + before->size == (uint64_t)at && !b[0] &&
+        !memcmp(b, b + 1, size - 1)) {
+        before->size += (size_t)n; /* zeros behind zeros */
+    } else if (recording && n > 0) {
+        call *c = note(!b[0] && !memcmp(b, b + 1, size - 1) ? GROW : WRITE, file_of(fd), "");
+        c->bytes = c->kind == WRITE ? malloc((size_t)n) : NULL;
+        if (c->bytes)
+            memcpy(c->bytes, bytes, (size_t)n);
         c->size = (size_t)n;
         c->at = (uint64_t)at;
         if (fcntl(fd, F_GETFL) & O_DSYNC)
@@ -145,9 +151,10 @@ int __wrap_posix_fallocate(int fd, off_t at, off_t size)
 
 /* ---- the disk after a cut ---- */
 
+/* Behind the bytes there are zeros up to the size. */
 typedef struct {
     unsigned char *bytes;
-    size_t size;
+    size_t count, size;
 } file;
 
 typedef struct {
@@ -159,11 +166,26 @@ static const char *const known[] = {"state", "mark", "state.new"};
 
 static void grow(file *f, size_t size)
 {
-    if (size <= f->size)
-        return;
-    f->bytes = realloc(f->bytes, size);
-    memset(f->bytes + f->size, 0, size - f->size);
-    f->size = size;
+    f->size = size > f->size ? size : f->size;
+}
+
+static void put(file *f, size_t at, const unsigned char *bytes, size_t count)
+{
+    if (count && at + count > f->count) {
+        f->bytes = realloc(f->bytes, at + count);
+        memset(f->bytes + f->count, 0, at + count - f->count);
+        f->count = at + count;
+    }
+    grow(f, at + count);
+    if (count)
+        memcpy(f->bytes + at, bytes, count);
+}
+
+static void clear(file *f, size_t at, size_t count)
+{
+    if (at < f->count)
+        memset(f->bytes + at, 0, count < f->count - at ? count : f->count - at);
+    grow(f, at + count);
 }
 
 /* A write of which some sectors, or the bytes up to a place, are in force. */
@@ -171,9 +193,7 @@ static void write_torn(file *f, const call *c, rng *r)
 {
     const size_t at = (size_t)c->at;
     if (below(r, 2)) {
-        const size_t part = below(r, c->size);
-        grow(f, at + part);
-        memcpy(f->bytes + at, c->bytes, part);
+        put(f, at, c->bytes, below(r, c->size));
         return;
     }
     const bool grown = at + c->size <= f->size; /* the size is in force with the last bytes, or before them */
@@ -182,7 +202,7 @@ static void write_torn(file *f, const call *c, rng *r)
     for (size_t i = 0; i < c->size;) {
         const size_t some = SECTOR - (at + i) % SECTOR < c->size - i ? SECTOR - (at + i) % SECTOR : c->size - i;
         if (below(r, 2) && at + i + some <= f->size)
-            memcpy(f->bytes + at + i, c->bytes + i, some);
+            put(f, at + i, c->bytes + i, some);
         i += some;
     }
 }
@@ -196,15 +216,11 @@ static void do_call(disk *d, const call *c, rng *r, bool torn)
     if (c->kind == NAME)
         d->names[2] = SIZE_MAX;
     if (c->kind == GROW)
-        grow(f, (size_t)c->at + c->size);
-    if (c->kind != WRITE)
-        return;
-    if (torn) {
+        clear(f, (size_t)c->at, torn ? below(r, c->size) : c->size);
+    if (c->kind == WRITE && torn)
         write_torn(f, c, r);
-        return;
-    }
-    grow(f, (size_t)c->at + c->size);
-    memcpy(f->bytes + c->at, c->bytes, c->size);
+    else if (c->kind == WRITE)
+        put(f, (size_t)c->at, c->bytes, c->size);
 }
 
 static bool of_names(const call *c)
@@ -242,7 +258,7 @@ static void make_disk(size_t cut, int how, rng *r)
     settle(&d, 0, true, cut, r, how);
     for (size_t i = 0; i < n_files; i++)
         settle(&d, i, false, cut, r, how);
-    if (how == 0 && cut < n_calls && calls[cut].kind == WRITE)
+    if (how == 0 && cut < n_calls && (calls[cut].kind == WRITE || calls[cut].kind == GROW))
         do_call(&d, &calls[cut], r, true);
     for (size_t i = 0; i < 3; i++) {
         char path[40];
@@ -252,7 +268,8 @@ static void make_disk(size_t cut, int how, rng *r)
             continue;
         const file *f = &d.files[d.names[i]];
         const int fd = open(in_folder(path), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        assert_int_equal(write(fd, f->bytes, f->size), f->size);
+        assert_int_equal(write(fd, f->bytes, f->count), f->count);
+        assert_int_equal(ftruncate(fd, (off_t)f->size), 0);
         close(fd);
     }
     for (size_t i = 0; i < n_files; i++)

@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 enum {
-    PIECE = 256 << 10,  /* in which the file grows */
-    STREAM = 1 << 20,   /* of a snapshot that is written */
+    PIECE = 256 << 10,    /* in which the file grows */
+    FIRST_ROOM = 1 << 20, /* for the log behind a snapshot that is smaller */
+    STREAM = 1 << 20,     /* of a snapshot that is written at a time */
 };
 
 /* ---- faults ---- */
@@ -220,11 +221,19 @@ static void write_head(const store_file *f, unsigned char head[STORE_HEAD], uint
     store_put_number(head + 36, crc32c(0, head, 36), 4);
 }
 
+static int write_zeros(int fd, uint64_t from, uint64_t to)
+{
+    static const unsigned char zeros[1 << 14];
+    int code = 0;
+    for (uint64_t at = from; at < to && !code; at += sizeof zeros)
+        code = write_all(fd, zeros, to - at < sizeof zeros ? (size_t)(to - at) : sizeof zeros, at);
+    return code;
+}
+
 /* The file gets room for a record and, if that is small, for more. That is written, not only taken: a sync after the
  * first write to a place waits for the file system's own journal, later ones do not. */
 static int take_place(store_file *f, size_t size)
 {
-    static const unsigned char zeros[1 << 12];
     const uint64_t need = f->end + size, most = size < PIECE ? (need + PIECE - 1) / PIECE * PIECE : need;
     if (need <= f->taken)
         return 0;
@@ -232,11 +241,8 @@ static int take_place(store_file *f, size_t size)
     do
         code = posix_fallocate(f->fd, (off_t)f->taken, (off_t)(most - f->taken));
     while (code == EINTR);
-    for (uint64_t at = need; at < most && !code;) {
-        const size_t some = sizeof zeros - (size_t)(at % sizeof zeros);
-        code = write_all(f->fd, zeros, some, at);
-        at += some;
-    }
+    if (!code)
+        code = write_zeros(f->fd, need, most);
     if (!code)
         f->taken = most;
     return code;
@@ -257,23 +263,14 @@ static bool write_direct(store_file *f, const unsigned char *bytes, size_t size)
     return false;
 }
 
-/* What an unfinished write has left would be damage behind this record. */
-static int clear_dirt(store_file *f)
-{
-    static const unsigned char zeros[STORE_SECTOR];
-    int code = 0;
-    for (uint64_t at = f->end; at < f->dirty && at < f->taken && !code; at += STORE_SECTOR)
-        code = write_all(f->fd, zeros, STORE_SECTOR, at);
-    return code;
-}
-
 static int write_record(store_file *f, const unsigned char *bytes, size_t size)
 {
     const bool alone = f->end + size <= f->taken || size >= PIECE; /* no zeros have to be synced with it */
     int code = take_place(f, size);
     if (code || (alone && f->dirty <= f->end && write_direct(f, bytes, size)))
         return code;
-    code = clear_dirt(f);
+    if (f->dirty > f->end) /* what an unfinished write has left would be damage behind this record */
+        code = write_zeros(f->fd, f->end, f->dirty);
     if (!code)
         code = write_all(f->fd, bytes, size, f->end);
     return !code && !f->relaxed && fdatasync(f->fd) ? errno : code;
@@ -336,7 +333,7 @@ hfsad_status store_file_begin(store_file *f, store_buffer *in_hand, hfsad_error 
 }
 
 /* The last of state.new: its end and, now that it is known, its head. */
-static int finish_snapshot(store_file *f, uint32_t *sum)
+static int finish_snapshot(store_file *f, uint32_t *sum, uint64_t *taken)
 {
     unsigned char head[STORE_HEAD], tail[STORE_SECTOR + STORE_SUM] = {0};
     stream_batch(f);
@@ -350,6 +347,11 @@ static int finish_snapshot(store_file *f, uint32_t *sum)
     stream(f, tail, rest);
     if (!f->trouble)
         f->trouble = write_all(f->fresh, head, STORE_HEAD, 0);
+    *taken = f->written;
+    if (!f->trouble && f->written < FIRST_ROOM) { /* for the log: one sync does for both */
+        f->trouble = write_zeros(f->fresh, f->written, f->written + FIRST_ROOM);
+        *taken += FIRST_ROOM;
+    }
     if (!f->trouble && !f->relaxed && fsync(f->fresh))
         f->trouble = errno;
     return f->trouble;
@@ -358,7 +360,8 @@ static int finish_snapshot(store_file *f, uint32_t *sum)
 hfsad_status store_file_replace(store_file *f, hfsad_error *err)
 {
     uint32_t sum;
-    int code = finish_snapshot(f, &sum);
+    uint64_t taken;
+    int code = finish_snapshot(f, &sum, &taken);
     if (!code && renameat(f->dir, "state.new", f->dir, "state"))
         code = errno;
     if (code) {
@@ -371,7 +374,8 @@ hfsad_status store_file_replace(store_file *f, hfsad_error *err)
         close(f->direct);
     f->fd = f->fresh;
     f->direct = openat(f->dir, "state", O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC);
-    f->snapshot = f->end = f->taken = f->written;
+    f->snapshot = f->end = f->written;
+    f->taken = taken;
     f->first = ++f->sequence;
     f->sum = sum;
     f->dirty = 0;

@@ -70,9 +70,9 @@ static uint64_t last_byte(reader *r, uint64_t from, uint64_t to)
     for (uint64_t at = from; at < to;) {
         const size_t size = to - at < STORE_SECTOR ? (size_t)(to - at) : STORE_SECTOR;
         const unsigned char *bytes = look(r, at, size);
-        for (size_t i = 0; bytes && i < size; i++)
-            if (bytes[i])
-                last = at + i + 1;
+        if (bytes && (bytes[0] || memcmp(bytes, bytes + 1, size - 1) != 0))
+            for (size_t i = 0; i < size; i++)
+                last = bytes[i] ? at + i + 1 : last;
         at += size;
     }
     return last;
@@ -172,7 +172,8 @@ static bool read_record(reader *r)
 static uint32_t count_zeros(reader *r, uint64_t at, uint64_t extent)
 {
     uint32_t zeros = 0;
-    for (uint64_t i = STORE_SECTOR; i + STORE_SECTOR < extent && at + i + STORE_SECTOR <= r->f->taken; i += STORE_SECTOR)
+    for (uint64_t i = STORE_SECTOR; i + STORE_SECTOR < extent && at + i + STORE_SECTOR <= r->f->taken;
+         i += STORE_SECTOR)
         zeros += last_byte(r, at + i, at + i + STORE_SECTOR) == at + i;
     return zeros;
 }
@@ -207,8 +208,10 @@ static bool is_unfinished(reader *r)
 static hfsad_status refuse_first(reader *r, hfsad_error *err)
 {
     const unsigned char *b = look(r, 0, 4);
-    char why[100] = "is damaged or no state of hfsad";
-    if (b && memcmp(b, "hfs", 3) == 0 && b[3] != STORE_VERSION)
+    const bool ours = b && memcmp(b, "hfs", 3) == 0;
+    char why[100];
+    snprintf(why, sizeof why, "%s", ours ? "is damaged" : "is damaged or no state of hfsad");
+    if (ours && b[3] != STORE_VERSION)
         snprintf(why, sizeof why, "has version %d, this program reads %d", b[3], STORE_VERSION);
     return store_file_refuse(r->f, "state", 0, why, err);
 }
@@ -229,8 +232,8 @@ static hfsad_status read_state(reader *r, hfsad_error *err)
     if (!unfinished)
         return store_file_refuse(f, "state", f->end, "is damaged", err);
     if (r->marked > f->sequence)
-        return store_file_refuse(f, "state", f->end, "is an old copy or was cut off: the file mark knows a later commit",
-                                 err);
+        return store_file_refuse(f, "state", f->end,
+                                 "is an old copy or was cut off: the file mark knows a later commit", err);
     return r->marked_differs ? store_file_refuse(f, "state", f->end, "is not the one of the file mark", err) : HFSAD_OK;
 }
 
@@ -244,11 +247,15 @@ static hfsad_status lock_folder(store_file *f, hfsad_error *err)
                          strerror(errno));
     for (int waited = 0; flock(f->dir, LOCK_EX | LOCK_NB); waited += DYING_STEP_MS) {
         if (errno != EWOULDBLOCK)
-            return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be locked: %s; give one on a disk of "
-                             "this machine by --state", f->folder, strerror(errno));
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "the state folder %s cannot be locked: %s; give one on a disk of "
+                             "this machine by --state",
+                             f->folder, strerror(errno));
         if (waited >= DYING_MS)
-            return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s is in use by another process: end that one, "
-                             "or give this one another folder by --state", f->folder);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "the state folder %s is in use by another process: end that one, "
+                             "or give this one another folder by --state",
+                             f->folder);
         poll(NULL, 0, DYING_STEP_MS);
     }
     return HFSAD_OK;
@@ -289,9 +296,11 @@ static hfsad_status read_files(reader *r, hfsad_error *err)
     store_file *f = r->f;
     struct stat info;
     if (faccessat(f->dir, "state.db", F_OK, 0) == 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%s/state.db is a state of an earlier version (SQLite), which this "
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%s/state.db is a state of an earlier version (SQLite), which this "
                          "program does not read: end its run with the hfsad that began it, or give another folder by "
-                         "--state", f->folder);
+                         "--state",
+                         f->folder);
     hfsad_status status = open_one(f, "mark", &f->mark, err);
     if (!status)
         status = open_one(f, "state", &f->fd, err);
