@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* The columns of trace.csv that are compared. The first few say where a row stands, the others are what --metric may
- * name, the default first. */
+/* The columns of trace.csv that are compared. The first few locate a row, the others are the choices of --metric, the
+ * default first. */
 #define COMPARE_PLACES(X)                                                                                              \
     X(iteration)                                                                                                       \
     X(seconds)                                                                                                         \

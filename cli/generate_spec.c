@@ -89,7 +89,7 @@ static double pull_of_row(const generate_arguments *a)
         const noise_law noise = generate_law(a).noise;
         return fmax(noise_quantile(&noise, 0.75) / 0.67449, 0.01) * feature;
     }
-    case LOSS_LOGISTIC: /* sqrt(p (1 - p)), less than 1/2 since most rows are on the right side */
+    case LOSS_LOGISTIC: /* sqrt(p (1 - p)), less than 1/2 because most rows are on the correct side */
         return 0.35 * feature;
     case LOSS_HINGE: /* most rows do not pull */
         return 0.5 * feature;
@@ -121,11 +121,12 @@ static void put_quantile(whole_file *f, const generate_arguments *a)
 {
     const double rows = (double)a->edges * (double)a->clients * (double)a->rows;
     put_loss(f, a);
-    generate_put(f,
-                 "prior:\n"
-                 "  cloud:                  # lambda: about the most that noise alone pulls any of the features\n"
-                 "    {penalty: l1, weight: 1, lambda: %.6g}\n",
-                 pull_of_row(a) * sqrt(2 * rows * log(2 * (double)a->features)));
+    generate_put(
+        f,
+        "prior:\n"
+        "  cloud:                  # lambda: about the largest gradient of any feature that noise alone causes\n"
+        "    {penalty: l1, weight: 1, lambda: %.6g}\n",
+        pull_of_row(a) * sqrt(2 * rows * log(2 * (double)a->features)));
     put_run(f, a);
 }
 
@@ -134,7 +135,7 @@ static void put_clustered(whole_file *f, const generate_arguments *a)
     put_loss(f, a);
     generate_put(f,
                  "link:\n"
-                 "  %-24s# lets go of who is far away and so keeps its own model; how far follows from the data\n"
+                 "  %-24s# a child that is far away keeps its own model; the distance follows from the data\n"
                  "    {penalty: mcp}\n",
                  a->minority_by == MINORITY_BY_EDGE ? "edge:" : "client:");
     put_run(f, a);

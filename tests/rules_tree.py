@@ -13,7 +13,7 @@ import os, re, subprocess, sys
 
 FUNCTION_LINES = 80
 SOURCES = ("include", "src", "lab", "cli")  # what CONTRIBUTING's table is about
-ROOT_FOLDERS = (*SOURCES, "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", ".ci")
+ROOT_FOLDERS = (*SOURCES, "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
@@ -25,7 +25,6 @@ LIBRARIES = {
     "libmosquitto": (r"^(mosquitto|mqtt_protocol)\.h$", r"^libmosquitto"),
     "zstd": (r"^zstd\.h$", r"^libzstd"),
     "OpenSSL": (r"^openssl/", r"^lib(ssl|crypto)"),
-    "SQLite": (r"^sqlite3\.h$", r"^libsqlite3"),
     "libmicrohttpd": (r"^microhttpd\.h$", r"^libmicrohttpd"),
 }
 LIBC_HEADERS = re.compile(r"^((arpa|linux|net|netinet|sys)/\w+|assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|fnmatch|ftw|getopt|glob|"

@@ -38,7 +38,7 @@ typedef struct {
 } slot_table;
 
 void slots_free(slot_table *t);
-/* The number of the place, made where it is not there; NO_SLOT: no memory. Numbers stay, addresses do not. */
+/* The number of the slot, created if it is missing; NO_SLOT: no memory. Numbers are stable, addresses are not. */
 size_t slots_find(slot_table *t, size_t member, const char *topic);
 
 typedef struct {

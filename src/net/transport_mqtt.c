@@ -35,7 +35,7 @@ enum {
     BACKOFF_MOST_MS = 10000,
     MISC_EVERY_MS = 500,  /* keepalive is counted in seconds */
     READS_AT_ONCE = 64,   /* packets of one member before the others have their turn */
-    CONNECTING_MOST = 64, /* at once: a broker's queue of those who knock is short (mosquitto: 100) */
+    CONNECTING_MOST = 64, /* connection attempts at a time: the backlog of a broker is short (mosquitto: 100) */
     REASON_SIZE = 300,
     SESSION_SIZE = 100,
     PUZZLED_AFTER = 3, /* connections that the other end has closed unasked: perhaps it speaks otherwise */
@@ -166,12 +166,12 @@ static const char *tls_advice(const char *fault)
     static const struct {
         const char *word, *advice;
     } known[] = {
-        {"host name", "; its certificate does not name this host: `hfsad keys init --host` does"},
-        {"verify failed", "; its certificate is not of the authority that was given by --keys or --ca"},
-        {"unknown ca", "; this node's certificate is of another authority: issue one by the broker's"},
+        {"host name", "; its certificate does not name this host: add the host with `hfsad keys init --host`"},
+        {"verify failed", "; its certificate was not issued by the authority of --keys or --ca"},
+        {"unknown ca", "; this node's certificate was issued by another authority: use that of the broker"},
         {"revoked", "; this node's certificate was revoked: issue a new one"},
         {"expired", "; this node's certificate has expired: issue a new one"},
-        {"certificate required", "; give this node's certificate by --keys, or --certificate and --key"},
+        {"certificate required", "; give this node's certificate with --keys, or --certificate and --key"},
         {"wrong version", "; does it speak TLS at this port?"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -189,13 +189,13 @@ static const char *other_tongue(const member *m, int code, int reason)
     if (m->connack >= 0 || !closed || !t->at.port || m->attempts < PUZZLED_AFTER)
         return "";
     return t->at.tls ? "; does it speak TLS at this port? If not, give mqtt://"
-                     : "; does it want TLS at this port? Then give mqtts://";
+                     : "; does it require TLS at this port? Then give mqtts://";
 }
 
 /* Whether waiting mends it, and in words. */
 static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
 {
-    /* What one can mend lies in the certificates, or it is another service; a broker that was killed reads as EOF. */
+    /* Causes that a user can fix are the certificates, or another service at the port; a killed broker reads as EOF. */
     const bool tls = strstr(m->log, "alert") || strstr(m->log, "verif") || strstr(m->log, "wrong version") ||
                      strstr(m->log, "certificate");
     if (m->connack > 0) {
@@ -207,7 +207,7 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return busy ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
     }
     if (m->denied) {
-        snprintf(why, REASON_SIZE, "the broker does not let '%.60s' listen to %.80s", m->name, m->denied);
+        snprintf(why, REASON_SIZE, "the broker does not allow '%.60s' to subscribe to %.80s", m->name, m->denied);
         return TRANSPORT_REFUSED;
     }
     if (m->farewell) {
@@ -258,7 +258,7 @@ static void rise(member *m)
 {
     m->state = CONNECTED;
     m->attempts = 0;
-    /* libmosquitto would write a line for every packet, for nobody. */
+    /* Without this, libmosquitto would format a line for every packet. */
     mosquitto_log_callback_set(m->handle, NULL);
     m->owner->front.counts.connects++;
     tell(m, TRANSPORT_UP, "");
@@ -368,8 +368,8 @@ static bool has_greeted(const member *m)
     return ssl && SSL_get_wbio(ssl) && BIO_number_written(SSL_get_wbio(ssl)) > 0;
 }
 
-/* Whether a connection has failed to come about, which libmosquitto takes for a handshake that takes long: it has read
- * the socket's error away, and nobody is at the other end. */
+/* Whether a connection attempt has failed. libmosquitto mistakes this for a slow handshake, because it has already
+ * consumed the error of the socket. */
 static bool has_nobody(const member *m, short happened)
 {
     struct sockaddr_storage peer;
@@ -381,7 +381,7 @@ static bool has_nobody(const member *m, short happened)
 static void serve(member *m, short happened)
 {
     int code = MOSQ_ERR_SUCCESS, reason = 0;
-    /* A handshake goes on by reading, whatever the socket is ready for. */
+    /* A handshake continues by reading, whatever the socket is ready for. */
     if (happened & ~POLLOUT || in_handshake(m))
         code = read_some(m, &reason);
     if (!code && has_nobody(m, happened)) {
@@ -452,7 +452,7 @@ static hfsad_status say_too_large(mqtt *t, hfsad_error *err)
     const size_t size = t->too_large;
     t->too_large = 0;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "a message of %zu bytes is larger than the broker at %.200s takes; raise its limit (mosquitto: "
+                     "a message of %zu bytes exceeds the limit of the broker at %.200s; raise the limit (mosquitto: "
                      "max_packet_size, EMQX: mqtt.max_packet_size)",
                      size, t->url);
 }
@@ -549,7 +549,7 @@ static hfsad_status check_file(const char *path, const char *what, hfsad_error *
 {
     if (!path || access(path, R_OK) == 0)
         return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "%s %.300s cannot be read: %s; hfsad keys makes such files", what, path,
+    return error_set(err, HFSAD_ERROR_INPUT, "%s %.300s cannot be read: %s; hfsad keys creates these files", what, path,
                      strerror(errno));
 }
 
@@ -575,8 +575,8 @@ static int set_up(const mqtt *t, member *m, const transport_member *from)
 }
 
 /*
- * A name that nobody can guess: who connects with a session's name throws its owner out, and two processes started for
- * one node would do that to each other for ever, instead of seeing each other's status.
+ * An unpredictable name: a connection with the name of a session disconnects its owner. Two processes of one node would
+ * do that to each other forever, instead of seeing each other's status.
  */
 static bool session_name(char id[SESSION_SIZE], const char *name)
 {
@@ -671,11 +671,10 @@ static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsa
 {
     hfsad_status status = broker_url_read(at, b->url, err);
     if (!status && at->tls && !b->ca)
-        status = error_set(
-            err, HFSAD_ERROR_INPUT,
-            "%.200s: a connection by TLS needs the certificate of the authority; give --keys or --ca, hfsad keys init "
-            "makes it",
-            b->url);
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.200s: a TLS connection needs the certificate of the authority; give --keys or --ca; "
+                           "hfsad keys init creates it",
+                           b->url);
     if (!status)
         status = check_file(b->ca, "the certificate of the authority", err);
     if (!status)
