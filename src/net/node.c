@@ -150,12 +150,7 @@ void question_move(question *q, question_state to)
 
 bool node_draw(const node *n, double participation, uint64_t key, uint32_t *last, uint64_t round)
 {
-    const uint64_t iteration = (round - 1) / n->K + 1;
-    const bool overdue = round % n->K == 0 && iteration - *last >= n->s.p->at_least_every;
-    const bool takes_part = participation >= 1 || draw_takes_part(participation, key, round - 1, overdue);
-    if (takes_part)
-        *last = (uint32_t)iteration;
-    return takes_part;
+    return draw_takes_part(participation, key, round, n->K, n->s.p->at_least_every, last);
 }
 
 bool node_sits_out_until(const node *n, uint64_t round, uint32_t *last)

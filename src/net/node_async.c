@@ -251,21 +251,11 @@ static void put_heard(node *n)
 void async_step(node *n)
 {
     char text[80];
-    const inner_class *class = n->s.inner;
-    const double sigma = inner_sum(n);
     snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, n->async.version + 1, n->down_round);
     put(n, text);
     put_heard(n);
-    if (is_root(n)) {
-        hfsad_root_step(&class->prior, n->s.M, n->inner.sum, sigma, n->w);
-    } else {
-        hfsad_link link = {n->z, n->q, n->k + 1};
-        kernels()->inner_update(&class->prior, &n->rule, &link, n->s.M, n->inner.sum, sigma, n->w);
-        n->dual = kernels()->link_step(&n->rule, &link, n->s.M, n->w, n->inner.w_parent);
-        n->k = link.k;
-    }
+    node_step(n);
     n->async.version++;
-    n->sent_down += n->s.n_children;
     node_move(n, NODE_RESTS);
     for (size_t c = 0; c < n->s.n_children; c++)
         n->inner.child[c].fresh = false;

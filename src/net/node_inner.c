@@ -61,7 +61,7 @@ size_t inner_first_leaf(const node *n)
 }
 
 /* Sum of the children's u in the order of the simulator: inner ones, then the leaves in runs. Returns that of sigma. */
-double inner_sum(node *n)
+static double inner_sum(node *n)
 {
     const size_t M = n->s.M, leaves = inner_first_leaf(n), slots = run_slots(M);
     double sigma = 0, *run_u = n->inner.partial + tree_lanes(M) * M;
@@ -158,36 +158,34 @@ static bool is_ready(const node *n)
     return is_root(n) || (!n->s.guarded && !takes_part_in(n, round)) || n->down_round == period_start(n, round);
 }
 
-static void step_root(node *n)
+void node_step(node *n)
 {
+    hfsad_link link = {n->z, n->q, n->k};
     const double sigma = inner_sum(n);
-    hfsad_root_step(&n->s.inner->prior, n->s.M, n->inner.sum, sigma, n->w);
+    n->dual = inner_step(&n->s.inner->prior, is_root(n) ? NULL : &n->rule, is_root(n) ? NULL : &link, n->s.M,
+                         n->inner.sum, sigma, n->inner.w_parent, n->w);
+    n->k = link.k;
     n->sent_down += n->s.n_children;
 }
 
-static void step_inner(node *n, uint64_t round)
+/* One round of an inner node, if it takes part. */
+static void take_round(node *n, uint64_t round)
 {
-    const inner_class *class = n->s.inner;
     const uint32_t last = n->last;
     n->dual = 0;
-    if (!node_draw(n, class->participation, n->s.key, &n->last, round))
+    if (!node_draw(n, n->s.inner->participation, n->s.key, &n->last, round))
         return;
-    const double sigma = inner_sum(n);
-    hfsad_link link = {n->z, n->q, n->k + 1};
-    kernels()->inner_update(&class->prior, &n->rule, &link, n->s.M, n->inner.sum, sigma, n->w);
-    n->dual = kernels()->link_step(&n->rule, &link, n->s.M, n->w, n->inner.w_parent);
-    n->k = link.k;
+    node_step(n);
     n->took_part = true;
-    n->sent_down += n->s.n_children;
     n->sent_up += n->s.depth > 1 || last < n->last; /* the cloud uses only the last of an iteration */
 }
 
 static void step(node *n)
 {
     if (is_root(n))
-        step_root(n);
+        node_step(n);
     else
-        step_inner(n, n->round + 1);
+        take_round(n, n->round + 1);
     n->round += n->unit;
     channel_stop(&n->down);
     const bool runs_off =

@@ -239,7 +239,8 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why);
 hfsad_status inner_create(node *n, hfsad_error *err);
 void inner_free(node *n);
 bool inner_handle(node *n, size_t from, const message *m, node_refusal *why); /* DOWN, UP or ACK */
-double inner_sum(node *n);
+/* An inner node or the root steps on what its children have said. */
+void node_step(node *n);
 /* The rule of its link after the repairs so far. */
 void node_find_rule(node *n);
 /* All of the safeguard's repair that a node has to do; for an inner one after its children. */

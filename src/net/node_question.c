@@ -20,67 +20,21 @@
 #include <string.h>
 
 /* How a question stands to the node that hears it. */
-typedef enum { PLACE_NEW, PLACE_AGAIN, PLACE_OLD, PLACE_EARLY, PLACE_WRONG } place;
+typedef enum { PLACE_NEW, PLACE_AGAIN, PLACE_OLD, PLACE_EARLY } place;
 
 struct question_row {
     uint64_t phase;
-    message_kind answer;
+    enum { DOWN_NOTHING, DOWN_MODEL, DOWN_FIGURES } down;
+    enum { UP_WORD, UP_TALLY, UP_MODELS } up;
     bool holds;   /* no round begins while it is in hand */
     bool at_once; /* an inner node passes it on at once; otherwise when its own rounds have come to it */
     bool kept;    /* what came of it is part of the state */
-    /* Numbers of the question, and of child c's answer or its part; SIZE_MAX: there is no such part. */
-    size_t (*down)(const node *n);
-    size_t (*up)(const node *n, size_t c, uint64_t part);
-    place (*where)(const node *n, const message *m, uint64_t number);
-    /* The largest number that a child can have answered. */
-    uint64_t (*latest)(const node *n);
-    /* A client answers; an inner node takes the question in hand. false: it cannot now, and will be asked again. */
-    bool (*reply)(node *n, const message *m, uint64_t number);
+    place (*where)(const node *n, uint64_t number);
+    /* A client answers; an inner node takes up what comes with the question. false: not now, it will be asked again. */
     bool (*begin)(node *n, const message *m, uint64_t number);
     void (*pass_on)(node *n); /* an inner node passes it on; may be NULL */
-    bool (*take)(node *n, size_t c, const message *m);
-    bool (*finish)(node *n); /* all children have answered; false: no memory, it has to be asked again */
-    message (*say)(node *n);
+    bool (*finish)(node *n);  /* all children have answered; false: no memory, it has to be asked again */
 };
-
-/* ---- sizes ---- */
-
-static size_t no_numbers(const node *n)
-{
-    (void)n;
-    return 0;
-}
-
-static size_t one_model(const node *n)
-{
-    return n->s.M;
-}
-
-static size_t up_nothing(const node *n, size_t c, uint64_t part)
-{
-    (void)n;
-    (void)c;
-    return part ? SIZE_MAX : 0;
-}
-
-static size_t up_figures(const node *n, size_t c, uint64_t part)
-{
-    (void)c;
-    (void)part;
-    return node_figures_count(n);
-}
-
-static size_t up_models(const node *n, size_t c, uint64_t part)
-{
-    const size_t size = node_part_size(n, n->s.children[c].nodes, part);
-    return size ? size : SIZE_MAX;
-}
-
-static bool take_word(node *n, size_t c, const message *m)
-{
-    (void)m;
-    return n->inner.child[c].answered = true;
-}
 
 static uint64_t last_answer(const node *n)
 {
@@ -89,7 +43,7 @@ static uint64_t last_answer(const node *n)
 
 /* ---- figures ---- */
 
-static place where_figures(const node *n, const message *m, uint64_t number)
+static place where_figures(const node *n, uint64_t number)
 {
     uint32_t last;
     if ((int64_t)number <= n->answer.round)
@@ -97,13 +51,13 @@ static place where_figures(const node *n, const message *m, uint64_t number)
     if (n->answer.final)
         return PLACE_OLD;
     if (n->s.async)
-        return !async_may_ask(n, m->round) ? PLACE_EARLY : async_can_answer(n, m->round) ? PLACE_NEW : PLACE_OLD;
-    if (m->round != node_next_measure(n) || m->round < n->round)
+        return !async_may_ask(n, number) ? PLACE_EARLY : async_can_answer(n, number) ? PLACE_NEW : PLACE_OLD;
+    if (number != node_next_measure(n) || number < n->round)
         return PLACE_EARLY;
-    return n->s.inner || node_sits_out_until(n, m->round, &last) ? PLACE_NEW : PLACE_EARLY;
+    return n->s.inner || node_sits_out_until(n, number, &last) ? PLACE_NEW : PLACE_EARLY;
 }
 
-static bool reply_figures(node *n, const message *m, uint64_t number)
+static bool answer_figures(node *n, const message *m, uint64_t number)
 {
     const size_t M = n->s.M;
     uint32_t last;
@@ -133,6 +87,8 @@ static void halt(node *n)
 static bool begin_figures(node *n, const message *m, uint64_t number)
 {
     const size_t M = n->s.M;
+    if (n->s.leaf)
+        return answer_figures(n, m, number);
     if (n->s.async)
         n->changed = true;
     else if (number >= n->up_round && !n->took_part)
@@ -161,13 +117,6 @@ static void pass_figures_on(node *n)
     const hfsad_link link = {n->z, n->q, n->k};
     kernels()->link_measure(&class->rule, &link, n->s.M, n->w, q->parent, q->w, &q->own.tier[n->s.depth - 1]);
     q->own.dual[n->s.depth - 1] = n->dual;
-}
-
-static bool take_figures(node *n, size_t c, const message *m)
-{
-    memcpy(n->inner.child_figures + c * m->count, m->values, m->count * sizeof *m->values);
-    n->inner.child[c].answer_k = m->k;
-    return n->inner.child[c].answered = true;
 }
 
 /* The children's tallies in the order of plan/tally.h; intercepts one after another. */
@@ -221,15 +170,6 @@ static bool finish_figures(node *n)
     return true;
 }
 
-static message say_figures(node *n)
-{
-    message m = node_letter_of(n, MESSAGE_ANSWER, NODE_PHASE_TRAIN, last_answer(n));
-    m.values = n->answer.figures;
-    m.count = node_figures_count(n);
-    m.k = n->s.async ? n->answer.k : 0;
-    return m;
-}
-
 /* ---- models, at the end and at a look ---- */
 
 /* On lack of memory the answers are dropped; they come again, and so does this. */
@@ -240,27 +180,12 @@ static bool has_room_for_models(node *n)
     return n->inner.models != NULL;
 }
 
-size_t node_models_before(const node *n, size_t c)
+static size_t models_before(const node *n, size_t c)
 {
     size_t nodes = 1;
     for (size_t i = 0; i < c; i++)
         nodes += n->s.children[i].nodes;
     return nodes * n->s.M;
-}
-
-static bool take_models(node *n, size_t c, const message *m)
-{
-    child_state *child = &n->inner.child[c];
-    if (!has_room_for_models(n))
-        return false;
-    const bool wanted = m->k == child->parts;
-    if (wanted) {
-        memcpy(n->inner.models + node_models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
-        child->answered = ++child->parts == node_parts_of(n, n->s.children[c].nodes);
-    }
-    child->ack_part = !child->answered;
-    n->ack_part = n->ack_part || child->ack_part;
-    return wanted;
 }
 
 static void begin_models(node *n)
@@ -277,44 +202,25 @@ static bool gather_models(node *n)
     return true;
 }
 
-static message say_models(node *n, uint64_t phase, uint64_t round)
+static place where_models(const node *n, uint64_t number)
 {
-    message m = node_letter_of(n, MESSAGE_MODEL, phase, round);
-    if (n->s.leaf)
-        node_model(n, n->u);
-    m.values = (n->s.leaf ? n->u : n->inner.models) + n->answer.part * n->s.part;
-    m.count = node_part_size(n, n->nodes, n->answer.part);
-    m.k = n->answer.part;
-    return m;
-}
-
-static place where_models(const node *n, const message *m, uint64_t number)
-{
-    (void)m;
     if ((int64_t)number != n->answer.round)
         return PLACE_EARLY;
     return n->answer.final ? PLACE_AGAIN : PLACE_NEW;
 }
 
-static bool reply_models(node *n, const message *m, uint64_t number)
-{
-    (void)m;
-    (void)number;
-    if (!n->s.async)
-        channel_stop(&n->up);
-    n->answer.final = true;
-    n->answer.part = 0;
-    node_send(n, &n->answer.models);
-    return true;
-}
-
 static bool begin_final(node *n, const message *m, uint64_t number)
 {
     (void)m;
-    if (number >= n->up_round && !n->took_part)
+    if (n->s.leaf ? !n->s.async : number >= n->up_round && !n->took_part)
         channel_stop(&n->up);
-    if (n->s.async)
+    if (n->s.inner && n->s.async)
         halt(n);
+    if (n->s.inner)
+        return true;
+    n->answer.part = 0;
+    n->answer.final = true;
+    node_send(n, &n->answer.models);
     return true;
 }
 
@@ -331,15 +237,9 @@ static bool finish_models(node *n)
     return true;
 }
 
-static message say_final(node *n)
-{
-    return say_models(n, NODE_PHASE_FINAL, last_answer(n));
-}
-
 /* A look leaves no trace where it is given up: whatever else is asked overtakes it. */
-static place where_look(const node *n, const message *m, uint64_t number)
+static place where_look(const node *n, uint64_t number)
 {
-    (void)m;
     if (n->answer.final || number < n->answer.look)
         return PLACE_OLD;
     if (number == n->answer.look && (n->s.leaf || n->inner.has_models))
@@ -347,31 +247,12 @@ static place where_look(const node *n, const message *m, uint64_t number)
     return question_holds(n) ? PLACE_OLD : PLACE_NEW;
 }
 
-/* An earlier life may have asked for any. */
-static uint64_t latest_look(const node *n)
-{
-    (void)n;
-    return UINT64_MAX;
-}
-
-static bool reply_look(node *n, const message *m, uint64_t number)
-{
-    (void)m;
-    n->answer.look = number;
-    n->answer.part = 0;
-    return true;
-}
-
 static bool begin_look(node *n, const message *m, uint64_t number)
 {
     (void)m;
     n->answer.look = number;
-    return has_room_for_models(n);
-}
-
-static message say_look(node *n)
-{
-    return say_models(n, NODE_PHASE_LOOK, n->answer.look);
+    n->answer.part = 0;
+    return n->s.leaf || has_room_for_models(n);
 }
 
 bool question_handle_part(node *n, const message *m, uint64_t part, node_refusal *why)
@@ -390,9 +271,8 @@ bool question_handle_part(node *n, const message *m, uint64_t part, node_refusal
 
 /* ---- a repair, and the next stage ---- */
 
-static place where_repair(const node *n, const message *m, uint64_t number)
+static place where_repair(const node *n, uint64_t number)
 {
-    (void)m;
     if (number > n->repairs + 1 || !n->s.guarded)
         return PLACE_EARLY;
     if (number <= n->repairs)
@@ -400,23 +280,15 @@ static place where_repair(const node *n, const message *m, uint64_t number)
     return question_holds(n) ? PLACE_OLD : PLACE_NEW;
 }
 
-static uint64_t latest_repair(const node *n)
-{
-    return n->repairs + 1;
-}
-
-static bool reply_repair(node *n, const message *m, uint64_t number)
-{
-    (void)number;
-    node_begin_anew(n, m->values);
-    leaf_begin_anew(n);
-    return true;
-}
-
 static bool begin_repair(node *n, const message *m, uint64_t number)
 {
     (void)number;
-    memcpy(n->question.w, m->values, n->s.M * sizeof *m->values);
+    if (n->s.inner) {
+        memcpy(n->question.w, m->values, n->s.M * sizeof *m->values);
+        return true;
+    }
+    node_begin_anew(n, m->values);
+    leaf_begin_anew(n);
     return true;
 }
 
@@ -426,33 +298,19 @@ static bool finish_repair(node *n)
     return true;
 }
 
-static message say_repair(node *n)
+static place where_stage(const node *n, uint64_t number)
 {
-    return node_letter_of(n, MESSAGE_ANSWER, NODE_PHASE_ANEW, n->round);
-}
-
-static place where_stage(const node *n, const message *m, uint64_t number)
-{
-    if (!all_finite(m->values, m->count))
-        return PLACE_WRONG;
     if (number > n->s.stage + 1 || number >= n->s.stages)
         return PLACE_EARLY;
     return number > n->s.stage ? PLACE_NEW : number == n->s.stage ? PLACE_AGAIN : PLACE_OLD;
 }
 
-static uint64_t latest_stage(const node *n)
-{
-    return n->s.stage + 1;
-}
-
-static bool reply_stage(node *n, const message *m, uint64_t number)
-{
-    return stage_begin(n, number, m->values);
-}
-
 static bool begin_stage(node *n, const message *m, uint64_t number)
 {
-    (void)number;
+    if (!all_finite(m->values, m->count))
+        return false;
+    if (n->s.leaf)
+        return stage_begin(n, number, m->values);
     memcpy(n->question.w, m->values, n->s.M * sizeof *m->values);
     if (n->state == NODE_TRAINS) /* other numbers have ended the stage */
         node_move(n, NODE_RESTS);
@@ -466,96 +324,18 @@ static bool finish_stage(node *n)
     return stage_begin(n, n->s.stage + 1, n->question.w);
 }
 
-static message say_stage(node *n)
-{
-    return node_letter_of(n, MESSAGE_ANSWER, NODE_PHASE_STAGE, 0);
-}
-
 /* ---- the table ---- */
 
-const question_row QUESTION_FIGURES = {
-    .phase = NODE_PHASE_TRAIN,
-    .answer = MESSAGE_ANSWER,
-    .holds = true,
-    .kept = true,
-    .down = node_ask_count,
-    .up = up_figures,
-    .where = where_figures,
-    .latest = node_next_measure,
-    .reply = reply_figures,
-    .begin = begin_figures,
-    .pass_on = pass_figures_on,
-    .take = take_figures,
-    .finish = finish_figures,
-    .say = say_figures,
-};
-
-const question_row QUESTION_MODELS = {
-    .phase = NODE_PHASE_FINAL,
-    .answer = MESSAGE_MODEL,
-    .holds = true,
-    .kept = true,
-    .down = no_numbers,
-    .up = up_models,
-    .where = where_models,
-    .latest = last_answer,
-    .reply = reply_models,
-    .begin = begin_final,
-    .pass_on = begin_models,
-    .take = take_models,
-    .finish = finish_models,
-    .say = say_final,
-};
-
-const question_row QUESTION_REPAIR = {
-    .phase = NODE_PHASE_ANEW,
-    .answer = MESSAGE_ANSWER,
-    .holds = true,
-    .at_once = true,
-    .kept = true,
-    .down = one_model,
-    .up = up_nothing,
-    .where = where_repair,
-    .latest = latest_repair,
-    .reply = reply_repair,
-    .begin = begin_repair,
-    .take = take_word,
-    .finish = finish_repair,
-    .say = say_repair,
-};
-
-const question_row QUESTION_STAGE = {
-    .phase = NODE_PHASE_STAGE,
-    .answer = MESSAGE_ANSWER,
-    .holds = true,
-    .at_once = true,
-    .kept = true,
-    .down = one_model,
-    .up = up_nothing,
-    .where = where_stage,
-    .latest = latest_stage,
-    .reply = reply_stage,
-    .begin = begin_stage,
-    .take = take_word,
-    .finish = finish_stage,
-    .say = say_stage,
-};
-
-const question_row QUESTION_LOOK = {
-    .phase = NODE_PHASE_LOOK,
-    .answer = MESSAGE_MODEL,
-    .at_once = true,
-    .down = no_numbers,
-    .up = up_models,
-    .where = where_look,
-    .latest = latest_look,
-    .reply = reply_look,
-    .begin = begin_look,
-    .pass_on = begin_models,
-    .take = take_models,
-    .finish = gather_models,
-    .say = say_look,
-};
+const question_row QUESTION_FIGURES = {NODE_PHASE_TRAIN, DOWN_FIGURES,  UP_TALLY,        true,          false, true,
+                                       where_figures,    begin_figures, pass_figures_on, finish_figures},
+                   QUESTION_MODELS = {NODE_PHASE_FINAL, DOWN_NOTHING, UP_MODELS,    true,         false, true,
+                                      where_models,     begin_final,  begin_models, finish_models},
+                   QUESTION_REPAIR = {NODE_PHASE_ANEW, DOWN_MODEL,   UP_WORD, true,         true, true,
+                                      where_repair,    begin_repair, NULL,    finish_repair},
+                   QUESTION_STAGE = {NODE_PHASE_STAGE, DOWN_MODEL,  UP_WORD, true,        true, true,
+                                     where_stage,      begin_stage, NULL,    finish_stage},
+                   QUESTION_LOOK = {NODE_PHASE_LOOK, DOWN_NOTHING, UP_MODELS,  false,        true,
+                                    false,           where_look,   begin_look, begin_models, gather_models};
 
 const question_row *question_of_phase(uint64_t phase)
 {
@@ -565,6 +345,63 @@ const question_row *question_of_phase(uint64_t phase)
         [NODE_PHASE_LOOK] = &QUESTION_LOOK,
     };
     return phase < sizeof rows / sizeof *rows ? rows[phase] : NULL;
+}
+
+/* ---- what comes up ---- */
+
+/* Numbers of child c's answer, or of a part of it; SIZE_MAX: there is no such part. */
+static size_t numbers_up(const node *n, const question_row *row, size_t c, uint64_t part)
+{
+    if (row->up != UP_MODELS)
+        return row->up == UP_TALLY ? node_figures_count(n) : 0;
+    const size_t size = node_part_size(n, n->s.children[c].nodes, part);
+    return size ? size : SIZE_MAX;
+}
+
+static bool take_part(node *n, size_t c, const message *m)
+{
+    child_state *child = &n->inner.child[c];
+    if (!has_room_for_models(n))
+        return false;
+    const bool wanted = m->k == child->parts;
+    if (wanted) {
+        memcpy(n->inner.models + models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
+        child->answered = ++child->parts == node_parts_of(n, n->s.children[c].nodes);
+    }
+    child->ack_part = !child->answered;
+    n->ack_part = n->ack_part || child->ack_part;
+    return wanted;
+}
+
+/* false: it is not the part that is wanted. */
+static bool take_answer(node *n, const question_row *row, size_t c, const message *m)
+{
+    child_state *child = &n->inner.child[c];
+    if (row->up == UP_MODELS)
+        return take_part(n, c, m);
+    if (row->up == UP_TALLY)
+        memcpy(n->inner.child_figures + c * m->count, m->values, m->count * sizeof *m->values);
+    child->answer_k = m->k;
+    return child->answered = true;
+}
+
+message question_answer_letter(node *n, const question_row *row)
+{
+    const uint64_t round = row == &QUESTION_LOOK ? n->answer.look : row->up == UP_WORD ? 0 : last_answer(n);
+    message m = node_letter_of(n, row->up == UP_MODELS ? MESSAGE_MODEL : MESSAGE_ANSWER, row->phase, round);
+    if (row->up == UP_TALLY) {
+        m.values = n->answer.figures;
+        m.count = node_figures_count(n);
+        m.k = n->s.async ? n->answer.k : 0;
+    } else if (row->up == UP_MODELS) {
+        if (n->s.leaf)
+            node_model(n, n->u);
+        m.values = (n->s.leaf ? n->u : n->inner.models) + n->answer.part * n->s.part;
+        m.count = node_part_size(n, n->nodes, n->answer.part);
+        m.k = n->answer.part;
+    }
+    numbers_hide(m.values, m.count);
+    return m;
 }
 
 /* ---- the mechanism ---- */
@@ -578,6 +415,7 @@ static void take_in_hand(node *n, const question_row *row, uint64_t number, uint
 {
     question *q = &n->question;
     channel_stop(&q->ask);
+    channel_stop(&n->answer.models); /* of an earlier life of the parent */
     q->row = row;
     q->number = number;
     q->round = round;
@@ -601,31 +439,29 @@ void question_ask(node *n, const question_row *row, uint64_t number, uint64_t ro
     pass_on(n);
 }
 
+/* Numbers of a question as it comes to this node, and as it goes to the children. */
+static size_t numbers_down(const node *n, const question_row *row, bool to_children)
+{
+    const bool one = to_children ? is_root(n) : n->s.depth == 1;
+    return row->down == DOWN_NOTHING ? 0 : row->down == DOWN_MODEL || one ? n->s.M : 2 * n->s.M;
+}
+
 static bool hear_question(node *n, const question_row *row, const message *m, uint64_t number, node_refusal *why)
 {
-    static const node_refusal refusals[] = {[PLACE_AGAIN] = NODE_REFUSED_OLD,
-                                            [PLACE_OLD] = NODE_REFUSED_OLD,
-                                            [PLACE_EARLY] = NODE_REFUSED_FUTURE,
-                                            [PLACE_WRONG] = NODE_REFUSED_VALUE};
     const question *q = &n->question;
-    if (m->count != row->down(n))
+    if (m->count != numbers_down(n, row, false))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (q->state != QUESTION_NONE && q->row == row && q->number == number) /* the answer follows */
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    const place where = row->where(n, m, number);
+    const place where = row->where(n, number);
     if (where == PLACE_AGAIN)
         n->answer.say = row;
-    if (where != PLACE_NEW)
-        return node_refuse(n, why, refusals[where]);
-    if (!(n->s.leaf ? row->reply : row->begin)(n, m, number))
-        return node_refuse(n, why, NODE_REFUSED_OLD);
-    if (n->s.leaf) {
-        n->answer.say = row == &QUESTION_MODELS ? NULL : row; /* those are repeated */
-        n->changed = n->changed || row->kept;
+    if (where != PLACE_NEW || !row->begin(n, m, number))
+        return node_refuse(n, why, where == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    n->answer.say = n->s.leaf && row != &QUESTION_MODELS ? row : NULL; /* models at the end have a channel */
+    n->changed = n->changed || (n->s.leaf && row->kept);
+    if (n->s.leaf)
         return true;
-    }
-    n->answer.say = NULL;
-    channel_stop(&n->answer.models);
     take_in_hand(n, row, number, m->round);
     if (row->at_once)
         pass_on(n);
@@ -639,11 +475,13 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
                         node_refusal *why)
 {
     const question *q = &n->question;
-    if (m->count != row->up(n, c, row->answer == MESSAGE_MODEL ? m->k : 0))
+    if ((m->kind == MESSAGE_MODEL) != (row->up == UP_MODELS))
+        return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (m->count != numbers_up(n, row, c, m->k))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
-        return node_refuse(n, why, number > row->latest(n) ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
-    if (n->inner.child[c].answered || !row->take(n, c, m))
+        return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    if (n->inner.child[c].answered || !take_answer(n, row, c, m))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     inner_advance(n);
     return true;
@@ -652,11 +490,7 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
 bool question_handle(node *n, size_t from, const question_row *row, const message *m, uint64_t number,
                      node_refusal *why)
 {
-    if (from == NODE_PARENT)
-        return hear_question(n, row, m, number, why);
-    if (m->kind != row->answer)
-        return node_refuse(n, why, NODE_REFUSED_KIND);
-    return hear_answer(n, from, row, m, number, why);
+    return from == NODE_PARENT ? hear_question(n, row, m, number, why) : hear_answer(n, from, row, m, number, why);
 }
 
 static bool all_answered(const node *n)
@@ -696,15 +530,8 @@ message question_letter(node *n)
     const question *q = &n->question;
     message m = node_letter_of(n, MESSAGE_ASK, q->row->phase, q->round);
     m.k = n->begun;
-    m.count = q->row != &QUESTION_FIGURES ? q->row->down(n) : is_root(n) ? n->s.M : 2 * n->s.M;
+    m.count = numbers_down(n, q->row, true);
     m.values = numbers_to_say(n->inner.partial, q->w, m.count);
-    return m;
-}
-
-message question_answer_letter(node *n, const question_row *row)
-{
-    const message m = row->say(n);
-    numbers_hide(m.values, m.count);
     return m;
 }
 
