@@ -80,6 +80,8 @@ __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_e
     int n = 0;
     if (e->file && e->line == 0)
         n = snprintf(where, sizeof where, "%.*s: ", FILE_BYTES, e->file);
+    else if (!e->file && e->array)
+        n = snprintf(where, sizeof where, "row %zu: ", e->line);
     else if (e->file)
         n = snprintf(where, sizeof where, e->array ? "%.*s: row %zu: " : "%.*s:%zu: ", FILE_BYTES, e->file, e->line);
     if (number > 0)
@@ -342,12 +344,25 @@ static hfsad_status keep_weight(dataset_builder *b, double weight, hfsad_error *
     return HFSAD_OK;
 }
 
+/* The numbers of the row that comes next; first: where they begin in rows. */
+static const double *row_to_commit(dataset_builder *b, size_t first)
+{
+    if (!b->lent.x)
+        return b->pages ? pages_next(b->pages) : b->rows + first;
+    const double *from = b->lent.x + (ptrdiff_t)b->n_rows * b->lent.row_stride;
+    if (!b->lent_row)
+        return from;
+    for (size_t m = 0; m < b->M; m++)
+        b->lent_row[m] = from[(ptrdiff_t)m * b->lent.column_stride];
+    return b->lent_row;
+}
+
 static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_error *err)
 {
     assert(b->n_rows < b->capacity);
     const size_t first = b->sparse ? b->start[b->n_rows] : b->n_rows * b->M;
     const size_t count = b->sparse ? b->n_entries - first : b->M;
-    const double *x = b->pages ? pages_next(b->pages) : b->rows + first, n = dot8(count, x, x);
+    const double *x = row_to_commit(b, first), n = dot8(count, x, x);
     hfsad_status status = use_file(b, e->file, err);
     if (status)
         return status;
@@ -520,9 +535,9 @@ hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_erro
 {
     if (rows <= b->capacity)
         return HFSAD_OK;
-    const hfsad_status status = b->sparse  ? reserve_sparse(b, rows, err)
-                                : b->pages ? HFSAD_OK
-                                           : reserve_dense(b, rows, err);
+    const hfsad_status status = b->sparse               ? reserve_sparse(b, rows, err)
+                                : b->pages || b->lent.x ? HFSAD_OK
+                                                        : reserve_dense(b, rows, err);
     if (status)
         return status;
     if (!enlarge(&b->y, b->n_rows, rows, sizeof *b->y) ||
@@ -602,6 +617,37 @@ hfsad_status builder_use_pages(dataset_builder *b, const char *folder, hfsad_err
     return pages_create(&b->pages, folder, b->M, err);
 }
 
+hfsad_status builder_lend(dataset_builder *b, const lent_rows *lent, size_t rows, hfsad_error *err)
+{
+    assert(b->capacity == 0 && !b->sparse && !b->pages);
+    b->lent = *lent;
+    if (lent->column_stride != 1 && !(b->lent_row = alloc_raw(b->M, sizeof *b->lent_row)))
+        return error_memory(err, b->M * sizeof *b->lent_row, "a row");
+    return dataset_builder_reserve(b, rows, err);
+}
+
+uint32_t builder_client(const dataset_builder *b)
+{
+    return b->last_client;
+}
+
+void builder_choose(dataset_builder *b, uint32_t client)
+{
+    assert(client < b->n_clients);
+    b->last_client = client;
+}
+
+void builder_widen(dataset_builder *b, size_t features)
+{
+    assert(b->sparse);
+    b->M = features > b->M ? features : b->M;
+}
+
+void builder_tell_places(dataset_builder *b, uint32_t *places)
+{
+    b->places = places;
+}
+
 void dataset_builder_free(dataset_builder *b)
 {
     if (!b)
@@ -610,6 +656,7 @@ void dataset_builder_free(dataset_builder *b)
         pages_free(b->pages);
     else
         free(b->rows);
+    free(b->lent_row);
     free(b->y);
     free(b->weight);
     free(b->client_of);

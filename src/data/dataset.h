@@ -43,6 +43,7 @@ typedef struct {
     size_t *start; /* n_rows + 1; NULL: dense */
     uint32_t *column;
     double *x;
+    bool lent;        /* x is the caller's: nobody writes to it, and it is not freed */
     row_pages *pages; /* of x, dense, which then is on a disk; NULL: in memory */
     double *y;        /* n_rows */
     double *weight;   /* n_rows; NULL: all 1 */
@@ -74,6 +75,7 @@ typedef struct {
     row_table rows;
     char *feature_names;    /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
+    hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
 
 /* The rows of a leaf; only where d->rows.first is not NULL. */
@@ -116,6 +118,8 @@ hfsad_status dataset_builder_finish(dataset_builder *b, dataset **d, hfsad_error
 void dataset_builder_free(dataset_builder *b);
 
 void dataset_free(dataset *d);
+/* Gives a data set whose x is lent a copy of its own, so that it can be changed. */
+hfsad_status dataset_own_rows(dataset *d, hfsad_error *err);
 
 /* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
 hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);

@@ -165,6 +165,7 @@ hfsad_status columns_standardise(row_table *to, const row_table *t, size_t n_row
 {
     *to = *t;
     to->x = NULL;
+    to->lent = false;
     to->pages = NULL;
     if (t->pages) {
         const hfsad_status status = apply_on_disk(to, t, n_rows, centre, scale, err);
@@ -206,8 +207,10 @@ static hfsad_status standardise(dataset *d, bool intercept, const char *path, hf
         free(t.room);
         return error_memory(err, 3 * F * sizeof(double), "the columns' means");
     }
-    const hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
+    hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
     free(t.room);
+    if (!status)
+        status = dataset_own_rows(d, err);
     if (!status)
         apply(&d->rows, d->n_rows, d->centre, d->scale, d->rows.x);
     return status;

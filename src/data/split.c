@@ -101,6 +101,9 @@ hfsad_status dataset_split(dataset *d, double share, uint64_t seed, dataset **he
 {
     assert(d->rows.first && share >= 0 && share < 1);
     *held = NULL;
+    const hfsad_status owned = dataset_own_rows(d, err);
+    if (owned)
+        return owned;
     uint8_t *goes = alloc_zero(d->n_rows, 1);
     size_t *order = alloc_raw(d->n_rows, sizeof *order);
     dataset *made = alloc_zero(1, sizeof *made);

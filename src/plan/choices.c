@@ -92,13 +92,13 @@ static const char *foreign_part(const override_settings *s, node_kind kind)
 
 enum { PLACE_SIZE = 300 };
 
-/* "spec.yaml:12: overrides" or "--set overrides". */
+/* "spec.yaml:12: overrides" or "overrides". */
 static const char *place_of(const hfsad_spec *spec, const override_settings *s, char buffer[PLACE_SIZE])
 {
     if (s->line > 0)
         snprintf(buffer, PLACE_SIZE, "%s:%d: overrides", spec->path, s->line);
     else
-        snprintf(buffer, PLACE_SIZE, "--set overrides");
+        snprintf(buffer, PLACE_SIZE, "overrides");
     return buffer;
 }
 

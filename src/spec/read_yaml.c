@@ -65,7 +65,7 @@ static bool is_empty(const yaml_node_t *node)
 static hfsad_status fail_unknown(source *s, const target *t, size_t line, const char *key, const char *name)
 {
     char hint[600];
-    setting_hint(t->schema, key, name, !s->path && t->spec, hint, sizeof hint);
+    setting_hint(t->schema, key, name, !s->path && t->schema == &spec_schema, hint, sizeof hint);
     return source_fail(s, line, "unknown key '%s%s%s%.*s%s'; %s", t->label, key, *key ? "." : "", KEY_SHOWN_MAX, name,
                        strlen(name) > KEY_SHOWN_MAX ? "..." : "", hint);
 }
@@ -296,6 +296,11 @@ static hfsad_status find_key(source *s, const target *t, const char *key)
             return HFSAD_OK;
         rest += length + 1;
     }
+}
+
+hfsad_status source_find_key(source *s, const char *key)
+{
+    return find_key(s, &(target){&spec_schema, NULL, NULL, ""}, key);
 }
 
 hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err)
