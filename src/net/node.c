@@ -104,7 +104,7 @@ void node_free(node *n)
     free(n->u);
     free(n->answer.figures);
     free(n->root.guard.calm);
-    free(n->root.first);
+    free(n->root.search.first);
     free(n->root.polish);
     free(n->root.row_w);
     free(n->shown);
@@ -572,9 +572,9 @@ const double *node_get_polish(const node *n)
     return there && n->root.end != NODE_DIVERGED ? n->root.polish : NULL;
 }
 
-node_prelude node_get_prelude(const node *n)
+const start_search *node_get_search(const node *n)
 {
-    return n->root.prelude;
+    return &n->root.search;
 }
 
 uint64_t node_repairs(const node *n, uint64_t *last)

@@ -249,11 +249,8 @@ const double *node_wants_polish(node *n, uint64_t *begun);
 void node_take_polish(node *n, const double *result, size_t count);
 /* setup.polish numbers; NULL: there was none. */
 const double *node_get_polish(const node *n);
-/* Root: what the stages before the run have sent so far, and which of run.tries was kept, from 0. */
-typedef struct {
-    uint64_t bytes_up, bytes_down, kept;
-} node_prelude;
-node_prelude node_get_prelude(const node *n);
+/* Root: what the stages before the run have come to so far. */
+const start_search *node_get_search(const node *n);
 /* What training has come to here, as at the row of `round`; w: room for M numbers. The vectors are the node's. false:
  * it has not answered for that row, or has gone on since, or is to begin anew. */
 bool node_get_share(const node *n, uint64_t round, double *w, run_share *share);

@@ -290,7 +290,7 @@ static void root_questions(node *n)
     if (n->state == NODE_ENDED && (!n->root.polish || n->root.end == NODE_DIVERGED))
         node_move(n, NODE_CLOSES);
     if (n->state == NODE_STAGE_OVER) {
-        stage_next_start(n, q->w);
+        start_search_begin(&n->root.search, n->s.stage + 1, q->w);
         question_ask(n, &QUESTION_STAGE, n->s.stage + 1, 0);
     } else if (n->state == NODE_REPAIRS) {
         memcpy(q->w, n->root.guard.calm, bytes);

@@ -135,11 +135,9 @@ typedef struct {
     double *row_w; /* M: its model */
     bool row_ready;
     node_end end;
-    double *polish; /* setup.polish numbers, then M: where it begins; NULL: none */
-    bool looks;     /* it is to look at all models */
-    double *first;  /* stages: M, the first of the starts that are tried; NULL: there is one stage */
-    double least;   /* stages: objective of the one kept */
-    node_prelude prelude;
+    double *polish;      /* setup.polish numbers, then M: where it begins; NULL: none */
+    bool looks;          /* it is to look at all models */
+    start_search search; /* first: NULL where there is one stage */
 } root_part;
 
 struct node {
@@ -264,8 +262,6 @@ hfsad_status stages_create(node *n, hfsad_error *err);
 bool stage_begin(node *n, uint64_t stage, const double *start);
 /* Root: the stage is over, by these figures; NULL: its numbers are no longer finite. */
 void stage_conclude(node *n, const hfsad_figures *f);
-/* Root: where the next stage begins. */
-void stage_next_start(const node *n, double *w);
 
 /* questions (node_question.c) */
 extern const question_row QUESTION_FIGURES, QUESTION_MODELS, QUESTION_REPAIR, QUESTION_STAGE, QUESTION_LOOK;

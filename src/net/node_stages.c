@@ -10,15 +10,21 @@
 
 hfsad_status stages_create(node *n, hfsad_error *err)
 {
-    n->root.least = INFINITY;
+    start_search *search = &n->root.search;
     if (is_prelude(n))
         n->answer.round = 0; /* nothing is measured before its end */
     if (!is_root(n) || n->s.stages < 2)
         return HFSAD_OK;
-    n->root.first = alloc_zero(n->s.M, sizeof *n->root.first);
-    if (!n->root.first)
-        return error_memory(err, n->s.M * sizeof *n->root.first, "the starts");
-    memcpy(n->root.first, n->s.start, n->s.M * sizeof *n->root.first);
+    *search = (start_search){.M = n->s.M,
+                             .seed = n->s.p->seed,
+                             .stages = n->s.stages,
+                             .likely = n->s.p->length,
+                             .consensus = n->s.consensus,
+                             .first = alloc_zero(n->s.M, sizeof *search->first),
+                             .least = INFINITY};
+    if (!search->first)
+        return error_memory(err, n->s.M * sizeof *search->first, "the starts");
+    memcpy(search->first, n->s.start, n->s.M * sizeof *search->first);
     return HFSAD_OK;
 }
 
@@ -32,10 +38,12 @@ static void carry_over(node *to, const node *from)
     to->answer.models.patience = from->answer.models.patience;
     to->down.patience = from->down.patience;
     to->question.ask.patience = from->question.ask.patience;
-    to->root.least = from->root.least;
-    to->root.prelude = from->root.prelude;
-    if (to->root.first)
-        memcpy(to->root.first, from->root.first, from->s.M * sizeof *to->root.first);
+    double *first = to->root.search.first;
+    if (!first)
+        return;
+    memcpy(first, from->root.search.first, from->s.M * sizeof *first);
+    to->root.search = from->root.search;
+    to->root.search.first = first;
 }
 
 bool stage_begin(node *n, uint64_t stage, const double *start)
@@ -55,31 +63,11 @@ bool stage_begin(node *n, uint64_t stage, const double *start)
     return true;
 }
 
-/* ---- the root ---- */
-
-static bool is_consensus(const node *n)
-{
-    return n->s.consensus && n->s.stage == 0;
-}
-
 void stage_conclude(node *n, const hfsad_figures *f)
 {
     node_move(n, NODE_STAGE_OVER);
-    if (!f || !figures_are_finite(f) || !all_finite(n->w, n->s.M))
-        return; /* as if it had not been tried */
-    n->root.prelude.bytes_up += f->bytes_up;
-    n->root.prelude.bytes_down += f->bytes_down;
-    if (is_consensus(n)) {
-        node_model(n, n->root.first);
-    } else if (f->consensus_objective < n->root.least) {
-        n->root.least = f->consensus_objective;
-        n->root.prelude.kept = n->s.stage - n->s.consensus;
-    }
-}
-
-void stage_next_start(const node *n, double *w)
-{
-    const uint64_t next = n->s.stage + 1, tried = next - n->s.consensus;
-    start_try(w, n->root.first, n->s.M, n->s.p->seed, next + 1 == n->s.stages ? n->root.prelude.kept : tried,
-              n->s.p->length);
+    if (!f)
+        return;
+    node_model(n, n->u);
+    start_search_conclude(&n->root.search, n->s.stage, f, n->u);
 }

@@ -5,6 +5,7 @@
 #ifndef HFSAD_PLAN_PLAN_H
 #define HFSAD_PLAN_PLAN_H
 
+#include "base/words.h"
 #include "core/rows_prox.h"
 #include "plan/scales.h"
 
@@ -83,9 +84,25 @@ void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double l
 /* Start number `index` of run.tries: the first itself, the others drawn, of its length, or of the likely one where that
  * is 0. */
 void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely);
-/* What is trained before the run to find its start: iterations of a consensus start, with everybody tied, and of each
- * of run.tries, of which the least objective of one model for all is kept, the earliest of equal ones. */
+/* What is trained before the run to find its start, in stages: first, if the run begins from consensus, so many
+ * iterations with everybody tied; then, with several run.tries, so many from each, of which the least objective of one
+ * model for all is kept, the earliest of equal ones. The run is the last stage. */
 enum { START_CONSENSUS_ITERATIONS = 100, START_TRY_ITERATIONS = 20 };
+typedef struct {
+    size_t M;
+    uint64_t seed, stages; /* stages: with the run */
+    double likely;         /* length of a model */
+    bool consensus;
+    double *first; /* M, the driver's: the start of the first stage, then that which the tries are made from */
+    double least;  /* objective of the try that is kept; INFINITY at first */
+    uint64_t kept, bytes_up, bytes_down; /* bytes: of all stages that counted */
+} start_search;
+/* Where a stage begins; w may be first. */
+void start_search_begin(const start_search *s, uint64_t stage, double *w);
+/* A stage has come to w, the cloud's model. If that or a figure is not finite, it is as if it had not been tried. */
+void start_search_conclude(start_search *s, uint64_t stage, const hfsad_figures *f, const double *w);
+/* What a driver keeps of it. */
+void start_search_pass(const word_transfer *t, start_search *s);
 /* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
 hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err);
 
