@@ -471,7 +471,7 @@ static void test_links_and_depth(void **state)
     assert_int_equal(d->n_leaves, 2);
     dataset_free(d);
     assert_int_equal(symlink("..", at("data/e/loop")), 0);
-    refused_folder("data/e/loop: a link to a folder above it", "remove it");
+    refused_folder("data/e/loop: a link to a folder that contains it", "remove it");
     write_text("data/a.csv", "y,x\n1,2\n");
     assert_int_equal(symlink("nowhere.csv", at("data/b.csv")), 0);
     refused_folder("data/b.csv: cannot be read", "No such file");
@@ -481,7 +481,7 @@ static void test_links_and_depth(void **state)
     assert_int_equal(d->depth, HFSAD_TIERS_MAX);
     dataset_free(d);
     write_text("data/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/a.csv", "y,x\n1,2\n");
-    refused_folder("14/15/16: too deep", "at most 15 folders");
+    refused_folder("14/15/16: too deep", "at most 15 nested folders");
 }
 
 static void test_bad_folders(void **state)
@@ -492,20 +492,20 @@ static void test_bad_folders(void **state)
         const char *says[2];
     } bad[] = {
         {{{"data/e/a.csv", "y,x\n1,2\n"}, {"data/e/notes.md", "hello"}},
-         {"data/e/notes.md: not a file of data", ".libsvm"}},
-        {{{"data/e/a.csv", "y,x\n1,2\n"}, {"data/e/csv", "y,x\n1,2\n"}}, {"data/e/csv: not a file of data", ".npz"}},
+         {"data/e/notes.md: not a data file", ".libsvm"}},
+        {{{"data/e/a.csv", "y,x\n1,2\n"}, {"data/e/csv", "y,x\n1,2\n"}}, {"data/e/csv: not a data file", ".npz"}},
         {{{"data/.git/a.csv", "y,x\n1,2\n"}}, {"data: an empty folder", "expected clients' files"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/f/.keep", ""}}, {"data/f: an empty folder", "folders of them"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/a.svm", "1 1:2\n"}},
-         {"data/a.svm: sparse rows, and dense ones in", "data/a.csv"}},
+         {"data/a.svm: sparse rows, but dense rows in", "data/a.csv"}},
         {{{"data/a.svm", "1 1:2\n"}, {"data/e/b.csv", "y,x\n1,2\n"}},
-         {"e/b.csv: dense rows, and sparse ones", "data/a.svm"}},
-        {{{"data/a.svm", "1 1:2\n"}, {"data/a.txt", "1 1:2\n"}}, {"data/a.txt: a has a file already", "data/a.svm"}},
+         {"e/b.csv: dense rows, but sparse rows", "data/a.svm"}},
+        {{{"data/a.svm", "1 1:2\n"}, {"data/a.txt", "1 1:2\n"}}, {"data/a.txt: a already has a file", "data/a.svm"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/a/b.csv", "y,x\n1,2\n"}}, {"a is a client (", "and an edge (a)"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/b.csv", "y,x,z\n1,2,3\n"}},
-         {"data/b.csv: 2 features, and 1 in", "data/a.csv"}},
+         {"data/b.csv: 2 features, but 1 in", "data/a.csv"}},
         {{{"data/a.csv", "y,x,z\n1,2,3\n"}, {"data/b.csv", "y,x,Z\n1,2,3\n"}},
-         {"data/b.csv:1: column 3: feature 2 is \"Z\", and \"z\" in", "data/a.csv"}},
+         {"data/b.csv:1: column 3: feature 2 is \"Z\", but \"z\" in", "data/a.csv"}},
         {{{"data/a.csv", "y,x\n"}}, {"data/a.csv:2: no row", "every client"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/b.csv", "y,x\n"}}, {"data/b.csv:2: no row", "every client"}},
         {{{"data/a.csv", ""}}, {"data/a.csv: the file is empty", "header y,x1"}},
@@ -518,7 +518,7 @@ static void test_bad_folders(void **state)
         {{{"data/a\"b/c.csv", "y,x\n1,2\n"}}, {"the edge's name \"a\"b\" holds a quote", "expected"}},
         {{{"data/cloud/c.csv", "y,x\n1,2\n"}}, {"the edge's name \"cloud\" is the root's name", "expected"}},
         {{{"data/a.csv", "y,weight,x\n1,0,2\n"}}, {"data/a.csv:2: column 2 (weight): ", "above 0"}},
-        {{{"data/a.npy", "y,x\n1,2\n"}}, {"data/a.npy: does not begin as a NumPy array", "numpy.save"}},
+        {{{"data/a.npy", "y,x\n1,2\n"}}, {"data/a.npy: does not begin like a NumPy array", "numpy.save"}},
         {{{"data/a.npy", ""}}, {"data/a.npy: cut short", "after 0 bytes"}},
         {{{"data/a.npz", "y,x\n1,2\n"}}, {"data/a.npz: cannot be read", "the arrays X, y"}},
         {{{"data/a.npz", ""}}, {"data/a.npz: the file is empty", "the arrays X, y"}},
