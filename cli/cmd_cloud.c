@@ -168,7 +168,8 @@ static void take_polish(session *s)
     hfsad_run *r = &s->run;
     const double *numbers = node_get_polish(s->root);
     const char *why = polish_why_not(r->plan, r->data->n_inner);
-    if (s->spec->run.polish != 1 || r->polish.reason[0] || r->polish.accepted || (!numbers && !why))
+    if (!polish_is_due(s->spec, r->plan, r->data->n_inner, r->data->M) || r->polish.reason[0] || r->polish.accepted ||
+        (!numbers && !why))
         return;
     r->polish = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
@@ -198,11 +199,11 @@ static void take_polish(session *s)
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
 {
-    const node_prelude prelude = node_get_prelude(s->root);
+    const start_search *search = node_get_search(s->root);
     s->run.before = s->setup;
-    s->run.before.bytes_up += prelude.bytes_up;
-    s->run.before.bytes_down += prelude.bytes_down;
-    s->run.start_index = (uint32_t)prelude.kept;
+    s->run.before.bytes_up += search->bytes_up;
+    s->run.before.bytes_down += search->bytes_down;
+    s->run.start_index = (uint32_t)search->kept;
     return run_write(s->report, &s->figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 

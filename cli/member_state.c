@@ -127,7 +127,7 @@ hfsad_status member_open_state(member *m, hfsad_error *err)
     if (!status)
         status = check_owner(m, err);
     if (!status && m->args.durability == DURABLE_PROCESS)
-        status = store_relax(m->state, err);
+        store_relax(m->state);
     return status;
 }
 

@@ -161,7 +161,7 @@ def tick():
 
 done = {}
 while sum(done.values()) < kills and up.poll() is None:
-    states = glob.glob(state + "/*/journal")
+    states = glob.glob(state + "/*/mark")
     tick()
     if not states:
         continue

@@ -329,7 +329,7 @@ hfsad_status folder_make(const char *path, hfsad_error *err)
 }
 
 /* Returns an errno. */
-static int make_folders(const char *path, size_t *made)
+static int make_folders(const char *path, mode_t mode, size_t *made)
 {
     char *at = strdup(*path ? path : ".");
     *made = 0;
@@ -342,7 +342,7 @@ static int make_folders(const char *path, size_t *made)
         if (kept && kept != '/')
             continue;
         at[i] = 0;
-        if (mkdir(at, 0777) == 0)
+        if (mkdir(at, mode) == 0)
             first = first ? first : i;
         else if (errno != EEXIST)
             reason = errno;
@@ -367,13 +367,13 @@ static int make_folders(const char *path, size_t *made)
 
 hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err)
 {
-    const int reason = make_folders(path, made);
+    const int reason = make_folders(path, 0777, made);
     return reason ? folder_failed(err, path, reason) : HFSAD_OK;
 }
 
 hfsad_status folder_make_state(const char *path, size_t *made, hfsad_error *err)
 {
-    const int reason = make_folders(path, made);
+    const int reason = make_folders(path, 0700, made);
     if (!reason)
         return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT, "state folder %s cannot be used: %s; give another --state", path,

@@ -48,7 +48,7 @@ hfsad_status folder_check_outside(const char *path, const char *data, hfsad_erro
 hfsad_status folder_make(const char *path, hfsad_error *err);
 /* The same; *made is for folder_unmake, which removes the folders that were made here, as far as they are empty. */
 hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err);
-/* The same for a state folder, which messages call so. */
+/* The same for a state folder, which messages call so, and which only its owner may enter. */
 hfsad_status folder_make_state(const char *path, size_t *made, hfsad_error *err);
 void folder_unmake(const char *path, size_t made);
 /*

@@ -263,7 +263,7 @@ static hfsad_status put_result(host *h, hfsad_error *err)
     return status || !h->s.about ? status : store_put_state(h->s.state, STORE_ABOUT, h->s.about, h->s.about_size, err);
 }
 
-/* Whether the states of all nodes go into the store: the journal is full, or it would take too long to hand its
+/* Whether the states of all nodes go into the store: the log is full, or it would take too long to hand its
  * messages over again, or there are clients without a state there. */
 static bool is_whole(const host *h)
 {
