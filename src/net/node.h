@@ -198,18 +198,18 @@ char *node_take_lines(node *n);
 #define NODE_STATE_LIST(X)                                                                                             \
     X(RESTS, "between rounds: it waits for its parent, for its turn or for answers")                                   \
     X(TRAINS, "a round is open: it waits for its children's UPs")                                                      \
-    X(REPAIRS, "cloud: all nodes are to begin anew")                                                                   \
-    X(STAGE_OVER, "cloud: all nodes are to begin the next stage")                                                      \
-    X(ENDED, "cloud: training is over, and the polish is waited for")                                                  \
-    X(CLOSES, "cloud: the models of all nodes are asked for")                                                          \
-    X(HALTED, "asynchronous, below the cloud: it steps no more")                                                       \
+    X(REPAIRS, "cloud: all nodes have to restart")                                                                     \
+    X(STAGE_OVER, "cloud: all nodes have to begin the next stage")                                                     \
+    X(ENDED, "cloud: training is over, and the polish is pending")                                                     \
+    X(CLOSES, "cloud: it has asked for the models of all nodes")                                                       \
+    X(HALTED, "asynchronous, below the cloud: it does not step any more")                                              \
     X(FINISHED, "the cloud has its model")
 
 /* Of the question that a node has in hand. */
 #define QUESTION_STATE_LIST(X)                                                                                         \
-    X(NONE, "there is none")                                                                                           \
-    X(WAITS, "it waits until the round that it is of is done")                                                         \
-    X(ASKED, "it was passed on, and the children's answers are waited for")
+    X(NONE, "no question is open")                                                                                     \
+    X(WAITS, "it waits until its round is done")                                                                       \
+    X(ASKED, "it was forwarded, and the answers of the children are pending")
 
 typedef enum {
 #define NODE_STATE_ENUM(name, text) NODE_##name,

@@ -25,8 +25,7 @@
 #define QUESTION_MOVE_LIST(X)                                                                                          \
     X(NONE, WAITS, "a question has arrived from the parent, for a round that may not be done yet")                     \
     X(NONE, ASKED, "the cloud asks; or a question that is forwarded at once has arrived")                              \
-    X(WAITS, ASKED,                                                                                                    \
-      "its round is done: it is forwarded to the children; or a question that is forwarded at once overtakes it")      \
+    X(WAITS, ASKED, "its round is done: forwarded to the children; or a question forwarded at once overtakes it")      \
     X(ASKED, NONE, "all children have answered")                                                                       \
     X(ASKED, WAITS, "another question has arrived: the parent was killed while it asked, or a look was given up")      \
     X(ASKED, ASKED, "the same, and the other is forwarded at once")
