@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "data/features.h"
-#include "out/file.h"
 #include "out/report.h"
 #include "polish/task.h"
 #include "progress.h"

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/whole_file.h"
 #include "data/nodes.h"
-#include "out/file.h"
 #include "run.h"
 
 #include <inttypes.h>
