@@ -208,7 +208,7 @@ static hfsad_status refuse_first(reader *r, hfsad_error *err)
     const unsigned char *b = look(r, 0, 4);
     const bool ours = b && memcmp(b, "hfs", 3) == 0;
     char why[100];
-    snprintf(why, sizeof why, "%s", ours ? "is damaged" : "is damaged or no state of hfsad");
+    snprintf(why, sizeof why, "%s", ours ? "is damaged" : "is damaged or not a state of hfsad");
     if (ours && b[3] != STORE_VERSION)
         snprintf(why, sizeof why, "has version %d, this program reads %d", b[3], STORE_VERSION);
     return store_file_refuse(r->f, "state", 0, why, err);
@@ -230,9 +230,9 @@ static hfsad_status read_state(reader *r, hfsad_error *err)
     if (!unfinished)
         return store_file_refuse(f, "state", f->end, "is damaged", err);
     if (r->marked > f->sequence)
-        return store_file_refuse(f, "state", f->end,
-                                 "is an old copy or was cut off: the file mark knows a later commit", err);
-    return r->marked_differs ? store_file_refuse(f, "state", f->end, "is not the one of the file mark", err) : HFSAD_OK;
+        return store_file_refuse(f, "state", f->end, "is an old copy or was cut off: the file mark has a later commit",
+                                 err);
+    return r->marked_differs ? store_file_refuse(f, "state", f->end, "does not match the file mark", err) : HFSAD_OK;
 }
 
 /* ---- the folder ---- */
@@ -245,14 +245,14 @@ static hfsad_status lock_folder(store_file *f, hfsad_error *err)
                          strerror(errno));
     for (int waited = 0; flock(f->dir, LOCK_EX | LOCK_NB); waited += DYING_STEP_MS) {
         if (errno != EWOULDBLOCK)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "the state folder %s cannot be locked: %s; give one on a disk of "
-                             "this machine by --state",
-                             f->folder, strerror(errno));
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "the state folder %s cannot be locked: %s; give a folder on a disk of this machine with --state",
+                f->folder, strerror(errno));
         if (waited >= DYING_MS)
             return error_set(err, HFSAD_ERROR_INPUT,
-                             "the state folder %s is in use by another process: end that one, "
-                             "or give this one another folder by --state",
+                             "the state folder %s is in use by another process: end that process, or give another "
+                             "folder with --state",
                              f->folder);
         poll(NULL, 0, DYING_STEP_MS);
     }
@@ -286,7 +286,7 @@ static hfsad_status read_mark(reader *r, hfsad_error *err)
         r->marked_owner = get64(b + 8);
         r->marked = sequence;
     }
-    return found ? HFSAD_OK : store_file_refuse(f, "mark", 0, "is damaged or no mark of hfsad", err);
+    return found ? HFSAD_OK : store_file_refuse(f, "mark", 0, "is damaged or not a mark of hfsad", err);
 }
 
 static hfsad_status read_files(reader *r, hfsad_error *err)
@@ -295,9 +295,8 @@ static hfsad_status read_files(reader *r, hfsad_error *err)
     struct stat info;
     if (faccessat(f->dir, "state.db", F_OK, 0) == 0)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s/state.db is a state of an earlier version (SQLite), which this "
-                         "program does not read: end its run with the hfsad that began it, or give another folder by "
-                         "--state",
+                         "%s/state.db is a state of an earlier version (SQLite), which this program does not read: "
+                         "finish its run with that version of hfsad, or give another folder with --state",
                          f->folder);
     hfsad_status status = open_one(f, "mark", &f->mark, err);
     if (!status)
@@ -307,8 +306,9 @@ static hfsad_status read_files(reader *r, hfsad_error *err)
         f->mark = -1;
     }
     if (!status && f->fd < 0 && f->mark < 0 && faccessat(f->dir, ".", W_OK, AT_EACCESS))
-        return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be written: %s; give another by --state",
-                         f->folder, strerror(errno));
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "the state folder %s cannot be written: %s; give another folder with --state", f->folder,
+                         strerror(errno));
     if (status || (f->fd < 0 && f->mark < 0))
         return status;
     if (f->fd < 0)
@@ -329,7 +329,7 @@ hfsad_status store_file_open(store_file *f, const char *folder, hfsad_error *err
     if ((size_t)snprintf(f->folder, sizeof f->folder, "%s", folder) >= sizeof f->folder)
         return error_set(err, HFSAD_ERROR_INPUT, "the name of the state folder is too long: %.100s...", folder);
     if (mkdir(folder, 0700) && errno != EEXIST)
-        return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be made: %s", folder, strerror(errno));
+        return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be created: %s", folder, strerror(errno));
     hfsad_status status = lock_folder(f, err);
     reader r = {.f = f, .window = status ? NULL : alloc_raw(WINDOW, 1)};
     if (!status && !r.window)
