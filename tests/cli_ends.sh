@@ -61,9 +61,9 @@ says 'short.csv'
 all_gone spec-state "up with a start that is missing"
 touch file
 expect_line 2 edge spec.yaml --name edge1 --broker mqtt://localhost:$port --state file/state
-says 'state folder file/state cannot be used: .*give another --state'
+says 'state folder file/state cannot be used: .*give another state folder (--state)'
 expect_line 2 up spec.yaml --state file/state --quiet
-says 'state folder file/state cannot be used: .*give another --state'
+says 'state folder file/state cannot be used: .*give another state folder (--state)'
 (ulimit -f 1 && expect 1 edge spec.yaml --name edge1 --broker mqtt://localhost:$port --state small >/dev/null
     says 'small/state.db cannot grow: File too large; raise the limit' && exit "$failures") || fail "a limit on the size of files"
 all_gone small "a limit on the size of files"

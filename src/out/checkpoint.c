@@ -16,7 +16,7 @@
 
 enum { FORMAT = 1, HEAD_WORDS = 3 };
 
-#define START_ANEW "start the run anew, without --resume"
+#define START_ANEW "start the run anew"
 
 static void to_file(void *to, const void *bytes, size_t count)
 {
@@ -227,36 +227,4 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
     run->start_kind = kind;
     run->seconds = c->seconds;
     return HFSAD_OK;
-}
-
-#define NO_STATE "algorithm: a baseline has no state to go on from; only hfsad can be saved and resumed"
-
-hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err)
-{
-    if (!run->engine->links)
-        return error_set(err, HFSAD_ERROR_INPUT, NO_STATE);
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!folder)
-        return error_memory(err, strlen(path), "a file name");
-    whole_file f;
-    hfsad_status status = whole_file_begin(&f, folder, slash ? slash + 1 : path, err);
-    if (!status) {
-        checkpoint_write(&f, run, NULL, 0);
-        status = whole_file_end(&f, err);
-    }
-    free(folder);
-    return status;
-}
-
-hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err)
-{
-    checkpoint c;
-    if (!run->engine->links)
-        return error_set(err, HFSAD_ERROR_INPUT, NO_STATE);
-    hfsad_status status = checkpoint_open(&c, path, err);
-    if (!status)
-        status = checkpoint_restore(&c, run, err);
-    checkpoint_close(&c);
-    return status;
 }

@@ -17,6 +17,9 @@
 /* What the file starts with. */
 #define CHECKPOINT_MARK "hfsadchk"
 
+/* Where there is none to write. */
+#define CHECKPOINT_NO_STATE "algorithm: a baseline has no state to go on from; only hfsad can be saved and resumed"
+
 /* trace: the rows that an uninterrupted run would have, NULL for none. The end of f checks. */
 void checkpoint_write(whole_file *f, const hfsad_run *run, const char *trace, size_t trace_length);
 

@@ -18,18 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *stop_reason_name(stop_reason reason)
-{
-    switch (reason) {
-#define STOP_NAME(name, text)                                                                                          \
-    case STOP_##name:                                                                                                  \
-        return text;
-        STOP_LIST(STOP_NAME)
-#undef STOP_NAME
-    }
-    return "?";
-}
-
 clients_per_edge count_clients(const dataset *d)
 {
     clients_per_edge c = {SIZE_MAX, 0};

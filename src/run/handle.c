@@ -333,6 +333,8 @@ void hfsad_run_free(hfsad_run *r)
 {
     if (!r)
         return;
+    if (r->record)
+        r->record_free(r->record);
     sim_free(r->sim);
     baseline_free(r->baseline);
     pool_free(r->threads);

@@ -6,6 +6,8 @@
 #include "run/engine.h"
 #include "run/sim.h"
 
+#include <stdatomic.h>
+
 struct hfsad_run {
     dataset *data;
     plan *plan;
@@ -21,10 +23,13 @@ struct hfsad_run {
     double *truth; /* NULL: not known */
     double *start;
     char *start_kind;
-    uint32_t start_index;             /* which of run.tries was kept; 0: the first */
-    double seconds;                   /* spent in hfsad_run_iterate */
-    hfsad_spec *spec;                 /* a copy, for checkpoints */
-    hfsad_spec *resolved;             /* the same with the plan's numbers */
+    uint32_t start_index;  /* which of run.tries was kept; 0: the first */
+    double seconds;        /* spent in hfsad_run_iterate */
+    hfsad_spec *spec;      /* a copy, for checkpoints */
+    hfsad_spec *resolved;  /* the same with the plan's numbers */
+    atomic_bool cancelled; /* the training is to end; hfsad_run_cancel */
+    void *record;          /* what out/training.c keeps beside the run; NULL: nothing yet */
+    void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: everybody has the engine's */
     hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */

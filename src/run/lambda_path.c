@@ -514,7 +514,7 @@ static bool is_convex(const path *p)
 static hfsad_status nothing_found(const path *p, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "no lambda of %s was found at which the cloud's model turns from zero; give --lambdas as a list",
+                     "no lambda of %s was found at which the cloud's model turns from zero; give a list of lambdas",
                      prior_key(p->prior));
 }
 

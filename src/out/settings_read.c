@@ -1,0 +1,98 @@
+/* The settings that summary.json tells of, as a spec; see result.h. */
+#include "base/error.h"
+#include "out/result.h"
+#include "spec/table.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cJSON *item_at(const cJSON *object, const char *key)
+{
+    char part[SETTING_KEY_MAX];
+    while (*key && object) {
+        const size_t length = strcspn(key, ".");
+        snprintf(part, sizeof part, "%.*s", (int)length, key);
+        object = cJSON_GetObjectItemCaseSensitive(object, part);
+        key += length + (key[length] == '.');
+    }
+    return object;
+}
+
+static hfsad_status take(hfsad_spec *spec, const char *key, const cJSON *item, hfsad_error *err)
+{
+    if (cJSON_IsBool(item))
+        return hfsad_spec_set_flag(spec, key, cJSON_IsTrue(item), err);
+    if (cJSON_IsNumber(item))
+        return hfsad_spec_set_real(spec, key, item->valuedouble, err);
+    return cJSON_IsString(item) ? hfsad_spec_set_text(spec, key, item->valuestring, err) : HFSAD_OK;
+}
+
+/* JSON is YAML, but for a box that is lifted: "none" in quotes would be text. */
+static hfsad_status take_overrides(hfsad_spec *spec, const cJSON *list, hfsad_error *err)
+{
+    char *text = cJSON_GetArraySize(list) ? cJSON_PrintUnformatted(list) : NULL;
+    if (!text)
+        return cJSON_GetArraySize(list) ? error_memory(err, 0, "overrides") : HFSAD_OK;
+    for (char *at = text; (at = strstr(at, "\"box\":\"none\""));)
+        memcpy(at, "\"box\": none ", sizeof "\"box\": none " - 1);
+    const hfsad_status status = hfsad_spec_set(spec, "overrides", text, err);
+    cJSON_free(text);
+    return status;
+}
+
+static hfsad_status fill(hfsad_spec *spec, const cJSON *settings, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    setting_at at;
+    for (size_t i = 0; settings_at(&spec_schema, i, &at) && !status; i++)
+        status = take(spec, at.key, item_at(settings, at.key), err);
+    return status ? status : take_overrides(spec, item_at(settings, "overrides"), err);
+}
+
+static char *read_all(FILE *f)
+{
+    size_t size = 0, got = 1, room = 1 << 16;
+    char *text = malloc(room);
+    for (; text && got; size += got) {
+        if (room - size < 2) {
+            char *more = realloc(text, room *= 2);
+            if (!more)
+                free(text);
+            text = more;
+        }
+        got = text ? fread(text + size, 1, room - size - 1, f) : 0;
+    }
+    if (text)
+        text[size] = 0;
+    return text;
+}
+
+hfsad_status settings_read(hfsad_spec **spec, const char *folder, hfsad_error *err)
+{
+    const size_t size = strlen(folder) + sizeof "/summary.json";
+    char *path = malloc(size);
+    *spec = NULL;
+    if (!path)
+        return error_memory(err, size, "a file name");
+    snprintf(path, size, "%s/summary.json", folder);
+    FILE *f = fopen(path, "rb");
+    char *text = f ? read_all(f) : NULL;
+    cJSON *root = text ? cJSON_Parse(text) : NULL;
+    const cJSON *settings = item_at(root, "settings");
+    hfsad_status status = settings
+                              ? hfsad_spec_create(spec, err)
+                              : error_set(err, HFSAD_ERROR_INPUT, "%.300s has no settings; run hfsad run again", path);
+    if (!status && (status = fill(*spec, settings, err))) {
+        hfsad_spec_free(*spec);
+        *spec = NULL;
+    }
+    if (f)
+        fclose(f);
+    cJSON_Delete(root);
+    free(text);
+    free(path);
+    return status;
+}
