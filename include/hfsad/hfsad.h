@@ -526,6 +526,58 @@ HFSAD_API void hfsad_evaluation_figures(const hfsad_evaluation *evaluation, size
 /* Median over the clients of their mean losses. */
 HFSAD_API double hfsad_evaluation_median(const hfsad_evaluation *evaluation);
 
+/* ---- paths over lambda ---- */
+
+/* The same run for one lambda of a prior after another, from large to small, each from where the one before ended. */
+typedef struct hfsad_path hfsad_path;
+
+typedef enum { HFSAD_SELECT_HELDOUT, HFSAD_SELECT_BIC, HFSAD_SELECT_AIC } hfsad_select;
+
+typedef struct {
+    size_t size;              /* sizeof(hfsad_path_settings), by the caller; all other members may be 0 */
+    const double *lambdas;    /* n_lambdas of them, falling; NULL: in equal ratios from the least one that makes the
+                                 cloud's model zero */
+    size_t n_lambdas;         /* 0: 30 */
+    double ratio;             /* the last lambda over the first; 0: 1e-3 */
+    bool edges;               /* the prior of the edges; otherwise of the cloud */
+    double heldout_share;     /* of every client's rows, to judge by; 0: none */
+    hfsad_data *heldout;      /* rows to judge by; NULL: none */
+    const char *heldout_file; /* the same in a file */
+    hfsad_select select;      /* HELDOUT needs held-out rows */
+    unsigned threads;         /* 0: one per core */
+} hfsad_path_settings;
+
+/* One lambda of a path. */
+typedef struct {
+    size_t size; /* sizeof(hfsad_path_point), by the caller */
+    double lambda, objective, consensus_objective;
+    size_t nonzero; /* coefficients of the cloud's model */
+    double heldout; /* mean loss of the held-out rows; NAN: there are none */
+    double bic, aic;
+    double relative_error; /* NAN: the truth is not known */
+} hfsad_path_point;
+
+/* data: NULL: what the spec names. Nothing is kept of settings but the data. */
+HFSAD_API hfsad_status hfsad_path_create(hfsad_path **path, const hfsad_spec *spec, hfsad_data *data,
+                                         const hfsad_path_settings *settings, hfsad_error *err);
+HFSAD_API void hfsad_path_free(hfsad_path *path);
+/* Trains all points. point, which may be NULL, sees each as it is found; false, from it or from `proceed`, which is
+ * asked after every iteration and may be NULL, ends the training with HFSAD_ERROR_INPUT, and the path can only be
+ * freed. */
+HFSAD_API hfsad_status hfsad_path_train(hfsad_path *path,
+                                        bool (*point)(void *context, size_t done, const hfsad_path_point *point),
+                                        bool (*proceed)(void *context), void *context, hfsad_error *err);
+HFSAD_API size_t hfsad_path_points(const hfsad_path *path);
+HFSAD_API void hfsad_path_at(const hfsad_path *path, size_t i, hfsad_path_point *point);
+/* The cloud's models: `points` rows of hfsad_path_width numbers. */
+HFSAD_API size_t hfsad_path_width(const hfsad_path *path);
+HFSAD_API const double *hfsad_path_models(const hfsad_path *path);
+/* The index of the point that is chosen, and its whole result; the run is made once more for it. */
+HFSAD_API size_t hfsad_path_chosen(const hfsad_path *path);
+HFSAD_API hfsad_status hfsad_path_result(hfsad_path *path, hfsad_result **result, hfsad_error *err);
+/* Writes that result to a folder, as hfsad_run_write does. */
+HFSAD_API hfsad_status hfsad_path_write(hfsad_path *path, const char *folder, hfsad_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -26,10 +26,8 @@ hfsad_status training_record_of(hfsad_run *run, training_record **record, hfsad_
     training_record *made = alloc_zero(1, sizeof *made);
     if (!made)
         return error_memory(err, sizeof *made, "the trace");
-    hfsad_status status = report_create(&made->report, run, run->spec, NULL, err);
-    if (!status)
-        status = hfsad_run_measure(run, &made->end.figures, err);
-    if (status && status != HFSAD_ERROR_DIVERGED) {
+    const hfsad_status status = report_create(&made->report, run, run->spec, NULL, err);
+    if (status) {
         free_record(made);
         return status;
     }
@@ -56,6 +54,7 @@ static void take_row(void *context, const hfsad_figures *row)
 {
     session *s = context;
     s->record->end.figures = *row;
+    s->record->measured = true;
     report_row(s->record->report, row);
     if (!tell(s, NULL))
         hfsad_run_cancel(s->run);
@@ -85,6 +84,7 @@ hfsad_status hfsad_run_train(hfsad_run *run, hfsad_callback callback, void *cont
     train_end end;
     status = run_train(run, &settings, &end, err);
     s.record->end = end;
+    s.record->measured = true;
     if (result && (!status || status == HFSAD_ERROR_DIVERGED)) {
         const hfsad_status taken = hfsad_result_take(result, run, status ? NULL : err);
         status = status ? status : taken;
@@ -115,6 +115,10 @@ hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *er
         status = folder_make_new(folder, &made, err);
     if (status)
         return status;
+    if (!record->measured) { /* iterated by hand; one that has diverged is written, too */
+        hfsad_run_measure(run, &record->end.figures, NULL);
+        record->measured = true;
+    }
     if (run->spec->output.checkpoint && run->engine->links && !run->data_print)
         run_take_prints(run);
     status = write_into(record->report, folder, &record->end, err);

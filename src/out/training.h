@@ -7,9 +7,10 @@
 typedef struct {
     report *report;
     train_end end; /* RUNNING until a training has ended */
+    bool measured; /* end.figures are those of where the run was last measured */
 } training_record;
 
-/* Made where it is missing, with the figures of where the run stands. */
+/* Made where it is missing. */
 hfsad_status training_record_of(hfsad_run *run, training_record **record, hfsad_error *err);
 
 #endif
