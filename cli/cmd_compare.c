@@ -1,4 +1,5 @@
 /* hfsad compare: several runs, one table and one plot. */
+#include "base/read_file.h"
 #include "compare.h"
 
 #include "base/error.h"
@@ -130,10 +131,7 @@ static int add_run(compare_session *s, compare_task task, char *name, const char
         snprintf(own, size, "%s", name);
     for (unsigned i = 2; own && name && name_taken(s, own); i++)
         snprintf(own, size, "%s-%u", name, i);
-    const size_t length = strlen(s->args.out) + size + 1;
-    char *path = folder ? strdup(folder) : malloc(length);
-    if (path && own && !folder)
-        snprintf(path, length, "%s/%s", s->args.out, own);
+    char *path = folder ? strdup(folder) : path_join(s->args.out, own ? own : "");
     const bool made = own && name && path;
     free(name);
     if (!made) {

@@ -1,5 +1,7 @@
 /* hfsad run: a spec, its data and a folder with what came of it. */
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "cli.h"
 #include "data/features.h"
 #include "out/file.h"
@@ -33,7 +35,7 @@ typedef struct {
     checkpoint from;   /* to resume */
     int lock;          /* of the folder; -1: none */
     size_t made;       /* folders, for folder_unmake */
-    double write_next; /* when the folder is due, on progress_clock */
+    double write_next; /* when the folder is due, on clock_seconds */
     bool write_failed; /* and the person knows */
     bool diverged;
     bool replay_met; /* the record was of a run that met its tolerances */
@@ -169,11 +171,9 @@ static hfsad_status open_checkpoint(session *s, hfsad_error *err)
     const hfsad_status status = folder_lock(s->args.out, &s->lock, err);
     if (status)
         return status;
-    const size_t size = strlen(s->args.out) + sizeof "/" CHECKPOINT_NAME;
-    char *path = malloc(size);
+    char *path = path_join(s->args.out, CHECKPOINT_NAME);
     if (!path)
-        return error_memory(err, size, "a file name");
-    snprintf(path, size, "%s/%s", s->args.out, CHECKPOINT_NAME);
+        return error_memory(err, strlen(s->args.out), "a file name");
     const hfsad_status opened = checkpoint_open(&s->from, path, err);
     free(path);
     return opened;
@@ -258,9 +258,9 @@ static void tear_down(session *s)
 hfsad_status run_write(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds, double *next,
                        hfsad_error *err)
 {
-    const double before = progress_clock();
+    const double before = clock_seconds();
     const hfsad_status status = report_write(r, figures, stopped, err);
-    const double after = progress_clock();
+    const double after = clock_seconds();
     *next = after + fmax(every_seconds, 10 * (after - before));
     return status;
 }
@@ -308,7 +308,7 @@ static hfsad_status iterate(session *s, stop_reason *stopped, hfsad_error *err)
         if (cli_interrupted())
             cli_interrupts_heed();
         const bool interrupted = cli_interrupted() && i < iterations, last = interrupted || i == iterations;
-        const bool row = last || i % every == 0, write = !last && progress_clock() >= s->write_next;
+        const bool row = last || i % every == 0, write = !last && clock_seconds() >= s->write_next;
         if (row || write) {
             const hfsad_status status = hfsad_run_measure(s->run, &s->figures, err);
             if (row || status)
@@ -562,7 +562,7 @@ static hfsad_status write_start(session *s, hfsad_error *err)
 {
     if (!report_exists(s->args.out))
         return write_folder(s, STOP_RUNNING, err);
-    s->write_next = progress_clock() + s->spec->output.every_seconds;
+    s->write_next = clock_seconds() + s->spec->output.every_seconds;
     return HFSAD_OK;
 }
 

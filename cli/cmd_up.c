@@ -1,5 +1,7 @@
 /* hfsad up: a whole federation on this machine: broker, cloud, edges and clients as processes of their own. */
 #define _GNU_SOURCE /* asprintf, mkdtemp, realpath */
+#include "base/clock.h"
+#include "base/read_file.h"
 #include "member.h"
 
 #include "base/alloc.h"
@@ -306,20 +308,17 @@ static bool has_state(const session *s)
 /* What the run leaves of its record: one file of all nodes. */
 static hfsad_status gather_record(const session *s, hfsad_error *err)
 {
-    char *text = NULL, path[4200], line[4096];
-    size_t size = 0;
+    char *text = NULL, path[4200], *part;
+    size_t size = 0, length;
     if (s->spec->federation.mode != MODE_ASYNC)
         return HFSAD_OK;
     FILE *all = open_memstream(&text, &size);
     bool whole = true;
     for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
         snprintf(path, sizeof path, "%.4000s/" RECORD_NAME, s->state, i);
-        FILE *f = fopen(path, "r");
-        for (size_t n; f && (n = fread(line, 1, sizeof line, f)) > 0;)
-            fwrite(line, 1, n, all);
-        whole = f && !ferror(f);
-        if (f)
-            fclose(f);
+        whole = file_read(path, SIZE_MAX, &part, &length) == 0;
+        fwrite(part, 1, whole ? length : 0, all);
+        free(part);
     }
     if (!all || fclose(all) != 0)
         return error_memory(err, 0, "the record");
@@ -357,7 +356,7 @@ static bool start(child *c)
 {
     const pid_t parent = getpid();
     fflush(NULL);
-    c->started = progress_clock();
+    c->started = clock_seconds();
     c->pid = fork();
     if (c->pid != 0)
         return c->pid > 0;
@@ -399,7 +398,7 @@ static int see_to(session *s, child *c)
     if (c->pid > 0) {
         const bool cloud = c == &s->children[CLOUD];
         c->pid = 0;
-        c->fast_ends = progress_clock() < c->started + fast_seconds ? c->fast_ends + 1 : 0;
+        c->fast_ends = clock_seconds() < c->started + fast_seconds ? c->fast_ends + 1 : 0;
         if (WIFEXITED(status) && c != &s->children[BROKER] && WEXITSTATUS(status) == CLI_DONE) {
             c->done = true;
             return CLI_GO;
@@ -425,8 +424,8 @@ static void stop_cloud(session *s)
     if (s->n_children <= CLOUD || cloud->pid <= 0)
         return;
     kill(cloud->pid, SIGTERM);
-    for (const double end = progress_clock() + MEMBER_LOOK_SECONDS + grace_seconds;
-         cloud->pid > 0 && progress_clock() < end; poll(NULL, 0, 5))
+    for (const double end = clock_seconds() + MEMBER_LOOK_SECONDS + grace_seconds;
+         cloud->pid > 0 && clock_seconds() < end; poll(NULL, 0, 5))
         if (waitpid(cloud->pid, NULL, WNOHANG) == cloud->pid)
             cloud->pid = 0;
 }
@@ -439,7 +438,7 @@ static void stop_all(session *s)
         for (size_t n = s->n_children; n-- > 0;)
             if (s->children[n].pid > 0 && n != BROKER)
                 kill(s->children[n].pid, signals[i]);
-        for (const double end = progress_clock() + grace_seconds; left && progress_clock() < end; poll(NULL, 0, 5)) {
+        for (const double end = clock_seconds() + grace_seconds; left && clock_seconds() < end; poll(NULL, 0, 5)) {
             left = 0;
             for (size_t n = 0; n < s->n_children; n++) {
                 child *c = &s->children[n];
@@ -461,8 +460,8 @@ static void stop_all(session *s)
 /* The others hear of the end from the cloud; who does not, being killed just then say, is not needed any more. */
 static void let_end(session *s)
 {
-    const double end = progress_clock() + grace_seconds;
-    for (bool all = false; !all && progress_clock() < end && !cli_interrupted(); poll(NULL, 0, 5)) {
+    const double end = clock_seconds() + grace_seconds;
+    for (bool all = false; !all && clock_seconds() < end && !cli_interrupted(); poll(NULL, 0, 5)) {
         all = true;
         for (size_t n = CLOUD + 1; n < s->n_children; n++)
             all = see_to(s, &s->children[n]) == CLI_GO && s->children[n].done && all;
@@ -471,14 +470,14 @@ static void let_end(session *s)
 
 static int watch(session *s)
 {
-    const double before = progress_clock();
+    const double before = clock_seconds();
     if (!start(&s->children[BROKER]))
         return CLI_FAILED;
     while (!broker_accepts(s)) {
         const int status = see_to(s, &s->children[BROKER]);
         if (status != CLI_GO)
             return status;
-        if (progress_clock() > before + 10) {
+        if (clock_seconds() > before + 10) {
             fputs("hfsad: the broker does not accept connections\n", stderr);
             return CLI_FAILED;
         }
@@ -518,9 +517,9 @@ static hfsad_status check_state(const session *s, const federation *f, hfsad_err
 /* One that was killed while it started a process holds it until that is dead too. */
 static hfsad_status lock_state(session *s, hfsad_error *err)
 {
-    const double end = progress_clock() + fast_seconds;
+    const double end = clock_seconds() + fast_seconds;
     while (folder_lock(s->state, &s->lock, err)) {
-        if (progress_clock() > end)
+        if (clock_seconds() > end)
             return HFSAD_ERROR_INPUT;
         poll(NULL, 0, 20);
     }

@@ -1,5 +1,6 @@
 /* A process of a federation: its brokers, its nodes, and the loop. */
 #define _GNU_SOURCE /* getrandom */
+#include "base/clock.h"
 #include "member_parts.h"
 
 #include "base/error.h"
@@ -160,13 +161,6 @@ static uint64_t draw_instance(void)
     return drawn >> 12 | 1;
 }
 
-static uint64_t wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static hfsad_status open_metrics(member *m, hfsad_error *err)
 {
     char text[100];
@@ -201,7 +195,7 @@ static hfsad_status open_host(member *m, hfsad_error *err)
         .maker = m->f,
         .make = federation_make,
         .instance = draw_instance(),
-        .started = wall_ms(),
+        .started = clock_wall_ms(),
     };
     const hfsad_status status = host_create(&m->h, &settings, err);
     return status ? status : open_ways(m, err);
@@ -227,7 +221,7 @@ static hfsad_status begin_cloud(member *m, hfsad_error *err)
 
 static void tell_of_broker(member *m)
 {
-    if (m->down_since == 0 || m->down_told || progress_clock() < m->down_since + 1)
+    if (m->down_since == 0 || m->down_told || clock_seconds() < m->down_since + 1)
         return;
     m->down_told = true;
     member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
@@ -239,7 +233,7 @@ static void tell_of_neighbours(member *m)
     static const double patience = 10;
     const node *n = host_node(m->h, 0);
     const uint64_t round = n ? node_get_status(n).round + 1 : 0;
-    const double now = progress_clock();
+    const double now = clock_seconds();
     if (round != m->seen_round || m->seen_at == 0 || m->down_since > 0) {
         if (m->wait_told && m->down_since == 0)
             member_log(&m->args, LOG_INFO, host_path(m->h, 0), "goes on", "", "");
@@ -260,8 +254,8 @@ static void pass_the_end_on(member *m)
 {
     static const double seconds = 6;
     hfsad_error err;
-    const double end = progress_clock() + seconds;
-    while (!host_all_dismissed(m->h) && progress_clock() < end && !cli_interrupted() && !host_step(m->h, 50, &err))
+    const double end = clock_seconds() + seconds;
+    while (!host_all_dismissed(m->h) && clock_seconds() < end && !cli_interrupted() && !host_step(m->h, 50, &err))
         continue;
     for (int i = 0; i < 3; i++)
         if (host_step(m->h, 10, &err))
@@ -302,14 +296,14 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 /* Children that have not heard of the end ask for it again. */
 static hfsad_status linger(member *m, hfsad_error *err)
 {
-    double quiet_since = progress_clock();
+    double quiet_since = clock_seconds();
     uint64_t heard = host_get_counts(m->h).heard;
     hfsad_status status = HFSAD_OK;
-    while (!status && !cli_interrupted() && progress_clock() < quiet_since + m->args.linger) {
+    while (!status && !cli_interrupted() && clock_seconds() < quiet_since + m->args.linger) {
         status = host_step(m->h, 50, err);
         metrics_turn(m->metrics, m->h);
         if (host_get_counts(m->h).heard != heard)
-            quiet_since = progress_clock();
+            quiet_since = clock_seconds();
         heard = host_get_counts(m->h).heard;
     }
     /* what was said last must leave before the connection does */
@@ -323,22 +317,41 @@ static hfsad_status linger(member *m, hfsad_error *err)
 static hfsad_status look(member *m, hfsad_error *err)
 {
     node *root = m->cloud && m->begun && m->has_row ? host_node(m->h, 0) : NULL;
-    const double end = progress_clock() + MEMBER_LOOK_SECONDS;
+    const double end = clock_seconds() + MEMBER_LOOK_SECONDS;
     hfsad_status status = HFSAD_OK;
     if (!root || host_ended(m->h))
         return status;
     node_look(root);
-    while (!status && !host_ended(m->h) && !node_models_below(root) && progress_clock() < end)
+    while (!status && !host_ended(m->h) && !node_models_below(root) && clock_seconds() < end)
         status = turn(m, 50, err);
     return status;
+}
+
+/* For inquiry_turns: a signal ends what the cloud is at. */
+#define INTERRUPTED ((hfsad_status)1000)
+
+static hfsad_status turn_until_interrupted(void *context, hfsad_error *err)
+{
+    member *m = context;
+    const hfsad_status status = turn(m, m->metrics ? 200 : 1000, err); /* who asks for the metrics waits for a turn */
+    return status || !cli_interrupted() ? status : INTERRUPTED;
+}
+
+static hfsad_status play(member *m, hfsad_error *err)
+{
+    const inquiry_turns turns = {m, turn_until_interrupted};
+    hfsad_status status = HFSAD_OK;
+    if (m->cloud)
+        status = federation_play(m->f, m->h, &turns, err);
+    while (!status && !host_ended(m->h))
+        status = turns.turn(m, err);
+    return status == INTERRUPTED ? HFSAD_OK : status;
 }
 
 static int serve(member *m)
 {
     hfsad_error err = {0};
-    hfsad_status status = HFSAD_OK;
-    while (!status && !host_ended(m->h) && !cli_interrupted())
-        status = turn(m, m->metrics ? 200 : 1000, &err); /* who asks for the metrics waits for a turn */
+    hfsad_status status = play(m, &err);
     cli_interrupts_heed();
     if (!status)
         status = begin_cloud(m, &err);

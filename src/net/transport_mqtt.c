@@ -6,6 +6,7 @@
  * places of their topics (slots.h).
  */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "net/broker_url.h"
@@ -25,7 +26,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -81,9 +81,7 @@ struct mqtt {
 
 static int64_t now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)clock_ms();
 }
 
 static hfsad_status no_memory(hfsad_error *err, size_t bytes)

@@ -3,6 +3,7 @@
 #include "run/handle.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "data/features.h"
 #include "data/memory.h"
@@ -13,15 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-double run_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
@@ -365,9 +358,9 @@ void run_unpolish(hfsad_run *r)
 void hfsad_run_iterate(hfsad_run *r)
 {
     run_unpolish(r);
-    const double before = run_clock();
+    const double before = clock_seconds();
     r->engine->iterate(r);
-    r->seconds += run_clock() - before;
+    r->seconds += clock_seconds() - before;
 }
 
 static bool is_finite(const hfsad_run *r, const hfsad_figures *f)

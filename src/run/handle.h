@@ -39,8 +39,6 @@ struct hfsad_run {
 hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
 /* Back to the engine's models. */
 void run_unpolish(hfsad_run *run);
-/* Seconds of a clock that only goes forward. */
-double run_clock(void);
 /* The model of an inner node, as the run has it. */
 static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 {

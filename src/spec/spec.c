@@ -1,6 +1,7 @@
 /* A spec as a whole: made, checked across its fields, freed; and the files that it names. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "spec/source.h"
 #include "spec/table.h"
 
@@ -208,13 +209,8 @@ hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, h
 /* "base/folder/name", without the parts that are NULL or ".". NULL: no memory. */
 static char *join(const char *base, const char *folder, const char *name)
 {
-    const char *const parts[] = {base && (!folder || folder[0] != '/') ? base : "",
-                                 folder && strcmp(folder, ".") != 0 ? folder : ""};
-    const size_t size = strlen(parts[0]) + strlen(parts[1]) + strlen(name) + 3;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s%s%s%s%s", parts[0], *parts[0] ? "/" : "", parts[1], *parts[1] ? "/" : "", name);
-    return path;
+    return path_join(base && (!folder || folder[0] != '/') ? base : "",
+                     folder && strcmp(folder, ".") != 0 ? folder : "", name);
 }
 
 char *spec_find_file(const hfsad_spec *spec, const char *name)
