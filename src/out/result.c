@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "out/training.h"
 #include "spec/pack.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,10 +39,9 @@ static hfsad_status fill_from_run(hfsad_result *r, hfsad_run *run, hfsad_error *
 
 static hfsad_status fill_from_folder(hfsad_result *r, const char *folder, hfsad_error *err)
 {
-    char *path = malloc(strlen(folder) + sizeof "/trace.csv");
+    char *path = path_join(folder, "trace.csv");
     if (!path)
         return error_memory(err, strlen(folder), "a file name");
-    sprintf(path, "%s/trace.csv", folder);
     hfsad_status status = model_read(&r->model, folder, err);
     if (!status)
         status = trace_table_read(&r->trace, path, err);

@@ -1,10 +1,10 @@
 /* The settings that summary.json tells of, as a spec; see result.h. */
 #include "base/error.h"
+#include "base/read_file.h"
 #include "out/result.h"
 #include "spec/table.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,35 +52,14 @@ static hfsad_status fill(hfsad_spec *spec, const cJSON *settings, hfsad_error *e
     return status ? status : take_overrides(spec, item_at(settings, "overrides"), err);
 }
 
-static char *read_all(FILE *f)
-{
-    size_t size = 0, got = 1, room = 1 << 16;
-    char *text = malloc(room);
-    for (; text && got; size += got) {
-        if (room - size < 2) {
-            char *more = realloc(text, room *= 2);
-            if (!more)
-                free(text);
-            text = more;
-        }
-        got = text ? fread(text + size, 1, room - size - 1, f) : 0;
-    }
-    if (text)
-        text[size] = 0;
-    return text;
-}
-
 hfsad_status settings_read(hfsad_spec **spec, const char *folder, hfsad_error *err)
 {
-    const size_t size = strlen(folder) + sizeof "/summary.json";
-    char *path = malloc(size);
+    char *path = path_join(folder, "summary.json"), *text = NULL;
+    size_t size;
     *spec = NULL;
     if (!path)
-        return error_memory(err, size, "a file name");
-    snprintf(path, size, "%s/summary.json", folder);
-    FILE *f = fopen(path, "rb");
-    char *text = f ? read_all(f) : NULL;
-    cJSON *root = text ? cJSON_Parse(text) : NULL;
+        return error_memory(err, strlen(folder), "a file name");
+    cJSON *root = file_read(path, SIZE_MAX, &text, &size) ? NULL : cJSON_Parse(text);
     const cJSON *settings = item_at(root, "settings");
     hfsad_status status = settings
                               ? hfsad_spec_create(spec, err)
@@ -89,8 +68,6 @@ hfsad_status settings_read(hfsad_spec **spec, const char *folder, hfsad_error *e
         hfsad_spec_free(*spec);
         *spec = NULL;
     }
-    if (f)
-        fclose(f);
     cJSON_Delete(root);
     free(text);
     free(path);

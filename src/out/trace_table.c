@@ -3,11 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "data/parse_number.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,32 +81,16 @@ hfsad_status trace_table_parse(trace_table *t, const char *text, const char *pat
     return status;
 }
 
-static hfsad_status read_text(FILE *f, const char *path, char **text, hfsad_error *err)
-{
-    size_t size = 0, room = 0;
-    for (size_t got = 1; got; size += got) {
-        void *grown = *text;
-        if (!alloc_grow(&grown, &room, size + 65536 + 1, 1))
-            return error_memory(err, size, path);
-        *text = grown;
-        got = fread(*text + size, 1, room - size - 1, f);
-    }
-    (*text)[size] = 0;
-    return ferror(f) ? error_set(err, HFSAD_ERROR_INPUT, "%.300s could not be read", path) : HFSAD_OK;
-}
-
 hfsad_status trace_table_read(trace_table *t, const char *path, hfsad_error *err)
 {
     char *text = NULL;
-    FILE *f = fopen(path, "rb");
+    size_t size;
     *t = (trace_table){0};
-    if (!f)
+    const int reason = file_read(path, SIZE_MAX, &text, &size);
+    if (reason)
         return error_set(err, HFSAD_ERROR_INPUT, "%.300s: %s; the folder of a run that has ended is expected", path,
-                         strerror(errno));
-    hfsad_status status = read_text(f, path, &text, err);
-    fclose(f);
-    if (!status)
-        status = trace_table_parse(t, text, path, err);
+                         strerror(reason));
+    const hfsad_status status = trace_table_parse(t, text, path, err);
     free(text);
     return status;
 }

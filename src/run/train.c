@@ -56,7 +56,7 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
     const train_hooks *h = t->hooks;
     for (uint64_t i = t->end->figures.iteration + 1; i <= iterations; i++) {
         hfsad_run_iterate(t->run);
-        const bool interrupted = i < iterations && is_cancelled(t), last = interrupted || i == iterations;
+        const bool interrupted = is_cancelled(t) && i < iterations, last = interrupted || i == iterations;
         const bool row = last || i % every == 0, due = !last && h->due && h->due(h->context);
         if (row || due) {
             const hfsad_status status = hfsad_run_measure(t->run, &t->end->figures, err);
@@ -73,7 +73,7 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
             t->end->stopped = STOP_TOLERANCE;
         if (t->end->stopped != STOP_ITERATIONS)
             break;
-        if (h->visit && !last)
+        if (h->visit)
             h->visit(h->context, i, &t->end->figures, due);
     }
     return HFSAD_OK;

@@ -32,7 +32,8 @@ typedef struct {
     void (*row)(void *context, const hfsad_figures *row);
     /* The row of the start is there; a failure ends the training. */
     hfsad_status (*begun)(void *context, const hfsad_figures *figures, hfsad_error *err);
-    /* After an iteration that is not the last. due: figures are of this iteration because `due` asked for them. */
+    /* After an iteration behind which the training goes on, and the last. due: figures are of this iteration because
+     * `due` asked for them. */
     void (*visit)(void *context, uint64_t iteration, const hfsad_figures *figures, bool due);
     /* Before the polish; a failure ends the training. */
     hfsad_status (*trained)(void *context, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
