@@ -10,6 +10,8 @@
  */
 #include "data/parse_number.h"
 
+#include "base/bits.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,10 +46,7 @@ static const uint64_t FIVES[FIVES_MAX + 1] = {
 /* q * 2^e for results far from the ends of the range; bit 0 of q stands for everything below it. */
 static inline double binary_value(uint64_t q, int e)
 {
-    const uint64_t bits = (uint64_t)(e + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return (double)q * power;
+    return (double)q * double_of((uint64_t)(e + 1023) << 52);
 }
 
 static inline double times_power(uint64_t m, int e)
