@@ -163,7 +163,7 @@ static int read_value(const char *command, const cli_option *o, const char *text
     case CLI_TEXT:
     case CLI_NEEDED:
         if (!*text)
-            return cli_wrong(command, "--%s needs %s that is not empty", o->name, o->operand);
+            return cli_wrong(command, "--%s needs a non-empty %s", o->name, o->operand);
         *(const char **)o->value = text;
         break;
     case CLI_TEXTS: {

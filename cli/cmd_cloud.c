@@ -235,7 +235,7 @@ static void turn(void *context)
         return;
     const bool failed = write_folder(s, STOP_RUNNING, &err) != HFSAD_OK;
     if (failed && !s->write_failed)
-        fprintf(stderr, "hfsad: %s; the run goes on and tries again\n", err.message);
+        fprintf(stderr, "hfsad: %s; the run continues and tries again later\n", err.message);
     s->write_failed = failed;
 }
 
@@ -250,7 +250,7 @@ static int end(void *context, const member *m, const node *root)
                                                           : STOP_ITERATIONS;
     progress_end(&s->progress);
     if (!s->has_row && stopped == STOP_DIVERGED) {
-        fprintf(stderr, "hfsad: the start by consensus is no longer finite: try %s\n", federation_engine.remedy);
+        fprintf(stderr, "hfsad: the consensus start is no longer finite: try %s\n", federation_engine.remedy);
         return CLI_FAILED;
     }
     if (!s->has_row)

@@ -297,19 +297,28 @@ static int parse(session *s, int argc, char **argv)
          .kind = CLI_TEXTS,
          .value = &s->brokers,
          .operand = "URL",
-         .help = "as for the nodes (mqtt://localhost); once for each broker of\nthe federation, where it has several"},
+         .help = "as for the nodes (mqtt://localhost); repeat it for each\n"
+                 "broker of the federation"},
         {.name = "keys",
          .kind = CLI_TEXT,
          .value = &s->keys,
          .operand = "DIR",
-         .help = "a folder as hfsad keys makes it, with a certificate for\n'observer'"},
-        {.name = "ca", .kind = CLI_TEXT, .value = &s->ca, .operand = "FILE", .help = "or: the authority's certificate"},
+         .help = "folder made by hfsad keys, with a certificate for 'observer'"},
+        {.name = "ca",
+         .kind = CLI_TEXT,
+         .value = &s->ca,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the authority"},
         {.name = "certificate",
          .kind = CLI_TEXT,
          .value = &s->certificate,
          .operand = "FILE",
-         .help = "the observer's"},
-        {.name = "key", .kind = CLI_TEXT, .value = &s->key, .operand = "FILE", .help = "and its private key"},
+         .help = "instead of --keys: certificate of the observer"},
+        {.name = "key",
+         .kind = CLI_TEXT,
+         .value = &s->key,
+         .operand = "FILE",
+         .help = "instead of --keys: private key of the observer"},
         {.name = "insecure", .kind = CLI_FLAG, .value = &s->insecure, .help = "allow mqtt:// to another machine"},
         {.name = "wait",
          .kind = CLI_REAL,
@@ -317,14 +326,13 @@ static int parse(session *s, int argc, char **argv)
          .least = 0,
          .most = 1000,
          .operand = "SECONDS",
-         .help = "how long to listen at most (1)"},
+         .help = "longest time to listen (1)"},
     };
     const cli_syntax syntax = {
         .usage = "status SPEC.yaml [--broker URL]... [--keys DIR] [--wait SECONDS]",
-        .about =
-            "Prints the tree: who is live, stale (nothing heard for 15 s), gone (its process has ended) or done (its\n"
-            "run has), unknown (never heard at these brokers); rounds, messages refused and repeated, bytes of the\n"
-            "node's process, and the last figures of the cloud.",
+        .about = "Prints the state of every node: live, stale (silent for 15 s), gone (its process has ended),\n"
+                 "done (its run has ended), unknown (never heard at these brokers); its rounds, refused and\n"
+                 "repeated messages and bytes; and the last figures of the cloud.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,

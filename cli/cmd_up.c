@@ -229,7 +229,7 @@ static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
     if (!s->socket_folder || !mkdtemp(s->socket_folder)) {
         free(s->socket_folder);
         s->socket_folder = NULL;
-        return error_set(err, HFSAD_ERROR_IO, "no folder for the broker's socket can be made: %s", strerror(errno));
+        return error_set(err, HFSAD_ERROR_IO, "cannot create a folder for the broker's socket: %s", strerror(errno));
     }
     if (asprintf(&s->socket, "%s/" SOCKET_NAME, s->socket_folder) < 0)
         s->socket = NULL;
@@ -344,8 +344,8 @@ static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
     free(processes);
     if (!status && !whole && done)
         fprintf(stderr,
-                "hfsad: %s has no state.csv and checkpoint.bin: federation.nodes lists other nodes, or in another "
-                "order, than the data\n",
+                "hfsad: %s has no state.csv and checkpoint.bin: federation.nodes and the data differ in nodes or their "
+                "order\n",
                 s->out);
     return status;
 }
@@ -406,7 +406,7 @@ static int see_to(session *s, child *c)
         if (WIFEXITED(status) && (WEXITSTATUS(status) == CLI_WRONG || (cloud && WEXITSTATUS(status) == CLI_FAILED)))
             return WEXITSTATUS(status);
         if (WIFEXITED(status) && c->fast_ends >= FAST_ENDS_MOST) {
-            fprintf(stderr, "hfsad: %s %s ends whenever it is started\n", c->words[0], c->words[1]);
+            fprintf(stderr, "hfsad: %s %s ends each time it is started\n", c->words[0], c->words[1]);
             return CLI_FAILED;
         }
         member_log(&(member_arguments){.log = s->log, .level = s->level}, LOG_INFO, "", "started again", c->words[1],
@@ -586,7 +586,7 @@ static int carry_out(session *s, bool keep)
     if (status != CLI_WRONG && gather_state(s, status == CLI_DONE, &err))
         status = cli_fail(&err);
     if (status > 128)
-        fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` goes on from %s\n", s->state);
+        fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` continues from %s\n", s->state);
     tear_down(s, status == CLI_DONE && !keep);
     return status;
 }
@@ -598,36 +598,32 @@ static int parse(session *s, bool *keep, int argc, char **argv)
          .kind = CLI_TEXTS,
          .value = &s->sets,
          .operand = "KEY=VALUE",
-         .help = "a setting that wins over the spec"},
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &s->out,
-         .operand = "DIR",
-         .help = "folder for the output (spec-out)"},
+         .help = "override a setting of the spec; may be repeated"},
+        {.name = "out", .kind = CLI_TEXT, .value = &s->out, .operand = "DIR", .help = "output folder (spec-out)"},
         {.name = "state",
          .kind = CLI_TEXT,
          .value = &s->state,
          .operand = "DIR",
-         .help = "folder for the processes' states (spec-state): removed when\n"
-                 "the run is done; an interrupted one goes on from there"},
-        {.name = "keep-state", .kind = CLI_FLAG, .value = keep, .help = "do not remove it"},
+         .help = "folder for the states of the processes (spec-state);\n"
+                 "removed at the end; an interrupted run continues from it"},
+        {.name = "keep-state", .kind = CLI_FLAG, .value = keep, .help = "keep the state folder at the end"},
         {.name = "processes",
          .kind = CLI_FLAG,
          .value = &s->each,
-         .help = "a process for every client, not one for all clients of an\nedge"},
+         .help = "one process per client, not one for all clients of an edge"},
         {.name = "durability",
          .kind = CLI_CHOICE,
          .value = &s->durability,
          .choices = durabilities,
          .operand = "power|process",
-         .help = "what a state outlasts: a loss of power (the default), by a\n"
-                 "sync of the disk in every round, or the process only"},
+         .help = "failures that a state survives: power (the default): loss of\n"
+                 "power, by one disk sync per round; process: a crash only"},
         {.name = "log",
          .kind = CLI_CHOICE,
          .value = &s->log,
          .choices = member_forms,
          .operand = "text|json",
-         .help = "form of the lines on stderr (text)"},
+         .help = "format of the log on stderr (text)"},
         {.name = "log-level",
          .kind = CLI_CHOICE,
          .value = &s->level,
@@ -639,9 +635,9 @@ static int parse(session *s, bool *keep, int argc, char **argv)
     const cli_syntax syntax = {
         .usage = "up SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--state DIR] [--processes] ...",
         .about = "Runs the spec as a federation on this machine: a broker (mosquitto), the cloud, the edges and\n"
-                 "the clients, each a process of its own. One that dies is started again and goes on where it was.\n"
-                 "The output folder is that of `hfsad run`, to the same bits where federation.mode is sync;\n"
-                 "`hfsad run --resume` goes on from it. An asynchronous one leaves its record there, for\n"
+                 "the clients as separate processes. A process that dies is restarted and continues.\n"
+                 "The output folder is that of `hfsad run`, with the same bits if federation.mode is sync;\n"
+                 "`hfsad run --resume` continues from it. An asynchronous federation writes its record there, for\n"
                  "`hfsad run --replay`.",
         .options = options,
         .n_options = sizeof options / sizeof *options,

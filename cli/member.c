@@ -34,7 +34,7 @@ hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *er
     if (status || where.tls || !where.port || is_here(where.host) || insecure)
         return status;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "broker '%.200s': models would travel in the open; give mqtts:// with certificates of `hfsad "
+                     "broker '%.200s': models would be sent unencrypted; use mqtts:// with certificates of `hfsad "
                      "keys`, or --insecure",
                      url);
 }
@@ -105,7 +105,7 @@ static hfsad_status join(member *m, size_t number, hfsad_error *err)
     const dataset *d = federation_shape(m->f);
     nodes_name(d, number, path, sizeof path);
     if (number >= d->n_inner && !federation_has_rows(m->f, number - d->n_inner))
-        return error_set(err, HFSAD_ERROR_INPUT, "%s: the data has no rows of this client; give its file by --data",
+        return error_set(err, HFSAD_ERROR_INPUT, "%s: the data has no rows of this client; name its file with --data",
                          path);
     const bool own = m->args.keys && keys_node_files(m->args.keys, path, certificate, key);
     const char *public = own ? certificate : m->args.certificate, *private = own ? key : m->args.key;
@@ -118,8 +118,8 @@ static hfsad_status find_node(const member *m, const char *name, bool leaf, size
     const dataset *d = federation_shape(m->f);
     *number = nodes_find(d, name);
     if (*number == SIZE_MAX || leaf != (*number >= d->n_inner))
-        return error_set(err, HFSAD_ERROR_INPUT, "%.200s is no %s of this federation; `hfsad nodes` lists its nodes",
-                         name, leaf ? "client" : "inner node");
+        return error_set(err, HFSAD_ERROR_INPUT, "no %s %.200s in this federation; `hfsad nodes` lists its nodes",
+                         leaf ? "client" : "inner node", name);
     return HFSAD_OK;
 }
 
@@ -132,9 +132,9 @@ static hfsad_status check_names(member *m, hfsad_error *err)
     const hfsad_status status =
         find_node(m, all ? m->args.all_of : m->args.name, m->role == ROLE_CLIENT && !all, &m->number, err);
     if (!status && m->number == 0 && !all)
-        return error_set(err, HFSAD_ERROR_INPUT, "the cloud is started by `hfsad cloud`");
+        return error_set(err, HFSAD_ERROR_INPUT, "start the cloud with `hfsad cloud`");
     if (!status && all && federation_shape(m->f)->inner[m->number].n_leaves == 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients of its own", m->args.all_of);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients as direct children", m->args.all_of);
     return status;
 }
 
@@ -243,8 +243,8 @@ static void tell_of_neighbours(member *m)
     } else if (!m->wait_told && now > m->seen_at + patience) {
         m->wait_told = true;
         member_log(&m->args, LOG_INFO, host_path(m->h, 0), "waits for others",
-                   n ? "no round for 10 s; `hfsad status` shows who is there"
-                     : "not all nodes have been heard; `hfsad status` shows who is there",
+                   n ? "no round for 10 s; `hfsad status` shows which nodes are up"
+                     : "some nodes have not been heard; `hfsad status` shows which nodes are up",
                    "");
     }
 }

@@ -77,8 +77,8 @@ static bool is_flood(member *m, const char *why)
     if (now > f->since + window)
         *f = (flood){.since = now};
     if (++f->lines == LINES + 1)
-        member_log(&m->args, LOG_WARNING, "", "further messages that are refused so are not shown for a minute", why,
-                   "");
+        member_log(&m->args, LOG_WARNING, "", "further messages refused for this reason are not logged for a minute",
+                   why, "");
     return f->lines > LINES;
 }
 
@@ -170,12 +170,13 @@ static void meet_parent(member *m, const char *path, const char *from, const mes
     m->is_wrong = true;
     if (m->reason[0])
         error_set(&m->wrong, HFSAD_ERROR_INPUT,
-                  "%.100s: %.100s has another spec or other nodes, they differ in: %.250s; give all the same", path,
-                  from, m->reason);
+                  "%.100s: %.100s has another spec or list of nodes; they differ in: %.250s; use the same everywhere",
+                  path, from, m->reason);
     else
-        error_set(&m->wrong, HFSAD_ERROR_INPUT,
-                  "%.100s: %.100s has another spec or other nodes; its log says in what they differ; give all the same",
-                  path, from);
+        error_set(
+            &m->wrong, HFSAD_ERROR_INPUT,
+            "%.100s: %.100s has another spec or list of nodes; its log lists the differences; use the same everywhere",
+            path, from);
 }
 
 /* One line for each child and what is wrong with it, however often it comes back. */
@@ -183,7 +184,7 @@ static void meet_child(member *m, const char *from, const char *why)
 {
     const uint64_t which = rng_stream(from) ^ rng_stream(why);
     if (which != m->last_stranger)
-        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+        member_log(&m->args, LOG_WARNING, from, "has another spec or list of nodes; they differ in", why, "");
     m->last_stranger = which;
 }
 

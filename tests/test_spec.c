@@ -447,7 +447,7 @@ static const struct {
     {"link: scad\n", "'link' takes keys|link: {client: {penalty: scad}}"},
     {"run:\n  participation: 0.5\n", "spec.yaml:2: 'run.participation' takes keys|participation: {client: 0.5}"},
     {"run: [1]\n", "'run' takes keys, not a list; write 'run: {iterations: 300}'"},
-    {"loss:\n", "spec.yaml:1: 'loss' has no value|loss: {kind: |leave the key out"},
+    {"loss:\n", "spec.yaml:1: 'loss' has no value|loss: {kind: |remove the key"},
     {"loss: {kind: quantle}\n",
      "loss.kind = 'quantle' is not known; did you mean 'quantile'?|phase-retrieval, quantile, "
      "absolute, squared, huber, logistic, hinge"},
@@ -461,7 +461,7 @@ static const struct {
     {"loss: {tau: ~}\n", "'loss.tau' has no value"},
     {"data: ''\n", "'data' has no value"},
     {"data: null\n", "'data' has no value"},
-    {"data: \"a\\0b\"\n", "spec.yaml:1: 'data' holds a character of value 0"},
+    {"data: \"a\\0b\"\n", "spec.yaml:1: 'data' contains a NUL character"},
     {"loss:\n  tau: 0.2\n  tau: 0.3\n", "spec.yaml:3: 'loss.tau' is given twice, first in line 2"},
     {"data: a\nloss: {kind: hinge}\ndata: b\n", "spec.yaml:3: 'data' is given twice, first in line 1"},
     {"loss: {tau: .nan}\n", "loss.tau = '.nan' is not a finite number; expected a number above 0 and below 1"},

@@ -1,11 +1,11 @@
-/* What the readers of files use of the builder beside dataset.h: rows are parsed where they stay. */
+/* The builder's interface for file readers, in addition to dataset.h: rows are parsed into their final place. */
 #ifndef HFSAD_DATA_BUILDER_H
 #define HFSAD_DATA_BUILDER_H
 
 #include "data/dataset.h"
 #include "data/names.h"
 
-/* Room for so many rows in all, so that adding them moves nothing. */
+/* Reserves room for this total number of rows, so that adding them moves no memory. */
 hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err);
 
 size_t builder_rows(const dataset_builder *b);
@@ -56,10 +56,10 @@ bool builder_is_sparse(const dataset_builder *b);
 hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const char *file, hfsad_error *err);
 /* The same for rows that name their client with its path; before the first row. */
 void builder_name_by_path(dataset_builder *b);
-/* An inner node, so that its place among its siblings does not depend on who has clients first. */
+/* Adds an inner node, so that its place among its siblings does not depend on the order of the clients. */
 hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file, hfsad_error *err);
 
-/* A row whose x stands in builder_next_row, or has been pushed. */
+/* Adds a row whose x is in builder_next_row, or has been pushed. */
 typedef struct {
     slice path, client;
     double y, weight; /* weight: 1 where the rows have none */

@@ -47,7 +47,7 @@ struct dataset_builder {
     size_t n_branches, branches_capacity;
     text_pool names, segments, files;
     name_table client_table, branch_table;
-    uint32_t last_file; /* files and paths come in runs */
+    uint32_t last_file; /* consecutive rows often share file and path */
     uint32_t last_branch;
     size_t last_path_length;
     uint32_t last_client;

@@ -1,4 +1,4 @@
-/* A tree and the clients' observations: where a leaf's vector lies, and what a leaf is called. See dataset.h. */
+/* A tree and the clients' observations: the place of a leaf's vector, and the name of a leaf. See dataset.h. */
 #include "data/dataset.h"
 
 #include "base/alloc.h"

@@ -43,7 +43,7 @@ static const uint64_t FIVES[FIVES_MAX + 1] = {
 };
 /* clang-format on */
 
-/* q * 2^e for results far from the ends of the range; bit 0 of q stands for everything below it. */
+/* q * 2^e for results far from the ends of the range; bit 0 of q represents everything below it. */
 static inline double binary_value(uint64_t q, int e)
 {
     return (double)q * double_of((uint64_t)(e + 1023) << 52);
@@ -143,7 +143,7 @@ static inline const char *read_digits(const char *p, const char *end, uint64_t *
     return p;
 }
 
-/* An exponent at p, or p itself where there is none ("2e" is the number 2 and the text e). */
+/* The end of an exponent at p, or p itself if there is none ("2e" is the number 2 and the text e). */
 static const char *read_exponent(const char *p, const char *end, int64_t *exponent)
 {
     const char *q = p + 1;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How a file of each format is taken, and what it should be. */
+/* The reader of each format, and the description of the expected file. */
 static const struct {
     hfsad_status (*take)(intake *in, file_bytes *from, const char *name);
     bool text;

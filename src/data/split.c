@@ -55,8 +55,8 @@ static bool take_table(dataset *held, const dataset *d, size_t rows, size_t numb
     return h->first && h->x && h->y && (!t->start || (h->start && h->column)) && (!t->weight || h->weight);
 }
 
-/* Row r of `from`, whose numbers begin at `at`, becomes the next row of `to`, which may be the same table and then lies
- * before it. */
+/* Row r of `from`, whose numbers begin at `at`, becomes the next row of `to`, which may be the same table; the target
+ * then comes before row r. */
 typedef struct {
     size_t rows, numbers;
 } fill_state;
@@ -119,8 +119,8 @@ hfsad_status dataset_split(dataset *d, double share, uint64_t seed, dataset **he
     if (!goes || !order || !made || !take_table(made, d, rows, numbers))
         status = error_memory(err, numbers * sizeof(double), "the held-out rows");
     else if (!rows)
-        status = error_set(err, HFSAD_ERROR_INPUT, "a share of %g of every client's rows is no row at all; give more",
-                           share);
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "a share of %g of every client's rows is less than one row; give a larger share", share);
     else
         part(d, made, goes);
     free(goes);

@@ -136,7 +136,8 @@ char *spec_find_start(const hfsad_spec *spec, const char *start)
     return is_start_word(start) ? strdup(start) : spec_find_file(spec, start);
 }
 
-/* A start that is no file and nearly one of the words is a slip; any other missing file is found where it is read. */
+/* A start that is not a file but close to one of the words is a typing error. Any other missing file is reported when
+ * it is read. */
 static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *start = spec->run.start;
@@ -199,9 +200,9 @@ hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_
 hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err)
 {
     if (!loss->value)
-        return error_set(err, HFSAD_ERROR_INPUT, "a loss of one's own needs a function for its value");
+        return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its value");
     if (!loss->prox && !loss->gradient)
-        return error_set(err, HFSAD_ERROR_INPUT, "a loss of one's own needs a function for its prox or its gradient");
+        return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its prox or its gradient");
     spec->own = *loss;
     return HFSAD_OK;
 }
