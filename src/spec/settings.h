@@ -274,7 +274,8 @@ hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *tex
 /* hfsad_spec_check; needs_data: the key `data` must be there. */
 hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_error *err);
 
-/* A file that the spec names: beside the spec, otherwise in the current folder (or `base`). Free it. NULL: no memory.
+/* Path of a file that the spec names: in the folder of the spec, otherwise in the current folder (or `base`). The
+ * caller frees it. NULL: no memory.
  */
 char *spec_find_file(const hfsad_spec *spec, const char *name);
 /* The same for a start, which is one of run.start's words or a file. */
