@@ -60,7 +60,7 @@ static bool write_all(int fd, const char *text, size_t length)
     return fsync(fd) == 0;
 }
 
-/* Under another name first: nobody ever sees half a file, and a link does not replace what is there. */
+/* Written under a temporary name first, so that no reader sees half a file; link does not replace an existing file. */
 static bool write_one(const key_file *file)
 {
     char *temporary = malloc(strlen(file->name) + 2);

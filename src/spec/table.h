@@ -76,7 +76,7 @@ typedef union {
 setting_value setting_unset(const setting *row);
 /* Whether the setting has this value in the struct at base. */
 bool setting_is_unset(const setting_at *at, const void *base);
-/* What the default in the table says; unset for "auto", "none", "required" and where the schema inherits. */
+/* What the default in the table says; unset for "auto", "none", "required" and if the schema inherits. */
 setting_value setting_default(const setting_at *at);
 /*
  * Reads one scalar. plain: it was not quoted, so "none" and 5 have their special meaning. value->text points to text.
