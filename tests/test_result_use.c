@@ -90,7 +90,7 @@ static void test_strangers(void **state)
     says(hfsad_result_evaluate(r, rows, HFSAD_WITH_AUTO, &e, &err), &err, "data has no y to compare with");
     assert_null(e);
     ok(hfsad_data_feature_names(rows, other, &err), &err);
-    says(hfsad_result_predict(r, rows, HFSAD_WITH_AUTO, prediction, &err), &err, "feature 3 is \"d\", and \"c\"");
+    says(hfsad_result_predict(r, rows, HFSAD_WITH_AUTO, prediction, &err), &err, "feature 3 is \"d\", but \"c\"");
     hfsad_data_free(rows);
     ok(hfsad_data_create(&rows, 3, SAMPLE_F - 1, HFSAD_COPY, &err), &err);
     ok(hfsad_data_dense(rows, s.x[0], SAMPLE_F, 1, &err), &err);

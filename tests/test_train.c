@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#define SPEC "loss: {kind: quantile, tau: 0.3}\nrun: {iterations: 37, trace_every: 5, edge_rounds: 2}\n"
+#define SPEC "loss: {kind: quantile, tau: 0.3}\nrun: {iterations: 37, trace_every: 5, edge_rounds: 2, polish: false}\n"
 
 typedef struct {
     size_t rows, exchanges;
@@ -57,6 +57,8 @@ static void test_rows(void **state)
     assert_null(hfsad_result_trace(result, "nonsense"));
     assert_string_equal(hfsad_result_trace_name(result, 0), "iteration");
     assert_true(hfsad_result_trace_columns(result) > 10);
+    assert_int_equal(hfsad_result_stop(result), HFSAD_STOP_ITERATIONS);
+    assert_int_equal(hfsad_result_verdict(result)->kind, HFSAD_VERDICT_UNKNOWN);
     /* all models in one array */
     double model[SAMPLE_F];
     assert_int_equal(hfsad_result_nodes(result), 1 + 3 + SAMPLE_CLIENTS);
@@ -96,6 +98,7 @@ static void test_cancel_by_callback(void **state)
         ok(hfsad_run_train(run, watch, &w, &part, &err), &err);
         assert_int_equal(w.rows, at + 1);
         assert_int_equal(hfsad_result_trace_rows(part), at + 1);
+        assert_int_equal(hfsad_result_stop(part), at == 8 ? HFSAD_STOP_ITERATIONS : HFSAD_STOP_INTERRUPTED);
         ok(hfsad_run_train(run, watch, &on, &rest, &err), &err);
         assert_int_equal(on.rows, at == 8 ? 1 : 8 - at); /* the last is off the grid and comes again */
         const size_t rows = hfsad_result_trace_rows(whole);
@@ -150,6 +153,11 @@ static void test_stop_rule_and_polish(void **state)
     const size_t rows = hfsad_result_trace_rows(result);
     assert_true(hfsad_result_trace(result, "iteration")[rows - 1] < 5000);
     assert_true(w.exchanges > 0);
+    assert_int_equal(hfsad_result_stop(result), HFSAD_STOP_TOLERANCE);
+    const hfsad_verdict *verdict = hfsad_result_verdict(result);
+    assert_int_equal(verdict->kind, HFSAD_VERDICT_CONVERGED);
+    assert_true(verdict->gap >= 0 && verdict->gap < 1e-3);
+    assert_non_null(strstr(verdict->text, "converged"));
     /* one model for all nodes, at which the gradient of the sum of squares is zero */
     memcpy(least, hfsad_result_models(result), sizeof least);
     for (size_t node = 1; node < hfsad_result_nodes(result); node++)
@@ -162,13 +170,15 @@ static void test_stop_rule_and_polish(void **state)
                 residual += s.x[i][k] * least[k];
             slope += s.x[i][m] * residual;
         }
-        assert_true(fabs(slope) < 1e-7);
+        assert_true(fabs(slope) < 1e-4);
     }
     hfsad_result_free(result);
     hfsad_run_free(run);
     run = run_from(text, d, 1);
     ok(hfsad_run_train(run, watch, &given_up, &result, &err), &err);
     assert_int_equal(given_up.exchanges, 1);
+    assert_int_equal(hfsad_result_stop(result), HFSAD_STOP_INTERRUPTED);
+    assert_int_equal(hfsad_result_verdict(result)->kind, HFSAD_VERDICT_UNKNOWN);
     memcpy(other, hfsad_result_models(result), sizeof other);
     assert_memory_not_equal(other, least, sizeof other);
     hfsad_result_free(result);
@@ -189,6 +199,7 @@ static void test_diverged(void **state)
                               d, 1);
     assert_int_equal(hfsad_run_train(run, NULL, NULL, &result, &err), HFSAD_ERROR_DIVERGED);
     assert_non_null(result);
+    assert_int_equal(hfsad_result_stop(result), HFSAD_STOP_DIVERGED);
     const size_t rows = hfsad_result_trace_rows(result);
     assert_true(!isfinite(hfsad_result_trace(result, "objective")[rows - 1]));
     hfsad_result_free(result);
@@ -218,6 +229,7 @@ static void test_folder(void **state)
         "run: {iterations: 200}\noverrides: [{node: e0/c0, loss: {kind: absolute, box: none}, local_steps: 2}]\n",
         "loss: {kind: squared}\nalgorithm: fedprox\nrun: {iterations: 9}\noutput: {clients: false}\n",
         "loss: {kind: absolute}\nfeatures: {intercept: edge, standardize: true}\nrun: {iterations: 20}\n",
+        "loss: {kind: squared}\nrun: {iterations: 20}\n",
     };
     sample_draw(&s, 6, true, false);
     hfsad_data *d = sample_data(&s, HFSAD_BORROW);
@@ -238,6 +250,10 @@ static void test_folder(void **state)
         assert_int_equal(hfsad_result_inner_nodes(read), 4);
         assert_int_equal(hfsad_result_intercept(read), i == 3);
         assert_memory_equal(hfsad_result_models(read), hfsad_result_models(made), nodes * width * sizeof(double));
+        assert_int_equal(hfsad_result_stop(read), hfsad_result_stop(made));
+        assert_int_equal(hfsad_result_verdict(read)->kind, hfsad_result_verdict(made)->kind);
+        assert_string_equal(hfsad_result_verdict(read)->text, hfsad_result_verdict(made)->text);
+        assert_int_equal(hfsad_result_verdict(made)->kind, i == 4 ? HFSAD_VERDICT_CONVERGED : HFSAD_VERDICT_UNKNOWN);
         assert_int_equal(hfsad_result_groups(read), hfsad_result_groups(made));
         assert_int_equal(hfsad_result_groups(made), i == 1 ? 2 : 0);
         for (size_t node = 0; node < nodes; node++) {

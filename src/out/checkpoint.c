@@ -176,7 +176,7 @@ hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, 
                      c->name, count > 1 ? "other values" : "another value", keys);
 }
 
-hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err)
+hfsad_status checkpoint_check_run(const checkpoint *c, hfsad_run *run, hfsad_error *err)
 {
     assert(c->spec && c->start_kind);
     const hfsad_status status = checkpoint_check_spec(c, run->spec, err);
@@ -191,6 +191,14 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
                          c->data_print != run->data_print ? run->spec->top.data ? run->spec->top.data : "data"
                          : run->spec->top.truth           ? run->spec->top.truth
                                                           : "the spec");
+    return HFSAD_OK;
+}
+
+hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err)
+{
+    const hfsad_status status = checkpoint_check_run(c, run, err);
+    if (status)
+        return status;
     char *kind = strndup(c->start_kind, c->start_length);
     if (!kind)
         return error_memory(err, c->start_length, "the start's name");

@@ -46,6 +46,8 @@ void checkpoint_close(checkpoint *c);
 /* Refuses a spec that would give other iterates or another trace, naming the keys. Other numbers in data and truth are
  * found by checkpoint_restore, whatever their files are called. */
 hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, hfsad_error *err);
+/* The same of a run, with its data and truth. */
+hfsad_status checkpoint_check_run(const checkpoint *c, hfsad_run *run, hfsad_error *err);
 /* Puts a run of such a spec into the state; on failure it is as it was. */
 hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err);
 

@@ -73,7 +73,7 @@ static bool fits_trace(const report *r, const checkpoint *from)
 
 hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err)
 {
-    hfsad_status status = checkpoint_check_spec(from, run->spec, err);
+    hfsad_status status = checkpoint_check_run(from, run, err);
     if (!status && !fits_trace(r, from))
         status = error_set(err, HFSAD_ERROR_INPUT, "%.300s has no trace for this run; start the run anew", from->name);
     if (!status)

@@ -34,7 +34,11 @@ static hfsad_status fill_from_run(hfsad_result *r, hfsad_run *run, hfsad_error *
         status = trace_table_parse(&r->trace, report_trace(record->report), "the trace", err);
     if (!status)
         status = spec_copy(&r->settings, run->resolved, err);
-    return status ? status : take_groups(r, err);
+    if (status)
+        return status;
+    r->stop = (hfsad_stop)record->end.stopped;
+    run_verdict(run, run->spec, r->stop == HFSAD_STOP_RUNNING || r->stop == HFSAD_STOP_INTERRUPTED, &r->verdict);
+    return take_groups(r, err);
 }
 
 static hfsad_status fill_from_folder(hfsad_result *r, const char *folder, hfsad_error *err)
@@ -46,7 +50,7 @@ static hfsad_status fill_from_folder(hfsad_result *r, const char *folder, hfsad_
     if (!status)
         status = trace_table_read(&r->trace, path, err);
     if (!status)
-        status = settings_read(&r->settings, folder, err);
+        status = result_read_summary(r, folder, err);
     free(path);
     return status ? status : take_groups(r, err);
 }
@@ -166,4 +170,14 @@ size_t hfsad_result_group(const hfsad_result *r, size_t node)
 const hfsad_spec *hfsad_result_settings(const hfsad_result *r)
 {
     return r->settings;
+}
+
+hfsad_stop hfsad_result_stop(const hfsad_result *r)
+{
+    return r->stop;
+}
+
+const hfsad_verdict *hfsad_result_verdict(const hfsad_result *r)
+{
+    return &r->verdict;
 }

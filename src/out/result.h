@@ -11,9 +11,12 @@ struct hfsad_result {
     trace_table trace;
     uint32_t *group; /* of every node from the clients on; NULL: there are no groups */
     hfsad_spec *settings;
+    hfsad_stop stop;
+    hfsad_verdict verdict;
 };
 
-/* Settings as summary.json has them under "settings"; what it does not have, or has as a range, stays as it is. */
-hfsad_status settings_read(hfsad_spec **spec, const char *folder, hfsad_error *err);
+/* Settings, stop and verdict as summary.json has them. A setting that it does not have, or has as a range, keeps its
+ * default. */
+hfsad_status result_read_summary(hfsad_result *r, const char *folder, hfsad_error *err);
 
 #endif

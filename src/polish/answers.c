@@ -7,9 +7,18 @@
 const double polish_steps[POLISH_STEPS] = {4,   2,    1.4, 1,    0.75, 0.55, 0.4,  0.3,
                                            0.2, 0.14, 0.1, 0.07, 0.04, 0.02, 1e-2, 1e-3};
 
+size_t polish_vectors(polish_kind kind)
+{
+    static const size_t vectors[POLISH_KINDS] = {[POLISH_ANCHOR] = 1,  [POLISH_VALUE] = 1,  [POLISH_LINE] = 2,
+                                                 [POLISH_PRODUCT] = 1, [POLISH_COMMIT] = 1, [POLISH_REPAIR] = 2};
+    return vectors[kind];
+}
+
 size_t polish_length(polish_kind kind, size_t M)
 {
     switch (kind) {
+    case POLISH_REPAIR:
+        return M + 1;
     case POLISH_VALUE:
         return M + POLISH_NUMBERS;
     case POLISH_SCALES:
@@ -23,6 +32,7 @@ size_t polish_length(polish_kind kind, size_t M)
         return M;
     case POLISH_ANCHOR:
     case POLISH_COMMIT:
+    case POLISH_KINDS:
         break;
     }
     return 1;
@@ -63,6 +73,62 @@ static row_part smooth_part(const hfsad_loss *loss, double c, double y, double s
 {
     const double value = c * hfsad_loss_value(loss, y, s);
     return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * smooth_bend(loss, y, s), value, value, 0, 0, false};
+}
+
+double polish_cut(const hfsad_loss *loss, double c, double y, double a)
+{
+    double low = -INFINITY, high = INFINITY;
+    switch (loss->kind) {
+    case HFSAD_LOSS_QUANTILE:
+        low = -loss->tau;
+        high = 1 - loss->tau;
+        break;
+    case HFSAD_LOSS_ABSOLUTE:
+        low = -1;
+        high = 1;
+        break;
+    case HFSAD_LOSS_HUBER:
+        low = -loss->delta;
+        high = loss->delta;
+        break;
+    case HFSAD_LOSS_LOGISTIC:
+    case HFSAD_LOSS_HINGE: /* -y times a number from 0 to 1 */
+        low = y > 0 ? -1 : 0;
+        high = y > 0 ? 0 : 1;
+        break;
+    default:
+        break;
+    }
+    return fmax(c * low, fmin(c * high, a));
+}
+
+/* Kullback-Leibler divergence of two coins. */
+static double divergence(double p, double q, double one_less_q)
+{
+    return (p > 0 ? p * log(p / q) : 0) + (p < 1 ? (1 - p) * log((1 - p) / one_less_q) : 0);
+}
+
+double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a)
+{
+    const double r = y - s, margin = 1 - y * s, e = exp(-fabs(s)), more = 1 / (1 + e), less = e / (1 + e);
+    switch (loss->kind) {
+    case HFSAD_LOSS_QUANTILE:
+        return r >= 0 ? r * (c * loss->tau + a) : -r * (c * (1 - loss->tau) - a);
+    case HFSAD_LOSS_ABSOLUTE:
+        return r >= 0 ? r * (c + a) : -r * (c - a);
+    case HFSAD_LOSS_HUBER:
+        if (fabs(r) > loss->delta) {
+            const double end = c * loss->delta, to_end = end + copysign(a, r * a); /* end + sign(r) a */
+            return (fabs(r) - loss->delta) * to_end + to_end * to_end / (2 * c);
+        }
+        return (a + c * r) * (a + c * r) / (2 * c);
+    case HFSAD_LOSS_LOGISTIC: /* a = -y c p; q = 1 / (1 + exp(y s)) */
+        return c * fmax(divergence(-y * a / c, y * s > 0 ? less : more, y * s > 0 ? more : less), 0);
+    case HFSAD_LOSS_HINGE:
+        return margin >= 0 ? margin * (c + y * a) : margin * (y * a);
+    default:
+        return (a + c * r) * (a + c * r) / (2 * c);
+    }
 }
 
 /* Whether a slope is neither of the two that the loss has beside its kink. */
@@ -164,6 +230,21 @@ static void answer_commit(const polish_client *o, const polish_question *q, doub
         const double next = part_of(o, q, r, c).multiplier;
         *answer += fabs(next - o->multiplier[r]);
         o->multiplier[r] = next;
+    }
+}
+
+static void answer_repair(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        if (!(c > 0) || o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+            continue;
+        const double y = o->rows.y[r], s = row_dot(&o->rows, r, q->point);
+        const row_part p = part_at(o, q, r, c, s);
+        const double moved = p.bend > 0 ? p.bend * row_dot(&o->rows, r, q->vector) : 0;
+        const double a = polish_cut(o->loss, c, y, p.slope + moved);
+        row_add(&o->rows, r, a, answer);
+        answer[o->M] += polish_gap(o->loss, c, y, s, a);
     }
 }
 
@@ -274,6 +355,11 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_COMMIT:
         answer_commit(o, q, answer);
+        break;
+    case POLISH_REPAIR:
+        answer_repair(o, q, answer);
+        break;
+    case POLISH_KINDS:
         break;
     }
 }

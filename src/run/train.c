@@ -1,7 +1,7 @@
 /* See train.h. */
 #include "run/train.h"
 
-#include <math.h>
+#include "polish/task.h"
 
 const char *hfsad_stop_name(hfsad_stop stop)
 {
@@ -110,7 +110,9 @@ static hfsad_status polish(training *t, hfsad_error *err)
 {
     const train_hooks *h = t->hooks;
     hfsad_polish result;
-    if (!t->run->spec->run.polish || (t->end->stopped != STOP_ITERATIONS && t->end->stopped != STOP_TOLERANCE))
+    const dataset *d = t->run->data;
+    if (!polish_is_due(t->run->spec, t->run->plan, d->n_inner, d->M) ||
+        (t->end->stopped != STOP_ITERATIONS && t->end->stopped != STOP_TOLERANCE))
         return HFSAD_OK;
     hfsad_status status = h->trained ? h->trained(h->context, &t->end->figures, t->end->stopped, err) : HFSAD_OK;
     if (status)

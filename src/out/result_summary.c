@@ -1,10 +1,11 @@
-/* The settings that summary.json tells of, as a spec; see result.h. */
+/* What summary.json tells of a result beside its model; see result.h. */
 #include "base/error.h"
 #include "base/read_file.h"
 #include "out/result.h"
 #include "spec/table.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,22 +53,44 @@ static hfsad_status fill(hfsad_spec *spec, const cJSON *settings, hfsad_error *e
     return status ? status : take_overrides(spec, item_at(settings, "overrides"), err);
 }
 
-hfsad_status settings_read(hfsad_spec **spec, const char *folder, hfsad_error *err)
+static hfsad_status read_stop(hfsad_result *r, const char *path, const cJSON *item, hfsad_error *err)
+{
+    for (hfsad_stop stop = HFSAD_STOP_RUNNING; stop <= HFSAD_STOP_DIVERGED && cJSON_IsString(item); stop++)
+        if (!strcmp(hfsad_stop_name(stop), item->valuestring)) {
+            r->stop = stop;
+            return HFSAD_OK;
+        }
+    return error_set(err, HFSAD_ERROR_INPUT, "%.300s: \"stopped\" is not known; run hfsad run again", path);
+}
+
+/* An older summary has none: nothing is known then. */
+static void read_verdict(hfsad_verdict *v, const cJSON *root)
+{
+    const cJSON *converged = item_at(root, "converged"), *text = item_at(root, "verdict"),
+                *gap = item_at(root, "polish.gap");
+    v->kind = !cJSON_IsBool(converged)  ? HFSAD_VERDICT_UNKNOWN
+              : cJSON_IsTrue(converged) ? HFSAD_VERDICT_CONVERGED
+                                        : HFSAD_VERDICT_NOT_CONVERGED;
+    v->gap = v->kind != HFSAD_VERDICT_UNKNOWN && cJSON_IsNumber(gap) ? gap->valuedouble : NAN;
+    snprintf(v->text, sizeof v->text, "%s", cJSON_IsString(text) ? text->valuestring : "not known");
+}
+
+hfsad_status result_read_summary(hfsad_result *r, const char *folder, hfsad_error *err)
 {
     char *path = path_join(folder, "summary.json"), *text = NULL;
     size_t size;
-    *spec = NULL;
     if (!path)
         return error_memory(err, strlen(folder), "a file name");
     cJSON *root = file_read(path, SIZE_MAX, &text, &size) ? NULL : cJSON_Parse(text);
     const cJSON *settings = item_at(root, "settings");
     hfsad_status status = settings
-                              ? hfsad_spec_create(spec, err)
+                              ? read_stop(r, path, item_at(root, "stopped"), err)
                               : error_set(err, HFSAD_ERROR_INPUT, "%.300s has no settings; run hfsad run again", path);
-    if (!status && (status = fill(*spec, settings, err))) {
-        hfsad_spec_free(*spec);
-        *spec = NULL;
-    }
+    if (!status)
+        status = hfsad_spec_create(&r->settings, err);
+    if (!status)
+        status = fill(r->settings, settings, err);
+    read_verdict(&r->verdict, root);
     cJSON_Delete(root);
     free(text);
     free(path);
