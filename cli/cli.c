@@ -31,8 +31,14 @@ static const char *option_meant(const char *message)
     static const struct {
         const char *words, *option;
     } table[] = {
-        {"give another output", " (--out)"},        {"give another state folder", " (--state)"},
-        {"the choice auto", " (--with auto)"},      {"another choice of models", " (--with)"},
+        {"give another output", " (--out)"},
+        {"state folder on a disk of this machine", " (--state)"},
+        {"another state folder", " (--state)"},
+        {"new state folders", " (--state)"},
+        {"needs the certificate of the authority", " (--keys or --ca)"},
+        {"exists and is not to be replaced", " (--force)"},
+        {"the choice auto", " (--with auto)"},
+        {"another choice of models", " (--with)"},
         {"give a list of lambdas", " (--lambdas)"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

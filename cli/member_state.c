@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/whole_file.h"
 #include "data/nodes.h"
-#include "out/file.h"
 #include "run.h"
 
 #include <inttypes.h>
@@ -110,7 +110,7 @@ static hfsad_status check_owner(const member *m, hfsad_error *err)
         return status;
     const char *mine = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "the state folder %.200s belongs to %.100s, not to %s%.100s: give another folder with --state",
+                     "the state folder %.200s belongs to %.100s, not to %s%.100s: give another state folder",
                      m->state_folder, o.other, m->args.all_of ? "clients of " : "", mine);
 }
 
@@ -127,7 +127,7 @@ hfsad_status member_open_state(member *m, hfsad_error *err)
     if (!status)
         status = check_owner(m, err);
     if (!status && m->args.durability == DURABLE_PROCESS)
-        status = store_relax(m->state, err);
+        store_relax(m->state);
     return status;
 }
 

@@ -36,7 +36,7 @@ static hfsad_status other_data(const host *h, const char *path, hfsad_error *err
 {
     return error_set(err, HFSAD_ERROR_INPUT,
                      "the state folder %.200s holds a state of %.100s that is not one of this spec and this data: give "
-                     "another folder by --state, or remove this one",
+                     "another state folder, or remove this one",
                      store_folder(h->s.state), path);
 }
 
@@ -141,17 +141,16 @@ static hfsad_status on_heard(void *context, const void *frame, size_t size, cons
     host *h = r->h;
     message m;
     if (message_decode(NULL, frame, size, NULL, h->values, h->most, &m))
-        return error_set(
-            err, HFSAD_ERROR_INPUT,
-            "the state folder %.200s has a message that is not of this spec: give another folder by --state",
-            store_folder(h->s.state));
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "the state folder %.200s has a message that is not of this spec: give another state folder",
+                         store_folder(h->s.state));
     for (size_t i = 0; i < count; i++) {
         hosted *at = find(r, names[i]);
         if (!at || !at->n)
             return error_set(
                 err, HFSAD_ERROR_INPUT,
                 "the state folder %.200s is that of a process with %.100s: start it with the same nodes, or "
-                "give another folder by --state",
+                "give another state folder",
                 store_folder(h->s.state), names[i]);
         if (!node_follows(at->n) || !node_handle(at->n, NODE_PARENT, &m, NULL))
             return other_data(h, names[i], err);
@@ -263,7 +262,7 @@ static hfsad_status put_result(host *h, hfsad_error *err)
     return status || !h->s.about ? status : store_put_state(h->s.state, STORE_ABOUT, h->s.about, h->s.about_size, err);
 }
 
-/* Whether the states of all nodes go into the store: the journal is full, or it would take too long to hand its
+/* Whether the states of all nodes go into the store: the log is full, or it would take too long to hand its
  * messages over again, or there are clients without a state there. */
 static bool is_whole(const host *h)
 {

@@ -33,14 +33,16 @@
  * end, and in between while training goes on; who answered for which moment is in the record too.
  *
  * What can be lost. Every message may be lost, doubled, delayed and come in any order. A sender repeats its last value
- * until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ANSWER by what follows it, and where nothing
- * follows soon by an ACK. A parent does not keep its children's messages over a crash; k of DOWN and ASK counts how
- * often the sender has begun, and who sees a new count sends its last UP or ANSWER again, even if it sits out.
+ * until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ASK by the answers, and the models at the end
+ * by an ACK. A node answers whenever it is asked, and does not repeat answers by itself. A parent does not keep its
+ * children's messages over a crash; k of DOWN counts how often the sender has begun, and a child that sees a new count
+ * sends its last UP again, even if it sits out.
  */
 #ifndef HFSAD_NET_NODE_H
 #define HFSAD_NET_NODE_H
 
 #include "base/words.h"
+#include "net/channel.h"
 #include "net/message.h"
 #include "plan/guard.h"
 #include "plan/share.h"
@@ -72,11 +74,6 @@ typedef struct {
     size_t nodes; /* of its subtree, itself included */
     hfsad_link_rule rule;
 } node_child;
-
-/* How long to wait before a message is repeated: at first, and at most; it doubles in between. */
-typedef struct {
-    uint32_t first_ms, most_ms;
-} node_patience;
 
 /* Says how an asynchronous parent goes on. */
 typedef struct {
@@ -196,6 +193,37 @@ const double *node_row_w(const node *n);
  * path, which goes before each (sim/replay.h). Take them before the state is packed. */
 char *node_take_lines(node *n);
 
+/* Where a node stands. A client rests until it is finished: it steps while it takes a message in. */
+#define NODE_STATE_LIST(X)                                                                                             \
+    X(RESTS, "between rounds: it waits for its parent, for its turn or for answers")                                   \
+    X(TRAINS, "a round is open: it waits for its children's UPs")                                                      \
+    X(REPAIRS, "cloud: all nodes are to begin anew")                                                                   \
+    X(STAGE_OVER, "cloud: all nodes are to begin the next stage")                                                      \
+    X(ENDED, "cloud: training is over, and the polish is waited for")                                                  \
+    X(CLOSES, "cloud: the models of all nodes are asked for")                                                          \
+    X(HALTED, "asynchronous, below the cloud: it steps no more")                                                       \
+    X(FINISHED, "the cloud has its model")
+
+/* Of the question that a node has in hand. */
+#define QUESTION_STATE_LIST(X)                                                                                         \
+    X(NONE, "there is none")                                                                                           \
+    X(WAITS, "it waits until the round that it is of is done")                                                         \
+    X(ASKED, "it was passed on, and the children's answers are waited for")
+
+typedef enum {
+#define NODE_STATE_ENUM(name, text) NODE_##name,
+    NODE_STATE_LIST(NODE_STATE_ENUM)
+#undef NODE_STATE_ENUM
+        NODE_STATES
+} node_state;
+
+typedef enum {
+#define QUESTION_STATE_ENUM(name, text) QUESTION_##name,
+    QUESTION_STATE_LIST(QUESTION_STATE_ENUM)
+#undef QUESTION_STATE_ENUM
+        QUESTION_STATES
+} question_state;
+
 typedef enum { NODE_RUNNING, NODE_DONE, NODE_CONVERGED, NODE_DIVERGED } node_end;
 /* Root: why it ended. Others: NODE_DONE once the root has their model. */
 node_end node_ended(const node *n);
@@ -221,11 +249,8 @@ const double *node_wants_polish(node *n, uint64_t *begun);
 void node_take_polish(node *n, const double *result, size_t count);
 /* setup.polish numbers; NULL: there was none. */
 const double *node_get_polish(const node *n);
-/* Root: what the stages before the run have sent so far, and which of run.tries was kept, from 0. */
-typedef struct {
-    uint64_t bytes_up, bytes_down, kept;
-} node_prelude;
-node_prelude node_get_prelude(const node *n);
+/* Root: what the stages before the run have come to so far. */
+const start_search *node_get_search(const node *n);
 /* What training has come to here, as at the row of `round`; w: room for M numbers. The vectors are the node's. false:
  * it has not answered for that row, or has gone on since, or is to begin anew. */
 bool node_get_share(const node *n, uint64_t round, double *w, run_share *share);

@@ -2,17 +2,16 @@
  * What a process of a federation must still know after it was killed: the states of its nodes, the rows of the trace
  * and the record of who took part. Whatever was put since the last commit is there as a whole or not at all.
  *
- * Two files in the state folder: a base (state.db, SQLite in WAL mode), and beside it a journal (journal.h) of what was
- * committed since the base was last written. An ordinary commit is a batch of the journal, one write and one sync. A
- * whole one writes the base in one transaction, with the number of the journal's next epoch in it, and the journal
- * begins again: so at every moment exactly one of the two holds a commit.
+ * A state folder has one file with a snapshot and the log of what was committed since, and a mark of the last commit
+ * (store_file.h). An ordinary commit is a record of the log, one durable write. A whole one is a new snapshot, which
+ * takes the file's place.
  *
  * Of a node whose state follows from an earlier one and the messages that it has taken in since, the messages are put
  * in place of states: store_put_frame once, store_put_heard for every node that took it in. The caller makes a whole
  * commit, with the states of all such nodes, when store_is_full says so.
  *
- * The base is locked while it is open, so a second process is refused, and the lock goes with the process however that
- * ends.
+ * The folder is locked while it is open, so a second process is refused, and the lock goes with the process however
+ * that ends.
  */
 #ifndef HFSAD_NET_STORE_H
 #define HFSAD_NET_STORE_H
@@ -23,9 +22,9 @@
 
 typedef struct store store;
 
-/* Makes the folder (not its parents) and the files where they are missing. Refused (HFSAD_ERROR_INPUT): a folder of
- * another run, a base that is not ours or damaged, one that another process has open, a journal that is missing,
- * damaged or another base's. */
+/* Makes the folder (not its parents) if it is missing; the first commit makes the files. Refused (HFSAD_ERROR_INPUT),
+ * and left as it is: a folder of another run or version, one that another process has open, and one of which a file is
+ * damaged, missing, another folder's, or older than the other file. */
 hfsad_status store_open(store **s, const char *folder, uint64_t run, hfsad_error *err);
 /* What was put under this name says, where it is there, what the run is: for who opens the folder with another. */
 #define STORE_ABOUT "+about" /* no path of a node */
@@ -36,16 +35,24 @@ typedef struct {
     /* In what that of another run differs, in words; false: it cannot be said. NULL: nobody knows. */
     bool (*explain)(const void *context, const void *about, size_t size, char *text, size_t room);
 } store_user;
+/* user: NULL for a folder of any run. */
 hfsad_status store_open_as(store **s, const char *folder, const store_user *user, hfsad_error *err);
 /* The folder, for messages; the store's. */
 const char *store_folder(store *s);
-/* From now on commits are not synced to the disk: they outlast the process however that
- * ends; after a loss of power the folder may be lost. */
-hfsad_status store_relax(store *s, hfsad_error *err);
-/* The journal's size at which the store is full, in place of one by the size of the states. */
+typedef struct {
+    uint64_t run;
+    uint64_t commits;                  /* so far */
+    uint64_t snapshot, log;            /* bytes */
+    uint64_t unfinished;               /* bytes of a write that was never finished, behind the log */
+    size_t states, rows, lines, heard; /* heard: messages in place of states */
+} store_facts;
+/* All that the folder has is read. */
+hfsad_status store_check(store *s, store_facts *facts, hfsad_error *err);
+/* From now on commits are not synced to the disk: they outlast the process however that ends; after a loss of power the
+ * folder may be lost. */
+void store_relax(store *s);
+/* The log's size at which the store is full, in place of one by the size of the snapshot. */
 void store_set_room(store *s, uint64_t bytes);
-/* The bytes of a state in one row of the base, which has a limit. */
-void store_set_piece(store *s, size_t bytes);
 /* What was not committed is lost. NULL is allowed. */
 void store_close(store *s);
 /* The same; where nothing was ever committed its files are removed too, so that another run may have the folder. */
@@ -78,7 +85,7 @@ void store_put_frame(store *s, const void *bytes, size_t size, uint32_t *number)
 hfsad_status store_put_heard(store *s, const char *name, uint32_t number, hfsad_error *err);
 uint64_t store_epoch(const store *s);
 
-/* Whether the next commit should be a whole one: the journal is, with what is in hand, as large as it may be. */
+/* Whether the next commit should be a whole one: the log is, with what is in hand, as large as it may be. */
 bool store_is_full(const store *s);
 /* Makes the next commit a whole one. What was put and not committed yet stays, but for messages: put the states of all
  * who have taken one in since their last state. */

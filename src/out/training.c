@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "out/file.h"
+#include "base/whole_file.h"
 #include "out/result.h"
 #include "run/save.h"
 
@@ -134,18 +134,12 @@ hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error 
     const training_record *record = run->record;
     size_t length = 0;
     const char *trace = record ? report_kept(record->report, &length) : NULL;
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!folder)
-        return error_memory(err, strlen(path), "a file name");
     whole_file f;
-    hfsad_status status = whole_file_begin(&f, folder, slash ? slash + 1 : path, err);
-    if (!status) {
-        checkpoint_write(&f, run, trace, length);
-        status = whole_file_end(&f, err);
-    }
-    free(folder);
-    return status;
+    const hfsad_status status = whole_file_open(&f, path, 0666, err);
+    if (status)
+        return status;
+    checkpoint_write(&f, run, trace, length);
+    return whole_file_end(&f, err);
 }
 
 /* A checkpoint of hfsad_run_save may have no trace; the rows then begin where the run stands. */
