@@ -196,7 +196,7 @@ static int look_at_all(const char *folder, bool exports)
         free(names[i]);
     }
     free(names);
-    return found ? worst : cli_wrong("state", "%.300s is no state folder and has none in it", folder);
+    return found ? worst : cli_wrong("state", "%.300s is not a state folder and contains none", folder);
 }
 
 int cmd_state(int argc, char **argv)
@@ -206,10 +206,11 @@ int cmd_state(int argc, char **argv)
         .usage = "state check DIR\n"
                  "state export DIR",
         .about =
-            "Verifies a state folder of a federation that no process has open, or every folder within DIR, as `hfsad\n"
-            "up --keep-state` leaves it: every byte that was committed is checked. `export` prints the content, too:\n"
-            "a JSON object per line for every state, message, row of the trace and line of the record. Nothing is\n"
-            "written. Exit status 2: a folder is damaged, incomplete or in use; a line says which file and where.",
+            "Verifies every committed byte of a state folder of a federation, or of every state folder within DIR,\n"
+            "as `hfsad up --keep-state` leaves it. No process may have the folder open. `export` also prints the\n"
+            "content: one JSON object per line for every state, message, row of the trace and line of the record.\n"
+            "Nothing is written. Exit status 2: a folder is damaged, incomplete or in use; a line names the file\n"
+            "and the place.",
         .least_words = 2,
         .most_words = 2,
         .words = "check or export, and a folder",

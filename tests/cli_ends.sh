@@ -191,11 +191,11 @@ for full in "$edge1 edge1" "$clients1 edge1-clients" "$cloud cloud"; do
     says 'the state folder here/edge2 is in use by another process'
     if [ $name = edge1 ]; then
         expect_line 2 edge spec.yaml $long --name edge2 --broker mqtt://localhost:$port --state twin --log-level error
-        says 'edge2 runs already'
+        says 'edge2 already runs'
         [ ! -e twin ] || fail "the second process has left its state"
         # and does not end those who train with the first one
         expect_line 2 cloud spec.yaml $long --broker mqtt://localhost:$port --state twin --out twin-out --quiet --log-level error
-        says 'cloud runs already'
+        says 'cloud already runs'
         [ ! -e twin ] && [ ! -e twin-out ] || fail "the second cloud has left something"
     fi
     [ "$(rows)" -le $((before + 1)) ] || fail "$name: it goes on with a full disk: $before, $(rows) rows"

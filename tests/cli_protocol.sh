@@ -15,7 +15,7 @@ python3 - "$SOURCE_DIR" >states.txt <<'EOF' || fail "states: $(cat states.txt)"
 import re, sys
 code = "".join(open(sys.argv[1] + "/src/net/" + name).read() for name in ("node.h", "node_parts.h"))
 page = open(sys.argv[1] + "/docs/protocol.md").read()
-page = page[page.index("### States"):page.index("### Acknowledging")]
+page = page[page.index("### States"):page.index("### Acknowledgement")]
 wanted = []
 for name in ("NODE_STATE_LIST", "NODE_MOVE_LIST", "QUESTION_STATE_LIST", "QUESTION_MOVE_LIST"):
     body = code[code.index("#define %s(" % name):]

@@ -56,7 +56,7 @@ expect 0 state check good
 cmp -s stdout.txt checked.txt || fail "check and export have changed something"
 mkdir empty
 expect_line 2 state check empty
-says 'empty is no state folder'
+says 'empty is not a state folder'
 expect_line 2 state repair good
 says "'repair' is neither check nor export"
 expect 0 up spec.yaml --out went-on --state good --quiet --keep-state

@@ -372,7 +372,7 @@ static void test_twin(void **state)
     }
     to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
     assert_int_equal(host_step(p.h, 0, &err), HFSAD_ERROR_INPUT);
-    assert_non_null(strstr(err.message, "cloud runs already"));
+    assert_non_null(strstr(err.message, "cloud already runs"));
     assert_int_equal(host_dismiss(p.h, "whatever", &err), HFSAD_ERROR_INPUT);
     assert_non_null(host_node(p.h, 0));
     end(&p);

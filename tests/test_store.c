@@ -388,9 +388,9 @@ static void test_foreign(void **unused)
     flip_bit("state", 3); /* the version */
     refused(RUN, "/state has version 3, this program reads 1 (byte 0)");
     write_file("state", "no state at all, but long enough to be looked at", 48);
-    refused(RUN, "/state is damaged or no state of hfsad (byte 0)");
+    refused(RUN, "/state is damaged or not a state of hfsad (byte 0)");
     write_file("state", "", 0);
-    refused(RUN, "/state is damaged or no state of hfsad (byte 0)");
+    refused(RUN, "/state is damaged or not a state of hfsad (byte 0)");
     assert_int_equal(unlink(path_of("state")), 0);
     refused(RUN, "/state is missing");
     assert_int_equal(unlink(path_of("mark")), 0);

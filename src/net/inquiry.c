@@ -182,8 +182,8 @@ static hfsad_status take_result(inquiry *q, const double *values, size_t count, 
 {
     if (q->result && (count != q->n_result || memcmp(q->result, values, count * sizeof *values) != 0))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "the cloud's set-up had another result than the one kept here: data or a file of the spec "
-                         "have changed; begin all nodes anew, with other state folders");
+                         "the cloud's set-up differs from the one stored here: data or a file of the spec have "
+                         "changed; restart all nodes with new state folders");
     if (q->result)
         return HFSAD_OK;
     q->result = alloc_zero(count, sizeof *q->result);
@@ -226,7 +226,7 @@ static bool all_heard(const inquiry *q)
     return true;
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
 static bool refuse(node_refusal *to, node_refusal why)
 {
@@ -357,7 +357,7 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
         letter->m.count = question.most + question.sums;
         return true;
     }
-    uint64_t repeated = 0; /* nobody counts them */
+    uint64_t repeated = 0; /* not counted */
     if (!channel_take(&q->ask, &repeated))
         return false;
     letter->to_parent = false;

@@ -1,4 +1,4 @@
-/* What all nodes have in common: set-up, what comes in, what goes out and when again. */
+/* Common parts of all nodes: set-up, input, output and retransmission. */
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
@@ -83,7 +83,7 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     if (setup->async && setup->inner)
         async_start(n);
     *out = n;
-    if (setup->inner && setup->stage == 0) /* a later one goes on with the clock of the one before */
+    if (setup->inner && setup->stage == 0) /* a later stage continues the clock of the previous one */
         inner_advance(n);
     return HFSAD_OK;
 }
@@ -233,7 +233,7 @@ void node_begin_anew(node *n, const double *w)
     channel_stop(&n->up);
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
 static bool fits_sender(const node *n, size_t from, message_kind kind)
 {
@@ -297,7 +297,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     message plain = *m;
     const uint64_t stage = m->phase >> NODE_STAGE_BIT, above = m->phase - (stage << NODE_STAGE_BIT),
                    epoch = above >> NODE_PHASE_BITS;
-    const unsigned ahead = from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or anew, before we do */
+    const unsigned ahead =
+        from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or a repair, before this node does */
     plain.phase = above - (epoch << NODE_PHASE_BITS);
     if (m->run != n->s.run)
         return node_refuse(n, why, NODE_REFUSED_RUN);
@@ -458,7 +459,8 @@ static message ack_letter(node *n, bool end)
     n->inner.slots[m.count++] = (double)n->begun;
     for (size_t c = 0; c < n->s.n_children; c++) {
         child_state *child = &n->inner.child[c];
-        const bool wanted = take_flag(&child->ack_up) && (n->s.async || child->has); /* or a round was opened since */
+        const bool wanted =
+            take_flag(&child->ack_up) && (n->s.async || child->has); /* or a round was opened afterwards */
         if (!end && !wanted)
             continue;
         n->inner.slots[m.count++] = (double)c;

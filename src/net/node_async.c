@@ -110,7 +110,7 @@ bool async_may_ask(const node *n, uint64_t round)
     return round > (uint64_t)n->answer.round && round <= n->end_round;
 }
 
-/* The last ones are for when everybody has heard of everything. */
+/* The last ones are sent when every node has received everything. */
 bool async_can_answer(const node *n, uint64_t round)
 {
     return async_is_between(n, round) || !n->up.live;

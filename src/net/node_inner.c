@@ -82,7 +82,7 @@ static double inner_sum(node *n)
     return sigma;
 }
 
-/* ---- a look: the root stays where all nodes stand still ---- */
+/* ---- a look: the root waits while all nodes are idle ---- */
 
 void node_look(node *n)
 {
@@ -90,13 +90,13 @@ void node_look(node *n)
     inner_advance(n);
 }
 
-/* In lock step nobody moves between a row of the trace and the next DOWN. */
+/* In synchronous mode no node steps between a row of the trace and the next DOWN. */
 static bool look_holds(const node *n)
 {
     return n->root.looks && !n->s.async && (int64_t)n->round == n->answer.round;
 }
 
-/* While the root waits for the polish all stand still, too. */
+/* While the root waits for the polish, all nodes are idle too. */
 static bool may_look(const node *n)
 {
     if (!n->root.looks || n->inner.has_models || n->question.state != QUESTION_NONE || is_prelude(n))
@@ -115,7 +115,7 @@ static bool takes_part_in(const node *n, uint64_t round)
     return node_draw(n, n->s.inner->participation, n->s.key, &last, round);
 }
 
-/* After a measurement a round begins only when the parent goes on, which may have ended the run instead. */
+/* After a measurement a round begins only when the parent continues, because it may have ended the run instead. */
 static bool may_open(const node *n)
 {
     const question *q = &n->question;
@@ -220,7 +220,7 @@ void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_li
         (void)wire_round(u, n->s.M);
 }
 
-/* What its children say after they have begun anew is known without asking. */
+/* The messages of its children after a repair are known without asking. */
 void inner_begin_anew(node *n)
 {
     node_begin_anew(n, n->question.w);
@@ -242,7 +242,7 @@ void inner_begin_anew(node *n)
 
 /* ---- the root ---- */
 
-/* The root has the tree's tally: a row of the trace, and whether to go on. */
+/* The root has the tally of the tree: a row of the trace, and the decision whether to continue. */
 void root_conclude(node *n, const tally *t)
 {
     hfsad_figures *f = &n->root.row;
@@ -255,7 +255,7 @@ void root_conclude(node *n, const tally *t)
         return;
     }
     stop_rule(&n->root.stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
-    n->async.stopping = n->async.stopping || (n->s.async && n->root.stop.converged); /* nobody stands still yet */
+    n->async.stopping = n->async.stopping || (n->s.async && n->root.stop.converged); /* nodes are not idle yet */
     n->root.row_ready = true;
     memcpy(n->root.row_w, n->question.w, n->s.M * sizeof *n->root.row_w);
     n->answer.round = (int64_t)n->question.round;
@@ -374,7 +374,8 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
     return true;
 }
 
-/* A child has the DOWN of the open round, from this life of ours: where all who are needed have, it is not repeated. */
+/* A child has the DOWN of the open round, sent after our last start. If all needed children have it, it is not
+ * retransmitted. */
 static bool handle_ack(node *n, size_t c, const message *m, node_refusal *why)
 {
     if (m->count != 1)

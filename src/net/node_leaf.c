@@ -1,4 +1,4 @@
-/* A client: it steps on its parent's DOWN, and answers what it is asked. */
+/* A client: it steps on its parent's DOWN, and answers questions. */
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
@@ -198,7 +198,7 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
     return true;
 }
 
-/* w_0, with the intercept of whoever has one of its own. */
+/* w_0, with the node's own intercept if it has one. */
 static const double *consensus_model(node *n, const double *w0, const double *w_parent)
 {
     const size_t M = n->s.M;

@@ -8,27 +8,27 @@
 
 /* Every way from one state to another, and why it is legal; docs/protocol.md draws it. */
 #define NODE_MOVE_LIST(X)                                                                                              \
-    X(RESTS, TRAINS, "it opens a round: nothing holds it back")                                                        \
-    X(TRAINS, RESTS, "all children that take part have spoken, and it has stepped; or the cloud has ended the stage")  \
-    X(TRAINS, REPAIRS, "cloud: the safeguard finds that the step has run off")                                         \
-    X(REPAIRS, RESTS, "cloud: all nodes have begun anew")                                                              \
+    X(RESTS, TRAINS, "it opens a round: nothing blocks it")                                                            \
+    X(TRAINS, RESTS, "all participating children have sent UP, and it has stepped; or the cloud has ended the stage")  \
+    X(TRAINS, REPAIRS, "cloud: the safeguard finds that the run diverges")                                             \
+    X(REPAIRS, RESTS, "cloud: all nodes have restarted")                                                               \
     X(RESTS, STAGE_OVER, "cloud: the stage has its figures, or its model is no longer finite")                         \
     X(STAGE_OVER, RESTS, "cloud: all nodes have begun the next stage")                                                 \
     X(RESTS, ENDED, "cloud: the figures of a row end the run")                                                         \
-    X(ENDED, CLOSES, "cloud: the polish is there, or there is none")                                                   \
+    X(ENDED, CLOSES, "cloud: the polish is done, or there is none")                                                    \
     X(CLOSES, FINISHED, "cloud: it has the models of all nodes")                                                       \
-    X(RESTS, HALTED, "asynchronous: the last figures, or the models, are asked for")                                   \
-    X(TRAINS, HALTED, "asynchronous: likewise; the open round is dropped")                                             \
-    X(RESTS, FINISHED, "its parent says that the cloud has the models")                                                \
-    X(HALTED, FINISHED, "likewise, asynchronous")
+    X(RESTS, HALTED, "asynchronous: it is asked for the last figures or the models")                                   \
+    X(TRAINS, HALTED, "asynchronous: the same; the open round is dropped")                                             \
+    X(RESTS, FINISHED, "its parent acknowledges that the cloud has the models")                                        \
+    X(HALTED, FINISHED, "the same, asynchronous")
 
 #define QUESTION_MOVE_LIST(X)                                                                                          \
-    X(NONE, WAITS, "a question has come from the parent, of a round that may not be done yet")                         \
-    X(NONE, ASKED, "the cloud asks; or a question that is passed on at once has come")                                 \
-    X(WAITS, ASKED, "its round is done: it is passed on to the children; or one that is passed on at once overtakes")  \
+    X(NONE, WAITS, "a question has arrived from the parent, for a round that may not be done yet")                     \
+    X(NONE, ASKED, "the cloud asks; or a question that is forwarded at once has arrived")                              \
+    X(WAITS, ASKED, "its round is done: forwarded to the children; or a question forwarded at once overtakes it")      \
     X(ASKED, NONE, "all children have answered")                                                                       \
-    X(ASKED, WAITS, "another one has come: the parent was killed while it asked, or a look was given up")              \
-    X(ASKED, ASKED, "likewise, and the other is passed on at once")
+    X(ASKED, WAITS, "another question has arrived: the parent was killed while it asked, or a look was given up")      \
+    X(ASKED, ASKED, "the same, and the other is forwarded at once")
 
 typedef struct {
     int from, to;
@@ -48,7 +48,7 @@ typedef struct {
     uint64_t number; /* tells it from others of its row */
     uint64_t round;  /* that it is of */
     channel ask;
-    double *w;              /* 2 M: w_0, and this node's w where it is passed on */
+    double *w;              /* 2 M: w_0, and this node's w if it is forwarded */
     double *parent;         /* M: the parent's w that came with it */
     tally own;              /* this node's part of the figures, as it was when it passed the question on */
     uint64_t asked_version; /* asynchronous: `own` is of */
@@ -79,7 +79,7 @@ typedef struct {
     uint64_t answer_k; /* asynchronous: its counter when it answered */
     bool ack_up;       /* to be told that it has come */
     bool ack_part;     /* to be told which part is wanted */
-    bool fresh;        /* asynchronous: it has said something since the last step */
+    bool fresh;        /* asynchronous: it has sent something since the last step */
     double sigma;
     guard_strain strain; /* of an inner child's link and all below */
 } child_state;
@@ -121,7 +121,7 @@ typedef struct {
     uint64_t since;     /* when the round was opened */
     uint64_t held;      /* version of the newest DOWN that waits for its turn, 0: none */
     double *held_w;     /* M */
-    heard *heard;       /* since the last step: of a child at most as many as it was behind */
+    heard *heard;       /* since the last step: at most the number of steps that a child was behind */
     size_t n_heard, heard_room;
     char *lines; /* of the record */
     size_t lines_size, lines_room;
@@ -137,7 +137,7 @@ typedef struct {
     node_end end;
     double *polish;      /* setup.polish numbers, then M: where it begins; NULL: none */
     bool looks;          /* it is to look at all models */
-    start_search search; /* first: NULL where there is one stage */
+    start_search search; /* first: NULL if there is one stage */
 } root_part;
 
 struct node {
@@ -168,7 +168,7 @@ struct node {
     /* rounds, and the messages that carry them */
     uint64_t round;              /* done */
     uint64_t down_round;         /* of the newest DOWN taken, 0: none */
-    uint64_t up_round;           /* of the UP that z, q and k stand for */
+    uint64_t up_round;           /* of the UP that corresponds to z, q and k */
     bool took_part;              /* in this period */
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
     channel up, down;
@@ -211,13 +211,13 @@ static inline size_t node_ask_count(const node *n)
 {
     return n->s.depth == 1 ? n->s.M : 2 * n->s.M;
 }
-/* The parts in which so many nodes' models go up, and the numbers of one of them; 0: there is none. */
+/* The number of parts for the models of this number of nodes, and the numbers in one part; 0: no such part. */
 uint64_t node_parts_of(const node *n, size_t nodes);
 size_t node_part_size(const node *n, size_t nodes, uint64_t part);
 /* Keeps the tally as the node's answer. */
 void node_answer(node *n, const tally *t, uint64_t round);
 bool node_refuse(node *n, node_refusal *to, node_refusal why);
-/* The parent begins anew, or we do: what it may have forgotten is sent again. */
+/* The parent or this node has restarted: everything that the parent may have lost is retransmitted. */
 void node_greet(node *n, uint64_t begun);
 
 /* numbers that are not finite (node_numbers.c) */
@@ -249,7 +249,7 @@ void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_li
 guard_strain inner_strain(const node *n);
 /* The first leaf among the children. */
 size_t inner_first_leaf(const node *n);
-/* A client's step, so many times. */
+/* Repeats a client's step this number of times. */
 void leaf_step(node *n, const double *w_parent, uint32_t times);
 
 /* stages (node_stages.c) */
@@ -299,9 +299,9 @@ bool async_can_answer(const node *n, uint64_t round);
 bool async_may_ask(const node *n, uint64_t round);
 /* Root: whether figures are due, and the round of that question. */
 bool async_measures(const node *n, uint64_t *round);
-/* A question that is neither the first nor the last: training goes on, and it outlasts a crash. */
+/* A question that is neither the first nor the last: training continues, and the question survives a crash. */
 bool async_is_between(const node *n, uint64_t round);
-/* What was asked of whom: a line of the record. */
+/* Which node was asked for which moment: a line of the record. */
 void async_row(node *n);
 bool async_may_open(const node *n);
 void async_open(node *n);

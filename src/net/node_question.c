@@ -1,5 +1,5 @@
 /*
- * What is asked down the tree and answered up it while nodes train. Every question is a row of one table:
+ * Questions that go down the tree, and answers that come up, while nodes train. Every question is a row of one table:
  *
  *     row      goes down               comes up          combined            a node keeps
  *     figures  w_0, the parent's w     tally             added, slot order   round and tally of its answer
@@ -8,10 +8,10 @@
  *     stage    w to begin with         nothing           all have            the stage, and its state
  *     look     nothing                 MODELs in parts   one after another   nothing
  *
- * The mechanism is the same for all. A parent repeats its question until all children have answered. A node answers
- * whenever it is asked: a client at once, an inner node when its children have. After a crash nothing is known of a
- * question in hand; the parent asks again. (Asynchronous figures are different: node_state.c.) Only the models at the
- * end are also repeated by the node that has them, since it must hear that it may go.
+ * The mechanism is the same for all. A parent retransmits its question until all children have answered. A node answers
+ * whenever it is asked: a client at once, an inner node when its children have. After a crash a node knows nothing of
+ * an open question; the parent asks again. (Asynchronous figures are different: node_state.c.) Only the models at the
+ * end are also retransmitted by their node, because it needs the acknowledgement before it may end.
  */
 #include "net/node_parts.h"
 
@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-/* How a question stands to the node that hears it. */
+/* Relation of a question to the node that receives it. */
 typedef enum { PLACE_NEW, PLACE_AGAIN, PLACE_OLD, PLACE_EARLY } place;
 
 struct question_row {
@@ -100,7 +100,7 @@ static bool begin_figures(node *n, const message *m, uint64_t number)
     return true;
 }
 
-/* This node's part of the figures. Asynchronous training goes on while the answers come. */
+/* This node's part of the figures. Asynchronous training continues while the answers arrive. */
 static void pass_figures_on(node *n)
 {
     const inner_class *class = n->s.inner;
@@ -140,8 +140,8 @@ static void add_children(const node *n, tally *t)
     }
 }
 
-/* Where clients or edges have intercepts of their own, nothing ties the nodes above: they show the mean over the
- * clients below. */
+/* If clients or edges have their own intercepts, the nodes above are not tied: they report the mean over the clients
+ * below. */
 static void settle(node *n, tally *t)
 {
     const size_t leaves = n->s.n_children - inner_first_leaf(n);
@@ -237,7 +237,7 @@ static bool finish_models(node *n)
     return true;
 }
 
-/* A look leaves no trace where it is given up: whatever else is asked overtakes it. */
+/* A look that is given up leaves no state: any other question overtakes it. */
 static place where_look(const node *n, uint64_t number)
 {
     if (n->answer.final || number < n->answer.look)

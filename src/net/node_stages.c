@@ -1,4 +1,4 @@
-/* Stages: what is trained before the run to find its start, one after another, and how all nodes pass on to the next.
+/* Stages: trainings before the run that find its start, in sequence, and the transition of all nodes to the next stage.
  */
 #include "net/node_parts.h"
 

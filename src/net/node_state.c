@@ -1,4 +1,4 @@
-/* The state of a node as words: what it must still know after it was killed. */
+/* The state of a node as words: everything that must survive a crash. */
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
@@ -216,7 +216,7 @@ bool node_unpack(node *n, word_reader *r)
     return true;
 }
 
-/* ---- for who puts a whole run together ---- */
+/* ---- for callers that assemble a whole run ---- */
 
 bool node_get_share(const node *n, uint64_t round, double *w, run_share *share)
 {

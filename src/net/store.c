@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    /* A log has room for so many times the snapshot: then writing that costs little beside it. */
+    /* The log may have this multiple of the size of the snapshot, so that writing the snapshot costs little in
+       comparison. */
     SNAPSHOTS_IN_ROOM = 8,
     ROOM_LEAST = 1 << 20,
     ROOM_MOST = 64 << 20, /* or twice the snapshot, if that is large */
@@ -69,8 +70,8 @@ static bool number_name(store *s, const char *name, uint32_t *number)
     return true;
 }
 
-/* What has come since entries were last looked at; NULL, or the first one that makes no sense. It takes no memory, as
- * what is committed must not be taken for lost and put again. */
+/* Processes the new entries; returns NULL, or the first invalid entry. It allocates no memory, because a failure must
+ * not make committed entries look lost. */
 static const store_entry *keep(contents *c, const store_entries *e)
 {
     for (; c->looked < e->count; c->looked++) {
@@ -229,7 +230,7 @@ static hfsad_status lacks_memory(store *s, size_t size, hfsad_error *err)
     return drop(s, error_memory(err, size, "the state folder"));
 }
 
-/* The entry of those who have heard one message one after another. */
+/* The entry of consecutive nodes that have heard one message. */
 static void put_hearers(store *s)
 {
     if (s->n_hearers)
@@ -305,7 +306,7 @@ static hfsad_status carry_over(store *s, hfsad_error *err)
     return status;
 }
 
-/* What was in hand for the log, but for messages. */
+/* Pending entries for the log, except messages. */
 static hfsad_status carry_hand(store *s, const store_buffer *hand, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
@@ -320,7 +321,7 @@ static hfsad_status carry_hand(store *s, const store_buffer *hand, hfsad_error *
     return status;
 }
 
-/* States that nobody has put anew. */
+/* States that were not put again. */
 static hfsad_status carry_states(store *s, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;

@@ -39,8 +39,8 @@ hfsad_status store_file_fault(const store_file *f, const char *name, int code, h
 hfsad_status store_file_refuse(const store_file *f, const char *name, uint64_t at, const char *why, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.300s/%s %s (byte %llu): restore the whole folder from a copy that is not older, or start the "
-                     "run anew with new state folders",
+                     "%.300s/%s %s (byte %llu): restore the whole folder from a copy that is not older, or restart the "
+                     "run with new state folders",
                      f->folder, name, why, (unsigned long long)at);
 }
 

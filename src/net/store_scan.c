@@ -210,7 +210,7 @@ static hfsad_status refuse_first(reader *r, hfsad_error *err)
     const unsigned char *b = look(r, 0, 4);
     const bool ours = b && memcmp(b, "hfs", 3) == 0;
     char why[100];
-    snprintf(why, sizeof why, "%s", ours ? "is damaged" : "is damaged or no state of hfsad");
+    snprintf(why, sizeof why, "%s", ours ? "is damaged" : "is damaged or not a state of hfsad");
     if (ours && b[3] != STORE_VERSION)
         snprintf(why, sizeof why, "has version %d, this program reads %d", b[3], STORE_VERSION);
     return store_file_refuse(r->f, "state", 0, why, err);
@@ -232,9 +232,9 @@ static hfsad_status read_state(reader *r, hfsad_error *err)
     if (!unfinished)
         return store_file_refuse(f, "state", f->end, "is damaged", err);
     if (r->marked > f->sequence)
-        return store_file_refuse(f, "state", f->end,
-                                 "is an old copy or was cut off: the file mark knows a later commit", err);
-    return r->marked_differs ? store_file_refuse(f, "state", f->end, "is not the one of the file mark", err) : HFSAD_OK;
+        return store_file_refuse(f, "state", f->end, "is an old copy or was cut off: the file mark has a later commit",
+                                 err);
+    return r->marked_differs ? store_file_refuse(f, "state", f->end, "does not match the file mark", err) : HFSAD_OK;
 }
 
 /* ---- the folder ---- */
@@ -248,14 +248,13 @@ static hfsad_status lock_folder(store_file *f, hfsad_error *err)
     for (int waited = 0; flock(f->dir, LOCK_EX | LOCK_NB); waited += DYING_STEP_MS) {
         if (errno != EWOULDBLOCK)
             return error_set(err, HFSAD_ERROR_INPUT,
-                             "the state folder %s cannot be locked: %s; give a state folder on a disk of "
-                             "this machine",
+                             "the state folder %s cannot be locked: %s; give a state folder on a disk of this machine",
                              f->folder, strerror(errno));
         if (waited >= DYING_MS)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "the state folder %s is in use by another process: end that one, "
-                             "or give this one another state folder",
-                             f->folder);
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "the state folder %s is in use by another process: end that process, or give another state folder",
+                f->folder);
         poll(NULL, 0, DYING_STEP_MS);
     }
     return HFSAD_OK;
@@ -288,7 +287,7 @@ static hfsad_status read_mark(reader *r, hfsad_error *err)
         r->marked_owner = store_get_number(b + 8, 8);
         r->marked = sequence;
     }
-    return found ? HFSAD_OK : store_file_refuse(f, "mark", 0, "is damaged or no mark of hfsad", err);
+    return found ? HFSAD_OK : store_file_refuse(f, "mark", 0, "is damaged or not a mark of hfsad", err);
 }
 
 static hfsad_status read_files(reader *r, hfsad_error *err)
@@ -297,9 +296,8 @@ static hfsad_status read_files(reader *r, hfsad_error *err)
     struct stat info;
     if (faccessat(f->dir, "state.db", F_OK, 0) == 0)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s/state.db is a state of an earlier version (SQLite), which this "
-                         "program does not read: end its run with the hfsad that began it, or give another state "
-                         "folder",
+                         "%s/state.db is a state of an earlier version (SQLite), which this program does not read: "
+                         "finish its run with that version of hfsad, or give another state folder",
                          f->folder);
     hfsad_status status = open_one(f, "mark", &f->mark, err);
     if (!status)
@@ -331,7 +329,7 @@ hfsad_status store_file_open(store_file *f, const char *folder, hfsad_error *err
     if ((size_t)snprintf(f->folder, sizeof f->folder, "%s", folder) >= sizeof f->folder)
         return error_set(err, HFSAD_ERROR_INPUT, "the name of the state folder is too long: %.100s...", folder);
     if (mkdir(folder, 0700) && errno != EEXIST)
-        return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be made: %s", folder, strerror(errno));
+        return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be created: %s", folder, strerror(errno));
     hfsad_status status = lock_folder(f, err);
     reader r = {.f = f, .window = status ? NULL : alloc_raw(WINDOW, 1)};
     if (!status && !r.window)
