@@ -1,26 +1,14 @@
 /* What summary.json tells of a result beside its model; see result.h. */
 #include "base/error.h"
 #include "base/read_file.h"
+#include "out/json.h"
 #include "out/result.h"
 #include "spec/table.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const cJSON *item_at(const cJSON *object, const char *key)
-{
-    char part[SETTING_KEY_MAX];
-    while (*key && object) {
-        const size_t length = strcspn(key, ".");
-        snprintf(part, sizeof part, "%.*s", (int)length, key);
-        object = cJSON_GetObjectItemCaseSensitive(object, part);
-        key += length + (key[length] == '.');
-    }
-    return object;
-}
 
 static hfsad_status take(hfsad_spec *spec, const char *key, const cJSON *item, hfsad_error *err)
 {
@@ -49,8 +37,8 @@ static hfsad_status fill(hfsad_spec *spec, const cJSON *settings, hfsad_error *e
     hfsad_status status = HFSAD_OK;
     setting_at at;
     for (size_t i = 0; settings_at(&spec_schema, i, &at) && !status; i++)
-        status = take(spec, at.key, item_at(settings, at.key), err);
-    return status ? status : take_overrides(spec, item_at(settings, "overrides"), err);
+        status = take(spec, at.key, json_at(settings, at.key), err);
+    return status ? status : take_overrides(spec, json_at(settings, "overrides"), err);
 }
 
 static hfsad_status read_stop(hfsad_result *r, const char *path, const cJSON *item, hfsad_error *err)
@@ -66,8 +54,8 @@ static hfsad_status read_stop(hfsad_result *r, const char *path, const cJSON *it
 /* An older summary has none: nothing is known then. */
 static void read_verdict(hfsad_verdict *v, const cJSON *root)
 {
-    const cJSON *converged = item_at(root, "converged"), *text = item_at(root, "verdict"),
-                *gap = item_at(root, "polish.gap");
+    const cJSON *converged = json_at(root, "converged"), *text = json_at(root, "verdict"),
+                *gap = json_at(root, "polish.gap");
     v->kind = !cJSON_IsBool(converged)  ? HFSAD_VERDICT_UNKNOWN
               : cJSON_IsTrue(converged) ? HFSAD_VERDICT_CONVERGED
                                         : HFSAD_VERDICT_NOT_CONVERGED;
@@ -82,9 +70,9 @@ hfsad_status result_read_summary(hfsad_result *r, const char *folder, hfsad_erro
     if (!path)
         return error_memory(err, strlen(folder), "a file name");
     cJSON *root = file_read(path, SIZE_MAX, &text, &size) ? NULL : cJSON_Parse(text);
-    const cJSON *settings = item_at(root, "settings");
+    const cJSON *settings = json_at(root, "settings");
     hfsad_status status = settings
-                              ? read_stop(r, path, item_at(root, "stopped"), err)
+                              ? read_stop(r, path, json_at(root, "stopped"), err)
                               : error_set(err, HFSAD_ERROR_INPUT, "%.300s has no settings; run hfsad run again", path);
     if (!status)
         status = hfsad_spec_create(&r->settings, err);

@@ -282,8 +282,8 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
     setting_at at;
     for (size_t i = 0; settings_at(&spec_schema, i, &at); i++)
         if (!strcmp(at.key, "run.polish")) /* auto: what it came to */
-            add_flag(j, object_at(j, settings, "run"), "polish",
-                     polish_is_due(spec, run->plan, run->data->n_inner, run->data->M));
+            json_add_flag(j, object_at(j, settings, "run"), "polish",
+                          polish_is_due(spec, run->plan, run->data->n_inner, run->data->M));
         else if (applies(at.key, spec))
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
     json_add_text(j, object_at(j, settings, "run"), "start", run->start_kind);
