@@ -1,6 +1,7 @@
 /* hfsad evaluate: how well trained models do on held-out rows. */
 #include "base/error.h"
 #include "cli.h"
+#include "plan/choices.h"
 #include "out/model_evaluation.h"
 #include "progress.h"
 
@@ -190,12 +191,10 @@ static void print_groups(const evaluation *e)
 
 static void print_loss(const model *m)
 {
-    char text[100] = "";
-    if (m->loss.kind == (int)HFSAD_LOSS_QUANTILE)
-        snprintf(text, sizeof text, ", tau %g", m->loss.tau);
-    if (m->loss.kind == (int)HFSAD_LOSS_HUBER)
-        snprintf(text, sizeof text, ", delta %g", m->loss.delta);
-    print_row("loss", "%s%s%s", loss_kind_name((hfsad_loss_kind)m->loss.kind), text,
+    char text[100];
+    const hfsad_loss loss = loss_of(&m->loss, NULL);
+    loss_parameters_text(&loss, ", ", text, sizeof text);
+    print_row("loss", "%s%s%s", loss_names[loss.kind], text,
               m->n_overrides ? ", with overrides" : "");
 }
 

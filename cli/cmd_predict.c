@@ -100,7 +100,7 @@ static double *score_all(const scoring *s, bool *labels, hfsad_error *err)
     }
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const hfsad_loss_kind kind = scoring_law(s, leaf).loss.kind;
-        *labels |= loss_has_labels(kind);
+        *labels |= loss_kinds[kind]->labels;
         if (scoring_scores(s, leaf, kind, scores + d->rows.first[leaf], err)) {
             free(scores);
             return NULL;
@@ -152,7 +152,7 @@ static bool write_client(writer *w, size_t leaf)
         at += number_write(at, score_prediction(kind, w->scores[r]));
         if (w->labels)
             *at++ = ',';
-        if (loss_has_labels(kind))
+        if (loss_kinds[kind]->labels)
             at += number_write(at, score_label(w->scores[r]));
         *at++ = ',';
         memcpy(at, node, node_length);

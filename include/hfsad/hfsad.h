@@ -82,16 +82,26 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
 
 /* ---- losses of one observation (section 5) -------------------------------------------------------------- */
 
+/* enumerator, prefix of its functions in src/math/loss_<prefix>.h, name in a spec. r = y - s. */
+#define HFSAD_LOSS_LIST(X)                                                                                             \
+    X(PHASE_RETRIEVAL, phase, "phase-retrieval") /* |y - s^2| */                                                       \
+    X(QUANTILE, quantile, "quantile")            /* tau r, (tau - 1) r if r < 0 */                                     \
+    X(ABSOLUTE, absolute, "absolute")            /* |r| */                                                             \
+    X(SQUARED, squared, "squared")               /* r^2 / 2 */                                                         \
+    X(HUBER, huber, "huber")                     /* r^2 / 2, delta |r| - delta^2 / 2 beyond delta */                   \
+    X(LOGISTIC, logistic, "logistic")            /* log(1 + exp(-y s)), y = -1 or 1 */                                 \
+    X(HINGE, hinge, "hinge")                     /* max(0, 1 - y s), y = -1 or 1 */                                    \
+    X(OWN, own, "own") /* the program's own: hfsad_spec_own_loss; not for the functions below */
+
 typedef enum {
-    HFSAD_LOSS_PHASE_RETRIEVAL, /* |y - s^2| */
-    HFSAD_LOSS_QUANTILE,        /* rho_tau(y - s) */
-    HFSAD_LOSS_ABSOLUTE,        /* |y - s| */
-    HFSAD_LOSS_SQUARED,         /* (y - s)^2 / 2 */
-    HFSAD_LOSS_HUBER,           /* (y - s)^2 / 2, delta |y - s| - delta^2 / 2 beyond delta */
-    HFSAD_LOSS_LOGISTIC,        /* log(1 + exp(-y s)), y = -1 or 1 */
-    HFSAD_LOSS_HINGE,           /* max(0, 1 - y s), y = -1 or 1 */
-    HFSAD_LOSS_OWN,             /* the program's own: hfsad_spec_own_loss; not for the functions below */
+#define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,
+    HFSAD_LOSS_LIST(HFSAD_LOSS_ENUM)
+#undef HFSAD_LOSS_ENUM
 } hfsad_loss_kind;
+
+#define HFSAD_LOSS_ONE(KIND, prefix, name) +1
+enum { HFSAD_LOSS_COUNT = HFSAD_LOSS_LIST(HFSAD_LOSS_ONE) };
+#undef HFSAD_LOSS_ONE
 
 typedef struct {
     hfsad_loss_kind kind;

@@ -2,7 +2,7 @@
 #include "core/kernels.h"
 #include "core/link_vec.h"
 #include "math/box.h"
-#include "math/loss_vec.h"
+#include "math/losses.h"
 
 #include <math.h>
 #include <string.h>

@@ -309,12 +309,14 @@ static void add_value(json *j, cJSON *object, const setting *row, const void *va
     }
 }
 
-static bool has_loss(const hfsad_spec *spec, hfsad_loss_kind kind)
+/* Whether some client's loss has one of these parameters. */
+static bool uses_parameter(const hfsad_spec *spec, unsigned parameters)
 {
-    bool found = spec->loss.kind == (int)kind;
+    unsigned used = loss_kinds[spec->loss.kind]->parameters;
     for (size_t i = 0; i < spec->n_overrides; i++)
-        found = found || spec->overrides[i].loss.kind == (int)kind;
-    return found;
+        if (spec->overrides[i].loss.kind >= 0)
+            used |= loss_kinds[spec->overrides[i].loss.kind]->parameters;
+    return used & parameters;
 }
 
 /* Whether the spec's own value is what is in force and means something in this run. */
@@ -327,10 +329,11 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return spec->federation.wire == WIRE_FLOAT; /* the only one that rounds */
     if (!strncmp(key, "federation.", 11))
         return false; /* how the processes came to the result, which does not depend on it or is a record's */
-    if (!strcmp(key, "loss.tau"))
-        return has_loss(spec, HFSAD_LOSS_QUANTILE);
-    if (!strcmp(key, "loss.delta"))
-        return has_loss(spec, HFSAD_LOSS_HUBER);
+#define PARAMETER_APPLIES(name)                                                                                        \
+    if (!strcmp(key, "loss." #name))                                                                                   \
+        return uses_parameter(spec, LOSS_HAS_##name);
+    LOSS_PARAMETERS(PARAMETER_APPLIES)
+#undef PARAMETER_APPLIES
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 

@@ -266,11 +266,17 @@ static bool same_schedule(const hfsad_schedule *a, const hfsad_schedule *b)
     return a->c == b->c && a->alpha == b->alpha && a->turn == b->turn && a->growth == b->growth && a->over == b->over;
 }
 
+static bool same_loss(const hfsad_loss *a, const hfsad_loss *b)
+{
+#define SAME_PARAMETER(name) &&a->name == b->name
+    return a->kind == b->kind && a->box == b->box LOSS_PARAMETERS(SAME_PARAMETER);
+#undef SAME_PARAMETER
+}
+
 static bool same_class(const leaf_class *a, const leaf_class *b)
 {
     const hfsad_penalty *p = &a->rule.penalty, *q = &b->rule.penalty;
-    return a->loss.kind == b->loss.kind && a->loss.tau == b->loss.tau && a->loss.delta == b->loss.delta &&
-           a->loss.box == b->loss.box && p->kind == q->kind && p->weight == q->weight && p->lambda == q->lambda &&
+    return same_loss(&a->loss, &b->loss) && p->kind == q->kind && p->weight == q->weight && p->lambda == q->lambda &&
            p->gamma == q->gamma && same_schedule(&a->rule.schedule, &b->rule.schedule) &&
            a->participation == b->participation && a->local_steps == b->local_steps &&
            a->solver.method == b->solver.method && a->solver.tolerance == b->solver.tolerance &&
@@ -380,33 +386,33 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     return status;
 }
 
-static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, hfsad_loss_kind kind, double y,
+static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, const hfsad_loss *loss, double y,
                                 hfsad_error *err)
 {
-    if (y == 1 || y == -1)
+    if (loss_fits(loss, y))
         return HFSAD_OK;
     char name[256];
     dataset_leaf_name(d, leaf, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT, "row %zu of %s has y = %g: the %s loss takes the labels -1 and 1%s",
-                     row + 1, name, y, kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic",
-                     y == 0 ? "; write -1 for 0" : "");
+    return error_set(err, HFSAD_ERROR_INPUT, "row %zu of %s has y = %g: the %s loss takes %s%s", row + 1, name, y,
+                     loss_names[loss->kind], loss_kind_of(loss)->takes,
+                     loss_kind_of(loss)->labels && y == 0 ? "; write -1 for 0" : "");
 }
 
-/* Labels of the two-class losses. */
+/* Observations that the losses can take. */
 static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
     for (size_t leaf = 0; leaf < d->n_leaves && !status; leaf++) {
-        const hfsad_loss_kind kind = plan_leaf(p, leaf)->loss.kind;
-        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
+        const hfsad_loss *loss = &plan_leaf(p, leaf)->loss;
+        if (!loss_kind_of(loss)->fits)
             continue;
         if (!d->rows.first) {
-            status = check_label(d, leaf, 0, kind, d->y[leaf], err);
+            status = check_label(d, leaf, 0, loss, d->y[leaf], err);
             continue;
         }
         const client_rows rows = dataset_rows(d, leaf);
         for (size_t r = 0; r < rows.count && !status; r++)
-            status = check_label(d, leaf, r, kind, rows.y[r], err);
+            status = check_label(d, leaf, r, loss, rows.y[r], err);
     }
     return status;
 }
@@ -459,10 +465,10 @@ static void apply_scales(preset *t, const data_scales *scales)
     const hfsad_loss loss = loss_of(&t->spec->loss, NULL);
     t->scales = *scales;
     t->tuned = t->spec->top.preset == PRESET_TUNED;
-    t->sharp = loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    t->sharp = loss_kind_of(&loss)->majorised;
     t->far = starts_far(t->spec->run.start);
     t->pace = 1 + (t->far ? 0.006 : 0.02) / pow((double)t->spec->run.edge_rounds, 0.3);
-    t->client_c = loss_ease(&loss) * scales->bend;
+    t->client_c = loss_kind_of(&loss)->ease * scales->bend;
     t->reach = fmax(0.3 * scales->length, scales->bend > 0 ? 4 * scales->noise / scales->bend : 0);
 }
 

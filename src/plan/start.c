@@ -209,7 +209,7 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
 
 const char *start_default(const hfsad_spec *spec)
 {
-    if (spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL)
+    if (!loss_kinds[spec->loss.kind]->majorised)
         return "zero";
     return spec->top.preset == PRESET_PAPER ? "spectral" : "robust";
 }
@@ -218,9 +218,7 @@ hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec
                          hfsad_error *err)
 {
     const hfsad_status status = start_vector(start, kind, d, (uint64_t)spec->run.seed, ask, err);
-    const bool regression = spec->loss.kind != (int)HFSAD_LOSS_LOGISTIC && spec->loss.kind != (int)HFSAD_LOSS_HINGE &&
-                            spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL;
-    if (!status && d->rows.constant != 0 && regression)
+    if (!status && d->rows.constant != 0 && loss_kinds[spec->loss.kind]->start != LOSS_START_ZERO)
         return start_intercept(start, d, ask, err);
     return status;
 }

@@ -1,6 +1,6 @@
 #include "polish/answers.h"
 
-#include "math/loss_row.h"
+#include "math/losses.h"
 
 #include <string.h>
 
@@ -37,9 +37,9 @@ size_t polish_longest(size_t M, size_t direct)
     return longest;
 }
 
-static bool is_smooth(hfsad_loss_kind kind)
+static bool is_smooth(const hfsad_loss *loss)
 {
-    return kind == HFSAD_LOSS_SQUARED || kind == HFSAD_LOSS_HUBER || kind == HFSAD_LOSS_LOGISTIC;
+    return loss_kind_of(loss)->bend;
 }
 
 /* What a row adds to an answer. Derivatives are in s = <x, w>. */
@@ -49,33 +49,18 @@ typedef struct {
     bool active;
 } row_part;
 
-static double smooth_bend(const hfsad_loss *loss, double y, double s)
-{
-    if (loss->kind == HFSAD_LOSS_SQUARED)
-        return 1;
-    if (loss->kind == HFSAD_LOSS_HUBER)
-        return fabs(y - s) <= loss->delta;
-    const double e = exp(-fabs(s));
-    return e / ((1 + e) * (1 + e));
-}
-
 static row_part smooth_part(const hfsad_loss *loss, double c, double y, double s)
 {
     const double value = c * hfsad_loss_value(loss, y, s);
-    return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * smooth_bend(loss, y, s), value, value, 0, 0, false};
+    return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * loss_kind_of(loss)->bend(loss, y, s), value, value, 0, 0, false};
 }
 
 /* Whether a slope is neither of the two that the loss has beside its kink. */
-static bool in_kink(const hfsad_loss *loss, double slope)
+static bool in_kink(const hfsad_loss *loss, double y, double slope)
 {
-    switch (loss->kind) {
-    case HFSAD_LOSS_QUANTILE:
-        return slope > -loss->tau && slope < 1 - loss->tau;
-    case HFSAD_LOSS_HINGE:
-        return slope != 0 && fabs(slope) < 1;
-    default:
-        return fabs(slope) < 1;
-    }
+    double low, high;
+    loss_kind_of(loss)->slopes(loss, y, &low, &high);
+    return slope > low && slope < high;
 }
 
 /* s0: where the envelope's minimiser would be without the loss. */
@@ -84,7 +69,7 @@ static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s
     const double s0 = s + a * kappa / c, slope = loss_row_slope(loss, y, s0, kappa, s), next = c * slope;
     const double there = hfsad_loss_value(loss, y, s0 - kappa * slope), here = hfsad_loss_value(loss, y, s);
     row_part p = {
-        .slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = in_kink(loss, slope)};
+        .slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = in_kink(loss, y, slope)};
     p.envelope = c * there + (next - a) * (next + a) * kappa / (2 * c);
     p.gap = c * (here - there) - next * (s - (s0 - kappa * slope));
     p.bend = p.active ? c / kappa : 0;
@@ -107,9 +92,9 @@ static row_part phase_part(double c, double y, double s, double a, double t, con
 static row_part part_at(const polish_client *o, const polish_question *q, size_t r, double c, double s)
 {
     const double y = o->rows.y[r];
-    if (o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+    if (loss_kind_of(o->loss)->majorised)
         return phase_part(c, y, s, o->multiplier[r], o->anchor[r], q);
-    if (is_smooth(o->loss->kind))
+    if (is_smooth(o->loss))
         return smooth_part(o->loss, c, y, s);
     return kinked_part(o->loss, c, y, s, o->multiplier[r], q->kappa);
 }
@@ -159,7 +144,7 @@ static void answer_commit(const polish_client *o, const polish_question *q, doub
 {
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r);
-        if (!(c > 0) || is_smooth(o->loss->kind))
+        if (!(c > 0) || is_smooth(o->loss))
             continue;
         const double next = part_of(o, q, r, c).multiplier;
         *answer += fabs(next - o->multiplier[r]);
@@ -171,7 +156,7 @@ static void answer_anchor(const polish_client *o, const polish_question *q, doub
 {
     for (size_t r = 0; r < o->rows.count; r++) {
         const double s = row_dot(&o->rows, r, q->vector);
-        if (o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+        if (loss_kind_of(o->loss)->majorised)
             o->anchor[r] = s;
         *answer += weight_of(o, r) * hfsad_loss_value(o->loss, o->rows.y[r], s);
     }
@@ -191,12 +176,12 @@ static void answer_scales(const polish_client *o, double *answer)
 {
     const hfsad_loss *loss = o->loss;
     double *slopes = answer + POLISH_SLOPES * o->M, *counts = answer + POLISH_VECTORS * o->M;
-    const bool smooth = is_smooth(loss->kind), phase = loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    const bool smooth = is_smooth(loss), phase = loss_kind_of(loss)->majorised;
     double *squares = answer + (smooth ? POLISH_BENDS : POLISH_KINKS) * o->M;
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r), b = phase ? 2 * fabs(o->anchor[r]) : 1;
-        const double steepest = loss->kind == HFSAD_LOSS_SQUARED ? 0 : loss->kind == HFSAD_LOSS_HUBER ? loss->delta : b;
-        const double square = c * (loss->kind == HFSAD_LOSS_LOGISTIC ? 0.25 : b * b);
+        const double steepest = b * loss_kind_of(loss)->polish_slope(loss, o->rows.y[r]);
+        const double square = c * (b * b * loss_kind_of(loss)->polish_bend(loss, o->rows.y[r]));
         add_sizes(&o->rows, r, c * steepest, slopes);
         row_add_squares(&o->rows, r, square, squares);
         counts[POLISH_WEIGHT] += smooth ? 0 : c;

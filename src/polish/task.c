@@ -51,7 +51,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
-        problem->anchored = problem->anchored || plan_leaf(p, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+        problem->anchored = problem->anchored || loss_kind_of(&plan_leaf(p, leaf)->loss)->majorised;
     return priors != NULL;
 }
 

@@ -64,7 +64,7 @@ static double median_of(const step_search *t, bool phase, double (*figure)(doubl
 {
     size_t n = 0;
     for (size_t leaf = 0; leaf < t->d->n_leaves; leaf++) {
-        if ((plan_leaf(t->p, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL) != phase)
+        if (loss_kind_of(&plan_leaf(t->p, leaf)->loss)->majorised != phase)
             continue;
         const client_rows rows = dataset_rows(t->d, leaf);
         for (size_t r = 0; r < rows.count; r++)
@@ -76,24 +76,11 @@ static double median_of(const step_search *t, bool phase, double (*figure)(doubl
 
 static double kappa_of(const step_search *t, const hfsad_loss *loss)
 {
-    const double residual = t->residual > 0 ? t->residual : 1;
-    switch (loss->kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL: /* nu^2 = 4 s^2 = 4 y; a start that fits must not end the run */
+    if (loss->kind == HFSAD_LOSS_OWN)
+        return 1;
+    if (loss_kind_of(loss)->majorised) /* nu^2 = 4 s^2 = 4 y; a start that fits must not end the run */
         return t->size > 0 ? 4 * t->size / fmax(t->height, 1e-3 * t->size) : 1;
-    case HFSAD_LOSS_QUANTILE:
-        return fmax(loss->tau, 1 - loss->tau) / residual;
-    case HFSAD_LOSS_ABSOLUTE:
-        return 1 / residual;
-    case HFSAD_LOSS_HUBER:
-        return fmin(1, loss->delta / residual);
-    case HFSAD_LOSS_LOGISTIC:
-        return 0.25;
-    case HFSAD_LOSS_SQUARED:
-    case HFSAD_LOSS_HINGE:
-    case HFSAD_LOSS_OWN:
-        break;
-    }
-    return 1;
+    return loss_kind_of(loss)->likely_bend(loss, t->residual > 0 ? t->residual : 1);
 }
 
 /* next = H v over the leaves first to end - 1 */

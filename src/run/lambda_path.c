@@ -153,18 +153,15 @@ static const hfsad_loss *held_loss(const path *p, size_t held)
 static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
 {
     for (size_t leaf = 0; leaf < p->held->n_leaves; leaf++) {
-        const hfsad_loss_kind kind = held_loss(p, leaf)->kind;
+        const hfsad_loss *loss = held_loss(p, leaf);
         const client_rows rows = dataset_rows(p->held, leaf);
-        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
-            continue;
-        for (size_t r = 0; r < rows.count; r++) {
+        for (size_t r = 0; r < rows.count && loss_kind_of(loss)->fits; r++) {
             char name[256];
-            if (rows.y[r] == 1 || rows.y[r] == -1)
+            if (loss_fits(loss, rows.y[r]))
                 continue;
             dataset_leaf_name(p->held, leaf, name, sizeof name);
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.300s: row %zu of %s has y = %g: the loss takes the labels -1 and 1", file, r + 1, name,
-                             rows.y[r]);
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s: row %zu of %s has y = %g: the loss takes %s", file, r + 1,
+                             name, rows.y[r], loss_kind_of(loss)->takes);
         }
     }
     return HFSAD_OK;
@@ -341,17 +338,12 @@ static double heldout_loss(const path *p)
 
 static double deviance(hfsad_loss_kind kind, loss_sum sum)
 {
-    switch (kind) {
-    case HFSAD_LOSS_SQUARED:
+    switch (loss_kinds[kind]->fit) {
+    case LOSS_FIT_NORMAL:
         return sum.weight * log(2 * sum.loss / sum.weight);
-    case HFSAD_LOSS_QUANTILE:
-    case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
+    case LOSS_FIT_LAPLACE:
         return 2 * sum.weight * log(sum.loss / sum.weight);
-    case HFSAD_LOSS_HUBER:
-    case HFSAD_LOSS_LOGISTIC:
-    case HFSAD_LOSS_HINGE:
-    case HFSAD_LOSS_OWN:
+    case LOSS_FIT_FIXED:
         break;
     }
     return 2 * sum.loss;
@@ -506,7 +498,7 @@ static hfsad_status gives_zero(path *p, double lambda, bool *zero, path_ask stop
 static bool is_convex(const path *p)
 {
     for (size_t c = 0; c < p->run->plan->n_leaf_classes; c++)
-        if (p->run->plan->leaf_classes[c].loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+        if (loss_kind_of(&p->run->plan->leaf_classes[c].loss)->majorised)
             return false;
     return true;
 }

@@ -156,7 +156,8 @@
     G(prior, "prior", PRIOR, "Prior of an edge")                                                                       \
     G(schedule, "schedule", SCHEDULE, "Schedule of the node's link to its parent")
 
-#define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge", "own"
+#define LOSS_NAME(KIND, prefix, name) name,
+#define LOSS_NAMES HFSAD_LOSS_LIST(LOSS_NAME) /* index = hfsad_loss_kind */
 #define ALGORITHM_NAMES "hfsad", "fedavg", "fedprox"
 #define STEP_RULE_NAMES "constant", "power", "geometric"
 #define SHAPE_NAMES "sqrt", "geometric", "sqrt-geometric"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const loss_names[] = {LOSS_NAMES, NULL};
+static const char *const loss_names[] = {LOSS_NAMES NULL};
 static const char *const algorithm_names[] = {ALGORITHM_NAMES, NULL};
 static const char *const step_rule_names[] = {STEP_RULE_NAMES, NULL};
 static const char *const shape_names[] = {SHAPE_NAMES, NULL};
