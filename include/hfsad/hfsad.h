@@ -57,12 +57,23 @@ HFSAD_API const char *hfsad_status_text(hfsad_status status);
 
 /* ---- penalties (section 4) ---------------------------------------------------------------------------- */
 
+/* enumerator, prefix of its functions in src/math/penalty_<prefix>.h, name on a link, name as a prior, what gamma must
+ * exceed (0: it has no gamma). The kinds of links come first. */
+#define HFSAD_PENALTY_LIST(X)                                                                                          \
+    X(NONE, none, "none", "none", 0)                                                                                   \
+    X(L1, l1, "tv", "l1", 0)                                                                                           \
+    X(MCP, mcp, "mcp", "mcp", 1)                                                                                       \
+    X(SCAD, scad, "scad", "scad", 2)
+
 typedef enum {
-    HFSAD_PENALTY_NONE,
-    HFSAD_PENALTY_L1, /* "tv" on a link */
-    HFSAD_PENALTY_MCP,
-    HFSAD_PENALTY_SCAD,
+#define HFSAD_PENALTY_ENUM(KIND, prefix, link, prior, gamma_above) HFSAD_PENALTY_##KIND,
+    HFSAD_PENALTY_LIST(HFSAD_PENALTY_ENUM)
+#undef HFSAD_PENALTY_ENUM
 } hfsad_penalty_kind;
+
+#define HFSAD_PENALTY_ONE(KIND, prefix, link, prior, gamma_above) +1
+enum { HFSAD_PENALTY_COUNT = HFSAD_PENALTY_LIST(HFSAD_PENALTY_ONE) };
+#undef HFSAD_PENALTY_ONE
 
 /* weight * P(t; lambda, gamma), P(t) = lambda |t| for l1; gamma > 1 for mcp, > 2 for scad. */
 typedef struct {

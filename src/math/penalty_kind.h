@@ -24,11 +24,12 @@ typedef struct {
 
 typedef struct {
     penalty_form form;
-    bool has_gamma;
-    double gamma_above, gamma; /* concave: what gamma must exceed, and the one of a spec without */
+    double gamma; /* of a spec without one */
 } penalty_kind;
 
 extern const penalty_kind *const penalty_kinds[];
+extern const double penalty_gamma_above[]; /* what gamma must exceed; 0: the penalty has none */
+extern const char *const penalty_names[];  /* of a prior */
 
 static inline const penalty_kind *penalty_kind_of(const hfsad_penalty *p)
 {

@@ -9,6 +9,6 @@ PENALTY_FN penalty_shape mcp_shape(const hfsad_penalty *p)
     return (penalty_shape){.slope = p->weight * p->lambda, .theta = 0, .kappa = p->gamma};
 }
 
-PENALTY_ROW mcp_kind = {.form = PENALTY_CONCAVE, .has_gamma = true, .gamma_above = 1, .gamma = 3};
+PENALTY_ROW mcp_kind = {.form = PENALTY_CONCAVE, .gamma = 3};
 
 #endif

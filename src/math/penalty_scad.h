@@ -9,6 +9,6 @@ PENALTY_FN penalty_shape scad_shape(const hfsad_penalty *p)
     return (penalty_shape){.slope = p->weight * p->lambda, .theta = p->lambda, .kappa = p->gamma - 1};
 }
 
-PENALTY_ROW scad_kind = {.form = PENALTY_CONCAVE, .has_gamma = true, .gamma_above = 2, .gamma = 3.7};
+PENALTY_ROW scad_kind = {.form = PENALTY_CONCAVE, .gamma = 3.7};
 
 #endif

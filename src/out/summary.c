@@ -125,7 +125,7 @@ static const char *const algorithm_names[] = {ALGORITHM_NAMES};
 static const char *const link_names[] = {LINK_NAMES};
 static const char *const prior_names[] = {PRIOR_NAMES};
 static const char *const shape_names[] = {SHAPE_NAMES};
-enum { N_KINDS = sizeof link_names / sizeof *link_names, N_SHAPES = sizeof shape_names / sizeof *shape_names };
+enum { N_KINDS = HFSAD_PENALTY_COUNT, N_SHAPES = sizeof shape_names / sizeof *shape_names };
 
 /* A setting over all nodes of a tier: the values it takes. */
 typedef struct {
@@ -164,11 +164,11 @@ typedef struct {
 static void spans_add_penalty(tier_spans *s, const hfsad_penalty *p)
 {
     s->kinds[p->kind] = true;
-    if (p->kind == HFSAD_PENALTY_NONE)
+    if (penalty_is_flat(p))
         return;
     span_add(&s->weight, p->weight);
     span_add(&s->lambda, p->lambda);
-    if (p->kind != HFSAD_PENALTY_L1)
+    if (penalty_gamma_above[p->kind] > 0)
         span_add(&s->gamma, p->gamma);
 }
 

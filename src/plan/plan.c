@@ -27,15 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double default_gamma(hfsad_penalty_kind kind)
-{
-    return kind == HFSAD_PENALTY_SCAD ? 3.7 : 3;
-}
-
 static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
 {
     const hfsad_penalty_kind kind = (hfsad_penalty_kind)pick_choice(c.kind, (int)preset.kind);
-    const double gamma = kind == preset.kind ? preset.gamma : default_gamma(kind);
+    const double gamma = kind == preset.kind ? preset.gamma : penalty_kinds[kind]->gamma;
     return (hfsad_penalty){.kind = kind,
                            .weight = pick(c.weight, preset.weight),
                            .lambda = pick(c.lambda, preset.lambda),
@@ -47,12 +42,12 @@ static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
  * numbers that are fine one by one may overflow together. */
 static hfsad_status check_penalty(const hfsad_penalty *p, const char *what, const char *node, hfsad_error *err)
 {
-    const double least = p->kind == HFSAD_PENALTY_SCAD ? 2 : 1, most = 1e100;
-    const bool concave = p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD;
-    if (concave && !(p->gamma > least))
+    const double least = penalty_gamma_above[p->kind], most = 1e100;
+    const bool concave = penalty_is_concave(p);
+    if (least > 0 && !(p->gamma > least))
         return error_set(err, HFSAD_ERROR_INPUT, "%s of %s: gamma = %g, but %s needs gamma > %g; set %s.gamma", what,
-                         node, p->gamma, p->kind == HFSAD_PENALTY_SCAD ? "scad" : "mcp", least, what);
-    if (p->kind != HFSAD_PENALTY_NONE &&
+                         node, p->gamma, penalty_names[p->kind], least, what);
+    if (!penalty_is_flat(p) &&
         (!(p->weight * p->lambda <= most) || (concave && !(p->gamma * p->lambda <= most))))
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s of %s: weight = %g, lambda = %g: weight lambda and gamma lambda may be 1e100 at most",
@@ -101,7 +96,7 @@ static hfsad_penalty prior_preset(const preset *t, size_t i)
     return (hfsad_penalty){.kind = paper ? HFSAD_PENALTY_SCAD : HFSAD_PENALTY_NONE,
                            .weight = eta(t, i),
                            .lambda = 0.1,
-                           .gamma = paper ? 2.4 : default_gamma(HFSAD_PENALTY_NONE),
+                           .gamma = paper ? 2.4 : penalty_kinds[HFSAD_PENALTY_NONE]->gamma,
                            .free = t->spec->features.intercept != INTERCEPT_NONE};
 }
 
@@ -129,11 +124,11 @@ static hfsad_penalty link_of(const preset *t, const LINK_settings *s, const LINK
         c = choice_over(c, link_choice(special));
     if (t->consensus)
         c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN};
-    const bool concave = c.kind == HFSAD_PENALTY_MCP || c.kind == HFSAD_PENALTY_SCAD;
+    const bool concave = c.kind >= 0 && penalty_kinds[c.kind]->form == PENALTY_CONCAVE;
     const double lambda = pick(c.lambda, concave && t->tuned ? from.reach / 3 : 1);
     const double slope = concave && t->tuned ? 2 * from.noise : from.bound;
     return penalty_of(
-        c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda, default_gamma(HFSAD_PENALTY_MCP), from.own});
+        c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda, penalty_kinds[HFSAD_PENALTY_MCP]->gamma, from.own});
 }
 
 /* Where sqrt(k) grows no faster than by `growth` a step. */
@@ -330,8 +325,7 @@ static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
 /* The paper's eta lambda gamma. */
 static double paper_prior_pull(const hfsad_penalty *prior)
 {
-    const bool concave = prior->kind == HFSAD_PENALTY_MCP || prior->kind == HFSAD_PENALTY_SCAD;
-    return hfsad_penalty_slope(prior) * (concave ? prior->gamma : 1);
+    return hfsad_penalty_slope(prior) * (penalty_is_concave(prior) ? prior->gamma : 1);
 }
 
 /* c of the inner nodes' links from their children's, the deepest first; one number for a depth, the most. */
@@ -513,10 +507,10 @@ hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfs
 bool plan_lets_go(const plan *p, size_t n_inner)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (penalty_lets_go(&p->leaf_classes[c].rule.penalty))
+        if (penalty_is_concave(&p->leaf_classes[c].rule.penalty))
             return true;
     for (size_t i = 1; i < n_inner; i++)
-        if (penalty_lets_go(&p->inner[i].rule.penalty))
+        if (penalty_is_concave(&p->inner[i].rule.penalty))
             return true;
     return false;
 }

@@ -6,6 +6,7 @@
 #define HFSAD_PLAN_PLAN_H
 
 #include "core/rows_prox.h"
+#include "math/penalty_kind.h"
 #include "plan/scales.h"
 
 /* What a class of leaves has in common. */
@@ -57,12 +58,7 @@ hfsad_status plan_resolve(plan **p, const hfsad_spec *spec, const dataset *d, co
                           hfsad_error *err);
 void plan_free(plan *p);
 
-/* A link that stops pulling a child that is far away. */
-static inline bool penalty_lets_go(const hfsad_penalty *p)
-{
-    return p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD;
-}
-/* Whether any link does. */
+/* Whether any link stops pulling a child that is far away. */
 bool plan_lets_go(const plan *p, size_t n_inner);
 
 /* omega_0 of section 6 and of Theorem 1, by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner node of that depth

@@ -2,6 +2,7 @@
 #include "polish/polish.h"
 
 #include "base/alloc.h"
+#include "math/penalty_kind.h"
 #include "polish/inner.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static void linearise_priors(polish_state *s, const double *w)
     memset(s->tilt, 0, s->M * sizeof *s->tilt);
     for (size_t i = 0; i < s->p->n_priors; i++) {
         const hfsad_penalty *prior = &s->p->priors[i];
-        for (size_t m = 0; prior->kind != HFSAD_PENALTY_NONE && m + prior->free < s->M; m++) {
+        for (size_t m = 0; !penalty_is_flat(prior) && m + prior->free < s->M; m++) {
             s->l1[m] += hfsad_penalty_slope(prior);
             s->tilt[m] -= hfsad_penalty_gradient(prior, w[m], INFINITY);
         }
@@ -38,8 +39,7 @@ static void linearise_priors(polish_state *s, const double *w)
 static bool has_concave_priors(const polish_problem *p)
 {
     for (size_t i = 0; i < p->n_priors; i++)
-        if ((p->priors[i].kind == HFSAD_PENALTY_MCP || p->priors[i].kind == HFSAD_PENALTY_SCAD) &&
-            p->priors[i].weight > 0)
+        if (penalty_is_concave(&p->priors[i]) && p->priors[i].weight > 0)
             return true;
     return false;
 }

@@ -8,9 +8,9 @@
 
 static const char *link_forbids(const hfsad_penalty *p)
 {
-    if (penalty_lets_go(p))
+    if (penalty_is_concave(p))
         return "link: mcp and scad let nodes keep models of their own";
-    if (!(hfsad_penalty_slope(p) > 0) || p->kind == HFSAD_PENALTY_NONE)
+    if (!(hfsad_penalty_slope(p) > 0) || penalty_is_flat(p))
         return "link: some nodes are not tied to each other";
     return p->free ? "features.intercept: clients or edges have intercepts of their own" : NULL;
 }

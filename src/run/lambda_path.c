@@ -91,8 +91,7 @@ static size_t end_node(const path *p)
 static hfsad_status check_prior(const path *p, hfsad_error *err)
 {
     for (size_t i = first_node(p); i < end_node(p); i++)
-        if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0 &&
-            p->run->plan->inner[i].prior.kind != HFSAD_PENALTY_NONE)
+        if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0)
             return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT,
                      "%s has no lambda to vary: set %s.penalty to l1, mcp or scad and a weight%s", prior_key(p->prior),
@@ -475,7 +474,7 @@ static double first_guess(const path *p)
     double others = 0, weights = 0;
     for (size_t i = 0; i < p->run->data->n_inner; i++) {
         const hfsad_penalty *prior = &p->run->plan->inner[i].prior;
-        if (prior->kind == HFSAD_PENALTY_NONE)
+        if (penalty_is_flat(prior))
             continue;
         if (i >= first_node(p) && i < end_node(p))
             weights += prior->weight;

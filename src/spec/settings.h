@@ -168,8 +168,10 @@
 #define MODE_NAMES "sync", "async"
 #define STALE_NAMES "wait", "go_on"
 #define WIRE_NAMES "double", "float", "delta"   /* index = wire_encoding */
-#define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
-#define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
+#define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
+#define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
+#define LINK_NAMES HFSAD_PENALTY_LIST(LINK_NAME)   /* index = hfsad_penalty_kind; a link of kind none ties nothing */
+#define PRIOR_NAMES HFSAD_PENALTY_LIST(PRIOR_NAME) /* index = hfsad_penalty_kind */
 
 enum { ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX };
 enum { SHAPE_SQRT, SHAPE_GEOMETRIC, SHAPE_SQRT_GEOMETRIC };

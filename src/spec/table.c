@@ -22,8 +22,8 @@ static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
 static const char *const mode_names[] = {MODE_NAMES, NULL};
 static const char *const stale_names[] = {STALE_NAMES, NULL};
 static const char *const wire_names[] = {WIRE_NAMES, NULL};
-static const char *const link_names[] = {LINK_NAMES, NULL};
-static const char *const prior_names[] = {PRIOR_NAMES, NULL};
+static const char *const link_names[] = {LINK_NAMES NULL};
+static const char *const prior_names[] = {PRIOR_NAMES NULL};
 
 typedef override_settings OVERRIDE_settings;
 
