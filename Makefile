@@ -25,7 +25,7 @@ demo: ## run the paper's experiment and plot it into build/demo
 	$(BUILD)/hfsad paper --out $(BUILD)/demo
 	@echo "pictures: $$(ls $(BUILD)/demo/*.png | tr '\n' ' ')"
 
-examples: ## run the pages of examples/ and refresh what they show
+examples: ## run the commands of README.md and examples/ and update their outputs
 	@scripts/need examples
 	@$(configure)
 	@$(compile) --target product

@@ -1,4 +1,4 @@
-"""The client step of section 3 for all clients of an edge at once in numpy: what a researcher writes first.
+"""The client step (docs/algorithm.md, "Equation → function") for all clients of an edge at once in numpy: what a researcher writes first.
 
 Phase retrieval, tv links, (5, 50, 25); prints nanoseconds per client update, the best of several stretches."""
 import time

@@ -8,30 +8,31 @@
 
 enum { WIDTH = 100, DEFAULT_WIDTH = 8, NOTE_MAX = 600 };
 
-/* What the table cannot say. Backquotes are for Markdown; the text goes without them. */
+/* General remarks that belong to no row. Backquotes are for Markdown; plain text omits them. */
 static const char *const notes[] = {
-    "A spec is a YAML file. `data` and `loss.kind` are required, every other key may be left out. A dot in a key is a "
-    "level of the file: `run.seed` is `run: {seed: 1}`. An unknown key or value is refused with the nearest known one.",
-    "`--set key=value` takes a key with its dots and a YAML value, as in `--set run.seed=7` or `--set 'loss={kind: "
-    "quantile, tau: 0.3}'`. It wins over the file, a later one over an earlier one; a mapping changes only the keys "
-    "that it names.",
-    "`auto` lets the preset decide, from the data; a key that is given wins over the preset. `none` is absence. Text "
-    "may be quoted, numbers may not: `truth: \"none\"` is a file of that name.",
-    "The files named by `data`, `truth` and `run.start` are looked for beside the spec, then in the current folder.",
-    "A spec has at most 1 MiB and one document.",
+    "A spec is a YAML file. `data` and `loss.kind` are required; every other key is optional. A dot in a key is a "
+    "level "
+    "of the file: `run.seed` is `run: {seed: 1}`. An unknown key or value is an error that suggests the nearest known "
+    "one.",
+    "`--set key=value` takes a dotted key and a YAML value, as in `--set run.seed=7` or `--set 'loss={kind: quantile, "
+    "tau: 0.3}'`. It overrides the file, and a later `--set` overrides an earlier one. A mapping changes only the keys "
+    "that it lists.",
+    "`auto`: the preset chooses the value from the data. A given key overrides the preset. `none`: absent. Text may be "
+    "quoted, numbers may not: `truth: \"none\"` is a file with that name.",
+    "The files in `data`, `truth` and `run.start` are looked up in the folder of the spec, then in the current folder.",
+    "A spec has at most 1 MiB and one YAML document.",
 };
 
 static const char *const override_notes[] = {
-    "`overrides` is a list; each entry changes the settings of the nodes that its `node` names: `edge2`, "
-    "`edge1/client7`, or a pattern with `*`, `?` and `[...]` such as `edge1/*`. What an entry leaves out, or gives as "
-    "`auto`, is inherited from the keys above; `box: none` lifts an inherited box. The loss is a client's, the prior "
-    "an edge's, link and schedule belong "
-    "to the link from the node to its parent. `--set 'overrides=[...]'` replaces the whole list.",
+    "`overrides` is a list. Each entry changes settings of the nodes that match its `node`: `edge2`, `edge1/client7`, "
+    "or a pattern with `*`, `?` and `[...]` such as `edge1/*`. A key that an entry omits, or sets to `auto`, is "
+    "inherited from the keys above; `box: none` removes an inherited box. `loss` applies to clients, `prior` to edges, "
+    "`link` and `schedule` to the link from the node to its parent. `--set 'overrides=[...]'` replaces the whole list.",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* Words of text from column on, the first line being there already; backquotes left out. */
+/* Wraps text at WIDTH and indents later lines to column. The cursor is at column already. Omits backquotes. */
 static void print_wrapped(const char *text, size_t column)
 {
     size_t at = column;

@@ -333,12 +333,31 @@ static hfsad_status look(member *m, hfsad_error *err)
     return status;
 }
 
+/* For inquiry_turns: a signal ends what the cloud is at. */
+#define INTERRUPTED ((hfsad_status)1000)
+
+static hfsad_status turn_until_interrupted(void *context, hfsad_error *err)
+{
+    member *m = context;
+    const hfsad_status status = turn(m, m->metrics ? 200 : 1000, err); /* who asks for the metrics waits for a turn */
+    return status || !cli_interrupted() ? status : INTERRUPTED;
+}
+
+static hfsad_status play(member *m, hfsad_error *err)
+{
+    const inquiry_turns turns = {m, turn_until_interrupted};
+    hfsad_status status = HFSAD_OK;
+    if (m->cloud)
+        status = federation_play(m->f, m->h, &turns, err);
+    while (!status && !host_ended(m->h))
+        status = turns.turn(m, err);
+    return status == INTERRUPTED ? HFSAD_OK : status;
+}
+
 static int serve(member *m)
 {
     hfsad_error err = {0};
-    hfsad_status status = HFSAD_OK;
-    while (!status && !host_ended(m->h) && !cli_interrupted())
-        status = turn(m, m->metrics ? 200 : 1000, &err); /* who asks for the metrics waits for a turn */
+    hfsad_status status = play(m, &err);
     cli_interrupts_heed();
     if (!status)
         status = begin_cloud(m, &err);

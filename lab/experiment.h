@@ -1,5 +1,5 @@
 /*
- * The paper's experiment (section 6): its methods, its three scenarios, many trials in parallel, and the spread of
+ * The paper's experiment: its methods, its three scenarios, many trials in parallel, and the spread of
  * the relative error over the trials.
  *
  * Trial t draws everything from the seed `data.seed + t`, so that it can be repeated alone: `hfsad generate

@@ -1,4 +1,4 @@
-/* The paper's data, section 6; see generator.h. */
+/* The data of the paper's experiment; see generator.h. */
 #include "lab/generator.h"
 
 #include "base/alloc.h"

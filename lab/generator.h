@@ -1,5 +1,5 @@
 /*
- * Data of the paper's experiment (section 6): observations y = <x,w>^2 + noise of a sparse w, one per client
+ * Data of the paper's experiment: observations y = <x,w>^2 + noise of a sparse w, one per client
  * or, dealt out in order, several.
  *
  * Every draw is a function of (seed, name of the node, counter). A data set can be made alone, and one client's row

@@ -235,7 +235,7 @@ loss: {kind: phase-retrieval, box: 5}
 preset: paper
 run: {edge_rounds: 1}
 SPEC
-# ALGORITHM.md section 6: the weight of an edge's prior is N_l - 1/L.
+# docs/algorithm.md, "Presets": the weight of an edge's prior is N_l - 1/L.
 eta() { echo "{\"node\": \"edge$1\", \"prior\": {\"weight\": $(python3 -c "print($2 - 1 / 3)")}}"; }
 paper="[$(eta 1 4), $(eta 2 1), $(eta 3 7)]"
 recompute paper 25 "$paper"

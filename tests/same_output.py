@@ -34,7 +34,12 @@ def content(folder, name):
     return open(path, "rb").read()
 
 
-first, second, *further = sys.argv[1:]
-for name in ("model.csv", "trace.csv", "summary.json", *further):
-    if content(first, name) != content(second, name):
-        sys.exit(f"{first} and {second} differ in {name}")
+def main():
+    first, second, *further = sys.argv[1:]
+    for name in ("model.csv", "trace.csv", "summary.json", *further):
+        if content(first, name) != content(second, name):
+            sys.exit(f"{first} and {second} differ in {name}")
+
+
+if __name__ == "__main__":
+    main()

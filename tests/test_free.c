@@ -69,7 +69,7 @@ static void near(uint64_t seed, const char *what, double have, double want)
         fail_msg("seed %llu: %s is %.17g, expected %.17g", (unsigned long long)seed, what, have, want);
 }
 
-/* The last coordinate by the equations of sections 2 and 3, tied or not, with a prior or without. */
+/* The last coordinate by the equations of docs/algorithm.md, tied or not, with a prior or without. */
 static void check_last(uint64_t seed, const situation *s, const outcome *o)
 {
     const size_t m = s->M - 1;

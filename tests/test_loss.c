@@ -3,7 +3,7 @@
 
 enum { LOSSES = 7, M_MOST = 40 };
 
-/* Section 5, independently of the library. */
+/* The losses by their definitions, independently of the library. */
 static double defined_loss(const hfsad_loss *loss, double y, double s)
 {
     const double r = y - s;

@@ -1,7 +1,7 @@
 /* Penalties against their definitions: values, derivatives, and the prox against brute force. */
 #include "tools.h"
 
-/* Section 4, written down once more and independently of the library. */
+/* The penalties by their definitions, written down once more and independently of the library. */
 static double absolute(double t, double mu)
 {
     const double a = fabs(t);

@@ -1,4 +1,4 @@
-/* From spec to numbers: section 6 recomputed, overrides, what is refused, and Theorem 1's conditions. */
+/* From spec to numbers: the presets recomputed, overrides, what is refused, and Theorem 1's conditions. */
 #include "tools.h"
 
 #include "spec/settings.h"
@@ -122,8 +122,8 @@ static double mean_bend(const dataset *d, double slope)
     return slope / 2 / y * n / (double)d->M;
 }
 
-/* Section 6 carried over to other trees: weights add up from below, priors to the number of clients, and the paper's
- * constants meet Theorem 1's conditions on each of them. */
+/* The paper's preset carried over to other trees: weights add up from below, priors to the number of clients, and the
+ * paper's constants meet Theorem 1's conditions on each of them. */
 static void other_trees(void **state)
 {
     (void)state;

@@ -107,7 +107,9 @@ typedef struct {
     uint64_t seed;
     sky sky;
     unsigned kills, root_kills; /* that are still to come */
+    bool root_dead;             /* killed, and not begun again yet: its script has to end first */
     bool stops;                 /* where the polish would begin */
+    size_t steps;
     place all[NODES_MOST];
     uint64_t crashes, attempts, events;
     double last_attempt;
@@ -123,8 +125,6 @@ static void begin(world *w, size_t number)
     here->n = NULL;
     if (!here->has_result) {
         inquiry_tick(here->at.q, w->sky.now);
-        if (number == 0)
-            ok(inquiry_begin(here->at.q, &err), &err);
         return;
     }
     here->n = process_node(&here->at, e->d, number, e->result, e->n_result);
@@ -135,8 +135,6 @@ static void begin(world *w, size_t number)
     }
     ok(inquiry_remember(here->at.q, e->result, e->n_result, &err), &err);
     inquiry_tick(here->at.q, w->sky.now);
-    if (number == 0)
-        inquiry_rest(here->at.q);
 }
 
 static void end(place *here)
@@ -145,32 +143,27 @@ static void end(place *here)
     process_end(&here->at);
 }
 
-static bool is_killed(world *w, size_t number)
+static void begin_again(world *w, size_t number)
 {
-    unsigned *left = number == 0 ? &w->root_kills : &w->kills;
-    if (*left == 0 || !chance(&w->sky, w->sky.weather.crash))
-        return false;
-    (*left)--;
     end(&w->all[number]);
     begin(w, number);
     sky_return(&w->sky, number);
-    w->crashes++;
-    return true;
 }
 
-/* As host.c does it. */
-static void polish(const place *root)
+static bool is_killed(world *w, size_t number)
 {
-    uint64_t begun;
-    size_t count;
-    const double *from = node_wants_polish(root->n, &begun);
-    if (!from)
-        return;
-    if (!inquiry_is_polishing(root->at.q))
-        inquiry_begin_polish(root->at.q, begun, from);
-    const double *result = inquiry_polished(root->at.q, &count);
-    if (result)
-        node_take_polish(root->n, result, count);
+    unsigned *left = number == 0 ? &w->root_kills : &w->kills;
+    if (number == 0 && w->root_dead)
+        return true;
+    if (*left == 0 || !chance(&w->sky, w->sky.weather.crash))
+        return false;
+    (*left)--;
+    w->crashes++;
+    if (number == 0)
+        w->root_dead = true;
+    else
+        begin_again(w, number);
+    return true;
 }
 
 static void note_attempt(world *w, size_t number, const message *m)
@@ -214,8 +207,6 @@ static void commit_and_send(world *w, size_t number)
     place *here = &w->all[number];
     node_letter letter;
     take_result(w, number);
-    if (number == 0 && here->n && !w->stops)
-        polish(here);
     if (is_killed(w, number))
         return;
     if (here->n)
@@ -235,6 +226,8 @@ static void hand_over(world *w, const parcel *p)
     hfsad_status failed = HFSAD_OK;
     node_refusal why = NODE_REFUSED_OLD;
     bool news = false;
+    if (p->to == 0 && w->root_dead)
+        return;
     w->events++;
     inquiry_tick(here->at.q, w->sky.now);
     if (here->n)
@@ -267,38 +260,70 @@ static uint64_t due_of(const place *here)
     return trains < asks ? trains : asks;
 }
 
-static void play(world *w)
+#define ROOT_DEAD ((hfsad_status)1000)
+
+/* A turn for the root's script. */
+static hfsad_status step(void *context, hfsad_error *err)
 {
     enum { STEPS = 1000000 };
-    size_t step = 0;
+    world *w = context;
+    (void)err;
+    if (++w->steps > STEPS)
+        fail_msg("%s, weather %" PRIu64 ": it does not end", w->e->p->name, w->seed);
+    uint64_t next = sky_next(&w->sky);
+    for (size_t i = 0; i < w->e->nodes; i++) {
+        const place *here = &w->all[i];
+        const bool waits = (here->n && node_changed(here->n)) || inquiry_speaks(here->at.q);
+        const uint64_t due = waits ? w->sky.now : due_of(here);
+        next = due < next ? due : next;
+    }
+    if (next == UINT64_MAX)
+        fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more", w->e->p->name, w->seed);
+    w->sky.now = next > w->sky.now ? next : w->sky.now;
+    parcel p;
+    for (size_t i = 0; sky_take(&w->sky, &i, &p);) {
+        hand_over(w, &p);
+        free(p.m.values);
+        if (chance(&w->sky, 0.7)) /* otherwise it goes on to the next before it commits */
+            commit_and_send(w, p.to);
+    }
+    for (size_t i = 0; i < w->e->nodes; i++) {
+        inquiry_tick(w->all[i].at.q, w->sky.now);
+        if (w->all[i].n)
+            node_tick(w->all[i].n, w->sky.now);
+        commit_and_send(w, i);
+    }
+    return w->root_dead ? ROOT_DEAD : HFSAD_OK;
+}
+
+/* As federation_play, in one life of the root. */
+static hfsad_status play_root(world *w, hfsad_error *err)
+{
+    const inquiry_turns turns = {w, step};
+    const place *root = &w->all[0];
+    hfsad_status status = HFSAD_OK;
+    if (!root->n && !(status = federation_set_up(root->at.f, root->at.q, &turns, err)))
+        take_result(w, 0);
+    while (!status && goes_on(w)) {
+        if (!w->stops)
+            status = federation_polish(root->at.f, root->at.q, &turns, root->n, err);
+        if (!status)
+            status = step(w, err);
+    }
+    return status;
+}
+
+static void play(world *w)
+{
+    hfsad_error err;
+    hfsad_status status;
     for (size_t i = 0; i < w->e->nodes; i++)
         commit_and_send(w, i);
-    for (; step < STEPS && goes_on(w); step++) {
-        uint64_t next = sky_next(&w->sky);
-        for (size_t i = 0; i < w->e->nodes; i++) {
-            const bool waits = w->all[i].n && node_changed(w->all[i].n);
-            const uint64_t due = waits ? w->sky.now : due_of(&w->all[i]);
-            next = due < next ? due : next;
-        }
-        if (next == UINT64_MAX)
-            fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more", w->e->p->name, w->seed);
-        w->sky.now = next > w->sky.now ? next : w->sky.now;
-        parcel p;
-        for (size_t i = 0; sky_take(&w->sky, &i, &p);) {
-            hand_over(w, &p);
-            free(p.m.values);
-            if (chance(&w->sky, 0.7)) /* otherwise it goes on to the next before it commits */
-                commit_and_send(w, p.to);
-        }
-        for (size_t i = 0; i < w->e->nodes; i++) {
-            inquiry_tick(w->all[i].at.q, w->sky.now);
-            if (w->all[i].n)
-                node_tick(w->all[i].n, w->sky.now);
-            commit_and_send(w, i);
-        }
+    while ((status = play_root(w, &err)) == ROOT_DEAD) {
+        w->root_dead = false;
+        begin_again(w, 0);
     }
-    if (step == STEPS)
-        fail_msg("%s, weather %" PRIu64 ": it does not end", w->e->p->name, w->seed);
+    ok(status, &err);
 }
 
 typedef enum { NOTHING, SET_UP, TRAINED } standing;
@@ -361,32 +386,42 @@ static void compare_world(const world *w)
 
 /* ---- set-up, training and polish without any weather ---- */
 
+typedef struct {
+    const expected *e;
+    process all[NODES_MOST];
+} calm_world;
+
+/* Every letter comes at once. */
+static hfsad_status pass_letters(void *context, hfsad_error *err)
+{
+    const calm_world *w = context;
+    const dataset *d = w->e->d;
+    node_letter letter;
+    for (size_t i = 0; i < w->e->nodes; i++)
+        while (inquiry_next_letter(w->all[i].q, &letter)) {
+            hfsad_status failed = HFSAD_OK;
+            if (letter.to_parent)
+                (void)inquiry_handle(w->all[tree_parent(d, i)].q, tree_slot(d, i), &letter.m, NULL, &failed, err);
+            for (size_t c = 0; !letter.to_parent && c < tree_children(d, i); c++)
+                (void)inquiry_handle(w->all[tree_child(d, i, c)].q, NODE_PARENT, &letter.m, NULL, &failed, err);
+            ok(failed, err);
+        }
+    return HFSAD_OK;
+}
+
 static void set_up(expected *e)
 {
-    process all[NODES_MOST];
+    calm_world w = {.e = e};
+    const inquiry_turns turns = {&w, pass_letters};
     hfsad_error err;
-    node_letter letter;
     for (size_t i = 0; i < e->nodes; i++)
-        process_begin(&all[i], e->spec, e->d, i, i < e->d->n_inner ? NULL : data_of(e->p, true));
-    ok(inquiry_begin(all[0].q, &err), &err);
-    const double *result = NULL;
-    while (!result) {
-        for (size_t i = 0; i < e->nodes; i++)
-            while (inquiry_next_letter(all[i].q, &letter)) {
-                hfsad_status failed = HFSAD_OK;
-                if (letter.to_parent)
-                    (void)inquiry_handle(all[tree_parent(e->d, i)].q, tree_slot(e->d, i), &letter.m, NULL, &failed,
-                                         &err);
-                for (size_t c = 0; !letter.to_parent && c < tree_children(e->d, i); c++)
-                    (void)inquiry_handle(all[tree_child(e->d, i, c)].q, NODE_PARENT, &letter.m, NULL, &failed, &err);
-                ok(failed, &err);
-            }
-        result = inquiry_result(all[0].q, &e->n_result);
-    }
+        process_begin(&w.all[i], e->spec, e->d, i, i < e->d->n_inner ? NULL : data_of(e->p, true));
+    ok(federation_set_up(w.all[0].f, w.all[0].q, &turns, &err), &err);
+    const double *result = inquiry_result(w.all[0].q, &e->n_result);
     e->result = alloc_zero(e->n_result, sizeof *result);
     memcpy(e->result, result, e->n_result * sizeof *result);
     for (size_t i = 0; i < e->nodes; i++)
-        process_end(&all[i]);
+        process_end(&w.all[i]);
 }
 
 static expected prepare_polish(const problem *p)

@@ -73,6 +73,8 @@ typedef struct {
     size_t nodes;
     place all[NODES_MOST];
     sky sky;
+    bool root_dead; /* killed, and not begun again yet: its script has to end first */
+    size_t steps;
     uint64_t crashes, hostile;
 } world;
 
@@ -93,19 +95,13 @@ static hfsad_status read_rows(void *context, dataset **rows, hfsad_error *err)
 static void begin(world *w, size_t number)
 {
     place *here = &w->all[number];
-    inquiry *q;
     hfsad_error err;
     process_begin(&here->at, w->spec, w->d, number, number < w->d->n_inner ? NULL : data_of(w->p, w->seed, true));
-    q = here->at.q;
     if (number >= w->d->n_inner && number % 3)
         federation_set_reader(here->at.f, read_rows, w);
-    inquiry_tick(q, w->sky.now);
+    inquiry_tick(here->at.q, w->sky.now);
     if (here->result)
-        ok(inquiry_remember(q, here->result, here->n_result, &err), &err);
-    if (number == 0 && here->result)
-        inquiry_rest(q);
-    else if (number == 0)
-        ok(inquiry_begin(q, &err), &err);
+        ok(inquiry_remember(here->at.q, here->result, here->n_result, &err), &err);
 }
 
 /* A root that begins again begins with its first question: killed as often as others it would never be done. */
@@ -114,12 +110,20 @@ static bool is_killed(world *w, size_t number)
     return chance(&w->sky, number == 0 ? w->sky.weather.crash / 20 : w->sky.weather.crash);
 }
 
-static void crash(world *w, size_t number)
+static void begin_again(world *w, size_t number)
 {
     process_end(&w->all[number].at);
     begin(w, number);
     sky_return(&w->sky, number);
+}
+
+static void crash(world *w, size_t number)
+{
     w->crashes++;
+    if (number == 0)
+        w->root_dead = true;
+    else
+        begin_again(w, number);
 }
 
 /* Commits the result if there is one, then sends; killed before, between or after. */
@@ -128,6 +132,8 @@ static void commit_and_send(world *w, size_t number)
     place *here = &w->all[number];
     node_letter letter;
     size_t count;
+    if (number == 0 && w->root_dead)
+        return;
     here->waits = false;
     if (is_killed(w, number)) {
         crash(w, number);
@@ -157,6 +163,8 @@ static void hand_over(world *w, size_t to, size_t from, const message *m)
     hfsad_error err;
     hfsad_status failed;
     node_refusal why;
+    if (to == 0 && w->root_dead)
+        return;
     inquiry_tick(w->all[to].at.q, w->sky.now);
     (void)inquiry_handle(w->all[to].at.q, from, m, &why, &failed, &err);
     ok(failed, &err);
@@ -222,34 +230,56 @@ static uint64_t next_event(const world *w)
     return next;
 }
 
-static void play(world *w)
+#define ROOT_DEAD ((hfsad_status)1000)
+
+/* A turn for the root's script. */
+static hfsad_status step(void *context, hfsad_error *err)
 {
     enum { STEPS = 1000000 };
-    for (size_t i = 0; i < w->nodes; i++)
-        commit_and_send(w, i);
-    for (size_t step = 0; step < STEPS && !all_have_it(w); step++) {
-        const uint64_t next = next_event(w);
-        if (next == UINT64_MAX)
-            fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more", w->p->name, w->seed);
-        w->sky.now = next > w->sky.now ? next : w->sky.now;
-        parcel p;
-        for (size_t i = 0; sky_take(&w->sky, &i, &p);) {
-            hand_over(w, p.to, p.from, &p.m);
-            free(p.m.values);
-            w->all[p.to].waits = true;
-            if (chance(&w->sky, 0.7)) /* otherwise it goes on to the next before it commits */
-                commit_and_send(w, p.to);
-        }
-        for (size_t i = 0; i < w->nodes; i++)
-            if (inquiry_due(w->all[i].at.q) <= w->sky.now || (w->all[i].waits && chance(&w->sky, 0.5))) {
-                inquiry_tick(w->all[i].at.q, w->sky.now);
-                commit_and_send(w, i);
-            }
-        if (chance(&w->sky, w->sky.weather.hostile))
-            attack(w);
-    }
-    if (!all_have_it(w))
+    world *w = context;
+    (void)err;
+    if (++w->steps > STEPS)
         fail_msg("%s, weather %" PRIu64 ": it does not end", w->p->name, w->seed);
+    const uint64_t next = next_event(w);
+    if (next == UINT64_MAX)
+        fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more", w->p->name, w->seed);
+    w->sky.now = next > w->sky.now ? next : w->sky.now;
+    parcel p;
+    for (size_t i = 0; sky_take(&w->sky, &i, &p);) {
+        hand_over(w, p.to, p.from, &p.m);
+        free(p.m.values);
+        w->all[p.to].waits = true;
+        if (chance(&w->sky, 0.7)) /* otherwise it goes on to the next before it commits */
+            commit_and_send(w, p.to);
+    }
+    for (size_t i = 0; i < w->nodes; i++)
+        if (inquiry_due(w->all[i].at.q) <= w->sky.now || inquiry_speaks(w->all[i].at.q) ||
+            (w->all[i].waits && chance(&w->sky, 0.5))) {
+            inquiry_tick(w->all[i].at.q, w->sky.now);
+            commit_and_send(w, i);
+        }
+    if (chance(&w->sky, w->sky.weather.hostile))
+        attack(w);
+    return w->root_dead ? ROOT_DEAD : HFSAD_OK;
+}
+
+static void play(world *w)
+{
+    const inquiry_turns turns = {w, step};
+    place *root = &w->all[0];
+    hfsad_error err;
+    while (!all_have_it(w)) {
+        size_t count;
+        const hfsad_status status = inquiry_result(root->at.q, &count)
+                                        ? step(w, &err)
+                                        : federation_set_up(root->at.f, root->at.q, &turns, &err);
+        ok(status == ROOT_DEAD ? HFSAD_OK : status, &err);
+        root->waits = true;
+        if (w->root_dead) {
+            w->root_dead = false;
+            begin_again(w, 0);
+        }
+    }
 }
 
 /* ---- the comparison ---- */

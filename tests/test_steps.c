@@ -1,6 +1,7 @@
 /*
  * The two-vector form against the textbook's five: every link keeps z, q, Lambda, Gamma and the child's w, messages are
- * q and Gamma, and the equations stand as in sections 2 and 3. Trees of depth 1, 2, 3, uneven, with every penalty.
+ * q and Gamma, and the equations stand as in the paper, with its slips repaired (docs/algorithm.md). Trees of depth 1,
+ * 2, 3, uneven, with every penalty.
  */
 #include "tools.h"
 
@@ -141,7 +142,7 @@ static void compare(const textbook *t, const sim *s, uint64_t seed)
         close_enough("leaf w", leaf, w, t->leaf[leaf].w, M, seed);
         close_enough("leaf z", leaf, z, t->leaf[leaf].z, M, seed);
         close_enough("leaf q", leaf, q, t->leaf[leaf].q, M, seed);
-        for (size_t m = 0; m < M; m++) /* section 2: Gamma = -Lambda */
+        for (size_t m = 0; m < M; m++) /* Gamma = -Lambda */
             assert_true(fabs(t->leaf[leaf].gamma[m] + t->leaf[leaf].lambda[m]) <
                         1e-8 * (1 + fabs(t->leaf[leaf].gamma[m])));
     }

@@ -55,7 +55,7 @@ typedef struct {
 HFSAD_API const char *hfsad_status_name(hfsad_status status);
 HFSAD_API const char *hfsad_status_text(hfsad_status status);
 
-/* ---- penalties (section 4) ---------------------------------------------------------------------------- */
+/* ---- penalties ---------------------------------------------------------------------------------------- */
 
 /* enumerator, prefix of its functions in src/math/penalty_<prefix>.h, name on a link, name as a prior, what gamma must
  * exceed (0: it has no gamma). The kinds of links come first. */
@@ -91,7 +91,7 @@ HFSAD_API double hfsad_penalty_prox(const hfsad_penalty *p, double v, double ste
 /* the largest slope of the penalty: weight * lambda. */
 HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
 
-/* ---- losses of one observation (section 5) -------------------------------------------------------------- */
+/* ---- losses of one observation -------------------------------------------------------------------------- */
 
 /* enumerator, prefix of its functions in src/math/loss_<prefix>.h, name in a spec. r = y - s. */
 #define HFSAD_LOSS_LIST(X)                                                                                             \
@@ -133,7 +133,7 @@ HFSAD_API size_t hfsad_loss_scratch(const hfsad_loss *loss, size_t M);
 HFSAD_API void hfsad_loss_prox(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
                                double sigma, double *w, double *scratch);
 
-/* ---- one link and the three node steps (sections 2 and 3) ------------------------------------------------ */
+/* ---- one link and the three node steps ----------------------------------------------------------------- */
 
 /* sigma(k) = c r(k), mu(k) = alpha / r(k), so that sigma mu never changes. growth = 0: r(k) = sqrt(k), the paper's.
  * Otherwise r(k) = sqrt(k) up to k = turn, and growth times as much with every step after, but 1e8 at most: turn = 1 is
@@ -162,7 +162,7 @@ typedef struct {
 /* All of w, z, q equal to start, k = 0. */
 HFSAD_API void hfsad_link_start(hfsad_link *link, size_t M, const double *start);
 
-/* The link step of section 2; link->k is already incremented. */
+/* The link step; link->k is already incremented. */
 HFSAD_API void hfsad_link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
                                const double *w_parent);
 

@@ -1,5 +1,5 @@
 /*
- * The inner loops of sections 2 and 3, compiled for AVX-512, AVX2 and plain C from one source (kernels_body.h) and
+ * The inner loops of the steps, compiled for AVX-512, AVX2 and plain C from one source (kernels_body.h) and
  * chosen at run time. All give the same bits.
  *
  * Order of summation. The leaves of a parent are cut into runs of run_slots(M) consecutive slots. In a run, leaf

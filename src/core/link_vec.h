@@ -1,5 +1,5 @@
 /*
- * One link on eight numbers at once (section 2), with Gamma = -Lambda:
+ * One link on eight numbers at once (docs/algorithm.md, "One link: two vectors, not five"), with Gamma = -Lambda:
  *
  *     v = z - Lambda/sigma,  Lambda = -grad R(q - z; mu(k-1))       what the child's prox is taken at
  *     a = w_child + over (w_child - z)                              w_child itself where nothing is over-relaxed

@@ -5,7 +5,7 @@
  *
  *     w = v - 1/sigma sum a_r x_r
  *
- * and the a_r are found row by row: taken out of w, row r alone is the one-row prox of section 5 with its s0 and
+ * and the a_r are found row by row: taken out of w, row r alone is the prox of one row with its s0 and
  * kappa = weight |x_r|^2 / sigma, whose slope is the new a_r. That is coordinate ascent on the dual, one number per
  * row; it starts from the a_r of the step before. In a box w = clip(v - 1/sigma sum a_r x_r), and the row's own problem
  * is that of box.h.

@@ -1,4 +1,4 @@
-/* The steps of sections 2 and 3 on plain rows: what an embedded client, an edge and the cloud call. */
+/* The link, leaf, inner and root steps on plain rows: what an embedded client, an edge and the cloud call. */
 #include "core/kernels.h"
 #include "math/box.h"
 

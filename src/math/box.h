@@ -1,4 +1,4 @@
-/* The prox of a loss of one observation over the box |w_m| <= B (section 5). */
+/* The prox of a loss of one observation over the box |w_m| <= B (docs/algorithm.md, "The prox of a loss in a box"). */
 #ifndef HFSAD_MATH_BOX_H
 #define HFSAD_MATH_BOX_H
 

@@ -1,4 +1,4 @@
-/* The penalties for one number at a time: section 4 through the same code as the kernels. */
+/* The penalties for one number at a time, through the same code as the kernels. */
 #include "math/penalty_vec.h"
 
 const penalty_kind *const penalty_kinds[] = {

@@ -1,5 +1,5 @@
 /*
- * The penalties of section 4 on eight numbers at once; the one place where their mathematics stands.
+ * The penalties on eight numbers at once; the one place where their mathematics stands.
  *
  *     P(t; mu) = omega ( lambda |t|_mu - h(t) )
  *

@@ -344,174 +344,30 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     return true;
 }
 
-typedef struct {
-    inquiry_pass *pass;
-    double constant;
-    size_t n_columns;
-    double *columns; /* room for 2 F */
-} asker;
+/* ---- from the result to nodes ---- */
 
-static hfsad_status ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
-{
-    const asker *a = context;
-    const inquiry_question question = {(int)q->kind, q->most,    q->sums,  a->constant,
-                                       a->n_columns, a->columns, q->count, q->values};
-    return inquiry_ask(a->pass, &question, totals, err);
-}
-
-/* ---- the root: from answers to the result ---- */
-
-/* The numbers of a result before its start. */
-enum { MANY, CONSTANT, ROWS, COLUMNS, OMEGA, BEND, NOISE, LENGTH, NU_F, QUESTIONS, BYTES_UP, BYTES_DOWN, RESULT_HEAD };
-
-static double at_most(double v)
-{
-    return v > DBL_MAX ? DBL_MAX : v;
-}
-
-/* What the columns are standardised by is asked for before anything else is. */
-typedef struct {
-    const asker *a;
-    size_t F;
-    double *values; /* room for 1 + F */
-} moments;
-
-static hfsad_status ask_moments(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
-{
-    const moments *m = context;
-    m->values[0] = squares;
-    memcpy(m->values + 1, centre, m->F * sizeof *centre);
-    const survey_question q = {SURVEY_MOMENTS, 1 + m->F, m->values, 0, 1 + 2 * m->F};
-    return ask((void *)m->a, &q, sums, err);
-}
-
-static hfsad_status ask_columns(federation *f, asker *a, bool sparse, hfsad_error *err)
-{
-    const size_t F = features_count(f->shape);
-    double *room = alloc_zero(2 + 3 * F, sizeof *room);
-    if (!room)
-        return error_memory(err, F * sizeof *room, "the columns' means");
-    moments m = {a, F, room};
-    const columns_search search = {F,  sparse,     f->spec->features.intercept != INTERCEPT_NONE, "the clients' data",
-                                   &m, ask_moments};
-    hfsad_status status = columns_find(&search, a->columns, a->columns + F, room + 1 + F, err);
-    free(room);
-    if (!status && !nodes_set_columns(f->shape, a->columns))
-        status = error_memory(err, F * sizeof *room, "the columns' means");
-    if (!status)
-        a->n_columns = 2 * F;
-    return status;
-}
-
-static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error *err)
-{
-    double totals[3];
-    const inquiry_question shape = {
-        .kind = INQUIRY_SHAPE, .most = 2, .sums = 1, .count = f->n_prints, .values = f->prints};
-    const bool intercept = f->spec->features.intercept != INTERCEPT_NONE, standard = f->spec->features.standardize == 1;
-    hfsad_status status = inquiry_ask(a->pass, &shape, totals, err);
-    if (status)
-        return status;
-    if (!(totals[2] >= 1 && totals[2] <= 0x1p53))
-        return error_set(err, HFSAD_ERROR_INPUT, "the clients say that they have %g rows in all", totals[2]);
-    head[MANY] = totals[0];
-    head[ROWS] = totals[2];
-    if (standard && (status = ask_columns(f, a, totals[1] > 0, err)))
-        return status;
-    rows_energy all = {0};
-    if (intercept && !standard) {
-        const survey_question energy = {SURVEY_ENERGY, 0, NULL, 0, 2};
-        if ((status = ask(a, &energy, totals, err)))
-            return status;
-        all = (rows_energy){totals[0], totals[1]};
-    }
-    head[COLUMNS] = (double)a->n_columns;
-    if (intercept)
-        a->constant = head[CONSTANT] = intercept_column(all, features_count(f->shape), standard);
-    return HFSAD_OK;
-}
-
-static const char *kind_of(const federation *f, const plan *p)
+const char *federation_kind_of(const federation *f, const plan *p)
 {
     return f->spec->run.start                   ? f->spec->run.start
            : plan_lets_go(p, f->shape->n_inner) ? "consensus"
                                                 : start_default(f->spec);
 }
 
-static bool is_consensus(const federation *f, const plan *p)
+bool federation_is_consensus(const federation *f, const plan *p)
 {
-    return strcmp(kind_of(f, p), "consensus") == 0;
+    return strcmp(federation_kind_of(f, p), "consensus") == 0;
 }
 
 char *federation_start_kind(const federation *f)
 {
-    return spec_find_start(f->spec, kind_of(f, f->p));
+    return spec_find_start(f->spec, federation_kind_of(f, f->p));
 }
-
-/* Where the first stage begins. */
-static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *start, hfsad_error *err)
-{
-    const surveyor all = {a, ask};
-    char *kind = spec_find_start(f->spec, is_consensus(f, p) ? start_default(f->spec) : kind_of(f, p));
-    if (!kind)
-        return error_memory(err, 0, "a file name");
-    const hfsad_status status = start_plain(start, kind, f->spec, f->shape, &all, err);
-    free(kind);
-    return status;
-}
-
-/* numbers: the start's place in the result. */
-static hfsad_status ask_plan(federation *f, asker *a, double *head, double *start, hfsad_error *err)
-{
-    const surveyor all = {a, ask};
-    plan *p = NULL;
-    data_scales scales;
-    double nu_f = 0;
-    hfsad_status status;
-    if (!(status = data_scales_find(&scales, f->spec, f->shape, &all, err)) &&
-        !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
-        !(status = theorem_bound(&nu_f, &all, err)))
-        status = ask_start(f, a, p, start, err);
-    plan_free(p);
-    if (status)
-        return status;
-    const survey_cost cost = inquiry_cost(a->pass->q, f->shape->n_inner + f->shape->n_leaves - 1);
-    const double found[] = {
-        scales.omega,           scales.bend,           scales.noise,           scales.length, at_most(nu_f),
-        (double)cost.questions, (double)cost.bytes_up, (double)cost.bytes_down};
-    memcpy(head + OMEGA, found, sizeof found);
-    return HFSAD_OK;
-}
-
-static hfsad_status resolve(void *context, inquiry_pass *pass, double **result, size_t *count, hfsad_error *err)
-{
-    federation *f = ((seat *)context)->f;
-    const size_t F = features_count(f->shape);
-    double *numbers = alloc_zero(RESULT_HEAD + 3 * F + 1, sizeof *numbers);
-    if (!numbers)
-        return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
-    asker a = {.pass = pass, .columns = numbers + RESULT_HEAD};
-    hfsad_status status = ask_shape(f, &a, numbers, err);
-    if (!status && !nodes_settle(f->shape, numbers[MANY] > 0, a.constant, (size_t)numbers[ROWS]))
-        status = error_memory(err, f->shape->n_leaves, "the clients");
-    if (!status)
-        status = ask_plan(f, &a, numbers, numbers + RESULT_HEAD + a.n_columns, err);
-    if (status) {
-        free(numbers);
-        return status;
-    }
-    *result = numbers;
-    *count = RESULT_HEAD + a.n_columns + f->shape->M;
-    return HFSAD_OK;
-}
-
-/* ---- from the result to nodes ---- */
 
 /* The plans of the stages before the run. */
 static hfsad_status plan_stages(federation *f, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
-    if (is_consensus(f, f->p))
+    if (federation_is_consensus(f, f->p))
         status = plan_resolve(&f->tied, f->spec, f->shape, &f->outcome.scales, true, err);
     if (f->tied)
         f->tied->iterations = f->tied->trace_every = START_CONSENSUS_ITERATIONS;
@@ -596,8 +452,7 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
         .patience = tree_patience(d),
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
-        .resolve = number == 0 ? resolve : NULL,
-        .polish = number == 0 ? polish_resolve : NULL,
+        .root = number == 0,
     };
     return inquiry_create(q, &setup, err);
 }

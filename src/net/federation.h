@@ -51,6 +51,17 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
                              hfsad_error *err);
 /* A node's part in the set-up, to be freed with its context (by free) before the federation. */
 hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err);
+/* The root's run from the first question to its end, or as far as turns go. A root that has its node goes on with it.
+ */
+hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns, hfsad_error *err);
+/* Parts of that: the questions of the set-up, until all nodes and q have the result; and the polish, if the root waits
+ * for it. */
+hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *turns, hfsad_error *err);
+hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
+                               hfsad_error *err);
+/* The polish from w; life: how often the root has begun. numbers: those of node_get_polish. A status is a turn's. */
+hfsad_status federation_polish_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t life,
+                                    const double *w, double *numbers, hfsad_error *err);
 /* For host_settings.make: the node from the set-up's result. */
 hfsad_status federation_make(void *federation, const char *path, const double *result, size_t count, node **n,
                              hfsad_error *err);

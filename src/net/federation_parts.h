@@ -6,8 +6,8 @@
 
 /* What a client keeps from one question of the polish to the next. */
 typedef struct polish_memory polish_memory;
-/* The cloud's side of the polish. */
-typedef struct polish_solver polish_solver;
+/* The numbers of the set-up's result before its start. */
+enum { MANY, CONSTANT, ROWS, COLUMNS, OMEGA, BEND, NOISE, LENGTH, NU_F, QUESTIONS, BYTES_UP, BYTES_DOWN, RESULT_HEAD };
 
 struct federation {
     const hfsad_spec *spec;
@@ -33,7 +33,6 @@ struct federation {
     federation_result outcome;
     tree t;
     polish_memory **polish; /* by leaf; NULL: nobody has been asked */
-    polish_solver *solver;  /* NULL: it has not begun */
 };
 
 /* What an inquiry's functions get. */
@@ -42,13 +41,14 @@ typedef struct {
     size_t leaf;
 } seat;
 
-/* Of the polish: whether there is one, the most numbers of a message, a client's answer, and what the root makes of
- * them. */
+/* What a plan's run begins from, as the spec names it. */
+const char *federation_kind_of(const federation *f, const plan *p);
+bool federation_is_consensus(const federation *f, const plan *p);
+
+/* Of the polish: whether there is one, the most numbers of a message, and a client's answer. */
 bool federation_polishes(const federation *f, const plan *p);
 size_t polish_message_most(const federation *f);
 bool polish_client_answer(const seat *at, const inquiry_question *question, double *numbers);
-hfsad_status polish_resolve(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
-                            hfsad_error *err);
 void polish_forget(federation *f);
 
 #endif

@@ -1,10 +1,9 @@
 /*
  * The polish in a federation: the cloud's solver asks through the tree, as the set-up does, and clients keep their
- * rows' multipliers from question to question. A client that has not had the question before, since it was killed, says
- * so; then all clients forget, and are asked again what their multipliers were made of, a tenth of all questions,
- * before the solver goes on from where it was. Where it fails for good the run keeps its own models.
+ * rows' multipliers from question to question. A client that was killed has not had the question before and says so;
+ * then all clients forget, and are asked again what their multipliers were made of, a tenth of all questions, before
+ * the solver goes on from where it was. If the polish fails for good the run keeps its own models.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "net/federation_parts.h"
 
 #include "base/alloc.h"
@@ -13,9 +12,6 @@
 #include "plan/client_terms.h"
 #include "polish/task.h"
 
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,11 +33,8 @@ size_t polish_message_most(const federation *f)
     return f->spec->run.polish != 1 ? 0 : answer > question ? answer : question;
 }
 
-static void solver_end(polish_solver *s);
-
 void polish_forget(federation *f)
 {
-    solver_end(f->solver);
     for (size_t leaf = 0; f->polish && leaf < f->shape->n_leaves; leaf++)
         free(f->polish[leaf]);
     free(f->polish);
@@ -125,142 +118,139 @@ typedef struct {
     double *vectors;
 } asked;
 
-/* The solver in a thread of its own, which is left in the middle of a question and gone on with once it is answered:
- * one of the two always waits for the other. */
-struct polish_solver {
-    pthread_t thread;
-    sem_t go, back;
-    polish_problem problem;
-    polish_result found;
-    double *numbers; /* the result: a head, and the model */
-    asked current;   /* that the solver waits for */
-    asked *past;     /* answered ones that clients keep something of, as they came */
+/* Why the solver is given up before its end. */
+typedef enum {
+    GOES_ON,
+    BEGINS_ANEW, /* a client is lost, and what its multipliers were made of was not kept */
+    HAS_LOST,    /* a client says that it is lost whenever it is asked */
+    HAS_ENDED    /* a turn ended it; the status says why */
+} giving_up;
+
+typedef struct {
+    inquiry *q;
+    const inquiry_turns *turns;
+    size_t M;
+    asked current; /* that the solver waits for */
+    asked *past;   /* answered ones that clients keep something of, as they came */
     size_t n_past, past_room;
     bool forgets;   /* there is no room for them: a lost client means to begin anew */
     size_t again;   /* of them: the next to be asked again; n_past: none */
     double *values; /* of the question as it goes out, with its head */
     double *answer;
-    uint64_t attempt, number; /* of the last one answered */
-    bool solved, ended, give_up;
-};
+    uint64_t attempt, number; /* number: of the last question of this attempt that was answered */
+    unsigned fruitless;       /* attempts in a row in which a client was lost at the first question */
+    giving_up why;
+    hfsad_status status;
+    hfsad_error *err;
+} asker;
 
 /* Numbers of all questions that are kept. */
 enum { PAST_MOST = 1 << 24 };
+/* The first question asks for nothing that was before: a client that is lost there again and again would be for ever.
+ * Other attempts may follow each other without end, as everything in training may. */
+enum { FRUITLESS_MOST = 100 };
+/* Attempts of a life have different numbers than those of the next. */
+enum { RETRIES_BIT = 20 };
 
 static size_t vectors_of(polish_kind kind)
 {
     return kind == POLISH_LINE ? 2 : 1;
 }
 
-static void wait_for(sem_t *s)
+static void forget_past(asker *a)
 {
-    while (sem_wait(s) != 0)
-        continue; /* a signal came */
+    for (size_t i = 0; i < a->n_past; i++)
+        free(a->past[i].vectors);
+    a->n_past = 0;
 }
 
+static inquiry_question question_of(asker *a, const asked *q)
+{
+    const size_t count = vectors_of(q->kind) * a->M;
+    const double head[INQUIRY_POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta};
+    memcpy(a->values, head, sizeof head);
+    memcpy(a->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
+    return (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
+                              .most = 1,
+                              .sums = polish_length(q->kind, a->M),
+                              .count = INQUIRY_POLISH_HEAD + count,
+                              .values = a->values};
+}
+
+/* What a client has is made by anchors and commits, one after the other, and by the last look at the values. */
+static void keep(asker *a)
+{
+    const polish_kind kind = a->current.kind;
+    if (a->forgets || (kind != POLISH_ANCHOR && kind != POLISH_COMMIT && kind != POLISH_VALUE))
+        return;
+    for (size_t i = 0; kind == POLISH_VALUE && i < a->n_past; i++)
+        if (a->past[i].kind == POLISH_VALUE) {
+            free(a->past[i].vectors);
+            memmove(a->past + i, a->past + i + 1, (--a->n_past - i) * sizeof *a->past);
+        }
+    double *vectors = (a->n_past + 1) * a->M <= PAST_MOST ? alloc_zero(a->M, sizeof *vectors) : NULL;
+    a->forgets = !vectors || !alloc_grow((void **)&a->past, &a->past_room, a->n_past + 1, sizeof *a->past);
+    if (a->forgets) {
+        free(vectors);
+        forget_past(a);
+    } else {
+        memcpy(vectors, a->current.vectors, a->M * sizeof *vectors);
+        a->past[a->n_past] = a->current;
+        a->past[a->n_past++].vectors = vectors;
+    }
+    a->again = a->n_past;
+}
+
+/* A client is lost: the next attempt begins with the questions that were kept. */
+static void retry(asker *a)
+{
+    a->fruitless = a->number > 0 ? 0 : a->fruitless + 1;
+    a->attempt++;
+    a->number = a->again = 0;
+    if (a->fruitless >= FRUITLESS_MOST || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
+        a->why = HAS_LOST;
+    else if (a->forgets)
+        a->why = BEGINS_ANEW;
+}
+
+static void ask_once(asker *a, const asked *q)
+{
+    const inquiry_question question = question_of(a, q);
+    const uint64_t round = (a->attempt << INQUIRY_ATTEMPT_BIT) + a->number + 1;
+    a->status = inquiry_ask(a->q, round, &question, a->turns, a->answer, a->err);
+    if (a->status)
+        a->why = HAS_ENDED;
+    else if (a->answer[0] > 0)
+        retry(a);
+    else
+        a->number++;
+}
+
+/* The solver's question, after those that lost clients have to be asked again. */
 static bool ask(void *context, const polish_question *q, double *sum)
 {
-    polish_solver *s = context;
-    const size_t M = s->problem.M, bytes = M * sizeof *sum;
-    double *v = s->current.vectors;
-    s->current = (asked){q->kind, q->kappa, q->beta, v};
+    asker *a = context;
+    const size_t bytes = a->M * sizeof *sum;
+    double *v = a->current.vectors;
+    a->current = (asked){q->kind, q->kappa, q->beta, v};
     memset(v, 0, 2 * bytes);
     if (q->vector)
         memcpy(v, q->vector, bytes);
     if (vectors_of(q->kind) == 2)
-        memcpy(v + M, q->point, bytes);
-    sem_post(&s->back);
-    wait_for(&s->go);
-    if (s->give_up)
-        return false;
-    memcpy(sum, s->answer + 1, polish_length(q->kind, M) * sizeof *sum);
-    return true;
-}
-
-static void *solve(void *context)
-{
-    polish_solver *s = context;
-    wait_for(&s->go);
-    s->solved = !s->give_up && polish_solve(&s->problem, s->numbers + FEDERATION_POLISH_HEAD, &s->found);
-    s->ended = true;
-    sem_post(&s->back);
-    return NULL;
-}
-
-static void go_on(polish_solver *s)
-{
-    sem_post(&s->go);
-    wait_for(&s->back);
-}
-
-static void forget_past(polish_solver *s)
-{
-    for (size_t i = 0; i < s->n_past; i++)
-        free(s->past[i].vectors);
-    s->n_past = 0;
-}
-
-static void solver_free_room(polish_solver *s)
-{
-    forget_past(s);
-    free(s->past);
-    free(s->current.vectors);
-    free((hfsad_penalty *)s->problem.priors);
-    free(s->numbers);
-    free(s->values);
-    free(s->answer);
-    free(s);
-}
-
-static void solver_end(polish_solver *s)
-{
-    if (!s)
-        return;
-    s->give_up = true;
-    while (!s->ended)
-        go_on(s);
-    pthread_join(s->thread, NULL);
-    sem_destroy(&s->go);
-    sem_destroy(&s->back);
-    solver_free_room(s);
-}
-
-/* Signals are for the thread that asks whether one came. */
-static bool start_thread(polish_solver *s)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    sem_init(&s->go, 0, 0);
-    sem_init(&s->back, 0, 0);
-    const bool started = pthread_create(&s->thread, NULL, solve, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
-static polish_solver *solver_begin(const federation *f, uint64_t attempt, const double *w)
-{
-    const size_t M = f->shape->M;
-    polish_solver *s = alloc_zero(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->attempt = attempt;
-    s->numbers = alloc_zero(FEDERATION_POLISH_HEAD + M, sizeof(double));
-    s->values = alloc_zero(INQUIRY_POLISH_HEAD + 2 * M, sizeof(double));
-    s->current.vectors = alloc_zero(2 * M, sizeof(double));
-    s->answer = alloc_zero(1 + polish_longest(M, POLISH_DIRECT), sizeof(double));
-    const bool made =
-        polish_problem_make(&s->problem, f->p, f->shape) && s->numbers && s->values && s->answer && s->current.vectors;
-    s->problem.ask = ask;
-    s->problem.context = s;
-    if (made)
-        memcpy(s->numbers + FEDERATION_POLISH_HEAD, w, M * sizeof *w);
-    if (!made || !start_thread(s)) {
-        solver_free_room(s);
-        return NULL;
+        memcpy(v + a->M, q->point, bytes);
+    for (bool done = false; !done && a->why == GOES_ON;) {
+        const uint64_t before = a->number;
+        const bool again = a->again < a->n_past;
+        ask_once(a, again ? &a->past[a->again] : &a->current);
+        const bool answered = a->why == GOES_ON && a->number > before;
+        a->again += answered && again;
+        done = answered && !again;
     }
-    go_on(s);
-    return s;
+    if (a->why != GOES_ON)
+        return false;
+    keep(a);
+    memcpy(sum, a->answer + 1, polish_length(q->kind, a->M) * sizeof *sum);
+    return true;
 }
 
 static void pack(double *to, const polish_result *r)
@@ -301,92 +291,59 @@ const char *federation_polish_failure(const double *numbers)
                                             : NULL;
 }
 
-/* The solver of this life, ready for this attempt; NULL: no memory. */
-static polish_solver *solver_of(federation *f, uint64_t attempt, const double *w)
+/* From w; again where a lost client makes it begin anew. numbers: the head and the model. false: no memory. */
+static bool solve(asker *a, const federation *f, const double *w, double *numbers)
 {
-    polish_solver *s = f->solver;
-    if (s && s->attempt != attempt && (s->forgets || inquiry_life(s->attempt) != inquiry_life(attempt))) {
-        solver_end(s);
-        s = NULL;
+    polish_problem problem;
+    polish_result found = {0};
+    bool solved = polish_problem_make(&problem, f->p, f->shape);
+    problem.ask = ask;
+    problem.context = a;
+    for (bool anew = true; anew && solved;) {
+        memcpy(numbers + FEDERATION_POLISH_HEAD, w, a->M * sizeof *w);
+        a->why = GOES_ON;
+        a->forgets = false;
+        solved = polish_solve(&problem, numbers + FEDERATION_POLISH_HEAD, &found);
+        anew = a->why == BEGINS_ANEW;
     }
-    if (!s)
-        return solver_begin(f, attempt, w);
-    if (s->attempt != attempt)
-        s->again = s->number = 0;
-    s->attempt = attempt;
-    return s;
+    free((hfsad_penalty *)problem.priors);
+    pack(numbers, &found);
+    return solved;
 }
 
-static inquiry_question question_of(polish_solver *s, const asked *q)
+hfsad_status federation_polish_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t life,
+                                    const double *w, double *numbers, hfsad_error *err)
 {
-    const size_t M = s->problem.M, count = vectors_of(q->kind) * M;
-    const double head[INQUIRY_POLISH_HEAD] = {(double)s->attempt, (double)(s->number + 1), q->kappa, q->beta};
-    memcpy(s->values, head, sizeof head);
-    memcpy(s->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
-    return (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
-                              .most = 1,
-                              .sums = polish_length(q->kind, M),
-                              .count = INQUIRY_POLISH_HEAD + count,
-                              .values = s->values};
-}
-
-/* What a client has is made by anchors and commits, one after the other, and by the last look at the values. */
-static void keep(polish_solver *s)
-{
-    const size_t M = s->problem.M;
-    const polish_kind kind = s->current.kind;
-    if (s->forgets || (kind != POLISH_ANCHOR && kind != POLISH_COMMIT && kind != POLISH_VALUE))
-        return;
-    for (size_t i = 0; kind == POLISH_VALUE && i < s->n_past; i++)
-        if (s->past[i].kind == POLISH_VALUE) {
-            free(s->past[i].vectors);
-            memmove(s->past + i, s->past + i + 1, (--s->n_past - i) * sizeof *s->past);
-        }
-    double *vectors = (s->n_past + 1) * M <= PAST_MOST ? alloc_zero(M, sizeof *vectors) : NULL;
-    s->forgets = !vectors || !alloc_grow((void **)&s->past, &s->past_room, s->n_past + 1, sizeof *s->past);
-    if (s->forgets) {
-        free(vectors);
-        forget_past(s);
-    } else {
-        memcpy(vectors, s->current.vectors, M * sizeof *vectors);
-        s->past[s->n_past] = s->current;
-        s->past[s->n_past++].vectors = vectors;
-    }
-    s->again = s->n_past;
-}
-
-hfsad_status polish_resolve(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
-                            hfsad_error *err)
-{
-    federation *f = ((seat *)context)->f;
     const size_t M = f->shape->M;
-    polish_solver *s = f->solver = solver_of(f, inquiry_attempt(pass), w);
-    if (!s)
-        return error_memory(err, polish_longest(M, POLISH_DIRECT) * sizeof *w, "the polish");
-    while (!s->ended) {
-        const bool again = s->again < s->n_past;
-        const inquiry_question question = question_of(s, again ? &s->past[s->again] : &s->current);
-        pass->next = (size_t)s->number;
-        const hfsad_status status = inquiry_ask(pass, &question, s->answer, err);
-        if (status)
-            return status;
-        if (s->answer[0] > 0)
-            return INQUIRY_AGAIN;
-        s->number++;
-        if (again) {
-            s->again++;
-            continue;
-        }
-        keep(s);
-        go_on(s);
-    }
-    if (!s->solved)
-        return error_memory(err, M * sizeof *w, "the polish");
-    pack(s->numbers, &s->found);
-    *count = FEDERATION_POLISH_HEAD + M;
-    *result = alloc_zero(*count, sizeof **result);
-    if (!*result)
-        return error_memory(err, *count * sizeof **result, "the polish");
-    memcpy(*result, s->numbers, *count * sizeof **result);
-    return HFSAD_OK;
+    asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .err = err};
+    a.values = alloc_zero(INQUIRY_POLISH_HEAD + 2 * M, sizeof *a.values);
+    a.current.vectors = alloc_zero(2 * M, sizeof *a.current.vectors);
+    a.answer = alloc_zero(1 + polish_longest(M, POLISH_DIRECT), sizeof *a.answer);
+    const bool solved = a.values && a.current.vectors && a.answer && solve(&a, f, w, numbers);
+    if (!solved || a.why != GOES_ON)
+        memset(numbers, 0, (FEDERATION_POLISH_HEAD + M) * sizeof *numbers);
+    if (!solved || a.why != GOES_ON)
+        numbers[0] = a.why == HAS_LOST ? POLISH_LOST : POLISH_NO_MEMORY;
+    forget_past(&a);
+    free(a.past);
+    free(a.current.vectors);
+    free(a.values);
+    free(a.answer);
+    return a.status == HFSAD_ERROR_MEMORY ? HFSAD_OK : a.status; /* for lack of memory only the polish is given up */
+}
+
+hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
+                               hfsad_error *err)
+{
+    uint64_t life;
+    const double *w = node_wants_polish(root, &life), no_memory = POLISH_NO_MEMORY;
+    const size_t count = FEDERATION_POLISH_HEAD + f->shape->M;
+    if (!w)
+        return HFSAD_OK;
+    double *numbers = alloc_zero(count, sizeof *numbers);
+    const hfsad_status status = numbers ? federation_polish_from(f, q, turns, life, w, numbers, err) : HFSAD_OK;
+    if (!status)
+        node_take_polish(root, numbers ? numbers : &no_memory, numbers ? count : 1);
+    free(numbers);
+    return status;
 }

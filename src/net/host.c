@@ -150,21 +150,6 @@ static hfsad_status listen(host *h, uint64_t now, int64_t timeout_ms, hfsad_erro
     return host_wait(h, timeout_ms, err);
 }
 
-/* Between training and its end the root asks again. */
-static void polish(const hosted *at)
-{
-    uint64_t begun;
-    size_t count;
-    const double *from = at->n && at->q ? node_wants_polish(at->n, &begun) : NULL;
-    if (!from)
-        return;
-    if (!inquiry_is_polishing(at->q))
-        inquiry_begin_polish(at->q, begun, from);
-    const double *result = inquiry_polished(at->q, &count);
-    if (result)
-        node_take_polish(at->n, result, count);
-}
-
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
 {
     uint64_t now = host_now_ms();
@@ -174,16 +159,14 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
     hfsad_status status = host_recall(h, err);
     if (status)
         return status;
-    for (size_t i = 0; i < h->count; i++) {
-        waits =
-            waits && !(h->all[i].n && node_changed(h->all[i].n)); /* a node that has just begun has something to say */
+    for (size_t i = 0; i < h->count; i++) { /* a node that has just begun has something to say, a script a question */
+        const hosted *at = &h->all[i];
+        waits = waits && !(at->n && node_changed(at->n)) && !(at->q && inquiry_speaks(at->q));
     }
     status = listen(h, now, waits || h->store_failed ? timeout_ms : 0, err);
     now = host_now_ms();
-    for (size_t i = 0; i < h->count; i++) {
+    for (size_t i = 0; i < h->count; i++)
         tick(&h->all[i], now);
-        polish(&h->all[i]);
-    }
     if (!status && h->failed) {
         *err = h->broken;
         return h->failed;
@@ -231,6 +214,11 @@ size_t host_nodes(const host *h)
 node *host_node(const host *h, size_t i)
 {
     return h->all[i].n;
+}
+
+inquiry *host_inquiry(const host *h, size_t i)
+{
+    return h->all[i].q;
 }
 
 const char *host_path(const host *h, size_t i)

@@ -129,7 +129,10 @@ bool host_all_dismissed(const host *h);
 void host_leave(host *h, uint32_t patience_ms);
 /* Whether all its nodes have ended and the last words of each are sent. */
 bool host_ended(const host *h);
+/* The root's inquiry has the result: its node is made. */
+hfsad_status host_set_up(host *h, hfsad_error *err);
 size_t host_nodes(const host *h);
+inquiry *host_inquiry(const host *h, size_t i);
 node *host_node(const host *h, size_t i); /* NULL: not set up yet */
 const char *host_path(const host *h, size_t i);
 

@@ -108,6 +108,14 @@ static void take_setup(host *h, hosted *at)
         host_tell(h, HOST_READY, at->path, "", "", NULL);
 }
 
+hfsad_status host_set_up(host *h, hfsad_error *err)
+{
+    take_setup(h, &h->all[0]);
+    if (h->failed)
+        *err = h->broken;
+    return h->failed;
+}
+
 static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_refusal *why)
 {
     hfsad_error err;

@@ -174,9 +174,5 @@ hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const h
         status = host_make_node(h, at, err);
     if (!status && h->result)
         status = inquiry_remember(q, h->result, h->n_result, err);
-    if (!status && !at->parent && h->result)
-        inquiry_rest(q);
-    else if (!status && !at->parent)
-        status = inquiry_begin(q, err);
     return status ? status : join_ways(h, place, err);
 }

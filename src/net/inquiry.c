@@ -3,17 +3,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What the root keeps of a question that has been answered. */
-typedef struct {
-    int kind;
-    size_t count, most, sums;
-    double *totals;
-} answered;
 
 struct inquiry {
     inquiry_setup s;
@@ -41,17 +35,6 @@ struct inquiry {
 
     double *result; /* taken, not only heard of */
     size_t n_result;
-    bool rests;
-
-    /* the root */
-    answered *known;
-    size_t n_known, known_room;
-    double *found; /* the result, on its way; of the polish, once it is there */
-    size_t n_found;
-    const double *from; /* of the polish; NULL: it is the set-up */
-    uint64_t attempt;
-    unsigned fruitless; /* attempts in a row that were lost at their first question */
-    double failure;     /* of the polish; POLISH_UNFINISHED: none */
 };
 
 hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_error *err)
@@ -69,31 +52,21 @@ hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_err
     return HFSAD_OK;
 }
 
-static void forget(inquiry *q)
-{
-    for (size_t i = 0; i < q->n_known; i++)
-        free(q->known[i].totals);
-    q->n_known = 0;
-}
-
 void inquiry_free(inquiry *q)
 {
     if (!q)
         return;
-    forget(q);
-    free(q->known);
     free(q->asked);
     free(q->heard);
     free(q->parts);
     free(q->totals);
     free(q->result);
-    free(q->found);
     free(q);
 }
 
 static bool is_root(const inquiry *q)
 {
-    return q->s.resolve != NULL;
+    return q->s.root;
 }
 
 /* What is taken down, not answered from rows. */
@@ -169,147 +142,24 @@ static void make_finite(double *v, size_t count)
 
 /* ---- the root ---- */
 
-/* Questions are numbered from 1. */
-static uint64_t round_of(const inquiry *q, size_t number)
+hfsad_status inquiry_ask(inquiry *q, uint64_t round, const inquiry_question *question, const inquiry_turns *turns,
+                         double *totals, hfsad_error *err)
 {
-    return (q->attempt << INQUIRY_ATTEMPT_BIT) + number + 1;
-}
-
-/* Attempts of a life have different numbers than those of the next. */
-enum { RETRIES_BIT = 20 };
-
-static bool may_retry(const inquiry *q)
-{
-    return q->fruitless < INQUIRY_ATTEMPTS && q->attempt % (UINT64_C(1) << RETRIES_BIT) != 0;
-}
-
-static hfsad_status resolve_polish(inquiry *q, double **result, size_t *count, hfsad_error *err)
-{
-    hfsad_status status;
-    do {
-        inquiry_pass pass = {.q = q};
-        status = q->s.polish(q->s.context, &pass, q->from, result, count, err);
-        if (status == INQUIRY_AGAIN) {
-            q->fruitless = q->n_known > 1 ? 0 : q->fruitless + 1;
-            forget(q);
-            q->attempt++;
-        }
-    } while (status == INQUIRY_AGAIN && may_retry(q));
-    return status;
-}
-
-static hfsad_status run_resolve(inquiry *q, hfsad_error *err)
-{
-    inquiry_pass pass = {.q = q};
-    double *result = NULL;
-    size_t count = 0;
-    const hfsad_status status =
-        q->from ? resolve_polish(q, &result, &count, err) : q->s.resolve(q->s.context, &pass, &result, &count, err);
-    if (status) {
-        free(result);
-        return status == INQUIRY_WAITS ? HFSAD_OK : status;
-    }
-    free(q->found);
-    q->found = result;
-    q->n_found = count;
-    const inquiry_question last = {.kind = INQUIRY_RESULT, .sums = 1, .count = count, .values = result};
-    if (q->from)
-        return HFSAD_OK;
-    if (!take_question(q, round_of(q, q->n_known), &last))
-        return error_memory(err, count * sizeof *result, "the result of the set-up");
-    start_asking(q);
-    return HFSAD_OK;
-}
-
-/* Without the polish there still are the models of the run. */
-static void heed_failure(inquiry *q, hfsad_status status)
-{
-    if (status)
-        q->failure = status == INQUIRY_AGAIN ? POLISH_LOST : POLISH_NO_MEMORY;
-}
-
-void inquiry_begin_polish(inquiry *q, uint64_t life, const double *w)
-{
-    hfsad_error unsaid;
-    forget(q);
-    free(q->found);
-    q->found = NULL;
-    q->from = w;
-    q->attempt = life << RETRIES_BIT;
-    q->fruitless = 0;
-    q->failure = POLISH_UNFINISHED;
-    q->rests = false;
-    heed_failure(q, run_resolve(q, &unsaid));
-}
-
-bool inquiry_is_polishing(const inquiry *q)
-{
-    return q->from != NULL;
-}
-
-uint64_t inquiry_attempt(const inquiry_pass *pass)
-{
-    return pass->q->attempt;
-}
-
-uint64_t inquiry_life(uint64_t attempt)
-{
-    return attempt >> RETRIES_BIT;
-}
-
-const double *inquiry_polished(const inquiry *q, size_t *count)
-{
-    const bool failed = q->failure > POLISH_UNFINISHED;
-    *count = failed ? 1 : q->n_found;
-    return failed ? &q->failure : q->from ? q->found : NULL;
-}
-
-hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, double *totals, hfsad_error *err)
-{
-    inquiry *q = pass->q;
-    const size_t number = pass->next++, size = question->most + question->sums;
-    if (number < q->n_known) {
-        for (size_t i = 0; i < size; i++) {
-            const double v = q->known[number].totals[i];
-            totals[i] = v >= DBL_MAX ? INFINITY : v <= -DBL_MAX ? -INFINITY : v;
-        }
-        return HFSAD_OK;
-    }
+    const size_t size = question->most + question->sums;
+    hfsad_status status = HFSAD_OK;
+    assert(is_root(q));
     if (INQUIRY_HEAD + question->n_columns + question->count > q->s.most || size > q->s.most ||
-        !take_question(q, round_of(q, number), question))
+        !take_question(q, round, question))
         return error_memory(err, question->count * sizeof *totals, "a question");
     start_asking(q);
-    return INQUIRY_WAITS;
-}
-
-static hfsad_status keep_answer(inquiry *q, hfsad_error *err)
-{
-    inquiry_question question;
-    (void)read_question(q, q->asked, q->n_asked, &question);
-    const size_t size = question.most + question.sums;
-    double *totals = alloc_zero(size, sizeof *totals);
-    if (!totals || !alloc_grow((void **)&q->known, &q->known_room, q->n_known + 1, sizeof *q->known)) {
-        free(totals);
-        return error_memory(err, size * sizeof *totals, "an answer");
+    while (!q->complete && !status)
+        status = turns->turn(turns->context, err);
+    q->has_question = q->send_ask = false;
+    for (size_t i = 0; i < size && !status; i++) {
+        const double v = q->totals[i];
+        totals[i] = v >= DBL_MAX ? INFINITY : v <= -DBL_MAX ? -INFINITY : v;
     }
-    memcpy(totals, q->totals, size * sizeof *totals);
-    if (q->from && q->n_known > 0) { /* the polish goes on from where it is */
-        free(q->known[q->n_known - 1].totals);
-        q->known[q->n_known - 1].totals = NULL;
-    }
-    q->known[q->n_known++] = (answered){question.kind, question.count, question.most, question.sums, totals};
-    return run_resolve(q, err);
-}
-
-hfsad_status inquiry_begin(inquiry *q, hfsad_error *err)
-{
-    return run_resolve(q, err);
-}
-
-void inquiry_rest(inquiry *q)
-{
-    q->rests = true;
-    q->has_question = q->send_ask = q->send_answer = false;
+    return status;
 }
 
 hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err)
@@ -320,23 +170,8 @@ hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err)
         values[last.count] = (unsigned char)why[last.count];
     if (!take_question(q, UINT32_MAX, &last))
         return error_memory(err, sizeof values, "the last word");
-    q->rests = false;
     start_asking(q);
     return HFSAD_OK;
-}
-
-survey_cost inquiry_cost(const inquiry *q, size_t links)
-{
-    survey_cost cost = {0};
-    for (size_t i = 0; i < q->n_known; i++) {
-        if (q->known[i].kind >= INQUIRY_SHAPE || q->known[i].kind == SURVEY_ENERGY ||
-            q->known[i].kind == SURVEY_MOMENTS)
-            continue;
-        cost.questions++;
-        cost.bytes_down += links * q->known[i].count * sizeof(double);
-        cost.bytes_up += links * (q->known[i].most + q->known[i].sums) * sizeof(double);
-    }
-    return cost;
 }
 
 /* ---- answers ---- */
@@ -363,7 +198,7 @@ hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hf
 }
 
 /* All children have answered. */
-static hfsad_status conclude(inquiry *q, hfsad_error *err)
+static void conclude(inquiry *q)
 {
     inquiry_question question;
     (void)read_question(q, q->asked, q->n_asked, &question);
@@ -377,21 +212,8 @@ static hfsad_status conclude(inquiry *q, hfsad_error *err)
     make_finite(q->totals, size);
     q->complete = true;
     q->send_ask = false;
+    q->send_answer = !is_root(q);
     q->all_dismissed = question.kind == INQUIRY_END;
-    if (!is_root(q)) {
-        q->send_answer = true;
-        return HFSAD_OK;
-    }
-    q->has_question = false;
-    if (question.kind == INQUIRY_END)
-        return HFSAD_OK;
-    if (question.kind == INQUIRY_RESULT)
-        return take_result(q, q->found, q->n_found, err);
-    const hfsad_status status = keep_answer(q, err);
-    if (!q->from)
-        return status;
-    heed_failure(q, status);
-    return HFSAD_OK;
 }
 
 static bool all_heard(const inquiry *q)
@@ -465,8 +287,7 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
     return true;
 }
 
-static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *why, hfsad_status *failed,
-                          hfsad_error *err)
+static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *why)
 {
     inquiry_question question;
     if (!q->has_question || q->complete || m->round != q->round || q->heard[c])
@@ -479,7 +300,7 @@ static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *
         memcpy(q->parts + c * size, m->values, size * sizeof *q->parts);
     q->heard[c] = true;
     if (all_heard(q))
-        *failed = conclude(q, err);
+        conclude(q);
     return true;
 }
 
@@ -489,12 +310,10 @@ bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why
     *failed = HFSAD_OK;
     if (m->run != q->s.run)
         return refuse(why, NODE_REFUSED_RUN);
-    if (q->rests)
-        return refuse(why, NODE_REFUSED_OLD);
     if (from == NODE_PARENT && m->kind == MESSAGE_ASK && !is_root(q))
         return handle_ask(q, m, why, failed, err);
     if (from < q->s.n_children && m->kind == MESSAGE_ANSWER)
-        return handle_answer(q, from, m, why, failed, err);
+        return handle_answer(q, from, m, why);
     return refuse(why, NODE_REFUSED_KIND);
 }
 
@@ -524,6 +343,11 @@ void inquiry_repeat(inquiry *q)
 {
     q->send_ask = is_asking(q);
     q->ends = 0;
+}
+
+bool inquiry_speaks(const inquiry *q)
+{
+    return q->send_answer || q->send_ask;
 }
 
 bool inquiry_next_letter(inquiry *q, node_letter *letter)

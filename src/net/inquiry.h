@@ -3,9 +3,13 @@
  * (plan/survey.h), how they go down the tree and how the answers are put together on the way up. Like a node it has no
  * socket, clock or file in it, and its messages are ASK and ANSWER in NODE_PHASE_SETUP, round: the question's number.
  *
+ * The root's side is plain code that asks one question after another (federation.h): inquiry_ask waits until the
+ * answer is there, and in the meantime lets its process go on turn by turn.
+ *
  * Nothing of it outlasts a crash but the result, and nothing need: questions depend only on the answers before, so a
- * root that begins again asks the same ones under the same numbers, and who has answered one answers it again. A parent
- * repeats its question until all children have answered; a child answers whenever it is asked, also while it trains.
+ * root that begins again asks the same ones under the same numbers, and a node that has answered one answers it again.
+ * A parent repeats its question until all children have answered; a child answers whenever it is asked, also while it
+ * trains.
  *
  * After training there may be another series, the polish's (polish/polish.h). Its questions are told from all others by
  * larger numbers: an attempt's stands above their lowest INQUIRY_ATTEMPT_BIT bits. Clients keep something from one of
@@ -29,15 +33,11 @@ enum {
     INQUIRY_KINDS = INQUIRY_POLISH + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 4 };
-/* Attempts at the polish in a row in which somebody was lost at the first question, which asks for nothing that was
- * before: who says so would say so for ever. Others may follow each other without end, as everything in training may.
- */
-enum { INQUIRY_ATTEMPTS = 100 };
 /* How the polish ended, the first number of its result; where it failed there is no other. */
 enum {
     POLISH_UNFINISHED,
     POLISH_FINISHED,
-    POLISH_LOST,      /* at the first question of INQUIRY_ATTEMPTS */
+    POLISH_LOST,      /* a client, at the first question, which needs nothing, again and again */
     POLISH_NO_MEMORY, /* at the root */
 };
 
@@ -54,19 +54,7 @@ typedef struct {
 
 enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* bytes of the reason */ };
 
-/* What an asker's `ask` returns while the answer is not there: everything between unwinds. */
-#define INQUIRY_WAITS ((hfsad_status)1000)
-/* What `polish` returns where a client is lost. */
-#define INQUIRY_AGAIN ((hfsad_status)1001)
-
 typedef struct inquiry inquiry;
-
-/* ask(): serves the answers that have come, in their order. */
-typedef struct {
-    inquiry *q;
-    size_t next; /* number of the next question of this pass, from 0 */
-} inquiry_pass;
-hfsad_status inquiry_ask(inquiry_pass *pass, const inquiry_question *question, double *totals, hfsad_error *err);
 
 typedef struct {
     uint64_t run;
@@ -76,35 +64,38 @@ typedef struct {
     void *context;
     /* A leaf: its answer, most + sums numbers, to any question but the result; false: it is no good question. */
     bool (*answer)(void *context, const inquiry_question *question, double *answer);
-    /* The root: asks through inquiry_ask as often as it likes and sets *result (allocated) and *count. Called again
-     * after every answer. NULL: not the root. */
-    hfsad_status (*resolve)(void *context, inquiry_pass *pass, double **result, size_t *count, hfsad_error *err);
-    /* The root: the same for the polish from w, M numbers, but only the last answer is there. NULL: there is none. */
-    hfsad_status (*polish)(void *context, inquiry_pass *pass, const double *w, double **result, size_t *count,
-                           hfsad_error *err);
+    bool root;
 } inquiry_setup;
 
 hfsad_status inquiry_create(inquiry **q, const inquiry_setup *setup, hfsad_error *err);
 void inquiry_free(inquiry *q);
 
-/* from: as in node_handle. Returns whether it was news. An error is one of the root's resolve, or lack of memory; there
- * is none in the polish, which fails for itself alone. */
+/* The root asks from code that waits: a turn takes in what has come, commits and sends. A status that is not 0 ends the
+ * question, and with it the code that asks. */
+typedef struct {
+    void *context;
+    hfsad_status (*turn)(void *context, hfsad_error *err);
+} inquiry_turns;
+/* round: the question's number. totals: most + sums numbers. */
+hfsad_status inquiry_ask(inquiry *q, uint64_t round, const inquiry_question *question, const inquiry_turns *turns,
+                         double *totals, hfsad_error *err);
+
+/* from: as in node_handle. Returns whether it was news. An error is lack of memory, or another result than the one that
+ * this node has. */
 bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why, hfsad_status *failed,
                     hfsad_error *err);
 void inquiry_tick(inquiry *q, uint64_t now_ms);
 uint64_t inquiry_due(const inquiry *q);
 /* As node_repeat. */
 void inquiry_repeat(inquiry *q);
+/* Whether there is a letter to send. */
+bool inquiry_speaks(const inquiry *q);
 bool inquiry_next_letter(inquiry *q, node_letter *letter);
 
-/* The root's first pass. */
-hfsad_status inquiry_begin(inquiry *q, hfsad_error *err);
-/* The root has begun to train before: it says nothing. */
-void inquiry_rest(inquiry *q);
-/* The result that an earlier life has taken: another one is an error from now on. */
+/* The result, of an earlier life or at the root: another one is an error from now on. */
 hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hfsad_error *err);
 
-/* The result, once it is to be taken down: at the root when all others have it. NULL: not yet. */
+/* The result, once it is to be taken down. NULL: not yet. */
 const double *inquiry_result(const inquiry *q, size_t *count);
 /* The root ends, at whatever point it is, and says why until all below have heard it. */
 hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err);
@@ -113,15 +104,5 @@ hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err);
 const char *inquiry_dismissal(const inquiry *q);
 /* Whether all below have heard of it. */
 bool inquiry_all_dismissed(const inquiry *q);
-/* The root: from now on it polishes from w, which must stay; life: how often it has begun. */
-void inquiry_begin_polish(inquiry *q, uint64_t life, const double *w);
-bool inquiry_is_polishing(const inquiry *q);
-/* The attempt of a pass, as clients are told, and the life of the root that it belongs to. */
-uint64_t inquiry_attempt(const inquiry_pass *pass);
-uint64_t inquiry_life(uint64_t attempt);
-/* NULL: not yet. */
-const double *inquiry_polished(const inquiry *q, size_t *count);
-/* How many questions have been answered, and what they sent over all of `links` links, as local_survey counts. */
-survey_cost inquiry_cost(const inquiry *q, size_t links);
 
 #endif

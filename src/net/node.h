@@ -3,10 +3,11 @@
  * handed messages and the time, and says what to send. Whoever drives it (host.h) hands over what came, commits the
  * states that changed, and only then sends; so what a node has said it still knows after a crash.
  *
- * Synchronous training, in rounds as in ALGORITHM.md section 3 (counted from 1 over the whole run, K = edge_rounds of
- * them in a global iteration). DOWN(g) is the parent's w for round g; UP(g) is the child's message after it. The root
- * speaks once in an iteration: DOWN((t-1)K+1), and its children say UP(tK). Who takes part in a round is a draw that
- * child and parent make alike, so nobody waits for a child that sits out, and its parent goes on with its last u.
+ * Synchronous training, in rounds (docs/algorithm.md, "One global iteration"; counted from 1 over the whole run, K =
+ * edge_rounds of them in a global iteration). DOWN(g) is the parent's w for round g; UP(g) is the child's message after
+ * it. The root speaks once in an iteration: DOWN((t-1)K+1), and its children say UP(tK). Who takes part in a round is a
+ * draw that child and parent make alike, so nobody waits for a child that sits out, and its parent goes on with its
+ * last u.
  *
  * A measured iteration ends with a question: ASK(tK) carries w_0 and, below an inner node, that node's w behind it; the
  * ANSWER is a tally (plan/tally.h). Nobody begins round tK+1 before the answer is given and the parent's DOWN is there,

@@ -5,7 +5,7 @@
  * omega    weight of a client's link: nu |x|_max, nu the slope of the loss (phase retrieval: 5, the paper's number)
  * omega_0  weight of an inner node's link: (children's weights added up, the most of its depth) + eta lambda gamma
  * eta      weight of a prior: N_l - 1/L below, 1 at the cloud; together the number of clients
- * paper    section 6: c = omega, alpha = sqrt(20);  c = omega_0/25, alpha = 25 sqrt(20);  r(k) = sqrt(k)
+ * paper    c = omega, alpha = sqrt(20);  c = omega_0/25, alpha = 25 sqrt(20);  r(k) = sqrt(k)
  * tuned    c of a client = ease * bend, the mean bend of a client's loss per coordinate; alpha = a hundredth of the
  *          likely size of a model
  *     convex losses: r(k) = sqrt(k); c of an inner node = a tenth of its children's c added up, below the cloud times

@@ -4,9 +4,8 @@
  * added, over the inner children of a node in their order, then over its leaves. No row leaves a client, and every
  * driver of the steps comes to the same bits, whether it asks through memory or through a network.
  *
- * Presets and starts are plain functions that ask through a `surveyor` and go on with the totals. A driver that cannot
- * wait returns a status of its own from `ask`, which ends the function, and calls it again once it knows the answer:
- * the questions depend on nothing but the answers before.
+ * Presets and starts are plain functions that ask through a `surveyor` and go on with the totals: in memory at once,
+ * in a federation when all clients have answered. The questions depend on nothing but the answers before.
  */
 #ifndef HFSAD_PLAN_SURVEY_H
 #define HFSAD_PLAN_SURVEY_H

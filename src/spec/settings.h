@@ -3,8 +3,8 @@
  *
  *     X(GROUP, type, field, default, range, sentence)
  *
- * and yields the struct member, the check, the spec key, `hfsad settings` and docs/settings.md. A group may stand
- * at several places of the spec (SPEC_GROUPS): the client's and the edge's link are the same rows.
+ * and yields the struct member, the check, the spec key, `hfsad settings` and docs/settings.md. A group may occur
+ * several times in the spec (SPEC_GROUPS): client link and edge link have the same rows.
  *
  * Types: REAL (double; "auto" = NAN: the preset decides, an override inherits), WHOLE (int64_t; auto = -1),
  * CHOICE_xxx (int, index into the list of names; auto = -1), FLAG (int: 0, 1; auto = -1), TEXT (char *, NULL: unset).
@@ -24,57 +24,61 @@
       "CSV file with the columns edge, client, y, then the features; LIBSVM file; or a folder with a file for every "  \
       "client, data/<edge>/<client>.csv, .npy, .npz or .svm: see docs/data.md")                                        \
     X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
-    X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets what the keys below leave out")                         \
+    X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets the keys below that are not given")                     \
     X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
-      "what trains; fedavg and fedprox are baselines to compare with, by sub-gradients")
+      "training algorithm; fedavg and fedprox are sub-gradient baselines for comparison")
 
 #define SETTINGS_LOSS(X)                                                                                               \
-    X(LOSS, CHOICE_LOSS, kind, "required", "", "loss of a client's row; own: a program's, by hfsad_spec_own_loss")     \
-    X(LOSS, REAL, box, "none", "(0,inf)", "bound on every |w_m| of a client")                                          \
+    X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
+      "loss of a row; own: supplied by a C program through hfsad_spec_own_loss")                                       \
+    X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
     X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile: the level")                                                          \
-    X(LOSS, REAL, delta, "1", "(0,inf)", "huber: where the parabola ends")                                             \
-    X(LOSS, CHOICE_SCALE, scale, "sum", "", "a client's loss is the sum over its rows, or their mean")                 \
+    X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
+    X(LOSS, CHOICE_SCALE, scale, "sum", "", "the loss of a client is the sum or the mean over its rows")               \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
-      "client step of many rows: exact prox, or the loss smoothed and linearised; auto: exact")                        \
-    X(LOSS, REAL, tolerance, "0.1", "(0,1)", "exact: rows are swept until they move the step by no more than this")    \
-    X(LOSS, WHOLE, sweeps, "200", "[1,1000000]", "exact: sweeps over a client's rows at most")
+      "client step for many rows: exact prox, or smoothed and linearised loss; auto: exact")                           \
+    X(LOSS, REAL, tolerance, "0.1", "(0,1)",                                                                           \
+      "exact: sweeps over the rows end when they change the step by at most this share")                               \
+    X(LOSS, WHOLE, sweeps, "200", "[1,1000000]", "exact: upper limit on the number of sweeps over a client's rows")
 
 #define SETTINGS_FEATURES(X)                                                                                           \
     X(FEATURES, CHOICE_INTERCEPT, intercept, "none", "",                                                               \
-      "a constant per client, per edge or for all; never penalised")                                                   \
-    X(FEATURES, FLAG, standardize, "false", "", "train on columns of mean 0 (with an intercept) and variance 1")
+      "one constant per client, per edge or for all nodes; never penalised")                                           \
+    X(FEATURES, FLAG, standardize, "false", "", "scale columns to variance 1 and, with an intercept, to mean 0")
 
 #define SETTINGS_LINK(X)                                                                                               \
-    X(LINK, CHOICE_LINK, penalty, "auto", "", "what ties a child to its parent: R_c")                                  \
+    X(LINK, CHOICE_LINK, penalty, "auto", "", "penalty on the difference between child and parent: R_c")               \
     X(LINK, REAL, weight, "auto", "[0,inf)", "factor of the penalty")                                                  \
     X(LINK, REAL, lambda, "auto", "(0,inf)", "slope of the penalty at 0")                                              \
-    X(LINK, REAL, gamma, "auto", "(1,inf)", "mcp: above 1, scad: above 2; where the pull ends, over lambda")
+    X(LINK, REAL, gamma, "auto", "(1,inf)", "the penalty is flat beyond gamma * lambda; mcp: above 1, scad: above 2")
 
 #define SETTINGS_PRIOR(X)                                                                                              \
-    X(PRIOR, CHOICE_PRIOR, penalty, "auto", "", "prior of a node's model: R_w")                                        \
+    X(PRIOR, CHOICE_PRIOR, penalty, "auto", "", "penalty on the model of a node: R_w")                                 \
     X(PRIOR, REAL, weight, "auto", "[0,inf)", "factor of the penalty")                                                 \
     X(PRIOR, REAL, lambda, "auto", "(0,inf)", "slope of the penalty at 0")                                             \
-    X(PRIOR, REAL, gamma, "auto", "(1,inf)", "mcp: above 1, scad: above 2; where the pull ends, over lambda")
+    X(PRIOR, REAL, gamma, "auto", "(1,inf)", "the penalty is flat beyond gamma * lambda; mcp: above 1, scad: above 2")
 
 #define SETTINGS_SCHEDULE(X)                                                                                           \
-    X(SCHEDULE, REAL, c, "auto", "(0,inf)", "sigma = c r(k) at the k-th step; r(k) = sqrt(k) for the shape sqrt")      \
-    X(SCHEDULE, REAL, alpha, "auto", "(0,inf)", "mu = alpha / r(k) at the k-th step")                                  \
+    X(SCHEDULE, REAL, c, "auto", "(0,inf)", "sigma = c r(k) at step k; r(k) = sqrt(k) for the shape sqrt")             \
+    X(SCHEDULE, REAL, alpha, "auto", "(0,inf)", "mu = alpha / r(k) at step k")                                         \
     X(SCHEDULE, CHOICE_SHAPE, shape, "auto", "",                                                                       \
-      "r(k): sqrt(k); growth^(k-1); or sqrt(k) until that grows slower than by growth a step, then by growth; auto: "  \
-      "the preset's, but sqrt where c or alpha is given")                                                              \
-    X(SCHEDULE, REAL, growth, "auto", "(1,2]", "factor of r per step, of the geometric shapes")                        \
-    X(SCHEDULE, REAL, relax, "auto", "[1,2)", "over-relaxation: the link step takes w + (relax - 1)(w - z) for w")
+      "r(k): sqrt(k); growth^(k-1); or sqrt(k) while that grows faster than by growth per step, then by growth; "      \
+      "auto: "                                                                                                         \
+      "that of the preset, but sqrt if c or alpha is given")                                                           \
+    X(SCHEDULE, REAL, growth, "auto", "(1,2]", "geometric shapes: factor of r per step")                               \
+    X(SCHEDULE, REAL, relax, "auto", "[1,2)",                                                                          \
+      "over-relaxation: the link step uses w + (relax - 1)(w - z) in place of w")
 
 #define SETTINGS_RUN(X)                                                                                                \
     X(RUN, WHOLE, iterations, "300", "[0,1000000000]", "global iterations")                                            \
     X(RUN, WHOLE, edge_rounds, "10", "[1,1000000]", "rounds of clients and edges per global iteration: K_m")           \
     X(RUN, WHOLE, local_steps, "1", RANGE_LOCAL_STEPS, "steps of a client per round")                                  \
     X(RUN, TEXT, start, "auto", "",                                                                                    \
-      "zero, normal, spectral, robust, consensus (what 100 iterations with tv links find) or a file with one number "  \
-      "per line; auto: consensus where a link is mcp or scad; else for phase-retrieval robust, spectral with the "     \
-      "preset paper; else zero")                                                                                       \
+      "zero, normal, spectral, robust, consensus (result of 100 iterations with tv links) or a file with one number "  \
+      "per line; auto: consensus if a link is mcp or scad; else robust for phase-retrieval (spectral with the "        \
+      "preset paper); else zero")                                                                                      \
     X(RUN, WHOLE, tries, "1", "[1,100]",                                                                               \
-      "starts that are tried, 20 iterations each, with the best one kept; the first is `start`, the others are drawn") \
+      "number of starts to try, 20 iterations each; the best is kept; the first is `start`, the others are random")    \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
     X(RUN, FLAG, polish, "false", "",                                                                                  \
       "after the iterations, go on to the exact optimum of one model for all nodes; convex losses to 1e-8, "           \
@@ -85,49 +89,51 @@
     X(PARTICIPATION, REAL, client, "1", RANGE_PROBABILITY, "probability that a client takes part in a round: p_c")     \
     X(PARTICIPATION, REAL, edge, "1", RANGE_PROBABILITY, "probability that an edge takes part in a round")             \
     X(PARTICIPATION, WHOLE, at_least_every, "20", "[1,1000000000]",                                                    \
-      "a node takes part at least once in so many global iterations: K_a")
+      "a node takes part at least once in this number of global iterations: K_a")
 
 #define SETTINGS_STOP(X)                                                                                               \
     X(STOP, REAL, absolute, "0", "[0,inf)", "stop when both residuals per constraint are below this; 0: off")          \
-    X(STOP, REAL, relative, "0", "[0,inf)", "and this much of the iterates' and multipliers' norms; 0: off")
+    X(STOP, REAL, relative, "0", "[0,inf)", "the same relative to the norms of iterates and multipliers; 0: off")
 
 #define SETTINGS_BASELINE(X)                                                                                           \
-    X(BASELINE, REAL, step, "auto", "(0,inf)",                                                                         \
-      "length of the first step on a client's mean loss; auto: from the data")                                         \
+    X(BASELINE, REAL, step, "auto", "(0,inf)", "first step size on a client's mean loss; auto: from the data")         \
     X(BASELINE, CHOICE_STEP_RULE, rule, "power", "",                                                                   \
-      "step of the k-th edge round: step, step / k^decay, or step * decay^(k-1)")                                      \
+      "step size of edge round k: step, step / k^decay, or step * decay^(k-1)")                                        \
     X(BASELINE, REAL, decay, "auto", "(0,1]",                                                                          \
-      "power: the exponent, auto 0.5; geometric: the factor, auto: down to a thousandth in this run")                  \
+      "power: exponent, auto: 0.5; geometric: factor, auto: the run ends at step / 1000")                              \
     X(BASELINE, REAL, rho, "auto", "[0,inf)", "fedprox: weight of |w - w_edge|^2 / 2; auto: 1 / step")
 
 #define SETTINGS_OUTPUT(X)                                                                                             \
     X(OUTPUT, FLAG, clients, "true", "", "keep and write every client's own model")                                    \
     X(OUTPUT, FLAG, state, "true", "", "write state.csv: z, q and counter of every link")                              \
-    X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, from which `hfsad run --resume` goes on")           \
-    X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "how often the output folder is brought up to date")
+    X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, which `hfsad run --resume` reads")                  \
+    X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "seconds between updates of the output folder")
 
 #define SETTINGS_FEDERATION(X)                                                                                         \
     X(FEDERATION, TEXT, nodes, "none", "",                                                                             \
-      "file with the number of features and the paths of all clients, which `hfsad nodes` writes; none: from data")    \
-    X(FEDERATION, TEXT, name, "run", "", "name of the run in the topics of its brokers")                               \
+      "file with the number of features and the paths of all clients, see `hfsad nodes`; none: read from data")        \
+    X(FEDERATION, TEXT, name, "run", "", "name of the run in MQTT topics")                                             \
     X(FEDERATION, CHOICE_MODE, mode, "sync", "",                                                                       \
-      "sync: every round waits for all who take part, to the bits of `hfsad run`; async: nobody waits for the late")   \
+      "sync: a round waits for all participants, same bits as `hfsad run`; async: a round does not wait for "          \
+      "stragglers")                                                                                                    \
     X(FEDERATION, REAL, quorum, "0.5", "(0,1]",                                                                        \
-      "async: a node goes on when this part of its children has said something new")                                   \
-    X(FEDERATION, REAL, deadline, "10", "(0,1000000]", "async: or after so many seconds, if one child has")            \
+      "async: a node steps when this share of its children has sent something new")                                    \
+    X(FEDERATION, REAL, deadline, "10", "(0,1000000]",                                                                 \
+      "async: or after this number of seconds if at least one child has")                                              \
     X(FEDERATION, CHOICE_STALE, stale, "wait", "",                                                                     \
-      "async: what to do about a child that is run.participation.at_least_every global iterations behind")             \
-    X(FEDERATION, REAL, stale_seconds, "60", "(0,1000000]", "async: go_on: how long to wait for it first")             \
+      "async: wait for a child that is run.participation.at_least_every global iterations behind, or go on without "   \
+      "it")                                                                                                            \
+    X(FEDERATION, REAL, stale_seconds, "60", "(0,1000000]", "async: go_on: seconds to wait for such a child first")    \
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
-      "async: a client makes as many steps per round as fit into this time; none: local_steps")                        \
+      "async: seconds of local steps per round; none: local_steps steps")                                              \
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
-      "numbers of models on the wire: exact, rounded to float, or exact as compressed differences; where they are "    \
-      "rounded, `hfsad run` rounds them too")
+      "encoding of models on the wire: exact, rounded to float, or exact as compressed differences; with float, "      \
+      "`hfsad run` rounds too")
 
-/* What an entry of `overrides` has besides the groups below. */
+/* Rows of an entry of `overrides`, besides the groups below. */
 #define SETTINGS_OVERRIDE(X)                                                                                           \
     X(OVERRIDE, TEXT, node, "required", "",                                                                            \
-      "name of the edge or client, \"edge2\" or \"edge1/client7\"; * and ? match")                                     \
+      "name of the edge or client, \"edge2\" or \"edge1/client7\"; * and ? are wildcards")                             \
     X(OVERRIDE, WHOLE, local_steps, "auto", RANGE_LOCAL_STEPS, "steps of this client per round")                       \
     X(OVERRIDE, REAL, participation, "auto", RANGE_PROBABILITY, "probability that this node takes part in a round")
 
@@ -243,8 +249,8 @@ typedef struct {
 
 /*
  * An entry of `overrides`: settings for the nodes whose name matches `node` ("edge2", "edge1/client7", with the
- * wildcards of fnmatch: "edge1/ *" without the space). No row has a default here: what is auto is inherited, and a
- * box of "none" is INFINITY, since NAN inherits. line: of the spec, 0 where --set gave it.
+ * wildcards of fnmatch: "edge1/ *" without the space). No row has a default here: auto means inherited. A box of
+ * "none" is INFINITY, because NAN means inherited. line: of the spec; 0 if --set gave the entry.
  */
 typedef struct {
     int line;
@@ -254,13 +260,13 @@ typedef struct {
 
 struct hfsad_spec {
     char *path;   /* of the spec file */
-    char *folder; /* of the spec file, "." where it has none */
-    char *base;   /* what folder and the names of files are relative to; NULL: the current folder */
+    char *folder; /* of the spec file, "." if its path has none */
+    char *base;   /* folder and file names are relative to this; NULL: the current folder */
     SPEC_GROUPS(SPEC_MEMBER)
     size_t n_overrides;
     override_settings *overrides;
     hfsad_own_loss own; /* all NULL: none */
-    int *lines;         /* where each setting was given, in the order of settings_at: 0 nowhere, -1 by hfsad_spec_set */
+    int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
 
 /* All defaults, as if read from an empty file at path. */

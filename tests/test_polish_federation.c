@@ -1,7 +1,7 @@
 /*
- * The polish of a federation in one process, without sockets: the cloud's solver, in its thread, asks through the tree
- * and comes to the numbers of the simulator, bit for bit, also where clients are killed; where one is lost for ever, or
- * the cloud lacks memory at whatever point, the polish fails and nothing else does.
+ * The polish of a federation in one process, without sockets: the cloud's solver asks through the tree and comes to
+ * the numbers of the simulator, bit for bit, also if clients are killed; if one is lost for ever, or the cloud lacks
+ * memory at any point, the polish fails and nothing else does.
  */
 #include "allocations.h"
 #include "federation.h"
@@ -27,12 +27,13 @@ typedef struct {
     process all[NODES_MOST];
     const double *result; /* of the set-up; NULL: not yet */
     size_t n_result;
-    unsigned kills;    /* of clients that are still to come */
-    size_t liar;       /* a node that always says it is lost; 0: none */
-    size_t left;       /* allocations of the root; SIZE_MAX: as many as it likes */
-    bool once;         /* then there is memory again */
-    uint64_t asked;    /* the root's questions */
-    uint64_t attempts; /* those that were the first of an attempt */
+    unsigned kills;                              /* of clients that are still to come */
+    size_t liar;                                 /* a node that always says it is lost; 0: none */
+    size_t left;                                 /* allocations of the root; SIZE_MAX: as many as it likes */
+    bool once;                                   /* then there is memory again */
+    uint64_t asked;                              /* the root's questions */
+    uint64_t attempts;                           /* those that were the first of an attempt */
+    double numbers[FEDERATION_POLISH_HEAD + 16]; /* of the polish */
 } world;
 
 static dataset *data_of(const world *w)
@@ -108,10 +109,13 @@ static void deliver(world *w, size_t number, const node_letter *letter)
     }
 }
 
-/* Until nobody has anything to say. */
-static void play(world *w)
+/* A turn for the root's script: until nobody has anything to say. */
+static hfsad_status play(void *context, hfsad_error *err)
 {
+    world *w = context;
     node_letter letter;
+    (void)err;
+    unlimit(w, 0);
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < w->nodes; i++)
@@ -120,6 +124,8 @@ static void play(world *w)
                 more = true;
             }
     }
+    limit(w, 0);
+    return HFSAD_OK;
 }
 
 /* ---- the set-up, and the polish from its start ---- */
@@ -142,11 +148,9 @@ static world *world_create(const problem *p, uint64_t seed, hfsad_run **run)
     assert_true(w->nodes <= NODES_MOST);
     for (size_t i = 0; i < w->nodes; i++)
         begin(w, i);
-    ok(inquiry_begin(w->all[0].q, &err), &err);
-    play(w);
+    const inquiry_turns turns = {w, play};
+    ok(federation_set_up(w->all[0].f, w->all[0].q, &turns, &err), &err);
     w->result = inquiry_result(w->all[0].q, &w->n_result);
-    if (!w->result)
-        fail_msg("%s, seed %" PRIu64 ": the set-up does not end", p->name, seed);
     for (size_t i = 0; i < w->nodes; i++)
         make(w, i);
     return w;
@@ -162,24 +166,26 @@ static void world_free(world *w, hfsad_run *run)
     free(w);
 }
 
-static const double *polish(world *w, uint64_t life, size_t *count)
+static const double *polish(world *w, uint64_t life)
 {
+    const inquiry_turns turns = {w, play};
+    const process *root = &w->all[0];
+    hfsad_error err;
+    assert_true(federation_shape(root->f)->M <= 16);
     w->asked = w->attempts = 0;
     limit(w, 0);
-    inquiry_begin_polish(w->all[0].q, life, federation_outcome(w->all[0].f)->start);
+    const hfsad_status status =
+        federation_polish_from(root->f, root->q, &turns, life, federation_outcome(root->f)->start, w->numbers, &err);
     unlimit(w, 0);
-    play(w);
-    const double *numbers = inquiry_polished(w->all[0].q, count);
-    if (!numbers)
-        fail_msg("%s, seed %" PRIu64 ": the polish does not end", w->p->name, w->seed);
-    return numbers;
+    ok(status, &err);
+    return w->numbers;
 }
 
-static void compare_polish(const world *w, const hfsad_run *run, const double *numbers, size_t count)
+static void compare_polish(const world *w, const hfsad_run *run, const double *numbers)
 {
     const polish_result found = federation_polish_result(numbers);
     assert_null(federation_polish_failure(numbers));
-    assert_true(count == FEDERATION_POLISH_HEAD + run->data->M && run->polish.accepted && found.finished);
+    assert_true(run->polish.accepted && found.finished);
     if (!same(&found.after, &run->polish.objective_after, 1) || found.exchanges != run->polish.exchanges ||
         !same(numbers + FEDERATION_POLISH_HEAD, run->polished, run->data->M))
         fail_msg("%s, seed %" PRIu64 ": polished to %.17g in %" PRIu64 " exchanges, not to %.17g in %" PRIu64,
@@ -200,15 +206,14 @@ static void test_same(void **state)
     for (size_t i = 0; i < sizeof polished / sizeof *polished; i++)
         for (uint64_t life = 1; life < 4; life++) {
             hfsad_run *run;
-            size_t count;
             world *w = world_create(&polished[i], life, &run);
             polish_run(run);
-            const double *numbers = polish(w, life, &count);
+            const double *numbers = polish(w, life);
             assert_true(w->attempts == 1);
-            compare_polish(w, run, numbers, count);
+            compare_polish(w, run, numbers);
             w->kills = 5;
-            numbers = polish(w, life + 1, &count);
-            compare_polish(w, run, numbers, count);
+            numbers = polish(w, life + 1);
+            compare_polish(w, run, numbers);
             again += w->attempts - 1;
             world_free(w, run);
         }
@@ -220,17 +225,16 @@ static void test_lost(void **state)
 {
     (void)state;
     hfsad_run *run;
-    size_t count;
     world *w = world_create(&polished[0], 11, &run);
     polish_run(run);
     w->liar = w->nodes - 1;
-    const double *numbers = polish(w, 1, &count);
-    assert_true(count == 1 && numbers[0] == POLISH_LOST);
+    const double *numbers = polish(w, 1);
+    assert_true(numbers[0] == POLISH_LOST && numbers[1] == 0);
     assert_non_null(strstr(federation_polish_failure(numbers), "lost"));
-    assert_true(w->attempts == INQUIRY_ATTEMPTS && w->asked == INQUIRY_ATTEMPTS);
+    assert_true(w->attempts == 100 && w->asked == 100);
     w->liar = 0; /* the next life may find it there again */
-    numbers = polish(w, 2, &count);
-    compare_polish(w, run, numbers, count);
+    numbers = polish(w, 2);
+    compare_polish(w, run, numbers);
     world_free(w, run);
 }
 
@@ -238,21 +242,20 @@ static void test_no_memory(void **state)
 {
     (void)state;
     hfsad_run *run;
-    size_t count;
     uint64_t life = 0;
     bool finished = false;
     world *w = world_create(&polished[1], 12, &run);
     polish_run(run);
     for (size_t n = 0; !finished; n = n < 40 ? n + 1 : n + n / 3) {
         w->left = n;
-        const double *numbers = polish(w, ++life, &count);
+        const double *numbers = polish(w, ++life);
         finished = w->left > 0;
         if (finished)
-            compare_polish(w, run, numbers, count);
+            compare_polish(w, run, numbers);
         else if (numbers[0] == POLISH_NO_MEMORY) /* the last allocation may have been the last there was to make */
-            assert_true(count == 1 && strstr(federation_polish_failure(numbers), "memory"));
+            assert_true(numbers[1] == 0 && strstr(federation_polish_failure(numbers), "memory"));
         else
-            compare_polish(w, run, numbers, count);
+            compare_polish(w, run, numbers);
     }
     assert_true(life > 20);
     world_free(w, run);
@@ -263,17 +266,17 @@ static void test_short_of_memory(void **state)
 {
     (void)state;
     hfsad_run *run;
-    size_t count, came_through = 0;
+    size_t came_through = 0;
     world *w = world_create(&polished[0], 13, &run);
     polish_run(run);
     w->once = true;
     for (uint64_t life = 1; life <= 60; life++) {
         w->left = life;
         w->kills = 3;
-        const double *numbers = polish(w, life, &count);
+        const double *numbers = polish(w, life);
         if (numbers[0] == POLISH_NO_MEMORY)
             continue;
-        compare_polish(w, run, numbers, count);
+        compare_polish(w, run, numbers);
         came_through += w->attempts > 1;
     }
     assert_true(came_through > 10);

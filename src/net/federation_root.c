@@ -1,0 +1,201 @@
+/*
+ * The root's side of a federation: plain code that asks all clients one question after another, makes the set-up's
+ * result from the answers, and sees the run through to its end. A root that is begun again finds in its store how far
+ * it had come: the result, or the node with its state.
+ */
+#include "net/federation_parts.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/features.h"
+#include "data/nodes.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- questions ---- */
+
+typedef struct {
+    inquiry *q;
+    const inquiry_turns *turns;
+    uint64_t number; /* of the last question */
+    size_t links;    /* of the tree */
+    survey_cost cost;
+    double constant;
+    size_t n_columns;
+    double *columns; /* room for 2 F */
+} asker;
+
+/* What `hfsad run` would not have to ask is not counted. */
+static void count_cost(asker *a, const survey_question *q)
+{
+    if (q->kind == SURVEY_ENERGY || q->kind == SURVEY_MOMENTS)
+        return;
+    a->cost.questions++;
+    a->cost.bytes_down += a->links * q->count * sizeof(double);
+    a->cost.bytes_up += a->links * (q->most + q->sums) * sizeof(double);
+}
+
+static hfsad_status ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
+{
+    asker *a = context;
+    const inquiry_question question = {(int)q->kind, q->most,    q->sums,  a->constant,
+                                       a->n_columns, a->columns, q->count, q->values};
+    count_cost(a, q);
+    return inquiry_ask(a->q, ++a->number, &question, a->turns, totals, err);
+}
+
+/* What the columns are standardised by is asked for before anything else is. */
+typedef struct {
+    asker *a;
+    size_t F;
+    double *values; /* room for 1 + F */
+} moments;
+
+static hfsad_status ask_moments(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
+{
+    const moments *m = context;
+    m->values[0] = squares;
+    memcpy(m->values + 1, centre, m->F * sizeof *centre);
+    const survey_question q = {SURVEY_MOMENTS, 1 + m->F, m->values, 0, 1 + 2 * m->F};
+    return ask(m->a, &q, sums, err);
+}
+
+static hfsad_status ask_columns(federation *f, asker *a, bool sparse, hfsad_error *err)
+{
+    const size_t F = features_count(f->shape);
+    double *room = alloc_zero(2 + 3 * F, sizeof *room);
+    if (!room)
+        return error_memory(err, F * sizeof *room, "the columns' means");
+    moments m = {a, F, room};
+    const columns_search search = {F,  sparse,     f->spec->features.intercept != INTERCEPT_NONE, "the clients' data",
+                                   &m, ask_moments};
+    hfsad_status status = columns_find(&search, a->columns, a->columns + F, room + 1 + F, err);
+    free(room);
+    if (!status && !nodes_set_columns(f->shape, a->columns))
+        status = error_memory(err, F * sizeof *room, "the columns' means");
+    if (!status)
+        a->n_columns = 2 * F;
+    return status;
+}
+
+static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error *err)
+{
+    double totals[3];
+    const inquiry_question shape = {
+        .kind = INQUIRY_SHAPE, .most = 2, .sums = 1, .count = f->n_prints, .values = f->prints};
+    const bool intercept = f->spec->features.intercept != INTERCEPT_NONE, standard = f->spec->features.standardize == 1;
+    hfsad_status status = inquiry_ask(a->q, ++a->number, &shape, a->turns, totals, err);
+    if (status)
+        return status;
+    if (!(totals[2] >= 1 && totals[2] <= 0x1p53))
+        return error_set(err, HFSAD_ERROR_INPUT, "the clients say that they have %g rows in all", totals[2]);
+    head[MANY] = totals[0];
+    head[ROWS] = totals[2];
+    if (standard && (status = ask_columns(f, a, totals[1] > 0, err)))
+        return status;
+    rows_energy all = {0};
+    if (intercept && !standard) {
+        const survey_question energy = {SURVEY_ENERGY, 0, NULL, 0, 2};
+        if ((status = ask(a, &energy, totals, err)))
+            return status;
+        all = (rows_energy){totals[0], totals[1]};
+    }
+    head[COLUMNS] = (double)a->n_columns;
+    if (intercept)
+        a->constant = head[CONSTANT] = intercept_column(all, features_count(f->shape), standard);
+    return HFSAD_OK;
+}
+
+/* ---- from answers to the result ---- */
+
+static double at_most(double v)
+{
+    return v > DBL_MAX ? DBL_MAX : v;
+}
+
+/* Where the first stage begins. */
+static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *start, hfsad_error *err)
+{
+    const surveyor all = {a, ask};
+    char *kind =
+        spec_find_start(f->spec, federation_is_consensus(f, p) ? start_default(f->spec) : federation_kind_of(f, p));
+    if (!kind)
+        return error_memory(err, 0, "a file name");
+    const hfsad_status status = start_plain(start, kind, f->spec, f->shape, &all, err);
+    free(kind);
+    return status;
+}
+
+/* numbers: the start's place in the result. */
+static hfsad_status ask_plan(federation *f, asker *a, double *head, double *start, hfsad_error *err)
+{
+    const surveyor all = {a, ask};
+    plan *p = NULL;
+    data_scales scales;
+    double nu_f = 0;
+    hfsad_status status;
+    if (!(status = data_scales_find(&scales, f->spec, f->shape, &all, err)) &&
+        !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
+        !(status = theorem_bound(&nu_f, &all, err)))
+        status = ask_start(f, a, p, start, err);
+    plan_free(p);
+    if (status)
+        return status;
+    const double found[] = {scales.omega,
+                            scales.bend,
+                            scales.noise,
+                            scales.length,
+                            at_most(nu_f),
+                            (double)a->cost.questions,
+                            (double)a->cost.bytes_up,
+                            (double)a->cost.bytes_down};
+    memcpy(head + OMEGA, found, sizeof found);
+    return HFSAD_OK;
+}
+
+/* All nodes take the result down before the root does. */
+static hfsad_status announce(asker *a, const double *result, size_t count, hfsad_error *err)
+{
+    double told;
+    const inquiry_question last = {.kind = INQUIRY_RESULT, .sums = 1, .count = count, .values = result};
+    const hfsad_status status = inquiry_ask(a->q, ++a->number, &last, a->turns, &told, err);
+    return status ? status : inquiry_remember(a->q, result, count, err);
+}
+
+hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *turns, hfsad_error *err)
+{
+    const size_t F = features_count(f->shape);
+    double *numbers = alloc_zero(RESULT_HEAD + 3 * F + 1, sizeof *numbers);
+    if (!numbers)
+        return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
+    asker a = {
+        .q = q, .turns = turns, .links = f->shape->n_inner + f->shape->n_leaves - 1, .columns = numbers + RESULT_HEAD};
+    hfsad_status status = ask_shape(f, &a, numbers, err);
+    if (!status && !nodes_settle(f->shape, numbers[MANY] > 0, a.constant, (size_t)numbers[ROWS]))
+        status = error_memory(err, f->shape->n_leaves, "the clients");
+    if (!status)
+        status = ask_plan(f, &a, numbers, numbers + RESULT_HEAD + a.n_columns, err);
+    if (!status)
+        status = announce(&a, numbers, RESULT_HEAD + a.n_columns + f->shape->M, err);
+    free(numbers);
+    return status;
+}
+
+/* ---- the whole run ---- */
+
+hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns, hfsad_error *err)
+{
+    inquiry *q = host_inquiry(h, 0);
+    hfsad_status status = HFSAD_OK;
+    if (!host_node(h, 0) && !(status = federation_set_up(f, q, turns, err)))
+        status = host_set_up(h, err);
+    while (!status && !host_ended(h)) {
+        status = federation_polish(f, q, turns, host_node(h, 0), err);
+        if (!status)
+            status = turns->turn(turns->context, err);
+    }
+    return status;
+}
