@@ -1,4 +1,5 @@
 /* Losses against their definitions: the prox of one observation against brute force, with and without a box. */
+#include "math/loss_kind.h"
 #include "tools.h"
 
 enum { LOSSES = 7, M_MOST = 40 };
@@ -244,6 +245,80 @@ static void box_with_uneven_features(void **state)
     close_to(w[1], -0.5);
 }
 
+typedef struct {
+    hfsad_loss loss;
+    double y, a;
+} line;
+
+/* phi(s) - a s, by the definition. */
+static double above_the_line(const void *context, double s)
+{
+    const line *l = context;
+    return defined_loss(&l->loss, l->y, s) - l->a * s;
+}
+
+/* A slope that the conjugate is finite for, now and then one of the two outermost. */
+static double random_slope(rng *r, const loss_kind *kind, const setting *s)
+{
+    double low, high;
+    kind->slopes(&s->loss, s->y, &low, &high);
+    assert_true(low < high);
+    const double from = isfinite(low) ? low : -4, to = isfinite(high) ? high : 4;
+    if (!below(r, 5) && isfinite(below(r, 2) ? low : high))
+        return below(r, 2) && isfinite(low) ? low : isfinite(high) ? high : low;
+    return uniform(r, from, to);
+}
+
+/* phi*(a) = sup a s - phi(s) by brute force, and phi(s) + phi*(a) - a s three ways: by definition, by the row's own
+ * formula, and 0 at a = phi'(s). */
+static void conjugates(void **state)
+{
+    (void)state;
+    rng r = {rng_key(5, rng_stream("loss")), 0};
+    for (size_t i = 0; i < LOSSES * 300; i++) {
+        const setting s = random_setting(&r, i % LOSSES, 1, false);
+        const loss_kind *kind = loss_kind_of(&s.loss);
+        if (!kind->conjugate)
+            continue;
+        const line l = {s.loss, s.y, random_slope(&r, kind, &s)};
+        const double at = 3 * rng_next_normal(&r), conjugate = kind->conjugate(&s.loss, s.y, l.a);
+        const double brute = -brute_minimum(above_the_line, &l, -60, 60), size = 1 + fabs(brute) + fabs(l.a * at);
+        if (!(fabs(conjugate - brute) <= 1e-8 * size))
+            fail_msg("draw %zu: loss %d, y %.17g: conjugate %.17g at %.17g, brute force %.17g", i, (int)s.loss.kind,
+                     s.y, conjugate, l.a, brute);
+        const double gap = kind->gap(&s.loss, s.y, at, l.a);
+        if (!(gap >= 0) || !(fabs(gap - (defined_loss(&s.loss, s.y, at) + brute - l.a * at)) <= 1e-8 * size))
+            fail_msg("draw %zu: loss %d, y %.17g, s %.17g, a %.17g: gap %.17g, by definition %.17g", i,
+                     (int)s.loss.kind, s.y, at, l.a, gap, defined_loss(&s.loss, s.y, at) + brute - l.a * at);
+        const double slope = hfsad_loss_slope(&s.loss, s.y, at), tight = kind->gap(&s.loss, s.y, at, slope);
+        assert_true(tight >= 0 && tight <= 1e-15 * (1 + fabs(at) + fabs(s.y)) * (1 + fabs(slope)));
+    }
+}
+
+/* Nothing cancels: a slope off by e has a gap of about e^2 over twice the bend, to many digits, if the loss bends. */
+static void small_gaps(void **state)
+{
+    (void)state;
+    rng r = {rng_key(6, rng_stream("loss")), 0};
+    for (size_t i = 0; i < LOSSES * 100; i++) {
+        const setting s = random_setting(&r, i % LOSSES, 1, false);
+        const loss_kind *kind = loss_kind_of(&s.loss);
+        const double at = s.y + rng_next_normal(&r) / 2;
+        if (!kind->conjugate || !kind->bend || !(kind->bend(&s.loss, s.y, at) > 1e-3))
+            continue;
+        double low, high;
+        kind->slopes(&s.loss, s.y, &low, &high);
+        const double slope = hfsad_loss_slope(&s.loss, s.y, at), bend = kind->bend(&s.loss, s.y, at);
+        const double off = 1e-7 * bend, a = slope + (slope + off < high ? off : -off), real = a - slope;
+        if (a <= low || a >= high || fabs(s.loss.delta - fabs(slope)) < 1e-5)
+            continue;
+        const double want = real * real / (2 * bend), have = kind->gap(&s.loss, s.y, at, a);
+        if (!(fabs(have - want) <= 1e-5 * want))
+            fail_msg("draw %zu: loss %d, y %.17g, s %.17g: gap %.17g, expected about %.17g", i, (int)s.loss.kind, s.y,
+                     at, have, want);
+    }
+}
+
 /* The logistic prox: a = kappa / (1 + exp(margin + a)), far out on every side. */
 static void extremes_of_logistic(void **state)
 {
@@ -270,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_clip_is_wrong),          cmocka_unit_test(slopes),
         cmocka_unit_test(no_features_of_weight),    cmocka_unit_test(corners_of_phase_retrieval),
         cmocka_unit_test(box_with_uneven_features), cmocka_unit_test(extremes_of_logistic),
+        cmocka_unit_test(conjugates),               cmocka_unit_test(small_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
