@@ -178,7 +178,10 @@ while sum(done.values()) < kills and up.poll() is None:
         continue
     victim = random.choice(sorted(alive))
     words = alive[victim]
-    os.kill(victim, signal.SIGKILL)
+    try:
+        os.kill(victim, signal.SIGKILL)
+    except ProcessLookupError:  # it has ended since, and `up` has waited for it
+        continue
     kind = words[1] if words[0].endswith("hfsad") else words[0]
     done[kind] = done.get(kind, 0) + 1
 try:
