@@ -1,8 +1,8 @@
 /* hfsad evaluate: how well trained models do on held-out rows. */
 #include "base/error.h"
 #include "cli.h"
-#include "plan/choices.h"
 #include "out/model_evaluation.h"
+#include "plan/choices.h"
 #include "progress.h"
 
 #include <math.h>
@@ -194,8 +194,7 @@ static void print_loss(const model *m)
     char text[100];
     const hfsad_loss loss = loss_of(&m->loss, NULL);
     loss_parameters_text(&loss, ", ", text, sizeof text);
-    print_row("loss", "%s%s%s", loss_names[loss.kind], text,
-              m->n_overrides ? ", with overrides" : "");
+    print_row("loss", "%s%s%s", loss_names[loss.kind], text, m->n_overrides ? ", with overrides" : "");
 }
 
 /* 0/0 is said in words. */

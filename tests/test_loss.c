@@ -341,11 +341,16 @@ static void extremes_of_logistic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_the_line),         cmocka_unit_test(against_the_square),
-        cmocka_unit_test(a_clip_is_wrong),          cmocka_unit_test(slopes),
-        cmocka_unit_test(no_features_of_weight),    cmocka_unit_test(corners_of_phase_retrieval),
-        cmocka_unit_test(box_with_uneven_features), cmocka_unit_test(extremes_of_logistic),
-        cmocka_unit_test(conjugates),               cmocka_unit_test(small_gaps),
+        cmocka_unit_test(against_the_line),
+        cmocka_unit_test(against_the_square),
+        cmocka_unit_test(a_clip_is_wrong),
+        cmocka_unit_test(slopes),
+        cmocka_unit_test(no_features_of_weight),
+        cmocka_unit_test(corners_of_phase_retrieval),
+        cmocka_unit_test(box_with_uneven_features),
+        cmocka_unit_test(extremes_of_logistic),
+        cmocka_unit_test(conjugates),
+        cmocka_unit_test(small_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

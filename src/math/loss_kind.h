@@ -5,11 +5,10 @@
  * that HFSAD_LOSS_LIST names,
  *
  *     <prefix>_value      phi of eight rows
- *     <prefix>_shift      d = s - s0 of eight rows, s the global minimiser of phi(s) + (s - s0)^2 / (2 kappa), kappa > 0
- *     <prefix>_row_slope  convex losses, one row: the slope of phi at that minimiser, (s0 - s)/kappa, exact at the
- *                         bounds of the slope, so that a row which stays there does not move. now: the row's s at
- *                         present, near which the minimiser may lie
- *     <prefix>_kind       its row: everything below
+ *     <prefix>_shift      d = s - s0 of eight rows, s the global minimiser of phi(s) + (s - s0)^2 / (2 kappa), kappa >
+ * 0 <prefix>_row_slope  convex losses, one row: the slope of phi at that minimiser, (s0 - s)/kappa, exact at the bounds
+ * of the slope, so that a row which stays there does not move. now: the row's s at present, near which the minimiser
+ * may lie <prefix>_kind       its row: everything below
  *
  * The first three are in the innermost loops: losses.h makes a switch over the list from them. Everything else is
  * called through the row.

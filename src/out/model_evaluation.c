@@ -40,9 +40,8 @@ static hfsad_status refuse_label(const evaluation *e, size_t leaf, size_t row, d
 {
     char name[EVALUATION_NAME_SIZE];
     dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.300s: row %zu of %.300s has y = %g: the %s loss takes %s", e->scoring->path, row + 1, name, y,
-                     loss_names[kind], loss_kinds[kind]->takes);
+    return error_set(err, HFSAD_ERROR_INPUT, "%.300s: row %zu of %.300s has y = %g: the %s loss takes %s",
+                     e->scoring->path, row + 1, name, y, loss_names[kind], loss_kinds[kind]->takes);
 }
 
 /* A loss that a program brought along is not here; its models are. */
@@ -228,8 +227,7 @@ support_figures evaluation_support(const evaluation *e, uint32_t node)
     }
     if (!t)
         return f;
-    const bool either =
-        loss_kinds[model_law(m, node < m->n_inner ? "" : model_name(m, node)).loss.kind]->majorised;
+    const bool either = loss_kinds[model_law(m, node < m->n_inner ? "" : model_name(m, node)).loss.kind]->majorised;
     f.recall = true_nonzero ? (double)found / (double)true_nonzero : NAN;
     f.precision = f.nonzero ? (double)found / (double)f.nonzero : NAN;
     f.relative_error = size > 0 ? (either && opposite < away ? opposite : away) / size : NAN;

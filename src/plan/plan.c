@@ -47,8 +47,7 @@ static hfsad_status check_penalty(const hfsad_penalty *p, const char *what, cons
     if (least > 0 && !(p->gamma > least))
         return error_set(err, HFSAD_ERROR_INPUT, "%s of %s: gamma = %g, but %s needs gamma > %g; set %s.gamma", what,
                          node, p->gamma, penalty_names[p->kind], least, what);
-    if (!penalty_is_flat(p) &&
-        (!(p->weight * p->lambda <= most) || (concave && !(p->gamma * p->lambda <= most))))
+    if (!penalty_is_flat(p) && (!(p->weight * p->lambda <= most) || (concave && !(p->gamma * p->lambda <= most))))
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s of %s: weight = %g, lambda = %g: weight lambda and gamma lambda may be 1e100 at most",
                          what, node, p->weight, p->lambda);
@@ -127,8 +126,8 @@ static hfsad_penalty link_of(const preset *t, const LINK_settings *s, const LINK
     const bool concave = c.kind >= 0 && penalty_kinds[c.kind]->form == PENALTY_CONCAVE;
     const double lambda = pick(c.lambda, concave && t->tuned ? from.reach / 3 : 1);
     const double slope = concave && t->tuned ? 2 * from.noise : from.bound;
-    return penalty_of(
-        c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda, penalty_kinds[HFSAD_PENALTY_MCP]->gamma, from.own});
+    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda,
+                                         penalty_kinds[HFSAD_PENALTY_MCP]->gamma, from.own});
 }
 
 /* Where sqrt(k) grows no faster than by `growth` a step. */

@@ -52,7 +52,8 @@ typedef struct {
 static row_part smooth_part(const hfsad_loss *loss, double c, double y, double s)
 {
     const double value = c * hfsad_loss_value(loss, y, s);
-    return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * loss_kind_of(loss)->bend(loss, y, s), value, value, 0, 0, false};
+    return (row_part){
+        value, c * hfsad_loss_slope(loss, y, s), c * loss_kind_of(loss)->bend(loss, y, s), value, value, 0, 0, false};
 }
 
 /* Whether a slope is neither of the two that the loss has beside its kink. */
