@@ -1,33 +1,7 @@
 /* Losses against their definitions: the prox of one observation against brute force, with and without a box. */
-#include "math/loss_kind.h"
-#include "tools.h"
+#include "defined_losses.h"
 
-enum { LOSSES = 7, M_MOST = 40 };
-
-/* The losses by their definitions, independently of the library. */
-static double defined_loss(const hfsad_loss *loss, double y, double s)
-{
-    const double r = y - s;
-    switch (loss->kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-        return fabs(y - s * s);
-    case HFSAD_LOSS_QUANTILE:
-        return r >= 0 ? loss->tau * r : (loss->tau - 1) * r;
-    case HFSAD_LOSS_ABSOLUTE:
-        return fabs(r);
-    case HFSAD_LOSS_SQUARED:
-        return r * r / 2;
-    case HFSAD_LOSS_HUBER:
-        return fabs(r) <= loss->delta ? r * r / 2 : loss->delta * fabs(r) - loss->delta * loss->delta / 2;
-    case HFSAD_LOSS_LOGISTIC:
-        return y * s > -30 ? log1p(exp(-y * s)) : -y * s;
-    case HFSAD_LOSS_HINGE:
-        return fmax(0, 1 - y * s);
-    case HFSAD_LOSS_OWN:
-        break;
-    }
-    return NAN;
-}
+enum { M_MOST = 40 };
 
 typedef struct {
     hfsad_loss loss;
@@ -42,7 +16,7 @@ static double value_at(const setting *s, const double *w)
         product += s->x[m] * w[m];
         far += (w[m] - s->v[m]) * (w[m] - s->v[m]);
     }
-    return defined_loss(&s->loss, s->y, product) + s->sigma / 2 * far;
+    return (double)defined_loss(&s->loss, s->y, product) + s->sigma / 2 * far;
 }
 
 static double clip(double a, double bound)
@@ -60,10 +34,10 @@ static double along(const void *context, double t)
     return value_at(s, w);
 }
 
-static setting random_setting(rng *r, size_t kind, size_t M, bool boxed)
+static setting random_setting(rng *r, hfsad_loss_kind kind, size_t M, bool boxed)
 {
     setting s = {.M = M, .sigma = log_uniform(r, 1e-2, 1e2)};
-    s.loss = (hfsad_loss){(hfsad_loss_kind)kind, uniform(r, 0.05, 0.95), 1, INFINITY};
+    s.loss = (hfsad_loss){kind, uniform(r, 0.05, 0.95), 1, INFINITY};
     s.loss.delta = log_uniform(r, 0.1, 3);
     if (boxed)
         s.loss.box = log_uniform(r, 0.1, 3);
@@ -72,9 +46,7 @@ static setting random_setting(rng *r, size_t kind, size_t M, bool boxed)
         s.v[m] = 2 * rng_next_normal(r);
         s.n += s.x[m] * s.x[m];
     }
-    s.y = 3 * rng_next_normal(r);
-    if (kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE)
-        s.y = s.y > 0 ? 1 : -1;
+    s.y = observation_near(r, kind, 3 * rng_next_normal(r));
     return s;
 }
 
@@ -101,9 +73,9 @@ static void against_the_line(void **state)
 {
     (void)state;
     rng r = {rng_key(1, rng_stream("loss")), 0};
-    for (size_t i = 0; i < 7 * 700; i++) {
+    for (size_t i = 0; i < LOSSES * 700; i++) {
         const size_t M = 1 + below(&r, i % 10 ? 12 : M_MOST);
-        const setting s = random_setting(&r, i % LOSSES, M, i % 2);
+        const setting s = random_setting(&r, kind_at(i), M, i % 2);
         const double reach = 40 / (sqrt(s.n) + 0.1) + 40;
         check(&s, brute_minimum(along, &s, -reach, reach), "draw", i);
     }
@@ -137,8 +109,8 @@ static void against_the_square(void **state)
 {
     (void)state;
     rng r = {rng_key(2, rng_stream("loss")), 0};
-    for (size_t i = 0; i < 7 * 40; i++) {
-        const setting s = random_setting(&r, i % LOSSES, 2, true);
+    for (size_t i = 0; i < LOSSES * 40; i++) {
+        const setting s = random_setting(&r, kind_at(i), 2, true);
         check(&s, square_minimum(&s), "square", i);
     }
 }
@@ -149,8 +121,8 @@ static void a_clip_is_wrong(void **state)
     (void)state;
     rng r = {rng_key(3, rng_stream("loss")), 0};
     size_t wrong[LOSSES] = {0};
-    for (size_t i = 0; i < 7 * 200; i++) {
-        const setting s = random_setting(&r, i % LOSSES, 5, true);
+    for (size_t i = 0; i < LOSSES * 200; i++) {
+        const setting s = random_setting(&r, kind_at(i), 5, true);
         setting free_of_box = s;
         free_of_box.loss.box = INFINITY;
         double w[M_MOST], clipped[M_MOST];
@@ -176,11 +148,13 @@ static void slopes(void **state)
 {
     (void)state;
     rng r = {rng_key(4, rng_stream("loss")), 0};
-    for (size_t i = 0; i < 7 * 200; i++) {
-        const setting s = random_setting(&r, i % LOSSES, 1, false);
+    for (size_t i = 0; i < LOSSES * 200; i++) {
+        const setting s = random_setting(&r, kind_at(i), 1, false);
         const double at = 3 * rng_next_normal(&r), h = 1e-6;
-        const double difference = (defined_loss(&s.loss, s.y, at + h) - defined_loss(&s.loss, s.y, at - h)) / (2 * h);
-        assert_true(fabs(hfsad_loss_value(&s.loss, s.y, at) - defined_loss(&s.loss, s.y, at)) < 1e-12 * (1 + at * at));
+        const double value = (double)defined_loss(&s.loss, s.y, at);
+        const double difference =
+            (double)(defined_loss(&s.loss, s.y, at + h) - defined_loss(&s.loss, s.y, at - h)) / (2 * h);
+        assert_true(fabs(hfsad_loss_value(&s.loss, s.y, at) - value) < 1e-12 * (1 + at * at));
         assert_true(fabs(hfsad_loss_slope(&s.loss, s.y, at) - difference) < 1e-4 * (1 + fabs(at)));
     }
 }
@@ -190,7 +164,7 @@ static void no_features_of_weight(void **state)
     (void)state;
     for (size_t kind = 0; kind < LOSSES; kind++) {
         const setting s = {
-            .loss = {(hfsad_loss_kind)kind, 0.5, 1, INFINITY}, .M = 3, .v = {1, -2, 3}, .y = 1, .sigma = 2};
+            .loss = {kind_at(kind), 0.5, 1, INFINITY}, .M = 3, .v = {1, -2, 3}, .y = 1, .sigma = 2};
         double w[3];
         prox_of(&s, w);
         assert_memory_equal(w, s.v, sizeof w);
@@ -254,7 +228,7 @@ typedef struct {
 static double above_the_line(const void *context, double s)
 {
     const line *l = context;
-    return defined_loss(&l->loss, l->y, s) - l->a * s;
+    return (double)(defined_loss(&l->loss, l->y, s) - l->a * s);
 }
 
 /* A slope that the conjugate is finite for, now and then one of the two outermost. */
@@ -276,7 +250,7 @@ static void conjugates(void **state)
     (void)state;
     rng r = {rng_key(5, rng_stream("loss")), 0};
     for (size_t i = 0; i < LOSSES * 300; i++) {
-        const setting s = random_setting(&r, i % LOSSES, 1, false);
+        const setting s = random_setting(&r, kind_at(i), 1, false);
         const loss_kind *kind = loss_kind_of(&s.loss);
         if (!kind->conjugate)
             continue;
@@ -287,9 +261,10 @@ static void conjugates(void **state)
             fail_msg("draw %zu: loss %d, y %.17g: conjugate %.17g at %.17g, brute force %.17g", i, (int)s.loss.kind,
                      s.y, conjugate, l.a, brute);
         const double gap = kind->gap(&s.loss, s.y, at, l.a);
-        if (!(gap >= 0) || !(fabs(gap - (defined_loss(&s.loss, s.y, at) + brute - l.a * at)) <= 1e-8 * size))
+        const double defined = (double)(defined_loss(&s.loss, s.y, at) + brute - l.a * at);
+        if (!(gap >= 0) || !(fabs(gap - defined) <= 1e-8 * size))
             fail_msg("draw %zu: loss %d, y %.17g, s %.17g, a %.17g: gap %.17g, by definition %.17g", i,
-                     (int)s.loss.kind, s.y, at, l.a, gap, defined_loss(&s.loss, s.y, at) + brute - l.a * at);
+                     (int)s.loss.kind, s.y, at, l.a, gap, defined);
         const double slope = hfsad_loss_slope(&s.loss, s.y, at), tight = kind->gap(&s.loss, s.y, at, slope);
         assert_true(tight >= 0 && tight <= 1e-15 * (1 + fabs(at) + fabs(s.y)) * (1 + fabs(slope)));
     }
@@ -301,7 +276,7 @@ static void small_gaps(void **state)
     (void)state;
     rng r = {rng_key(6, rng_stream("loss")), 0};
     for (size_t i = 0; i < LOSSES * 100; i++) {
-        const setting s = random_setting(&r, i % LOSSES, 1, false);
+        const setting s = random_setting(&r, kind_at(i), 1, false);
         const loss_kind *kind = loss_kind_of(&s.loss);
         const double at = s.y + rng_next_normal(&r) / 2;
         if (!kind->conjugate || !kind->bend || !(kind->bend(&s.loss, s.y, at) > 1e-3))

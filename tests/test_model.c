@@ -1,5 +1,5 @@
 /* Models read back from an output folder, damaged folders, and what models say about rows. */
-#include "tools.h"
+#include "defined_losses.h"
 
 #include "out/format_number.h"
 #include "out/model_evaluation.h"

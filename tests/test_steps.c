@@ -3,7 +3,7 @@
  * q and Gamma, and the equations stand as in the paper, with its slips repaired (docs/algorithm.md). Trees of depth 1,
  * 2, 3, uneven, with every penalty.
  */
-#include "tools.h"
+#include "defined_losses.h"
 
 enum { M_MOST = 37 };
 
@@ -223,10 +223,10 @@ static const struct {
 static void same_iterates(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 3 * 7 * 3; seed++) {
+    for (uint64_t seed = 0; seed < 3 * LOSSES * 3; seed++) {
         rng r = {rng_key(seed, rng_stream("steps")), 0};
-        const size_t tree = seed % 3, kind = seed / 3 % 7, link = 1 + seed / 21 % 3;
-        const bool labels = kind >= HFSAD_LOSS_LOGISTIC;
+        const size_t tree = seed % 3, kind = kind_at(seed / 3), link = 1 + seed / (3 * LOSSES) % 3;
+        const bool labels = has_labels((hfsad_loss_kind)kind);
         dataset *d = random_dataset(&r, trees[tree].edges, trees[tree].paths, trees[tree].clients,
                                     1 + below(&r, M_MOST), labels);
         plan *p = simple_plan(d, random_leaf_class(&r, kind, link), random_inner_class(&r, link),

@@ -7,6 +7,7 @@
 #define HFSAD_MATH_LOSSES_H
 
 #include "math/loss_absolute.h"
+#include "math/loss_expectile.h"
 #include "math/loss_hinge.h"
 #include "math/loss_huber.h"
 #include "math/loss_logistic.h"
