@@ -144,7 +144,7 @@ static int read_value(const char *command, const cli_option *o, const char *text
     case CLI_TEXT:
     case CLI_NEEDED:
         if (!*text)
-            return cli_wrong(command, "--%s needs %s that is not empty", o->name, o->operand);
+            return cli_wrong(command, "--%s needs a non-empty %s", o->name, o->operand);
         *(const char **)o->value = text;
         break;
     case CLI_TEXTS: {
@@ -385,8 +385,11 @@ int cli_apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command)
             return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
                              SETTING_KEY_MAX - 1);
         snprintf(key, sizeof key, "%.*s", (int)length, text);
-        if (hfsad_spec_set(spec, key, equals + 1, &err))
-            return cli_fail(&err);
+        if (hfsad_spec_set(spec, key, equals + 1, &err)) {
+            hfsad_error named = {.status = err.status}; /* by the option that a person typed */
+            snprintf(named.message, sizeof named.message, "--set %.*s", (int)sizeof named.message - 7, err.message);
+            return cli_fail(&named);
+        }
     }
     return CLI_GO;
 }

@@ -1,4 +1,5 @@
 /* hfsad cloud: the root of a federation, and the output folder. */
+#include "base/clock.h"
 #include "member.h"
 
 #include "base/alloc.h"
@@ -26,8 +27,8 @@ typedef struct {
     report *report;
     hfsad_figures figures;
     progress progress;
-    double begun, before; /* on progress_clock; seconds of earlier lives */
-    double row_at;        /* on progress_clock: when the last row came, or this life began */
+    double begun, before; /* on clock_seconds; seconds of earlier lives */
+    double row_at;        /* on clock_seconds: when the last row came, or this life began */
     double *scratch;      /* M */
     bool has_row, sign_free, write_failed;
     double write_next;
@@ -134,7 +135,7 @@ static hfsad_status begin(void *context, const member *m, const node *root, hfsa
         status = pool_create(&r->threads, 1, err);
     if (!status)
         status = report_create(&s->report, r, s->spec, s->out, err);
-    s->begun = progress_clock();
+    s->begun = clock_seconds();
     s->write_next = s->begun + (report_exists(s->out) ? s->spec->output.every_seconds : 0);
     progress_start(&s->progress, "round", node_get_status(root).round, 0, s->quiet);
     return status;
@@ -143,7 +144,7 @@ static hfsad_status begin(void *context, const member *m, const node *root, hfsa
 static void finish_row(void *context, const node *root, hfsad_figures *row)
 {
     session *s = context;
-    row->seconds = s->before + progress_clock() - s->begun;
+    row->seconds = s->before + clock_seconds() - s->begun;
     if (s->run.truth)
         row->relative_error = model_error(s->run.data, node_row_w(root), s->run.truth, s->sign_free, s->scratch);
 }
@@ -155,9 +156,9 @@ static void take_row(void *context, const hfsad_figures *row)
         report_row(s->report, row);
     s->figures = *row;
     s->has_row = true;
-    s->row_at = progress_clock();
+    s->row_at = clock_seconds();
     /* those of an earlier life come before the first of this one */
-    if (row->seconds > s->before + progress_clock() - s->begun)
+    if (row->seconds > s->before + clock_seconds() - s->begun)
         s->before = row->seconds;
 }
 
@@ -178,7 +179,7 @@ static void take_polish(session *s)
         return;
     }
     const polish_result found = federation_polish_result(numbers);
-    r->polish.seconds = progress_clock() - s->row_at;
+    r->polish.seconds = clock_seconds() - s->row_at;
     polish_count(&r->polish, &found, r->data->n_inner + r->data->n_leaves - 1);
     polish_judge(&r->polish, &found, r->data, r->plan, r->nu_f, s->figures.objective);
     if (!r->polish.accepted)
@@ -230,11 +231,11 @@ static void turn(void *context)
     session *s = context;
     hfsad_error err;
     draw(s);
-    if (!s->has_row || progress_clock() < s->write_next)
+    if (!s->has_row || clock_seconds() < s->write_next)
         return;
     const bool failed = write_folder(s, STOP_RUNNING, &err) != HFSAD_OK;
     if (failed && !s->write_failed)
-        fprintf(stderr, "hfsad: %s; the run goes on and tries again\n", err.message);
+        fprintf(stderr, "hfsad: %s; the run continues and tries again later\n", err.message);
     s->write_failed = failed;
 }
 
@@ -249,7 +250,7 @@ static int end(void *context, const member *m, const node *root)
                                                           : STOP_ITERATIONS;
     progress_end(&s->progress);
     if (!s->has_row && stopped == STOP_DIVERGED) {
-        fprintf(stderr, "hfsad: the start by consensus is no longer finite: try %s\n", federation_engine.remedy);
+        fprintf(stderr, "hfsad: the consensus start is no longer finite: try %s\n", federation_engine.remedy);
         return CLI_FAILED;
     }
     if (!s->has_row)

@@ -1,4 +1,5 @@
 /* hfsad compare: several runs, one table and one plot. */
+#include "base/read_file.h"
 #include "compare.h"
 
 #include "base/error.h"
@@ -37,15 +38,15 @@ typedef struct {
 static const char *const ALGORITHMS[] = {ALGORITHM_NAMES, NULL};
 static const char *const AGAINST[] = {"iterations", "rounds", "bytes", "seconds", NULL};
 
-static const char ABOUT[] = "Runs every SPEC and compares the traces. In place of a SPEC the output folder of a\n"
-                            "run that has ended may stand; it is read and left as it is. Objectives compare only\n"
-                            "where data, loss and priors are the same.";
+static const char ABOUT[] = "Runs every SPEC and compares the traces. A SPEC may also be the output folder of a\n"
+                            "finished run, which is only read. Objectives are comparable only if data, loss and\n"
+                            "priors are the same.";
 
-static const char AFTER[] = "Each run has its folder in DIR, named after the spec and the algorithm, as `hfsad\n"
-                            "run` writes it. Beside them: compare.csv (a row per run and row of its trace),\n"
-                            "compare.md (the table that is printed) and with --plot compare.png and compare.svg,\n"
-                            "where each point is drawn as the mean of it and its neighbours (1:2:1, of the\n"
-                            "logarithms) and an objective as its distance to the best one found, over that.\n\n"
+static const char AFTER[] = "Each run has an output folder in DIR, named after the spec and the algorithm. DIR also\n"
+                            "gets compare.csv (one row per run and row of its trace), compare.md (the printed table)\n"
+                            "and, with --plot, compare.png and compare.svg. In the plot each point is the mean of\n"
+                            "the value and its neighbours (1:2:1, of the logarithms), and an objective is shown as\n"
+                            "its relative distance to the best objective found.\n\n"
                             "Exit status: 0 done, 1 a run failed or diverged, 2 a spec, data or arguments are\n"
                             "wrong or gnuplot is missing (then nothing was run), 129, 130, 143 interrupted.";
 
@@ -53,19 +54,20 @@ static int parse_arguments(compare_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
         {"algorithms", CLI_TEXT, &a->algorithms, 0, 0, NULL, "LIST",
-         "run every spec by each of these: hfsad,fedavg,fedprox;\nby default as the spec says"},
-        {"set", CLI_TEXTS, &a->sets, 0, 0, NULL, "KEY=VALUE",
-         "a setting that wins over every spec; may be given many\ntimes"},
-        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for everything (compare-out)"},
-        {"plot", CLI_FLAG, &a->plot, 0, 0, NULL, NULL, "draw the curves, PNG and SVG, by gnuplot"},
+         "run every spec with each of these: hfsad,fedavg,fedprox;\n"
+         "by default the algorithm of the spec"},
+        {"set", CLI_TEXTS, &a->sets, 0, 0, NULL, "KEY=VALUE", "override a setting of every spec; may be repeated"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "output folder (compare-out)"},
+        {"plot", CLI_FLAG, &a->plot, 0, 0, NULL, NULL, "draw the curves with gnuplot, as PNG and SVG"},
         {"metric", CLI_CHOICE, &a->metric, 0, 0, compare_names + COMPARE_consensus_objective, "COLUMN",
-         "what of the trace is compared: consensus_objective\n(the default), relative_error, objective,\n"
+         "column of the trace to compare: consensus_objective\n"
+         "(the default), relative_error, objective,\n"
          "consensus_gap, primal_residual, ..."},
         {"against", CLI_CHOICE, &a->against, 0, 0, AGAINST, "WHAT",
-         "what the plot has below: iterations (the default),\nrounds, bytes or seconds"},
-        {"accuracies", CLI_TEXT, &a->accuracies, 0, 0, NULL, "LIST",
-         "what the table says the way to (1e-1,1e-2,1e-3,1e-4)"},
-        {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N", "threads to use; 0, the default: one per core"},
+         "horizontal axis of the plot: iterations (the default),\n"
+         "rounds, bytes or seconds"},
+        {"accuracies", CLI_TEXT, &a->accuracies, 0, 0, NULL, "LIST", "accuracies in the table (1e-1,1e-2,1e-3,1e-4)"},
+        {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N", "number of threads; 0, the default: one per core"},
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
@@ -99,9 +101,9 @@ static int read_accuracies(compare_session *s, const char *command)
     for (const char *at = s->args.accuracies; next_part(&at, part, sizeof part);) {
         double value;
         if (s->c.n_accuracies == ACCURACIES_MOST)
-            return cli_wrong(command, "--accuracies: at most %d of them", ACCURACIES_MOST);
+            return cli_wrong(command, "--accuracies: at most %d numbers", ACCURACIES_MOST);
         if (!cli_read_real(part, 0, INFINITY, &value))
-            return cli_wrong(command, "--accuracies: '%s' is no number of at least 0, such as 1e-3", part);
+            return cli_wrong(command, "--accuracies: '%s' is not a number of at least 0, such as 1e-3", part);
         s->c.accuracies[s->c.n_accuracies++] = value;
     }
     return CLI_GO;
@@ -130,10 +132,7 @@ static int add_run(compare_session *s, compare_task task, char *name, const char
         snprintf(own, size, "%s", name);
     for (unsigned i = 2; own && name && name_taken(s, own); i++)
         snprintf(own, size, "%s-%u", name, i);
-    const size_t length = strlen(s->args.out) + size + 1;
-    char *path = folder ? strdup(folder) : malloc(length);
-    if (path && own && !folder)
-        snprintf(path, length, "%s/%s", s->args.out, own);
+    char *path = folder ? strdup(folder) : path_join(s->args.out, own ? own : "");
     const bool made = own && name && path;
     free(name);
     if (!made) {
@@ -224,8 +223,8 @@ static int list_runs(compare_session *s, const char *command)
             status = add_spec(s, word, command);
     }
     if (status == CLI_GO && s->args.plot && s->c.n_runs > PLOT_SERIES_MOST)
-        return cli_wrong(command, "%zu runs, and a plot can tell %d apart; leave --plot or some of them out",
-                         s->c.n_runs, PLOT_SERIES_MOST);
+        return cli_wrong(command, "%zu runs, but a plot can show at most %d; omit --plot or some runs", s->c.n_runs,
+                         PLOT_SERIES_MOST);
     return status;
 }
 
@@ -241,8 +240,7 @@ static hfsad_status check_folders(const compare_session *s, hfsad_error *err)
     for (size_t i = 0; i < s->c.n_runs; i++)
         for (size_t k = 0; k < s->c.n_runs; k++)
             if (s->tasks[i].spec_path && !s->tasks[k].spec_path && same_file(s->c.runs[i].folder, s->c.runs[k].folder))
-                return error_set(err, HFSAD_ERROR_INPUT,
-                                 "%s is to be compared, and %s would write to it; give another --out",
+                return error_set(err, HFSAD_ERROR_INPUT, "%s is an input, and %s would write to it; give another --out",
                                  s->c.runs[k].folder, s->tasks[i].spec_path);
     return HFSAD_OK;
 }
@@ -251,8 +249,7 @@ static hfsad_status check_folders(const compare_session *s, hfsad_error *err)
 static int check_all(compare_session *s, const char **room, const char *command)
 {
     hfsad_error err = {0};
-    if (folder_check(s->args.out, &err) || check_folders(s, &err) ||
-        (s->args.plot && plot_check("leave --plot out", &err)))
+    if (folder_check(s->args.out, &err) || check_folders(s, &err) || (s->args.plot && plot_check("omit --plot", &err)))
         return cli_fail(&err);
     for (size_t i = 0; i < s->c.n_runs; i++) {
         const run_arguments a = arguments_of(s, i, room);
@@ -297,7 +294,7 @@ static int write_all(const compare_session *s)
         status = file_batch_commit(&files, &err);
     file_batch_drop(&files);
     if (interrupt) {
-        fputs("hfsad: interrupted; the runs are there, but compare.csv was not written\n", stderr);
+        fputs("hfsad: interrupted; the runs are saved, but compare.csv was not written\n", stderr);
         return 128 + interrupt;
     }
     return status ? cli_fail(&err) : CLI_GO;

@@ -25,37 +25,40 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
     static const char *const choices[] = {MODEL_CHOICES, NULL};
     const cli_option options[] = {
         {"model", CLI_NEEDED, &a->model, 0, 0, NULL, "DIR", "output folder of `hfsad run`; required"},
-        {"data", CLI_NEEDED, &a->data, 0, 0, NULL, "FILE", "held-out rows, as a spec's data has them; required"},
+        {"data", CLI_NEEDED, &a->data, 0, 0, NULL, "FILE", "held-out rows, in the format of a spec's data; required"},
         {"with", CLI_CHOICE, &a->with, 0, 0, choices, "WHOSE",
-         "whose model a client gets: client, edge, cloud or\n"
-         "auto, the default: its own where there is one,\notherwise that of its nearest ancestor"},
+         "model to use for a client: client, edge, cloud or auto\n"
+         "(the default): its own if there is one, otherwise that\n"
+         "of its nearest ancestor"},
         {"truth", CLI_TEXT, &a->truth, 0, 0, NULL, "FILE",
-         "the true model, one number per line and feature:\nadds recall, precision and relative error"},
+         "true model, one number per line and feature; adds\n"
+         "recall, precision and relative error"},
         {"groups", CLI_TEXT, &a->groups, 0, 0, NULL, "FILE",
-         "CSV client,group: figures of these groups; by default\nof those that the run found, where it did"},
+         "CSV client,group: figures for these groups; by default\n"
+         "for the groups that the run found"},
         {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for evaluation.csv and evaluation.json"},
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "evaluate --model DIR --data FILE [--with auto|client|edge|cloud]\n"
                  "               [--truth FILE] [--groups FILE] [--out DIR] [--quiet]",
-        .about = "Measures the models of a run on rows that they were not trained on, by the loss\n"
-                 "that they were trained with (overrides included, the box left out).",
+        .about = "Measures the models of a run on rows that were not used in training, with the\n"
+                 "loss of the run (including overrides, without the box).",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .after = "evaluation.csv has a row per node of the data: rows, weight (their sum), loss\n"
-                 "(the mean over the rows below the node, weights honoured), total (the sum of the\n"
-                 "clients' losses, each a sum or mean as the run's loss.scale says), accuracy (for\n"
-                 "logistic and hinge), coverage (for quantile: share of rows with y at or below\n"
-                 "the prediction, to be compared with tau), model (the one a client got; an edge's\n"
-                 "own) and its nonzero features, recall and precision of these and relative error\n"
-                 "against the truth. A field is empty where there is no such number.\n"
-                 "evaluation.json has what is about all: mean and total, worst client and edge,\n"
+        .after = "evaluation.csv has one row per node of the data, with these columns: rows; weight\n"
+                 "(sum of their weights); loss (weighted mean over the rows below the node); total\n"
+                 "(sum of the clients' losses, each a sum or mean by loss.scale of the run);\n"
+                 "accuracy (logistic and hinge); coverage (quantile: share of rows with y at or\n"
+                 "below the prediction, to compare with tau); model (the model used for a client;\n"
+                 "an edge's own); nonzero (its non-zero features); recall and precision of these\n"
+                 "and relative error against the truth. A field without a value is empty.\n"
+                 "evaluation.json has the overall figures: mean and total, worst client and edge,\n"
                  "median client, the cloud's model, the groups. The relative error of a group is the\n"
-                 "mean of those of its clients' models.\n\n"
+                 "mean over the models of its clients.\n\n"
                  "Exit status: 0 done, 1 the files could not be written, 2 the model, data or\n"
-                 "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM;\n"
-                 "unless it is 0, --out DIR is as it was.",
+                 "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.\n"
+                 "If the status is not 0, --out DIR is unchanged.",
     };
     return cli_parse(&syntax, argc, argv, NULL);
 }
@@ -86,8 +89,9 @@ static hfsad_status read_truth(const evaluate_arguments *a, size_t F, double **t
     for (size_t m = 0; m < F; m++)
         size += (*truth)[m] * (*truth)[m];
     if (!status && !(size > 0 && isfinite(size)))
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: truth is %s, so no relative error exists; leave it out",
-                         a->truth, size > 0 ? "too large" : "all zero");
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s: the truth is %s, so the relative error is undefined; omit --truth", a->truth,
+                         size > 0 ? "too large" : "all zero");
     return status;
 }
 
@@ -186,7 +190,7 @@ static void print_groups(const evaluation *e)
         putchar('\n');
     }
     if (e->sets->count > SHOWN)
-        puts("and others; with --out DIR evaluation.json has all of them");
+        puts("and others; --out DIR writes all to evaluation.json");
 }
 
 static void print_loss(const model *m)

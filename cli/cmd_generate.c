@@ -47,24 +47,26 @@ static void add_options(option_list *list, unsigned kinds, const cli_option *row
 static void list_common(option_list *list, generate_arguments *a)
 {
     const cli_option common[] = {
-        {"out", CLI_NEEDED, &a->out, 0, 0, NULL, "DIR", "folder for the files; required"},
+        {"out", CLI_NEEDED, &a->out, 0, 0, NULL, "DIR", "output folder; required"},
         {"edges", CLI_WHOLE, &a->edges, 1, 1e8, NULL, "L", "number of edges (5)"},
         {"clients", CLI_WHOLE, &a->clients, 1, 1e8, NULL, "N", "clients below each edge (50)"},
         {"features", CLI_WHOLE, &a->features, 1, 1e7, NULL, "M", "length of the model (25)"},
-        {"rows", CLI_WHOLE, &a->rows, 1, 1e9, NULL, "N", "rows of each client (100; phase-retrieval: 1)"},
+        {"rows", CLI_WHOLE, &a->rows, 1, 1e9, NULL, "N", "rows per client (100; phase-retrieval: 1)"},
         {"names", CLI_TEXT, &a->names, 0, 0, NULL, "E,C",
-         "what stands before an edge's and a client's number\n(edge,client)"},
-        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of every draw (1)"},
+         "prefixes of the names of edges and clients\n"
+         "(edge,client)"},
+        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of all random draws (1)"},
         {"digits", CLI_WHOLE, &a->digits, 1, 17, NULL, "D", "significant digits of y and the features (17)"},
         {"tree", CLI_FLAG, &a->tree, 0, 0, NULL, NULL,
-         "a folder data with a file EDGE/CLIENT.csv for each client\nin place of data.csv; test likewise"},
-        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace files that are there"},
-        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "show no progress, and nothing at the end"},
+         "write a folder data with EDGE/CLIENT.csv for each client\n"
+         "instead of data.csv; the same for test"},
+        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace existing files"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no summary"},
     };
     const cli_option phase[] = {
-        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise, in decibels (20)"},
-        {"keep-x", CLI_REAL, &a->keep_x, 1e-9, 1, NULL, "RATIO", "part of the features that an edge observes (0.8)"},
-        {"keep-w", CLI_REAL, &a->keep_w, 1e-9, 1, NULL, "RATIO", "part of the true model that is not zero (0.3)"},
+        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal-to-noise ratio in decibels (20)"},
+        {"keep-x", CLI_REAL, &a->keep_x, 1e-9, 1, NULL, "RATIO", "share of the features that an edge observes (0.8)"},
+        {"keep-w", CLI_REAL, &a->keep_w, 1e-9, 1, NULL, "RATIO", "share of the true model that is not zero (0.3)"},
     };
     ADD(list, OF_ALL, common);
     ADD(list, OF_PHASE, phase);
@@ -73,27 +75,28 @@ static void list_common(option_list *list, generate_arguments *a)
 static void list_rows(option_list *list, generate_arguments *a)
 {
     const cli_option rows[] = {
-        {"test-rows", CLI_WHOLE, &a->test_rows, 0, 1e9, NULL, "N",
-         "further rows of each client, in test.csv (0: none)"},
+        {"test-rows", CLI_WHOLE, &a->test_rows, 0, 1e9, NULL, "N", "additional rows per client in test.csv (0: none)"},
         {"nonzero", CLI_WHOLE, &a->nonzero, 1, 1e7, NULL, "K",
-         "features that count: coefficients that are not zero (4,\nor M where that is less)"},
-        {"rho", CLI_REAL, &a->rho, -0.999, 0.999, NULL, "R", "correlation R^|i-j| of the features i and j (0.5)"},
+         "number of non-zero coefficients (4, or M if that is less)"},
+        {"rho", CLI_REAL, &a->rho, -0.999, 0.999, NULL, "R", "correlation R^|i-j| between features i and j (0.5)"},
         {"shift", CLI_REAL, &a->shift, 0, 1e6, NULL, "S",
-         "deviation of a client's mean of a feature from 0, where\nthe variance is 1 (0: all clients alike)"},
+         "standard deviation of a feature's mean between clients;\n"
+         "the variance within a client is 1 (0: no difference)"},
         {"intercepts", CLI_REAL, &a->intercepts, 0, 1e6, NULL, "S",
-         "deviation of a constant that y has in an edge (0: none)"},
+         "standard deviation of the intercepts of edges (0: none)"},
         {"noise", CLI_CHOICE, &a->noise, 0, 0, generate_noise_names, "LAW",
-         "gaussian, student, mixture (of two gaussian), laplace or\nlogistic (student; for the loss squared gaussian, "
-         "for\n"
-         "classes logistic)"},
-        {"noise-scale", CLI_REAL, &a->noise_scale, 0, 1e6, NULL, "S", "factor of the noise (1)"},
+         "gaussian, student, mixture (of two gaussians), laplace or\n"
+         "logistic (student; loss squared: gaussian; classes:\n"
+         "logistic)"},
+        {"noise-scale", CLI_REAL, &a->noise_scale, 0, 1e6, NULL, "S", "scale of the noise (1)"},
         {"df", CLI_REAL, &a->df, 0.5, 1000, NULL, "D", "student: degrees of freedom (2)"},
         {"outliers", CLI_REAL, &a->outliers, 0, 1, NULL, "SHARE", "mixture: share of the wider gaussian (0.1)"},
-        {"outlier-factor", CLI_REAL, &a->outlier_factor, 1e-6, 1e6, NULL, "F", "mixture: how much wider it is (10)"},
+        {"outlier-factor", CLI_REAL, &a->outlier_factor, 1e-6, 1e6, NULL, "F", "mixture: factor of its width (10)"},
         {"heteroscedastic", CLI_FLAG, &a->heteroscedastic, 0, 0, NULL, NULL, "noise times (1 + |x_1|)/2"},
         {"tau", CLI_REAL, &a->tau, 1e-4, 1 - 1e-4, NULL, "TAU",
-         "loss quantile: the level; the noise is shifted so that\nthe TAU-quantile of y given x is <x,w>, plus the "
-         "edge's\nconstant (0.5)"},
+         "loss quantile: the level; the noise is shifted so that\n"
+         "the TAU-quantile of y given x is <x,w> plus the edge's\n"
+         "intercept (0.5)"},
     };
     ADD(list, OF_ROWS, rows);
 }
@@ -105,12 +108,14 @@ static void list_clustered(option_list *list, generate_arguments *a)
          "regression, or classification: y is -1 or 1 (regression)"},
         {"loss", CLI_CHOICE, &a->loss, 0, 0, generate_loss_names, "LOSS",
          "loss of the spec: quantile, absolute, squared, huber;\nlogistic, hinge for classes (quantile; logistic)"},
-        {"groups", CLI_WHOLE, &a->groups, 2, GROUPS_MOST, NULL, "G", "models, the majority's among them (2)"},
-        {"minority", CLI_REAL, &a->minority, 1e-6, 0.5, NULL, "SHARE", "part that follows the other models (0.1)"},
+        {"groups", CLI_WHOLE, &a->groups, 2, GROUPS_MOST, NULL, "G",
+         "number of models, including that of the majority (2)"},
+        {"minority", CLI_REAL, &a->minority, 1e-6, 0.5, NULL, "SHARE", "share that follows the other models (0.1)"},
         {"minority-by", CLI_CHOICE, &a->minority_by, 0, 0, generate_spread_names, "WHAT",
-         "client: of the clients, in all edges alike; edge: whole\nedges (client)"},
+         "client: clients in all edges; edge: whole edges (client)"},
         {"distance", CLI_REAL, &a->distance, 1e-6, 1e6, NULL, "D",
-         "how far the others' models are from the majority's, in\neach of K features (2)"},
+         "distance of the other models from that of the majority,\n"
+         "in each of K features (2)"},
     };
     ADD(list, OF_CLUSTERED, clustered);
 }
@@ -190,30 +195,30 @@ static const char *const USAGE[KINDS + 1] = {
     "generate phase-retrieval|quantile|clustered --out DIR [OPTIONS]\nhfsad generate KIND --help",
 };
 static const char *const ABOUT[KINDS + 1] = {
-    "Draws the data of the paper's experiment: one intensity y = <x,w>^2 + noise of a sparse model\n"
-    "per client, with the noise exponential and now and then ten times larger. Trial t of\n"
-    "`hfsad paper --seed S` is the data of seed S + t - 1. With --rows R the clients hold R\n"
-    "intensities each: those that R times as many clients with one each would have.",
-    "Draws a sparse quantile regression: many rows y = <x,w> + noise per client, correlated\n"
-    "features, noise with heavy tails whose TAU-quantile is 0.",
-    "Draws rows of clients of which a minority follows other models than the majority, for\n"
-    "regressions (tied to <x,w> as in quantile) or for classes (y is the sign of <x,w> + noise).",
-    "Draws data of a known law, and writes a spec to run them with. The kinds:\n"
+    "Generates the data of the paper's experiment: one intensity y = <x,w>^2 + noise of a sparse model\n"
+    "per client. The noise is exponential, and ten times larger in one of ten rows. Trial t of\n"
+    "`hfsad paper --seed S` uses the data of seed S + t - 1. With --rows R each client has R\n"
+    "intensities: the same rows as R times as many clients with one row each.",
+    "Generates a sparse quantile regression: many rows y = <x,w> + noise per client, correlated\n"
+    "features, heavy-tailed noise whose TAU-quantile is 0.",
+    "Generates rows of clients, a minority of which follows other models than the majority, for\n"
+    "regression (y = <x,w> + noise, as in quantile) or classification (y is the sign of <x,w> + noise).",
+    "Generates data from a known model, and a spec to run them with. The kinds:\n"
     "  phase-retrieval   the paper's experiment: intensities of a sparse model\n"
     "  quantile          sparse quantile regression, many rows per client\n"
-    "  clustered         regression or classes, a minority of the clients with other models\n"
-    "Each has options beside those below; its own help lists them.",
+    "  clustered         regression or classes; a minority of the clients has other models\n"
+    "Each kind has more options than those below; its own help lists them.",
 };
 static const char *const AFTER[KINDS + 1] = {
-    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true\n"
-    "model, a number per line) and spec.yaml, ready for `hfsad run DIR/spec.yaml`.\n\n",
-    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the true\n"
-    "model, a number per line), spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv or\n"
-    "the folder test where asked for.\n\n",
-    "DIR gets data.csv (edge, client, y, features) or the folder data, truth.csv (the majority's\n"
-    "model, a number per line), truth-1.csv (again), truth-2.csv, ... of all groups, groups.csv\n"
-    "(client, group), spec.yaml, ready for `hfsad run DIR/spec.yaml`, and test.csv or the folder\n"
-    "test where asked for.\n\n",
+    "The command writes data.csv (edge, client, y, features) or the folder data, truth.csv (the\n"
+    "true model, one number per line) and spec.yaml, for `hfsad run DIR/spec.yaml`.\n\n",
+    "The command writes data.csv (edge, client, y, features) or the folder data, truth.csv (the\n"
+    "true model, one number per line), spec.yaml, for `hfsad run DIR/spec.yaml`, and with\n"
+    "--test-rows test.csv or the folder test.\n\n",
+    "The command writes data.csv (edge, client, y, features) or the folder data, truth.csv (the\n"
+    "majority's model, one number per line), truth-1.csv (the same), truth-2.csv, ... for all\n"
+    "groups, groups.csv (client, group), spec.yaml, for `hfsad run DIR/spec.yaml`, and with\n"
+    "--test-rows test.csv or the folder test.\n\n",
     "",
 };
 
@@ -232,8 +237,8 @@ static int parse_arguments(generate_arguments *a, int argc, char **argv)
             options[n++] = list.rows[i];
     char after[1000];
     snprintf(after, sizeof after,
-             "%sExit status: 0 done, 1 the files could not be written, 2 the arguments are wrong, 130 after\n"
-             "Ctrl-C, 143 after SIGTERM, 129 after a hang-up; unless it is 0, DIR is as it was.",
+             "%sExit status: 0 done, 1 the files could not be written, 2 the arguments are wrong, 129 after\n"
+             "SIGHUP, 130 after Ctrl-C, 143 after SIGTERM. If the status is not 0, DIR is unchanged.",
              AFTER[a->kind]);
     const cli_syntax syntax = {
         .usage = USAGE[a->kind],
@@ -270,8 +275,7 @@ static int check_applies(const generate_arguments *a, const char *command)
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !options[i].applies)
-            return cli_wrong(command, "--%s goes with %s; leave out one of the two or say both", options[i].name,
-                             options[i].of);
+            return cli_wrong(command, "--%s needs %s; give both or neither", options[i].name, options[i].of);
     return CLI_GO;
 }
 
@@ -290,7 +294,7 @@ static int read_names(generate_arguments *a, const char *command)
     if (a->names[first] != ',' || first == 0 || !*second || second[strspn(second, plain)] || first >= WORD_SIZE ||
         strlen(second) >= WORD_SIZE)
         return cli_wrong(command,
-                         "--names must be two words of letters, digits, - and _ with a comma between, not '%s'",
+                         "--names must be two words of letters, digits, - and _, separated by a comma, not '%s'",
                          cli_shown(shown, a->names));
     snprintf(a->edge_word, WORD_SIZE, "%.*s", (int)first, a->names);
     snprintf(a->client_word, WORD_SIZE, "%s", second);
@@ -309,9 +313,9 @@ static int settle(generate_arguments *a, const char *command)
     if (a->loss < 0)
         a->loss = a->task == TASK_CLASSIFICATION ? LOSS_LOGISTIC : LOSS_QUANTILE;
     if (is_classes(a->loss) != (a->task == TASK_CLASSIFICATION))
-        return cli_wrong(command, "--loss %s is not for --task %s; for that there are %s", generate_loss_names[a->loss],
+        return cli_wrong(command, "--loss %s does not fit --task %s; use %s", generate_loss_names[a->loss],
                          generate_task_names[a->task],
-                         is_classes(a->loss) ? "quantile, absolute, squared and huber" : "logistic and hinge");
+                         is_classes(a->loss) ? "quantile, absolute, squared or huber" : "logistic or hinge");
     if (a->noise < 0)
         a->noise = is_classes(a->loss) ? NOISE_LOGISTIC : a->loss == LOSS_SQUARED ? NOISE_GAUSSIAN : NOISE_STUDENT;
     const int status = check_applies(a, command);
@@ -355,8 +359,7 @@ static int check_size(const generate_arguments *a, const char *command)
                          a->clients, CLIENTS_MOST);
     if (clients * rows * (double)a->features > NUMBERS_MOST)
         return cli_wrong(command,
-                         "that would be %.0f numbers, more than %.0f; take fewer --edges, --clients, --rows or "
-                         "--features",
+                         "that would be %.0f numbers, more than %.0f; reduce --edges, --clients, --rows or --features",
                          clients * rows * (double)a->features, NUMBERS_MOST);
     return CLI_GO;
 }
@@ -369,12 +372,10 @@ static int check_minority(const generate_arguments *a, const char *command)
     const char *what = edges ? "edge" : "client";
     if (chosen + 1 < law.groups)
         return cli_wrong(
-            command,
-            "--minority %g of %zu %s%s is %zu, too few for the %zu group%s beside the majority; take a larger "
-            "--minority or more --%ss",
+            command, "--minority %g of %zu %s%s is %zu, too few for %zu minority group%s; increase --minority or --%ss",
             a->minority, all, what, all == 1 ? "" : "s", chosen, law.groups - 1, law.groups == 2 ? "" : "s", what);
     if (chosen >= all)
-        return cli_wrong(command, "--minority %g of %zu %s%s leaves no majority; take more --%ss", a->minority, all,
+        return cli_wrong(command, "--minority %g of %zu %s%s leaves no majority; increase --%ss", a->minority, all,
                          what, all == 1 ? "" : "s", what);
     return CLI_GO;
 }
@@ -389,7 +390,7 @@ static int check_files(const generate_arguments *a, const char *command)
         snprintf(path, sizeof path, "%s/%s", a->out, names[i]);
         if ((a->force && i >= folders) || access(path, F_OK) != 0)
             continue;
-        return cli_wrong(command, "%s is there already; give another --out, or %s", path,
+        return cli_wrong(command, "%s already exists; give another --out, or %s", path,
                          i < folders ? "remove it" : "--force to replace it");
     }
     return CLI_GO;

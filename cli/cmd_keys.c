@@ -13,17 +13,19 @@
 enum { PORT = 8883, INIT_DAYS = 3650, ISSUE_DAYS = 365, MOST_DAYS = 36500 };
 
 static const char about[] =
-    "init makes a folder with a certificate authority, the broker's certificate, and a configuration and\n"
-    "access list for mosquitto. issue makes a certificate for each node named: cloud, edge1,\n"
-    "edge1/client7; and for 'observer', with which hfsad status may look on.\n\n"
-    "With the access list a node writes only below its own path, and reads only what its parent and\n"
-    "its children write. A running mosquitto takes new nodes in after SIGHUP; issue says where it needs one.\n\n"
-    "revoke takes the certificates of nodes back: their files here are removed, and a broker that has\n"
-    "got SIGHUP, and revoked.crl where it is on another machine, lets them in no more. Who is connected\n"
-    "stays until the broker is started again, which harms nobody. issue then makes a new one; issue\n"
-    "--force does both.\n\n"
-    "A node needs ca.crt and its own files below nodes/, the broker ca.crt, its own two files,\n"
-    "mosquitto.conf, acl and revoked.crl. ca.key is for nobody else: who has it can be everybody.";
+    "init creates a folder with a certificate authority, the broker's certificate, and a configuration\n"
+    "and access list for mosquitto. issue creates a certificate for each NODE: cloud, edge1,\n"
+    "edge1/client7. The name 'observer' is for hfsad status, which can only read.\n\n"
+    "The access list allows a node to write only below its own path, and to read only messages of its\n"
+    "parent and its children. A running mosquitto reads new nodes on SIGHUP; issue prints a notice if\n"
+    "that is necessary.\n\n"
+    "revoke revokes the certificates of nodes and removes their files here. The broker rejects them\n"
+    "after SIGHUP; a broker on another machine also needs the new revoked.crl. A connected node stays\n"
+    "connected until the broker restarts; a restart loses nothing. Then issue creates a new\n"
+    "certificate. issue --force does both.\n\n"
+    "A node needs ca.crt and its own files below nodes/. The broker needs ca.crt, its own two files,\n"
+    "mosquitto.conf, acl and revoked.crl. Keep ca.key secret: anyone who holds it can impersonate any\n"
+    "node.";
 
 static int init(const keys_authority *a)
 {
@@ -46,8 +48,8 @@ static int issue(const char *dir, const char *const *paths, size_t count, int da
             printf("%s %s\n", certificate, key);
     }
     if (news)
-        fprintf(stderr,
-                "hfsad: the broker's files in %s have changed: give SIGHUP to a mosquitto that runs with them\n", dir);
+        fprintf(stderr, "hfsad: the broker's files in %s have changed: send SIGHUP to a mosquitto that uses them\n",
+                dir);
     return cli_finish_stdout(CLI_DONE);
 }
 
@@ -122,7 +124,7 @@ static int revoke(const char *dir, const char *const *paths, size_t count)
             return no_certificate(dir, paths[i]);
     if (keys_revoke(dir, paths, count, &err))
         return cli_fail(&err);
-    printf("%s/revoked.crl has %zu more; give the broker SIGHUP, or start it again to cut off who is connected\n", dir,
+    printf("%s/revoked.crl has %zu more; send SIGHUP to the broker, or restart it to disconnect revoked nodes\n", dir,
            count);
     return cli_finish_stdout(CLI_DONE);
 }
@@ -143,7 +145,7 @@ static int act(const char *const *words, size_t count, keys_authority *a, int64_
 {
     if (!strcmp(words[0], "init")) {
         if (count > 1)
-            return cli_wrong("keys", "init takes no further argument; hosts are given by --host");
+            return cli_wrong("keys", "init takes no further argument; give hosts with --host");
         a->port = port ? (int)port : PORT;
         a->days = days ? (int)days : INIT_DAYS;
         return init(a);
@@ -170,32 +172,32 @@ int cmd_keys(int argc, char **argv)
     const char **words = calloc(room, sizeof *words);
     cli_texts hosts = {.room = calloc(room, sizeof *hosts.room)};
     const cli_option options[] = {
-        {.name = "dir", .kind = CLI_TEXT, .value = &a.dir, .operand = "DIR", .help = "the folder of keys (keys)"},
+        {.name = "dir", .kind = CLI_TEXT, .value = &a.dir, .operand = "DIR", .help = "folder of the keys (keys)"},
         {.name = "host",
          .kind = CLI_TEXTS,
          .value = &hosts,
          .operand = "NAME",
-         .help = "init: a name or address by which nodes reach the broker, any number of\n"
-                 "times; without it the broker is for this machine only"},
+         .help = "init: a name or address at which nodes reach the broker; may be\n"
+                 "repeated; without it the broker accepts only this machine"},
         {.name = "port",
          .kind = CLI_WHOLE,
          .value = &port,
          .least = 1,
          .most = 65535,
          .operand = "N",
-         .help = "init: where the broker listens (8883)"},
+         .help = "init: port of the broker (8883)"},
         {.name = "days",
          .kind = CLI_WHOLE,
          .value = &days,
          .least = 1,
          .most = MOST_DAYS,
          .operand = "N",
-         .help = "how long the certificates hold (init: 3650, issue: 365)"},
+         .help = "validity of the certificates in days (init: 3650, issue: 365)"},
         {.name = "force",
          .kind = CLI_FLAG,
          .value = &a.force,
-         .help = "replace what is there; after init --force every node needs a new certificate,\n"
-                 "issue --force revokes the one it replaces"},
+         .help = "replace existing files; after init --force every node needs a new\n"
+                 "certificate; issue --force revokes the one that it replaces"},
     };
     const cli_syntax syntax = {
         .usage = "keys init [--dir DIR] [--host NAME]... [--port N] [--days N] [--force]\n"

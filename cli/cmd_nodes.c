@@ -34,9 +34,9 @@ int cmd_nodes(int argc, char **argv)
     };
     const cli_syntax syntax = {
         .usage = "nodes SPEC.yaml [--set KEY=VALUE]...",
-        .about = "Prints the number of features and the paths of all nodes, from the spec's data or from its\n"
-                 "federation.nodes: the file that federation.nodes names on machines without data. It can as\n"
-                 "well be written by hand: \"features 25\", then a client's path on every line.",
+        .about = "Prints the number of features and the paths of all nodes, from data or federation.nodes of the\n"
+                 "spec. Machines without data need this list as federation.nodes. It can also be written by\n"
+                 "hand: \"features 25\", then one client path per line.",
         .options = options,
         .n_options = 1,
         .least_words = 1,

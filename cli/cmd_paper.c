@@ -28,16 +28,16 @@ static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
 static const int64_t SEED_MOST = INT64_C(1) << 52;
 
 static const char ABOUT[] = "Repeats the experiment of the paper: robust phase retrieval over 5 edges with 50\n"
-                            "clients each and 25 features, HFSAD with the paper's constants and, in scenario 1,\n"
-                            "with the tuned preset, the centralized sub-gradient method beside it. Says for\n"
-                            "each claim of the paper what was measured.";
+                            "clients each and 25 features. Runs HFSAD with the paper's constants, in scenario 1\n"
+                            "also with the tuned preset, and the centralized sub-gradient method. The report\n"
+                            "compares each claim of the paper with the measurement.";
 
 static const char AFTER[] = "DIR gets scenario-1.csv ... (iteration, series, mean relative error, median,\n"
-                            "quartiles), each drawn as PNG and SVG, the same for the opposite snr with its name\n"
-                            "added, and report.md. All files take their places at the end, together; Ctrl-C or a\n"
-                            "full disk before that leaves DIR as it was.\n\n"
+                            "quartiles), a PNG and an SVG of each, the same for the opposite snr with its name\n"
+                            "added, and report.md. All files are written together at the end; Ctrl-C or a full\n"
+                            "disk before that leaves DIR unchanged.\n\n"
                             "Exit status: 0 done, 1 the run failed, 2 the arguments are wrong or gnuplot is\n"
-                            "missing, 130 after Ctrl-C, 143 after SIGTERM, 129 after a hang-up.";
+                            "missing, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.";
 
 static int parse_arguments(paper_arguments *a, int argc, char **argv)
 {
@@ -46,19 +46,21 @@ static int parse_arguments(paper_arguments *a, int argc, char **argv)
          "1: against the sub-gradient method, 2: K_m,\n3: participation; all (the default)"},
         {"trials", CLI_WHOLE, &a->trials, 1, 1e6, NULL, "N", "data sets to average over (100)"},
         {"iterations", CLI_WHOLE, &a->iterations, 1, 1e6, NULL, "N", "global iterations (300)"},
-        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal to noise (20); its opposite is run as well"},
-        {"one-snr", CLI_FLAG, &a->one_snr, 0, 0, NULL, NULL, "run only the snr that was asked for"},
+        {"snr-db", CLI_REAL, &a->snr_db, -300, 300, NULL, "DB", "signal-to-noise ratio (20); its opposite is also run"},
+        {"one-snr", CLI_FLAG, &a->one_snr, 0, 0, NULL, NULL, "run only the given snr"},
         {"start", CLI_CHOICE, &a->start, 0, 0, STARTS, "KIND",
-         "start vector of all methods but the tuned one, which has\nits own: spectral (the default), normal or zero"},
-        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of the first trial (1), the next has the next"},
+         "start vector of all methods except tuned, which has its\n"
+         "own: spectral (the default), normal or zero"},
+        {"seed", CLI_TEXT, &a->seed_text, 0, 0, NULL, "N", "seed of the first trial (1); later trials count up"},
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
-         "threads to use; 0, the default: one per core.\nThe files do not depend on it"},
-        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files (paper-out)"},
-        {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plots, so that gnuplot is not needed"},
+         "number of threads; 0, the default: one per core.\n"
+         "The files do not depend on it"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "output folder (paper-out)"},
+        {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plots; gnuplot is then not needed"},
         {"tune", CLI_FLAG, &a->tune, 0, 0, NULL, NULL,
-         "instead of the experiment, try every step rule of\n"
-         "the sub-gradient method on seeds 1,000,000 further\n"
-         "on and print the best; writes no files"},
+         "instead of the experiment, try every step rule of the\n"
+         "sub-gradient method on seeds from --seed + 1,000,000\n"
+         "and print the best; writes no files"},
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no tables on the terminal"},
     };
     const cli_syntax syntax = {

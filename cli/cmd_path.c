@@ -46,40 +46,43 @@ typedef struct {
     progress progress;
 } session;
 
-static const char AFTER[] = "The lambdas fall in equal ratios from the smallest one that makes the cloud's model\n"
-                            "zero; each run starts where the one before ended. Held-out loss is the mean over the\n"
-                            "rows by the cloud's model, with the intercept of whoever has one of his own. With L\n"
-                            "the loss of all n rows and d the non-zero coefficients, bic = D + d log n and\n"
-                            "aic = D + 2d, where D is n log(2L/n) for the squared loss, 2n log(L/n) for quantile,\n"
-                            "absolute and phase-retrieval, else 2L.\n\n"
-                            "DIR gets path.csv (a row per lambda, with the cloud's coefficients), path.png and\n"
-                            "path.svg, and the output of the chosen lambda in DIR/best, as `hfsad run` writes it.\n"
-                            "They take their places at the end; Ctrl-C before that leaves DIR as it was.\n\n"
-                            "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong or\n"
-                            "gnuplot is missing, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.";
+static const char AFTER[] =
+    "The lambdas decrease by a constant ratio from the smallest lambda that makes the\n"
+    "cloud's model zero; each run starts from the end of the previous one. Held-out loss is\n"
+    "the mean over the rows with the cloud's model, and with the client's own intercept if it\n"
+    "has one. Let L be the loss of all n rows and d the number of non-zero coefficients. Then\n"
+    "bic = D + d log n and aic = D + 2d. D is n log(2L/n) for the squared loss, 2n log(L/n)\n"
+    "for quantile, absolute and phase-retrieval, and 2L for the others.\n\n"
+    "The command writes path.csv (one row per lambda, with the cloud's coefficients), path.png\n"
+    "and path.svg to DIR, and the output of the chosen run to DIR/best, as `hfsad run` does.\n"
+    "All files are written at the end; Ctrl-C before that leaves DIR unchanged.\n\n"
+    "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong or\n"
+    "gnuplot is missing, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.";
 
 static int parse_arguments(path_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
-        {"lambdas", CLI_TEXT, &a->lambdas, 0, 0, NULL, "N|LIST", "how many lambdas (30), or the lambdas: 1,0.5,0.1"},
-        {"ratio", CLI_REAL, &a->ratio, 1e-12, 0.999, NULL, "R", "the last lambda over the first (1e-3)"},
-        {"on", CLI_CHOICE, &a->prior, 0, 0, PRIORS, "TIER", "whose prior: cloud (the default) or edge"},
+        {"lambdas", CLI_TEXT, &a->lambdas, 0, 0, NULL, "N|LIST", "number of lambdas (30), or a list: 1,0.5,0.1"},
+        {"ratio", CLI_REAL, &a->ratio, 1e-12, 0.999, NULL, "R", "last lambda divided by the first (1e-3)"},
+        {"on", CLI_CHOICE, &a->prior, 0, 0, PRIORS, "TIER", "prior to vary: cloud (the default) or edge"},
         {"select", CLI_CHOICE, &a->rule, 0, 0, RULES, "RULE",
          "choose by heldout (the default with --heldout), bic\n(the default without) or aic"},
         {"heldout", CLI_TEXT, &a->heldout, 0, 0, NULL, "FILE|SHARE",
-         "rows to judge by: a file of data, or a share such as\n0.2 of every client's rows, drawn by run.seed"},
-        {"set", CLI_TEXTS, &a->sets, 0, 0, NULL, "KEY=VALUE", "a setting that wins over the spec"},
-        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for the files (path-out)"},
+         "held-out rows: a data file, or a share such as 0.2 of\n"
+         "every client's rows, drawn with run.seed"},
+        {"set", CLI_TEXTS, &a->sets, 0, 0, NULL, "KEY=VALUE", "override a setting of the spec; may be repeated"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "output folder (path-out)"},
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
-         "threads to use; 0, the default: one per core.\nThe results do not depend on it"},
-        {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plot, so that gnuplot is not needed"},
+         "number of threads; 0, the default: one per core.\n"
+         "The results do not depend on it"},
+        {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plot; gnuplot is then not needed"},
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "path SPEC.yaml [--lambdas N|LIST] [--ratio R] [--on cloud|edge]\n"
                  "           [--select heldout|bic|aic] [--heldout FILE|SHARE] [--set KEY=VALUE]...\n"
                  "           [--out DIR] [--threads N] [--no-plot] [--quiet]",
-        .about = "Trains as the spec says for one lambda of a prior after another and chooses one.",
+        .about = "Trains the spec for a decreasing sequence of lambdas of a prior and chooses one.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
@@ -154,8 +157,8 @@ static int read_lambdas(session *s, const char *command)
     if (good)
         return CLI_GO;
     return cli_wrong(command,
-                     "--lambdas must be a number from 2 to %d or different numbers from 1e-90 to 1e90 with commas "
-                     "between, not '%s'",
+                     "--lambdas must be a number from 2 to %d or a comma-separated list of different numbers from "
+                     "1e-90 to 1e90, not '%s'",
                      LAMBDAS_MOST, cli_shown(shown, text));
 }
 

@@ -36,25 +36,27 @@ static int parse_arguments(plot_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
         {"groups", CLI_TEXT, &a->groups, 0, 0, NULL, "FILE",
-         "CSV client,group: colours by these groups; by default\nby those that the run found, where it did"},
+         "CSV client,group: colours by these groups; by default\n"
+         "by the groups that the run found"},
         {"truth", CLI_TEXTS, &a->truths, 0, 0, NULL, "FILE",
-         "a true model, one number per line and feature, as\nmarks; may be given four times"},
-        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "folder for models.png and models.svg (plot-out)"},
+         "true model, one number per line and feature, drawn as\n"
+         "marks; up to four times"},
+        {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "output folder for models.png and models.svg (plot-out)"},
     };
     const cli_syntax syntax = {
         .usage = "plot RUN [OTHER] [OTHER] [--groups FILE] [--truth FILE]... [--out DIR]",
-        .about = "Draws the model of every client of a run, the output folder of `hfsad run`: a thin\n"
-                 "line through its coefficients, coloured by the client's group. The cloud's models of\n"
-                 "OTHER runs stand beside them as dashed lines.",
+        .about = "Draws the model of every client of RUN, the output folder of `hfsad run`: a thin line\n"
+                 "through its coefficients, coloured by the group of the client. The cloud's models of\n"
+                 "OTHER runs are dashed lines.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
         .most_words = 1 + OTHERS_MOST,
         .words = "the output folder of a run",
-        .after = "Groups beyond the fourth share a colour. An intercept is not drawn. At most 1000\n"
-                 "features, and 1000 clients of a group.\n\n"
+        .after = "Groups beyond the fourth share a colour. Intercepts are not drawn. Limits: 1000\n"
+                 "features, and 1000 clients per group.\n\n"
                  "Exit status: 0 done, 1 the files could not be written, 2 a folder, a file or an\n"
-                 "argument is wrong or gnuplot is missing; unless it is 0, DIR is as it was.",
+                 "argument is wrong or gnuplot is missing. If the status is not 0, DIR is unchanged.",
     };
     return cli_parse(&syntax, argc, argv, a->folders);
 }
@@ -66,7 +68,7 @@ static hfsad_status read_one(model **m, const char *folder, hfsad_error *err)
     const hfsad_status status = model_read(m, folder, err);
     if (status || (*m)->F <= FEATURES_MOST)
         return status;
-    return error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features, more than a plot can show (%d)", folder, (*m)->F,
+    return error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; a plot shows at most %d", folder, (*m)->F,
                      FEATURES_MOST);
 }
 
@@ -78,16 +80,16 @@ static hfsad_status read_models(picture *p, hfsad_error *err)
         return status;
     const model *first = p->models[0];
     if (first->n_nodes == first->n_inner)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no models of clients; run it with output.clients true",
-                         folders[0]);
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s has no models of clients; repeat the run with output.clients true", folders[0]);
     for (int i = 1; i <= OTHERS_MOST && folders[i]; i++) {
         status = read_one(&p->models[i], folders[i], err);
         if (status)
             return status;
         if (p->models[i]->F != first->F)
             return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.300s has %zu features and %.300s has %zu; they cannot be drawn beside each other",
-                             folders[i], p->models[i]->F, folders[0], first->F);
+                             "%.300s has %zu features and %.300s has %zu; a plot needs equal numbers", folders[i],
+                             p->models[i]->F, folders[0], first->F);
     }
     return HFSAD_OK;
 }
@@ -227,7 +229,7 @@ static hfsad_status set_up(picture *p, hfsad_error *err)
     if (!status)
         status = read_groups(p, err);
     if (!status)
-        status = plot_check("draw model.csv otherwise", err);
+        status = plot_check("plot model.csv with another program", err);
     if (status)
         return status;
     const size_t most = p->models[0]->n_nodes + OTHERS_MOST + TRUTHS_MOST;

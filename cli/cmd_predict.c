@@ -28,12 +28,16 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
     static const char *const choices[] = {MODEL_CHOICES, NULL};
     const cli_option options[] = {
         {"model", CLI_NEEDED, &a->model, 0, 0, NULL, "DIR", "output folder of `hfsad run`; required"},
-        {"data", CLI_NEEDED, &a->data, 0, 0, NULL, "FILE", "rows to predict, as a spec's data has them; required"},
+        {"data", CLI_NEEDED, &a->data, 0, 0, NULL, "FILE",
+         "rows to predict, in the format of a spec's data;\n"
+         "required"},
         {"with", CLI_CHOICE, &a->with, 0, 0, choices, "WHOSE",
-         "whose model a client gets: client, edge, cloud or\n"
-         "auto, the default: its own where there is one,\notherwise that of its nearest ancestor"},
+         "model to use for a client: client, edge, cloud or auto\n"
+         "(the default): its own if there is one, otherwise that\n"
+         "of its nearest ancestor"},
         {"out", CLI_TEXT, &a->out, 0, 0, NULL, "FILE",
-         "file for the predictions, replaced whole; standard\noutput by default"},
+         "file for the predictions, replaced as a whole; by\n"
+         "default standard output"},
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress"},
     };
     const cli_syntax syntax = {
@@ -43,14 +47,14 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .after = "The CSV has the columns edge, client, row (counted from 1 within the client),\n"
-                 "prediction, label (for logistic and hinge), node (whose model it was) and y\n"
-                 "(where the data has it). A client's rows are in the order of the data.\n\n"
-                 "A prediction is <x,w>, with the intercept where the model has one; its square\n"
-                 "for phase-retrieval, the probability of the label 1 for logistic, the margin\n"
-                 "for hinge. The loss is the run's, with its overrides.\n\n"
+                 "prediction, label (logistic and hinge), node (the node whose model was used) and\n"
+                 "y (if the data has it). The rows of a client keep the order of the data.\n\n"
+                 "A prediction is <x,w>, plus the intercept if the model has one; its square for\n"
+                 "phase-retrieval, the probability of the label 1 for logistic, the margin for\n"
+                 "hinge. The loss is that of the run, with its overrides.\n\n"
                  "Exit status: 0 done, 1 the file could not be written, 2 the model, data or\n"
-                 "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM;\n"
-                 "unless it is 0, --out FILE is as it was.",
+                 "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.\n"
+                 "If the status is not 0, --out FILE is unchanged.",
     };
     return cli_parse(&syntax, argc, argv, NULL);
 }
@@ -81,8 +85,7 @@ static hfsad_status check_output(const predict_arguments *a, hfsad_error *err)
         return status;
     if (!*name || (stat(a->out, &info) == 0 && !S_ISREG(info.st_mode)))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "--out %.300s is no file that could be replaced; give another name, or no --out for standard "
-                         "output",
+                         "--out %.300s is not a regular file; name another file, or omit --out for standard output",
                          a->out);
     snprintf(table, sizeof table, "%s/model.csv", a->model);
     snprintf(summary, sizeof summary, "%s/summary.json", a->model);

@@ -1,5 +1,7 @@
 /* hfsad run: a spec, its data and a folder with what came of it. */
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "cli.h"
 #include "data/features.h"
 #include "out/file.h"
@@ -34,7 +36,7 @@ typedef struct {
     checkpoint from;   /* to resume */
     int lock;          /* of the folder; -1: none */
     size_t made;       /* folders, for folder_unmake */
-    double write_next; /* when the folder is due, on progress_clock */
+    double write_next; /* when the folder is due, on clock_seconds */
     bool write_failed; /* and the person knows */
     bool diverged;
     bool replay_met; /* the record was of a run that met its tolerances */
@@ -45,11 +47,11 @@ static int check_arguments(const run_arguments *args, const char *command)
     if (!args->spec_path && !args->resume)
         return cli_wrong(command, "a spec file is missing");
     if (args->resume && args->out)
-        return cli_wrong(command, "--resume writes to the folder that it resumes; leave --out out");
+        return cli_wrong(command, "--resume writes to the folder that it resumes; omit --out");
     if (args->resume && args->warm)
-        return cli_wrong(command, "--resume goes on from where the run stands; leave --warm-start out");
+        return cli_wrong(command, "--resume continues from the state of the run; omit --warm-start");
     if (args->replay && (args->resume || args->warm))
-        return cli_wrong(command, "--replay plays a whole run; leave --resume and --warm-start out");
+        return cli_wrong(command, "--replay repeats a whole run; omit --resume and --warm-start");
     return CLI_GO;
 }
 
@@ -60,63 +62,63 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
          .kind = CLI_TEXTS,
          .value = &args->sets,
          .operand = "KEY=VALUE",
-         .help = "a setting that wins over the spec, such as\nrun.iterations=100; may be given many times"},
+         .help = "override a setting of the spec, such as\n"
+                 "run.iterations=100; may be repeated"},
         {.name = "out",
          .kind = CLI_TEXT,
          .value = &args->out,
          .operand = "DIR",
-         .help = "folder for the output, made where it is missing; by\n"
-                 "default spec-out in the current folder for spec.yaml"},
+         .help = "output folder, created if missing; by default\n"
+                 "spec-out in the current folder for spec.yaml"},
         {.name = "resume",
          .kind = CLI_TEXT,
          .value = &args->resume,
          .operand = "DIR",
-         .help = "go on with the run whose output DIR holds, finished or\n"
-                 "interrupted, to the same bits as if it had never ended;\n"
-                 "without SPEC.yaml by the settings that DIR remembers"},
+         .help = "continue the finished or interrupted run in DIR, to the\n"
+                 "same bits as an uninterrupted run; without SPEC.yaml,\n"
+                 "the settings in DIR apply"},
         {.name = "warm-start",
          .kind = CLI_TEXT,
          .value = &args->warm,
          .operand = "MODEL",
          .help = "start every node from its model in MODEL, an output\n"
-                 "folder or a model.csv; a node that it lacks starts from\n"
-                 "its nearest ancestor's, or the cloud's"},
+                 "folder or a model.csv; a node that is not in MODEL\n"
+                 "starts from its nearest ancestor or the cloud"},
         {.name = "replay",
          .kind = CLI_TEXT,
          .value = &args->replay,
          .operand = "FILE",
-         .help = "instead of rounds, what an asynchronous federation of\n"
-                 "this spec did, from its record: to the same bits"},
+         .help = "repeat an asynchronous federation of this spec from its\n"
+                 "record, to the same bits"},
         {.name = "threads",
          .kind = CLI_WHOLE,
          .value = &args->threads,
          .least = 0,
          .most = 1024,
          .operand = "N",
-         .help = "threads to use; 0, the default: one per core.\nThe results do not depend on it"},
+         .help = "number of threads; 0, the default: one per core.\n"
+                 "The results do not depend on it"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--warm-start MODEL]\n"
                  "          [--replay FILE] [--threads N] [--quiet]\n"
                  "hfsad run --resume DIR [SPEC.yaml] [--set KEY=VALUE]... [--threads N] [--quiet]",
-        .about = "Trains a model as the spec says. `hfsad settings` lists what a spec can say.",
+        .about = "Trains models from a spec. `hfsad settings` lists the keys of a spec.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 0,
         .most_words = 1,
         .words = "a spec file",
-        .after = "DIR holds trace.csv (a row per global iteration), model.csv (the models),\n"
-                 "state.csv (z, q and counter of every link), summary.json and checkpoint.bin. It\n"
-                 "is brought up to date while the run goes on; a file is replaced whole or not at\n"
-                 "all, and an earlier result stays until there is more than this run's start to\n"
-                 "put there.\n\n"
-                 "A run that is resumed may have other run.iterations, run.stop, run.polish,\n"
-                 "output.state, output.every_seconds and output.checkpoint, nothing else; data and\n"
-                 "truth may have moved, but not changed.\n\n"
-                 "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration, or its polish,\n"
-                 "which then changes nothing, and write what there is; a second one ends it at\n"
-                 "once.\n\n"
+        .after = "DIR contains trace.csv (one row per global iteration), model.csv (the models),\n"
+                 "state.csv (z, q and counter of every link), summary.json and checkpoint.bin. DIR\n"
+                 "is updated during the run. Each file is replaced as a whole. An earlier result\n"
+                 "stays until this run has more than its start to write.\n\n"
+                 "A resumed run may change run.iterations, run.stop, run.polish, output.state,\n"
+                 "output.every_seconds and output.checkpoint, and no other setting. Data and truth\n"
+                 "may have moved, but not changed.\n\n"
+                 "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration, or abandon its\n"
+                 "polish, and write the results so far. A second signal ends the run at once.\n\n"
                  "Exit status: 0 done, 1 the run failed (diverged, disk full), 2 the spec, data or\n"
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.",
     };
@@ -165,16 +167,14 @@ static hfsad_status open_checkpoint(session *s, hfsad_error *err)
 {
     struct stat info;
     if (stat(s->args.out, &info) != 0 || !S_ISDIR(info.st_mode))
-        return error_set(err, HFSAD_ERROR_INPUT, "--resume %.300s: no such folder; give the output folder of a run",
+        return error_set(err, HFSAD_ERROR_INPUT, "--resume %.300s: no such folder; name the output folder of a run",
                          s->args.out);
     const hfsad_status status = folder_lock(s->args.out, &s->lock, err);
     if (status)
         return status;
-    const size_t size = strlen(s->args.out) + sizeof "/" CHECKPOINT_NAME;
-    char *path = malloc(size);
+    char *path = path_join(s->args.out, CHECKPOINT_NAME);
     if (!path)
-        return error_memory(err, size, "a file name");
-    snprintf(path, size, "%s/%s", s->args.out, CHECKPOINT_NAME);
+        return error_memory(err, strlen(s->args.out), "a file name");
     const hfsad_status opened = checkpoint_open(&s->from, path, err);
     free(path);
     return opened;
@@ -259,9 +259,9 @@ static void tear_down(session *s)
 hfsad_status run_write(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds, double *next,
                        hfsad_error *err)
 {
-    const double before = progress_clock();
+    const double before = clock_seconds();
     const hfsad_status status = report_write(r, figures, stopped, err);
-    const double after = progress_clock();
+    const double after = clock_seconds();
     *next = after + fmax(every_seconds, 10 * (after - before));
     return status;
 }
@@ -279,7 +279,7 @@ static void write_on_the_way(session *s)
         s->write_failed = false;
     } else if (!s->write_failed) {
         progress_end(&s->progress);
-        fprintf(stderr, "hfsad: %s; the run goes on and tries again\n", err.message);
+        fprintf(stderr, "hfsad: %s; the run continues and tries again later\n", err.message);
         progress_start(&s->progress, "iteration", s->figures.iteration, (uint64_t)s->spec->run.iterations,
                        s->args.quiet);
         s->write_failed = true;
@@ -309,7 +309,7 @@ static hfsad_status iterate(session *s, stop_reason *stopped, hfsad_error *err)
         if (cli_interrupted())
             cli_interrupts_heed();
         const bool interrupted = cli_interrupted() && i < iterations, last = interrupted || i == iterations;
-        const bool row = last || i % every == 0, write = !last && progress_clock() >= s->write_next;
+        const bool row = last || i % every == 0, write = !last && clock_seconds() >= s->write_next;
         if (row || write) {
             const hfsad_status status = hfsad_run_measure(s->run, &s->figures, err);
             if (row || status)
@@ -484,7 +484,7 @@ static void print_groups(const hfsad_run *run)
     for (uint32_t i = 1; i < g.count && i <= LINES; i++)
         print_group(run, &g, i);
     if (g.count > LINES + 1)
-        print_row("", "and others; summary.json names all of them");
+        print_row("", "and others; summary.json lists all");
     groups_free(&g);
 }
 
@@ -560,7 +560,7 @@ static hfsad_status write_start(session *s, hfsad_error *err)
 {
     if (!report_exists(s->args.out))
         return write_folder(s, STOP_RUNNING, err);
-    s->write_next = progress_clock() + s->spec->output.every_seconds;
+    s->write_next = clock_seconds() + s->spec->output.every_seconds;
     return HFSAD_OK;
 }
 

@@ -1,5 +1,6 @@
 /* hfsad status: who of a federation is there, from what the nodes say of themselves. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
 #include "member.h"
 
 #include "base/alloc.h"
@@ -9,11 +10,9 @@
 #include "progress.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* What a node has said last at a broker. */
 typedef struct {
@@ -30,7 +29,7 @@ typedef struct {
     transport *way;
     report_of *nodes;
     size_t n_heard;
-    double connected; /* since, on progress_clock; 0: not */
+    double connected; /* since, on clock_seconds; 0: not */
     char why[300];    /* it is not */
 } lookout;
 
@@ -73,7 +72,7 @@ static void event(void *context, size_t number_of_member, transport_event what, 
     session *s = from->all;
     (void)number_of_member;
     if (what == TRANSPORT_UP)
-        from->connected = progress_clock();
+        from->connected = clock_seconds();
     if (what == TRANSPORT_DOWN)
         snprintf(from->why, sizeof from->why, "%s", why);
     if (what == TRANSPORT_REFUSED && !s->is_wrong) {
@@ -131,12 +130,12 @@ static bool is_waiting(const session *s, const lookout *from, double begun)
 {
     if (s->brokers.count == 1 && from->n_heard == nodes_of(s))
         return false;
-    return progress_clock() < (from->connected > 0 ? from->connected : begun + 4 * s->wait) + s->wait;
+    return clock_seconds() < (from->connected > 0 ? from->connected : begun + 4 * s->wait) + s->wait;
 }
 
 static hfsad_status listen(session *s, hfsad_error *err)
 {
-    const double begun = progress_clock();
+    const double begun = clock_seconds();
     hfsad_status status = HFSAD_OK;
     bool waiting = true;
     for (size_t i = 0; i < s->brokers.count && !status; i++)
@@ -159,9 +158,7 @@ static hfsad_status listen(session *s, hfsad_error *err)
 
 static double age_ms(const report_of *r)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec * 1000 + (double)t.tv_nsec / 1000000 - r->values[HOST_STATUS_SAID];
+    return (double)clock_wall_ms() - r->values[HOST_STATUS_SAID];
 }
 
 static bool is_live(const report_of *r)
@@ -300,19 +297,28 @@ static int parse(session *s, int argc, char **argv)
          .kind = CLI_TEXTS,
          .value = &s->brokers,
          .operand = "URL",
-         .help = "as for the nodes (mqtt://localhost); once for each broker of\nthe federation, where it has several"},
+         .help = "as for the nodes (mqtt://localhost); repeat it for each\n"
+                 "broker of the federation"},
         {.name = "keys",
          .kind = CLI_TEXT,
          .value = &s->keys,
          .operand = "DIR",
-         .help = "a folder as hfsad keys makes it, with a certificate for\n'observer'"},
-        {.name = "ca", .kind = CLI_TEXT, .value = &s->ca, .operand = "FILE", .help = "or: the authority's certificate"},
+         .help = "folder made by hfsad keys, with a certificate for 'observer'"},
+        {.name = "ca",
+         .kind = CLI_TEXT,
+         .value = &s->ca,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the authority"},
         {.name = "certificate",
          .kind = CLI_TEXT,
          .value = &s->certificate,
          .operand = "FILE",
-         .help = "the observer's"},
-        {.name = "key", .kind = CLI_TEXT, .value = &s->key, .operand = "FILE", .help = "and its private key"},
+         .help = "instead of --keys: certificate of the observer"},
+        {.name = "key",
+         .kind = CLI_TEXT,
+         .value = &s->key,
+         .operand = "FILE",
+         .help = "instead of --keys: private key of the observer"},
         {.name = "insecure", .kind = CLI_FLAG, .value = &s->insecure, .help = "allow mqtt:// to another machine"},
         {.name = "wait",
          .kind = CLI_REAL,
@@ -320,14 +326,13 @@ static int parse(session *s, int argc, char **argv)
          .least = 0,
          .most = 1000,
          .operand = "SECONDS",
-         .help = "how long to listen at most (1)"},
+         .help = "longest time to listen (1)"},
     };
     const cli_syntax syntax = {
         .usage = "status SPEC.yaml [--broker URL]... [--keys DIR] [--wait SECONDS]",
-        .about =
-            "Prints the tree: who is live, stale (nothing heard for 15 s), gone (its process has ended) or done (its\n"
-            "run has), unknown (never heard at these brokers); rounds, messages refused and repeated, bytes of the\n"
-            "node's process, and the last figures of the cloud.",
+        .about = "Prints the state of every node: live, stale (silent for 15 s), gone (its process has ended),\n"
+                 "done (its run has ended), unknown (never heard at these brokers); its rounds, refused and\n"
+                 "repeated messages and bytes; and the last figures of the cloud.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,

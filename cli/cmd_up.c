@@ -1,5 +1,7 @@
 /* hfsad up: a whole federation on this machine: broker, cloud, edges and clients as processes of their own. */
 #define _GNU_SOURCE /* asprintf, mkdtemp, realpath */
+#include "base/clock.h"
+#include "base/read_file.h"
 #include "member.h"
 
 #include "base/alloc.h"
@@ -227,7 +229,7 @@ static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
     if (!s->socket_folder || !mkdtemp(s->socket_folder)) {
         free(s->socket_folder);
         s->socket_folder = NULL;
-        return error_set(err, HFSAD_ERROR_IO, "no folder for the broker's socket can be made: %s", strerror(errno));
+        return error_set(err, HFSAD_ERROR_IO, "cannot create a folder for the broker's socket: %s", strerror(errno));
     }
     if (asprintf(&s->socket, "%s/" SOCKET_NAME, s->socket_folder) < 0)
         s->socket = NULL;
@@ -306,20 +308,17 @@ static bool has_state(const session *s)
 /* What the run leaves of its record: one file of all nodes. */
 static hfsad_status gather_record(const session *s, hfsad_error *err)
 {
-    char *text = NULL, path[4200], line[4096];
-    size_t size = 0;
+    char *text = NULL, path[4200], *part;
+    size_t size = 0, length;
     if (s->spec->federation.mode != MODE_ASYNC)
         return HFSAD_OK;
     FILE *all = open_memstream(&text, &size);
     bool whole = true;
     for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
         snprintf(path, sizeof path, "%.4000s/" RECORD_NAME, s->state, i);
-        FILE *f = fopen(path, "r");
-        for (size_t n; f && (n = fread(line, 1, sizeof line, f)) > 0;)
-            fwrite(line, 1, n, all);
-        whole = f && !ferror(f);
-        if (f)
-            fclose(f);
+        whole = file_read(path, SIZE_MAX, &part, &length) == 0;
+        fwrite(part, 1, whole ? length : 0, all);
+        free(part);
     }
     if (!all || fclose(all) != 0)
         return error_memory(err, 0, "the record");
@@ -345,8 +344,8 @@ static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
     free(processes);
     if (!status && !whole && done)
         fprintf(stderr,
-                "hfsad: %s has no state.csv and checkpoint.bin: federation.nodes lists other nodes, or in another "
-                "order, than the data\n",
+                "hfsad: %s has no state.csv and checkpoint.bin: federation.nodes and the data differ in nodes or their "
+                "order\n",
                 s->out);
     return status;
 }
@@ -357,7 +356,7 @@ static bool start(child *c)
 {
     const pid_t parent = getpid();
     fflush(NULL);
-    c->started = progress_clock();
+    c->started = clock_seconds();
     c->pid = fork();
     if (c->pid != 0)
         return c->pid > 0;
@@ -399,7 +398,7 @@ static int see_to(session *s, child *c)
     if (c->pid > 0) {
         const bool cloud = c == &s->children[CLOUD];
         c->pid = 0;
-        c->fast_ends = progress_clock() < c->started + fast_seconds ? c->fast_ends + 1 : 0;
+        c->fast_ends = clock_seconds() < c->started + fast_seconds ? c->fast_ends + 1 : 0;
         if (WIFEXITED(status) && c != &s->children[BROKER] && WEXITSTATUS(status) == CLI_DONE) {
             c->done = true;
             return CLI_GO;
@@ -407,7 +406,7 @@ static int see_to(session *s, child *c)
         if (WIFEXITED(status) && (WEXITSTATUS(status) == CLI_WRONG || (cloud && WEXITSTATUS(status) == CLI_FAILED)))
             return WEXITSTATUS(status);
         if (WIFEXITED(status) && c->fast_ends >= FAST_ENDS_MOST) {
-            fprintf(stderr, "hfsad: %s %s ends whenever it is started\n", c->words[0], c->words[1]);
+            fprintf(stderr, "hfsad: %s %s ends each time it is started\n", c->words[0], c->words[1]);
             return CLI_FAILED;
         }
         member_log(&(member_arguments){.log = s->log, .level = s->level}, LOG_INFO, "", "started again", c->words[1],
@@ -425,8 +424,8 @@ static void stop_cloud(session *s)
     if (s->n_children <= CLOUD || cloud->pid <= 0)
         return;
     kill(cloud->pid, SIGTERM);
-    for (const double end = progress_clock() + MEMBER_LOOK_SECONDS + grace_seconds;
-         cloud->pid > 0 && progress_clock() < end; poll(NULL, 0, 5))
+    for (const double end = clock_seconds() + MEMBER_LOOK_SECONDS + grace_seconds;
+         cloud->pid > 0 && clock_seconds() < end; poll(NULL, 0, 5))
         if (waitpid(cloud->pid, NULL, WNOHANG) == cloud->pid)
             cloud->pid = 0;
 }
@@ -439,7 +438,7 @@ static void stop_all(session *s)
         for (size_t n = s->n_children; n-- > 0;)
             if (s->children[n].pid > 0 && n != BROKER)
                 kill(s->children[n].pid, signals[i]);
-        for (const double end = progress_clock() + grace_seconds; left && progress_clock() < end; poll(NULL, 0, 5)) {
+        for (const double end = clock_seconds() + grace_seconds; left && clock_seconds() < end; poll(NULL, 0, 5)) {
             left = 0;
             for (size_t n = 0; n < s->n_children; n++) {
                 child *c = &s->children[n];
@@ -461,8 +460,8 @@ static void stop_all(session *s)
 /* The others hear of the end from the cloud; who does not, being killed just then say, is not needed any more. */
 static void let_end(session *s)
 {
-    const double end = progress_clock() + grace_seconds;
-    for (bool all = false; !all && progress_clock() < end && !cli_interrupted(); poll(NULL, 0, 5)) {
+    const double end = clock_seconds() + grace_seconds;
+    for (bool all = false; !all && clock_seconds() < end && !cli_interrupted(); poll(NULL, 0, 5)) {
         all = true;
         for (size_t n = CLOUD + 1; n < s->n_children; n++)
             all = see_to(s, &s->children[n]) == CLI_GO && s->children[n].done && all;
@@ -471,14 +470,14 @@ static void let_end(session *s)
 
 static int watch(session *s)
 {
-    const double before = progress_clock();
+    const double before = clock_seconds();
     if (!start(&s->children[BROKER]))
         return CLI_FAILED;
     while (!broker_accepts(s)) {
         const int status = see_to(s, &s->children[BROKER]);
         if (status != CLI_GO)
             return status;
-        if (progress_clock() > before + 10) {
+        if (clock_seconds() > before + 10) {
             fputs("hfsad: the broker does not accept connections\n", stderr);
             return CLI_FAILED;
         }
@@ -518,9 +517,9 @@ static hfsad_status check_state(const session *s, const federation *f, hfsad_err
 /* One that was killed while it started a process holds it until that is dead too. */
 static hfsad_status lock_state(session *s, hfsad_error *err)
 {
-    const double end = progress_clock() + fast_seconds;
+    const double end = clock_seconds() + fast_seconds;
     while (folder_lock(s->state, &s->lock, err)) {
-        if (progress_clock() > end)
+        if (clock_seconds() > end)
             return HFSAD_ERROR_INPUT;
         poll(NULL, 0, 20);
     }
@@ -587,7 +586,7 @@ static int carry_out(session *s, bool keep)
     if (status != CLI_WRONG && gather_state(s, status == CLI_DONE, &err))
         status = cli_fail(&err);
     if (status > 128)
-        fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` goes on from %s\n", s->state);
+        fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` continues from %s\n", s->state);
     tear_down(s, status == CLI_DONE && !keep);
     return status;
 }
@@ -599,36 +598,32 @@ static int parse(session *s, bool *keep, int argc, char **argv)
          .kind = CLI_TEXTS,
          .value = &s->sets,
          .operand = "KEY=VALUE",
-         .help = "a setting that wins over the spec"},
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &s->out,
-         .operand = "DIR",
-         .help = "folder for the output (spec-out)"},
+         .help = "override a setting of the spec; may be repeated"},
+        {.name = "out", .kind = CLI_TEXT, .value = &s->out, .operand = "DIR", .help = "output folder (spec-out)"},
         {.name = "state",
          .kind = CLI_TEXT,
          .value = &s->state,
          .operand = "DIR",
-         .help = "folder for the processes' states (spec-state): removed when\n"
-                 "the run is done; an interrupted one goes on from there"},
-        {.name = "keep-state", .kind = CLI_FLAG, .value = keep, .help = "do not remove it"},
+         .help = "folder for the states of the processes (spec-state);\n"
+                 "removed at the end; an interrupted run continues from it"},
+        {.name = "keep-state", .kind = CLI_FLAG, .value = keep, .help = "keep the state folder at the end"},
         {.name = "processes",
          .kind = CLI_FLAG,
          .value = &s->each,
-         .help = "a process for every client, not one for all clients of an\nedge"},
+         .help = "one process per client, not one for all clients of an edge"},
         {.name = "durability",
          .kind = CLI_CHOICE,
          .value = &s->durability,
          .choices = durabilities,
          .operand = "power|process",
-         .help = "what a state outlasts: a loss of power (the default), by a\n"
-                 "sync of the disk in every round, or the process only"},
+         .help = "failures that a state survives: power (the default): loss of\n"
+                 "power, by one disk sync per round; process: a crash only"},
         {.name = "log",
          .kind = CLI_CHOICE,
          .value = &s->log,
          .choices = member_forms,
          .operand = "text|json",
-         .help = "form of the lines on stderr (text)"},
+         .help = "format of the log on stderr (text)"},
         {.name = "log-level",
          .kind = CLI_CHOICE,
          .value = &s->level,
@@ -640,9 +635,9 @@ static int parse(session *s, bool *keep, int argc, char **argv)
     const cli_syntax syntax = {
         .usage = "up SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--state DIR] [--processes] ...",
         .about = "Runs the spec as a federation on this machine: a broker (mosquitto), the cloud, the edges and\n"
-                 "the clients, each a process of its own. One that dies is started again and goes on where it was.\n"
-                 "The output folder is that of `hfsad run`, to the same bits where federation.mode is sync;\n"
-                 "`hfsad run --resume` goes on from it. An asynchronous one leaves its record there, for\n"
+                 "the clients as separate processes. A process that dies is restarted and continues.\n"
+                 "The output folder is that of `hfsad run`, with the same bits if federation.mode is sync;\n"
+                 "`hfsad run --resume` continues from it. An asynchronous federation writes its record there, for\n"
                  "`hfsad run --replay`.",
         .options = options,
         .n_options = sizeof options / sizeof *options,

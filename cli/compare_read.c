@@ -1,4 +1,5 @@
 /* trace.csv and summary.json of a run that has ended. */
+#include "base/read_file.h"
 #include "compare.h"
 
 #include "base/error.h"
@@ -18,27 +19,12 @@ const char *const compare_names[] = {
 /* The whole file with a closing 0; path names it in messages. */
 static hfsad_status read_text(const char *path, char **text, hfsad_error *err)
 {
-    size_t size = 0, room = 1 << 16;
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return error_set(err, HFSAD_ERROR_INPUT, "%s: %s; the folder of a run that has ended is expected", path,
-                         strerror(errno));
-    *text = malloc(room);
-    for (size_t got = 1; *text && got; size += got) {
-        if (room - size < 2) {
-            char *more = realloc(*text, room *= 2);
-            if (!more)
-                free(*text);
-            *text = more;
-        }
-        got = *text ? fread(*text + size, 1, room - size - 1, f) : 0;
-    }
-    const bool failed = ferror(f);
-    fclose(f);
-    if (!*text)
-        return error_memory(err, room, path);
-    (*text)[size] = 0;
-    return failed ? error_set(err, HFSAD_ERROR_INPUT, "%s could not be read", path) : HFSAD_OK;
+    size_t size;
+    const int reason = file_read(path, SIZE_MAX, text, &size);
+    if (!reason)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "%s: %s; the folder of a run that has ended is expected", path,
+                     strerror(reason));
 }
 
 static hfsad_status take_summary(compared_run *r, const char *path, const char *text, hfsad_error *err)

@@ -136,7 +136,7 @@ static void print_reached(FILE *out, const comparison *c, const best_found *best
     const int width = name_width(c);
     fprintf(out, "\n%s until %s is ", PLACES[against], compare_names[c->metric]);
     if (is_objective(c))
-        fprintf(out, "at most so much above the best, as a part of it:\n\n");
+        fprintf(out, "above the best by at most this share:\n\n");
     else
         fprintf(out, "at most:\n\n");
     fprintf(out, "| %-*s ", width, "run");
@@ -155,7 +155,9 @@ static void print_reached(FILE *out, const comparison *c, const best_found *best
 void comparison_print(FILE *out, const comparison *c)
 {
     const best_found best = find_best(c);
-    fputs("# Runs compared\n\nAt the end (objective: everybody at the cloud's model):\n\n", out);
+    fputs("# Runs compared\n\n"
+          "At the end (objective: all nodes at the cloud's model):\n\n",
+          out);
     print_ends(out, c);
     if (!best.run) {
         fprintf(out, "\nNo run has a %s.\n", compare_names[c->metric]);

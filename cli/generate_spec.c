@@ -121,11 +121,12 @@ static void put_quantile(whole_file *f, const generate_arguments *a)
 {
     const double rows = (double)a->edges * (double)a->clients * (double)a->rows;
     put_loss(f, a);
-    generate_put(f,
-                 "prior:\n"
-                 "  cloud:                  # lambda: about the most that noise alone pulls any of the features\n"
-                 "    {penalty: l1, weight: 1, lambda: %.6g}\n",
-                 pull_of_row(a) * sqrt(2 * rows * log(2 * (double)a->features)));
+    generate_put(
+        f,
+        "prior:\n"
+        "  cloud:                  # lambda: about the largest gradient of any feature that noise alone causes\n"
+        "    {penalty: l1, weight: 1, lambda: %.6g}\n",
+        pull_of_row(a) * sqrt(2 * rows * log(2 * (double)a->features)));
     put_run(f, a);
 }
 
@@ -134,7 +135,7 @@ static void put_clustered(whole_file *f, const generate_arguments *a)
     put_loss(f, a);
     generate_put(f,
                  "link:\n"
-                 "  %-24s# lets go of who is far away and so keeps its own model; how far follows from the data\n"
+                 "  %-24s# a child that is far away keeps its own model; the distance follows from the data\n"
                  "    {penalty: mcp}\n",
                  a->minority_by == MINORITY_BY_EDGE ? "edge:" : "client:");
     put_run(f, a);

@@ -1,6 +1,7 @@
 /* Rows as a folder tree; see generate.h. */
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "base/error.h"
+#include "base/read_file.h"
 #include "generate.h"
 
 #include <errno.h>
@@ -19,10 +20,9 @@ static hfsad_status failed(const char *path, hfsad_error *err)
 hfsad_status row_tree_begin(row_tree *t, const char *out, const char *name, hfsad_error *err)
 {
     const size_t size = strlen(out) + strlen(name) + 32;
-    *t = (row_tree){.temporary = malloc(size), .path = malloc(size)};
+    *t = (row_tree){.temporary = malloc(size), .path = path_join(out, name)};
     if (!t->temporary || !t->path)
         return error_memory(err, size, "a file name");
-    snprintf(t->path, size, "%s/%s", out, name);
     snprintf(t->temporary, size, "%s/.%s.%ld", out, name, (long)getpid());
     return folder_make(t->temporary, err);
 }
@@ -45,14 +45,12 @@ whole_file *row_tree_file(row_tree *t, const generated_row *row, bool *fresh, hf
         return NULL;
     snprintf(t->edge, sizeof t->edge, "%s", row->edge);
     snprintf(t->client, sizeof t->client, "%s", row->client);
-    const size_t size = strlen(t->temporary) + sizeof t->edge + 2;
-    char name[sizeof t->client + 4], *folder = malloc(size);
+    char name[sizeof t->client + 4], *folder = path_join(t->temporary, t->edge);
     if (!folder) {
-        error_memory(err, size, "a file name");
+        error_memory(err, sizeof t->edge, "a file name");
         return NULL;
     }
     snprintf(name, sizeof name, "%s.csv", t->client);
-    snprintf(folder, size, "%s/%s", t->temporary, t->edge);
     hfsad_status status = folder_make(folder, err);
     if (!status)
         status = whole_file_begin(&t->file, folder, name, err);

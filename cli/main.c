@@ -12,21 +12,21 @@ typedef struct {
 } command;
 
 static const command commands[] = {
-    {"run", cmd_run, "train a model as a spec file says"},
-    {"compare", cmd_compare, "run specs, or one by several algorithms, and put the curves side by side"},
-    {"path", cmd_path, "train along a grid of lambdas and choose one"},
+    {"run", cmd_run, "train models from a spec file"},
+    {"compare", cmd_compare, "compare specs or algorithms in one table and plot"},
+    {"path", cmd_path, "train over a grid of lambdas and choose one"},
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
-    {"generate", cmd_generate, "make data of a known law, the paper's among them"},
+    {"generate", cmd_generate, "generate data from a known model, such as that of the paper"},
     {"predict", cmd_predict, "predict rows with the models of a run"},
     {"evaluate", cmd_evaluate, "measure the models of a run on held-out rows"},
     {"plot", cmd_plot, "draw the models of a run, coloured by group"},
-    {"up", cmd_up, "run a federation of processes on this machine, to the bits of `run`"},
-    {"cloud", cmd_cloud, "be the cloud of a federation"},
-    {"edge", cmd_edge, "be an edge of a federation"},
-    {"client", cmd_client, "be a client of a federation, or all clients of an edge"},
-    {"status", cmd_status, "show who of a federation is there, and how far it is"},
-    {"nodes", cmd_nodes, "write the list of nodes that machines without data need"},
-    {"keys", cmd_keys, "make certificates for a broker and its nodes, and the broker's access list"},
+    {"up", cmd_up, "run a federation of processes on this machine; same bits as `run`"},
+    {"cloud", cmd_cloud, "start the cloud of a federation"},
+    {"edge", cmd_edge, "start an edge of a federation"},
+    {"client", cmd_client, "start a client of a federation, or all clients of an edge"},
+    {"status", cmd_status, "show which nodes are up and how far training has got"},
+    {"nodes", cmd_nodes, "print the list of nodes for machines without data"},
+    {"keys", cmd_keys, "create certificates for broker and nodes, and the broker's access list"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -40,8 +40,9 @@ static void print_usage(FILE *out)
           out);
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-10s  %s\n", commands[i].name, commands[i].summary);
-    fputs("\n  hfsad COMMAND --help   says more about a command\n"
-          "  hfsad --version        prints the version\n\n"
+    fputs("\n"
+          "  hfsad COMMAND --help   help for one command\n"
+          "  hfsad --version        print the version\n\n"
           "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong,\n"
           "129, 130 and 143 interrupted by SIGHUP, Ctrl-C and SIGTERM.\n",
           out);

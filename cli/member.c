@@ -1,5 +1,6 @@
 /* A process of a federation: its brokers, its nodes, and the loop. */
 #define _GNU_SOURCE /* getrandom */
+#include "base/clock.h"
 #include "member_parts.h"
 
 #include "base/error.h"
@@ -33,7 +34,7 @@ hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *er
     if (status || where.tls || !where.port || is_here(where.host) || insecure)
         return status;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "broker '%.200s': models would travel in the open; give mqtts:// with certificates of `hfsad "
+                     "broker '%.200s': models would be sent unencrypted; use mqtts:// with certificates of `hfsad "
                      "keys`, or --insecure",
                      url);
 }
@@ -104,7 +105,7 @@ static hfsad_status join(member *m, size_t number, hfsad_error *err)
     const dataset *d = federation_shape(m->f);
     nodes_name(d, number, path, sizeof path);
     if (number >= d->n_inner && !federation_has_rows(m->f, number - d->n_inner))
-        return error_set(err, HFSAD_ERROR_INPUT, "%s: the data has no rows of this client; give its file by --data",
+        return error_set(err, HFSAD_ERROR_INPUT, "%s: the data has no rows of this client; name its file with --data",
                          path);
     const bool own = m->args.keys && keys_node_files(m->args.keys, path, certificate, key);
     const char *public = own ? certificate : m->args.certificate, *private = own ? key : m->args.key;
@@ -117,8 +118,8 @@ static hfsad_status find_node(const member *m, const char *name, bool leaf, size
     const dataset *d = federation_shape(m->f);
     *number = nodes_find(d, name);
     if (*number == SIZE_MAX || leaf != (*number >= d->n_inner))
-        return error_set(err, HFSAD_ERROR_INPUT, "%.200s is no %s of this federation; `hfsad nodes` lists its nodes",
-                         name, leaf ? "client" : "inner node");
+        return error_set(err, HFSAD_ERROR_INPUT, "no %s %.200s in this federation; `hfsad nodes` lists its nodes",
+                         leaf ? "client" : "inner node", name);
     return HFSAD_OK;
 }
 
@@ -131,9 +132,9 @@ static hfsad_status check_names(member *m, hfsad_error *err)
     const hfsad_status status =
         find_node(m, all ? m->args.all_of : m->args.name, m->role == ROLE_CLIENT && !all, &m->number, err);
     if (!status && m->number == 0 && !all)
-        return error_set(err, HFSAD_ERROR_INPUT, "the cloud is started by `hfsad cloud`");
+        return error_set(err, HFSAD_ERROR_INPUT, "start the cloud with `hfsad cloud`");
     if (!status && all && federation_shape(m->f)->inner[m->number].n_leaves == 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients of its own", m->args.all_of);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients as direct children", m->args.all_of);
     return status;
 }
 
@@ -158,13 +159,6 @@ static uint64_t draw_instance(void)
         if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
             drawn = (uint64_t)clock();
     return drawn >> 12 | 1;
-}
-
-static uint64_t wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static hfsad_status open_metrics(member *m, hfsad_error *err)
@@ -201,7 +195,7 @@ static hfsad_status open_host(member *m, hfsad_error *err)
         .maker = m->f,
         .make = federation_make,
         .instance = draw_instance(),
-        .started = wall_ms(),
+        .started = clock_wall_ms(),
     };
     const hfsad_status status = host_create(&m->h, &settings, err);
     return status ? status : open_ways(m, err);
@@ -227,7 +221,7 @@ static hfsad_status begin_cloud(member *m, hfsad_error *err)
 
 static void tell_of_broker(member *m)
 {
-    if (m->down_since == 0 || m->down_told || progress_clock() < m->down_since + 1)
+    if (m->down_since == 0 || m->down_told || clock_seconds() < m->down_since + 1)
         return;
     m->down_told = true;
     member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
@@ -239,7 +233,7 @@ static void tell_of_neighbours(member *m)
     static const double patience = 10;
     const node *n = host_node(m->h, 0);
     const uint64_t round = n ? node_get_status(n).round + 1 : 0;
-    const double now = progress_clock();
+    const double now = clock_seconds();
     if (round != m->seen_round || m->seen_at == 0 || m->down_since > 0) {
         if (m->wait_told && m->down_since == 0)
             member_log(&m->args, LOG_INFO, host_path(m->h, 0), "goes on", "", "");
@@ -249,8 +243,8 @@ static void tell_of_neighbours(member *m)
     } else if (!m->wait_told && now > m->seen_at + patience) {
         m->wait_told = true;
         member_log(&m->args, LOG_INFO, host_path(m->h, 0), "waits for others",
-                   n ? "no round for 10 s; `hfsad status` shows who is there"
-                     : "not all nodes have been heard; `hfsad status` shows who is there",
+                   n ? "no round for 10 s; `hfsad status` shows which nodes are up"
+                     : "some nodes have not been heard; `hfsad status` shows which nodes are up",
                    "");
     }
 }
@@ -260,8 +254,8 @@ static void pass_the_end_on(member *m)
 {
     static const double seconds = 6;
     hfsad_error err;
-    const double end = progress_clock() + seconds;
-    while (!host_all_dismissed(m->h) && progress_clock() < end && !cli_interrupted() && !host_step(m->h, 50, &err))
+    const double end = clock_seconds() + seconds;
+    while (!host_all_dismissed(m->h) && clock_seconds() < end && !cli_interrupted() && !host_step(m->h, 50, &err))
         continue;
     for (int i = 0; i < 3; i++)
         if (host_step(m->h, 10, &err))
@@ -302,14 +296,14 @@ static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 /* Children that have not heard of the end ask for it again. */
 static hfsad_status linger(member *m, hfsad_error *err)
 {
-    double quiet_since = progress_clock();
+    double quiet_since = clock_seconds();
     uint64_t heard = host_get_counts(m->h).heard;
     hfsad_status status = HFSAD_OK;
-    while (!status && !cli_interrupted() && progress_clock() < quiet_since + m->args.linger) {
+    while (!status && !cli_interrupted() && clock_seconds() < quiet_since + m->args.linger) {
         status = host_step(m->h, 50, err);
         metrics_turn(m->metrics, m->h);
         if (host_get_counts(m->h).heard != heard)
-            quiet_since = progress_clock();
+            quiet_since = clock_seconds();
         heard = host_get_counts(m->h).heard;
     }
     /* what was said last must leave before the connection does */
@@ -323,12 +317,12 @@ static hfsad_status linger(member *m, hfsad_error *err)
 static hfsad_status look(member *m, hfsad_error *err)
 {
     node *root = m->cloud && m->begun && m->has_row ? host_node(m->h, 0) : NULL;
-    const double end = progress_clock() + MEMBER_LOOK_SECONDS;
+    const double end = clock_seconds() + MEMBER_LOOK_SECONDS;
     hfsad_status status = HFSAD_OK;
     if (!root || host_ended(m->h))
         return status;
     node_look(root);
-    while (!status && !host_ended(m->h) && !node_models_below(root) && progress_clock() < end)
+    while (!status && !host_ended(m->h) && !node_models_below(root) && clock_seconds() < end)
         status = turn(m, 50, err);
     return status;
 }

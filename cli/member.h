@@ -51,7 +51,7 @@ typedef struct {
 
 /* Lines logged since then. */
 typedef struct {
-    double since; /* on progress_clock */
+    double since; /* on clock_seconds */
     unsigned lines;
 } flood;
 enum { FLOODS = 16 };
@@ -72,7 +72,7 @@ struct member {
     size_t number;
     bool begun;
     bool has_row;      /* of the trace, also of an earlier life: the output folder has something to show */
-    double down_since; /* there is no broker since, on progress_clock; 0: there is one */
+    double down_since; /* there is no broker since, on clock_seconds; 0: there is one */
     bool down_told;
     uint64_t seen_round; /* of its first node, since seen_at */
     double seen_at;

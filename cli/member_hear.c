@@ -1,5 +1,6 @@
 /* What a process of a federation hears of: its log, and who is not of this run. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
 #include "member_parts.h"
 
 #include "base/error.h"
@@ -14,12 +15,12 @@
 
 static void stamp(char text[40])
 {
-    struct timespec t;
+    const uint64_t now = clock_wall_ms();
+    const time_t seconds = (time_t)(now / 1000);
     struct tm parts;
-    clock_gettime(CLOCK_REALTIME, &t);
-    gmtime_r(&t.tv_sec, &parts);
+    gmtime_r(&seconds, &parts);
     const size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text + n, 40 - n, ".%03ldZ", t.tv_nsec / 1000000);
+    snprintf(text + n, 40 - n, ".%03uZ", (unsigned)(now % 1000));
 }
 
 void member_log(const member_arguments *a, log_level level, const char *path, const char *event, const char *text,
@@ -71,13 +72,13 @@ static bool is_flood(member *m, const char *why)
 {
     enum { LINES = 10 };
     static const double window = 60;
-    const double now = progress_clock();
+    const double now = clock_seconds();
     flood *f = &m->floods[rng_stream(why) % FLOODS];
     if (now > f->since + window)
         *f = (flood){.since = now};
     if (++f->lines == LINES + 1)
-        member_log(&m->args, LOG_WARNING, "", "further messages that are refused so are not shown for a minute", why,
-                   "");
+        member_log(&m->args, LOG_WARNING, "", "further messages refused for this reason are not logged for a minute",
+                   why, "");
     return f->lines > LINES;
 }
 
@@ -114,7 +115,7 @@ void member_on_event(void *context, const host_event *event)
         m->strangers[0] = m->strangers[1] = 0;
         const bool first = m->down_since == 0;
         if (first)
-            m->down_since = progress_clock();
+            m->down_since = clock_seconds();
         if (first || strcmp(event->node, host_path(m->h, 0)) == 0) { /* one may know more after some attempts */
             m->down_told = m->down_told && strcmp(m->down_text, event->text) == 0;
             snprintf(m->down_text, sizeof m->down_text, "%s", event->text);
@@ -169,12 +170,13 @@ static void meet_parent(member *m, const char *path, const char *from, const mes
     m->is_wrong = true;
     if (m->reason[0])
         error_set(&m->wrong, HFSAD_ERROR_INPUT,
-                  "%.100s: %.100s has another spec or other nodes, they differ in: %.250s; give all the same", path,
-                  from, m->reason);
+                  "%.100s: %.100s has another spec or list of nodes; they differ in: %.250s; use the same everywhere",
+                  path, from, m->reason);
     else
-        error_set(&m->wrong, HFSAD_ERROR_INPUT,
-                  "%.100s: %.100s has another spec or other nodes; its log says in what they differ; give all the same",
-                  path, from);
+        error_set(
+            &m->wrong, HFSAD_ERROR_INPUT,
+            "%.100s: %.100s has another spec or list of nodes; its log lists the differences; use the same everywhere",
+            path, from);
 }
 
 /* One line for each child and what is wrong with it, however often it comes back. */
@@ -182,7 +184,7 @@ static void meet_child(member *m, const char *from, const char *why)
 {
     const uint64_t which = rng_stream(from) ^ rng_stream(why);
     if (which != m->last_stranger)
-        member_log(&m->args, LOG_WARNING, from, "has another spec or other nodes, they differ in", why, "");
+        member_log(&m->args, LOG_WARNING, from, "has another spec or list of nodes; they differ in", why, "");
     m->last_stranger = which;
 }
 

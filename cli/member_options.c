@@ -15,7 +15,7 @@ static size_t common_options(member_arguments *a, cli_option *o)
          .kind = CLI_TEXTS,
          .value = &a->sets,
          .operand = "KEY=VALUE",
-         .help = "a setting that wins over the spec; the same for all nodes"},
+         .help = "override a setting of the spec; use the same for all nodes"},
         {.name = "broker",
          .kind = CLI_TEXT,
          .value = &a->broker,
@@ -25,49 +25,60 @@ static size_t common_options(member_arguments *a, cli_option *o)
          .kind = CLI_TEXT,
          .value = &a->keys,
          .operand = "DIR",
-         .help = "a folder as hfsad keys makes it, with ca.crt and the\nnode's files below nodes/"},
-        {.name = "ca", .kind = CLI_TEXT, .value = &a->ca, .operand = "FILE", .help = "or: the authority's certificate"},
+         .help = "folder made by hfsad keys, with ca.crt and the node's files\n"
+                 "below nodes/"},
+        {.name = "ca",
+         .kind = CLI_TEXT,
+         .value = &a->ca,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the authority"},
         {.name = "certificate",
          .kind = CLI_TEXT,
          .value = &a->certificate,
          .operand = "FILE",
-         .help = "the node's certificate"},
-        {.name = "key", .kind = CLI_TEXT, .value = &a->key, .operand = "FILE", .help = "and its private key"},
+         .help = "instead of --keys: certificate of the node"},
+        {.name = "key",
+         .kind = CLI_TEXT,
+         .value = &a->key,
+         .operand = "FILE",
+         .help = "instead of --keys: private key of the node"},
         {.name = "insecure",
          .kind = CLI_FLAG,
          .value = &a->insecure,
-         .help = "allow mqtt:// to another machine: anybody on the way can\nread and change everything"},
+         .help = "allow mqtt:// to another machine: without TLS, everyone on\n"
+                 "the network path can read and change all messages"},
         {.name = "state",
          .kind = CLI_TEXT,
          .value = &a->state,
          .operand = "DIR",
-         .help = "folder for what must outlast a crash (spec-state/NAME)"},
+         .help = "folder for the state that survives a crash (spec-state/NAME)"},
         {.name = "durability",
          .kind = CLI_CHOICE,
          .value = &a->durability,
          .choices = durabilities,
          .operand = "power|process",
-         .help = "what a state outlasts: a loss of power (the default), by a\n"
-                 "sync of the disk in every round, or the process only"},
+         .help = "failures that a state survives: power (the default): loss of\n"
+                 "power, by one disk sync per round; process: a crash only"},
         {.name = "keepalive",
          .kind = CLI_WHOLE,
          .value = &a->keepalive,
          .least = 5,
          .most = 65535,
          .operand = "SECONDS",
-         .help = "how long a connection may be silent before it is probed; one\n"
-                 "that is dead is noticed after at most twice that (30)"},
+         .help = "probe a connection after this number of silent seconds; a\n"
+                 "dead one is detected after at most twice that (30)"},
         {.name = "metrics",
          .kind = CLI_TEXT,
          .value = &a->metrics,
          .operand = "HOST:PORT",
-         .help = "serve Prometheus there, such as 127.0.0.1:9100; anybody\nwho reaches it may read"},
+         .help = "serve metrics for Prometheus at this address, such as\n"
+                 "127.0.0.1:9100, without access control"},
         {.name = "log",
          .kind = CLI_CHOICE,
          .value = &a->log,
          .choices = member_forms,
          .operand = "text|json",
-         .help = "form of the lines on stderr (text)"},
+         .help = "format of the log on stderr (text)"},
         {.name = "log-level",
          .kind = CLI_CHOICE,
          .value = &a->level,
@@ -86,19 +97,20 @@ static size_t inner_options(member_arguments *a, cli_option *o)
          .kind = CLI_TEXT,
          .value = &a->below,
          .operand = "URL",
-         .help = "the broker of the children, where it is another"},
+         .help = "broker of the children, if it differs"},
         {.name = "record",
          .kind = CLI_TEXT,
          .value = &a->record,
          .operand = "FILE",
-         .help = "asynchronous: where the record goes at the end"},
+         .help = "asynchronous mode: file for the record, written at the end"},
         {.name = "linger",
          .kind = CLI_REAL,
          .value = &a->linger,
          .least = 0,
          .most = 1e6,
          .operand = "SECONDS",
-         .help = "after the end: how long it must be quiet before this\nprocess goes too (6)"},
+         .help = "after the run: end this process after this number of silent\n"
+                 "seconds (6)"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -107,11 +119,7 @@ static size_t inner_options(member_arguments *a, cli_option *o)
 static size_t cloud_options(member_arguments *a, cli_option *o)
 {
     const cli_option all[] = {
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &a->out,
-         .operand = "DIR",
-         .help = "folder for the output (spec-out)"},
+        {.name = "out", .kind = CLI_TEXT, .value = &a->out, .operand = "DIR", .help = "output folder (spec-out)"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no table"},
     };
     memcpy(o, all, sizeof all);
@@ -126,7 +134,7 @@ static size_t edge_options(member_arguments *a, cli_option *o)
          .kind = CLI_TEXT,
          .value = &a->above,
          .operand = "URL",
-         .help = "the broker of the parent, where it is another"},
+         .help = "broker of the parent, if it differs"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -140,20 +148,22 @@ static size_t client_options(member_arguments *a, cli_option *o)
          .kind = CLI_TEXT,
          .value = &a->all_of,
          .operand = "EDGE",
-         .help = "or: all clients of an edge (or of the cloud)"},
+         .help = "instead of --name: all clients of an edge or of the cloud"},
         {.name = "data",
          .kind = CLI_TEXT,
          .value = &a->data,
          .operand = "FILE",
-         .help = "the client's rows, or data of the whole federation, from\nwhich it takes its own; by default the "
-                 "spec's data"},
+         .help = "rows of the client, or data of the whole federation, from\n"
+                 "which the client reads its own rows; by default data of\n"
+                 "the spec"},
         {.name = "rows",
          .kind = CLI_CHOICE,
          .value = &a->rows,
          .choices = places,
          .operand = "memory|disk",
-         .help = "where dense rows are kept: memory (the default), or a\nscratch file where the state folder is, for a "
-                 "machine with\nless memory than rows; the results are the same"},
+         .help = "place of dense rows: memory (the default), or disk: a\n"
+                 "scratch file beside the state folder, if the rows exceed\n"
+                 "the memory; the results are the same"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -176,10 +186,10 @@ int member_parse(member_arguments *a, member_role role, int argc, char **argv)
                          "hfsad client SPEC.yaml --all-of EDGE [--data FILE] ..."),
     };
     static const char *const abouts[] = {
-        [ROLE_CLOUD] = ("The root of a federation: sets it up, steps once in a global iteration, writes the\n"
+        [ROLE_CLOUD] = ("The root of a federation: sets up the nodes, steps once per global iteration, and writes the\n"
                         "output folder as `hfsad run` does."),
-        [ROLE_EDGE] = "An inner node of a federation, of any depth: between its children and its parent.",
-        [ROLE_CLIENT] = "A client of a federation: its rows stay here.",
+        [ROLE_EDGE] = "An inner node of a federation, at any depth, between its children and its parent.",
+        [ROLE_CLIENT] = "A client of a federation. Its rows stay on this machine.",
     };
     cli_option options[24];
     size_t n = role_options(a, role, options);
@@ -192,8 +202,8 @@ int member_parse(member_arguments *a, member_role role, int argc, char **argv)
         .least_words = 1,
         .most_words = 1,
         .words = "a spec file",
-        .after = "A process that was killed goes on from its state folder, also on another machine. A\n"
-                 "broker that is down is waited for.\n\n"
+        .after = "A killed process continues from its state folder, also on another machine. If the broker\n"
+                 "is down, the process waits for it.\n\n"
                  "Exit status: 0 done, 1 failed, 2 spec, data, state folder, certificate or arguments are\n"
                  "wrong, 129, 130, 143 interrupted.",
     };

@@ -150,7 +150,7 @@ hfsad_status member_read_rows(member *m, hfsad_error *err)
             ? read_rows_of(m, path, &rows, err)
             : error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; %s", path, strerror(errno),
                         m->args.data ? "--data names the file with the client's rows"
-                                     : "it is the spec's data; give the file with the client's rows by --data");
+                                     : "the spec names it as data; name the file with the client's rows with --data");
     if (!status)
         status = federation_take_rows(m->f, rows, path, err);
     federation_set_reader(m->f, read_rows_again, m);

@@ -70,8 +70,8 @@ hfsad_status member_find_scratch(member *m, hfsad_error *err)
     if (!m->scratch)
         return error_memory(err, 0, "a file name");
     if (statfs(m->scratch, &kind) == 0 && kind.f_type == TMPFS_MAGIC)
-        member_log(&m->args, LOG_WARNING, "", "rows on the disk would be in memory",
-                   "the state folder is on a tmpfs; give --state on a disk", "");
+        member_log(&m->args, LOG_WARNING, "", "--rows disk keeps the rows in memory here",
+                   "the state folder is on a tmpfs; give a --state on a disk", "");
     return HFSAD_OK;
 }
 
@@ -110,7 +110,7 @@ static hfsad_status check_owner(const member *m, hfsad_error *err)
         return status;
     const char *mine = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "the state folder %.200s is that of %.100s, not of %s%.100s: give another folder by --state",
+                     "the state folder %.200s belongs to %.100s, not to %s%.100s: give another folder with --state",
                      m->state_folder, o.other, m->args.all_of ? "clients of " : "", mine);
 }
 

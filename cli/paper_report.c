@@ -54,14 +54,13 @@ static void print_head(const report_state *s)
     const paper_settings *p = &s->book->settings;
     char text[600];
     fputs("# The paper's experiment, measured\n\n", s->out);
-    snprintf(
-        text, sizeof text,
-        "%zu trial%s (seed%s %llu to %llu), %u global iterations; %zu edges with %zu clients each, %zu features, one "
-        "observation per client; the paper's constants (preset paper) and the start vector %s%s. The error is "
-        "`min(|w - v|^2, |w + v|^2)/|v|^2` of the cloud's w, v the true model: its sign cannot be told.",
-        p->trials, p->trials == 1 ? "" : "s", p->trials == 1 ? "" : "s", (unsigned long long)p->data.seed,
-        (unsigned long long)(p->data.seed + p->trials - 1), p->iterations, p->data.edges, p->data.clients,
-        p->data.features, p->start, s->book->wanted[0] ? ", but for hfsad tuned" : "");
+    snprintf(text, sizeof text,
+             "%zu trial%s (seed%s %llu to %llu), %u global iterations; %zu edges with %zu clients each, %zu features, "
+             "one observation per client; the paper's constants (preset paper) and the start vector %s%s. The error is "
+             "`min(|w - v|^2, |w + v|^2)/|v|^2` of the cloud's w; v is the true model, whose sign is not identifiable.",
+             p->trials, p->trials == 1 ? "" : "s", p->trials == 1 ? "" : "s", (unsigned long long)p->data.seed,
+             (unsigned long long)(p->data.seed + p->trials - 1), p->iterations, p->data.edges, p->data.clients,
+             p->data.features, p->start, s->book->wanted[0] ? ", except for hfsad tuned" : "");
     paragraph(s->out, "", text);
 }
 
@@ -75,8 +74,10 @@ static void rule_cell(FILE *out, int width)
 static void print_claim_table(const report_state *s)
 {
     FILE *out = s->out;
-    fprintf(out, "\n## What the paper claims, and what was measured\n\n| %-*s ", CLAIM_WIDTH,
-            "the paper says of HFSAD");
+    fprintf(out,
+            "\n## Claims of the paper and measurements\n\n"
+            "| %-*s ",
+            CLAIM_WIDTH, "the paper says of HFSAD");
     for (size_t part = 0; part < s->book->n_parts; part++) {
         char text[40];
         snprintf(text, sizeof text, "at %+g dB", s->book->parts[part].snr_db);
@@ -112,7 +113,7 @@ static void print_claim_sentences(const report_state *s)
                      paper_claims[i].claim, s->book->parts[part].snr_db, words[f.verdict], f.sentence);
             paragraph(s->out, "- ", text);
         }
-    fputs("\nA claim counts as true where\n\n", s->out);
+    fputs("\nA claim holds if\n\n", s->out);
     for (size_t i = 0; i < PAPER_CLAIMS; i++) {
         char text[300];
         snprintf(text, sizeof text, "\"%s\": %s;", paper_claims[i].claim, paper_claims[i].test);
@@ -120,7 +121,7 @@ static void print_claim_sentences(const report_state *s)
             paragraph(s->out, "- ", text);
     }
     fputc('\n', s->out);
-    paragraph(s->out, "", "and partly, where that is so at some of the points or for some of the rules.");
+    paragraph(s->out, "", "and holds in part if this is true at some of the points or for some of the rules.");
 }
 
 static void print_tuned(const report_state *s)
@@ -129,9 +130,8 @@ static void print_tuned(const report_state *s)
     char text[800];
     fputc('\n', s->out);
     paragraph(s->out, "",
-              "The claims concern the paper's constants. `hfsad tuned` is what a user gets who names no preset (preset "
-              "tuned, here with the paper's priors); it starts from that preset's own start, the robust one, which is "
-              "part of what puts it ahead:");
+              "The claims are about the paper's constants. `hfsad tuned` is the default preset (here with the paper's "
+              "priors). It uses its own start, the robust one, which contributes to its lead:");
     fputc('\n', s->out);
     for (size_t part = 0; part < s->book->n_parts; part++) {
         scenario_summaries(s, part, 0, series);
@@ -219,41 +219,40 @@ static void print_rules(const report_state *s)
         paragraph(s->out, "- ", text);
     }
     paragraph(s->out, "- ",
-              "Polyak's step needs the least objective F*. Nobody knows it in practice; here the objective at the true "
-              "model stands for it, which helps that rule as long as the noise is small.");
+              "Polyak's step needs the smallest objective F*, which is unknown in practice. Here the objective at the "
+              "true model is used instead, which favours that rule if the noise is small.");
 }
 
 static void print_notes(const report_state *s, double *room)
 {
     FILE *out = s->out;
-    fputs("\n## What to know about these figures\n\n", out);
+    fputs("\n## Notes on these figures\n\n", out);
     if (s->book->wanted[0])
         paragraph(out, "- ",
                   "Iterations are not equal work: one HFSAD iteration with K_m = 10 makes ten passes over the clients' "
-                  "data, one of the sub-gradient method makes one. That method also needs all data in one place.");
+                  "data, one iteration of the sub-gradient method makes one. The sub-gradient method also needs all "
+                  "data in one place.");
     if (s->book->wanted[1])
         print_equal_work(s, room);
     if (s->book->wanted[0])
         print_rules(s);
-    paragraph(
-        out, "- ",
-        "The paper prints SNR -20 dB. By its own formula that is noise with 100 times the power of <x,w>; read as "
-        "noise to signal it is +20 dB here. Which one its figures show is not known.");
+    paragraph(out, "- ",
+              "The paper prints SNR -20 dB. By its own formula this is noise with 100 times the power of <x,w>. As a "
+              "noise-to-signal ratio it is +20 dB here. It is not known which of the two its figures show.");
     char text[500];
     const bool spectral = !strcmp(s->book->settings.start, "spectral");
     snprintf(text, sizeof text, "The paper gives no start vector. All methods%s start from %s",
-             s->book->wanted[0] ? " but hfsad tuned" : "",
-             spectral ? "the spectral one (the leading eigenvector of the clipped intensities), the usual choice for "
-                        "phase retrieval; --start takes others."
-                      : "the same one; the default would be the spectral one, the usual choice for phase retrieval.");
+             s->book->wanted[0] ? " except hfsad tuned" : "",
+             spectral ? "the spectral start (the leading eigenvector of the clipped intensities), the usual choice for "
+                        "phase retrieval; --start selects another."
+                      : "the same start; the default is the spectral start, the usual choice for phase retrieval.");
     paragraph(out, "- ", text);
-    snprintf(
-        text, sizeof text,
-        "\"> %.2f\" counts the trials whose error is above %.2f after the last iteration; a few of them decide the "
-        "mean, which is what the paper shows. The plots show the mean (line with marks), the median (dashed) and the "
-        "quartiles (band); each iteration is drawn as the mean of it and its two neighbours, since some methods jump "
-        "up and down in turn, while the CSV files have every value as it is.",
-        LOST_ABOVE, LOST_ABOVE);
+    snprintf(text, sizeof text,
+             "\"> %.2f\" counts the trials whose error is above %.2f after the last iteration. A few of them dominate "
+             "the mean, which the paper shows. The plots show the mean (line with marks), the median (dashed) and the "
+             "quartiles (band). Each point is the mean of an iteration and its two neighbours, because some methods "
+             "oscillate; the CSV files contain the values themselves.",
+             LOST_ABOVE, LOST_ABOVE);
     paragraph(out, "- ", text);
 }
 

@@ -1,5 +1,7 @@
 #include "progress.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,17 +13,10 @@
 
 static const double quiet_seconds = 1, redraw_seconds = 0.1, longest_interval = 10;
 
-double progress_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void progress_start(progress *p, const char *unit, uint64_t done, uint64_t total, bool quiet)
 {
     const char *kind = getenv("TERM");
-    const double now = progress_clock();
+    const double now = clock_seconds();
     *p = (progress){
         .quiet = quiet,
         .terminal = isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0,
@@ -36,7 +31,7 @@ void progress_start(progress *p, const char *unit, uint64_t done, uint64_t total
 
 bool progress_due(const progress *p)
 {
-    return !p->quiet && progress_clock() >= p->next;
+    return !p->quiet && clock_seconds() >= p->next;
 }
 
 /* "0.4 s", "35 s", "4:05", "3:04:05". */
@@ -103,7 +98,7 @@ void progress_draw(progress *p, uint64_t done, const char *detail)
 {
     if (!progress_due(p))
         return;
-    const double now = progress_clock(), elapsed = now - p->started;
+    const double now = clock_seconds(), elapsed = now - p->started;
     const double rate = elapsed > 0 ? (double)(done - p->first) / elapsed : 0;
     char head[100], tail[200];
     line_text(p, done, rate, detail, head, tail);

@@ -17,8 +17,6 @@ typedef struct {
     uint64_t first;       /* where the rate counts from */
 } progress;
 
-/* Seconds of a steady clock. */
-double progress_clock(void);
 /* done: how many are done already. total = 0: nobody knows. unit must outlive p. */
 void progress_start(progress *p, const char *unit, uint64_t done, uint64_t total, bool quiet);
 /* Whether the next progress_draw would show something; cheap enough for every iteration. */

@@ -24,7 +24,7 @@ int run_algorithm(const run_arguments *args, const char *command, int *algorithm
 int run_check(const run_arguments *args, const char *command);
 int run_spec(const run_arguments *args, const char *command, bool *diverged);
 
-/* Writes the folder and sets when, by progress_clock, it is due again: not before ten times the time this took, so that
+/* Writes the folder and sets when, by clock_seconds, it is due again: not before ten times the time this took, so that
  * a million clients' models do not become the main work. */
 hfsad_status run_write(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds, double *next,
                        hfsad_error *err);

@@ -75,7 +75,7 @@ static verdict verdict_of(size_t hits, size_t of)
     return hits == of ? VERDICT_YES : hits == 0 ? VERDICT_NO : VERDICT_PARTLY;
 }
 
-/* Where speed is judged: every checkpoint before the end, or the end alone where there is no other. */
+/* The points at which speed is judged: every table point before the end, or only the end if there is no other. */
 static size_t speed_points(const checkpoints *c)
 {
     return c->count > 1 ? c->count - 1 : 1;

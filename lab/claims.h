@@ -7,7 +7,7 @@
 
 #include "lab/experiment.h"
 
-/* The iterations that tables show: 50, 100, 200 and the last; sixths of the run where it is too short for that. */
+/* The iterations in tables: 50, 100, 200 and the last; sixths of the run if it is too short for these. */
 enum { CHECKPOINTS_MOST = 4 };
 typedef struct {
     size_t count; /* the last one is the end of the run */

@@ -103,7 +103,7 @@ static hfsad_status run_hfsad(campaign *c, size_t method, size_t t, trial *k, hf
 
 static void run_central(campaign *c, size_t method, size_t t, trial *k)
 {
-    /* Polyak's step needs the least objective; nobody knows it, so the objective at the truth stands for it. */
+    /* Polyak's step needs the smallest objective. It is unknown, so the objective at the truth replaces it. */
     const double target = central_objective(k->central, k->truth, NULL);
     memcpy(k->w, k->start, k->data.features * sizeof *k->w);
     for (size_t i = 0; i < c->result->points && !must_stop(c); i++) {
@@ -130,7 +130,7 @@ static hfsad_status paper_spec(hfsad_spec **out, uint64_t seed, hfsad_error *err
 }
 
 /* The problem that HFSAD's consensus solves, in one place: the priors of all nodes fall on the same w. They are also
- * written into the spec, for the tuned preset, which has none of its own. */
+ * written into the spec, for the tuned preset, which has no default priors. */
 static hfsad_status centralize(trial *k, hfsad_error *err)
 {
     plan *p;

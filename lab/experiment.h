@@ -59,7 +59,7 @@ typedef struct {
 } spread;
 spread spread_of(size_t n, const double *values, double *room);
 
-/* The methods that the three scenarios are made of; a run that two scenarios share stands once. */
+/* The methods of the three scenarios; a run that two scenarios share is listed once. */
 enum { PAPER_METHODS = 12, PAPER_SCENARIOS = 3, PAPER_SERIES_MOST = 6 };
 
 typedef struct {
@@ -76,8 +76,7 @@ typedef struct {
 
 extern const paper_scenario paper_scenarios[PAPER_SCENARIOS];
 
-/* The methods, with the step rules that were tuned for this sign of the snr; those that no wanted scenario has are to
- * be skipped. */
+/* The methods, with the step rules tuned for this sign of the snr; methods of no wanted scenario are skipped. */
 void paper_methods(paper_method methods[PAPER_METHODS], const bool wanted[PAPER_SCENARIOS], double snr_db);
 
 /* The step rules that the tuned ones were chosen from; returns their number. */

@@ -22,7 +22,7 @@ phase_retrieval phase_retrieval_paper(void)
 
 size_t kept_count(double ratio, size_t M)
 {
-    /* 0.07 * 100 is a little above 7 in binary; what is meant is 7. */
+    /* 0.07 * 100 is slightly above 7 in binary; 7 is meant. */
     const size_t kept = (size_t)ceil(ratio * (double)M - 1e-9 * (double)M);
     return kept < 1 ? 1 : kept > M ? M : kept;
 }

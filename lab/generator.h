@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "data/dataset.h"
 
-/* An observation as every generator hands it out; what it points to holds until the call is over. */
+/* An observation from a generator; its pointers are valid until the call returns. */
 typedef struct {
     const char *edge, *client;
     double y;
@@ -37,7 +37,7 @@ typedef struct {
     double snr_db;
     double keep_x, keep_w; /* ratio of coordinates that are not zero: x per edge, w */
     uint64_t seed;
-    size_t rows; /* observations of a client, 0 counts as 1: those that as many clients with one each would have */
+    size_t rows; /* observations per client, 0 counts as 1: the same as those of that number of clients with one each */
 } phase_retrieval;
 
 /* The paper's numbers, at the snr that its -20 dB means when read as noise to signal. */

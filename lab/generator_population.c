@@ -89,8 +89,8 @@ static hfsad_status draw_models(population *p, room *s, hfsad_error *err)
         while (!is_new(p, g) && ++attempt < ATTEMPTS_MOST);
         if (attempt == ATTEMPTS_MOST)
             return error_set(err, HFSAD_ERROR_INPUT,
-                             "%zu groups cannot all have models of their own at distance %g in %zu of %zu features; "
-                             "take fewer groups or more features",
+                             "%zu groups cannot all have different models at distance %g in %zu of %zu features; use "
+                             "fewer groups or more features",
                              law->groups, law->distance, law->nonzero, law->features);
     }
     return HFSAD_OK;

@@ -6,12 +6,12 @@
  *     classification   y = the sign of <x, w_g> + b_edge + s(x) noise, -1 or 1
  *
  * so the tau-quantile of y given x is <x, w_g> + b_edge whatever the noise; s = 1 or, heteroscedastic, (1 + |x_1|)/2. A
- * client's features are normal with the covariances rho^|i-j| about a mean of its own, the b_edge normal about 0. w_1,
- * the majority's, has `nonzero` coefficients, of a size from 0.5 to 1.5; the others are `distance` away from it in as
- * many coordinates.
+ * client's features are normal with the covariances rho^|i-j| and a mean of the client; the b_edge are normal with mean
+ * 0. w_1, the majority's model, has `nonzero` coefficients with sizes from 0.5 to 1.5; the others differ from it by
+ * `distance` in the same number of coordinates.
  *
- * Every draw is a function of (seed, name of the client, counter): a client's rows do not depend on how many other
- * clients, or other rows, there are. Only who is in the minority depends on how many may be.
+ * Every draw is a function of (seed, name of the client, counter): a client's rows do not depend on the number of other
+ * clients or rows. Only the choice of the minority depends on the number of candidates.
  */
 #ifndef HFSAD_LAB_GENERATOR_POPULATION_H
 #define HFSAD_LAB_GENERATOR_POPULATION_H
@@ -49,7 +49,7 @@ typedef struct population population;
 /* Clients, or edges, in the minority. Must be groups - 1 at least, and not all of them, where groups > 1. */
 size_t population_minority(const population_law *law);
 
-/* Fails for lack of memory, and where there are so few models at this distance that two groups came out alike. */
+/* Fails without memory, and if there are so few models at this distance that two groups are equal. */
 hfsad_status population_create(population **p, const population_law *law, hfsad_error *err);
 void population_free(population *p);
 
@@ -63,8 +63,8 @@ double population_intercept(const population *p, size_t edge);
  */
 void population_fill(const population *p, size_t client, population_part part, size_t first, size_t count, double *x,
                      double *y);
-/* Gives out so many rows of every client, named edge1, … and client1, … through the federation. HFSAD_OK also where
- * `use` wanted no more. */
+/* Passes this number of rows of every client, named edge1, … and client1, … across the federation. HFSAD_OK also if
+ * `use` stopped early. */
 hfsad_status population_rows(const population *p, population_part part, size_t rows, row_use use, void *context,
                              hfsad_error *err);
 /* The same as a data set. */

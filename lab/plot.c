@@ -79,8 +79,8 @@ static void widen(double value, double *least, double *most)
     *most = fmax(*most, value);
 }
 
-/* The error axis: as long as the data. Labels at the decades, where it has less than two of them at 1, 2 and 5, where
- * it is shorter still at every digit. */
+/* The error axis spans the data. Labels at the decades; at 1, 2 and 5 if it has less than two decades; at every digit
+ * if it is shorter still. */
 static void print_axis(FILE *out, double least, double most)
 {
     if (most == 0)
@@ -102,7 +102,7 @@ static void print_axis(FILE *out, double least, double most)
     fputs(")\n", out);
 }
 
-/* Axes and margins; the legend stands below them. */
+/* Axes and margins; the legend is below them. */
 static void print_frame(FILE *out, const char *x_label, const char *y_label, size_t legend_rows)
 {
     fprintf(out,
@@ -320,7 +320,8 @@ static void print_bundle(FILE *out, size_t number, size_t M, const plot_bundle *
 void model_plot_script(FILE *out, const model_plot *p, const char *png, const char *svg)
 {
     enum { TICS_MOST = 30 };
-    static const int shapes[PLOT_SERIES_MOST] = {1, 2, 3, 4, 6, 8}; /* open ones, so that what is below shows */
+    static const int shapes[PLOT_SERIES_MOST] = {1, 2, 3,
+                                                 4, 6, 8}; /* open marks, so that the lines below are visible */
     for (size_t b = 0; b < p->n_bundles; b++)
         print_bundle(out, b, p->M, &p->bundles[b]);
     print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2);
@@ -345,8 +346,8 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
     print_drawing(out, png, svg);
 }
 
-/* The child: a script as its input, everything it says into messages, and a session of its own: a Ctrl-C or a hang-up
- * of the terminal is the parent's business. */
+/* The child reads a script, writes all output to messages, and runs in a new session: the parent handles Ctrl-C and
+ * SIGHUP. */
 _Noreturn static void become_gnuplot(const char *folder, int script, int messages)
 {
     enum { NO_START = 126, NOT_FOUND = 127 }; /* as a shell has it */
@@ -429,8 +430,8 @@ hfsad_status plot_check(const char *without, hfsad_error *err)
         status =
             error_set(err, HFSAD_ERROR_INPUT, "gnuplot, which draws the plots, was not found; %s %s", remedy, without);
     else if (!status && code)
-        status = error_set(err, HFSAD_ERROR_INPUT, "the gnuplot that was found cannot draw PNG and SVG; %s %s", remedy,
-                           without);
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "the installed gnuplot cannot draw PNG and SVG; %s %s", remedy, without);
     return status;
 }
 

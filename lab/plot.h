@@ -25,7 +25,7 @@ typedef struct {
     const plot_series *series;
 } plot;
 
-/* Curves with points of their own, each drawn as a line with marks; x from 0 on. Point i is drawn as above. */
+/* Curves, each with its own points, drawn as a line with marks; x starts at 0. Point i is drawn as above. */
 typedef struct {
     const char *label; /* plain text; what a script cannot hold becomes '?' */
     size_t points;
@@ -38,15 +38,15 @@ typedef struct {
     const plot_curve *curves;
 } curve_plot;
 
-/* Coefficients against the logarithm of lambda, with a line at the lambda that was chosen: those that grow largest have
- * colours and names, the others are grey, and beyond PLOT_LINES_MOST not drawn. */
+/* Coefficients against the logarithm of lambda, with a line at the lambda that was chosen: the largest have colours and
+ * names, the others are grey, and those beyond PLOT_LINES_MOST are not drawn. */
 enum { PLOT_LINES_MOST = 200 };
 typedef struct {
     size_t points, M;
     const double *lambda; /* points, all above 0 */
     const double *w;      /* points rows of M */
     double chosen;
-    size_t hidden; /* so many at the end of a row are not drawn: an intercept */
+    size_t hidden; /* number of columns at the end of a row that are not drawn: an intercept */
 } lambda_plot;
 
 /* Models as lines through their coefficients: bundles of thin lines, dashed lines, or marks without a line. Of a bundle
@@ -71,8 +71,8 @@ typedef struct {
  * it could not even be asked. without: how to do without plots, "give --no-plot". */
 hfsad_status plot_check(const char *without, hfsad_error *err);
 
-/* Draws into two files of one folder that were begun; to close, replace or drop them is the caller's. gnuplot runs in a
- * session of its own, so that Ctrl-C does not reach it: look for interrupts after each plot. */
+/* Draws into two files of one folder that were begun; the caller closes, replaces or drops them. gnuplot runs in its
+ * own session, so that Ctrl-C does not reach it: check for interrupts after each plot. */
 hfsad_status plot_draw(const plot *p, const whole_file *png, const whole_file *svg, hfsad_error *err);
 
 /* The same for curves, and for coefficients. */

@@ -115,10 +115,10 @@ if command -v gnuplot >/dev/null; then
     grep -q "spec-fedavg" drawn/compare.svg || fail "the SVG does not name its curves"
     grep -q "megabytes" drawn/compare.svg || fail "the SVG does not say what lies below"
     expect_line 2 compare cmp/spec-* cmp/spec-* run-out --plot --out seven
-    says "plot can tell 6 apart"
+    says "a plot can show at most 6"
     mkdir empty
     PATH=$work/empty expect 2 compare spec.yaml --plot --out plotless
-    says "leave --plot out"
+    says "omit --plot"
     [ ! -e seven ] && [ ! -e plotless ] || fail "written although there is no plot"
 fi
 
@@ -150,7 +150,7 @@ refused "hollow/summary.json" compare spec.yaml hollow
 refused "has not ended" compare spec.yaml running
 refused "cut/trace.csv:" compare spec.yaml cut
 refused "relative_error?" compare spec.yaml --metric relative_eror
-refused "is no number" compare spec.yaml --accuracies 0.1,x
+refused "is not a number" compare spec.yaml --accuracies 0.1,x
 refused "is missing" compare
 refused "run.iteration" compare spec.yaml --set run.iteration=3
 refused "algorithm" run spec.yaml --set algorithm=fedsgd

@@ -75,7 +75,7 @@ refused tree-npz "tree-npz/edge1/client1.npz: cannot be read"
 touch tree-csv/edge2/README
 refused tree-csv "tree-csv/edge2/README: not a file of data" "\.libsvm"
 mkdir -p mixed/e && printf '1 1:2\n' >mixed/e/a.svm && printf 'y,x1\n1,2\n' >mixed/e/b.csv
-refused mixed "mixed/e/b.csv: dense rows, and sparse ones in .*mixed/e/a.svm"
+refused mixed "mixed/e/b.csv: dense rows, but sparse rows in .*mixed/e/a.svm"
 printf '1 1:2 # e/a\n1 0:3 # e/a\n' >zero.svm
 refused zero.svm "zero.svm:2: column 3: index 0; indices are counted from 1"
 printf '1 1:2\n' >nobody.svm

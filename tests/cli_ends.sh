@@ -211,7 +211,7 @@ kill -KILL $cloud $pids $broker || fail "the run was over too early"
 wait $cloud $pids $broker 2>/dev/null
 
 # whose a state folder is: of another spec, of other nodes, of another name
-way_out='give another folder by --state'
+way_out='give another folder [a-z]* --state'
 expect_line 2 edge spec.yaml --name edge1 --state here/edge1
 says "the state folder here/edge1 holds the state of another run, of edge1: they differ in: run.iterations, run.edge_rounds; $way_out, or remove"
 expect_line 2 client spec.yaml $long --set run.seed=5 --all-of edge1 --state here/edge1-clients
@@ -221,11 +221,11 @@ expect 0 nodes spec.yaml
 expect_line 2 cloud spec.yaml $long --set federation.nodes=more.txt --state here/cloud --out more
 says "here/cloud holds the state of another run, of cloud: they differ in: the list of nodes; $way_out"
 expect_line 2 edge spec.yaml $long --name edge2 --state here/edge1
-says "the state folder here/edge1 is that of edge1, not of edge2: $way_out"
+says "the state folder here/edge1 belongs to edge1, not to edge2: $way_out"
 expect_line 2 cloud spec.yaml $long --state here/edge1 --out more
-says "the state folder here/edge1 is that of edge1, not of cloud: $way_out"
+says "the state folder here/edge1 belongs to edge1, not to cloud: $way_out"
 expect_line 2 client spec.yaml $long --all-of edge2 --state here/edge1-clients
-says "here/edge1-clients is that of edge1/client[123], not of clients of edge2: $way_out"
+says "here/edge1-clients belongs to edge1/client[123], not to clients of edge2: $way_out"
 [ ! -e more ] || fail "an output folder is left"
 
 mkdir elsewhere
@@ -266,7 +266,7 @@ let_in() {
 }
 # who gives the wrong kind of URL is told so, and waits
 start tongue.log "$program" edge spec.yaml --name edge1 --broker mqtt://localhost:$port
-until_true 20 grep -q 'waits for the broker.*does it want TLS at this port? Then give mqtts://' tongue.log || fail "no word of mqtts: $(cat tongue.log)"
+until_true 20 grep -q 'waits for the broker.*does it require TLS at this port? Then give mqtts://' tongue.log || fail "no word of mqtts: $(cat tongue.log)"
 kill -TERM "$started"
 ends 143 "$started" "an edge at a port with TLS"
 by_files expired.crt

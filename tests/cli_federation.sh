@@ -217,7 +217,7 @@ up.send_signal(signal.SIGINT)
 said = up.stderr.read()
 status = up.wait()
 assert status == 130, (status, said)
-assert "wrote stopped" in said and "goes on from here" in said, said
+assert "wrote stopped" in said and "continues from here" in said, said
 PYTHON
 python3 stop.py || fail "interrupted"
 [ "$(names stopped)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
@@ -289,7 +289,7 @@ says 'narrow.csv: 4 features; the federation has 5'
 expect_line 2 client tuned.yaml --name edge1/client1 --data nofile.csv $list
 says '^hfsad: nofile.csv cannot be read: No such file or directory; --data names'
 expect_line 2 client tuned.yaml --name edge1/client99 $list
-says 'edge1/client99 is no client'
+says 'no client edge1/client99 in this federation'
 expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://192.0.2.1 $list
 says '\--insecure'
 expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://nowhere.invalid --insecure $list

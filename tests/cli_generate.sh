@@ -131,7 +131,7 @@ done
 cmp -s flat/run/model.csv forest/run/model.csv || fail "a tree is read as other data"
 cp -r forest forest-before
 expect_line 2 generate quantile "${tree[@]}" --tree --out forest --force
-says "forest/data is there already; give another --out, or remove it"
+says "forest/data already exists; give another --out, or remove it"
 diff -r forest forest-before >/dev/null || fail "a tree was touched"
 
 # ---- clustered ----
@@ -284,30 +284,30 @@ for kind in quantile clustered; do
     refused "--noise-scale" $kind --noise-scale -0.5
     refused "--noise-scale" $kind --noise-scale nan
     refused "--df must be" $kind --noise student --df 0
-    refused "--df goes with --noise student" $kind --noise laplace --df 3
+    refused "--df needs --noise student; give both or neither" $kind --noise laplace --df 3
     refused "--outliers must be" $kind --noise mixture --outliers 1.5
-    refused "--outliers goes with --noise mixture" $kind --outliers 0.5
+    refused "--outliers needs --noise mixture; give both or neither" $kind --outliers 0.5
     refused "--outlier-factor must be" $kind --noise mixture --outlier-factor 0
-    refused "--outlier-factor goes with --noise mixture" $kind --outlier-factor 5
+    refused "--outlier-factor needs --noise mixture; give both or neither" $kind --outlier-factor 5
     refused "--tau" $kind --tau 0
     refused "--tau" $kind --tau 1
     refused "--heteroscedastic takes no value" $kind --heteroscedastic=yes
     refused "100000000000000 numbers, more than" $kind --edges 1000 --clients 1000 --rows 1000000 --features 100
 done
-refused "--tau goes with --loss quantile" clustered --loss squared --tau 0.3
-refused "--tau goes with --loss quantile" clustered --task classification --tau 0.3
-refused "logistic and hinge" clustered --task classification --loss squared
-refused "squared and huber" clustered --task regression --loss hinge
+refused "--tau needs --loss quantile; give both or neither" clustered --loss squared --tau 0.3
+refused "--tau needs --loss quantile; give both or neither" clustered --task classification --tau 0.3
+refused "logistic or hinge" clustered --task classification --loss squared
+refused "squared or huber" clustered --task regression --loss hinge
 refused "--task" clustered --task clustering
 refused "--loss" clustered --loss phase-retrieval
 refused "--groups" clustered --groups 1
 refused "--groups" clustered --groups 21
 refused "--minority must be" clustered --minority 0.6
 refused "--minority must be" clustered --minority 0
-refused "--minority 0.1 of 4 clients is 0, too few for the 1 group beside" clustered --edges 2 --clients 2
-refused "--minority 0.1 of 20 clients is 2, too few for the 3 groups beside" clustered --edges 2 --clients 10 --groups 4
+refused "--minority 0.1 of 4 clients is 0, too few for 1 minority group" clustered --edges 2 --clients 2
+refused "--minority 0.1 of 20 clients is 2, too few for 3 minority groups" clustered --edges 2 --clients 10 --groups 4
 refused "too few" clustered --minority-by edge --edges 4
-refused "leaves no majority; take more --edges" clustered --minority-by edge --edges 1 --minority 0.5
+refused "leaves no majority; increase --edges" clustered --minority-by edge --edges 1 --minority 0.5
 refused "--minority-by" clustered --minority-by cloud
 refused "--distance" clustered --distance 0
 refused "fewer groups or more features" clustered --features 1 --groups 4

@@ -85,7 +85,7 @@ printf 'client;group\n' >bad.csv && both "bad.csv:1: the header is not client,gr
 printf '' >bad.csv && both "bad.csv:1: the header" bad.csv
 printf 'client,group\n\n' >bad.csv && both "bad.csv has no clients" bad.csv
 for line in dev1 'dev1,' ',1' 'dev1,1,2' "dev1,$(printf '%070d' 1)"; do
-    printf 'client,group\ndev2,1\n%s\n' "$line" >bad.csv && both "bad.csv:3: .* is not a client's name" bad.csv
+    printf 'client,group\ndev2,1\n%s\n' "$line" >bad.csv && both "bad.csv:3: .* is not of the form client,group" bad.csv
 done
 printf 'client,group\ndev1,1\ndev2,1\ndev1,2\n' >bad.csv && both "names dev1 twice" bad.csv
 grep -v '^dev17,' data/groups.csv >bad.csv && both "bad.csv has no group for gate2/dev17" bad.csv

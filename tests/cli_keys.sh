@@ -53,7 +53,7 @@ says 'there is no keys/nodes/nobody.crt; there are: cloud, edge1, edge1/client7,
 expect_line 2 keys revoke edge1 --dir nowhere
 says 'nowhere/ca.crt cannot be read.*hfsad keys init'
 expect_line 2 keys init --dir none --host 'a,DNS:b'
-says "no name or address"
+says "not a host name or address"
 [ ! -e none ] || fail "a refused init left a folder"
 [ "$(sums)" = "$before" ] || fail "a refusal has changed something"
 serial() { openssl x509 -in keys/nodes/edge1.crt -noout -serial | cut -d= -f2; }
@@ -90,7 +90,7 @@ expect 0 generate quantile --edges 1 --clients 2 --features 3 --rows 9 --out dat
 sed 's/^max_packet_size .*/max_packet_size 500/' keys/mosquitto.conf >narrow.conf
 start_broker narrow.conf
 expect_line 2 cloud data/spec.yaml --keys keys --broker mqtts://localhost:$port --quiet
-says 'a message of [0-9]* bytes is larger than the broker at .* takes; raise its limit (mosquitto: max_packet_size'
+says 'a message of [0-9]* bytes exceeds the limit of the broker at .*; raise the limit (mosquitto: max_packet_size'
 
 start_broker keys/mosquitto.conf
 

@@ -15,7 +15,7 @@ diff -r one three >/dev/null || fail "3 threads gave other bytes than 1"
 head -c "$(wc -c <one/report.md)" report.txt | cmp -s - one/report.md || fail "stdout is not report.md"
 awk 'length > 100 { exit 1 }' report.txt || fail "the report is wider than 100 columns"
 for words in "ten passes" "spectral" "SNR -20 dB" "at +20 dB" "at -20 dB" "faster than" "K_m = 20" "p_c from 0.3" \
-    "claims concern the paper's constants"; do
+    "claims are about the paper's constants"; do
     grep -q -- "$words" one/report.md || fail "the report does not say '$words'"
 done
 

@@ -210,11 +210,11 @@ refuse 'needs --heldout' quantile.yaml --select heldout
 refuse 'missing.csv' quantile.yaml --heldout missing.csv
 printf 'edge,client,y,x1\ne,a,1,1\n' >two.csv
 refuse 'has 1 features; the data have 6' quantile.yaml --heldout two.csv
-refuse 'no row at all' quantile.yaml --heldout 0.05
+refuse 'less than one row' quantile.yaml --heldout 0.05
 for share in 0 1 1.5 -0.5; do refuse "a share above 0 and below 1.*'$share'" quantile.yaml --heldout=$share; done
 refuse 'from 1e-90 to 1e90' quantile.yaml --lambdas 1e95,1
 sed '1s/x1,x2/x2,x1/' held.csv >swapped.csv
-refuse 'swapped.csv: feature 1 is "x2", and "x1" in line.csv' quantile.yaml --heldout swapped.csv
+refuse 'swapped.csv: feature 1 is "x2", but "x1" in line.csv' quantile.yaml --heldout swapped.csv
 refuse 'held.csv: row 1 of e0/c0 has y = .* takes the labels' logistic.yaml --heldout held.csv
 refuse 'fewer lambdas' quantile.yaml --lambdas 9000 --set run.iterations=100000
 refuse 'missing.yaml' missing.yaml

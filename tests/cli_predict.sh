@@ -151,7 +151,7 @@ mkdir -p half/edge1
 printf 'y,x1,x2,x3,x4\n1,1,2,3,4\n' >half/edge1/a.csv
 printf 'x1,x2,x3,x4\n1,2,3,4\n' >half/edge1/b.csv
 expect_line 2 predict --model plain --data half
-says 'b.csv has no column "y", unlike the files before'
+says 'b.csv has no column "y", unlike the previous files'
 
 expect 0 predict --model plain --data tilted-all.csv --out plain.csv
 python3 check.py plain tilted-all.csv plain.csv auto || fail "wrong predictions by edges"
@@ -195,7 +195,7 @@ awk -F, -v OFS=, 'NR > 1 { $2 = "1e308"; $3 = "1e308" } 1' tilted/model.csv >cut
 sed 's/^\([^,]*,[^,]*,[^,]*\),[^,]*,[^,]*/\1,9,9/; 1s/,9,9/,x1,x2/' tilted.csv >large.csv
 refused "the prediction of row 1 of .* is not finite" --model cut --data large.csv
 sed '1s/x1,x2/x2,x1/' tilted.csv >swapped.csv
-refused 'swapped.csv: feature 1 is "x2", and "x1" in tilted;' --model tilted --data swapped.csv
+refused 'swapped.csv: feature 1 is "x2", but "x1" in tilted;' --model tilted --data swapped.csv
 cp tilted/summary.json cut/summary.json
 sed -i 's/"feature_names":.*/"feature_names": ["x1", 3],/' cut/summary.json
 refused 'data.feature_names" is not a list' --model cut --data tilted.csv
@@ -207,7 +207,7 @@ refused "cut/summary.json is no whole JSON object" --model cut --data tilted.csv
 
 mkdir folder
 expect_line 2 predict --model tilted --data tilted.csv --out folder
-says "no file that could be replaced"
+says "not a regular file"
 expect_line 2 predict --model tilted --data tilted.csv --out new/
 [ ! -e new ] || fail "a folder was made for a file without a name"
 expect_line 2 predict --model tilted --data tilted.csv --out before.csv/below

@@ -75,6 +75,6 @@ sed 's/^a 3 /z 3 /' record | bad_record "names no edge"
 sed 's/^a 3 1/a 3 1x/' record | bad_record "something stands behind"
 : | bad_record "is not there"
 refused "missing" run spec.yaml --quiet --out nothing --replay missing
-refused "replay plays a whole run" run spec.yaml --quiet --out nothing --replay record --warm-start plain
+refused "replay repeats a whole run" run spec.yaml --quiet --out nothing --replay record --warm-start plain
 refused "only hfsad has records" run spec.yaml --quiet --out nothing --replay record --set algorithm=fedavg
 finish

@@ -200,10 +200,10 @@ refuse 'run.iteration' --resume good --set run.iteration=30
 refuse 'data' --resume good --set data=many.csv
 refuse 'missing.csv' --resume good --set data=missing.csv
 refuse 'truth' --resume good --set truth=none
-refuse 'leave --out out' --resume good --out other
-refuse 'leave --warm-start out' --resume good --warm-start good
+refuse 'omit --out' --resume good --out other
+refuse 'omit --warm-start' --resume good --warm-start good
 refuse 'checkpoint.bin cannot be opened' --resume elsewhere
-refuse '--resume missing: no such folder; give the output folder' --resume missing
+refuse '--resume missing: no such folder; name the output folder' --resume missing
 refuse '--resume one.csv: no such folder' --resume one.csv
 refuse 'a spec file is missing'
 cp good/checkpoint.bin kept.bin

@@ -13,7 +13,7 @@ import os, re, subprocess, sys
 
 FUNCTION_LINES = 80
 SOURCES = ("include", "src", "lab", "cli")  # what CONTRIBUTING's table is about
-ROOT_FOLDERS = (*SOURCES, "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", ".ci")
+ROOT_FOLDERS = (*SOURCES, "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called

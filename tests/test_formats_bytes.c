@@ -46,8 +46,8 @@ static void test_bad_svm(void **state)
         bool any; /* who owns the file does not matter */
     } bad[] = {
         {"1 0:2 # e/c\n", {"file:1: column 3: index 0", "counted from 1"}, true},
-        {"1 3:2 2:1 # e/c\n", {"file:1: column 7: index 2 behind index 3", "rise"}, true},
-        {"1 3:2 3:1 # e/c\n", {"file:1: column 7: index 3 behind index 3", "rise"}, true},
+        {"1 3:2 2:1 # e/c\n", {"file:1: column 7: index 2 after index 3", "increasing"}, true},
+        {"1 3:2 3:1 # e/c\n", {"file:1: column 7: index 3 after index 3", "increasing"}, true},
         {"1 1:1 # e/c\n1 4294967295:2 # e/c\n", {"file:2: column 3: the index 4294967295", "at most 4294967294"}, true},
         {"1 99999999999999999999999:2 # e/c\n",
          {"file:1: column 3: the index 99999999999999999999999", "at most"},
@@ -123,10 +123,10 @@ static void test_bad_npy(void **state)
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (), }", {"0 dimensions", "expected 2"}},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 3), }", {"3 dimensions", "expected 2"}},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4), }", {"cut short: 48 bytes", "expected 64"}},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 3), }", {"24 bytes behind the numbers", "none"}},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", {"24 bytes behind the numbers", "none"}},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 3), }", {"24 bytes after the numbers", "none"}},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", {"24 bytes after the numbers", "none"}},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
-         {"cannot be in one", "damaged"}},
+         {"do not fit into", "damaged"}},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (18446744073709551616, 1), }",
          {"not a dictionary", "shape"}},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 3), }", {"not a dictionary", "shape"}},
@@ -165,9 +165,9 @@ static void test_damaged_npy(void **state)
     for (size_t size = 0; size < b.size; size++)
         refused(npy_take, (blob){b.bytes, size}, true, "file: cut short", "");
     b.bytes[b.size] = 0; /* array_blob leaves room for one */
-    refused(npy_take, (blob){b.bytes, b.size + 1}, true, "file: 1 bytes behind the numbers", "none");
+    refused(npy_take, (blob){b.bytes, b.size + 1}, true, "file: 1 bytes after the numbers", "none");
     b.bytes[0] = 'P';
-    refused(npy_take, b, true, "does not begin as a NumPy array", "numpy.save");
+    refused(npy_take, b, true, "does not begin like a NumPy array", "numpy.save");
     b.bytes[0] = (char)0x93;
     b.bytes[6] = 4;
     refused(npy_take, b, true, "format 4.0", "1.0, 2.0 or 3.0");
@@ -217,7 +217,7 @@ static void test_bad_npz(void **state)
     refused_zip(2, no_y, (blob[]){number_blob(1, 8, 2, 3, x), number_blob(1, 8, 2, 0, y)}, "file: no array y", "X, y");
     refused_zip(1, XYW + 1, (blob[]){number_blob(1, 8, 2, 0, y)}, "file: no array X", "X, y");
     refused_zip(2, XYW, (blob[]){number_blob(1, 8, 2, 3, x), number_blob(1, 8, 3, 0, y)},
-                "file: 2 rows in X and 3 numbers in y", "as many");
+                "file: 2 rows in X but 3 numbers in y", "equal numbers");
     refused_zip(2, XYW, (blob[]){number_blob(1, 8, 2, 3, x), number_blob(1, 8, 2, 1, y)}, "file: array y: shape (2, 1)",
                 "y.ravel()");
     refused_zip(2, XYW, (blob[]){number_blob(1, 8, 6, 0, x), number_blob(1, 8, 2, 0, y)},
@@ -277,7 +277,7 @@ static void test_damaged_npz(void **state)
         }
         put32(b, find(b, "PK\3\4") + 22, 0x7ffffff0); /* the size in the local header and in the directory */
         put32(b, find(b, "PK\1\2") + 24, 0x7ffffff0);
-        refused(npz_take, b, true, "file: the array X states 2147483632 bytes", "cannot be");
+        refused(npz_take, b, true, "file: the array X claims 2147483632 bytes", "too many");
         free(b.bytes);
     }
 }

@@ -5,7 +5,11 @@
  * mathematics of docs/algorithm.md as functions of their arguments (penalties, losses, schedule, link, leaf,
  * inner and root steps): they take caller-owned memory, allocate nothing, print nothing, read no clock.
  *
- * Every function that can fail returns an hfsad_status and, where err is not NULL, leaves one line in it.
+ * Every function that can fail returns an hfsad_status and, if err is not NULL, leaves one line in it.
+ *
+ * Growing without breaking callers: handles (hfsad_spec, hfsad_data, hfsad_run, ...) are opaque. A struct whose first
+ * member is `size` may get more members at its end: the caller sets size to sizeof the struct as it was compiled, and
+ * the library reads and writes no more than that.
  */
 #ifndef HFSAD_HFSAD_H
 #define HFSAD_HFSAD_H
@@ -202,6 +206,51 @@ HFSAD_API hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const c
 HFSAD_API hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err);
 HFSAD_API void hfsad_spec_free(hfsad_spec *spec);
 
+/* A spec from YAML text of `length` bytes. Files that it names are looked for in the current folder. */
+HFSAD_API hfsad_status hfsad_spec_parse(hfsad_spec **spec, const char *text, size_t length, hfsad_error *err);
+
+/* hfsad_spec_set without YAML. A real setting takes a whole number and a whole one a real number without a fraction; a
+ * text goes to settings of text, as it is, and to settings with a list of words. "auto" and "none" go by
+ * hfsad_spec_set. */
+HFSAD_API hfsad_status hfsad_spec_set_real(hfsad_spec *spec, const char *key, double value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_set_whole(hfsad_spec *spec, const char *key, int64_t value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_set_flag(hfsad_spec *spec, const char *key, bool value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_set_text(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err);
+
+/* The value as hfsad_spec_set takes it: "0.3", "true", "quantile", "auto"; of "overrides" the whole list. A text is
+ * given as it is. It is written to buffer, cut to size and closed by a 0; *length, unless NULL, becomes its full
+ * length. */
+HFSAD_API hfsad_status hfsad_spec_get(const hfsad_spec *spec, const char *key, char *buffer, size_t size,
+                                      size_t *length, hfsad_error *err);
+/* The value of a setting of that type. auto and none are NAN for a real and -1 for a whole number. */
+HFSAD_API hfsad_status hfsad_spec_get_real(const hfsad_spec *spec, const char *key, double *value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_get_whole(const hfsad_spec *spec, const char *key, int64_t *value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_spec_get_flag(const hfsad_spec *spec, const char *key, bool *value, hfsad_error *err);
+
+typedef enum {
+    HFSAD_SETTING_REAL,
+    HFSAD_SETTING_WHOLE,
+    HFSAD_SETTING_FLAG,
+    HFSAD_SETTING_TEXT,
+    HFSAD_SETTING_CHOICE, /* one of a list of words */
+} hfsad_setting_type;
+
+/* One setting of a spec. */
+typedef struct {
+    size_t size;  /* sizeof(hfsad_setting), by the caller */
+    char key[64]; /* "link.client.weight" */
+    hfsad_setting_type type;
+    const char *fallback;       /* the default as text; "auto", "none", "required" */
+    char range[256];            /* "above 0", "from 1 to 1000000", "one of tv, mcp, scad", "true or false", "text" */
+    const char *help;           /* a sentence */
+    const char *const *choices; /* the words of a choice, closed by NULL; NULL for other types */
+} hfsad_setting;
+
+/* How many settings there are, and the i-th of them; false behind the last one. `overrides` is a list and no setting.
+ */
+HFSAD_API size_t hfsad_settings_count(void);
+HFSAD_API bool hfsad_settings_at(size_t i, hfsad_setting *setting);
+
 /* ---- a loss of one's own ---- */
 
 /* A client as a callback sees it; valid during the call. */
@@ -244,6 +293,57 @@ typedef struct {
 /* What clients whose loss.kind is `own` use. The struct is copied. */
 HFSAD_API hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err);
 
+/* ---- data in memory ---- */
+
+/*
+ * The rows of all clients as arrays of the caller. First the shape, then x (dense or sparse), y, the node of every row
+ * and what else there is, in any order; a function that is called twice replaces what it gave before. Shapes are
+ * checked as they come, the numbers when the data is first used. All functions but hfsad_data_free fail while something
+ * that was made from the data still uses it.
+ */
+typedef struct hfsad_data hfsad_data;
+
+/*
+ * HFSAD_COPY: the arrays of numbers are copied. HFSAD_BORROW: they stay the caller's, unchanged until the data and all
+ * that was made from it is freed. A run on dense borrowed rows copies x once, into the order in which it works, and not
+ * at all if
+ *   - the rows lie side by side: column_stride 1, row_stride equal to features;
+ *   - the rows of a client follow each other, and so do the clients of an edge;
+ *   - a client has several rows, or rows have weights, or there is an intercept;
+ *   - features.standardize is false.
+ * Names are always copied.
+ */
+typedef enum { HFSAD_COPY, HFSAD_BORROW } hfsad_keep;
+
+HFSAD_API hfsad_status hfsad_data_create(hfsad_data **data, size_t rows, size_t features, hfsad_keep keep,
+                                         hfsad_error *err);
+/* Takes a reference away; the memory goes with the last run or result that uses it. NULL is allowed. */
+HFSAD_API void hfsad_data_free(hfsad_data *data);
+
+/* Feature m of row r is x[r * row_stride + m * column_stride]; strides count numbers, not bytes. */
+HFSAD_API hfsad_status hfsad_data_dense(hfsad_data *data, const double *x, ptrdiff_t row_stride,
+                                        ptrdiff_t column_stride, hfsad_error *err);
+/* Compressed rows: those of row r are value[start[r]] to value[start[r + 1] - 1], in the columns column[start[r]] ...,
+ * counted from 0 and rising. */
+HFSAD_API hfsad_status hfsad_data_csr(hfsad_data *data, const int32_t *start, const int32_t *column,
+                                      const double *value, hfsad_error *err);
+HFSAD_API hfsad_status hfsad_data_csr64(hfsad_data *data, const int64_t *start, const int64_t *column,
+                                        const double *value, hfsad_error *err);
+/* y of row r is y[r * stride]. Data without y can only be predicted. */
+HFSAD_API hfsad_status hfsad_data_y(hfsad_data *data, const double *y, ptrdiff_t stride, hfsad_error *err);
+/* Weights of the rows, above 0; without them all are 1. */
+HFSAD_API hfsad_status hfsad_data_weights(hfsad_data *data, const double *weight, ptrdiff_t stride, hfsad_error *err);
+/* The client of every row with its path: "edge1/client7", "region2/edge1/client7", "client7" (right below the cloud).
+ */
+HFSAD_API hfsad_status hfsad_data_paths(hfsad_data *data, const char *const *paths, hfsad_error *err);
+/* The same as numbers: row r belongs to the client paths[codes[r]]. A path that no row uses is no client. */
+HFSAD_API hfsad_status hfsad_data_codes(hfsad_data *data, const int64_t *codes, const char *const *paths,
+                                        size_t n_paths, hfsad_error *err);
+/* A name for every feature. */
+HFSAD_API hfsad_status hfsad_data_feature_names(hfsad_data *data, const char *const *names, hfsad_error *err);
+/* The model that the data was drawn from, one number per feature: adds relative_error to the figures. */
+HFSAD_API hfsad_status hfsad_data_truth(hfsad_data *data, const double *truth, hfsad_error *err);
+
 /* ---- the run ---- */
 
 #define HFSAD_TIERS_MAX 16
@@ -267,7 +367,13 @@ typedef struct hfsad_run hfsad_run;
 
 /* Reads the data that the spec names and takes all memory. threads = 0: one per core. The spec may be freed. */
 HFSAD_API hfsad_status hfsad_run_create(hfsad_run **run, const hfsad_spec *spec, unsigned threads, hfsad_error *err);
+/* The same on data in memory; the spec's `data` is not looked at. */
+HFSAD_API hfsad_status hfsad_run_create_on(hfsad_run **run, const hfsad_spec *spec, hfsad_data *data, unsigned threads,
+                                           hfsad_error *err);
 HFSAD_API void hfsad_run_free(hfsad_run *run);
+/* The settings of the run with the numbers that the presets came to, for hfsad_spec_get; the run owns it. A setting
+ * that differs between nodes of a tier stays auto. */
+HFSAD_API const hfsad_spec *hfsad_run_settings(const hfsad_run *run);
 /* One global iteration; allocates nothing. */
 HFSAD_API void hfsad_run_iterate(hfsad_run *run);
 /* The figures at the current point. HFSAD_ERROR_DIVERGED where the objective is not finite. */

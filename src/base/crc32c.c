@@ -1,4 +1,4 @@
-/* CRC-32C by the instruction where there is one, by eight tables elsewhere; see crc32c.h. */
+/* CRC-32C by the processor's instruction if it has one, otherwise by eight tables; see crc32c.h. */
 #include "base/crc32c.h"
 
 #include <pthread.h>

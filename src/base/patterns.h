@@ -1,6 +1,6 @@
 /*
  * Names and patterns of nodes (`overrides`), found by a node's name: plain names by bisection, so that thousands of
- * them cost a node no more than a few comparisons; patterns one after the other.
+ * them cost a node only a few comparisons; patterns in sequence.
  */
 #ifndef HFSAD_BASE_PATTERNS_H
 #define HFSAD_BASE_PATTERNS_H
@@ -25,7 +25,7 @@ void patterns_free(pattern_list *list);
 typedef struct {
     const pattern_list *list;
     const char *name;
-    size_t plain, pattern; /* what is looked at next */
+    size_t plain, pattern; /* next to compare */
 } pattern_walk;
 
 /* The indices of what matches a name, rising; SIZE_MAX behind the last. */

@@ -16,8 +16,8 @@ typedef enum {
     WIRE_ENCODINGS
 } wire_encoding;
 
-/* Rounds a vector as WIRE_FLOAT does: every number to the nearest float; false where one of them does not fit, since
- * then the whole vector travels as it is. */
+/* Rounds a vector as WIRE_FLOAT does: every number to the nearest float. False if one of them does not fit: then the
+ * whole vector is sent unrounded. */
 bool wire_round(double *v, size_t count);
 
 #endif

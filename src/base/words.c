@@ -1,31 +1,11 @@
 #include "base/words.h"
 
+#include "base/bits.h"
 #include "base/rng.h"
 
 #include <string.h>
 
 enum { CHUNK = 512 };
-
-static void store(unsigned char *to, uint64_t word)
-{
-    for (int i = 0; i < WORD_BYTES; i++)
-        to[i] = (unsigned char)(word >> (8 * i));
-}
-
-static uint64_t load(const unsigned char *from)
-{
-    uint64_t word = 0;
-    for (int i = 0; i < WORD_BYTES; i++)
-        word |= (uint64_t)from[i] << (8 * i);
-    return word;
-}
-
-static uint64_t bits_of(double v)
-{
-    uint64_t word;
-    memcpy(&word, &v, sizeof word);
-    return word;
-}
 
 uint64_t words_sum_add(uint64_t sum, uint64_t word)
 {
@@ -36,7 +16,7 @@ uint64_t words_sum(const unsigned char *bytes, size_t count)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++)
-        sum = words_sum_add(sum, load(bytes + i * WORD_BYTES));
+        sum = words_sum_add(sum, get64(bytes + i * WORD_BYTES));
     return sum;
 }
 
@@ -48,7 +28,7 @@ void words_put(word_writer *w, uint64_t word)
         return;
     if (!w->unsummed)
         w->sum = words_sum_add(w->sum, word);
-    store(bytes, word);
+    put64(bytes, word);
     w->put(w->to, bytes, sizeof bytes);
 }
 
@@ -64,7 +44,7 @@ void words_put_reals(word_writer *w, const double *v, size_t count)
     for (size_t first = 0; w->put && first < count; first += CHUNK) {
         const size_t n = count - first < CHUNK ? count - first : CHUNK;
         for (size_t i = 0; i < n; i++)
-            store(bytes + i * WORD_BYTES, bits_of(v[first + i]));
+            put64(bytes + i * WORD_BYTES, bits_of(v[first + i]));
         for (size_t i = 0; i < n && !w->unsummed; i++)
             w->sum = words_sum_add(w->sum, bits_of(v[first + i]));
         w->put(w->to, bytes, n * WORD_BYTES);
@@ -77,7 +57,7 @@ void words_put_text(word_writer *w, const char *text, size_t length)
     for (size_t first = 0; text && first < length; first += WORD_BYTES) {
         unsigned char bytes[WORD_BYTES] = {0};
         memcpy(bytes, text + first, length - first < WORD_BYTES ? length - first : WORD_BYTES);
-        words_put(w, load(bytes));
+        words_put(w, get64(bytes));
     }
 }
 
@@ -87,7 +67,7 @@ uint64_t words_get(word_reader *r)
         r->bad = true;
         return 0;
     }
-    const uint64_t word = load(r->at);
+    const uint64_t word = get64(r->at);
     r->at += WORD_BYTES;
     r->left--;
     return word;
@@ -95,10 +75,7 @@ uint64_t words_get(word_reader *r)
 
 double words_get_real(word_reader *r)
 {
-    const uint64_t word = words_get(r);
-    double v;
-    memcpy(&v, &word, sizeof v);
-    return v;
+    return double_of(words_get(r));
 }
 
 void words_get_reals(word_reader *r, double *v, size_t count)

@@ -15,7 +15,7 @@ typedef struct {
     void (*put)(void *to, const void *bytes, size_t count); /* NULL: the words are only counted */
     void *to;
     uint64_t count, sum;
-    bool unsummed; /* nobody wants the checksum, which takes longer than the words */
+    bool unsummed; /* no checksum: it takes longer than the words */
 } word_writer;
 
 void words_put(word_writer *w, uint64_t word);
@@ -34,9 +34,9 @@ typedef struct {
 uint64_t words_get(word_reader *r);
 double words_get_real(word_reader *r);
 void words_get_reals(word_reader *r, double *v, size_t count);
-/* The bytes, not closed by a 0; NULL where the writer was given NULL, and where there are not so many. */
+/* The bytes, without a terminating 0; NULL if the writer was given NULL, or if too few bytes are left. */
 const char *words_get_text(word_reader *r, size_t *length);
-/* The next `count` words as a reader of their own. */
+/* A reader for the next `count` words. */
 word_reader words_part(word_reader *r, size_t count);
 
 /* The checksum that a writer of these words has. */

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* A draw keyed by (seed, node, round); overdue: this is the last round of the K_a-th global iteration since the node
+/* A draw keyed by (seed, node, round); overdue: this is the last round of the K_a-th global iteration after the node
  * last took part. */
 static inline bool draw_takes_part(double probability, uint64_t key, uint64_t round, bool overdue)
 {

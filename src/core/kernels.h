@@ -28,7 +28,7 @@ typedef struct {
     double *sum_u;    /* out, M: sum over the run of u */
     double sum_sigma; /* out: sum over the run of sigma(k+1) */
     bool want_dual;
-    double dual; /* out where wanted: sum over those that stepped of sigma^2 (|dz|^2 + |dq|^2) */
+    double dual; /* output, if not NULL: sum of sigma^2 (|dz|^2 + |dq|^2) over the links that stepped */
 } leaf_run;
 
 size_t leaf_run_scratch(size_t M);

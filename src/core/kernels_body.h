@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What is measured of leaves is added up leaf by leaf, as whoever hears of them one by one does. */
+/* Figures are summed leaf by leaf: the same order as for a node that receives the leaves one at a time. */
 VEC_FN void add_lanes(double *sum, vec a)
 {
     double lane[VEC_LANES];
@@ -23,8 +23,7 @@ typedef struct {
     vec y, n, k;
 } block;
 
-/* Memory works while we compute: what is needed soon is asked for, into the second-level cache. Past the end of an
- * array the hint does nothing. */
+/* Prefetches data that is needed soon into the second-level cache. Past the end of an array the hint has no effect. */
 VEC_FN void soon(const double *p)
 {
     __builtin_prefetch(p, 0, 2);
@@ -39,7 +38,7 @@ typedef struct {
 VEC_FN centre_facts block_centre(const block *at, const link_step_vec *step, const penalty_vec *penalty, size_t M,
                                  double *centre)
 {
-    /* Copies in registers: a store through a pointer could change what lies behind another. */
+    /* Copies in registers: otherwise a store through one pointer might change the target of another. */
     const double *x = at->x, *z = at->z, *q = at->q;
     const link_step_vec c = *step;
     const penalty_vec p = *penalty;
@@ -174,8 +173,8 @@ typedef struct {
     double *box;       /* scratch of block_box */
 } block_space;
 
-/* Full width; lanes may sit out, step several times, and the dual residual is formed. `bits`: who takes part; `there`:
- * the lanes that exist. Returns the new counters. */
+/* Full width; lanes may be absent or step several times, and the dual residual is formed. `bits`: the lanes that take
+ * part; `there`: the lanes that exist. Returns the new counters. */
 static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *space, block b, unsigned bits,
                                                  unsigned there)
 {
@@ -297,7 +296,7 @@ VEC_FN bool same_counters(vec a, vec b)
     return !vec_bits(vec_less(a, b)) && !vec_bits(vec_less(b, a));
 }
 
-/* steps: room for two, since the block before may still need its own. */
+/* steps: room for two, because the previous block may still need its own. */
 VEC_FN void half_begin(half_block *h, const half_block *before, step_facts steps[2], leaf_run *run, block_space *space,
                        size_t first)
 {
@@ -336,8 +335,8 @@ VEC_FN void half_end(half_block *h, vec coefficient, leaf_run *run, block_space 
     vec_store_counters(run->k + first, h->b.k);
 }
 
-/* The full blocks where everybody takes one step over a linear link and no dual residual is wanted: nearly all the
- * work. The next block's centre is computed while this block's coefficient, a chain of divisions, is on its way. */
+/* Full blocks in which every lane takes one step over a linear link, without the dual residual: nearly all of the work.
+ * The centre of the next block is computed while the divisions for the coefficient of this block are in flight. */
 static void blocks_plain(leaf_run *run, block_space *space, size_t full)
 {
     half_block halves[2];
@@ -802,7 +801,7 @@ static void link_measure(const hfsad_link_rule *rule, const hfsad_link *link, si
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const vec k = vec_set(link->k), mu = measure_mu(&rule->schedule, k), inv_mu = schedule_inv_mu(&rule->schedule, k);
     measure_vec t = measure_zero();
-    M -= rule->penalty.free; /* what is not tied has no residual */
+    M -= rule->penalty.free; /* a coordinate that is not tied has no residual */
     for (size_t m = 0; m < M; m += VEC_LANES) {
         measure_vec part = measure_zero();
         measure_element(&part, &p, mu, inv_mu, row_load(w_child, m, M), row_load(link->z, m, M),

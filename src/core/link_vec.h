@@ -1,13 +1,13 @@
 /*
  * One link on eight numbers at once (docs/algorithm.md, "One link: two vectors, not five"), with Gamma = -Lambda:
  *
- *     v = z - Lambda/sigma,  Lambda = -grad R(q - z; mu(k-1))       what the child's prox is taken at
- *     a = w_child + over (w_child - z)                              w_child itself where nothing is over-relaxed
+ *     v = z - Lambda/sigma,  Lambda = -grad R(q - z; mu(k-1))       the point of the child's prox
+ *     a = w_child + over (w_child - z)                              w_child without over-relaxation
  *     e = prox of R(.; mu(k)) at (w_parent - a - 2 Lambda/sigma) with step 2/sigma
  *     z = (a + w_parent - e)/2,  q = (a + w_parent + e)/2
- *     u = sigma(k+1) q - grad R(q - z; mu(k))                       what the parent needs
+ *     u = sigma(k+1) q - grad R(q - z; mu(k))                       the message to the parent
  *
- * Coefficients are vectors: eight clients with counters of their own, or one link with all lanes alike.
+ * Coefficients are vectors: eight clients with different counters, or one link with equal lanes.
  */
 #ifndef HFSAD_CORE_LINK_VEC_H
 #define HFSAD_CORE_LINK_VEC_H

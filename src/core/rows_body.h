@@ -95,7 +95,7 @@ VEC_FN void add_at(const client_rows *rows, size_t r, double a, double *w)
         w[rows->F] += a * rows->constant;
 }
 
-/* What a sweep works on. u: v - 1/sigma sum a x, which is w where there is no box. */
+/* Data of a sweep. u: v - 1/sigma sum a x, which is w if there is no box. */
 typedef struct {
     const rows_problem *p;
     double sigma, inv_sigma;
@@ -176,7 +176,8 @@ VEC_FN void count_visits(const rows_problem *p, size_t rows)
         *p->visits += rows;
 }
 
-/* Every row once, back and forth by turns, and a list of those that moved. Returns the moves' squares. */
+/* Visits every row once, forwards and backwards in alternation, and lists the rows that moved. Returns the sum of the
+ * squared moves. */
 static double sweep(const rows_state *at, uint32_t number, size_t *n_moving)
 {
     const rows_problem *p = at->p;
@@ -219,9 +220,9 @@ static double distance2(size_t M, const double *a, const double *b)
     return vec_sum(sum);
 }
 
-/* Sweeps until one over all rows moves u by no more than tolerance |u - v|; returns how many are left. Most rows of a
- * loss with a kink rest at a bound of their slope: where half of them do, the others first settle among themselves.
- * Those short sweeps, so many at most, are not counted. */
+/* Sweeps until a sweep over all rows moves u by at most tolerance |u - v|; returns the number of sweeps left. Most rows
+ * of a loss with a kink stay at a bound of their slope. If half of the rows do, the others are first swept alone. These
+ * short sweeps are limited in number and not counted. */
 static uint32_t sweep_all(const rows_state *at, const double *v, uint32_t left)
 {
     enum { SHORT_SWEEPS = 10 };

@@ -12,8 +12,8 @@ typedef enum { ROWS_EXACT, ROWS_LINEARIZED } rows_method;
 
 typedef struct {
     rows_method method;
-    double tolerance; /* exact: sweeps end where one moves w by no more than tolerance |w - v| */
-    uint32_t sweeps;  /* and after so many at most */
+    double tolerance; /* exact: sweeps end when one moves w by at most tolerance |w - v| */
+    uint32_t sweeps;  /* upper limit on the number of sweeps */
 } rows_solver;
 
 typedef struct squared_factor squared_factor;
@@ -31,7 +31,7 @@ typedef struct {
     const hfsad_own_loss *own;     /* NULL: one of ours */
     size_t node;                   /* for it */
     double *scratch;               /* rows_scratch */
-    uint64_t *visits;              /* exact: counts the rows read; NULL: nobody asks */
+    uint64_t *visits;              /* exact: counts the rows read; NULL: not counted */
 } rows_problem;
 
 size_t rows_scratch(size_t M, size_t rows);
@@ -49,12 +49,12 @@ static inline bool rows_anchored(const hfsad_loss *loss)
 }
 
 /*
- * Squared loss without a box: X^T X = Q T Q^T, T tridiagonal, once (or X X^T where there are fewer rows than
- * coordinates), and for every sigma after that two products with Q. NULL: no memory, or LAPACK failed.
+ * Squared loss without a box: X^T X = Q T Q^T, T tridiagonal, once (or X X^T if there are fewer rows than coordinates);
+ * then every sigma costs two products with Q. NULL: no memory, or LAPACK failed.
  */
 squared_factor *squared_create(const client_rows *rows, size_t M, double factor);
 void squared_free(squared_factor *s);
-/* Doubles that squared_create keeps for so many rows. */
+/* Number of doubles that squared_create keeps for this number of rows. */
 size_t squared_doubles(size_t rows, size_t M);
 /* w = argmin factor sum weight (y - <x,w>)^2 / 2 + sigma/2 |w - v|^2; scratch: rows_scratch. */
 void squared_prox(const squared_factor *s, const client_rows *rows, const double *v, double sigma, double *w,

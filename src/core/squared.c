@@ -18,7 +18,7 @@
 
 extern void dsytrd_(const char *half, const int *n, double *a, const int *lda, double *d, double *e, double *tau,
                     double *work, const int *lwork, int *info);
-/* Clients are shared out over our own threads; a BLAS with threads of its own is told to use one. */
+/* Clients are distributed over our threads, so a multi-threaded BLAS is limited to one thread. */
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
 struct squared_factor {
@@ -27,14 +27,14 @@ struct squared_factor {
     double factor;
     double *Q;     /* size^2: row i has reflection i from column i + 2 on; its v is 1 in column i + 1 and 0 before */
     double *tau;   /* size, as are the next two */
-    double *D, *E; /* T: its diagonal and the one beside it */
+    double *D, *E; /* T: its diagonal and subdiagonal */
     double *right; /* tall: X^T W y */
 };
 
 enum {
     SIZE_MOST = (1 << 15) - 1, /* LAPACK counts in int, elements of the matrix too */
-    BLOCK = 32,                /* reflections that dsytrd gathers: it has room for so many columns */
-    SPREAD = 8,                /* rows spread out at a time, so that the others are read so many times less often */
+    BLOCK = 32,                /* block size of dsytrd: room for this number of columns */
+    SPREAD = 8,                /* rows expanded at a time, which divides the number of reads of the others */
 };
 
 size_t squared_doubles(size_t rows, size_t M)

@@ -1,16 +1,15 @@
 /*
  * From rows in any order to a tree and its blocks, or its table of rows.
  *
- * Memory: the features lie once, as rows in order of arrival, beside y and, from the first that is not 1 on, the
- * weights. To finish, rows are swapped into the order of the leaves where they are. Blocks are then made in place too,
- * from the last to the first: a block starts at or after the rows it is made of, by what the alignment of the parents
- * before it has added. So the peak is the rows with their y and weights, 1/32 more address space for that alignment (of
- * which pages are taken as needed), 4 bytes of notes for each row, and for each client 32 bytes of notes, 16 to 32 of
- * the table of names, 4 of leaf_name, 8 of n or of rows.first, and the name itself. It is twice the rows while a
- * builder grows that was not told how many come (dataset_builder_reserve), and where parents have so few leaves that
- * the 1/32 does not do. Sparse rows have 12 bytes for each non-zero and 8 for each row; where they do not come in the
- * order of the leaves, first their values and then their columns are copied. Rows that go to a scratch file (pages.h)
- * are swapped there.
+ * Memory: the features are stored once, as rows in order of arrival, with y and, from the first weight other than 1,
+ * the weights. To finish, rows are swapped in place into the order of the leaves. Blocks are then made in place too,
+ * from the last to the first: a block starts at or after its rows, shifted by the alignment of the parents before it.
+ * The peak is therefore the rows with their y and weights, 1/32 more address space for that alignment (of which pages
+ * are taken as needed), 4 bytes of notes for each row, and for each client 32 bytes of notes, 16 to 32 of the table of
+ * names, 4 of leaf_name, 8 of n or of rows.first, and the name itself. It is twice the rows while a builder without a
+ * known number of rows (dataset_builder_reserve) grows, and if parents have so few leaves that the 1/32 is too little.
+ * Sparse rows have 12 bytes for each non-zero and 8 for each row; if they do not arrive in the order of the leaves,
+ * first their values and then their columns are copied. Rows that go to a scratch file (pages.h) are swapped there.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -33,7 +32,7 @@ enum {
 /* The squares of as many y as there can be still add up to a finite number, also with their weights. */
 static const double Y_MOST = 1e150;
 
-/* The index for which same() holds, NO_NODE where there is none. */
+/* The index for which same() holds, or NO_NODE. */
 static inline uint32_t find_name(const name_table *t, uint32_t hash, const dataset_builder *b, uint32_t parent,
                                  slice name, bool (*same)(const dataset_builder *, uint32_t, uint32_t, slice))
 {
@@ -51,7 +50,7 @@ static inline uint32_t find_name(const name_table *t, uint32_t hash, const datas
 static bool same_client(const dataset_builder *b, uint32_t index, uint32_t parent, slice name)
 {
     if (b->by_path && b->clients[index].parent != parent)
-        return false; /* otherwise a client's name stands once in the whole tree */
+        return false; /* otherwise the name of a client is unique in the whole tree */
     return texts_same(&b->names, b->clients[index].name, name);
 }
 
@@ -80,6 +79,8 @@ __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_e
     int n = 0;
     if (e->file && e->line == 0)
         n = snprintf(where, sizeof where, "%.*s: ", FILE_BYTES, e->file);
+    else if (!e->file && e->array)
+        n = snprintf(where, sizeof where, "row %zu: ", e->line);
     else if (e->file)
         n = snprintf(where, sizeof where, e->array ? "%.*s: row %zu: " : "%.*s:%zu: ", FILE_BYTES, e->file, e->line);
     if (number > 0)
@@ -93,7 +94,7 @@ __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_e
 
 enum { PLACE_SIZE = FILE_BYTES + 32 };
 
-/* Where a row or a client stands, seen from another: "line 3", "a.csv:3", "a.csv", or "row 3" where no file is known.
+/* Location of a row or a client relative to another: "line 3", "a.csv:3", "a.csv", or "row 3" if no file is known.
  */
 static const char *place_text(char out[PLACE_SIZE], const dataset_builder *b, uint32_t file, size_t line)
 {
@@ -248,7 +249,7 @@ static hfsad_status refuse_second_edge(const dataset_builder *b, const builder_e
 {
     char shown[EXCERPT_SIZE], here[PLACE_SIZE], there[PLACE_SIZE], edge[EXCERPT_SIZE], other[EXCERPT_SIZE];
     return refuse(e, COLUMN_EDGE, err,
-                  "%s is below %s (%s) and below %s (%s): a client has one edge; rename one of them",
+                  "%s is below %s (%s) and below %s (%s): a client belongs to one edge; rename one of them",
                   excerpt(shown, e->client), branch_text(other, b, earlier->parent),
                   place_text(there, b, earlier->file, earlier->line), branch_text(edge, b, parent),
                   place_text(here, b, b->last_file, line_of(b, e)));
@@ -268,7 +269,7 @@ static hfsad_status refuse_numbers(const builder_entry *e, size_t count, const d
                       Y_MOST);
     if (!(e->weight > 0 && isfinite(e->weight)))
         return refuse(e, COLUMN_WEIGHT, err,
-                      "the weight of a row of %s is %g; expected a finite number above 0, or leave the row out", shown,
+                      "the weight of a row of %s is %g; expected a finite number above 0, or remove the row", shown,
                       e->weight);
     for (size_t m = 0; m < count; m++)
         if (!isfinite(x[m]))
@@ -342,12 +343,25 @@ static hfsad_status keep_weight(dataset_builder *b, double weight, hfsad_error *
     return HFSAD_OK;
 }
 
+/* The numbers of the row that comes next; first: where they begin in rows. */
+static const double *row_to_commit(dataset_builder *b, size_t first)
+{
+    if (!b->lent.x)
+        return b->pages ? pages_next(b->pages) : b->rows + first;
+    const double *from = b->lent.x + (ptrdiff_t)b->n_rows * b->lent.row_stride;
+    if (!b->lent_row)
+        return from;
+    for (size_t m = 0; m < b->M; m++)
+        b->lent_row[m] = from[(ptrdiff_t)m * b->lent.column_stride];
+    return b->lent_row;
+}
+
 static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_error *err)
 {
     assert(b->n_rows < b->capacity);
     const size_t first = b->sparse ? b->start[b->n_rows] : b->n_rows * b->M;
     const size_t count = b->sparse ? b->n_entries - first : b->M;
-    const double *x = b->pages ? pages_next(b->pages) : b->rows + first, n = dot8(count, x, x);
+    const double *x = row_to_commit(b, first), n = dot8(count, x, x);
     hfsad_status status = use_file(b, e->file, err);
     if (status)
         return status;
@@ -387,7 +401,7 @@ static hfsad_status begin(dataset_builder *b, const builder_entry *e, hfsad_erro
         return status;
     if (b->n_clients == before) {
         char shown[EXCERPT_SIZE], there[PLACE_SIZE];
-        return refuse(e, COLUMN_NONE, err, "%s has a file already, %s; keep one of them, or rename one",
+        return refuse(e, COLUMN_NONE, err, "%s already has a file, %s; remove or rename one of them",
                       excerpt(shown, e->client), place_text(there, b, b->clients[index].file, 0));
     }
     return HFSAD_OK;
@@ -520,9 +534,9 @@ hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_erro
 {
     if (rows <= b->capacity)
         return HFSAD_OK;
-    const hfsad_status status = b->sparse  ? reserve_sparse(b, rows, err)
-                                : b->pages ? HFSAD_OK
-                                           : reserve_dense(b, rows, err);
+    const hfsad_status status = b->sparse               ? reserve_sparse(b, rows, err)
+                                : b->pages || b->lent.x ? HFSAD_OK
+                                                        : reserve_dense(b, rows, err);
     if (status)
         return status;
     if (!enlarge(&b->y, b->n_rows, rows, sizeof *b->y) ||
@@ -602,6 +616,37 @@ hfsad_status builder_use_pages(dataset_builder *b, const char *folder, hfsad_err
     return pages_create(&b->pages, folder, b->M, err);
 }
 
+hfsad_status builder_lend(dataset_builder *b, const lent_rows *lent, size_t rows, hfsad_error *err)
+{
+    assert(b->capacity == 0 && !b->sparse && !b->pages);
+    b->lent = *lent;
+    if (lent->column_stride != 1 && !(b->lent_row = alloc_raw(b->M, sizeof *b->lent_row)))
+        return error_memory(err, b->M * sizeof *b->lent_row, "a row");
+    return dataset_builder_reserve(b, rows, err);
+}
+
+uint32_t builder_client(const dataset_builder *b)
+{
+    return b->last_client;
+}
+
+void builder_choose(dataset_builder *b, uint32_t client)
+{
+    assert(client < b->n_clients);
+    b->last_client = client;
+}
+
+void builder_widen(dataset_builder *b, size_t features)
+{
+    assert(b->sparse);
+    b->M = features > b->M ? features : b->M;
+}
+
+void builder_tell_places(dataset_builder *b, uint32_t *places)
+{
+    b->places = places;
+}
+
 void dataset_builder_free(dataset_builder *b)
 {
     if (!b)
@@ -610,6 +655,7 @@ void dataset_builder_free(dataset_builder *b)
         pages_free(b->pages);
     else
         free(b->rows);
+    free(b->lent_row);
     free(b->y);
     free(b->weight);
     free(b->client_of);

@@ -1,11 +1,11 @@
-/* What the readers of files use of the builder beside dataset.h: rows are parsed where they stay. */
+/* The builder's interface for file readers, in addition to dataset.h: rows are parsed into their final place. */
 #ifndef HFSAD_DATA_BUILDER_H
 #define HFSAD_DATA_BUILDER_H
 
 #include "data/dataset.h"
 #include "data/names.h"
 
-/* Room for so many rows in all, so that adding them moves nothing. */
+/* Reserves room for this total number of rows, so that adding them moves no memory. */
 hfsad_status dataset_builder_reserve(dataset_builder *b, size_t rows, hfsad_error *err);
 
 size_t builder_rows(const dataset_builder *b);
@@ -17,6 +17,24 @@ double *builder_next_row(dataset_builder *b);
 
 /* Dense rows go to a scratch file in that folder (pages.h), in the table `rows`; before the first row. */
 hfsad_status builder_use_pages(dataset_builder *b, const char *folder, hfsad_error *err);
+
+/* Dense rows of the caller's: row r of `rows` has the number x[r * row_stride + m * column_stride] for feature m. They
+ * are committed in order and copied once, when the builder finishes, to where they stay; not even that if they go to
+ * the table `rows`, lie side by side and are in the order of the leaves: the data set then borrows them
+ * (row_table.lent). Before the first row. */
+typedef struct {
+    const double *x;
+    ptrdiff_t row_stride, column_stride;
+} lent_rows;
+hfsad_status builder_lend(dataset_builder *b, const lent_rows *lent, size_t rows, hfsad_error *err);
+
+/* The client of the last row that was committed; the next one with `begun` set belongs to the client that is chosen. */
+uint32_t builder_client(const dataset_builder *b);
+void builder_choose(dataset_builder *b, uint32_t client);
+/* Sparse rows of at least so many features. */
+void builder_widen(dataset_builder *b, size_t features);
+/* Room for a number per row, which finishing fills: the place of each row in the order of the leaves. */
+void builder_tell_places(dataset_builder *b, uint32_t *places);
 
 /* Says early which client the next row is of: its place in the table of names comes to the cache meanwhile. */
 void builder_expect(const dataset_builder *b, slice name);
@@ -38,10 +56,10 @@ bool builder_is_sparse(const dataset_builder *b);
 hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const char *file, hfsad_error *err);
 /* The same for rows that name their client with its path; before the first row. */
 void builder_name_by_path(dataset_builder *b);
-/* An inner node, so that its place among its siblings does not depend on who has clients first. */
+/* Adds an inner node, so that its place among its siblings does not depend on the order of the clients. */
 hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file, hfsad_error *err);
 
-/* A row whose x stands in builder_next_row, or has been pushed. */
+/* Adds a row whose x is in builder_next_row, or has been pushed. */
 typedef struct {
     slice path, client;
     double y, weight; /* weight: 1 where the rows have none */

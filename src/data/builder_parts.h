@@ -31,6 +31,9 @@ typedef struct {
 struct dataset_builder {
     size_t M;                  /* sparse: the largest index so far */
     double *rows, *y, *weight; /* weight: NULL while all are 1 */
+    lent_rows lent;            /* x is NULL: rows are the builder's own */
+    double *lent_row;          /* room for one of them, unless their numbers are side by side */
+    uint32_t *places;          /* NULL: nobody asks */
     row_pages *pages;          /* NULL: rows are in memory; otherwise rows is NULL until all are there */
     uint32_t *client_of;       /* each row's client, in the end the row's place */
     size_t n_rows, capacity, doubles;
@@ -44,7 +47,7 @@ struct dataset_builder {
     size_t n_branches, branches_capacity;
     text_pool names, segments, files;
     name_table client_table, branch_table;
-    uint32_t last_file; /* files and paths come in runs */
+    uint32_t last_file; /* consecutive rows often share file and path */
     uint32_t last_branch;
     size_t last_path_length;
     uint32_t last_client;

@@ -39,7 +39,8 @@ static hfsad_status read_stream(int file, file_bytes *f, const char *path, bool 
 {
     for (;;) {
         if (f->size > STREAM_MOST)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: more than %zu bytes and no regular file; save it as one",
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.*s: more than %zu bytes from something other than a regular file; save it as a file",
                              NAME_SHOWN, path, STREAM_MOST);
         if (!alloc_grow((void **)&f->block, &f->block_capacity, f->size + READ_BYTES, 1))
             return error_memory(err, f->size + READ_BYTES, path);
@@ -113,12 +114,11 @@ hfsad_status text_begin(const char **at, const char *end, const char *name, cons
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s: the file is empty; expected %s", NAME_SHOWN, name, expected);
     if (size >= 2 && (memcmp(*at, "\xff\xfe", 2) == 0 || memcmp(*at, "\xfe\xff", 2) == 0))
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s:1: text in UTF-16; save it as UTF-8", NAME_SHOWN, name);
-    /* Looks no farther than the first line where there is one. */
+    /* Reads at most the first line, if there is one. */
     const char *cr = memchr(*at, '\n', size) ? NULL : memchr(*at, '\r', size);
     if (cr && end - cr > 1)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.*s:1: the lines end in CR alone, as on old Macintoshes; save the file with LF or CRLF line "
-                         "ends",
-                         NAME_SHOWN, name);
+                         "%.*s:1: the lines end in CR alone; save the file with LF or CRLF line ends", NAME_SHOWN,
+                         name);
     return HFSAD_OK;
 }

@@ -1,12 +1,12 @@
 /*
  * CSV to a data set: RFC 4180 with spaces allowed around fields, a line being a row (no quoted newlines).
  *
- * A number is read where it stands in the mapped file and written to where it stays in the builder. The way that
- * nearly every number takes is the loop of read_features; spaces, quotes, the last column and everything that is wrong
- * go through number_field. Nothing depends on the locale (number.c), and none is set.
+ * A number is parsed in the mapped file and written to its final place in the builder. Nearly every number is read by
+ * the loop of read_features; spaces, quotes, the last column and all errors go through number_field. Nothing depends on
+ * the locale (number.c), and none is set.
  *
- * A file of the whole federation has the columns client, y and perhaps edge; in a client's own file they are not there,
- * the intake says whose rows they are.
+ * A file of the whole federation has the columns client, y and optionally edge. A file of a single client has no column
+ * client; the intake names the client.
  */
 #include "data/csv.h"
 
@@ -112,7 +112,7 @@ static hfsad_status read_text(reader *r, size_t column, slice *field)
         while (p < r->end && *p != '\n' && (*p != '"' || (r->end - p > 1 && p[1] == '"')))
             p += *p == '"' ? 2 : 1;
         if (p == r->end || *p == '\n')
-            return column_error(r, column, "a quote is opened and not closed on its line; close it");
+            return column_error(r, column, "a quote is not closed on its line; close it");
         *field = (slice){start, (size_t)(p - start)};
         r->at = skip_spaces(r, p + 1);
         if (r->at < r->end && *r->at != ',' && !at_line_end(r, r->at))
@@ -232,7 +232,7 @@ static hfsad_status skip_blank(reader *r, bool *over)
     *over = p == r->end;
     if (*over)
         return HFSAD_OK;
-    return line_error(r, "a blank line with text below it; remove it");
+    return line_error(r, "a blank line before the end; remove it");
 }
 
 /* ---- header ---- */
@@ -266,7 +266,7 @@ static hfsad_status check_duplicates(const reader *r)
     for (size_t i = 1; i < r->n_columns && !status; i++) {
         const sorted_column *a = &sorted[i - 1], *b = &sorted[i];
         if (a->name.length == b->name.length && memcmp(a->name.text, b->name.text, a->name.length) == 0)
-            status = column_error(r, b->column, "duplicate column, column %zu has the same name; rename or remove one",
+            status = column_error(r, b->column, "duplicate column: column %zu has the same name; rename or remove one",
                                   a->column + 1);
     }
     free(sorted);
@@ -289,14 +289,15 @@ static hfsad_status refuse_missing(const reader *r, int kind, slice header)
     char shown[EXCERPT_SIZE];
     for (size_t c = 0; c < r->n_columns && kind != WEIGHT; c++)
         if (r->columns[c].length == strlen(name) && strncasecmp(r->columns[c].text, name, strlen(name)) == 0)
-            return column_error(r, c, "expected \"%s\", in small letters", name);
+            return column_error(r, c, "expected \"%s\", in lower case", name);
     if (kind == EDGE || kind == WEIGHT)
         return HFSAD_OK; /* all clients are below the cloud, all weights are 1 */
     return line_error(r, "no column \"%s\" in the header \"%s\"; expected %s", name, excerpt(shown, header),
                       expected_header(r));
 }
 
-/* Whether a column is the special one of that kind. A weight stands right behind y: elsewhere it may be a feature. */
+/* Whether a column is the special column of that kind. A weight comes directly after y; in any other place it is a
+ * feature. */
 static bool is_special(const reader *r, size_t column, int kind)
 {
     if (!is_called(r->columns[column], SPECIAL_NAMES[kind]))
@@ -321,7 +322,7 @@ static hfsad_status find_specials(reader *r, slice header)
     for (size_t s = 0; own && s < r->n_specials; s++)
         if (r->specials[s].kind == EDGE || r->specials[s].kind == CLIENT)
             return column_error(r, r->specials[s].column,
-                                "the file is one client's, whose name the file's is; remove this column");
+                                "this file belongs to a single client, named after the file; remove this column");
     for (int kind = own ? Y : EDGE; kind < SPECIALS; kind++) {
         const bool missing = !found[kind] && !(kind == Y && r->in->y_optional);
         const hfsad_status status = missing ? refuse_missing(r, kind, header) : HFSAD_OK;
@@ -444,7 +445,7 @@ static hfsad_status read_rows(reader *r, file_bytes *from)
         bytes_release(from, r->body, r->line_start);
     }
     if (builder_rows(r->builder) == before)
-        return line_error(r, "no row below the header; expected at least one for every client");
+        return line_error(r, "no row after the header; expected at least one for every client");
     return HFSAD_OK;
 }
 

@@ -1,5 +1,8 @@
-/* A tree and the clients' observations: where a leaf's vector lies, and what a leaf is called. See dataset.h. */
+/* A tree and the clients' observations: the place of a leaf's vector, and the name of a leaf. See dataset.h. */
 #include "data/dataset.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -100,6 +103,23 @@ client_rows dataset_rows_any(const dataset *d, size_t leaf, double *row)
     return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
 }
 
+hfsad_status dataset_own_rows(dataset *d, hfsad_error *err)
+{
+    row_table *t = &d->rows;
+    if (!t->lent)
+        return HFSAD_OK;
+    const size_t count = d->n_rows * t->F;
+    double *x = alloc_raw(count, sizeof *x);
+    if (!x)
+        return error_memory(err, count * sizeof *x, "a copy of the rows");
+    memcpy(x, t->x, count * sizeof *x);
+    t->x = x;
+    t->lent = false;
+    hfsad_data_free(d->lender);
+    d->lender = NULL;
+    return HFSAD_OK;
+}
+
 void dataset_free(dataset *d)
 {
     if (!d)
@@ -117,12 +137,13 @@ void dataset_free(dataset *d)
     free(d->rows.column);
     if (d->rows.pages)
         pages_free(d->rows.pages);
-    else
+    else if (!d->rows.lent)
         free(d->rows.x);
     free(d->rows.y);
     free(d->rows.weight);
     free(d->feature_names);
     free(d->centre);
     free(d->scale);
+    hfsad_data_free(d->lender);
     free(d);
 }

@@ -8,12 +8,12 @@
  * Layout of one vector per leaf (x, z, q, w), "blocks": the leaves of a parent are cut into blocks of
  * `lanes` leaves (the last one narrower); a block holds element m of all its leaves side by side, then element
  * m + 1. With 8 lanes a vector instruction works on 8 clients at once and a client's sums run over m in the same
- * order on every machine; with 1 lane (large M) a block is a client's plain row. Nothing is padded but the start
- * of each parent's blocks, which is aligned to a cache line.
+ * order on every machine; with 1 lane (large M) a block is a client's plain row. Only the start of each parent's blocks
+ * is padded, to a cache line.
  *
- * The rows lie in one of two layouts. One dense row per client: x in blocks, as above, beside y and n = |x|^2.
- * Otherwise (a client with several rows, sparse rows, row weights, an intercept, or whoever asks for it): the table
- * `rows`, with lanes = 1 for the clients' vectors.
+ * The rows have one of two layouts. One dense row per client: x in blocks, as above, with y and n = |x|^2. Otherwise (a
+ * client with several rows, sparse rows, row weights, an intercept, or on request of the caller): the table `rows`,
+ * with lanes = 1 for the clients' vectors.
  */
 #ifndef HFSAD_DATA_DATASET_H
 #define HFSAD_DATA_DATASET_H
@@ -43,6 +43,7 @@ typedef struct {
     size_t *start; /* n_rows + 1; NULL: dense */
     uint32_t *column;
     double *x;
+    bool lent;        /* x is the caller's: nobody writes to it, and it is not freed */
     row_pages *pages; /* of x, dense, which then is on a disk; NULL: in memory */
     double *y;        /* n_rows */
     double *weight;   /* n_rows; NULL: all 1 */
@@ -60,7 +61,7 @@ typedef struct {
 } client_rows;
 
 typedef struct {
-    size_t M; /* numbers of a model: the features, and the intercept where there is one */
+    size_t M; /* numbers of a model: the features, and the intercept if there is one */
     size_t n_inner, n_leaves, n_rows;
     uint32_t depth;      /* of the deepest leaf */
     uint32_t lanes;      /* width of a block: tree_lanes(M), or 1 where rows.first is not NULL */
@@ -74,6 +75,7 @@ typedef struct {
     row_table rows;
     char *feature_names;    /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
+    hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
 
 /* The rows of a leaf; only where d->rows.first is not NULL. */
@@ -105,7 +107,7 @@ size_t dataset_leaf_name(const dataset *d, size_t leaf, char *buffer, size_t siz
 typedef struct dataset_builder dataset_builder;
 
 hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *err);
-/* Adds the row (y, x) of a client, with weight 1; a client's name may stand below one inner node only. */
+/* Adds the row (y, x) of a client, with weight 1; a client may be below one inner node only. */
 hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *name, double y, const double *x,
                                  const char *file, size_t line, hfsad_error *err);
 /* Asks for the table `rows` also where every client has one dense row of weight 1. */
@@ -116,15 +118,17 @@ hfsad_status dataset_builder_finish(dataset_builder *b, dataset **d, hfsad_error
 void dataset_builder_free(dataset_builder *b);
 
 void dataset_free(dataset *d);
+/* Gives a data set whose x is lent a copy of its own, so that it can be changed. */
+hfsad_status dataset_own_rows(dataset *d, hfsad_error *err);
 
 /* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
 hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);
-/* The rows of the client `name` below `path` ("" : the cloud) in the table `rows`: a file of its own (CSV without edge
- * and client, NPY, NPZ, LIBSVM), or, where `path` and `name` are NULL, whatever dataset_read takes. scratch: a folder
- * on whose disk dense rows are kept (pages.h), or NULL: in memory. */
+/* The rows of the client `name` below `path` ("" : the cloud) in the table `rows`: a file of this client alone (CSV
+ * without edge and client, NPY, NPZ, LIBSVM), or, if `path` and `name` are NULL, any input of dataset_read. scratch: a
+ * folder on whose disk dense rows are kept (pages.h), or NULL: in memory. */
 hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, const char *scratch,
                                  hfsad_error *err);
-/* The same in the table `rows`, for who only predicts: CSV files may lack the column y; rows.y is then NULL. */
+/* The same in the table `rows`, for callers that only predict: CSV files may lack the column y; rows.y is then NULL. */
 hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err);
 /* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */
 hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err);

@@ -14,8 +14,8 @@ size_t features_count(const dataset *d)
     return d->rows.first ? d->rows.F : d->M;
 }
 
-/* Zeros that are not stored come in at the end, by their weight: added and taken out again one by one they would take
- * the digits of columns far from 0 with them. */
+/* Zeros that are not stored are added at the end, by their weight. Adding and removing them one at a time would lose
+ * digits of columns far from 0. */
 void rows_sum_columns(const client_rows *rows, const double *centre, bool squares, double *sums)
 {
     double *sum = sums + 1, *stored = sum + rows->F;
@@ -94,9 +94,9 @@ static hfsad_status check_columns(const columns_search *s, const double *centre,
                              m + 1);
         if (!(scale[m] > 1e-13 * fabs(centre[m])))
             return error_set(err, HFSAD_ERROR_INPUT,
-                             "%s: feature %zu is %.6g in every row and cannot be standardised; take the column out%s",
+                             "%s: feature %zu is %.6g in every row and cannot be standardised; remove the column%s",
                              s->path, m + 1, centre[m],
-                             s->intercept ? " (the intercept stands for it)" : " or set features.intercept instead");
+                             s->intercept ? " (the intercept replaces it)" : " or set features.intercept instead");
     }
     return HFSAD_OK;
 }
@@ -165,6 +165,7 @@ hfsad_status columns_standardise(row_table *to, const row_table *t, size_t n_row
 {
     *to = *t;
     to->x = NULL;
+    to->lent = false;
     to->pages = NULL;
     if (t->pages) {
         const hfsad_status status = apply_on_disk(to, t, n_rows, centre, scale, err);
@@ -206,8 +207,10 @@ static hfsad_status standardise(dataset *d, bool intercept, const char *path, hf
         free(t.room);
         return error_memory(err, 3 * F * sizeof(double), "the columns' means");
     }
-    const hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
+    hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
     free(t.room);
+    if (!status)
+        status = dataset_own_rows(d, err);
     if (!status)
         apply(&d->rows, d->n_rows, d->centre, d->scale, d->rows.x);
     return status;
@@ -223,7 +226,7 @@ rows_energy rows_measure_energy(const client_rows *rows)
     return e;
 }
 
-/* In the order of plan/survey.h, so that who asks the clients one by one reaches the same bits. */
+/* In the order of plan/survey.h, so that asking the clients one at a time gives the same bits. */
 static rows_energy energy_below(const dataset *d, size_t i)
 {
     const inner_node *node = &d->inner[i];
@@ -278,10 +281,10 @@ hfsad_status features_check_names(const dataset *d, const char *path, const char
     const char *name = d->feature_names;
     for (size_t m = 0; name && known && m < features_count(d); m++) {
         if (strcmp(name, known) != 0)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.*s: feature %zu is \"%.*s\", and \"%.*s\" in %.*s; give the same columns in the same "
-                             "order",
-                             SHOWN, path, m + 1, NAME, name, NAME, known, SHOWN, whose);
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "%.*s: feature %zu is \"%.*s\", but \"%.*s\" in %.*s; use the same columns in the same order", SHOWN,
+                path, m + 1, NAME, name, NAME, known, SHOWN, whose);
         name += strlen(name) + 1;
         known += strlen(known) + 1;
     }

@@ -1,9 +1,9 @@
 /*
- * Intercept and standardisation: what is done to the columns before training, and undone in every model that is shown.
+ * Intercept and standardisation: transforms the columns before training, and transforms every reported model back.
  *
  * A run trains on x'_m = (x_m - centre_m) / scale_m and, for an intercept, on one more column that is `constant` in
- * every row. Centre, scale and constant come from sums over the clients' rows. Dense columns are centred where there is
- * an intercept to take the shift up; sparse ones are not, since that would fill them.
+ * every row. Centre, scale and constant come from sums over the clients' rows. Dense columns are centred if there is an
+ * intercept to absorb the shift; sparse columns are not, because that would fill them.
  */
 #ifndef HFSAD_DATA_FEATURES_H
 #define HFSAD_DATA_FEATURES_H
@@ -46,7 +46,7 @@ double intercept_column(rows_energy all, size_t F, bool standardized);
 
 /* Features of the data, the intercept not counted. */
 size_t features_count(const dataset *d);
-/* Refuses data (path) whose features have other names than those that are known from `whose`; NULL: not known. */
+/* Error if the features of the data (path) have other names than the known names of `whose`; NULL: names not known. */
 hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
                                   hfsad_error *err);
 /* A model as the run has it to the user's units, and back; M numbers each, and both may be the same. */

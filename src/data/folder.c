@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "data/bytes.h"
 
 #include <dirent.h>
@@ -107,17 +108,6 @@ static int compare_files(const void *left, const void *right)
 
 /* ---- listing ---- */
 
-/* "top/path/name" without what is empty; NULL on lack of memory. */
-static char *join(const char *top, const char *path, const char *name)
-{
-    const size_t size = strlen(top) + strlen(path) + strlen(name) + 3;
-    char *joined = alloc_raw(size, 1);
-    if (joined)
-        snprintf(joined, size, "%s%s%s%s%s", top, *top && *path ? "/" : "", path, *name && (*top || *path) ? "/" : "",
-                 name);
-    return joined;
-}
-
 static hfsad_status add_folder(folder_tree *t, size_t parent, const char *name, const struct stat *info,
                                const char *full, hfsad_error *err)
 {
@@ -135,7 +125,7 @@ static hfsad_status add_folder(folder_tree *t, size_t parent, const char *name, 
     if (!alloc_grow((void **)&t->folders, &t->folders_capacity, t->n_folders + 1, sizeof *t->folders))
         return error_memory(err, (t->n_folders + 1) * sizeof *t->folders, "the list of folders");
     tree_folder *added = &t->folders[t->n_folders];
-    *added = (tree_folder){.path = join("", t->folders[parent].path, name),
+    *added = (tree_folder){.path = path_join(t->folders[parent].path, name),
                            .parent = parent,
                            .depth = t->folders[parent].depth + 1,
                            .device = (uint64_t)info->st_dev,
@@ -162,7 +152,7 @@ static hfsad_status add_file(folder_tree *t, size_t folder, const char *name, co
         return error_memory(err, (t->n_files + 1) * sizeof *t->files, "the list of files");
     tree_file *added = &t->files[t->n_files];
     *added = (tree_file){
-        .name = join("", "", name), .folder = folder, .stem = stem, .bytes = (size_t)info->st_size, .format = format};
+        .name = strdup(name), .folder = folder, .stem = stem, .bytes = (size_t)info->st_size, .format = format};
     if (!added->name)
         return error_memory(err, strlen(name), "a file's name");
     t->n_files++;
@@ -172,7 +162,7 @@ static hfsad_status add_file(folder_tree *t, size_t folder, const char *name, co
 
 static hfsad_status add_name(folder_tree *t, size_t folder, const char *top, const char *name, hfsad_error *err)
 {
-    char *full = join(top, t->folders[folder].path, name);
+    char *full = path_join(top, t->folders[folder].path, name);
     if (!full)
         return error_memory(err, strlen(name), "a path");
     struct stat info;
@@ -224,14 +214,13 @@ hfsad_status folder_scan(folder_tree *t, const char *path, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
     if (!alloc_grow((void **)&t->folders, &t->folders_capacity, 1, sizeof *t->folders))
         return error_memory(err, sizeof *t->folders, "the list of folders");
-    t->folders[0] =
-        (tree_folder){.path = join("", "", ""), .device = (uint64_t)info.st_dev, .inode = (uint64_t)info.st_ino};
+    t->folders[0] = (tree_folder){.path = strdup(""), .device = (uint64_t)info.st_dev, .inode = (uint64_t)info.st_ino};
     if (!t->folders[0].path)
         return error_memory(err, 1, "a path");
     t->n_folders = 1;
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < t->n_folders && !status; i++) {
-        char *full = join(path, t->folders[i].path, "");
+        char *full = path_join(path, t->folders[i].path);
         status = full ? list(t, i, path, full, err) : error_memory(err, strlen(path), "a path");
         free(full);
     }

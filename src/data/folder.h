@@ -30,8 +30,8 @@ typedef struct {
     size_t n_files, files_capacity;
 } folder_tree;
 
-/* Lists a folder and all below it, names in order (client2 before client10). Refuses what is no data and no folder, a
- * folder with nothing in it, loops, and too great a depth. folder_free also after a failure. */
+/* Lists a folder and everything below it, sorted by name (client2 before client10). Errors: a file that is not data, an
+ * empty folder, a loop, too great a depth. Call folder_free also after a failure. */
 hfsad_status folder_scan(folder_tree *t, const char *path, hfsad_error *err);
 void folder_free(folder_tree *t);
 

@@ -36,12 +36,12 @@ hfsad_status intake_begin(intake *in, const char *file, bool sparse, size_t feat
         const size_t there = builder_features(in->builder);
         if (builder_is_sparse(in->builder) != sparse)
             status = error_set(in->err, HFSAD_ERROR_INPUT,
-                               "%.*s: %s rows, and %s ones in %.*s; expected one kind in all files", NAME_SHOWN, file,
+                               "%.*s: %s rows, but %s rows in %.*s; expected one kind in all files", NAME_SHOWN, file,
                                sparse ? "sparse" : "dense", sparse ? "dense" : "sparse", NAME_SHOWN, first);
         else if (!sparse && features != there)
             status = error_set(in->err, HFSAD_ERROR_INPUT,
-                               "%.*s: %zu features, and %zu in %.*s; expected the same in all files", NAME_SHOWN, file,
-                               features, there, NAME_SHOWN, first);
+                               "%.*s: %zu features, but %zu in %.*s; expected the same number in all files", NAME_SHOWN,
+                               file, features, there, NAME_SHOWN, first);
     }
     if (!status && in->client.text)
         status = builder_begin(in->builder, in->path, in->client, file, in->err);
@@ -62,8 +62,7 @@ hfsad_status intake_name(intake *in, const char *file, size_t column, size_t fea
             return HFSAD_OK;
         return error_set(
             in->err, HFSAD_ERROR_INPUT,
-            "%.*s:1: column %zu: feature %zu is \"%s\", and \"%s\" in %.*s; expected the same names in the "
-            "same order",
+            "%.*s:1: column %zu: feature %zu is \"%s\", but \"%s\" in %.*s; expected the same names in the same order",
             NAME_SHOWN, file, column + 1, feature + 1, excerpt(here, name),
             excerpt(there, (slice){known, strlen(known)}), NAME_SHOWN, in->texts.text + in->first_named);
     }
@@ -110,8 +109,8 @@ hfsad_status intake_y(intake *in, const char *file, bool found)
     if (in->with_y == 0 || in->without_y == 0)
         return HFSAD_OK;
     return error_set(in->err, HFSAD_ERROR_INPUT,
-                     "%.*s has %s column \"y\", unlike the files before; expected all alike", NAME_SHOWN, file,
-                     found ? "a" : "no");
+                     "%.*s has %s column \"y\", unlike the previous files; expected the same in all files", NAME_SHOWN,
+                     file, found ? "a" : "no");
 }
 
 static bool is_utf8(const char *text)

@@ -107,7 +107,7 @@ static void swap_rows(size_t M, double *restrict a, double *restrict b)
 static void order_rows(dataset_builder *b)
 {
     uint32_t *place = b->client_of;
-    const size_t M = b->sparse ? 0 : b->M;
+    const size_t M = b->sparse || b->lent.x ? 0 : b->M; /* lent rows are copied to their places */
     for (size_t row = 0; row < b->n_rows; row++)
         while (place[row] != row) {
             const uint32_t to = place[row];
@@ -190,6 +190,36 @@ static hfsad_status order_entries(dataset_builder *b, hfsad_error *err)
     return moved ? HFSAD_OK : error_memory(err, b->n_entries * sizeof *b->rows, "the order of the rows");
 }
 
+static bool in_order(const dataset_builder *b)
+{
+    for (size_t row = 0; row < b->n_rows; row++)
+        if (b->client_of[row] != row)
+            return false;
+    return true;
+}
+
+/* The only copy of lent rows, each to its place; none where they can stay where they are. */
+static hfsad_status take_lent(dataset_builder *b, dataset *d, bool as_rows, hfsad_error *err)
+{
+    const ptrdiff_t step = b->lent.column_stride;
+    if (as_rows && step == 1 && b->lent.row_stride == (ptrdiff_t)b->M && in_order(b)) {
+        d->rows.lent = true;
+        return HFSAD_OK;
+    }
+    const size_t doubles = as_rows || d->leaf_doubles < b->n_rows * b->M ? b->n_rows * b->M : d->leaf_doubles;
+    b->rows = alloc_raw(doubles, sizeof *b->rows);
+    if (!b->rows)
+        return error_memory(err, doubles * sizeof *b->rows, "the rows");
+    b->doubles = doubles;
+    for (size_t row = 0; row < b->n_rows; row++) {
+        const double *from = b->lent.x + (ptrdiff_t)row * b->lent.row_stride;
+        double *to = b->rows + b->client_of[row] * b->M;
+        for (size_t m = 0; m < b->M; m++)
+            to[m] = from[(ptrdiff_t)m * step];
+    }
+    return HFSAD_OK;
+}
+
 static hfsad_status make_blocks(dataset_builder *b, dataset *d, hfsad_error *err)
 {
     double *scratch = alloc_raw(d->lanes * d->M, sizeof *scratch);
@@ -217,7 +247,7 @@ static void make_table(dataset_builder *b, dataset *d)
     t->F = b->M;
     t->start = b->start;
     t->column = b->column;
-    t->x = b->rows;
+    t->x = t->lent ? (double *)(uintptr_t)b->lent.x : b->rows;
     t->pages = b->pages;
     if (t->pages)
         pages_seal(t->pages);
@@ -261,6 +291,10 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_
     b->clients = NULL;
     take_names(b, d);
     if ((b->sparse && (status = order_entries(b, err))) || (b->pages && (status = pages_map(b->pages, &b->rows, err))))
+        return status;
+    if (b->places)
+        memcpy(b->places, b->client_of, b->n_rows * sizeof *b->places);
+    if (b->lent.x && (status = take_lent(b, d, as_rows, err)))
         return status;
     order_rows(b);
     if (as_rows) {

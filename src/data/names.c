@@ -24,7 +24,7 @@ size_t utf8_length(const char *text, size_t length)
     return longer_than_need || surrogate || beyond ? 0 : bytes;
 }
 
-/* Bytes of the UTF-8 character at text, 0 where there is none that can be shown. */
+/* Bytes of the UTF-8 character at text, 0 if it is not printable. */
 static size_t character_length(const char *text, size_t length)
 {
     const unsigned char first = (unsigned char)text[0];

@@ -15,7 +15,7 @@ typedef struct {
 /* Bytes of the UTF-8 character that text starts with, 0 where it starts with none (or is empty). */
 size_t utf8_length(const char *text, size_t length);
 
-/* What stands in a file, as a message shows it: 40 characters, what cannot be printed as \xNN. */
+/* Text of a file, as a message shows it: 40 characters, unprintable ones as \xNN. */
 enum { EXCERPT_CHARACTERS = 40, EXCERPT_SIZE = 4 * EXCERPT_CHARACTERS + 4 };
 const char *excerpt(char out[EXCERPT_SIZE], slice s);
 

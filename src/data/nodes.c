@@ -72,7 +72,7 @@ static hfsad_status take_features(reader *r, slice number)
         F = 10 * F + (size_t)(number.text[i] - '0');
     }
     if (F == 0 || r->F)
-        return refuse(r, F ? "features stands twice" : "there must be a feature");
+        return refuse(r, F ? "features listed twice" : "expected at least one feature");
     r->F = F;
     return HFSAD_OK;
 }
@@ -110,7 +110,7 @@ static hfsad_status take_client(reader *r, slice path)
     const size_t before = builder_clients(r->b);
     const hfsad_status status = builder_commit(r->b, &entry, r->err);
     if (!status && builder_clients(r->b) == before)
-        return refuse(r, "the client stands twice");
+        return refuse(r, "client listed twice");
     return status;
 }
 
@@ -152,8 +152,8 @@ static hfsad_status take_text(reader *r, const char *text)
     if (!r->F)
         return refuse(r, "the number of features is missing");
     if (r->named && r->named != r->F)
-        return refuse(r, "there are not as many names as features");
-    return builder_rows(r->b) ? HFSAD_OK : refuse(r, "there is no client");
+        return refuse(r, "the number of names differs from the number of features");
+    return builder_rows(r->b) ? HFSAD_OK : refuse(r, "no client; expected at least one");
 }
 
 hfsad_status nodes_parse(dataset **d, const char *text, const char *name, hfsad_error *err)
@@ -244,11 +244,10 @@ hfsad_status nodes_check_names(const dataset *d, hfsad_error *err)
         const size_t length = nodes_name(d, number, name, sizeof name);
         if (strpbrk(name, "+#") || !strncmp(name, "feature ", 8) || !strncmp(name, "features ", 9) ||
             (length && name[length - 1] == ' ') || has_dots(name))
-            return error_set(
-                err, HFSAD_ERROR_INPUT,
-                "%.300s cannot be a node's name in a federation, which has no + and #, no space at its end, "
-                "is not . or .. and does not begin with the word feature or features; rename it",
-                name);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.300s cannot be a node's name in a federation: it must not contain + or #, end in a "
+                             "space, be . or .., or begin with the word feature or features; rename it",
+                             name);
     }
     return HFSAD_OK;
 }

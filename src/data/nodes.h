@@ -26,9 +26,9 @@ bool nodes_settle(dataset *d, bool many, double constant, size_t n_rows);
 /* How the rows are standardised: centre, then scale, F numbers each. false: no memory. */
 bool nodes_set_columns(dataset *d, const double *columns);
 
-/* Whether all names can stand in a list of nodes and in topics. */
+/* Whether all names are allowed in a list of nodes and in topics. */
 hfsad_status nodes_check_names(const dataset *d, hfsad_error *err);
-/* The number of the node of that path as in hfsad_run_node_name, SIZE_MAX: there is none. */
+/* The number of the node with that path, as in hfsad_run_node_name; SIZE_MAX: no such node. */
 size_t nodes_find(const dataset *d, const char *path);
 /* The path of a node, cut to size; returns the full length. */
 size_t nodes_name(const dataset *d, size_t number, char *buffer, size_t size);

@@ -129,7 +129,7 @@ static bool read_dictionary(header *h)
         found |= which;
         if (which == KEY_DESCR) {
             const char *start = (skip_spaces(h), h->at);
-            if (start < h->end && *start == '[') { /* several fields: refused by what it starts with */
+            if (start < h->end && *start == '[') { /* several fields: refused by its first character */
                 h->descr = (slice){start, (size_t)(h->end - start)};
                 return true;
             }
@@ -175,12 +175,12 @@ static hfsad_status check_shape(const header *h, npy_head *out, size_t size, con
     size_t need;
     const size_t left = size - out->offset;
     if (__builtin_mul_overflow(h->shape[0], h->shape[1], &need) || __builtin_mul_overflow(need, out->item, &need))
-        return refuse(name, err, "%zu times %zu numbers cannot be in one array; the header is damaged", h->shape[0],
+        return refuse(name, err, "%zu times %zu numbers do not fit into an array; the header is damaged", h->shape[0],
                       h->shape[1]);
     if (left < need)
         return refuse(name, err, "cut short: %zu bytes of numbers, expected %zu by the shape", left, need);
     if (left > need)
-        return refuse(name, err, "%zu bytes behind the numbers, expected none by the shape", left - need);
+        return refuse(name, err, "%zu bytes after the numbers, expected none by the shape", left - need);
     return HFSAD_OK;
 }
 
@@ -190,7 +190,7 @@ hfsad_status npy_read_head(npy_head *out, const char *bytes, size_t given, size_
     assert(given == size || given >= NPY_HEAD_MOST);
     const unsigned char *b = (const unsigned char *)bytes;
     if (given >= MAGIC_BYTES && memcmp(bytes, "\x93NUMPY", MAGIC_BYTES) != 0)
-        return refuse(name, err, "does not begin as a NumPy array does; expected a file that numpy.save wrote");
+        return refuse(name, err, "does not begin like a NumPy array; expected a file written by numpy.save");
     if (given < SHORT_PREFIX || (b[6] > 1 && given < LONG_PREFIX))
         return refuse(name, err, "cut short within the header, after %zu bytes", given);
     if (b[6] < 1 || b[6] > 3 || b[7] != 0)

@@ -16,8 +16,8 @@ typedef struct {
     size_t offset;   /* where the numbers begin */
 } npy_head;
 
-/* Reads the header at the start of an array of `size` bytes, of which `given` are there: all, or at least
- * NPY_HEAD_MOST. The numbers fill the rest exactly. `name` stands for file and array in messages. */
+/* Reads the header at the start of an array of `size` bytes, of which `given` are available: all, or at least
+ * NPY_HEAD_MOST. The numbers fill the rest exactly. `name` is the name of file and array in messages. */
 hfsad_status npy_read_head(npy_head *h, const char *bytes, size_t given, size_t size, const char *name,
                            hfsad_error *err);
 /* count numbers of `item` bytes. */

@@ -1,9 +1,8 @@
 /*
- * NPZ: a zip archive (libzip) of NPY files, here X.npy, y.npy and perhaps weight.npy, stored or deflated.
+ * NPZ: a zip archive (libzip) of NPY files, here X.npy, y.npy and optionally weight.npy, stored or deflated.
  *
- * An archive of a few bytes can promise arrays of any size. Nothing is allocated by a promise that the bytes cannot
- * keep: an array's shape must give the size that the archive states for it, and deflate makes no more than DEFLATE_MOST
- * bytes out of one.
+ * A few bytes of archive can claim arrays of any size. Memory is allocated only for plausible claims: the shape of an
+ * array must match its size in the archive, and deflate expands one byte to at most DEFLATE_MOST bytes.
  */
 #include "data/npz.h"
 
@@ -153,12 +152,12 @@ static hfsad_status open_array(archive *a, int which)
     const char *array = ARRAY_NAMES[which];
     const zip_uint64_t all = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
     if (zip_stat_index(a->zip, (zip_uint64_t)a->index[which], 0, &info) != 0 || (info.valid & all) != all)
-        return refuse(a, "the archive says nothing about the array %s", array);
+        return refuse(a, "the archive has no size for the array %s", array);
     if (info.comp_method != ZIP_CM_STORE && info.comp_method != ZIP_CM_DEFLATE)
-        return refuse(a, "the array %s is packed in a way that is not known; expected it stored or deflated", array);
+        return refuse(a, "the array %s is compressed by an unknown method; expected stored or deflated", array);
     const bool stored = info.comp_method == ZIP_CM_STORE;
     if (stored ? info.size != info.comp_size : info.size / DEFLATE_MOST > info.comp_size)
-        return refuse(a, "the array %s states %llu bytes, which its %llu packed bytes cannot be", array,
+        return refuse(a, "the array %s claims %llu bytes, too many for its %llu compressed bytes", array,
                       (unsigned long long)info.size, (unsigned long long)info.comp_size);
     u->file = zip_fopen_index(a->zip, (zip_uint64_t)a->index[which], 0);
     if (!u->file)
@@ -192,7 +191,7 @@ static hfsad_status check_shapes(const archive *a)
             return refuse(a, "array %s: shape (%zu, %zu); expected (rows,): convert with %s.ravel()", ARRAY_NAMES[i],
                           h->shape[0], h->shape[1], ARRAY_NAMES[i]);
         if (h->shape[0] != X->shape[0])
-            return refuse(a, "%zu rows in X and %zu numbers in %s; expected as many", X->shape[0], h->shape[0],
+            return refuse(a, "%zu rows in X but %zu numbers in %s; expected equal numbers", X->shape[0], h->shape[0],
                           ARRAY_NAMES[i]);
     }
     return HFSAD_OK;

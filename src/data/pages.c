@@ -1,4 +1,4 @@
-/* See pages.h. A block of rows is what is given back, and asked for ahead, at a time. */
+/* See pages.h. Rows are released and read ahead in blocks. */
 #define _GNU_SOURCE /* O_TMPFILE, madvise */
 #include "data/pages.h"
 
@@ -18,8 +18,7 @@ enum {
     BLOCK_BYTES = 1 << 19, /* about: whole rows, at least one */
     WRITE_BYTES = 1 << 18,
     BLOCKS_KEPT = 2,
-    AROUND =
-        1 << 16, /* Linux maps so much around a page that is missing, from a multiple of it on; no page is larger */
+    AROUND = 1 << 16,   /* Linux maps this amount around a missing page, aligned to it; no page is larger */
     FOLDER_SHOWN = 300, /* bytes of a folder's name in a message */
 };
 
@@ -32,7 +31,7 @@ struct row_pages {
     double *x; /* the mapping */
     size_t bytes, block_doubles;
     size_t kept[BLOCKS_KEPT]; /* blocks in memory, SIZE_MAX: none */
-    size_t oldest, last;      /* the place in kept of the one that goes next; the block visited last */
+    size_t oldest, last;      /* index in kept of the block to release next; the block visited last */
 };
 
 static hfsad_status refuse(const row_pages *p, const char *what, hfsad_error *err)
@@ -164,7 +163,7 @@ void pages_seal(row_pages *p)
     (void)mprotect(p->x, p->bytes, PROT_READ);
 }
 
-/* What reading a block brings into memory; its ends may be its neighbours' too, who then read them again. Nothing
+/* Pages that reading a block loads. Its ends may belong to its neighbours too, which then load them again. Nothing
  * beyond the last block. */
 static void advise(const row_pages *p, size_t block, int advice)
 {

@@ -1,8 +1,8 @@
 /*
- * Dense rows in a scratch file instead of memory: written one after the other, then mapped. Who reads a row says so
- * before, and what was read longest ago is given back, so that only a few blocks of rows are in the process's memory;
- * the kernel keeps as much of the file as it has memory to spare. The file has no name: whatever ends the process,
- * nothing is left behind. One thread at a time.
+ * Dense rows in a scratch file instead of memory: written in sequence, then mapped. A reader announces each row, and
+ * the block read longest ago is released, so that only a few blocks of rows are in the memory of the process. The
+ * kernel caches as much of the file as free memory allows. The file has no name, so nothing is left behind when the
+ * process ends. One thread at a time.
  */
 #ifndef HFSAD_DATA_PAGES_H
 #define HFSAD_DATA_PAGES_H

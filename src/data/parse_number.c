@@ -10,6 +10,8 @@
  */
 #include "data/parse_number.h"
 
+#include "base/bits.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,13 +43,10 @@ static const uint64_t FIVES[FIVES_MAX + 1] = {
 };
 /* clang-format on */
 
-/* q * 2^e for results far from the ends of the range; bit 0 of q stands for everything below it. */
+/* q * 2^e for results far from the ends of the range; bit 0 of q represents everything below it. */
 static inline double binary_value(uint64_t q, int e)
 {
-    const uint64_t bits = (uint64_t)(e + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return (double)q * power;
+    return (double)q * double_of((uint64_t)(e + 1023) << 52);
 }
 
 static inline double times_power(uint64_t m, int e)
@@ -144,7 +143,7 @@ static inline const char *read_digits(const char *p, const char *end, uint64_t *
     return p;
 }
 
-/* An exponent at p, or p itself where there is none ("2e" is the number 2 and the text e). */
+/* The end of an exponent at p, or p itself if there is none ("2e" is the number 2 and the text e). */
 static const char *read_exponent(const char *p, const char *end, int64_t *exponent)
 {
     const char *q = p + 1;

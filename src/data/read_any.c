@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* stat */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "data/csv.h"
 #include "data/folder.h"
 #include "data/npy.h"
@@ -9,12 +10,11 @@
 #include "data/svm.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* How a file of each format is taken, and what it should be. */
+/* The reader of each format, and the description of the expected file. */
 static const struct {
     hfsad_status (*take)(intake *in, file_bytes *from, const char *name);
     bool text;
@@ -40,11 +40,9 @@ static hfsad_status take_file(intake *in, data_format format, const char *path)
 static hfsad_status take_client(intake *in, const folder_tree *t, const tree_file *f, const char *top)
 {
     const char *path = t->folders[f->folder].path;
-    const size_t size = strlen(top) + strlen(path) + strlen(f->name) + 3;
-    char *full = alloc_raw(size, 1);
+    char *full = path_join(top, path, f->name);
     if (!full)
-        return error_memory(in->err, size, "a path");
-    snprintf(full, size, *path ? "%s/%s/%s" : "%s%s/%s", top, path, f->name);
+        return error_memory(in->err, strlen(top), "a path");
     in->path = (slice){path, strlen(path)};
     in->client = (slice){f->name, f->stem};
     in->bytes_after -= f->bytes;

@@ -4,7 +4,7 @@
 
 #include "data/dataset.h"
 
-/* Where a row's values begin in rows->x; those who read them come by here first, so that rows on a disk can be paged.
+/* Start of a row's values in rows->x. Every reader calls this first, so that rows on a disk can be paged.
  */
 static inline size_t row_from(const client_rows *rows, size_t r)
 {

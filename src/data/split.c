@@ -55,8 +55,8 @@ static bool take_table(dataset *held, const dataset *d, size_t rows, size_t numb
     return h->first && h->x && h->y && (!t->start || (h->start && h->column)) && (!t->weight || h->weight);
 }
 
-/* Row r of `from`, whose numbers begin at `at`, becomes the next row of `to`, which may be the same table and then lies
- * before it. */
+/* Row r of `from`, whose numbers begin at `at`, becomes the next row of `to`, which may be the same table; the target
+ * then comes before row r. */
 typedef struct {
     size_t rows, numbers;
 } fill_state;
@@ -101,6 +101,9 @@ hfsad_status dataset_split(dataset *d, double share, uint64_t seed, dataset **he
 {
     assert(d->rows.first && share >= 0 && share < 1);
     *held = NULL;
+    const hfsad_status owned = dataset_own_rows(d, err);
+    if (owned)
+        return owned;
     uint8_t *goes = alloc_zero(d->n_rows, 1);
     size_t *order = alloc_raw(d->n_rows, sizeof *order);
     dataset *made = alloc_zero(1, sizeof *made);
@@ -116,8 +119,8 @@ hfsad_status dataset_split(dataset *d, double share, uint64_t seed, dataset **he
     if (!goes || !order || !made || !take_table(made, d, rows, numbers))
         status = error_memory(err, numbers * sizeof(double), "the held-out rows");
     else if (!rows)
-        status = error_set(err, HFSAD_ERROR_INPUT, "a share of %g of every client's rows is no row at all; give more",
-                           share);
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "a share of %g of every client's rows is less than one row; give a larger share", share);
     else
         part(d, made, goes);
     free(goes);

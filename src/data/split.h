@@ -5,9 +5,9 @@
 #include "data/dataset.h"
 
 /*
- * Takes floor(share * rows) of every client's rows, but never all of them, out of d, which has the row table, and puts
- * them into *held: a data set of rows only, with the clients of d in the same order and without their tree. Which rows
- * is a draw by (seed, client). HFSAD_ERROR_INPUT where that is none at all.
+ * Moves floor(share * rows) of every client's rows, but never all of them, from d, which has the row table, to *held: a
+ * data set of rows only, with the clients of d in the same order and without their tree. The rows are drawn by (seed,
+ * client). HFSAD_ERROR_INPUT if no row would move.
  */
 hfsad_status dataset_split(dataset *d, double share, uint64_t seed, dataset **held, hfsad_error *err);
 

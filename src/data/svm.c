@@ -1,8 +1,8 @@
 /*
- * LIBSVM text to sparse rows: `label index:value …`, indices counted from 1 and rising, a comment behind #.
+ * LIBSVM text to sparse rows: `label index:value …`, indices start at 1 and increase, # begins a comment.
  *
- * In a file of the whole federation the comment at the end of a row names its client with its path, so that a name
- * stands for one client of one edge, as in a folder tree. Numbers are read as in CSV (number.c).
+ * In a file of the whole federation the comment at the end of a row is the path of its client, so that each name
+ * belongs to one client of one edge, as in a folder tree. Numbers are read as in CSV (number.c).
  */
 #include "data/svm.h"
 
@@ -61,7 +61,7 @@ static bool at_word_end(const reader *r, const char *p)
     return p == r->end || is_space(*p) || *p == '\n' || *p == '#';
 }
 
-/* What stands from p to the next space. */
+/* The text from p to the next space. */
 static slice word_at(const reader *r, const char *p)
 {
     const char *end = p;
@@ -112,7 +112,7 @@ static hfsad_status refuse_pair(const reader *r, const char *start)
     char shown[EXCERPT_SIZE];
     const slice word = word_at(r, start);
     if (word.length >= 4 && memcmp(word.text, "qid:", 4) == 0)
-        return refuse(r, start, "\"%s\": queries (qid) belong to ranking, which this is not; remove them",
+        return refuse(r, start, "\"%s\": queries (qid) are for ranking and not supported; remove them",
                       excerpt(shown, word));
     return refuse(r, start, "\"%s\" is not a pair; " EXPECTED_PAIR, excerpt(shown, word));
 }
@@ -135,7 +135,7 @@ static hfsad_status read_index(reader *r, uint64_t before, uint64_t *index)
                       excerpt(shown, (slice){start, (size_t)(p - start)}), (unsigned long long)INDEX_MOST);
     }
     if (value <= before)
-        return refuse(r, start, "index %llu behind index %llu; expected indices that rise", (unsigned long long)value,
+        return refuse(r, start, "index %llu after index %llu; expected increasing indices", (unsigned long long)value,
                       (unsigned long long)before);
     r->at = p + 1;
     if (at_word_end(r, r->at))

@@ -1,15 +1,17 @@
 /*
- * The prox over a box. Clipping the unconstrained answer is not it: a coordinate at its bound leaves more of the
- * work to the others. For a given s = <x, w> the nearest w in the box is w(t) = clip(v - t x, -B, B), and s(t) is
- * piecewise linear and falls with t. Between two breakpoints the free coordinates F are known, and with
+ * The prox over a box. Clipping the unconstrained answer is not the prox: a coordinate at its bound leaves more of the
+ * change to the others. For a given s = <x, w> the nearest w in the box is w(t) = clip(v - t x, -B, B), and s(t) is
+ * piecewise linear and decreasing in t. Between two breakpoints the free coordinates F are known, and with
  *
  *     s_F = sum_F x v + sum of the others' x w,      n_F = sum_F x^2,      s(t) = s_F - n_F t
  *
- * the objective is  phi(s) + sigma/2 (n_F t^2 + C): the loss's scalar problem with s_F and n_F in place of s0 and n.
+ * the objective is  phi(s) + sigma/2 (n_F t^2 + C): the scalar problem of the loss with s_F and n_F in place of s0 and
+ * n.
  *
- * Phase retrieval: all its stationary points are tried, cut to the segment, and the least of all segments is the prox.
- * Convex losses: sigma t is the loss's slope at s(t), which falls where t grows, so one t fits; a segment whose own
- * t lies beyond its end is passed. It is the row's multiplier too, which values could not tell where s(t) rests.
+ * Phase retrieval: all stationary points are tried, clipped to their segment; the best of all segments is the prox.
+ * Convex losses: sigma t is the slope of the loss at s(t), which decreases as t grows, so exactly one t fits. A segment
+ * is skipped if its t lies beyond its end. sigma t is also the multiplier of the row; comparing values could not
+ * determine it if s(t) is constant.
  */
 #include "math/box.h"
 
@@ -18,11 +20,11 @@
 /* A coordinate becomes free, or leaves for its other bound, as t grows past `at`. */
 typedef struct {
     double at;
-    double m; /* 2 * coordinate + (1 where it leaves); a double, since events live in the caller's doubles */
+    double m; /* 2 * coordinate + (1 if it leaves); a double, because events are stored in the caller's doubles */
 } event;
 
-/* A sum that terms enter and leave again: what an addition rounds off is kept beside it, so that large terms which
- * have left take no digits of the small ones with them. */
+/* A sum that terms enter and leave again. The rounding error of each addition is kept, so that large terms do not
+ * remove digits of small ones when they leave. */
 typedef struct {
     double high, low;
 } exact_sum;
@@ -49,7 +51,7 @@ static bool later(event a, event b)
     return a.at > b.at || (!(b.at > a.at) && a.m > b.m);
 }
 
-/* Heap sort, since qsort may allocate. */
+/* Heap sort, because qsort may allocate. */
 static void sift(event *events, size_t root, size_t n)
 {
     const event moving = events[root];
@@ -97,8 +99,8 @@ static void try_t(const scalar_loss *law, double sigma, segment g, double t, ans
         *best = (answer){t, value};
 }
 
-/* A convex law's t where it lies in the segment: its slope at the scalar problem's minimiser, over sigma. Where no
- * coordinate is free s rests, and the least slope there is taken. */
+/* t of a convex loss if it lies in the segment: the slope at the minimiser of the scalar problem, divided by sigma. If
+ * no coordinate is free, s is constant, and the smallest slope there is used. */
 static double convex_t(const scalar_loss *law, double sigma, segment g)
 {
     if (!law->anchor) {

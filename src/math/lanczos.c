@@ -51,7 +51,7 @@ static void subtract(size_t M, double *from, double factor, const double *v)
         from[m] -= factor * v[m];
 }
 
-/* Takes `next` = A basis[size] into the basis. Returns what is left of it beside the others. */
+/* Adds `next` = A basis[size] to the basis. Returns the norm of its part orthogonal to the others. */
 static double extend(krylov *k, double *next)
 {
     const size_t M = k->M, i = k->size++;

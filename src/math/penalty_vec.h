@@ -1,5 +1,5 @@
 /*
- * The penalties on eight numbers at once; the one place where their mathematics stands.
+ * The penalties on eight numbers at once. No other file contains their mathematics.
  *
  *     P(t; mu) = omega ( lambda |t|_mu - h(t) )
  *
@@ -100,11 +100,10 @@ VEC_FN vec penalty_prox_objective(const penalty_vec *p, vec x, vec v, vec step, 
 
 /*
  * Prox of a concave penalty: on x >= 0 (the sign of v) the objective is a quadratic on each cell between the
- * breakpoints mu, theta, reach. It is smooth but at 0 where mu = 0, so a global minimiser is the stationary point of a
- * convex cell, or 0. Cells outside of which their stationary point lies have it cut to their ends: such a point counts
- * only where it is clearly better, which happens at a breakpoint that rounding put outside of both its cells. So
- * objectives that differ by a rounding decide only between two minima. Without smoothing the cells below mu are left
- * out.
+ * breakpoints mu, theta, reach. It is smooth except at 0 if mu = 0, so a global minimiser is the stationary point of a
+ * convex cell, or 0. A stationary point outside its cell is clipped to the cell. A clipped point wins only if it is
+ * clearly better, which happens at a breakpoint that rounding put outside both of its cells. So objectives that differ
+ * by a rounding decide only between two minima. Without smoothing there are no cells below mu.
  */
 typedef struct {
     vec x, value;

@@ -1,8 +1,8 @@
 /*
- * Eight doubles side by side, the same operations on each: AVX-512, AVX2 with FMA, or plain C, whichever of
- * HFSAD_VEC_AVX512 and HFSAD_VEC_AVX2 the including file defines. Every operation is one of IEEE 754's, correctly
- * rounded, and a multiply-add is fused exactly where vec_fma stands, so the three give the same bits. Kernels are
- * written once over these and compiled three times.
+ * Eight doubles with the same operations on each: AVX-512 if the including file defines HFSAD_VEC_AVX512, AVX2 with FMA
+ * if it defines HFSAD_VEC_AVX2, otherwise plain C. Every operation is one of IEEE 754's, correctly rounded, and a
+ * multiply-add is fused only by vec_fma, so the three give the same bits. Kernels are written once over these and
+ * compiled three times.
  */
 #ifndef HFSAD_MATH_VEC_H
 #define HFSAD_MATH_VEC_H
@@ -14,8 +14,8 @@
 
 enum { VEC_LANES = 8 };
 
-/* Always inline, or the coefficients of a kernel would travel through memory. Not in plain C, where they do anyhow, and
- * not under a sanitizer: so much inlined code takes a compiler minutes. */
+/* Always inline; otherwise the coefficients of a kernel would pass through memory. Not in plain C, where they do so
+ * anyway, and not under a sanitizer, where the inlined code takes the compiler minutes. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define VEC_IS_CHECKED 1

@@ -41,7 +41,7 @@ hfsad_status broker_url_read(broker_url *b, const char *url, hfsad_error *err)
         return HFSAD_OK;
     }
     if (!host)
-        return refuse(err, url, "it is no address of a broker");
+        return refuse(err, url, "it is not the address of a broker");
     const bool bracket = *host == '[';
     host += bracket;
     const size_t length = strcspn(host, bracket ? "]" : ":/");

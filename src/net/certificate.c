@@ -133,7 +133,7 @@ hfsad_status certificate_make_authority(certificate_authority **out, int days, c
         return HFSAD_OK;
     certificate_authority_free(a);
     *out = NULL;
-    return failed(err, "make an authority");
+    return failed(err, "create an authority");
 }
 
 static hfsad_status make_signed(const certificate_authority *a, const char *name, const char *purpose,
@@ -169,9 +169,9 @@ hfsad_status certificate_make_broker(const certificate_authority *a, const char 
         if (length == 0 || length > 253 ||
             strspn(hosts[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:*") != length ||
             (strchr(hosts[i], ':') && !is_address(hosts[i])))
-            return error_set(
-                err, HFSAD_ERROR_INPUT,
-                "'%.100s' is no name or address of a host; give for example broker.example.org or 10.0.0.1", hosts[i]);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "'%.100s' is not a host name or address; give for example broker.example.org or 10.0.0.1",
+                             hosts[i]);
         if (used + length + 6 > sizeof names)
             return error_set(err, HFSAD_ERROR_INPUT, "the names of the broker have more than %d bytes in all",
                              SAN_SIZE);
@@ -206,7 +206,7 @@ hfsad_status certificate_authority_read(certificate_authority **out, const char 
     ERR_clear_error();
     return error_set(
         err, HFSAD_ERROR_INPUT,
-        "%.300s: ca.crt and ca.key are not an authority's certificate and its key; hfsad keys init makes them", dir);
+        "%.300s: ca.crt and ca.key are not the certificate and key of an authority; hfsad keys init creates them", dir);
 }
 
 /* ---- revocation ---- */
@@ -297,11 +297,11 @@ hfsad_status certificate_make_list(const certificate_authority *a, const char *o
     if (!good && (old || count)) {
         X509_CRL_free(list);
         ERR_clear_error();
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is not of this authority", name);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s was not issued by this authority", name);
     }
     good = good && sign_list(a, list, text, length);
     X509_CRL_free(list);
-    return good ? HFSAD_OK : failed(err, "make a list of revoked certificates");
+    return good ? HFSAD_OK : failed(err, "create a list of revoked certificates");
 }
 
 /* ---- a node's own ---- */
@@ -324,13 +324,12 @@ hfsad_status certificate_check_node(const char *name, const char *certificate, c
         X509_NAME_get_text_by_NID(X509_get_subject_name(c), NID_commonName, common, sizeof common);
     if (c && strcmp(common, name) != 0)
         status = error_set(err, HFSAD_ERROR_INPUT,
-                           "%.300s is the certificate of '%.60s', not of '%.60s': give that node's own, which `hfsad "
-                           "keys issue` makes",
+                           "%.300s is the certificate of '%.60s', not of '%.60s': give the certificate of that node, "
+                           "created by `hfsad keys issue`",
                            certificate, common, name);
     else if (c && k && !X509_check_private_key(c, k))
         status = error_set(err, HFSAD_ERROR_INPUT,
-                           "%.300s is not the key of the certificate %.300s: give the two that belong together", key,
-                           certificate);
+                           "%.300s is not the key of the certificate %.300s: give a matching pair", key, certificate);
     EVP_PKEY_free(k);
     X509_free(c);
     BIO_free(private);

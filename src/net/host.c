@@ -1,4 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
 #include "net/host_parts.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 const char *host_event_text(host_event_kind kind)
 {
@@ -16,27 +16,6 @@ const char *host_event_text(host_event_kind kind)
 #undef TEXT
     };
     return texts[kind];
-}
-
-double host_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double host_work_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-uint64_t host_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 void host_tell(const host *h, host_event_kind kind, const char *path, const char *text, const char *from,
@@ -152,7 +131,7 @@ static hfsad_status listen(host *h, uint64_t now, int64_t timeout_ms, hfsad_erro
 
 hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
 {
-    uint64_t now = host_now_ms();
+    uint64_t now = clock_ms();
     bool waits = true;
     for (size_t i = 0; i < h->count; i++)
         tick(&h->all[i], now);
@@ -164,7 +143,7 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
         waits = waits && !(at->n && node_changed(at->n)) && !(at->q && inquiry_speaks(at->q));
     }
     status = listen(h, now, waits || h->store_failed ? timeout_ms : 0, err);
-    now = host_now_ms();
+    now = clock_ms();
     for (size_t i = 0; i < h->count; i++)
         tick(&h->all[i], now);
     if (!status && h->failed) {
@@ -247,7 +226,7 @@ host_counts host_get_counts(const host *h)
 host_links host_get_links(const host *h, size_t i)
 {
     const hosted *at = &h->all[i];
-    const uint64_t now = host_now_ms();
+    const uint64_t now = clock_ms();
     host_links links = {.connected = true,
                         .parent_ms = at->parent_heard ? now - at->parent_heard : UINT64_MAX,
                         .children = at->n_children,

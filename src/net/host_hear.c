@@ -1,4 +1,5 @@
 /* What comes in: messages, for the node they are for, and news of the connections. */
+#include "base/clock.h"
 #include "net/host_parts.h"
 
 #include "base/alloc.h"
@@ -47,7 +48,7 @@ static void note_child(const host *h, const hosted *at, const char *path, const 
 {
     child_name *found = child_of(at, path);
     if (found)
-        found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : host_now_ms() + 3 * (uint64_t)h->s.status_ms;
+        found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : clock_ms() + 3 * (uint64_t)h->s.status_ms;
 }
 
 /* The node's own status comes back. Where it is another process's, the older one stays; that it is gone may have been
@@ -178,7 +179,7 @@ static void note_news(host *h, hosted *at, const message *m, const void *bytes, 
     } else {
         host_keep_message(h, at, m);
     }
-    h->replay_seconds += host_work_seconds() - before;
+    h->replay_seconds += clock_work_seconds() - before;
 }
 
 /* A child with another spec has said so: it hears once more from its parent, and knows then that this one lives and is
@@ -199,7 +200,7 @@ static void handle(host *h, hosted *at, const char *topic, const sender *from, c
 {
     node_refusal why;
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double before = host_work_seconds(), began = h->s.local_seconds > 0 ? host_seconds() : 0;
+    const double before = clock_work_seconds(), began = h->s.local_seconds > 0 ? clock_seconds() : 0;
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
     if (!news && !old && !(quiet && why == NODE_REFUSED_RUN))
         refuse(h, at, topic, node_refusal_text(why));
@@ -209,7 +210,7 @@ static void handle(host *h, hosted *at, const char *topic, const sender *from, c
         host_keep_heard(h, from->before, m);
     const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
     if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
-        node_set_local_steps(at->n, steps_in(h->s.local_seconds, host_seconds() - began, steps));
+        node_set_local_steps(at->n, steps_in(h->s.local_seconds, clock_seconds() - began, steps));
 }
 
 static void receive(void *context, size_t member, const char *topic, const void *bytes, size_t size)
@@ -261,7 +262,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     h->heard++;
     const bool other = m.run != h->s.run_id;
     if (!other && from.slot == NODE_PARENT)
-        at->parent_heard = host_now_ms();
+        at->parent_heard = clock_ms();
     const bool quiet = other && h->s.other_run && h->s.other_run(h->s.context, at->path, path, &m);
     if (quiet)
         answer_stranger(at, &m);

@@ -91,9 +91,6 @@ struct host {
     hfsad_error broken;
 };
 
-double host_seconds(void);
-double host_work_seconds(void); /* that the thread has had of a processor */
-uint64_t host_now_ms(void);
 void host_tell(const host *h, host_event_kind kind, const char *path, const char *text, const char *from,
                const hfsad_figures *figures);
 /* Moves messages, takes no turn. */

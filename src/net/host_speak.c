@@ -1,19 +1,12 @@
 /* What goes out: the letters of nodes, and what a process says of itself. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
 #include "net/host_parts.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 
 #include <math.h>
-#include <time.h>
-
-static double wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return floor((double)t.tv_sec * 1000 + (double)t.tv_nsec / 1000000);
-}
 
 size_t host_encode(host *h, hosted *at, const message *m, hfsad_error *err)
 {
@@ -57,7 +50,7 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
         values[HOST_STATUS_REFUSED + i] = (double)status.refused[i];
     values[HOST_STATUS_INSTANCE] = (double)h->s.instance;
     values[HOST_STATUS_STARTED] = (double)h->s.started;
-    values[HOST_STATUS_SAID] = wall_ms();
+    values[HOST_STATUS_SAID] = (double)clock_wall_ms();
     values[HOST_STATUS_SENT] = (double)bytes_of(h, true);
     values[HOST_STATUS_RECEIVED] = (double)bytes_of(h, false);
     m.count = HOST_STATUS_ITERATION;
@@ -115,14 +108,14 @@ static bool all_left(const host *h)
 void host_leave(host *h, uint32_t patience_ms)
 {
     enum { PAUSE_MS = 20 };
-    const uint64_t end = host_now_ms() + patience_ms;
+    const uint64_t end = clock_ms() + patience_ms;
     hfsad_error err;
     hfsad_status status = HFSAD_OK;
     h->leaving = true;
     for (size_t i = 0; i < h->count && !status; i++)
         if (h->all[i].twins < HOST_TWINS)
             status = send_status(h, &h->all[i], false, &err);
-    while (!status && !all_left(h) && host_now_ms() < end)
+    while (!status && !all_left(h) && clock_ms() < end)
         status = host_wait(h, PAUSE_MS, &err);
 }
 

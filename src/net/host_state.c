@@ -1,4 +1,5 @@
 /* What of a process outlasts it: states are committed before anything is said of them, and taken up again. */
+#include "base/clock.h"
 #include "net/host_parts.h"
 
 #include "base/alloc.h"
@@ -162,11 +163,11 @@ hfsad_status host_recall(host *h, hfsad_error *err)
 {
     if (h->replayed || !h->s.state)
         return HFSAD_OK;
-    const double before = host_work_seconds();
+    const double before = clock_work_seconds();
     replay r = {.h = h};
     h->replayed = true;
     const hfsad_status status = store_get_heard(h->s.state, on_heard, &r, err);
-    h->replay_seconds = host_work_seconds() - before;
+    h->replay_seconds = clock_work_seconds() - before;
     return status;
 }
 
@@ -280,7 +281,7 @@ static bool is_whole(const host *h)
 /* All that has changed, in one commit. */
 static hfsad_status put_all(host *h, hfsad_error *err)
 {
-    const double before = host_seconds();
+    const double before = clock_seconds();
     bool changed = false;
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < h->count && !status; i++)
@@ -300,7 +301,7 @@ static hfsad_status put_all(host *h, hfsad_error *err)
         h->replay_seconds = 0;
     if (changed && !status && h->s.state) {
         h->commits++;
-        h->commit_seconds += host_seconds() - before;
+        h->commit_seconds += clock_seconds() - before;
     }
     return status;
 }

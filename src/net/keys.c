@@ -47,18 +47,18 @@ static void put_children(FILE *f, const char *word, const char *path)
 /* %u is the name in the certificate. mosquitto cannot cut a node's parent out of it: these lines are per node. */
 static void put_acl_head(FILE *f)
 {
-    fprintf(f, "# Written by hfsad keys, which adds to it. mosquitto reads it again on SIGHUP.\n\n"
-               "# A node writes below its own path, and sees what it has written there itself.\n"
+    fprintf(f, "# Written and extended by hfsad keys. mosquitto rereads it on SIGHUP.\n\n"
+               "# A node writes below its own path, and reads its own status there.\n"
                "pattern write hfsad/+/%%u/+\npattern read hfsad/+/%%u/status\n\n"
-               "# It hears its children; those of the cloud have no path before their name.\n");
+               "# A node reads its children; the children of the cloud have no path before their name.\n");
     put_children(f, "pattern", "%u/+");
     fprintf(f, "\nuser cloud\n");
     put_children(f, "topic", "+");
-    fprintf(f, "\n# May see who is there.\nuser " KEYS_OBSERVER "\n");
+    fprintf(f, "\n# The observer reads the status of all nodes.\nuser " KEYS_OBSERVER "\n");
     char levels[2 * OBSERVED_LEVELS + 1] = "+";
     for (int i = 0; i < OBSERVED_LEVELS; i++, strcat(levels, i < OBSERVED_LEVELS ? "/+" : ""))
         put_read(f, "topic", levels, TOPIC_STATUS);
-    fprintf(f, "\n# A node hears its parent.\n");
+    fprintf(f, "\n# A node reads its parent.\n");
 }
 
 static void put_acl_node(FILE *f, const char *path)
@@ -75,28 +75,27 @@ static void put_acl_node(FILE *f, const char *path)
 
 static void put_configuration(FILE *f, const keys_authority *a, const char *dir)
 {
-    fprintf(f,
-            "# Written by hfsad keys init. Start the broker with: mosquitto -c THIS_FILE\n"
-            "# Started as root it becomes the user mosquitto, who must then be able to read the files named here.\n"
-            "per_listener_settings false\n"
-            "listener %d%s\n"
-            "cafile %s/ca.crt\ncertfile %s/broker.crt\nkeyfile %s/broker.key\n"
-            "tls_version tlsv1.2\n"
-            "require_certificate true\nuse_identity_as_username true\nallow_anonymous false\n"
-            "acl_file %s/acl\n"
-            "# Who is no longer let in: hfsad keys revoke. Read again on SIGHUP.\n"
-            "crlfile %s/revoked.crl\n\n"
-            "# Nodes repeat what is lost: nothing need be kept on disk.\n"
-            "persistence false\n"
-            "set_tcp_nodelay true\n"
-            "# Per node, for who is slow to read.\n"
-            "max_queued_messages 10000\n"
-            "# The largest frame there is, with its topic. Who wants to send more is told so; beyond "
-            "message_size_limit it\n"
-            "# would be dropped without a word.\n"
-            "max_packet_size %zu\n",
-            a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, dir,
-            message_bytes_most(MESSAGE_COUNT_MAX) + AROUND_FRAME);
+    fprintf(
+        f,
+        "# Written by hfsad keys init. Start the broker with: mosquitto -c THIS_FILE\n"
+        "# If started as root, it switches to the user mosquitto, which must be able to read the files named here.\n"
+        "per_listener_settings false\n"
+        "listener %d%s\n"
+        "cafile %s/ca.crt\ncertfile %s/broker.crt\nkeyfile %s/broker.key\n"
+        "tls_version tlsv1.2\n"
+        "require_certificate true\nuse_identity_as_username true\nallow_anonymous false\n"
+        "acl_file %s/acl\n"
+        "# Revoked certificates (hfsad keys revoke). Reread on SIGHUP.\n"
+        "crlfile %s/revoked.crl\n\n"
+        "# Nodes retransmit lost messages, so the broker stores nothing on disk.\n"
+        "persistence false\n"
+        "set_tcp_nodelay true\n"
+        "# Per node, for slow readers.\n"
+        "max_queued_messages 10000\n"
+        "# The largest frame with its topic. A larger message is an error; message_size_limit would drop it silently.\n"
+        "max_packet_size %zu\n",
+        a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, dir,
+        message_bytes_most(MESSAGE_COUNT_MAX) + AROUND_FRAME);
 }
 
 /* ---- init ---- */
@@ -193,13 +192,14 @@ static hfsad_status check_path(const char *path, hfsad_error *err)
     if (length > KEYS_PATH_MAX)
         return error_set(
             err, HFSAD_ERROR_INPUT,
-            "'%.100s' has %zu bytes; a node's path in a certificate has at most %d: give it a shorter name", path,
+            "'%.100s' has %zu bytes; the path of a node in a certificate has at most %d: use a shorter name", path,
             length, KEYS_PATH_MAX);
     if (!topic_path_valid(path) || path[0] == '.' || strstr(path, "/.") || path[0] == ' ' || path[length - 1] == ' ')
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "'%.100s' is no path of a node for a certificate; it is like edge1 or edge1/client7, without "
-                         "+, #, control characters, empty levels, levels that begin with a dot, and outer spaces",
-                         path);
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "'%.100s' is not a valid path for a certificate; expected a path such as edge1 or edge1/client7, without "
+            "+, #, control characters, empty levels, levels that begin with a dot, and outer spaces",
+            path);
     return HFSAD_OK;
 }
 
@@ -345,7 +345,7 @@ static hfsad_status check_paths(const char *const *paths, size_t count, hfsad_er
             return status;
         for (size_t j = 0; j < i; j++)
             if (!strcmp(paths[i], paths[j]))
-                return error_set(err, HFSAD_ERROR_INPUT, "%s is named twice", paths[i]);
+                return error_set(err, HFSAD_ERROR_INPUT, "%s is listed twice", paths[i]);
     }
     return HFSAD_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,22 +20,13 @@ static hfsad_status failed(hfsad_error *err, const char *name)
     return error_set(err, HFSAD_ERROR_IO, "%.300s could not be written: %s", name, strerror(errno));
 }
 
-static char *joined(const char *dir, const char *name, const char *end)
-{
-    const size_t size = strlen(dir) + strlen(name) + strlen(end) + 2;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s/%s%s", dir, name, end);
-    return path;
-}
-
 hfsad_status key_files_add(key_files *f, const char *dir, const char *name, char *text, size_t length, bool secret,
                            bool replace, hfsad_error *err)
 {
     void *grown = f->files;
     const bool room = text && alloc_grow(&grown, &f->capacity, f->count + 1, sizeof *f->files);
     f->files = grown;
-    char *path = room ? joined(dir, name, "") : NULL;
+    char *path = room ? path_join(dir, name) : NULL;
     if (!path) {
         free(text);
         return error_memory(err, length, name);
@@ -119,7 +111,7 @@ hfsad_status key_files_write(const key_files *f, hfsad_error *err)
 
 hfsad_status key_folder_make(const char *dir, const char *name, hfsad_error *err)
 {
-    char *path = joined(dir, name, "");
+    char *path = path_join(dir, *name ? name : "."); /* each part before a slash is a folder */
     hfsad_status status = path ? HFSAD_OK : error_memory(err, strlen(dir), "a file name");
     for (char *at = path ? path + 1 : NULL; !status && at && *at; at++) {
         if (*at != '/')
@@ -135,21 +127,12 @@ hfsad_status key_folder_make(const char *dir, const char *name, hfsad_error *err
 
 char *key_file_read(const char *dir, const char *name, hfsad_error *err)
 {
-    char *path = joined(dir, name, "");
-    FILE *f = path ? fopen(path, "rb") : NULL;
-    struct stat info;
-    char *text = NULL;
-    const bool there = f && fstat(fileno(f), &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= TEXT_MOST;
-    const int reason = f ? EINVAL : errno;
-    if (there)
-        text = malloc((size_t)info.st_size + 1);
-    if (text)
-        text[fread(text, 1, (size_t)info.st_size, f)] = 0;
-    else
+    char *path = path_join(dir, name), *text = NULL;
+    size_t size;
+    const int reason = path ? file_read(path, TEXT_MOST, &text, &size) : ENOMEM;
+    if (reason)
         error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; hfsad keys init makes it", path ? path : name,
                   strerror(reason));
-    if (f)
-        fclose(f);
     free(path);
     return text;
 }

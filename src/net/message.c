@@ -12,6 +12,7 @@
 #include "net/message.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/crc32c.h"
 #include "base/error.h"
 
@@ -96,48 +97,6 @@ size_t message_bytes_most(size_t count)
 
 /* ---- little-endian numbers ---- */
 
-static void put32(unsigned char *to, uint32_t v)
-{
-    for (int i = 0; i < 4; i++)
-        to[i] = (unsigned char)(v >> (8 * i));
-}
-
-static void put64(unsigned char *to, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        to[i] = (unsigned char)(v >> (8 * i));
-}
-
-static uint32_t get32(const unsigned char *from)
-{
-    uint32_t v = 0;
-    for (int i = 0; i < 4; i++)
-        v |= (uint32_t)from[i] << (8 * i);
-    return v;
-}
-
-static uint64_t get64(const unsigned char *from)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < 8; i++)
-        v |= (uint64_t)from[i] << (8 * i);
-    return v;
-}
-
-static uint64_t bits_of(double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-static double double_of(uint64_t bits)
-{
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 /* Without a branch, so that it is vector code: a number is not finite where its exponent is all ones. */
 static bool all_finite(const double *v, size_t count)
 {
@@ -174,23 +133,17 @@ static bool put_floats(unsigned char *to, const double *v, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const float f = (float)v[i];
-        uint32_t bits;
         if (!isfinite(f))
             return false;
-        memcpy(&bits, &f, sizeof bits);
-        put32(to + 4 * i, bits);
+        put32(to + 4 * i, bits_of_float(f));
     }
     return true;
 }
 
 static void get_floats(double *v, const unsigned char *from, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t bits = get32(from + 4 * i);
-        float f;
-        memcpy(&f, &bits, sizeof f);
-        v[i] = (double)f;
-    }
+    for (size_t i = 0; i < count; i++)
+        v[i] = (double)float_of(get32(from + 4 * i));
 }
 
 /* ---- differences ---- */

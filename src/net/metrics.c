@@ -216,7 +216,7 @@ hfsad_status metrics_create(metrics **out, const char *address, hfsad_error *err
         pthread_sigmask(SIG_SETMASK, &old, NULL);
         if (!m->daemon) {
             close(fd);
-            status = error_set(err, HFSAD_ERROR_IO, "the server of the metrics at '%.200s' does not start", address);
+            status = error_set(err, HFSAD_ERROR_IO, "the metrics server at '%.200s' does not start", address);
         }
     }
     if (status)

@@ -84,14 +84,13 @@ static const struct {
     double (*get)(const host *h, size_t i);
     bool of_parents; /* only of nodes with children */
 } of_nodes[] = {
-    {"phase", "gauge", "0: it is being set up, 1: it trains, 2: it has ended.", get_phase, false},
-    {"round", "gauge", "The round that the node is in, counted over the run.", get_round, false},
-    {"steps_total", "counter", "Steps that the node has made: k, of the cloud its global iterations.", get_steps,
-     false},
-    {"messages_repeated_total", "counter", "Messages that the node has sent more than once.", get_repeated, false},
-    {"connected", "gauge", "1: it is connected to its brokers.", get_connected, false},
+    {"phase", "gauge", "0: set-up, 1: training, 2: ended.", get_phase, false},
+    {"round", "gauge", "Current round of the node, counted over the run.", get_round, false},
+    {"steps_total", "counter", "Steps of the node: k; for the cloud its global iterations.", get_steps, false},
+    {"messages_repeated_total", "counter", "Messages that the node has retransmitted.", get_repeated, false},
+    {"connected", "gauge", "1: the node is connected to its brokers.", get_connected, false},
     {"children", "gauge", "Children of the node.", get_children, true},
-    {"children_live", "gauge", "Those of them that say that they live.", get_live, true},
+    {"children_live", "gauge", "Children of the node that are live.", get_live, true},
 };
 
 static void write_nodes(FILE *f, const host *h)
@@ -119,8 +118,8 @@ static void write_refused(FILE *f, const host *h)
 #undef REASON
                                                          };
     put_head(f, name, "counter",
-             "Messages without effect, by reason: bytes are not a message, a sender that is no neighbour, another run, "
-             "and so on; old ones are no fault.");
+             "Refused messages by reason: not a message, sender is not a neighbour, another run, and so on; old "
+             "messages are harmless.");
     for (size_t i = 0; i < host_nodes(h); i++) {
         const node_status status = status_of(h, i);
         const host_links links = host_get_links(h, i);
@@ -165,20 +164,21 @@ static void write_process(FILE *f, const host *h)
         double value;
     } all[] = {
         {"messages_sent_total", "counter", "Messages handed to the broker.", (double)c.frames.frames_sent},
-        {"messages_received_total", "counter", "Messages that came.", (double)c.frames.frames_received},
-        {"sent_bytes_total", "counter", "Bytes of messages sent, with topics, as MQTT packs them.",
+        {"messages_received_total", "counter", "Messages received.", (double)c.frames.frames_received},
+        {"sent_bytes_total", "counter", "Bytes of sent messages, including topics, in MQTT encoding.",
          (double)c.frames.bytes_sent},
-        {"received_bytes_total", "counter", "Bytes of messages that came, with topics, as MQTT packs them.",
+        {"received_bytes_total", "counter", "Bytes of received messages, including topics, in MQTT encoding.",
          (double)c.frames.bytes_received},
-        {"messages_replaced_total", "counter", "Messages whose place a newer one took before they had left.",
+        {"messages_replaced_total", "counter", "Messages replaced by a newer one before they were sent.",
          (double)c.frames.replaced},
-        {"messages_lost_total", "counter", "Messages sent while there was no connection.", (double)c.frames.lost},
-        {"connects_total", "counter", "Connections made to brokers.", (double)c.frames.connects},
+        {"messages_lost_total", "counter", "Messages lost because there was no connection.", (double)c.frames.lost},
+        {"connects_total", "counter", "Connections opened to brokers.", (double)c.frames.connects},
         {"commits_total", "counter", "Commits of the nodes' states.", (double)c.commits},
-        {"commit_failures_total", "counter", "Commits that failed, with a full disk say.", (double)c.commit_failures},
+        {"commit_failures_total", "counter", "Commits that failed, for example because of a full disk.",
+         (double)c.commit_failures},
         {"commit_seconds_total", "counter", "Time spent in commits.", c.commit_seconds},
         {"resident_memory_bytes", "gauge", "Memory of the process.", resident_bytes()},
-        {"cpu_seconds_total", "counter", "Time on a processor, of the process.", cpu_seconds()},
+        {"cpu_seconds_total", "counter", "Processor time of the process.", cpu_seconds()},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         put_one(f, all[i].name, all[i].type, all[i].help, all[i].value);
@@ -190,15 +190,15 @@ static void write_figures(FILE *f, const hfsad_figures *row)
         const char *name, *help;
         double value;
     } all[] = {
-        {"iteration", "Global iteration of the last row of the trace, from which the figures below are.",
+        {"iteration", "Global iteration of the last row of the trace, the source of the figures below.",
          (double)row->iteration},
         {"objective", "The objective.", row->objective},
-        {"consensus_objective", "The objective with the cloud's model everywhere.", row->consensus_objective},
+        {"consensus_objective", "The objective with all nodes at the cloud's model.", row->consensus_objective},
         {"primal_residual", "The primal residual.", row->primal_residual},
         {"dual_residual", "The dual residual.", row->dual_residual},
         {"consensus_gap", "The consensus gap.", row->consensus_gap},
         {"smoothing_gap", "The smoothing gap.", row->smoothing_gap},
-        {"relative_error", "Error relative to the truth; NaN where that is not known.", row->relative_error},
+        {"relative_error", "Error relative to the truth; NaN if the truth is not known.", row->relative_error},
         {"run_seconds", "Seconds of the run.", row->seconds},
         {"model_up_bytes", "Bytes of vectors up the tree, as in the trace.", (double)row->bytes_up},
         {"model_down_bytes", "Bytes of vectors down the tree, as in the trace.", (double)row->bytes_down},

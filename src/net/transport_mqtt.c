@@ -6,6 +6,7 @@
  * places of their topics (slots.h).
  */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "net/broker_url.h"
@@ -25,7 +26,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -81,9 +81,7 @@ struct mqtt {
 
 static int64_t now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)clock_ms();
 }
 
 static hfsad_status no_memory(hfsad_error *err, size_t bytes)
@@ -168,12 +166,12 @@ static const char *tls_advice(const char *fault)
     static const struct {
         const char *word, *advice;
     } known[] = {
-        {"host name", "; its certificate does not name this host: `hfsad keys init --host` does"},
-        {"verify failed", "; its certificate is not of the authority that was given by --keys or --ca"},
-        {"unknown ca", "; this node's certificate is of another authority: issue one by the broker's"},
+        {"host name", "; its certificate does not name this host: add the host with `hfsad keys init --host`"},
+        {"verify failed", "; its certificate was not issued by the authority of --keys or --ca"},
+        {"unknown ca", "; this node's certificate was issued by another authority: use that of the broker"},
         {"revoked", "; this node's certificate was revoked: issue a new one"},
         {"expired", "; this node's certificate has expired: issue a new one"},
-        {"certificate required", "; give this node's certificate by --keys, or --certificate and --key"},
+        {"certificate required", "; give this node's certificate with --keys, or --certificate and --key"},
         {"wrong version", "; does it speak TLS at this port?"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -191,7 +189,7 @@ static const char *other_tongue(const member *m, int code, int reason)
     if (m->connack >= 0 || !closed || !t->at.port || m->attempts < PUZZLED_AFTER)
         return "";
     return t->at.tls ? "; does it speak TLS at this port? If not, give mqtt://"
-                     : "; does it want TLS at this port? Then give mqtts://";
+                     : "; does it require TLS at this port? Then give mqtts://";
 }
 
 /* Whether waiting mends it, and in words. */
@@ -209,7 +207,7 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return busy ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
     }
     if (m->denied) {
-        snprintf(why, REASON_SIZE, "the broker does not let '%.60s' listen to %.80s", m->name, m->denied);
+        snprintf(why, REASON_SIZE, "the broker does not allow '%.60s' to subscribe to %.80s", m->name, m->denied);
         return TRANSPORT_REFUSED;
     }
     if (m->farewell) {
@@ -454,7 +452,7 @@ static hfsad_status say_too_large(mqtt *t, hfsad_error *err)
     const size_t size = t->too_large;
     t->too_large = 0;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "a message of %zu bytes is larger than the broker at %.200s takes; raise its limit (mosquitto: "
+                     "a message of %zu bytes exceeds the limit of the broker at %.200s; raise the limit (mosquitto: "
                      "max_packet_size, EMQX: mqtt.max_packet_size)",
                      size, t->url);
 }
@@ -551,7 +549,7 @@ static hfsad_status check_file(const char *path, const char *what, hfsad_error *
 {
     if (!path || access(path, R_OK) == 0)
         return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "%s %.300s cannot be read: %s; hfsad keys makes such files", what, path,
+    return error_set(err, HFSAD_ERROR_INPUT, "%s %.300s cannot be read: %s; hfsad keys creates these files", what, path,
                      strerror(errno));
 }
 
@@ -673,11 +671,10 @@ static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsa
 {
     hfsad_status status = broker_url_read(at, b->url, err);
     if (!status && at->tls && !b->ca)
-        status = error_set(
-            err, HFSAD_ERROR_INPUT,
-            "%.200s: a connection by TLS needs the certificate of the authority; give --keys or --ca, hfsad keys init "
-            "makes it",
-            b->url);
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.200s: a TLS connection needs the certificate of the authority; give --keys or --ca; "
+                           "hfsad keys init creates it",
+                           b->url);
     if (!status)
         status = check_file(b->ca, "the certificate of the authority", err);
     if (!status)

@@ -17,7 +17,7 @@ typedef struct {
     whole_file files[BATCH_MOST];
 } file_batch;
 
-/* Makes the folder where it is not there. On failure nothing is left behind. */
+/* Creates the folder if it is missing. On failure nothing is left behind. */
 hfsad_status file_batch_begin(file_batch *b, const char *folder, hfsad_error *err);
 /* One more file, to be written and, if that is wanted early, closed (whole_file_close). It lives as long as the batch;
  * NULL on failure. */

@@ -1,18 +1,13 @@
 #include "out/checkpoint.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 #include "run/save.h"
 #include "spec/pack.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { FORMAT = 1, HEAD_WORDS = 3 };
 
@@ -120,37 +115,21 @@ hfsad_status checkpoint_parse(checkpoint *c, const void *bytes, size_t size, con
     return status;
 }
 
-static hfsad_status map_file(int file, void **mapping, size_t *size, const char *path, hfsad_error *err)
-{
-    struct stat info;
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is empty or no file; " START_ANEW, path);
-    *size = (size_t)info.st_size;
-    *mapping = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (*mapping != MAP_FAILED)
-        return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s", path, strerror(errno));
-}
-
 hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err)
 {
-    void *mapping = NULL;
-    size_t size = 0;
+    void *mapping;
+    size_t size;
     *c = (checkpoint){0};
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) {
-        error_set(err, HFSAD_ERROR_INPUT,
-                  "%.300s cannot be opened: %s; give the output folder of a run with output.checkpoint: true", path,
-                  strerror(errno));
-        return HFSAD_ERROR_INPUT;
-    }
-    hfsad_status status = map_file(file, &mapping, &size, path, err);
-    close(file);
-    if (status)
-        return status;
-    status = checkpoint_parse(c, mapping, size, path, err);
+    const int reason = file_map(path, &mapping, &size);
+    if (reason > 0)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s cannot be opened: %s; give the output folder of a run with output.checkpoint: true",
+                         path, strerror(reason));
+    if (!mapping)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is empty or no file; " START_ANEW, path);
+    const hfsad_status status = checkpoint_parse(c, mapping, size, path, err);
     if (status) {
-        munmap(mapping, size);
+        file_unmap(mapping, size);
         return status;
     }
     c->mapping = mapping;
@@ -160,8 +139,7 @@ hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err)
 
 void checkpoint_close(checkpoint *c)
 {
-    if (c->mapping)
-        munmap(c->mapping, c->mapped);
+    file_unmap(c->mapping, c->mapped);
     hfsad_spec_free(c->spec);
     free(c->name);
     *c = (checkpoint){0};
@@ -210,7 +188,7 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%.200s was made with %s of other numbers or names than %.300s has now", c->name,
                          c->data_print != run->data_print ? "data" : "a truth",
-                         c->data_print != run->data_print ? run->spec->top.data
+                         c->data_print != run->data_print ? run->spec->top.data ? run->spec->top.data : "data"
                          : run->spec->top.truth           ? run->spec->top.truth
                                                           : "the spec");
     char *kind = strndup(c->start_kind, c->start_length);

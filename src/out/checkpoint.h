@@ -1,10 +1,10 @@
 /*
- * checkpoint.bin: everything from which a run goes on to the same bits. It stands for itself: whatever the other files
- * of the folder hold, older or newer, is made anew from it.
+ * checkpoint.bin: everything that a run needs to continue to the same bits. It is self-contained: the other files of
+ * the folder, older or newer, are rewritten from it.
  *
  * A sequence of words (base/words.h): a mark, the version of the format, the number of words, the program's version,
- * the settings (spec/pack.h), fingerprints of data and truth, the start's name, seconds, the trace, the state
- * (sim/save.h), and the checksum of all that. Where something is added to the state, the format's version goes up.
+ * the settings (spec/pack.h), fingerprints of data and truth, the name of the start, seconds, the trace, the state
+ * (run/save.h), and the checksum of all these. An addition to the state increases the version of the format.
  */
 #ifndef HFSAD_OUT_CHECKPOINT_H
 #define HFSAD_OUT_CHECKPOINT_H
@@ -34,7 +34,7 @@ typedef struct {
     word_reader state;
 } checkpoint;
 
-/* Refuses what is no checkpoint, of another version, cut or changed in any bit. */
+/* Error if the file is not a checkpoint, has another version, or is cut or changed in any bit. */
 hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err);
 /* The same for bytes in memory, which must outlive c. */
 hfsad_status checkpoint_parse(checkpoint *c, const void *bytes, size_t size, const char *name, hfsad_error *err);

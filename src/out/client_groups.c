@@ -109,8 +109,8 @@ static hfsad_status add_line(client_groups *g, const reader *r, hfsad_error *err
     char shown[EXCERPT_SIZE];
     char *comma = strchr(r->text, ',');
     if (!comma || comma == r->text || !comma[1] || strchr(comma + 1, ',') || strlen(comma + 1) >= GROUP_LABEL_SIZE)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s:%zu: \"%s\" is not a client's name, a comma and its group",
-                         PATH_SHOWN, r->path, r->line, excerpt(shown, (slice){r->text, strlen(r->text)}));
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s:%zu: \"%s\" is not of the form client,group", PATH_SHOWN,
+                         r->path, r->line, excerpt(shown, (slice){r->text, strlen(r->text)}));
     *comma = 0;
     uint32_t group;
     const hfsad_status status = group_of_label(g, r, comma + 1, &group, err);

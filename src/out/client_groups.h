@@ -19,7 +19,7 @@ typedef struct {
     size_t n_clients;
     grouped_client *clients; /* sorted by name after client_groups_sort */
     size_t label_room, client_room;
-    uint32_t others; /* the group of who is not named; GROUP_NONE: he has none */
+    uint32_t others; /* the group of clients that are not listed; GROUP_NONE: no group */
 } client_groups;
 
 /* A CSV file with the header client,group and a line per client. Groups are numbered in the order in which they first

@@ -2,6 +2,7 @@
 #include "out/file.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -117,14 +118,12 @@ void whole_file_drop(whole_file *f)
 
 hfsad_status whole_file_begin(whole_file *f, const char *folder, const char *name, hfsad_error *err)
 {
-    const size_t size = strlen(folder) + strlen(name) + 2;
-    *f = (whole_file){.path = malloc(size), .temporary = temporary_name(folder, name)};
+    *f = (whole_file){.path = path_join(folder, name), .temporary = temporary_name(folder, name)};
     if (!f->path || !f->temporary) {
         forget(f);
-        error_memory(err, 2 * size, "a file name");
+        error_memory(err, 2 * strlen(folder), "a file name");
         return HFSAD_ERROR_MEMORY;
     }
-    snprintf(f->path, size, "%s/%s", folder, name);
     unlink(f->temporary); /* of an earlier process with our number that was killed */
     const int fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     f->stream = fd < 0 ? NULL : fdopen(fd, "w");

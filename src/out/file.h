@@ -47,9 +47,9 @@ hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err);
 hfsad_status folder_make_state(const char *path, size_t *made, hfsad_error *err);
 void folder_unmake(const char *path, size_t made);
 /*
- * Keeps other processes that ask for it out of the folder until folder_unlock or the end of the process, by whatever
- * it ends; leaves no file behind. HFSAD_ERROR_INPUT where somebody has it. *lock: -1 for a file system that has no
- * locks, where nobody is kept out.
+ * Locks the folder against other processes that call this, until folder_unlock or the end of the process; leaves no
+ * file behind. HFSAD_ERROR_INPUT if another process has the lock. *lock: -1 on a file system without locks, which
+ * excludes nobody.
  */
 hfsad_status folder_lock(const char *path, int *lock, hfsad_error *err);
 void folder_unlock(int lock);

@@ -8,6 +8,8 @@
  */
 #include "out/format_number.h"
 
+#include "base/bits.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -50,8 +52,8 @@ static bool find_digits(double v, uint64_t *digits, int *place)
 {
     if (!(v >= 1e-11 && v < 1e17))
         return false;
-    uint64_t bits, floored;
-    memcpy(&bits, &v, sizeof bits);
+    uint64_t floored;
+    const uint64_t bits = bits_of(v);
     const int e = (int)(bits >> 52) - 1075;
     const uint64_t m = (bits & ((UINT64_C(1) << 52) - 1)) | (UINT64_C(1) << 52);
     /* 2^(e+52) <= v < 2^(e+53): floor((e + 52) log10(2)) is the place or one less. */

@@ -10,7 +10,7 @@ enum {
     NUMBER_SIZE = 32,    /* room that number_write may write over */
 };
 
-/* Writes v at out without a closing 0; returns the length. "inf", "-inf" and "nan" for what is not finite. */
+/* Writes v at out without a terminating 0; returns the length. Writes "inf", "-inf" and "nan" if v is not finite. */
 size_t number_write(char *out, double v);
 size_t number_write_whole(char *out, uint64_t v);
 

@@ -11,7 +11,7 @@
 typedef struct {
     const hfsad_run *run;
     node_groups *g;
-    uint32_t *first; /* of every group: the node whose model stands for it */
+    uint32_t *first; /* of every group: the node whose model represents it */
     double *w, *other;
 } search;
 

@@ -1,7 +1,7 @@
 /*
- * Who went his own way. A link with mcp or scad lets go of a child that is gamma lambda or farther away in some
- * coordinate; such a child is not in its parent's group. It joins the group whose first model is nearer than that in
- * every coordinate, or starts one. Group 0 is the cloud's.
+ * Groups of nodes with their own model. A link with mcp or scad lets go of a child that is gamma lambda or farther away
+ * in some coordinate; such a child is not in its parent's group. It joins the first group whose first model is closer
+ * than that in every coordinate, or starts a new one. Group 0 is that of the cloud.
  */
 #ifndef HFSAD_OUT_GROUPS_H
 #define HFSAD_OUT_GROUPS_H

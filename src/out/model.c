@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/rng.h"
 #include "data/builder.h"
 #include "data/parse_number.h"
@@ -12,12 +13,10 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,14 +31,14 @@ static const char *const scale_names[] = {SCALE_NAMES};
 /* A file of a folder, mapped: runs replace their files and never cut one short. */
 typedef struct {
     char *path;
-    const char *bytes;
+    void *mapping;     /* NULL: the file is empty */
+    const char *bytes; /* of the mapping, or "" */
     size_t size;
 } mapped_file;
 
 static void unmap(mapped_file *f)
 {
-    if (f->size)
-        munmap((void *)(uintptr_t)f->bytes, f->size);
+    file_unmap(f->mapping, f->size);
     free(f->path);
     *f = (mapped_file){0};
 }
@@ -52,31 +51,15 @@ static hfsad_status refuse_file(const mapped_file *f, const char *reason, hfsad_
 /* name: of a file in the folder, or NULL where `folder` is the file itself. */
 static hfsad_status map_file(mapped_file *f, const char *folder, const char *name, hfsad_error *err)
 {
-    const size_t size = strlen(folder) + (name ? strlen(name) : 0) + 2;
-    *f = (mapped_file){.path = malloc(size), .bytes = ""};
+    *f = (mapped_file){.path = path_join(folder, name ? name : ""), .bytes = ""};
     if (!f->path)
-        return error_memory(err, size, "a file name");
-    snprintf(f->path, size, "%s%s%s", folder, name ? "/" : "", name ? name : "");
-    const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait for the writer of a FIFO */
-    if (fd < 0)
-        return refuse_file(f, strerror(errno), err);
-    struct stat info;
-    const char *reason = NULL;
-    if (fstat(fd, &info) != 0) {
-        reason = strerror(errno);
-    } else if (!S_ISREG(info.st_mode)) {
-        reason = "it is no regular file";
-    } else if (info.st_size > 0) {
-        void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (mapping == MAP_FAILED) {
-            reason = strerror(errno);
-        } else {
-            f->bytes = mapping;
-            f->size = (size_t)info.st_size;
-        }
-    }
-    close(fd);
-    return reason ? refuse_file(f, reason, err) : HFSAD_OK;
+        return error_memory(err, strlen(folder), "a file name");
+    const int reason = file_map(f->path, &f->mapping, &f->size);
+    if (reason)
+        return refuse_file(f, reason == FILE_NOT_REGULAR ? "it is no regular file" : strerror(reason), err);
+    if (f->mapping)
+        f->bytes = f->mapping;
+    return HFSAD_OK;
 }
 
 typedef struct {

@@ -49,10 +49,11 @@ static hfsad_status refuse_loss(const evaluation *e, size_t leaf, hfsad_error *e
 {
     char name[EVALUATION_NAME_SIZE];
     dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.300s: %.300s was trained with a program's own loss, which only that program has; hfsad predict "
-                     "can use its model",
-                     e->scoring->folder, name);
+    return error_set(
+        err, HFSAD_ERROR_INPUT,
+        "%.300s: %.300s was trained with a program's own loss, which only that program can evaluate; hfsad predict "
+        "can use its model",
+        e->scoring->folder, name);
 }
 
 hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err)

@@ -1,6 +1,6 @@
 /*
- * How well models do on held-out rows: the loss of every client, summed up the tree; shares of right labels and of
- * rows covered; the support of a model, beside the truth's where that is known.
+ * Performance of models on held-out rows: the loss of every client, summed up the tree; shares of correct labels and of
+ * covered rows; the support of a model, compared with the truth if it is known.
  */
 #ifndef HFSAD_OUT_MODEL_EVALUATION_H
 #define HFSAD_OUT_MODEL_EVALUATION_H
@@ -37,7 +37,7 @@ typedef struct {
     const double *truth;                    /* F numbers; NULL: not known */
     row_figures *nodes;                     /* of the data: n_inner, then n_leaves */
     bool labels, levels;                    /* whether any client has labels, or quantiles */
-    size_t worst_client;                    /* leaf; the first of those that are alike */
+    size_t worst_client;                    /* leaf; the first if several are equal */
     size_t worst_edge;                      /* inner node, 0: there are no edges */
     double median_loss;                     /* over the clients; between the two in the middle of an even number */
     size_t used_own, used_edge, used_cloud; /* clients by whose model they got */
@@ -51,8 +51,7 @@ hfsad_status evaluation_create(evaluation *e, const scoring *s, const double *tr
 hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err);
 /* After the last leaf. */
 hfsad_status evaluation_finish(evaluation *e, hfsad_error *err);
-/* After that: what is in `groups`. sets must outlive it; path: the file they are from, for messages. Refuses a client
- * that has no group. */
+/* Then fills `groups`. sets must outlive it; path: their file, for messages. Error if a client has no group. */
 hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const char *path, hfsad_error *err);
 void evaluation_free(evaluation *e);
 
@@ -62,7 +61,7 @@ double accuracy_of(const row_figures *f);
 double coverage_of(const row_figures *f);
 double level_of(const row_figures *f);
 
-/* The model that stands beside a node of the data: the one a client got, an inner node's own or MODEL_NONE. */
+/* The model reported for a node of the data: the model used for a client, an inner node's own, or MODEL_NONE. */
 uint32_t evaluation_model(const evaluation *e, size_t node);
 support_figures evaluation_support(const evaluation *e, uint32_t model_node);
 /* The node's name, "edge1/client7", cut to size. */

@@ -10,8 +10,8 @@
 #include "out/model.h"
 
 /*
- * auto: the client's own model where there is one, otherwise that of its nearest ancestor that has one. client, edge:
- * its own, or its parent's (the cloud's where it is right below the cloud), and an error where there is none.
+ * auto: the client's own model if there is one, otherwise that of its nearest ancestor that has one. client, edge: its
+ * own or its parent's model (the cloud's if it is directly below the cloud); an error if there is none.
  */
 #define MODEL_CHOICES "auto", "client", "edge", "cloud"
 typedef enum { WITH_AUTO, WITH_CLIENT, WITH_EDGE, WITH_CLOUD } model_choice;
@@ -46,7 +46,7 @@ static inline double score_label(double score)
 /* What a score predicts of y; of a label the probability of 1 (logistic) or the margin (hinge). */
 double score_prediction(hfsad_loss_kind kind, double score);
 
-/* Refuses an output that is the same file as one of the inputs; those that are NULL or missing are passed over. */
+/* Error if the output is the same file as one of the inputs; inputs that are NULL or missing are skipped. */
 hfsad_status scoring_check_output(const char *output, const char *const *inputs, size_t count, hfsad_error *err);
 
 #endif

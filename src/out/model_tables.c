@@ -16,7 +16,7 @@ static void put_text(whole_file *f, const char *text)
     whole_file_put(f, text, strlen(text));
 }
 
-/* Nothing after the comma where there is no such number. */
+/* Nothing after the comma if there is no number. */
 static void put_real(whole_file *f, double v)
 {
     char text[1 + NUMBER_SIZE] = ",";

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "out/tables.h"
 #include "out/trace.h"
 
@@ -116,22 +117,13 @@ static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figure
     return HFSAD_OK;
 }
 
-static char *path_in(const char *folder, const char *name)
-{
-    const size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s/%s", folder, name);
-    return path;
-}
-
 /* A state.csv or checkpoint.bin of an earlier run into the same folder would not belong to this one's model; one of the
  * person's own stays. */
 static hfsad_status remove_stale(const char *folder, int which, hfsad_error *err)
 {
     const char *start = which == CHECKPOINT ? CHECKPOINT_MARK : STATE_HEAD;
     char head[sizeof STATE_HEAD] = "";
-    char *path = path_in(folder, file_names[which]);
+    char *path = path_join(folder, file_names[which]);
     if (!path)
         return error_memory(err, strlen(folder), "a file name");
     FILE *f = fopen(path, "r");
@@ -159,7 +151,7 @@ static bool is_wanted(const report *r, int which)
 /* -1: no memory. */
 static int stat_in(const char *folder, const char *name, struct stat *info)
 {
-    char *path = path_in(folder, name);
+    char *path = path_join(folder, name);
     const int found = path ? stat(path, info) == 0 : -1;
     free(path);
     return found;

@@ -1,7 +1,6 @@
 /*
- * The output folder of a run: checkpoint.bin, model.csv, state.csv, trace.csv, summary.json. An update writes all of
- * them beside the old ones and then puts them in place, so a disk that fills up leaves the folder as the last update
- * left it.
+ * The output folder of a run: checkpoint.bin, model.csv, state.csv, trace.csv, summary.json. An update writes all files
+ * under temporary names and then renames them, so a full disk leaves the folder as it was after the last update.
  */
 #ifndef HFSAD_OUT_REPORT_H
 #define HFSAD_OUT_REPORT_H
@@ -22,7 +21,7 @@ hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hf
 void report_row(report *r, const hfsad_figures *figures);
 /* Brings the folder up to date; figures: those of the current point. */
 hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
-/* Only state.csv and checkpoint.bin, beside the other files of the same run, which are there. */
+/* Only state.csv and checkpoint.bin; the other files of the run already exist. */
 hfsad_status report_write_state(report *r, hfsad_error *err);
 
 /*

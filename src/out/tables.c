@@ -41,7 +41,7 @@ void row_room_free(row_room *room)
     *room = (row_room){0};
 }
 
-/* A name with a comma, a quote or a line break stands in quotes, as CSV has it. */
+/* A name with a comma, a quote or a line break is quoted, as in CSV. */
 static char *write_name(char *at, const char *name)
 {
     if (!name[strcspn(name, ",\"\r\n")]) {

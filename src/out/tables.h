@@ -14,7 +14,7 @@ typedef struct {
 hfsad_status row_room_create(row_room *room, const hfsad_run *run, hfsad_error *err);
 void row_room_free(row_room *room);
 
-/* node,w1,…,wM and, where there is one, intercept: cloud, inner nodes and, where asked for, clients. */
+/* node,w1,…,wM and, if there is one, intercept: cloud, inner nodes and, if requested, clients. */
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room);
 /* What the first line of state.csv starts with. */
 #define STATE_HEAD "node,k,last"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns in their order, but for relative_error and the tiers that follow. REAL and WHOLE: how they print. */
+/* The columns in order, except relative_error and the tiers that follow. REAL and WHOLE: their format. */
 #define TRACE_COLUMNS(X)                                                                                               \
     X(WHOLE, iteration)                                                                                                \
     X(REAL, objective)                                                                                                 \
@@ -53,7 +53,7 @@ hfsad_status trace_create(trace *t, uint64_t rows, size_t tiers, bool relative_e
     if (__builtin_mul_overflow(rows, t->row_size, &t->capacity) ||
         __builtin_add_overflow(t->capacity, head, &t->capacity))
         t->capacity = SIZE_MAX;
-    t->text = alloc_raw(t->capacity, 1); /* touched as it fills: a run that stops early costs no more than its rows */
+    t->text = alloc_raw(t->capacity, 1); /* pages are used as it fills: a run that stops early costs only its rows */
     if (!t->text)
         return error_set(err, HFSAD_ERROR_MEMORY,
                          "not enough memory: %zu bytes for %llu rows of the trace; a larger run.trace_every needs less",

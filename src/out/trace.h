@@ -1,5 +1,5 @@
-/* trace.csv as text in memory: rows are appended as they come and the file is this text, so a rewrite formats nothing
- * anew. All memory is taken when it is set up. */
+/* trace.csv as text in memory: rows are appended, and the file is this text, so a rewrite formats nothing again. All
+ * memory is allocated at set-up. */
 #ifndef HFSAD_OUT_TRACE_H
 #define HFSAD_OUT_TRACE_H
 

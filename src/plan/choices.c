@@ -93,13 +93,13 @@ static const char *foreign_part(const override_settings *s, node_kind kind)
 
 enum { PLACE_SIZE = 300 };
 
-/* "spec.yaml:12: overrides" or "--set overrides". */
+/* "spec.yaml:12: overrides" or "overrides". */
 static const char *place_of(const hfsad_spec *spec, const override_settings *s, char buffer[PLACE_SIZE])
 {
     if (s->line > 0)
         snprintf(buffer, PLACE_SIZE, "%s:%d: overrides", spec->path, s->line);
     else
-        snprintf(buffer, PLACE_SIZE, "--set overrides");
+        snprintf(buffer, PLACE_SIZE, "overrides");
     return buffer;
 }
 
@@ -187,12 +187,12 @@ hfsad_status check_overrides(const choice_table *t, hfsad_error *err)
         place_of(t->spec, s, place);
         if (!t->used[o]) {
             nearest_node(t->d, s->node, near, sizeof near);
-            return error_set(err, HFSAD_ERROR_INPUT, "%s: no node is called '%s'; the nearest is '%s'", place, s->node,
-                             near);
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: no node has the name '%s'; the nearest is '%s'", place,
+                             s->node, near);
         }
         if (!says_loss(s) && !says_schedule(s) && s->local_steps <= 0 && isnan(s->participation) &&
             !says_penalty(link_choice(&s->link)) && !says_penalty(prior_choice(&s->prior)))
-            return error_set(err, HFSAD_ERROR_INPUT, "%s: '%s' sets nothing; take it out", place, s->node);
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: '%s' sets nothing; remove it", place, s->node);
     }
     return HFSAD_OK;
 }

@@ -23,7 +23,7 @@ static inline int pick_choice(int given, int otherwise)
     return given < 0 ? otherwise : given;
 }
 
-/* What the spec says of a penalty, whichever table it stands in. */
+/* Settings of a penalty, from either table of the spec. */
 typedef struct {
     int kind;
     double weight, lambda, gamma;

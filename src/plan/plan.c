@@ -1,5 +1,5 @@
 /*
- * From a spec and the data to numbers for every link and node: the presets, then what the spec says, then its
+ * From a spec and the data to numbers for every link and node: the presets, then the settings of the spec, then its
  * overrides.
  *
  * omega    weight of a client's link: nu |x|_max, nu the slope of the loss (phase retrieval: 5, the paper's number)
@@ -49,7 +49,7 @@ static hfsad_status check_penalty(const hfsad_penalty *p, const char *what, cons
                          node, p->gamma, penalty_names[p->kind], least, what);
     if (!penalty_is_flat(p) && (!(p->weight * p->lambda <= most) || (concave && !(p->gamma * p->lambda <= most))))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s of %s: weight = %g, lambda = %g: weight lambda and gamma lambda may be 1e100 at most",
+                         "%s of %s: weight = %g, lambda = %g: weight lambda and gamma lambda must be at most 1e100",
                          what, node, p->weight, p->lambda);
     return HFSAD_OK;
 }
@@ -60,7 +60,7 @@ static hfsad_status check_rule(const hfsad_link_rule *rule, const char *node, hf
     static const char *const names[] = {"c", "alpha"};
     for (size_t i = 0; i < 2; i++)
         if (!(values[i] >= 1e-100 && values[i] <= 1e100))
-            return error_set(err, HFSAD_ERROR_INPUT, "schedule of %s: %s = %g; it may be from 1e-100 to 1e100", node,
+            return error_set(err, HFSAD_ERROR_INPUT, "schedule of %s: %s = %g; expected 1e-100 to 1e100", node,
                              names[i], values[i]);
     return check_penalty(&rule->penalty, "link", node, err);
 }
@@ -107,10 +107,10 @@ static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings
     return penalty_of(c, prior_preset(t, i));
 }
 
-/* What a link has where the spec leaves it out. tv: weight lambda is the bound that Theorem 1 asks for. mcp and scad,
- * for who may go his own way: they let go at a third of a coefficient's likely size, but not within four
- * deviations of a client's own estimate, and pull twice as hard as the noise of those who follow the common law. own:
- * the child has an intercept of its own. */
+/* Defaults of a link. tv: weight lambda is the bound of Theorem 1. mcp and scad, for children that may keep their own
+ * model: they let go at a third of the likely size of a coefficient, but not within four standard deviations of a
+ * client's own estimate, and pull twice as hard as the noise of clients that follow the common law. own: the child has
+ * its own intercept. */
 typedef struct {
     double bound, noise, reach;
     bool own;
@@ -136,7 +136,7 @@ static double turn_of(double growth)
     return fmax(1, floor(0.5 / log(growth)));
 }
 
-/* What the spec leaves out is the preset's; who gives c or alpha gets the paper's r(k) = sqrt(k). */
+/* Settings that are not given come from the preset; if c or alpha is given, r(k) = sqrt(k) as in the paper. */
 static hfsad_schedule schedule_of(const SCHEDULE_settings *general, const SCHEDULE_settings *special,
                                   hfsad_schedule usual)
 {
@@ -166,7 +166,7 @@ static hfsad_schedule client_schedule(const preset *t, double slope, uint32_t lo
         .c = t->client_c, .alpha = t->scales.length / 100, .growth = t->sharp ? pow(t->pace, 1.0 / local_steps) : 0};
 }
 
-/* An inner node keeps pace with its clients, who may take part less often than it does. */
+/* An inner node keeps pace with its clients, which may take part less often. */
 static hfsad_schedule inner_schedule(const preset *t, size_t i, const hfsad_penalty *link, double participation)
 {
     const double slope = hfsad_penalty_slope(link), c = t->inner_c[t->d->inner[i].depth];
@@ -244,11 +244,11 @@ static hfsad_status check_own(const hfsad_spec *spec, const leaf_class *c, const
     if (c->loss.kind != HFSAD_LOSS_OWN)
         return HFSAD_OK;
     const bool linearized = c->solver.method == ROWS_LINEARIZED;
-    const char *wrong = !spec->own.value                       ? "no program has given one (hfsad_spec_own_loss)"
+    const char *wrong = !spec->own.value                       ? "no loss was supplied (hfsad_spec_own_loss)"
                         : linearized && !spec->own.gradient    ? "loss.solver: linearized needs its gradient"
                         : !linearized && !spec->own.prox       ? "loss.solver: exact needs its prox"
-                        : !linearized && isfinite(c->loss.box) ? "loss.box does not go with a prox of one's own"
-                        : c->mean                              ? "loss.scale does not go with it"
+                        : !linearized && isfinite(c->loss.box) ? "loss.box cannot be combined with a supplied prox"
+                        : c->mean                              ? "loss.scale cannot be combined with it"
                                                                : NULL;
     if (!wrong)
         return HFSAD_OK;
@@ -353,7 +353,7 @@ static bool is_watched(const preset *t, size_t i, const hfsad_penalty *link)
            hfsad_penalty_slope(link) >= t->omega_0[t->d->inner[i].depth] * (1 - 1e-9);
 }
 
-/* Priors first, since the preset's weight of an edge's link depends on them; then the links. */
+/* Priors first, because the preset's weight of an edge's link depends on them; then the links. */
 static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
 {
     const dataset *d = t->d;
@@ -416,11 +416,10 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const double steps = (double)p->iterations * p->edge_rounds * p->leaf_classes[c].local_steps;
         if (steps >= 0x1p31)
-            return error_set(
-                err, HFSAD_ERROR_INPUT,
-                "run: iterations * edge_rounds * local_steps = %.3g steps of a client; at most 2^31 - 1, so lower "
-                "one of the three",
-                steps);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "run: iterations * edge_rounds * local_steps = %.3g steps of a client; the limit is 2^31 "
+                             "- 1, so lower one of the three",
+                             steps);
     }
     return HFSAD_OK;
 }

@@ -79,8 +79,8 @@ void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double l
 /* Start number `index` of run.tries: the first itself, the others drawn, of its length, or of the likely one where that
  * is 0. */
 void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely);
-/* What is trained before the run to find its start: iterations of a consensus start, with everybody tied, and of each
- * of run.tries, of which the least objective of one model for all is kept, the earliest of equal ones. */
+/* Stages before the run that find its start: iterations of a consensus start, with all nodes tied, and of each of
+ * run.tries. The try with the smallest consensus objective is kept, the earliest of equal ones. */
 enum { START_CONSENSUS_ITERATIONS = 100, START_TRY_ITERATIONS = 20 };
 /* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
 hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err);
@@ -91,7 +91,7 @@ typedef struct {
     bool links_are_tv;
     double nu_f, nu_r;                    /* bounds of the subgradients used */
     double client_alpha_c, client_needed; /* alpha c >= sqrt(20) nu_f, smallest margin over the client links */
-    double edge_beta_d, edge_needed;      /* beta d >= sqrt(20) omega_0, 0 where there are no edges */
+    double edge_beta_d, edge_needed;      /* beta d >= sqrt(20) omega_0; 0 without edges */
     double client_weight, client_weight_needed, edge_weight, edge_weight_needed;
     char reason[200]; /* why not, or "" */
 } theorem_report;

@@ -67,8 +67,8 @@ own_facts own_measure(const client_rows *rows, size_t M, size_t node, const hfsa
     return (own_facts){slope, sqrt(change) / length};
 }
 
-/* Nothing is known of a program's own loss but what its functions say. Ten times the slope at 0 is taken for a bound;
- * who knows better sets link.client.weight and schedule.client. */
+/* A supplied loss is known only through its functions. Ten times the slope at 0 serves as a bound; a better bound can
+ * be set by link.client.weight and schedule.client. */
 static hfsad_status own_scales(data_scales *t, double clients, const surveyor *ask, hfsad_error *err)
 {
     double totals[2];

@@ -41,8 +41,8 @@ static hfsad_status ask(const spectrum *s, survey_kind kind, size_t count, size_
     return s->ask->ask(s->ask->context, &q, totals, err);
 }
 
-/* Where half of the weight lies below, found among thresholds: first powers of 4 around the guess, then ever finer. A
- * median at 0 or below is 0. */
+/* The weighted median, found by counting below thresholds: first powers of 4 around the guess, then finer ones. A
+ * median at or below 0 is 0. */
 static hfsad_status half_point(const spectrum *s, survey_kind kind, double guess, double *at, hfsad_error *err)
 {
     enum { ROUNDS = 7, N = SURVEY_THRESHOLDS };
@@ -84,9 +84,8 @@ static hfsad_status prepare(spectrum *s, double *guess, double *totals, hfsad_er
         return status;
     const double y = totals[s->M], n = totals[s->M + 1];
     if (!(y > 0) || !(n > 0))
-        return error_set(
-            err, HFSAD_ERROR_INPUT,
-            "run.start: spectral and robust need observations that are mostly positive; take zero or normal");
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "run.start: spectral and robust need mostly positive observations; use zero or normal");
     *guess = y / n;
     for (size_t m = 0; m < s->M; m++)
         s->column[m] = s->kind == SURVEY_ROBUST ? sqrt(totals[m] / n) : 1;
@@ -117,7 +116,7 @@ static hfsad_status find_spectrum(spectrum *s, double *v, uint64_t seed, double 
     double guess = 0;
     hfsad_status status = prepare(s, &guess, totals, err);
     normal_vector(v, s->M, seed, "spectral");
-    for (size_t m = 0; m < s->M; m++) /* a column of zeros: an eigenvalue 0 that is nobody's, and may be the largest */
+    for (size_t m = 0; m < s->M; m++) /* a column of zeros would add an eigenvalue 0, which may be the largest */
         v[m] = s->column[m] > 0 ? v[m] : 0;
     if (!status)
         status = lanczos_largest(s->M, STEPS, s->kind == SURVEY_ROBUST ? 1e-3 : 1e-9, matrix, s, v, NULL, err);

@@ -1,11 +1,11 @@
 /*
- * What the cloud asks of all clients before training. A question is a kind and some numbers; a client answers with a
- * few numbers that its rows give. On the way up answers are combined: the first ones by their maximum, the others are
- * added, over the inner children of a node in their order, then over its leaves. No row leaves a client, and every
- * driver of the steps comes to the same bits, whether it asks through memory or through a network.
+ * Questions of the cloud to all clients before training. A question is a kind and some numbers; a client answers with a
+ * few numbers computed from its rows. On the way up answers are combined: the first ones by their maximum, the others
+ * are added, over the inner children of a node in their order, then over its leaves. No row leaves a client, and every
+ * driver gets the same bits, in memory or over a network.
  *
- * Presets and starts are plain functions that ask through a `surveyor` and go on with the totals: in memory at once,
- * in a federation when all clients have answered. The questions depend on nothing but the answers before.
+ * Presets and starts are plain functions that ask through a `surveyor` and continue with the totals: at once in memory,
+ * after all clients have answered in a federation. The questions depend only on earlier answers.
  */
 #ifndef HFSAD_PLAN_SURVEY_H
 #define HFSAD_PLAN_SURVEY_H
@@ -55,7 +55,7 @@ typedef struct {
 } survey_client;
 
 void survey_answer(const survey_client *c, const survey_question *q, double *answer);
-/* Adds a child's answer to what is there. */
+/* Adds a child's answer to the total. */
 void survey_combine(const survey_question *q, double *totals, const double *answer);
 
 /* What questions send over all links of a tree. */

@@ -125,9 +125,9 @@ static bool tolerances_met(const plan *p, const tally *t, const hfsad_figures *f
            f->dual_residual <= absolute + p->stop_relative * sqrt(total.size_multiplier);
 }
 
-/* A link that sits out adds nothing to the dual residual. So where somebody may sit out, the tolerances must hold in
- * every measurement over K_a global iterations, in which everybody steps. Only the rows of the trace's grid are
- * remembered: a measurement between them depends on when the folder was written or the run interrupted. */
+/* An absent link adds nothing to the dual residual. If nodes may be absent, the tolerances must therefore hold in every
+ * measurement over K_a global iterations, in which every node steps. Only the regular rows of the trace count: a
+ * measurement between them depends on when the folder was written or the run interrupted. */
 void stop_rule(stop_state *s, const plan *p, const tally *t, const hfsad_figures *f, size_t M, size_t links,
                bool absences)
 {

@@ -1,9 +1,9 @@
 /*
- * The figures of a trace's row (docs/algorithm.md defines each) as sums over a tree, and the stop rule.
+ * The figures of a row of the trace (defined in docs/algorithm.md) as sums over a tree, and the stop rule.
  *
- * Order. A node's tally begins with its own prior; then it adds, in the order of their slots, the tallies of its inner
- * children, each with the child's link in it; then its leaves, which are added up in runs of run_slots(M) first. So
- * whoever hears of the nodes one by one reaches the simulator's bits.
+ * Order. A node's tally begins with its own prior. Then it adds, in slot order, the tallies of its inner children, each
+ * including the child's link; then its leaves, which are first summed in runs of run_slots(M). A process that receives
+ * the nodes one at a time therefore gets the simulator's bits.
  */
 #ifndef HFSAD_PLAN_TALLY_H
 #define HFSAD_PLAN_TALLY_H
@@ -15,7 +15,7 @@
 typedef struct {
     double priors, consensus_priors; /* of the inner nodes, at their own w and at w_0 */
     double up, down;                 /* vectors sent so far */
-    double intercepts, clients;      /* sum of the intercepts below, and the clients that they stand for */
+    double intercepts, clients;      /* sum of the intercepts below, and the number of their clients */
     double broken;                   /* nodes, of other programs, that cannot say their numbers */
     link_sums tier[HFSAD_TIERS_MAX]; /* by the depth of the child, less one */
     double dual[HFSAD_TIERS_MAX];    /* sigma^2 (|dz|^2 + |dq|^2) of the last edge round; NAN: it is not known */
@@ -36,7 +36,7 @@ void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, b
 bool figures_are_finite(const hfsad_figures *f);
 
 typedef struct {
-    uint64_t met_since; /* iteration since which the tolerances are met, or UINT64_MAX */
+    uint64_t met_since; /* first iteration from which the tolerances are met, or UINT64_MAX */
     bool converged;
 } stop_state;
 

@@ -3,8 +3,10 @@
 #include "run/handle.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "data/memory.h"
 #include "plan/tally.h"
 #include "run/save.h"
 #include "spec/pack.h"
@@ -12,19 +14,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-double run_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
-    if (!spec->top.truth)
+    if (!spec->top.truth || r->truth)
         return HFSAD_OK;
     char *path = spec_find_file(spec, spec->top.truth);
     const size_t F = features_count(r->data);
@@ -217,47 +211,65 @@ static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_k
     return plan_resolve(&r->plan, spec, r->data, &r->scales, false, err);
 }
 
-/* known: NULL: the data is asked. */
-static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_known *known, unsigned threads,
-                         hfsad_error *err)
+/* The data that the spec names, or that is in memory, as the run needs it. */
+static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *memory, hfsad_error *err)
 {
-    hfsad_status status = hfsad_spec_check(spec, err);
+    const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
+    const bool as_rows = r->engine->as_rows || intercept || standardize || spec->own.value;
+    char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
+    hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
+    if (!status && memory)
+        status = data_lay(memory, as_rows, true, NULL, &r->data, err);
+    else if (!status && !r->data)
+        status = dataset_read(&r->data, path, as_rows, err);
+    if (!status && (intercept || standardize))
+        status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
+    free(path);
+    if (!status && memory && memory->truth) {
+        r->truth = alloc_zero(memory->features, sizeof *r->truth);
+        if (!r->truth)
+            return error_memory(err, memory->features * sizeof *r->truth, "the truth");
+        memcpy(r->truth, memory->truth, memory->features * sizeof *r->truth);
+    }
+    return status;
+}
+
+/* What a run is made from beside its spec. */
+typedef struct {
+    const run_known *known; /* NULL: the data is asked */
+    dataset *data;          /* read already; NULL: not yet */
+    hfsad_data *memory;     /* NULL: files */
+    unsigned threads;
+} run_source;
+
+static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
+{
+    hfsad_status status = spec_check_settings(spec, !from->memory, err);
     if (status)
         return status;
-    char *path = spec_find_file(spec, spec->top.data);
-    if (!path)
-        return error_memory(err, strlen(spec->top.data) + 1, "a path");
-    const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     r->engine = engine_of(spec);
-    if (!r->engine->links && spec->own.value) {
-        free(path);
+    if (!r->engine->links && spec->own.value)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines take no loss of a program's own");
-    }
-    if (!r->data)
-        status = dataset_read(&r->data, path, r->engine->as_rows || intercept || standardize || spec->own.value, err);
-    if (!status && (intercept || standardize))
-        status = features_prepare(r->data, intercept, standardize, path, err);
-    free(path);
-    if (status || (status = run_read_truth(r, spec, err)) || (status = pool_create(&r->threads, threads, err)) ||
-        (status = known ? take_known(r, spec, known, err) : survey(r, spec, err)))
+    if ((status = take_data(r, spec, from->memory, err)) || (status = run_read_truth(r, spec, err)) ||
+        (status = pool_create(&r->threads, from->threads, err)) ||
+        (status = from->known ? take_known(r, spec, from->known, err) : survey(r, spec, err)))
         return status;
     status = r->engine->create(r, spec, err);
     if (!status)
         status = remember_spec(&r->spec, spec, err);
-    return status;
+    return status ? status : run_resolve(r, err);
 }
 
-static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_known *known, dataset *data,
-                           unsigned threads, hfsad_error *err)
+static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
 {
     *out = NULL;
     hfsad_run *r = alloc_zero(1, sizeof *r);
     if (!r) {
-        dataset_free(data);
+        dataset_free(from->data);
         return error_memory(err, sizeof *r, "a run");
     }
-    r->data = data;
-    const hfsad_status status = fill(r, spec, known, threads, err);
+    r->data = from->data;
+    const hfsad_status status = fill(r, spec, from, err);
     if (status) {
         hfsad_run_free(r);
         return status;
@@ -268,17 +280,23 @@ static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_kn
 
 hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err)
 {
-    return create(out, spec, NULL, data, threads, err);
+    return create(out, spec, &(run_source){.data = data, .threads = threads}, err);
 }
 
 hfsad_status run_create_known(hfsad_run **out, const hfsad_spec *spec, const run_known *known, hfsad_error *err)
 {
-    return create(out, spec, known, NULL, 1, err);
+    return create(out, spec, &(run_source){.known = known, .threads = 1}, err);
 }
 
 hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)
 {
-    return run_create_on(out, spec, NULL, threads, err);
+    return create(out, spec, &(run_source){.threads = threads}, err);
+}
+
+hfsad_status hfsad_run_create_on(hfsad_run **out, const hfsad_spec *spec, hfsad_data *data, unsigned threads,
+                                 hfsad_error *err)
+{
+    return create(out, spec, &(run_source){.memory = data, .threads = threads}, err);
 }
 
 hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
@@ -301,7 +319,7 @@ hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
     plan_free(made);
     hfsad_spec_free(r->spec);
     r->spec = copy;
-    return HFSAD_OK;
+    return run_resolve(r, err);
 }
 
 void hfsad_run_free(hfsad_run *r)
@@ -318,6 +336,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->start_kind);
     free(r->polished);
     hfsad_spec_free(r->spec);
+    hfsad_spec_free(r->resolved);
     free(r);
 }
 
@@ -331,9 +350,9 @@ void run_unpolish(hfsad_run *r)
 void hfsad_run_iterate(hfsad_run *r)
 {
     run_unpolish(r);
-    const double before = run_clock();
+    const double before = clock_seconds();
     r->engine->iterate(r);
-    r->seconds += run_clock() - before;
+    r->seconds += clock_seconds() - before;
 }
 
 static bool is_finite(const hfsad_run *r, const hfsad_figures *f)

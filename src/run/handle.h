@@ -24,15 +24,16 @@ struct hfsad_run {
     uint32_t start_index;             /* which of run.tries was kept; 0: the first */
     double seconds;                   /* spent in hfsad_run_iterate */
     hfsad_spec *spec;                 /* a copy, for checkpoints */
+    hfsad_spec *resolved;             /* the same with the plan's numbers */
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: everybody has the engine's */
     hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */
 };
 
+/* Fills run->resolved from spec, plan and start. */
+hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
 /* Back to the engine's models. */
 void run_unpolish(hfsad_run *run);
-/* Seconds of a clock that only goes forward. */
-double run_clock(void);
 /* The model of an inner node, as the run has it. */
 static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 {

@@ -2,6 +2,7 @@
  * The polish of a run in this process: asks all clients of the tree and adds their answers up as in plan/survey.h, of a
  * node the inner children's sums in their order, then its leaves'.
  */
+#include "base/clock.h"
 #include "polish/task.h"
 
 #include "base/alloc.h"
@@ -172,7 +173,7 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
 hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
                               hfsad_polish *result, hfsad_error *err)
 {
-    const double before = run_clock();
+    const double before = clock_seconds();
     const char *reason =
         r->engine->links ? polish_why_not(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
     asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
@@ -184,7 +185,7 @@ hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const
     const hfsad_status status = reason ? HFSAD_OK : polish(r, &a, result, err);
     if (!result->accepted)
         run_unpolish(r);
-    result->seconds = run_clock() - before;
+    result->seconds = clock_seconds() - before;
     r->polish = *result;
     return status;
 }

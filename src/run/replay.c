@@ -2,12 +2,12 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/wire.h"
 #include "run/save.h"
 #include "run/state.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -593,25 +593,12 @@ hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows,
 {
     if (!r->sim)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: only hfsad has records to replay");
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(errno));
-    char *text = NULL;
-    size_t size = 0, room = 0;
-    hfsad_status status = HFSAD_OK;
-    for (size_t count = 1; count > 0 && !status;) {
-        if (!alloc_grow((void **)&text, &room, size + 65536, 1)) {
-            status = error_memory(err, size + 65536, "the record");
-            break;
-        }
-        count = fread(text + size, 1, room - size, f);
-        size += count;
-    }
-    if (!status && ferror(f))
-        status = error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(errno));
-    fclose(f);
-    if (!status)
-        status = sim_replay(r->sim, text, size, path, rows, met, err);
+    char *text;
+    size_t size;
+    const int reason = file_read(path, SIZE_MAX, &text, &size);
+    if (reason)
+        return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(reason));
+    const hfsad_status status = sim_replay(r->sim, text, size, path, rows, met, err);
     free(text);
     return status;
 }

@@ -100,7 +100,7 @@ void setting_hint(const settings_schema *schema, const char *key, const char *na
     } else if (!dotted && strchr(name, '.')) {
         char example[SETTING_TEXT_MAX];
         write_example(schema, moved ? elsewhere : "loss", NULL, false, 0, example, sizeof example);
-        snprintf(text, size, "keys with dots are for --set, a file nests them, as in '%s'", example);
+        snprintf(text, size, "a file nests its keys, as in '%s'", example);
     } else if (moved) {
         snprintf(text, size, "did you mean '%s'?", elsewhere);
     } else {

@@ -20,7 +20,7 @@ static bool copy_struct(const settings_schema *schema, void *to, const void *fro
     return true;
 }
 
-/* Room for the entries, all unset; what is freed later is freed by hfsad_spec_free. */
+/* Room for the entries, all unset; hfsad_spec_free frees them. */
 static bool take_overrides(hfsad_spec *spec, size_t count)
 {
     spec->overrides = count ? calloc(count, sizeof *spec->overrides) : NULL;
@@ -194,9 +194,9 @@ hfsad_status spec_unpack(hfsad_spec **spec, word_reader *r, const char *name, hf
     if (!made || !get_text(r, &made->folder) || !made->folder || !get_text(r, &made->base) ||
         !unpack_struct(r, &spec_schema, made) || !unpack_overrides(r, made)) {
         hfsad_spec_free(made);
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s holds the settings of another version of hfsad; resume with that version, or start anew",
-                         name);
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%s holds the settings of another version of hfsad; resume with that version, or start a new run", name);
     }
     drop_base(made);
     *spec = made;

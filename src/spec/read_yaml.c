@@ -1,6 +1,6 @@
 /*
- * From YAML to settings: walks a document beside the table of settings. The walk goes no deeper than the table and
- * leaves a mapping at the first unknown or repeated key, so neither nesting nor aliases can make it long.
+ * From YAML to settings: walks a document along the table of settings. The walk is at most as deep as the table and
+ * stops at the first unknown or repeated key, so neither nesting nor aliases can make it long.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -61,11 +61,11 @@ static bool is_empty(const yaml_node_t *node)
     return empty;
 }
 
-/* key: of the mapping in which name stands. */
+/* key: of the mapping that contains name. */
 static hfsad_status fail_unknown(source *s, const target *t, size_t line, const char *key, const char *name)
 {
     char hint[600];
-    setting_hint(t->schema, key, name, !s->path && t->spec, hint, sizeof hint);
+    setting_hint(t->schema, key, name, !s->path && t->schema == &spec_schema, hint, sizeof hint);
     return source_fail(s, line, "unknown key '%s%s%s%.*s%s'; %s", t->label, key, *key ? "." : "", KEY_SHOWN_MAX, name,
                        strlen(name) > KEY_SHOWN_MAX ? "..." : "", hint);
 }
@@ -77,13 +77,12 @@ static hfsad_status read_scalar(source *s, const target *t, const setting_at *at
     setting_value value;
     setting_expected(at, expected, sizeof expected);
     if (is_empty(node))
-        return source_fail(s, line, "'%s%s' has no value; expected %s, or leave the key out", t->label, at->key,
-                           expected);
+        return source_fail(s, line, "'%s%s' has no value; expected %s, or remove the key", t->label, at->key, expected);
     if (node->type != YAML_SCALAR_NODE)
         return source_fail(s, line, "'%s%s' takes one value, not a %s; expected %s", t->label, at->key,
                            node->type == YAML_SEQUENCE_NODE ? "list" : "mapping", expected);
     if (!is_whole(node))
-        return source_fail(s, line, "'%s%s' holds a character of value 0; expected %s", t->label, at->key, expected);
+        return source_fail(s, line, "'%s%s' contains a NUL character; expected %s", t->label, at->key, expected);
     if (!setting_parse(at, text_of(node), is_plain(node), &value, why))
         return source_fail(s, line, "%s%s = %s", t->label, at->key, why);
     if (!t->base)
@@ -137,8 +136,7 @@ static hfsad_status read_mapping(source *s, const target *t, const char *key, in
         const char *given = node->type == YAML_SCALAR_NODE && !is_empty(node) ? text_of(node) : NULL;
         setting_example(t->schema, key, given, !s->path && t->spec, example, sizeof example);
         if (is_empty(node))
-            return source_fail(s, line, "'%s%s' has no value; write '%s', or leave the key out", t->label, key,
-                               example);
+            return source_fail(s, line, "'%s%s' has no value; write '%s', or remove the key", t->label, key, example);
         return source_fail(s, line, "'%s%s' takes keys, not a %s; write '%s'", t->label, key, given ? "value" : "list",
                            example);
     }
@@ -296,6 +294,11 @@ static hfsad_status find_key(source *s, const target *t, const char *key)
             return HFSAD_OK;
         rest += length + 1;
     }
+}
+
+hfsad_status source_find_key(source *s, const char *key)
+{
+    return find_key(s, &(target){&spec_schema, NULL, NULL, ""}, key);
 }
 
 hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err)

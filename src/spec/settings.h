@@ -250,7 +250,7 @@ typedef struct {
 /*
  * An entry of `overrides`: settings for the nodes whose name matches `node` ("edge2", "edge1/client7", with the
  * wildcards of fnmatch: "edge1/ *" without the space). No row has a default here: auto means inherited. A box of
- * "none" is INFINITY, because NAN means inherited. line: of the spec; 0 if --set gave the entry.
+ * "none" is INFINITY, because NAN means inherited. line: of the spec; 0 if hfsad_spec_set gave the entry.
  */
 typedef struct {
     int line;
@@ -273,6 +273,9 @@ struct hfsad_spec {
 hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);
 /* hfsad_spec_load from memory; path is for messages and for finding files. */
 hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *text, size_t size, hfsad_error *err);
+
+/* hfsad_spec_check; needs_data: the key `data` must be there. */
+hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_error *err);
 
 /* A file that the spec names: beside the spec, otherwise in the current folder (or `base`). Free it. NULL: no memory.
  */

@@ -1,13 +1,12 @@
 #include "spec/source.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { SHOWN_MAX = 60, PATH_SHOWN_MAX = 300, SOURCE_MAX_DEPTH = 32, SOURCE_MAX_ANCHORS = 1000 };
 
@@ -19,7 +18,7 @@ hfsad_status source_fail(source *s, size_t line, const char *format, ...)
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (!s->path)
-        return error_set(s->err, HFSAD_ERROR_INPUT, "--set %.*s%s=%.*s%s: %s", SHOWN_MAX, s->key,
+        return error_set(s->err, HFSAD_ERROR_INPUT, "%.*s%s=%.*s%s: %s", SHOWN_MAX, s->key,
                          strlen(s->key) > SHOWN_MAX ? "..." : "", SHOWN_MAX, s->value,
                          strlen(s->value) > SHOWN_MAX ? "..." : "", what);
     if (line > 0)
@@ -29,36 +28,17 @@ hfsad_status source_fail(source *s, size_t line, const char *format, ...)
                      s->path + (length > PATH_SHOWN_MAX ? length - PATH_SHOWN_MAX : 0), where, what);
 }
 
-static hfsad_status read_stream(source *s, FILE *file, char **text, size_t *size)
-{
-    struct stat about;
-    if (fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode))
-        return source_fail(s, 0, "is a folder; give the YAML file itself");
-    char *room = malloc(SOURCE_MAX_BYTES + 1);
-    if (!room)
-        return error_memory(s->err, SOURCE_MAX_BYTES + 1, "the spec");
-    *size = fread(room, 1, SOURCE_MAX_BYTES + 1, file);
-    hfsad_status status = HFSAD_OK;
-    if (ferror(file))
-        status = source_fail(s, 0, "cannot be read: %s", strerror(errno));
-    else if (*size > SOURCE_MAX_BYTES)
-        status =
-            source_fail(s, 0, "is larger than %d bytes, the most a spec may have; is it a spec?", SOURCE_MAX_BYTES);
-    if (status)
-        free(room);
-    else
-        *text = room;
-    return status;
-}
-
 hfsad_status source_read(source *s, char **text, size_t *size)
 {
-    FILE *file = fopen(s->path, "rb");
-    if (!file)
-        return source_fail(s, 0, "cannot be opened: %s; give the path of a YAML file", strerror(errno));
-    const hfsad_status status = read_stream(s, file, text, size);
-    fclose(file);
-    return status;
+    const int reason = file_read(s->path, SOURCE_MAX_BYTES, text, size);
+    if (reason == EISDIR)
+        return source_fail(s, 0, "is a folder; give the YAML file itself");
+    if (reason == EFBIG)
+        return source_fail(s, 0, "is larger than %d bytes, the most a spec may have; is it a spec?", SOURCE_MAX_BYTES);
+    if (reason == ENOMEM)
+        return error_memory(s->err, SOURCE_MAX_BYTES, "the spec");
+    return reason ? source_fail(s, 0, "cannot be opened: %s; give the path of a YAML file", strerror(reason))
+                  : HFSAD_OK;
 }
 
 /* A byte offset as a line number, for the errors that libyaml finds before it counts lines. */

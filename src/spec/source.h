@@ -15,7 +15,7 @@ typedef struct {
     yaml_document_t document;
 } source;
 
-/* Fills s->err: "spec.yaml:3: ..." (without the line where it is 0) or "--set key=value: ...". */
+/* Fills s->err: "spec.yaml:3: ..." (without the line where it is 0) or "key=value: ...". */
 __attribute__((format(printf, 3, 4))) hfsad_status source_fail(source *s, size_t line, const char *format, ...);
 
 /* The file's bytes, to be freed. */
@@ -23,5 +23,8 @@ hfsad_status source_read(source *s, char **text, size_t *size);
 /* One document without tags and without aliases that contain themselves; source_end afterwards. */
 hfsad_status source_parse(source *s, const char *text, size_t size);
 void source_end(source *s);
+
+/* Refuses a dotted key that no setting and no mapping has, with the nearest one. */
+hfsad_status source_find_key(source *s, const char *key);
 
 #endif

@@ -1,6 +1,7 @@
 /* A spec as a whole: made, checked across its fields, freed; and the files that it names. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "spec/source.h"
 #include "spec/table.h"
 
@@ -73,12 +74,14 @@ bool setting_is_unset(const setting_at *at, const void *base)
     return index == -1;
 }
 
-static hfsad_status check_required(const hfsad_spec *spec, hfsad_error *err)
+/* without_data: a file of data is not needed. */
+static hfsad_status check_required(const hfsad_spec *spec, bool without_data, hfsad_error *err)
 {
     setting_at at;
     char example[SETTING_TEXT_MAX], top[SETTING_KEY_MAX], choices[SETTING_TEXT_MAX] = "";
     for (size_t i = 0; settings_at(&spec_schema, i, &at); i++) {
-        if (strcmp(at.row->fallback, "required") != 0 || !setting_is_unset(&at, spec))
+        if (strcmp(at.row->fallback, "required") != 0 || !setting_is_unset(&at, spec) ||
+            (without_data && !strcmp(at.key, "data")))
             continue;
         snprintf(top, sizeof top, "%.*s", (int)strcspn(at.key, "."), at.key);
         setting_example(&spec_schema, top, NULL, false, example, sizeof example);
@@ -138,7 +141,8 @@ char *spec_find_start(const hfsad_spec *spec, const char *start)
     return is_start_word(start) ? strdup(start) : spec_find_file(spec, start);
 }
 
-/* A start that is no file and nearly one of the words is a slip; any other missing file is found where it is read. */
+/* A start that is not a file but close to one of the words is a typing error. Any other missing file is reported when
+ * it is read. */
 static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *start = spec->run.start;
@@ -168,6 +172,11 @@ static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
 
 hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
 {
+    return spec_check_settings(spec, true, err);
+}
+
+hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_error *err)
+{
     const struct {
         const char *key;
         int penalty;
@@ -178,7 +187,7 @@ hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
         {"prior.edge", spec->prior_edge.penalty, spec->prior_edge.gamma},
         {"prior.cloud", spec->prior_cloud.penalty, spec->prior_cloud.gamma},
     };
-    hfsad_status status = check_required(spec, err);
+    hfsad_status status = check_required(spec, !needs_data, err);
     if (!status)
         status = check_start(spec, err);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !status; i++) {
@@ -196,9 +205,9 @@ hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
 hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err)
 {
     if (!loss->value)
-        return error_set(err, HFSAD_ERROR_INPUT, "a loss of one's own needs a function for its value");
+        return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its value");
     if (!loss->prox && !loss->gradient)
-        return error_set(err, HFSAD_ERROR_INPUT, "a loss of one's own needs a function for its prox or its gradient");
+        return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its prox or its gradient");
     spec->own = *loss;
     return HFSAD_OK;
 }
@@ -206,13 +215,8 @@ hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, h
 /* "base/folder/name", without the parts that are NULL or ".". NULL: no memory. */
 static char *join(const char *base, const char *folder, const char *name)
 {
-    const char *const parts[] = {base && (!folder || folder[0] != '/') ? base : "",
-                                 folder && strcmp(folder, ".") != 0 ? folder : ""};
-    const size_t size = strlen(parts[0]) + strlen(parts[1]) + strlen(name) + 3;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s%s%s%s%s", parts[0], *parts[0] ? "/" : "", parts[1], *parts[1] ? "/" : "", name);
-    return path;
+    return path_join(base && (!folder || folder[0] != '/') ? base : "",
+                     folder && strcmp(folder, ".") != 0 ? folder : "", name);
 }
 
 char *spec_find_file(const hfsad_spec *spec, const char *name)

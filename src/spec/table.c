@@ -322,7 +322,7 @@ static bool parse_whole(const setting_at *at, const char *text, int64_t *whole, 
         return false;
     if (number != floor(number))
         return refuse(at, text, "is not a whole number", why);
-    /* Beyond 2^53 a double may stand for its neighbours too; digits alone are read exactly. */
+    /* Beyond 2^53 a double is not exact; plain digits are read exactly. */
     *whole = (int64_t)number;
     if (text[strspn(text, "0123456789")])
         return true;
@@ -372,7 +372,7 @@ bool setting_parse(const setting_at *at, const char *text, bool plain, setting_v
         return true;
     }
     if (!plain && type != SETTING_CHOICE && type != SETTING_TEXT)
-        return refuse(at, text, "is quoted and so is text", why);
+        return refuse(at, text, "is quoted and therefore text", why);
     switch (type) {
     case SETTING_REAL:
         return parse_number(at, text, &value->real, why);

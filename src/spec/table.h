@@ -108,7 +108,7 @@ void setting_expected(const setting_at *at, char *text, size_t size);
  */
 void setting_example(const settings_schema *schema, const char *key, const char *given, bool dotted, char *text,
                      size_t size);
-/* The way out of an unknown key: name does not stand below the mapping at key. dotted: as --set writes keys. */
+/* The way out of an unknown key: name does not stand below the mapping at key. dotted: as hfsad_spec_set takes keys. */
 void setting_hint(const settings_schema *schema, const char *key, const char *name, bool dotted, char *text,
                   size_t size);
 
