@@ -44,7 +44,7 @@ static void add_penalty(shared_penalty *s, const hfsad_penalty *p)
     add(&s->kind, p->kind);
     add(&s->weight, p->weight);
     add(&s->lambda, p->lambda);
-    if (penalty_lets_go(p))
+    if (penalty_is_concave(p))
         add(&s->gamma, p->gamma);
 }
 
