@@ -147,7 +147,7 @@ static void federation_open(federation *f, size_t edges, size_t clients, size_t 
     const double before = resident_bytes();
     make_data(f, edges, clients, M);
     f->class = (leaf_class){
-        .loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5},
+        .loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3},
         .rule = {{HFSAD_PENALTY_L1, 5 * sqrt((double)M), 1, 0, 0}, {.c = 5 * sqrt((double)M), .alpha = sqrt(20)}},
         .participation = 1,
         .local_steps = 1,

@@ -32,6 +32,12 @@ TOOL double observation_near(rng *r, hfsad_loss_kind kind, double s)
     return kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s + 0.3 * noise : s + noise;
 }
 
+/* Twice the integral of the quantile loss from 0 to t. */
+TOOL long double square_side(long double t, double tau)
+{
+    return t >= 0 ? tau * t * t : -(1 - tau) * t * t;
+}
+
 TOOL long double defined_loss(const hfsad_loss *l, double y, long double s)
 {
     const long double r = y - s, a = fabsl(r);
@@ -52,6 +58,8 @@ TOOL long double defined_loss(const hfsad_loss *l, double y, long double s)
         return y * s >= 1 ? 0 : 1 - y * s;
     case HFSAD_LOSS_EXPECTILE:
         return (r >= 0 ? l->tau : 1 - l->tau) * r * r;
+    case HFSAD_LOSS_SMOOTHED_QUANTILE: /* the integral of the quantile loss from r - h to r + h, over 2 h */
+        return (square_side(r + l->h, l->tau) - square_side(r - l->h, l->tau)) / (4 * l->h);
     case HFSAD_LOSS_OWN:
         break;
     }
@@ -81,6 +89,8 @@ TOOL double defined_slope(const hfsad_loss *l, double y, double s, int side)
         return y * s < 1 || (y * s == 1 && y * side < 0) ? -y : 0;
     case HFSAD_LOSS_EXPECTILE:
         return 2 * (s < y ? l->tau : 1 - l->tau) * (s - y);
+    case HFSAD_LOSS_SMOOTHED_QUANTILE: /* minus the mean slope of the quantile loss there */
+        return fmin(1, fmax(0, (s - y + l->h) / (2 * l->h))) - l->tau;
     case HFSAD_LOSS_OWN:
         break;
     }
@@ -100,6 +110,8 @@ TOOL double defined_bend(const hfsad_loss *l, double y, double s)
         return e / ((1 + e) * (1 + e));
     case HFSAD_LOSS_EXPECTILE:
         return 2 * (s <= y ? l->tau : 1 - l->tau);
+    case HFSAD_LOSS_SMOOTHED_QUANTILE:
+        return fabs(y - s) <= l->h ? 1 / (2 * l->h) : 0;
     case HFSAD_LOSS_PHASE_RETRIEVAL:
     case HFSAD_LOSS_QUANTILE:
     case HFSAD_LOSS_ABSOLUTE:

@@ -268,8 +268,8 @@ TOOL double solve(const problem *p)
 TOOL hfsad_run *open_run(const setting *s, unsigned threads)
 {
     FILE *f = open_in_folder("spec.yaml");
-    fprintf(f, "data: data.csv\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, scale: %s", loss_names[s->loss.kind],
-            s->loss.tau, s->loss.delta, s->how & MEAN ? "mean" : "sum");
+    fprintf(f, "data: data.csv\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, h: %g, scale: %s",
+            loss_names[s->loss.kind], s->loss.tau, s->loss.delta, s->loss.h, s->how & MEAN ? "mean" : "sum");
     if (isfinite(s->loss.box))
         fprintf(f, ", box: %g", s->loss.box);
     fprintf(f, "%s}\n", s->how & LINEARIZED ? ", solver: linearized" : "");
@@ -292,7 +292,7 @@ TOOL hfsad_run *open_run(const setting *s, unsigned threads)
 
 #define LOSS(kind, tau, delta)                                                                                         \
     {                                                                                                                  \
-        HFSAD_LOSS_##kind, tau, delta, INFINITY                                                                        \
+        HFSAD_LOSS_##kind, tau, delta, INFINITY, 0.3                                                                        \
     }
 
 #endif

@@ -93,7 +93,7 @@ static pool *threads_of(unsigned count)
 }
 
 static const leaf_class PLAIN_LEAF = {
-    .loss = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, INFINITY}, .participation = 1, .local_steps = 1};
+    .loss = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, INFINITY, 0.3}, .participation = 1, .local_steps = 1};
 static const inner_class PLAIN_INNER = {.participation = 1};
 
 /* One client and one local step: the sub-gradient method, for every loss. */
@@ -109,7 +109,7 @@ static void one_client(void **state)
         rng r = {rng_key(SEED, (uint64_t)kind), 0};
         dataset *d = many_rows(&r, 1, paths, one, M, 9, has_labels(kind), 0);
         leaf_class leaf = PLAIN_LEAF;
-        leaf.loss = (hfsad_loss){kind, 0.3, 0.7, kind % 2 ? 0.4 : INFINITY};
+        leaf.loss = (hfsad_loss){kind, 0.3, 0.7, kind % 2 ? 0.4 : INFINITY, 0.3};
         plan *p = simple_plan(d, leaf, PLAIN_INNER, 3, true);
         const baseline_rule rule = {{STEP_POWER, 0.2, 0.5}, 0};
         double start[M], w[M], g[M];
@@ -338,7 +338,7 @@ static void second_implementation(void **state)
         dataset *d = many_rows(&r, three ? 3 : 4, three ? deep : flat, clients, M, 6, false, 0.7);
         assert_true(d->n_inner <= NODES && d->n_leaves <= LEAVES);
         leaf_class leaf = PLAIN_LEAF;
-        leaf.loss = (hfsad_loss){HFSAD_LOSS_HUBER, 0, 0.5, variant & 1 ? 0.6 : INFINITY};
+        leaf.loss = (hfsad_loss){HFSAD_LOSS_HUBER, 0, 0.5, variant & 1 ? 0.6 : INFINITY, 0.3};
         leaf.local_steps = 1 + (uint32_t)variant / 8;
         leaf.participation = variant & 2 ? 0.6 : 1;
         leaf.mean = variant & 4;

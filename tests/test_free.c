@@ -153,7 +153,7 @@ static one_row random_row(rng *r)
 {
     one_row o = {.s = random_situation(r), .intercept = below(r, 2), .weight = uniform(r, 0.5, 2)};
     const bool own = o.intercept && below(r, 2);
-    o.loss = (hfsad_loss){kind_at(below(r, LOSSES)), 0.3, 1, !o.intercept && below(r, 2) ? 0.5 : INFINITY};
+    o.loss = (hfsad_loss){kind_at(below(r, LOSSES)), 0.3, 1, !o.intercept && below(r, 2) ? 0.5 : INFINITY, 0.3};
     o.s.rule.penalty.free = own;
     o.constant = o.intercept ? uniform(r, 0.5, 2) : 0;
     o.y = has_labels(o.loss.kind) ? -1 : uniform(r, -1, 3);

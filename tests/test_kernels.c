@@ -17,7 +17,7 @@ static hfsad_schedule schedule_for(size_t i)
 static leaf_class class_for(size_t i)
 {
     return (leaf_class){
-        .loss = {kind_at(i), 0.3, 1, i % 2 ? 0.5 : INFINITY},
+        .loss = {kind_at(i), 0.3, 1, i % 2 ? 0.5 : INFINITY, 0.3},
         .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3, 0}, schedule_for(i)},
         .participation = i % 4 == 3 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,

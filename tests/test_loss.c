@@ -37,7 +37,7 @@ static double along(const void *context, double t)
 static setting random_setting(rng *r, hfsad_loss_kind kind, size_t M, bool boxed)
 {
     setting s = {.M = M, .sigma = log_uniform(r, 1e-2, 1e2)};
-    s.loss = (hfsad_loss){kind, uniform(r, 0.05, 0.95), 1, INFINITY};
+    s.loss = (hfsad_loss){kind, uniform(r, 0.05, 0.95), 1, INFINITY, 0.3};
     s.loss.delta = log_uniform(r, 0.1, 3);
     if (boxed)
         s.loss.box = log_uniform(r, 0.1, 3);
@@ -138,7 +138,7 @@ static void a_clip_is_wrong(void **state)
     /* by hand: minimise |4 - (w1+w2)| + ((w1-3)^2 + w2^2)/2 over |w_m| <= 2. Free: (3.5, 0.5), clipped (2, 0.5) with
      * 1.5 + 0.625; the box's own minimiser moves the second coordinate on to (2, 1): 1 + 1 = 2. */
     const setting s = {
-        .loss = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 2}, .M = 2, .x = {1, 1}, .v = {3, 0}, .y = 4, .n = 2, .sigma = 1};
+        .loss = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 2, 0.3}, .M = 2, .x = {1, 1}, .v = {3, 0}, .y = 4, .n = 2, .sigma = 1};
     double w[2];
     prox_of(&s, w);
     assert_true(fabs(w[0] - 2) < 1e-12 && fabs(w[1] - 1) < 1e-12);
@@ -164,7 +164,7 @@ static void no_features_of_weight(void **state)
     (void)state;
     for (size_t kind = 0; kind < LOSSES; kind++) {
         const setting s = {
-            .loss = {kind_at(kind), 0.5, 1, INFINITY}, .M = 3, .v = {1, -2, 3}, .y = 1, .sigma = 2};
+            .loss = {kind_at(kind), 0.5, 1, INFINITY, 0.3}, .M = 3, .v = {1, -2, 3}, .y = 1, .sigma = 2};
         double w[3];
         prox_of(&s, w);
         assert_memory_equal(w, s.v, sizeof w);
@@ -179,7 +179,7 @@ static void corners_of_phase_retrieval(void **state)
     for (size_t a = 0; a < 5; a++)
         for (size_t b = 0; b < 4; b++)
             for (size_t c = 0; c < 4; c++) {
-                const setting s = {.loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, c % 2 ? 1.5 : INFINITY},
+                const setting s = {.loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, c % 2 ? 1.5 : INFINITY, 0.3},
                                    .M = 1,
                                    .x = {1},
                                    .v = {vs[b]},
@@ -201,7 +201,7 @@ static void box_with_uneven_features(void **state)
 {
     (void)state;
     double w[2];
-    setting s = {.loss = {HFSAD_LOSS_SQUARED, 0.5, 1, 1},
+    setting s = {.loss = {HFSAD_LOSS_SQUARED, 0.5, 1, 1, 0.3},
                  .M = 2,
                  .x = {1e8, 1},
                  .v = {0, 0},
@@ -298,7 +298,7 @@ static void small_gaps(void **state)
 static void extremes_of_logistic(void **state)
 {
     (void)state;
-    const hfsad_loss loss = {HFSAD_LOSS_LOGISTIC, 0.5, 1, INFINITY};
+    const hfsad_loss loss = {HFSAD_LOSS_LOGISTIC, 0.5, 1, INFINITY, 0.3};
     const double kappas[] = {1e-8, 1, 1e10, 1e60, 1e100}, margins[] = {-800, -30, 0, 30, 700};
     for (size_t i = 0; i < 5; i++)
         for (size_t j = 0; j < 5; j++) {

@@ -88,9 +88,9 @@ static void convex_losses(void **state)
         {"absolute, weighted means", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 30, WEIGHTED + MEAN},
         {"absolute, intercept", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 30, INTERCEPT},
         {"quantile 0.9, standardised", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, deep_tree, 30, INTERCEPT + STANDARDIZE},
-        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, flat_tree, 30, PLAIN},
-        {"quantile 0.7 in a box with l1", {HFSAD_LOSS_QUANTILE, 0.7, 1, 0.6}, 20, 10, 1, flat_tree, 30, PLAIN},
-        {"absolute in a box, one row each", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, deep_tree, 30, ONE_ROW},
+        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5, 0.3}, 0, 1, 1, flat_tree, 30, PLAIN},
+        {"quantile 0.7 in a box with l1", {HFSAD_LOSS_QUANTILE, 0.7, 1, 0.6, 0.3}, 20, 10, 1, flat_tree, 30, PLAIN},
+        {"absolute in a box, one row each", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5, 0.3}, 0, 1, 1, deep_tree, 30, ONE_ROW},
         {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 5, PLAIN},
         {"squared, one row each", LOSS(SQUARED, 0.5, 1), 0, 10, 1, flat_tree, 5, ONE_ROW},
         {"squared, weighted means", LOSS(SQUARED, 0.5, 1), 0, 1, 1, star, 5, WEIGHTED + MEAN},
@@ -117,8 +117,8 @@ static void smooth_losses_with_kinks(void **state)
     static const setting list[] = {
         {"huber with l1", LOSS(HUBER, 0.5, 0.5), 30, 1, 1, flat_tree, 5, WEIGHTED},
         {"logistic with l1", LOSS(LOGISTIC, 0.5, 1), 10, 1, 1, flat_tree, 5, PLAIN},
-        {"squared in a box", {HFSAD_LOSS_SQUARED, 0.5, 1, 0.6}, 0, 1, 1, flat_tree, 5, PLAIN},
-        {"logistic in a box, l1", {HFSAD_LOSS_LOGISTIC, 0.5, 1, 0.4}, 5, 1, 1, deep_tree, 5, ONE_ROW},
+        {"squared in a box", {HFSAD_LOSS_SQUARED, 0.5, 1, 0.6, 0.3}, 0, 1, 1, flat_tree, 5, PLAIN},
+        {"logistic in a box, l1", {HFSAD_LOSS_LOGISTIC, 0.5, 1, 0.4, 0.3}, 5, 1, 1, deep_tree, 5, ONE_ROW},
     };
     size_t zeros = 0, bounds = 0;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -177,7 +177,7 @@ static void phase_retrieval(void **state)
 {
     (void)state;
     static const setting list[] = {
-        {"one row each", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5}, 0, 10, 1, flat_tree, 10, ONE_ROW},
+        {"one row each", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3}, 0, 10, 1, flat_tree, 10, ONE_ROW},
         {"many rows", LOSS(PHASE_RETRIEVAL, 0.5, 1), 0, 1, 1, deep_tree, 10, WEIGHTED},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -289,7 +289,7 @@ static void threads_change_no_bit(void **state)
     (void)state;
     static const setting list[] = {
         {"quantile", LOSS(QUANTILE, 0.3, 1), 20, 2, 1, deep_tree, 5, PLAIN},
-        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2}, 0, 2, 1, deep_tree, 5, PLAIN},
+        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2, 0.3}, 0, 2, 1, deep_tree, 5, PLAIN},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         problem p = make_problem(2, &list[i], 6); /* enough rows for the threads to share */

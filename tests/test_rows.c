@@ -278,7 +278,7 @@ static client random_client(uint64_t seed, rng *r, hfsad_loss_kind kind, size_t 
     static const size_t counts[] = {1, 2, 3, 7, 15, ROWS_MOST};
     client c = {.seed = seed, .mu = 0.1, .factor = 1};
     const bool whole = below(r, 4) == 0; /* ties and kinks that are met exactly */
-    c.loss = (hfsad_loss){kind, taus[below(r, 4)], log_uniform(r, 0.05, 3), INFINITY};
+    c.loss = (hfsad_loss){kind, taus[below(r, 4)], log_uniform(r, 0.05, 3), INFINITY, 0.3};
     c.solver = (rows_solver){ROWS_EXACT, 1e-13, 40000};
     c.F = 1 + below(r, M_MOST - 1);
     if (below(r, 3) == 0)

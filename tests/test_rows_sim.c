@@ -42,7 +42,7 @@ static dataset *many_rows_dataset(uint64_t seed, hfsad_loss_kind kind)
 static plan *plan_for(const dataset *d, size_t i)
 {
     const leaf_class leaves = {
-        .loss = {kind_at(i), 0.3, 1, i % 2 ? INFINITY : 0.7},
+        .loss = {kind_at(i), 0.3, 1, i % 2 ? INFINITY : 0.7, 0.3},
         .rule = {{HFSAD_PENALTY_L1, 40, 1, 3, 0}, {.c = 20, .alpha = 0.5}},
         .participation = i % 3 == 2 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,

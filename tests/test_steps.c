@@ -187,7 +187,7 @@ static hfsad_schedule random_schedule(rng *r, double c, double alpha)
 static leaf_class random_leaf_class(rng *r, size_t kind, size_t link)
 {
     leaf_class c = {.participation = 1};
-    c.loss = (hfsad_loss){(hfsad_loss_kind)kind, 0.3, 1, INFINITY};
+    c.loss = (hfsad_loss){(hfsad_loss_kind)kind, 0.3, 1, INFINITY, 0.3};
     if (below(r, 2))
         c.loss.box = 1.5;
     c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 1, 5), 1, 3, 0};

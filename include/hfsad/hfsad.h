@@ -107,7 +107,8 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
     X(LOGISTIC, logistic, "logistic")            /* log(1 + exp(-y s)), y = -1 or 1 */                                 \
     X(HINGE, hinge, "hinge")                     /* max(0, 1 - y s), y = -1 or 1 */                                    \
     X(OWN, own, "own") /* the program's own: hfsad_spec_own_loss; not for the functions below */       \
-    X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */
+    X(EXPECTILE, expectile, "expectile")         /* tau r^2, (1 - tau) r^2 if r < 0 */                                 \
+    X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */
 
 typedef enum {
 #define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,
@@ -121,9 +122,10 @@ enum { HFSAD_LOSS_COUNT = HFSAD_LOSS_LIST(HFSAD_LOSS_ONE) };
 
 typedef struct {
     hfsad_loss_kind kind;
-    double tau;   /* quantile: in (0, 1) */
+    double tau;   /* quantile, expectile, smoothed-quantile: in (0, 1) */
     double delta; /* huber: > 0 */
     double box;   /* |w_m| <= box; INFINITY: none */
+    double h;     /* smoothed-quantile: > 0 */
 } hfsad_loss;
 
 /* The loss at the inner product s = <x, w>, the box left out. */

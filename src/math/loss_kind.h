@@ -22,7 +22,7 @@
 #include <math.h>
 
 /* The numbers of hfsad_loss that a loss may have: the member, the spec key loss.<member>, its name in files. */
-#define LOSS_PARAMETERS(P) P(tau) P(delta)
+#define LOSS_PARAMETERS(P) P(tau) P(delta) P(h)
 
 enum {
 #define LOSS_PARAMETER_NUMBER(name) LOSS_NUMBER_##name,

@@ -14,6 +14,7 @@
 #include "math/loss_own.h"
 #include "math/loss_phase.h"
 #include "math/loss_quantile.h"
+#include "math/loss_smoothed_quantile.h"
 #include "math/loss_squared.h"
 
 VEC_FN vec loss_value(const hfsad_loss *loss, vec y, vec s)

@@ -79,7 +79,7 @@ static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s
 
 static row_part phase_part(double c, double y, double s, double a, double t, const polish_question *q)
 {
-    static const hfsad_loss absolute = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, INFINITY};
+    static const hfsad_loss absolute = {.kind = HFSAD_LOSS_ABSOLUTE, .box = INFINITY};
     const double factor = 2 * t, away = s - t, bend = 2 * q->beta * c;
     row_part p = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
     p.envelope += bend / 2 * away * away;
