@@ -27,6 +27,8 @@ TOOL bool has_labels(hfsad_loss_kind kind)
 TOOL double observation_near(rng *r, hfsad_loss_kind kind, double s)
 {
     const double noise = rng_next_normal(r);
+    if (kind == HFSAD_LOSS_POISSON)
+        return floor(exp(fmin(s + noise / 2, 4)));
     if (has_labels(kind))
         return s + noise > 0 ? 1 : -1;
     return kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s + 0.3 * noise : s + noise;
@@ -60,6 +62,8 @@ TOOL long double defined_loss(const hfsad_loss *l, double y, long double s)
         return (r >= 0 ? l->tau : 1 - l->tau) * r * r;
     case HFSAD_LOSS_SMOOTHED_QUANTILE: /* the integral of the quantile loss from r - h to r + h, over 2 h */
         return (square_side(r + l->h, l->tau) - square_side(r - l->h, l->tau)) / (4 * l->h);
+    case HFSAD_LOSS_POISSON:
+        return expl(s) - y * s - y + (y > 0 ? y * logl(y) : 0);
     case HFSAD_LOSS_OWN:
         break;
     }
@@ -91,6 +95,8 @@ TOOL double defined_slope(const hfsad_loss *l, double y, double s, int side)
         return 2 * (s < y ? l->tau : 1 - l->tau) * (s - y);
     case HFSAD_LOSS_SMOOTHED_QUANTILE: /* minus the mean slope of the quantile loss there */
         return fmin(1, fmax(0, (s - y + l->h) / (2 * l->h))) - l->tau;
+    case HFSAD_LOSS_POISSON:
+        return exp(s) - y;
     case HFSAD_LOSS_OWN:
         break;
     }
@@ -112,6 +118,8 @@ TOOL double defined_bend(const hfsad_loss *l, double y, double s)
         return 2 * (s <= y ? l->tau : 1 - l->tau);
     case HFSAD_LOSS_SMOOTHED_QUANTILE:
         return fabs(y - s) <= l->h ? 1 / (2 * l->h) : 0;
+    case HFSAD_LOSS_POISSON:
+        return exp(s);
     case HFSAD_LOSS_PHASE_RETRIEVAL:
     case HFSAD_LOSS_QUANTILE:
     case HFSAD_LOSS_ABSOLUTE:

@@ -65,6 +65,8 @@ TOOL void random_row(rng *r, hfsad_loss_kind kind, double *x, double *y)
     const double heavy = rng_next_normal(r) / sqrt(rng_next_exponential(r));
     if (has_labels(kind))
         *y = s + 1.5 * rng_next_normal(r) > 0 ? 1 : -1;
+    else if (kind == HFSAD_LOSS_POISSON)
+        *y = floor(exp(fmin(0.3 * s + 0.3 * rng_next_normal(r) + 0.7, 6)));
     else
         *y = kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s + 0.1 * heavy * heavy : s + 0.5 * heavy;
 }

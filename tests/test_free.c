@@ -156,7 +156,7 @@ static one_row random_row(rng *r)
     o.loss = (hfsad_loss){kind_at(below(r, LOSSES)), 0.3, 1, !o.intercept && below(r, 2) ? 0.5 : INFINITY, 0.3};
     o.s.rule.penalty.free = own;
     o.constant = o.intercept ? uniform(r, 0.5, 2) : 0;
-    o.y = has_labels(o.loss.kind) ? -1 : uniform(r, -1, 3);
+    o.y = has_labels(o.loss.kind) ? -1 : o.loss.kind == HFSAD_LOSS_POISSON ? 2 : uniform(r, -1, 3);
     for (size_t m = 0; m < o.s.M; m++) {
         o.x[m] = o.intercept && m == o.s.M - 1 ? o.constant : rng_next_normal(r);
         o.n += o.x[m] * o.x[m];

@@ -29,6 +29,7 @@ static dataset *many_rows_dataset(uint64_t seed, hfsad_loss_kind kind)
                 const double noise = 0.3 * rng_next_normal(&r);
                 const double y = has_labels(kind)                     ? (s + noise > 0 ? 1 : -1)
                                  : kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s + noise
+                                 : kind == HFSAD_LOSS_POISSON         ? floor(exp(fmin(s / 3 + noise, 3)))
                                                                       : s + noise;
                 ok(dataset_builder_add(b, paths[e], name, y, x, NULL, 0, &err), &err);
             }

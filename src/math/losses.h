@@ -13,6 +13,7 @@
 #include "math/loss_logistic.h"
 #include "math/loss_own.h"
 #include "math/loss_phase.h"
+#include "math/loss_poisson.h"
 #include "math/loss_quantile.h"
 #include "math/loss_smoothed_quantile.h"
 #include "math/loss_squared.h"

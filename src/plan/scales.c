@@ -111,7 +111,8 @@ hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const data
     const hfsad_loss loss = loss_of(&spec->loss, NULL);
     const double M = (double)d->M, clients = (double)d->n_leaves;
     double centre, totals[6];
-    hfsad_status status = find_centre(&centre, spec->features.intercept != INTERCEPT_NONE, ask, err);
+    const bool centred = spec->features.intercept != INTERCEPT_NONE && loss_kind_of(&loss)->start != LOSS_START_LOG;
+    hfsad_status status = find_centre(&centre, centred, ask, err);
     const survey_question q = {SURVEY_SCALE, 1, &centre, 1, 5};
     if (status || (status = ask->ask(ask->context, &q, totals, err)))
         return status;
