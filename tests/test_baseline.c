@@ -343,7 +343,7 @@ static void second_implementation(void **state)
         leaf.participation = variant & 2 ? 0.6 : 1;
         leaf.mean = variant & 4;
         leaf.rule.penalty.free = intercept == 0;
-        inner_class inner = {.prior = {HFSAD_PENALTY_L1, 1.5, 0.2, 0, 1}, .participation = variant & 8 ? 0.7 : 1};
+        inner_class inner = {.prior = {HFSAD_PENALTY_L1, 1.5, 0.2, 0, 1, 0}, .participation = variant & 8 ? 0.7 : 1};
         inner.rule.penalty.free = intercept < 2;
         plan *p = simple_plan(d, leaf, inner, 3, true);
         p->at_least_every = 2;
@@ -419,7 +419,7 @@ static void threads_give_the_same_bits(void **state)
     leaf_class leaf = PLAIN_LEAF;
     leaf.participation = 0.7;
     inner_class inner = PLAIN_INNER;
-    inner.prior = (hfsad_penalty){HFSAD_PENALTY_SCAD, 2, 0.1, 3.7, 0};
+    inner.prior = (hfsad_penalty){HFSAD_PENALTY_SCAD, 2, 0.1, 3.7, 0, 0};
     plan *p = simple_plan(d, leaf, inner, 3, true);
     const baseline_rule rule = {{STEP_GEOMETRIC, 0.5, 0.98}, 0.1};
     const double start[WIDE] = {0};
@@ -615,7 +615,7 @@ static void bytes_as_the_simulator(void **state)
         leaf_class leaf = PLAIN_LEAF;
         leaf.participation = variant ? 0.8 : 1; /* somebody of every edge in every round */
         leaf.solver = (rows_solver){ROWS_EXACT, 1e-3, 20};
-        leaf.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 1, 1, 3, 0}, {.c = 1, .alpha = 1}};
+        leaf.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 1, 1, 3, 0, 0}, {.c = 1, .alpha = 1}};
         inner_class inner = PLAIN_INNER;
         inner.rule = leaf.rule;
         plan *p = simple_plan(d, leaf, inner, 4, true);

@@ -18,14 +18,14 @@ static leaf_class class_for(size_t i)
 {
     return (leaf_class){
         .loss = {kind_at(i), 0.3, 1, i % 2 ? 0.5 : INFINITY, 0.3},
-        .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3, 0}, schedule_for(i)},
+        .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3, 0, 0}, schedule_for(i)},
         .participation = i % 4 == 3 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,
     };
 }
 
 static const inner_class edge_class = {
-    {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4, 0}, {{HFSAD_PENALTY_L1, 20, 1, 0, 0}, {.c = 10, .alpha = 20}}, 0.8, false};
+    {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4, 0, 0}, {{HFSAD_PENALTY_L1, 20, 1, 0, 0, 0}, {.c = 10, .alpha = 20}}, 0.8, false};
 
 static double *state_after(const char *name, const dataset *d, const plan *p, int iterations, size_t *count)
 {

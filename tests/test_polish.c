@@ -150,7 +150,7 @@ static void concave_prior(void **state)
 {
     (void)state;
     static const setting s = {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 50, PLAIN};
-    const hfsad_penalty scad = {HFSAD_PENALTY_SCAD, 200, 0.3, 3.7, 0};
+    const hfsad_penalty scad = {HFSAD_PENALTY_SCAD, 200, 0.3, 3.7, 0, 0};
     size_t zeros = 0;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         problem p = make_problem(seed, &s, 1);

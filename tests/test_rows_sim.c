@@ -44,14 +44,14 @@ static plan *plan_for(const dataset *d, size_t i)
 {
     const leaf_class leaves = {
         .loss = {kind_at(i), 0.3, 1, i % 2 ? INFINITY : 0.7, 0.3},
-        .rule = {{HFSAD_PENALTY_L1, 40, 1, 3, 0}, {.c = 20, .alpha = 0.5}},
+        .rule = {{HFSAD_PENALTY_L1, 40, 1, 3, 0, 0}, {.c = 20, .alpha = 0.5}},
         .participation = i % 3 == 2 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,
         .solver = {i % 4 == 3 ? ROWS_LINEARIZED : ROWS_EXACT, 0.01, 20},
         .mean = i % 6 == 5,
     };
-    const inner_class inner = {{HFSAD_PENALTY_L1, 1, 0.1, 3, 0},
-                               {{HFSAD_PENALTY_L1, 900, 1, 3, 0}, {.c = 40, .alpha = 0.5}},
+    const inner_class inner = {{HFSAD_PENALTY_L1, 1, 0.1, 3, 0, 0},
+                               {{HFSAD_PENALTY_L1, 900, 1, 3, 0, 0}, {.c = 40, .alpha = 0.5}},
                                i % 3 == 2 ? 0.8 : 1,
                                false};
     return simple_plan(d, leaves, inner, 1, i % 2);

@@ -62,12 +62,14 @@ HFSAD_API const char *hfsad_status_text(hfsad_status status);
 /* ---- penalties ---------------------------------------------------------------------------------------- */
 
 /* enumerator, prefix of its functions in src/math/penalty_<prefix>.h, name on a link, name as a prior, what gamma must
- * exceed (0: it has no gamma). The kinds of links come first. */
+ * exceed (0: it has no gamma). The kinds of links come first; the others have no name on a link. */
 #define HFSAD_PENALTY_LIST(X)                                                                                          \
     X(NONE, none, "none", "none", 0)                                                                                   \
     X(L1, l1, "tv", "l1", 0)                                                                                           \
     X(MCP, mcp, "mcp", "mcp", 1)                                                                                       \
-    X(SCAD, scad, "scad", "scad", 2)
+    X(SCAD, scad, "scad", "scad", 2)                                                                                   \
+    X(L2, l2, NULL, "l2", 0)                                                                                           \
+    X(ELASTIC_NET, elastic_net, NULL, "elastic-net", 0)
 
 typedef enum {
 #define HFSAD_PENALTY_ENUM(KIND, prefix, link, prior, gamma_above) HFSAD_PENALTY_##KIND,
@@ -79,11 +81,13 @@ typedef enum {
 enum { HFSAD_PENALTY_COUNT = HFSAD_PENALTY_LIST(HFSAD_PENALTY_ONE) };
 #undef HFSAD_PENALTY_ONE
 
-/* weight * P(t; lambda, gamma), P(t) = lambda |t| for l1; gamma > 1 for mcp, > 2 for scad. */
+/* weight * P(t; lambda, gamma): lambda |t| for l1; gamma > 1 for mcp, > 2 for scad; lambda t^2 / 2 for l2;
+ * lambda (ratio |t| + (1 - ratio) t^2 / 2) for elastic-net. */
 typedef struct {
     hfsad_penalty_kind kind;
     double weight, lambda, gamma;
-    size_t free; /* the last so many coordinates of a vector have no penalty: an intercept */
+    size_t free;  /* the last so many coordinates of a vector have no penalty: an intercept */
+    double ratio; /* elastic-net: from 0 to 1 */
 } hfsad_penalty;
 
 /* mu > 0: the kink smoothed by |t|_mu; mu = 0: the penalty itself. */
@@ -92,7 +96,8 @@ HFSAD_API double hfsad_penalty_value(const hfsad_penalty *p, double t, double mu
 HFSAD_API double hfsad_penalty_gradient(const hfsad_penalty *p, double t, double mu);
 /* a global minimiser of value(x, mu) + (x - v)^2 / (2 step), step > 0, also where that is not convex. */
 HFSAD_API double hfsad_penalty_prox(const hfsad_penalty *p, double v, double step, double mu);
-/* the largest slope of the penalty: weight * lambda. */
+/* the slope beside 0: weight * lambda, times ratio for elastic-net, 0 for l2 and none. No slope of l1, mcp and scad is
+ * larger. */
 HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
 
 /* ---- losses of one observation -------------------------------------------------------------------------- */

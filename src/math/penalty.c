@@ -50,10 +50,21 @@ double hfsad_penalty_prox(const hfsad_penalty *p, double v, double step, double 
         const vec pull = vec_mul(vec_set(step), pen.slope);
         return vec_first(penalty_prox_linear(vec_set(v), pull, vec_div(vec_set(mu), vec_add(vec_set(mu), pull))));
     }
-    return vec_first(penalty_prox_concave(&pen, vec_set(v), vec_set(step), vec_set(mu), vec_set(inverse(mu)), true));
+    return vec_first(penalty_prox_bent(&pen, vec_set(v), vec_set(step), vec_set(mu), vec_set(inverse(mu))));
 }
 
 double hfsad_penalty_slope(const hfsad_penalty *p)
 {
     return penalty_shape_of(p).slope;
+}
+
+double penalty_ridge(const hfsad_penalty *p)
+{
+    return penalty_shape_of(p).ridge;
+}
+
+double penalty_steepest(const hfsad_penalty *p, double reach)
+{
+    const penalty_shape shape = penalty_shape_of(p);
+    return shape.slope + (shape.ridge > 0 ? shape.ridge * reach : 0);
 }

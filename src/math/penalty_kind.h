@@ -24,6 +24,7 @@ typedef struct {
 
 typedef struct {
     penalty_form form;
+    bool has_ratio;
     double gamma; /* of a spec without one */
 } penalty_kind;
 
@@ -47,6 +48,11 @@ static inline bool penalty_is_flat(const hfsad_penalty *p)
 {
     return penalty_kind_of(p)->form == PENALTY_FLAT;
 }
+
+/* The largest slope for |t| <= reach. */
+double penalty_steepest(const hfsad_penalty *p, double reach);
+/* How much it bends: of a ridge, otherwise 0. */
+double penalty_ridge(const hfsad_penalty *p);
 
 #define PENALTY_FN static inline __attribute__((unused))
 #define PENALTY_ROW static const penalty_kind __attribute__((unused))

@@ -9,7 +9,9 @@
 #ifndef HFSAD_MATH_PENALTY_VEC_H
 #define HFSAD_MATH_PENALTY_VEC_H
 
+#include "math/penalty_elastic_net.h"
 #include "math/penalty_l1.h"
+#include "math/penalty_l2.h"
 #include "math/penalty_mcp.h"
 #include "math/penalty_none.h"
 #include "math/penalty_scad.h"
@@ -21,6 +23,7 @@ typedef struct {
     vec omega, lambda, theta, inv_kappa;
     vec reach; /* gamma lambda: beyond it the penalty is flat */
     vec bend;  /* kappa lambda = reach - theta */
+    vec ridge;
 } penalty_vec;
 
 VEC_FN penalty_shape penalty_shape_of(const hfsad_penalty *p)
@@ -47,6 +50,7 @@ VEC_FN penalty_vec penalty_vec_of(const hfsad_penalty *p)
         .inv_kappa = vec_set(1 / shape.kappa),
         .reach = vec_set(p->gamma * p->lambda),
         .bend = vec_set(shape.kappa * p->lambda),
+        .ridge = vec_set(shape.ridge),
     };
 }
 
@@ -68,6 +72,8 @@ VEC_FN vec penalty_concave_part(const penalty_vec *p, vec a)
 VEC_FN vec penalty_exact(const penalty_vec *p, vec a)
 {
     const vec linear = vec_mul(p->slope, a);
+    if (p->form == PENALTY_RIDGED)
+        return vec_add(linear, vec_mul(vec_mul(vec_set(0.5), p->ridge), vec_mul(a, a)));
     return penalty_is_linear(p->form) ? linear : vec_sub(linear, penalty_concave_part(p, a));
 }
 
@@ -85,6 +91,8 @@ VEC_FN vec penalty_gradient(const penalty_vec *p, vec t, vec inv_mu)
     const vec linear = vec_mul(p->slope, vec_clip(vec_mul(t, inv_mu), minus, one));
     if (penalty_is_linear(p->form))
         return linear;
+    if (p->form == PENALTY_RIDGED)
+        return vec_add(linear, vec_mul(p->ridge, t));
     const vec bent = vec_mul(vec_sub(vec_abs(t), p->theta), p->inv_kappa);
     const vec h = vec_mul(p->omega, vec_clip(bent, vec_zero(), p->lambda));
     return vec_sub(linear, vec_copysign(h, t));
@@ -164,6 +172,21 @@ VEC_FN vec penalty_prox_linear(vec v, vec pull, vec ratio)
     return vec_copysign(vec_max(vec_mul(a, ratio), vec_sub(a, pull)), v);
 }
 
+/* Prox of slope |.|_mu + ridge t^2 / 2: that of slope |.|_mu with v and the step shorter by 1 + step ridge. */
+VEC_FN vec penalty_prox_ridged(const penalty_vec *p, vec v, vec step, vec mu)
+{
+    const vec shorter = vec_div(vec_set(1), vec_add(vec_set(1), vec_mul(step, p->ridge)));
+    const vec pull = vec_mul(vec_mul(step, shorter), p->slope);
+    return penalty_prox_linear(vec_mul(v, shorter), pull, vec_div(mu, vec_add(mu, pull)));
+}
+
+/* Prox of the smoothed penalty if that is not linear. */
+VEC_FN vec penalty_prox_bent(const penalty_vec *p, vec v, vec step, vec mu, vec inv_mu)
+{
+    return p->form == PENALTY_RIDGED ? penalty_prox_ridged(p, v, step, mu)
+                                     : penalty_prox_concave(p, v, step, mu, inv_mu, true);
+}
+
 /* The exact penalty's prox where step omega / kappa < 1: the objective is convex, and the stationary point of the one
  * cell that holds it is the answer. */
 VEC_FN vec penalty_prox_convex(const penalty_vec *p, vec v, vec step, vec bent)
@@ -183,6 +206,10 @@ VEC_FN vec penalty_prox_exact(const penalty_vec *p, vec v, vec step)
         return v;
     if (p->form == PENALTY_LINEAR)
         return vec_copysign(vec_max(vec_sub(vec_abs(v), vec_mul(step, p->slope)), vec_zero()), v);
+    if (p->form == PENALTY_RIDGED) {
+        const vec shrunk = vec_max(vec_sub(vec_abs(v), vec_mul(step, p->slope)), vec_zero());
+        return vec_copysign(vec_div(shrunk, vec_add(vec_set(1), vec_mul(step, p->ridge))), v);
+    }
     const vec bent = vec_mul(step, vec_mul(p->omega, p->inv_kappa));
     if (vec_bits(vec_less(bent, vec_set(1 - 1e-6))) == 0xff)
         return penalty_prox_convex(p, v, step, bent);

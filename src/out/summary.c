@@ -157,7 +157,7 @@ static void add_span(json *j, cJSON *object, const char *key, const span *s)
 
 typedef struct {
     bool kinds[N_KINDS];
-    span weight, lambda, gamma, c, alpha, growth, relax;
+    span weight, lambda, gamma, ratio, c, alpha, growth, relax;
     bool shapes[N_SHAPES];
 } tier_spans;
 
@@ -170,6 +170,8 @@ static void spans_add_penalty(tier_spans *s, const hfsad_penalty *p)
     span_add(&s->lambda, p->lambda);
     if (penalty_gamma_above[p->kind] > 0)
         span_add(&s->gamma, p->gamma);
+    if (penalty_kind_of(p)->has_ratio)
+        span_add(&s->ratio, p->ratio);
 }
 
 static int shape_of(const hfsad_schedule *s)
@@ -215,6 +217,7 @@ static void add_penalty(json *j, cJSON *parent, const char *key, const tier_span
     add_span(j, object, "weight", &s->weight);
     add_span(j, object, "lambda", &s->lambda);
     add_span(j, object, "gamma", &s->gamma);
+    add_span(j, object, "ratio", &s->ratio);
 }
 
 static void add_schedule(json *j, cJSON *parent, const char *key, const tier_spans *s)

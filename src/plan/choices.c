@@ -12,18 +12,19 @@
 
 penalty_choice link_choice(const LINK_settings *s)
 {
-    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma};
+    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma, NAN};
 }
 
 penalty_choice prior_choice(const PRIOR_settings *s)
 {
-    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma};
+    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma, s->ratio};
 }
 
 penalty_choice choice_over(penalty_choice general, penalty_choice special)
 {
     return (penalty_choice){pick_choice(special.kind, general.kind), pick(special.weight, general.weight),
-                            pick(special.lambda, general.lambda), pick(special.gamma, general.gamma)};
+                            pick(special.lambda, general.lambda), pick(special.gamma, general.gamma),
+                            pick(special.ratio, general.ratio)};
 }
 
 SCHEDULE_settings schedule_over(const SCHEDULE_settings *s, const SCHEDULE_settings *special)
@@ -64,7 +65,7 @@ static bool says_loss(const override_settings *s)
 
 static bool says_penalty(penalty_choice c)
 {
-    return c.kind >= 0 || !isnan(c.weight) || !isnan(c.lambda) || !isnan(c.gamma);
+    return c.kind >= 0 || !isnan(c.weight) || !isnan(c.lambda) || !isnan(c.gamma) || !isnan(c.ratio);
 }
 
 static bool says_schedule(const override_settings *s)
@@ -108,7 +109,7 @@ static void lay_over(override_settings *merged, const override_settings *s)
     const penalty_choice link = choice_over(link_choice(&merged->link), link_choice(&s->link));
     const penalty_choice prior = choice_over(prior_choice(&merged->prior), prior_choice(&s->prior));
     merged->link = (LINK_settings){link.kind, link.weight, link.lambda, link.gamma};
-    merged->prior = (PRIOR_settings){prior.kind, prior.weight, prior.lambda, prior.gamma};
+    merged->prior = (PRIOR_settings){prior.kind, prior.weight, prior.lambda, prior.gamma, prior.ratio};
     merged->loss.kind = pick_choice(s->loss.kind, merged->loss.kind);
 #define MERGE_PARAMETER(name) merged->loss.name = pick(s->loss.name, merged->loss.name);
     LOSS_PARAMETERS(MERGE_PARAMETER)

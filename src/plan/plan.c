@@ -35,6 +35,7 @@ static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
                            .weight = pick(c.weight, preset.weight),
                            .lambda = pick(c.lambda, preset.lambda),
                            .gamma = pick(c.gamma, gamma),
+                           .ratio = pick(c.ratio, preset.ratio),
                            .free = preset.free};
 }
 
@@ -96,6 +97,7 @@ static hfsad_penalty prior_preset(const preset *t, size_t i)
                            .weight = eta(t, i),
                            .lambda = 0.1,
                            .gamma = paper ? 2.4 : penalty_kinds[HFSAD_PENALTY_NONE]->gamma,
+                           .ratio = 0.5,
                            .free = t->spec->features.intercept != INTERCEPT_NONE};
 }
 
@@ -122,12 +124,15 @@ static hfsad_penalty link_of(const preset *t, const LINK_settings *s, const LINK
     if (special)
         c = choice_over(c, link_choice(special));
     if (t->consensus)
-        c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN};
+        c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN, NAN};
     const bool concave = c.kind >= 0 && penalty_kinds[c.kind]->form == PENALTY_CONCAVE;
     const double lambda = pick(c.lambda, concave && t->tuned ? from.reach / 3 : 1);
     const double slope = concave && t->tuned ? 2 * from.noise : from.bound;
-    return penalty_of(c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda,
-                                         penalty_kinds[HFSAD_PENALTY_MCP]->gamma, from.own});
+    return penalty_of(c, (hfsad_penalty){.kind = HFSAD_PENALTY_L1,
+                                         .weight = slope / lambda,
+                                         .lambda = lambda,
+                                         .gamma = penalty_kinds[HFSAD_PENALTY_MCP]->gamma,
+                                         .free = from.own});
 }
 
 /* Where sqrt(k) grows no faster than by `growth` a step. */
@@ -182,7 +187,8 @@ static hfsad_schedule inner_schedule(const preset *t, size_t i, const hfsad_pena
                             .growth = pow(t->pace, steps)};
 }
 
-void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
+void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *, double length),
+                      const plan *p,
                       double *omega_0)
 {
     for (uint32_t depth = 0; depth < HFSAD_TIERS_MAX + 2; depth++)
@@ -190,7 +196,7 @@ void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(c
     for (size_t i = d->n_inner; i-- > 1;) { /* breadth-first order: the deepest first */
         const inner_node *node = &d->inner[i];
         const double below = node->n_leaves * leaf_pull + node->n_inner * omega_0[node->depth + 1];
-        omega_0[node->depth] = fmax(omega_0[node->depth], below + prior_pull(&p->inner[i].prior));
+        omega_0[node->depth] = fmax(omega_0[node->depth], below + prior_pull(&p->inner[i].prior, p->length));
     }
 }
 
@@ -321,10 +327,10 @@ static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
     return status;
 }
 
-/* The paper's eta lambda gamma. */
-static double paper_prior_pull(const hfsad_penalty *prior)
+/* The paper's eta lambda gamma. Of a ridge the pull on a coefficient ten times the likely size of a model. */
+static double paper_prior_pull(const hfsad_penalty *prior, double length)
 {
-    return hfsad_penalty_slope(prior) * (penalty_is_concave(prior) ? prior->gamma : 1);
+    return penalty_steepest(prior, 10 * length) * (penalty_is_concave(prior) ? prior->gamma : 1);
 }
 
 /* c of the inner nodes' links from their children's, the deepest first; one number for a depth, the most. */

@@ -15,6 +15,13 @@
 
 static const double tolerance = 1e-12; /* the paper's constants meet the conditions with equality */
 
+/* Of the subgradients of a prior, anywhere. */
+static double prior_bound(const hfsad_penalty *prior, double length)
+{
+    (void)length;
+    return penalty_steepest(prior, INFINITY);
+}
+
 /* Leaves in `why` the reason if the losses' subgradients have no known bound. */
 static void find_bounds(theorem_report *t, const dataset *d, const plan *p, char *why, size_t room)
 {
@@ -25,13 +32,15 @@ static void find_bounds(theorem_report *t, const dataset *d, const plan *p, char
         grows = loss_kind_of(loss)->growth ? loss : grows;
     }
     for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
-        t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
+        t->nu_r = fmax(t->nu_r, prior_bound(&p->inner[i].prior, INFINITY));
     if (own) {
         t->nu_f = INFINITY;
         snprintf(why, room, "nothing bounds the gradient of a program's own loss");
     } else if (!isfinite(t->nu_f)) {
         snprintf(why, room, "the %s loss without a box, or with an intercept, has no bounded gradient",
                  grows ? loss_names[grows->kind] : "data's");
+    } else if (!isfinite(t->nu_r)) {
+        snprintf(why, room, "an edge's prior of l2 or elastic-net has no bounded gradient");
     }
 }
 
@@ -63,7 +72,7 @@ static void check_leaves(theorem_report *t, const dataset *d, const plan *p)
 static void check_inner(theorem_report *t, const dataset *d, const plan *p)
 {
     double need[HFSAD_TIERS_MAX + 2];
-    omega_0_by_depth(d, t->nu_f, hfsad_penalty_slope, p, need);
+    omega_0_by_depth(d, t->nu_f, prior_bound, p, need);
     for (size_t i = 1; i < d->n_inner; i++) {
         const hfsad_link_rule *rule = &p->inner[i].rule;
         const double omega_0 = need[d->inner[i].depth];

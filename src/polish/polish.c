@@ -21,17 +21,19 @@ static double prior_value(const polish_problem *p, const double *w)
     return sum;
 }
 
-/* Priors are l1 less a convex part, which is linearised at w: its slope is what a penalty smoothed without end has left
+/* Priors are l1 with a parabola, or l1 less a convex part, which is linearised at w: its slope is what a penalty smoothed without end has left
  * of its own. */
 static void linearise_priors(polish_state *s, const double *w)
 {
     memset(s->l1, 0, s->M * sizeof *s->l1);
     memset(s->tilt, 0, s->M * sizeof *s->tilt);
+    memset(s->ridge, 0, s->M * sizeof *s->ridge);
     for (size_t i = 0; i < s->p->n_priors; i++) {
         const hfsad_penalty *prior = &s->p->priors[i];
         for (size_t m = 0; !penalty_is_flat(prior) && m + prior->free < s->M; m++) {
             s->l1[m] += hfsad_penalty_slope(prior);
-            s->tilt[m] -= hfsad_penalty_gradient(prior, w[m], INFINITY);
+            s->ridge[m] += penalty_ridge(prior);
+            s->tilt[m] -= penalty_is_concave(prior) ? hfsad_penalty_gradient(prior, w[m], INFINITY) : 0;
         }
     }
 }
@@ -81,6 +83,7 @@ static bool take_scales(polish_state *s, stage_scales *at, double loss)
     at->share = counts[POLISH_KINKED] > 0 ? fmin(1, (double)M / counts[POLISH_KINKED]) : 0;
     double largest = 0;
     for (size_t m = 0; m < M; m++) {
+        at->bends[m] += s->ridge[m];
         s->scale[m] = slopes[m] + sqrt(2 * at->bends[m] * loss) + s->l1[m];
         largest = fmax(largest, s->scale[m]);
     }
@@ -144,7 +147,7 @@ static double prior_model(const polish_state *s, const double *w)
 {
     double sum = 0;
     for (size_t m = 0; m < s->M; m++)
-        sum += s->l1[m] * fabs(w[m]) - s->tilt[m] * w[m];
+        sum += s->l1[m] * fabs(w[m]) + s->ridge[m] / 2 * w[m] * w[m] - s->tilt[m] * w[m];
     return sum;
 }
 
@@ -276,7 +279,7 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,     &s->tilt,      &s->multiplier, &s->rho,    &s->weight,
+    double **const vectors[] = {&s->l1,     &s->ridge, &s->tilt,      &s->multiplier, &s->rho,    &s->weight,
                                 &s->centre, &s->scale,     &s->g,          &s->bend,   &s->w,
                                 &s->trial,  &s->direction, &at->kinks,     &at->bends, &t->best};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };

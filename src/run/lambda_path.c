@@ -91,10 +91,10 @@ static size_t end_node(const path *p)
 static hfsad_status check_prior(const path *p, hfsad_error *err)
 {
     for (size_t i = first_node(p); i < end_node(p); i++)
-        if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0)
+        if (penalty_steepest(&p->run->plan->inner[i].prior, 1) > 0)
             return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%s has no lambda to vary: set %s.penalty to l1, mcp or scad and a weight%s", prior_key(p->prior),
+                     "%s has no lambda to vary: set %s.penalty to one other than none, and a weight%s", prior_key(p->prior),
                      prior_key(p->prior),
                      p->run->data->n_inner == 1 && p->prior == PATH_EDGE ? "; the data have no edges" : "");
 }
@@ -468,6 +468,23 @@ static double gradient_at_zero(const path *p)
     return most;
 }
 
+/* The part of lambda that is a kink at 0: 1, but less for l2 and elastic-net. */
+static double kink_share(const hfsad_penalty *prior)
+{
+    hfsad_penalty one = *prior;
+    one.weight = one.lambda = 1;
+    return hfsad_penalty_slope(&one);
+}
+
+/* Whether a lambda of the path can hold the model at zero; l2 cannot. */
+static bool can_give_zero(const path *p)
+{
+    for (size_t i = first_node(p); i < end_node(p); i++)
+        if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0)
+            return true;
+    return false;
+}
+
 /* The lambda at which all priors together hold that gradient at zero: the other tier's have theirs already. */
 static double first_guess(const path *p)
 {
@@ -477,7 +494,7 @@ static double first_guess(const path *p)
         if (penalty_is_flat(prior))
             continue;
         if (i >= first_node(p) && i < end_node(p))
-            weights += prior->weight;
+            weights += prior->weight * fmax(kink_share(prior), 1e-3);
         else
             others += hfsad_penalty_slope(prior);
     }
@@ -557,6 +574,8 @@ hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *conte
     const bool convex = is_convex(p);
     bool zero;
     *lambda = first_guess(p) * rounding;
+    if (!can_give_zero(p)) /* begins where a kink of a thousandth would hold the model, as glmnet does */
+        return HFSAD_OK;
     if (!convex)
         return search(p, lambda, stop, context, err);
     if (p->run->plan->inner[0].prior.free) { /* the intercept decides what the gradient is: first a run that finds it */
