@@ -75,6 +75,9 @@ static void smooth_regression(void **state)
         {"huber", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500, PLAIN},
         {"huber", LOSS(HUBER, 0.5, 0.5), 0, 10, 1, deep_tree, 500, PLAIN},
         {"huber, weighted rows", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, deep_tree, 500, WEIGHTED},
+        {"expectile", LOSS(EXPECTILE, 0.8, 1), 0, 1, 1, flat_tree, 500, PLAIN},
+        {"smoothed quantile", LOSS(SMOOTHED_QUANTILE, 0.3, 1), 0, 1, 1, flat_tree, 4000, PLAIN},
+        {"poisson", LOSS(POISSON, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
         {"huber, linearised", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500, LINEARIZED},
     };
     play_all(sizeof list / sizeof *list, list, 1e-5);

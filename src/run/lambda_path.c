@@ -3,8 +3,8 @@
  *
  *     bic = D + d log n,    aic = D + 2 d,
  *
- * D = n log(2L/n) for the squared loss (normal errors of unknown variance), 2n log(L/n) for the quantile, absolute and
- * phase retrieval losses (Laplace errors of unknown scale), 2L for the others (their scale is fixed).
+ * D = n log(2L/n) for losses of normal errors of unknown variance, 2n log(L/n) for those of Laplace errors of unknown
+ * scale, 2L if the scale is fixed: loss_fit in src/math/loss_kind.h.
  */
 #include "run/lambda_path.h"
 
