@@ -168,7 +168,8 @@ static void take_polish(session *s)
     hfsad_run *r = &s->run;
     const double *numbers = node_get_polish(s->root);
     const char *why = polish_why_not(r->plan, r->data->n_inner);
-    if (s->spec->run.polish != 1 || r->polish.reason[0] || r->polish.accepted || (!numbers && !why))
+    if (!polish_is_due(s->spec, r->plan, r->data->n_inner, r->data->M) || r->polish.reason[0] || r->polish.accepted ||
+        (!numbers && !why))
         return;
     r->polish = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};

@@ -155,7 +155,7 @@ static int unknown_kind(const char *command, const char *kind)
     return cli_wrong(command, "unknown kind of data '%s'; known: phase-retrieval, quantile, clustered", shown);
 }
 
-/* Which options there are depends on the kind of data, which may stand behind some of them. *kind: KINDS for none. */
+/* The options depend on the kind of data, which may come after some of them. *kind: KINDS for none. */
 static int find_kind(const option_list *list, int argc, char **argv, generate_kind *kind)
 {
     const char *word = NULL;
@@ -407,7 +407,7 @@ static int check_arguments(const generate_arguments *a, const char *command)
     return status == CLI_GO ? check_files(a, command) : status;
 }
 
-/* ---- what is said at the end ---- */
+/* ---- final output ---- */
 
 /* Quoted for a shell where it needs to be. */
 static void print_path(const char *folder, const char *name)

@@ -140,7 +140,7 @@ static int unknown_action(const char *action)
     return cli_wrong("keys", "unknown action '%s'; known: init, issue, revoke", shown);
 }
 
-/* words: the action and its count - 1 nodes. port and days are 0 where they were not given. */
+/* words: the action and its count - 1 nodes. port and days are 0 if they were not given. */
 static int act(const char *const *words, size_t count, keys_authority *a, int64_t port, int64_t days)
 {
     if (!strcmp(words[0], "init")) {

@@ -14,7 +14,7 @@ enum { OTHERS_MOST = 2, TRUTHS_MOST = 4, COLOURED_MOST = 4, FEATURES_MOST = 1000
 static const char *const NAMES[] = {"models.png", "models.svg"};
 
 typedef struct {
-    const char *folders[1 + OTHERS_MOST]; /* the run, those beside it */
+    const char *folders[1 + OTHERS_MOST]; /* the run and the others */
     const char *groups, *out;
     cli_texts truths;
 } plot_arguments;
@@ -155,7 +155,7 @@ static void add_group(picture *p, uint32_t first, uint32_t end)
     add_bundle(p, BUNDLE_THIN, first, n);
 }
 
-/* What stands behind the last slash; slashes at the end do not count. */
+/* The text after the last slash, ignoring slashes at the end. */
 static void put_last_part(char *label, const char *before, const char *path)
 {
     size_t end = strlen(path);

@@ -9,6 +9,7 @@
 #include "out/report.h"
 #include "out/warm.h"
 #include "plan/choices.h"
+#include "polish/task.h"
 #include "progress.h"
 #include "run.h"
 #include "run/replay.h"
@@ -351,7 +352,9 @@ static bool go_on(void *context, const hfsad_polish *so_far)
 static hfsad_status polish(session *s, stop_reason *stopped, hfsad_error *err)
 {
     hfsad_polish result;
-    if (!s->spec->run.polish || (*stopped != STOP_ITERATIONS && *stopped != STOP_TOLERANCE))
+    const dataset *d = s->run->data;
+    if (!polish_is_due(s->spec, s->run->plan, d->n_inner, d->M) ||
+        (*stopped != STOP_ITERATIONS && *stopped != STOP_TOLERANCE))
         return HFSAD_OK;
     hfsad_status status = write_folder(s, *stopped, err);
     if (status)
@@ -492,11 +495,15 @@ static void print_polish(const hfsad_polish *p)
 {
     char text[300];
     if (p->accepted)
-        snprintf(text, sizeof text, "objective %.10g, by %.3g lower, gap %.1e; %" PRIu64 " exchanges in %.3g s",
-                 p->objective_after, p->objective_before - p->objective_after, p->gap, p->exchanges, p->seconds);
+        snprintf(text, sizeof text, "objective %.10g, by %.1e lower, gap %.1e", p->objective_after,
+                 p->objective_before - p->objective_after, p->gap);
     else
         snprintf(text, sizeof text, "not done: %s", p->reason[0] ? p->reason : "the run ended before");
     print_row("polish", text);
+    if (p->accepted) {
+        snprintf(text, sizeof text, "%" PRIu64 " in %.3g s", p->exchanges, p->seconds);
+        print_row("exchanges", text);
+    }
     if (p->accepted && !isnan(p->relative_error))
         print_number("polished error", p->relative_error);
 }
@@ -520,7 +527,7 @@ static void print_table(const session *s, stop_reason stopped)
         print_number("smoothing gap", f->smoothing_gap);
     if (s->run->truth)
         print_number("relative error", f->relative_error);
-    if (s->spec->run.polish)
+    if (polish_is_due(s->spec, s->run->plan, s->run->data->n_inner, s->run->data->M))
         print_polish(&s->run->polish);
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), features_count(s->run->data));
     print_row("non-zero", text);
@@ -529,6 +536,9 @@ static void print_table(const session *s, stop_reason stopped)
              theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
     if (s->run->engine->links)
         print_row("Theorem 1", text);
+    hfsad_verdict verdict;
+    run_verdict(s->run, s->spec, stopped == STOP_INTERRUPTED, &verdict);
+    print_row("verdict", verdict.text);
     print_row("written to", s->args.out);
 }
 

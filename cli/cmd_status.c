@@ -1,4 +1,4 @@
-/* hfsad status: who of a federation is there, from what the nodes say of themselves. */
+/* hfsad status: which nodes are up and how far training has got, from their STATUS messages. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 #include "member.h"
@@ -29,8 +29,8 @@ typedef struct {
     transport *way;
     report_of *nodes;
     size_t n_heard;
-    double connected; /* since, on clock_seconds; 0: not */
-    char why[300];    /* it is not */
+    double connected; /* since when, on clock_seconds; 0: not connected */
+    char why[300];    /* reason why not */
 } lookout;
 
 struct session {
@@ -167,8 +167,8 @@ static bool is_live(const report_of *r)
     return r->lives && r->has_numbers && age_ms(r) <= STALE_MS;
 }
 
-/* Of what was said of a node at two brokers, whether b is nearer to the truth: that it lives; of what has a time, the
- * later; and a will, whose time nobody knows, before one who has not spoken for long. */
+/* Of two reports on a node from two brokers, whether b is better: a live report first; then the later of two reports
+ * with times; a will, which has no time, before an old report. */
 static bool is_better(const report_of *a, const report_of *b)
 {
     if (!a->heard || !b->heard)

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* The columns of trace.csv that are compared. The first few say where a row stands, the others are what --metric may
- * name, the default first. */
+/* The columns of trace.csv that are compared. The first few locate a row, the others are the choices of --metric, the
+ * default first. */
 #define COMPARE_PLACES(X)                                                                                              \
     X(iteration)                                                                                                       \
     X(seconds)                                                                                                         \
@@ -37,7 +37,7 @@ typedef struct {
     char algorithm[32];
     double edge_rounds;
     size_t rows;
-    double *column[COMPARE_COLUMNS]; /* rows numbers each, NAN where the trace has none */
+    double *column[COMPARE_COLUMNS]; /* rows numbers each, NAN if the trace has none */
 } compared_run;
 
 /* Fills the rest from r->folder. A run that has not ended, or a folder that holds none, is HFSAD_ERROR_INPUT. */
@@ -57,7 +57,7 @@ typedef struct {
     double accuracies[ACCURACIES_MOST];
 } comparison;
 
-/* Writes compare.csv, compare.md and, where asked for, compare.png and compare.svg into a batch that was begun. */
+/* Writes compare.csv, compare.md and, if asked for, compare.png and compare.svg into a batch that was begun. */
 hfsad_status comparison_write(const comparison *c, file_batch *files, bool plotted, hfsad_error *err);
 /* What compare.md holds. */
 void comparison_print(FILE *out, const comparison *c);

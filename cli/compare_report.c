@@ -121,7 +121,7 @@ static void print_ends(FILE *out, const comparison *c)
     }
 }
 
-/* Where the run first comes as near as this; NAN: never. */
+/* The first place at which the run is this close; NAN: never. */
 static double place_reached(const comparison *c, const best_found *best, const compared_run *r, double accuracy,
                             compare_against against)
 {
@@ -172,7 +172,7 @@ void comparison_print(FILE *out, const comparison *c)
     print_reached(out, c, &best, AGAINST_BYTES);
 }
 
-/* A name with a comma, a quote or a line break stands in quotes, as CSV has it. */
+/* A name with a comma, a quote or a line break is quoted, as in CSV. */
 static void put_name(whole_file *f, const char *name)
 {
     if (!name[strcspn(name, ",\"\r\n")]) {

@@ -77,7 +77,8 @@ static void take_row(void *context, const hfsad_figures *row)
 
 static void put_share(gathering *g, size_t number, run_share share)
 {
-    if (federation_is_async(g->f) && number < g->run->data->n_inner) /* it has no iterations of its own: as replayed */
+    if (federation_is_async(g->f) &&
+        number < g->run->data->n_inner) /* it has made no iterations itself: as in a replay */
         share.last = (uint32_t)g->row.iteration;
     sim_put_share(g->run->sim, number, &share);
 }

@@ -13,10 +13,10 @@ typedef struct {
     size_t first, count;
 } gather_process;
 
-/* state.csv and checkpoint.bin of the run that these processes have trained, a federation of this shape, into the
- * folder that has its other files; the cloud is the first of them, and every node is in one. *whole is false, and
- * nothing is written, where there is no such state: the nodes are not all at the cloud's last row, or the data has
- * other nodes than the federation. */
+/* Writes state.csv and checkpoint.bin of the run that these processes have trained, a federation of this shape, into
+ * the folder with its other files. The cloud is the first process, and every node is in one of them. If the nodes are
+ * not all at the cloud's last row, or the data has other nodes than the federation, *whole is false and nothing is
+ * written. */
 hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const gather_process *processes, size_t count,
                            const char *out, bool *whole, hfsad_error *err);
 

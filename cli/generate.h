@@ -46,7 +46,7 @@ size_t generate_folders(const generate_arguments *a);
 /* All files or none. *whole: false where interrupted, and then there are none. */
 hfsad_status generate_files(const generate_arguments *a, bool *whole, hfsad_error *err);
 
-/* Rows as a folder tree, <edge>/<client>.csv, that has a hidden name beside its own until it is whole. All zero: none.
+/* Rows as a folder tree, <edge>/<client>.csv, under a hidden name until it is complete. All zero: none.
  */
 typedef struct {
     char *temporary, *path;

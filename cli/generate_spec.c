@@ -89,7 +89,7 @@ static double pull_of_row(const generate_arguments *a)
         const noise_law noise = generate_law(a).noise;
         return fmax(noise_quantile(&noise, 0.75) / 0.67449, 0.01) * feature;
     }
-    case LOSS_LOGISTIC: /* sqrt(p (1 - p)), less than 1/2 since most rows are on the right side */
+    case LOSS_LOGISTIC: /* sqrt(p (1 - p)), less than 1/2 because most rows are on the correct side */
         return 0.35 * feature;
     case LOSS_HINGE: /* most rows do not pull */
         return 0.5 * feature;

@@ -227,7 +227,7 @@ static void tell_of_broker(member *m)
     member_log(&m->args, LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
 }
 
-/* In lock step everybody waits for who is missing; somebody should say so. */
+/* In synchronous mode all nodes wait for a missing one; log that. */
 static void tell_of_neighbours(member *m)
 {
     static const double patience = 10;
@@ -262,7 +262,7 @@ static void pass_the_end_on(member *m)
             return;
 }
 
-/* Who trains with this cloud cannot see what is wrong here. */
+/* The nodes that train with this cloud cannot see this error. */
 static void dismiss(member *m, const hfsad_error *why)
 {
     hfsad_error err;
@@ -333,7 +333,7 @@ static hfsad_status look(member *m, hfsad_error *err)
 static hfsad_status turn_until_interrupted(void *context, hfsad_error *err)
 {
     member *m = context;
-    const hfsad_status status = turn(m, m->metrics ? 200 : 1000, err); /* who asks for the metrics waits for a turn */
+    const hfsad_status status = turn(m, m->metrics ? 200 : 1000, err); /* a request for metrics waits for a turn */
     return status || !cli_interrupted() ? status : INTERRUPTED;
 }
 

@@ -35,7 +35,7 @@ typedef enum { ROLE_CLOUD, ROLE_EDGE, ROLE_CLIENT } member_role;
 
 typedef struct member member;
 
-/* What the cloud does beside: NULL for the others. */
+/* Additional work of the cloud: NULL for the others. */
 typedef struct {
     void *context;
     /* Once, before the state folder is touched: spec and tree are there. CLI_GO or an exit status. */
@@ -49,7 +49,7 @@ typedef struct {
     int (*end)(void *context, const member *m, const node *root);
 } member_cloud;
 
-/* Lines logged since then. */
+/* Lines logged after that time. */
 typedef struct {
     double since; /* on clock_seconds */
     unsigned lines;
@@ -66,15 +66,15 @@ struct member {
     char *state_folder;
     size_t state_made; /* of it, for folder_unmake */
     host *h;
-    metrics *metrics;  /* NULL: nobody may ask */
+    metrics *metrics;  /* NULL: no metrics */
     char *scratch;     /* folder for rows on the disk; NULL: they are kept in memory */
-    transport *way[2]; /* above, below; the same where there is one broker */
+    transport *way[2]; /* above, below; the same if there is one broker */
     size_t number;
     bool begun;
     bool has_row;      /* of the trace, also of an earlier life: the output folder has something to show */
     double down_since; /* there is no broker since, on clock_seconds; 0: there is one */
     bool down_told;
-    uint64_t seen_round; /* of its first node, since seen_at */
+    uint64_t seen_round; /* of its first node, at seen_at */
     double seen_at;
     bool wait_told;
     char down_text[300];
@@ -85,7 +85,7 @@ struct member {
     hfsad_error wrong;
     bool is_wrong;
     bool is_up;        /* there is a connection */
-    bool is_dismissed; /* the cloud has ended for a mistake of its own or of the data */
+    bool is_dismissed; /* the cloud has ended because of an error in its files or in the data */
 };
 
 /* The arguments from the command line; CLI_GO or an exit status. a->sets.room has argc places. */
@@ -97,7 +97,7 @@ int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, cons
 /* The tree: from federation.nodes, or from the data. */
 hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err);
 /* "spec-state/edge1+client7", "spec-state/edge1++clients": the folder of a node's state, or of all clients of an inner
- * node, one for each, since names have no +. To be freed, NULL: no memory. */
+ * node; unique, because names have no +. The caller frees it; NULL: no memory. */
 char *member_state_path(const char *folder, const char *path, bool clients);
 /* Refuses an open connection to another machine. */
 hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *err);

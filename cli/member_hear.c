@@ -1,4 +1,4 @@
-/* What a process of a federation hears of: its log, and who is not of this run. */
+/* Events of a process of a federation: its log, and nodes of other runs. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 #include "member_parts.h"
@@ -66,8 +66,8 @@ static log_level level_of(host_event_kind kind)
     }
 }
 
-/* Whoever sends what is refused, and often, shall not fill the disk, nor hide with one kind of message another: so many
- * lines a minute for each reason. The status counts all of them. */
+/* Refused messages must not fill the disk, and one kind must not hide another: a limited number of lines per minute for
+ * each reason. The status counts all of them. */
 static bool is_flood(member *m, const char *why)
 {
     enum { LINES = 10 };
@@ -145,11 +145,11 @@ void member_on_finish_row(void *context, const node *root, hfsad_figures *row)
         m->cloud->finish_row(m->cloud->context, root, row);
 }
 
-/* What the broker remembers of an earlier run comes once in a connection and topic; a living parent says more, at once
- * where it is told who we are. A child that has another spec than its parent ends, and the parent says which one that
+/* A message retained from an earlier run arrives once per connection and topic. A live parent sends more, at once when
+ * we identify ourselves. A child whose spec differs from that of its parent ends, and the parent logs which child it
  * was. */
 enum { REMEMBERED = 1 };
-/* Who hears its parent does not listen to another of that name, who will see by then that it is the second. */
+/* A node that hears its parent ignores another process with that name, which will detect that it is the second. */
 enum { FAMILIAR_MS = 10000 };
 
 static void meet_parent(member *m, const char *path, const char *from, const message *said, const char *why)
@@ -157,7 +157,7 @@ static void meet_parent(member *m, const char *path, const char *from, const mes
     unsigned *heard = &m->strangers[said->kind == MESSAGE_DOWN];
     if (why)
         snprintf(m->reason, sizeof m->reason, "%s", why);
-    if (!m->is_up) { /* what is remembered comes while we connect, when nothing can be said yet */
+    if (!m->is_up) { /* retained messages arrive while we connect, when nothing can be sent yet */
         *heard = 1;
         return;
     }
@@ -179,7 +179,7 @@ static void meet_parent(member *m, const char *path, const char *from, const mes
             path, from);
 }
 
-/* One line for each child and what is wrong with it, however often it comes back. */
+/* One line for each child and error, however often it reconnects. */
 static void meet_child(member *m, const char *from, const char *why)
 {
     const uint64_t which = rng_stream(from) ^ rng_stream(why);

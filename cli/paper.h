@@ -40,7 +40,7 @@ paper_hooks paper_hooks_of(paper_watch *watch);
 /* "interrupted after 7 of 200 trials; nothing was written"; the exit status. */
 int paper_interrupted(paper_watch *watch);
 
-/* hfsad paper --tune: every step rule of the grid on seeds of its own. The exit status. */
+/* hfsad paper --tune: every step rule of the grid on separate seeds. Returns the exit status. */
 int paper_tune(const paper_settings *settings, const double *snrs, size_t n_snrs, bool quiet);
 
 #endif

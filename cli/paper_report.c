@@ -1,4 +1,4 @@
-/* The report of `hfsad paper`: what the paper claims beside what was measured. Markdown that reads well as it is. */
+/* The report of `hfsad paper`: the claims of the paper and the measurements, as Markdown that is readable as text. */
 #include "paper.h"
 
 #include <math.h>

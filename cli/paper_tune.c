@@ -37,7 +37,7 @@ static void print_rule(const step_rule *rule, const outcome *o)
     printf("  %-10s %-22s %10.3e %10.3e %8.3f  %zu\n", KINDS[rule->kind], text, o->mean, o->median, o->height, o->lost);
 }
 
-/* The fastest of those that end about as low as the lowest of its kind. */
+/* The fastest rule among those that end about as low as the best of its kind. */
 static size_t best_rule(const outcome *outcomes, const paper_method *methods, size_t n, step_kind kind)
 {
     double least = INFINITY;

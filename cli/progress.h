@@ -17,11 +17,11 @@ typedef struct {
     uint64_t first;       /* where the rate counts from */
 } progress;
 
-/* done: how many are done already. total = 0: nobody knows. unit must outlive p. */
+/* done: the number already done. total = 0: unknown. unit must outlive p. */
 void progress_start(progress *p, const char *unit, uint64_t done, uint64_t total, bool quiet);
 /* Whether the next progress_draw would show something; cheap enough for every iteration. */
 bool progress_due(const progress *p);
-/* detail: further figures, "" for none. Does nothing where it is not due. */
+/* detail: further figures, "" for none. Does nothing if it is not due. */
 void progress_draw(progress *p, uint64_t done, const char *detail);
 /* Erases the line on a terminal. Safe to call more than once. */
 void progress_end(progress *p);

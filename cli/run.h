@@ -15,10 +15,9 @@ typedef struct {
 } run_arguments;
 
 /*
- * These say on stderr what is wrong and return an exit status. command: its name for messages. run_algorithm says what
- * the spec with the sets has as `algorithm`, run_check finds everything that can be wrong with spec, data and
- * arguments; both write nothing and return CLI_GO where nothing is wrong. *diverged: the folder is whole, but the run
- * is no result.
+ * These print errors on stderr and return an exit status. command: its name for messages. run_algorithm returns
+ * `algorithm` of the spec with the sets; run_check finds all errors of spec, data and arguments. Both write nothing and
+ * return CLI_GO if there is no error. *diverged: the folder is complete, but the run is not a result.
  */
 int run_algorithm(const run_arguments *args, const char *command, int *algorithm);
 int run_check(const run_arguments *args, const char *command);

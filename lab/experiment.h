@@ -47,7 +47,7 @@ typedef struct {
     bool (*stop)(void *context);
 } paper_hooks;
 
-/* Runs all methods on all trials. *r is NULL where it was stopped. The bits do not depend on the threads. */
+/* Runs all methods on all trials. *r is NULL if it was stopped. The bits do not depend on the threads. */
 hfsad_status paper_run(paper_result **r, const paper_settings *s, const paper_method *methods, size_t n_methods,
                        const paper_hooks *hooks, hfsad_error *err);
 void paper_result_free(paper_result *r);

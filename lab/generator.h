@@ -60,7 +60,7 @@ void support_draw(rng r, size_t kept, size_t M, size_t *index, double *keep);
 /* ceil(ratio M), where ratio M means the decimal number that was written. */
 size_t kept_count(double ratio, size_t M);
 
-/* 1/lambda_1 for n observations whose <x,w>^2 add up to sum; 0 where the sum is 0. */
+/* 1/lambda_1 for n observations whose <x,w>^2 add up to sum; 0 if the sum is 0. */
 double noise_scale(size_t n, double sum, double snr_db);
 
 /* One noise term from two uniform draws in (0, 1). */

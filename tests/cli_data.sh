@@ -73,7 +73,7 @@ refused tree-npy/edge2/client13.npy "an array has the rows of one client"
 cp tree-csv/edge1/client1.csv tree-npz/edge1/client1.npz
 refused tree-npz "tree-npz/edge1/client1.npz: cannot be read"
 touch tree-csv/edge2/README
-refused tree-csv "tree-csv/edge2/README: not a file of data" "\.libsvm"
+refused tree-csv "tree-csv/edge2/README: not a data file" "\.libsvm"
 mkdir -p mixed/e && printf '1 1:2\n' >mixed/e/a.svm && printf 'y,x1\n1,2\n' >mixed/e/b.csv
 refused mixed "mixed/e/b.csv: dense rows, but sparse rows in .*mixed/e/a.svm"
 printf '1 1:2 # e/a\n1 0:3 # e/a\n' >zero.svm

@@ -33,11 +33,11 @@ python3 make_data.py tree/north/a tree/north/b tree/south/c mixed/a mixed/b mixe
 # the parent of the client, whose place is behind an edge's. Of the star: the safeguard repairs, which changes the client's c.
 # shellcheck disable=SC2034 # by their names
 tree="loss.kind=absolute run.iterations=14 run.edge_rounds=3 run.trace_every=4 run.local_steps=2 run.seed=5
-    run.participation.client=0.6 run.participation.at_least_every=1 federation.name=tree"
+    run.participation.client=0.6 run.participation.at_least_every=1 run.polish=false federation.name=tree"
 # shellcheck disable=SC2034
 mixed="loss.kind=squared preset=paper run.iterations=12 run.edge_rounds=4 federation.name=mixed"
 # shellcheck disable=SC2034
-star="loss.kind=squared run.iterations=16 run.edge_rounds=10 run.local_steps=10 schedule.client.c=0.001 federation.name=star"
+star="loss.kind=squared run.iterations=16 run.edge_rounds=10 run.local_steps=10 schedule.client.c=0.001 run.polish=false federation.name=star"
 for spec in tree mixed star; do
     echo "data: $spec" >$spec.yaml
     for setting in ${!spec}; do

@@ -12,7 +12,7 @@ print(at)' "$@"; }
 
 expect 0 generate quantile --edges 3 --clients 8 --features 12 --rows 20 --tau 0.8 --out sites --quiet
 spec=sites/spec.yaml
-expect 0 run $spec --set run.iterations=40 --out plain
+expect 0 run $spec --set run.iterations=40 --set run.polish=false --out plain
 expect 0 run $spec --set run.iterations=40 --set run.polish=true --out polished --threads 1
 grep -q '^polish  *objective .* lower' stdout.txt || fail "the table does not tell of the polish"
 [ "$(figure polished polish accepted)" = True ] || fail "not accepted: $(figure polished polish reason)"

@@ -125,12 +125,23 @@ for moment in 0 1; do
 done
 [ "$(names moment)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "files: $(names moment)"
 
+# The polish is done again, in a time of its own, the last of the file's seconds.
+polished_apart() {
+    case $1 in
+    *.json) python3 -c 'import json, sys
+s = json.load(open(sys.argv[1]))
+s.get("polish", {}).pop("seconds", None)
+print(s)' "$1" ;;
+    *) cat "$1" ;;
+    esac
+}
+
 echo "-- finished runs"
 cp -a whole again
 expect 0 run --resume again
 [ -s stdout.txt ] || fail "no table"
 for file in whole/*; do # summary and trace have the same seconds too
-    cmp "$file" "again/${file##*/}" || fail "a finished run that is resumed changes ${file##*/}"
+    cmp <(polished_apart "$file") <(polished_apart "again/${file##*/}") || fail "a finished run that is resumed changes ${file##*/}"
 done
 expect 0 run absent.yaml --out stopped --set run.stop.absolute=0.5 --quiet
 grep -q '"stopped":.*"tolerance"' stopped/summary.json || fail "the stop rule did not stop"

@@ -219,8 +219,8 @@ cut_seconds() { cut -d, -f1-7,9- "$1"; }
 
 # recompute NAME ITERATIONS [OVERRIDES]: runs spec.yaml twice and checks every figure.
 recompute() {
-    expect 0 run spec.yaml --out "$1" --set "run.iterations=$2"
-    expect 0 run spec.yaml --out "$1-before" --set "run.iterations=$(($2 - 1))"
+    expect 0 run spec.yaml --out "$1" --set "run.iterations=$2" --set run.polish=false
+    expect 0 run spec.yaml --out "$1-before" --set "run.iterations=$(($2 - 1))" --set run.polish=false
     python3 check.py "$1" "$1-before" "${3:-[]}" || fail "the figures of $1 are not those of its files"
     cmp -s <(head -n -1 "$1/trace.csv" | cut_seconds -) <(cut_seconds "$1-before/trace.csv") ||
         fail "$1: one iteration less is not the same trace but for its last row"

@@ -158,6 +158,8 @@ class Settings:
         self.name = given.pop("federation.name", "run")
         self.c = float(given.pop("schedule.client.c", "nan"))
         given.pop("schedule.edge.c", None)  # the edges' own
+        if given.pop("run.polish", "auto") != "false" and self.tuned:
+            sys.exit("not for this client: a polish; set run.polish=false")
         if given or self.loss not in ("absolute", "squared"):
             sys.exit("not for this client: %s" % (given or self.loss))
 

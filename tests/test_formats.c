@@ -471,7 +471,7 @@ static void test_links_and_depth(void **state)
     assert_int_equal(d->n_leaves, 2);
     dataset_free(d);
     assert_int_equal(symlink("..", at("data/e/loop")), 0);
-    refused_folder("data/e/loop: a link to a folder above it", "remove it");
+    refused_folder("data/e/loop: a link to a folder that contains it", "remove it");
     write_text("data/a.csv", "y,x\n1,2\n");
     assert_int_equal(symlink("nowhere.csv", at("data/b.csv")), 0);
     refused_folder("data/b.csv: cannot be read", "No such file");
@@ -481,7 +481,7 @@ static void test_links_and_depth(void **state)
     assert_int_equal(d->depth, HFSAD_TIERS_MAX);
     dataset_free(d);
     write_text("data/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/a.csv", "y,x\n1,2\n");
-    refused_folder("14/15/16: too deep", "at most 15 folders");
+    refused_folder("14/15/16: too deep", "at most 15 nested folders");
 }
 
 static void test_bad_folders(void **state)
@@ -492,8 +492,8 @@ static void test_bad_folders(void **state)
         const char *says[2];
     } bad[] = {
         {{{"data/e/a.csv", "y,x\n1,2\n"}, {"data/e/notes.md", "hello"}},
-         {"data/e/notes.md: not a file of data", ".libsvm"}},
-        {{{"data/e/a.csv", "y,x\n1,2\n"}, {"data/e/csv", "y,x\n1,2\n"}}, {"data/e/csv: not a file of data", ".npz"}},
+         {"data/e/notes.md: not a data file", ".libsvm"}},
+        {{{"data/e/a.csv", "y,x\n1,2\n"}, {"data/e/csv", "y,x\n1,2\n"}}, {"data/e/csv: not a data file", ".npz"}},
         {{{"data/.git/a.csv", "y,x\n1,2\n"}}, {"data: an empty folder", "expected clients' files"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/f/.keep", ""}}, {"data/f: an empty folder", "folders of them"}},
         {{{"data/a.csv", "y,x\n1,2\n"}, {"data/a.svm", "1 1:2\n"}},

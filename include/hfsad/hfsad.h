@@ -392,10 +392,13 @@ HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 /* What hfsad_run_polish did. */
 typedef struct {
     bool accepted;
+    bool unbounded;                           /* no minimum exists: the loss falls as the model grows without end */
     char reason[200];                         /* why not, or "" */
     double objective_before, objective_after; /* of one model for all nodes: the cloud's, cut to the box, and this */
-    double gap;            /* the objective is at most so far above its least value (convex losses) */
-    double residual;       /* largest derivative that is left over the sum of what it is made of */
+    double objective_zero;                    /* and of the model 0 */
+    double gap;      /* upper bound on objective_after less its least value (convex problems); INFINITY: not known;
+                 NAN: not accepted */
+    double residual; /* largest derivative that is left over the sum of what it is made of */
     double relative_error; /* NAN where the truth is not known */
     uint64_t exchanges;    /* questions that went to all clients and came back as sums */
     uint64_t bytes_up, bytes_down;
@@ -410,6 +413,24 @@ typedef struct {
  */
 HFSAD_API hfsad_status hfsad_run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfsad_polish *so_far),
                                         void *context, hfsad_polish *result, hfsad_error *err);
+
+/* Whether the run's models are at the optimum. */
+typedef enum {
+    HFSAD_VERDICT_UNKNOWN,       /* no bound is known: the problem is not convex, or was not polished */
+    HFSAD_VERDICT_CONVERGED,     /* the objective is at most HFSAD_VERDICT_GAP of its least value above it */
+    HFSAD_VERDICT_NOT_CONVERGED, /* that cannot be shown */
+} hfsad_verdict_kind;
+
+#define HFSAD_VERDICT_GAP 1e-4
+
+typedef struct {
+    hfsad_verdict_kind kind;
+    double gap;     /* upper bound on the objective less its least value; NAN: not known */
+    char text[400]; /* one line: "converged: ...", "not converged: ... and the way out", "not known: ... and why" */
+} hfsad_verdict;
+
+/* Of the run as it stands, after hfsad_run_polish if there was one. */
+HFSAD_API void hfsad_run_verdict(const hfsad_run *run, hfsad_verdict *verdict);
 
 /* Writes a checkpoint, replacing the file whole; run must not be iterating. Its folder must exist. */
 HFSAD_API hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err);

@@ -9,7 +9,7 @@ double clock_seconds(void);
 uint64_t clock_ms(void);
 /* Of a processor, that this thread has had. */
 double clock_work_seconds(void);
-/* Since 1970, as the machine's calendar has it: for what leaves the process, since it may be set at any time. */
+/* Since 1970, as the machine's calendar has it: for what leaves the process, because it may be set at any time. */
 uint64_t clock_wall_ms(void);
 
 #endif

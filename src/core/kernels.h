@@ -81,7 +81,7 @@ typedef struct {
 } kernel_table;
 
 const kernel_table *kernels(void);
-/* For tests and benchmarks: "plain", "avx2", "avx512"; false where this machine has it not. */
+/* For tests and benchmarks: "plain", "avx2", "avx512"; false if this machine does not have it. */
 bool kernels_choose(const char *name);
 
 extern const kernel_table kernels_plain;

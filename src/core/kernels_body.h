@@ -405,7 +405,7 @@ VEC_FN vec row_cut(vec a, size_t m, size_t M)
 
 #include "core/rows_body.h"
 
-/* Where the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
+/* If the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
 static bool row_box(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *centre,
                     double most, vec a, double sigma, double *w, double *scratch)
 {
@@ -683,7 +683,7 @@ typedef struct {
     vec penalty, smoothing, primal, gap, w, zq, multiplier;
 } measure_vec;
 
-/* mu = 0 where the link never stepped: nothing is smoothed yet */
+/* mu = 0 if the link never stepped: nothing is smoothed yet */
 VEC_FN void measure_element(measure_vec *t, const penalty_vec *p, vec mu, vec inv_mu, vec w, vec z, vec q, vec parent,
                             vec root)
 {

@@ -74,7 +74,7 @@ VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec 
     return vec_fma(penalty_gradient(p, vec_sub(q, z), c->inv_mu_before), c->inv_sigma, z);
 }
 
-/* relaxes: c's, or false where the caller knows that it is. */
+/* relaxes: c's, or false if the caller knows that it is. */
 VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, vec v, vec w_child, vec w_parent,
                         vec *z, vec *q)
 {

@@ -255,7 +255,7 @@ static hfsad_status refuse_second_edge(const dataset_builder *b, const builder_e
                   place_text(here, b, b->last_file, line_of(b, e)));
 }
 
-/* column: of each x, or NULL where they are all there. */
+/* column: of each x, or NULL if they are all there. */
 static hfsad_status refuse_numbers(const builder_entry *e, size_t count, const double *x, const uint32_t *column,
                                    hfsad_error *err)
 {

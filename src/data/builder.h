@@ -12,7 +12,7 @@ size_t builder_rows(const dataset_builder *b);
 size_t builder_clients(const dataset_builder *b);
 size_t builder_capacity(const dataset_builder *b);
 bool builder_is_full(const dataset_builder *b);
-/* Where the next row's M features go. The builder must not be full. */
+/* The place for the M features of the next row. The builder must not be full. */
 double *builder_next_row(dataset_builder *b);
 
 /* Dense rows go to a scratch file in that folder (pages.h), in the table `rows`; before the first row. */
@@ -62,7 +62,7 @@ hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file,
 /* Adds a row whose x is in builder_next_row, or has been pushed. */
 typedef struct {
     slice path, client;
-    double y, weight; /* weight: 1 where the rows have none */
+    double y, weight; /* weight: 1 if the rows have none */
     const char *file; /* may be NULL */
     size_t line;      /* counted from 1 */
     bool array;       /* line is a row of an array */

@@ -113,15 +113,14 @@ static hfsad_status add_folder(folder_tree *t, size_t parent, const char *name, 
 {
     for (size_t up = parent;; up = t->folders[up].parent) {
         if (t->folders[up].device == (uint64_t)info->st_dev && t->folders[up].inode == (uint64_t)info->st_ino)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.*s: a link to a folder above it, so that the tree has no end; remove it", NAME_SHOWN,
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: a link to a folder that contains it; remove it", NAME_SHOWN,
                              full);
         if (up == 0)
             break;
     }
     if (t->folders[parent].depth == DEPTH_MOST)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: too deep; expected at most %d folders one in the other",
-                         NAME_SHOWN, full, DEPTH_MOST);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: too deep; expected at most %d nested folders", NAME_SHOWN, full,
+                         DEPTH_MOST);
     if (!alloc_grow((void **)&t->folders, &t->folders_capacity, t->n_folders + 1, sizeof *t->folders))
         return error_memory(err, (t->n_folders + 1) * sizeof *t->folders, "the list of folders");
     tree_folder *added = &t->folders[t->n_folders];
@@ -143,7 +142,7 @@ static hfsad_status add_file(folder_tree *t, size_t folder, const char *name, co
     const data_format format = format_of(name, &stem);
     if (format == FORMAT_NONE)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.*s: not a file of data by its name; expected " KNOWN_ENDS
+                         "%.*s: not a data file by its name; expected " KNOWN_ENDS
                          " (names that begin with a dot are skipped)",
                          NAME_SHOWN, full);
     if (!S_ISREG(info->st_mode))

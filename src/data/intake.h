@@ -37,7 +37,7 @@ size_t intake_guess(const intake *in, size_t count, size_t read, size_t left, si
 hfsad_status intake_room(intake *in, size_t read, size_t left, size_t least);
 /* Room for the rows of a file of `size` bytes that says how many it has, and for those to come. */
 hfsad_status intake_expect(intake *in, size_t rows, size_t size);
-/* The data set, or NULL where status is not HFSAD_OK. Frees what the intake holds. */
+/* The data set, or NULL if status is not HFSAD_OK. Frees what the intake holds. */
 hfsad_status intake_finish(intake *in, hfsad_status status, bool as_rows, dataset **d);
 
 #endif

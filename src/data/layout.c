@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inner nodes in breadth-first order, their leaves and where their blocks start. */
+/* Inner nodes in breadth-first order, their leaves and the starts of their blocks. */
 static void lay_tree(dataset_builder *b, dataset *d, uint32_t *order)
 {
     size_t tail = 1, end = 0;
@@ -198,7 +198,7 @@ static bool in_order(const dataset_builder *b)
     return true;
 }
 
-/* The only copy of lent rows, each to its place; none where they can stay where they are. */
+/* The only copy of lent rows, each to its place; none if they can stay where they are. */
 static hfsad_status take_lent(dataset_builder *b, dataset *d, bool as_rows, hfsad_error *err)
 {
     const ptrdiff_t step = b->lent.column_stride;

@@ -12,7 +12,7 @@ typedef struct {
     size_t length;
 } slice;
 
-/* Bytes of the UTF-8 character that text starts with, 0 where it starts with none (or is empty). */
+/* Bytes of the UTF-8 character that text starts with, 0 if it starts with none (or is empty). */
 size_t utf8_length(const char *text, size_t length);
 
 /* Text of a file, as a message shows it: 40 characters, unprintable ones as \xNN. */

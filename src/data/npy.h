@@ -12,7 +12,7 @@ enum { NPY_HEAD_MOST = 1 << 16 /* bytes before the numbers */ };
 typedef struct {
     size_t item;     /* bytes of a number: 8 or 4 */
     size_t dims;     /* 1 or 2 */
-    size_t shape[2]; /* the second is 1 where dims is 1 */
+    size_t shape[2]; /* the second is 1 if dims is 1 */
     size_t offset;   /* where the numbers begin */
 } npy_head;
 

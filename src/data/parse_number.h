@@ -4,7 +4,7 @@
 
 /*
  * Reads [+-] digits [. digits] [e [+-] digits] at p, without leading spaces, and never looks at or beyond end.
- * Returns the first byte after the number, NULL where none begins. The value is the nearest double, ties to even;
+ * Returns the first byte after the number, NULL if none begins. The value is the nearest double, ties to even;
  * too large a number gives an infinity, which the caller refuses. No "nan", no "inf", no hexadecimal.
  */
 const char *number_parse(const char *p, const char *end, double *value);

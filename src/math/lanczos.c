@@ -62,7 +62,7 @@ static double extend(krylov *k, double *next)
     return k->b[i] = sqrt(dot8(M, next, next));
 }
 
-/* The eigenvectors of the tridiagonal matrix; false where LAPACK gives up. Eigenvalues rise in k->d. */
+/* The eigenvectors of the tridiagonal matrix; false if LAPACK gives up. Eigenvalues rise in k->d. */
 static bool solve(krylov *k)
 {
     const int n = (int)k->size;

@@ -58,7 +58,7 @@ static bool add_extension(X509 *c, X509 *issuer, int kind, const char *value)
     return good;
 }
 
-/* Random, so that nobody has to keep count. */
+/* Random, so that no counter has to be stored. */
 static bool set_serial(X509 *c)
 {
     BIGNUM *n = BN_new();
@@ -165,7 +165,7 @@ hfsad_status certificate_make_broker(const certificate_authority *a, const char 
     char names[SAN_SIZE] = "DNS:localhost,IP:127.0.0.1,IP:::1";
     for (size_t i = 0; i < n_hosts; i++) {
         const size_t used = strlen(names), length = strlen(hosts[i]);
-        /* The text is a list of kind:value; a comma in a name would add to it what nobody asked for. */
+        /* The text is a list of kind:value; a comma in a name would add an entry. */
         if (length == 0 || length > 253 ||
             strspn(hosts[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:*") != length ||
             (strchr(hosts[i], ':') && !is_address(hosts[i])))
@@ -269,7 +269,7 @@ static bool revoke(const certificate_authority *a, X509_CRL *list, const char *t
     return good;
 }
 
-/* A broker refuses everybody once its list has run out, so it never does. */
+/* A broker refuses all nodes if its list has expired, so the list never expires. */
 static bool sign_list(const certificate_authority *a, X509_CRL *list, char **text, size_t *length)
 {
     enum { DAYS = 36500 };

@@ -33,14 +33,14 @@ hfsad_status certificate_make_node(const certificate_authority *a, const char *n
 /* Whether a text is a certificate that this authority has signed. */
 bool certificate_is_of(const certificate_authority *a, const char *text);
 
-/* The signed list of certificates that no longer count. old: its text so far, NULL: none yet; certificates: the texts
- * of those that are added, each signed by this authority; name: of the file of old and what is added, for messages.
- * *text is malloc'ed. */
+/* The signed list of revoked certificates. old: its text so far, NULL: none yet; certificates: the texts of those to
+ * add, each signed by this authority; name: of the file of old and of the additions, for messages. *text is malloc'ed.
+ */
 hfsad_status certificate_make_list(const certificate_authority *a, const char *old, const char *const *certificates,
                                    size_t count, const char *name, char **text, size_t *length, hfsad_error *err);
 
-/* Whether the files are the certificate of the node of this name and its key. What cannot be read is left to who will
- * use it. */
+/* Whether the files are the certificate of the node with this name and its key. A file that cannot be read is not an
+ * error here; the transport will report it. */
 hfsad_status certificate_check_node(const char *name, const char *certificate, const char *key, hfsad_error *err);
 
 #endif

@@ -68,7 +68,7 @@ hfsad_status federation_make(void *federation, const char *path, const double *r
 /* The result in force, once a node has been made. */
 const federation_result *federation_outcome(const federation *f);
 /* The numbers of node_get_polish: these of the result, then the model. */
-enum { FEDERATION_POLISH_HEAD = 9 };
+enum { FEDERATION_POLISH_HEAD = 10 };
 polish_result federation_polish_result(const double *numbers);
 /* Why there is neither; NULL: there are. */
 const char *federation_polish_failure(const double *numbers);

@@ -23,14 +23,23 @@ struct polish_memory {
 
 bool federation_polishes(const federation *f, const plan *p)
 {
-    return f->spec->run.polish == 1 && !polish_why_not(p, f->shape->n_inner);
+    const size_t n_inner = f->shape->n_inner;
+    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !polish_why_not(p, n_inner);
 }
 
 size_t polish_message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1, answer = 1 + polish_longest(M, POLISH_DIRECT),
                  question = INQUIRY_POLISH_HEAD + 2 * M;
-    return f->spec->run.polish != 1 ? 0 : answer > question ? answer : question;
+    const bool may = f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
+    return !may ? 0 : answer > question ? answer : question;
+}
+
+/* A question has one vector at least, which may not be looked at. */
+static size_t vectors_of(polish_kind kind)
+{
+    const size_t vectors = polish_vectors(kind);
+    return vectors ? vectors : 1;
 }
 
 void polish_forget(federation *f)
@@ -73,8 +82,8 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
 {
     federation *f = at->f;
     const size_t M = f->shape->M, kind = (size_t)(question->kind - INQUIRY_POLISH);
-    const size_t count = INQUIRY_POLISH_HEAD + (kind == POLISH_LINE ? 2 : 1) * M;
-    if (!f->result || kind > POLISH_COMMIT || question->count != count || question->most != 1 ||
+    const size_t count = INQUIRY_POLISH_HEAD + (kind < POLISH_KINDS ? vectors_of((polish_kind)kind) : 0) * M;
+    if (!f->result || kind >= POLISH_KINDS || question->count != count || question->most != 1 ||
         question->sums != polish_length((polish_kind)kind, M))
         return false;
     const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
@@ -151,11 +160,6 @@ enum { PAST_MOST = 1 << 24 };
 enum { FRUITLESS_MOST = 100 };
 /* Attempts of a life have different numbers than those of the next. */
 enum { RETRIES_BIT = 20 };
-
-static size_t vectors_of(polish_kind kind)
-{
-    return kind == POLISH_LINE ? 2 : 1;
-}
 
 static void forget_past(asker *a)
 {
@@ -265,6 +269,7 @@ static void pack(double *to, const polish_result *r)
         (double)r->down,
         (double)r->up,
         (double)r->stages,
+        r->zero,
     };
     memcpy(to, numbers, sizeof numbers);
 }
@@ -281,6 +286,7 @@ polish_result federation_polish_result(const double *numbers)
         .down = (uint64_t)numbers[6],
         .up = (uint64_t)numbers[7],
         .stages = (uint32_t)numbers[8],
+        .zero = numbers[9],
     };
 }
 

@@ -277,7 +277,7 @@ static hfsad_status revoke_text(const certificate_authority *authority, const ch
     return HFSAD_OK;
 }
 
-/* replaced: only what is there and of this authority, another's does not count any more. */
+/* replaced: only existing certificates of this authority; those of another authority are invalid anyway. */
 static hfsad_status revoke_one(const certificate_authority *authority, const char *dir, const char *path, bool replaced,
                                char **list, size_t *length, hfsad_error *err)
 {
@@ -308,7 +308,7 @@ static hfsad_status add_list(key_files *files, const certificate_authority *auth
     return status;
 }
 
-/* Two files for each node; what is there beside them is the broker's. */
+/* Two files for each node; the others belong to the broker. */
 static hfsad_status issue_all(const char *dir, const char *const *paths, size_t count, int days, bool force,
                               key_files *files, hfsad_error *err)
 {

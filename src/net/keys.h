@@ -1,11 +1,11 @@
 /*
- * Who may take part: a folder with an authority of its own, the broker's certificate, one certificate per node whose
- * common name is the node's path, and a configuration of mosquitto under which a node writes only below its own path
- * and reads only what its parent and its children write to it.
+ * Access control: a folder with an authority, the broker's certificate, one certificate per node whose common name is
+ * the node's path, and a configuration of mosquitto that allows a node to write only below its own path and to read
+ * only messages of its parent and its children.
  *
  *     DIR/ca.crt ca.key broker.crt broker.key mosquitto.conf acl revoked.crl nodes/<path>.crt nodes/<path>.key
  *
- * Folders are made for their owner alone, and private keys too. Keys are EC P-256.
+ * Folders and private keys are readable only by their owner. Keys are EC P-256.
  */
 #ifndef HFSAD_NET_KEYS_H
 #define HFSAD_NET_KEYS_H
@@ -34,8 +34,8 @@ typedef struct {
 
 hfsad_status keys_init(const keys_authority *a, hfsad_error *err);
 
-/* Certificates for these nodes, and their lines in the access list. All of them or none. force: those that are replaced
- * are revoked. *news: the broker's files have changed, and one that runs must read them again; may be NULL. */
+/* Certificates for these nodes, and their lines in the access list. All of them or none. force: replaced certificates
+ * are revoked. *news: the broker's files have changed, and a running broker must reread them; may be NULL. */
 hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count, int days, bool force, bool *news,
                         hfsad_error *err);
 

@@ -60,7 +60,7 @@ static bool write_all(int fd, const char *text, size_t length)
     return fsync(fd) == 0;
 }
 
-/* Under another name first: nobody ever sees half a file, and a link does not replace what is there. */
+/* Written under a temporary name first, so that no reader sees half a file; link does not replace an existing file. */
 static bool write_one(const key_file *file)
 {
     char *temporary = malloc(strlen(file->name) + 2);
@@ -91,7 +91,7 @@ hfsad_status key_files_check(const key_files *f, hfsad_error *err)
 {
     for (size_t i = 0; i < f->count; i++)
         if (!f->files[i].replace && access(f->files[i].name, F_OK) == 0)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.300s is there already; --force replaces it", f->files[i].name);
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s already exists; --force replaces it", f->files[i].name);
     return HFSAD_OK;
 }
 
@@ -118,7 +118,8 @@ hfsad_status key_folder_make(const char *dir, const char *name, hfsad_error *err
             continue;
         *at = 0;
         if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            status = error_set(err, HFSAD_ERROR_INPUT, "the folder %.300s cannot be made: %s", path, strerror(errno));
+            status =
+                error_set(err, HFSAD_ERROR_INPUT, "the folder %.300s cannot be created: %s", path, strerror(errno));
         *at = '/';
     }
     free(path);
@@ -131,7 +132,7 @@ char *key_file_read(const char *dir, const char *name, hfsad_error *err)
     size_t size;
     const int reason = path ? file_read(path, TEXT_MOST, &text, &size) : ENOMEM;
     if (reason)
-        error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; hfsad keys init makes it", path ? path : name,
+        error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; hfsad keys init creates it", path ? path : name,
                   strerror(reason));
     free(path);
     return text;

@@ -174,7 +174,7 @@ static uint32_t sum_of(const double *v, size_t count)
 #endif
 }
 
-/* Length of the payload; 0 where it would not be shorter than the numbers themselves. */
+/* Length of the payload; 0 if it would not be shorter than the numbers themselves. */
 static size_t put_difference(message_codec *c, unsigned char *to, const double *v, const message_reference *reference)
 {
     const size_t count = reference->count, room = count * sizeof(double) - 1;

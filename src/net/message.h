@@ -1,8 +1,8 @@
 /*
  * Messages between a node and its parent, and their bytes (docs/protocol.md has the table). A frame is a head of 56
- * bytes, the numbers, and a CRC-32C of all that; what is not exactly a frame is refused with the reason.
+ * bytes, the numbers, and a CRC-32C of these; anything else is refused with the reason.
  *
- * Every message is a last value: what counts is the newest one of its (phase, round).
+ * Every message is a last value: only the newest message of its (phase, round) counts.
  */
 #ifndef HFSAD_NET_MESSAGE_H
 #define HFSAD_NET_MESSAGE_H
@@ -84,7 +84,7 @@ typedef struct message_codec message_codec;
 hfsad_status message_codec_create(message_codec **c, size_t most, hfsad_error *err);
 void message_codec_free(message_codec *c);
 
-/* No frame of so many numbers is longer, in any encoding. */
+/* Upper limit on the bytes of a frame with this count of numbers, in any encoding. */
 size_t message_bytes_most(size_t count);
 
 /*
@@ -105,9 +105,9 @@ typedef struct {
 message_fault message_read_head(const void *bytes, size_t size, message_head *head);
 
 /*
- * The whole message, its numbers in values, which has room for `capacity`. reference is looked at for DELTA only and
- * may be NULL: then, and where it is another value than the sender's, the fault is REFERENCE. On a fault *m and values
- * mean nothing. A message encoded again (DOUBLE, FLOAT) has the bytes that it came from.
+ * The whole message, its numbers in values, which has room for `capacity`. reference is used for DELTA only and may be
+ * NULL. If it is NULL or differs from that of the sender, the fault is REFERENCE. On a fault *m and values are
+ * undefined. A decoded message (DOUBLE, FLOAT) encoded again has the same bytes.
  */
 message_fault message_decode(message_codec *c, const void *bytes, size_t size, const message_reference *reference,
                              double *values, size_t capacity, message *m);

@@ -1,8 +1,8 @@
 /*
- * What a process of a federation tells Prometheus: its counters as text (version 0.0.4 of the format), over HTTP.
+ * Metrics of a process of a federation for Prometheus: its counters as text (version 0.0.4 of the format), over HTTP.
  *
- * The server has a thread of its own, the counters have not: a request waits until the loop of the process has written
- * a text for it, so that no counter needs a lock and nothing is written that nobody asked for.
+ * The server has its own thread; the counters belong to the loop of the process. A request waits until the loop has
+ * written a text for it, so that no counter needs a lock and texts are written only on request.
  */
 #ifndef HFSAD_NET_METRICS_H
 #define HFSAD_NET_METRICS_H

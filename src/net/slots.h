@@ -38,7 +38,7 @@ typedef struct {
 } slot_table;
 
 void slots_free(slot_table *t);
-/* The number of the place, made where it is not there; NO_SLOT: no memory. Numbers stay, addresses do not. */
+/* The number of the slot, created if it is missing; NO_SLOT: no memory. Numbers are stable, addresses are not. */
 size_t slots_find(slot_table *t, size_t member, const char *topic);
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
 } slot_queue;
 #define SLOT_QUEUE_EMPTY ((slot_queue){NO_SLOT, NO_SLOT})
 
-/* Puts a parcel (whose holder it becomes) into a place and the place into the queue, unless it is there. True where a
+/* Puts a parcel (whose holder it becomes) into a place and the place into the queue, unless it is there. True if a
  * waiting frame was put out. */
 bool slots_put(slot_table *t, slot_queue *queue, size_t number, parcel *value, bool retain);
 /* Takes the first place off the queue; its parcel is the caller's. False: the queue is empty. */

@@ -36,7 +36,7 @@ topic_kind topic_of(const message *m, bool to_parent)
     return TOPICS;
 }
 
-/* Bytes of the UTF-8 character at p; 0 where there is none that MQTT allows. */
+/* Bytes of the UTF-8 character at p; 0 if MQTT does not allow it. */
 static size_t character_at(const unsigned char *p)
 {
     const size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : 4;

@@ -33,7 +33,7 @@ const char *topic_name(topic_kind topic);
 message_kind topic_message_kind(topic_kind topic);
 /* Whether it goes from a node to its children: DOWN to ANSWER_ACK. */
 bool topic_to_children(topic_kind topic);
-/* Where a message goes; an ACK to the children speaks of UPs where its k is 0, of ANSWERs and MODELs where it is 1. */
+/* The topic of a message; an ACK to the children acknowledges UPs if its k is 0, ANSWERs and MODELs if it is 1. */
 topic_kind topic_of(const message *m, bool to_parent);
 
 enum { TOPIC_MAX = 1024, TOPIC_RUN_MAX = 64 }; /* bytes, the closing 0 among them */
@@ -51,7 +51,7 @@ bool topic_read(const char *topic, const char *run, char path[TOPIC_MAX], topic_
 /* The path of a node's parent: "edge1/client7" -> "edge1", "edge1" -> "cloud"; false for the cloud. */
 bool topic_parent(const char *path, char parent[TOPIC_MAX]);
 
-/* MQTT's rule: `+` stands for one level, a closing `#` for any number of them. */
+/* The rule of MQTT: `+` matches one level, a closing `#` any number of levels. */
 bool topic_matches(const char *filter, const char *topic);
 
 #endif

@@ -1,16 +1,15 @@
 /*
- * How frames travel: by topic, each a last value. Two transports stand behind one table: `local` within a process,
- * `mqtt` through a broker. tests/test_transport.c holds for both.
+ * Transport of frames: by topic, each a last value. Two transports implement one table: `local` within a process,
+ * `mqtt` through a broker. tests/test_transport.c tests both.
  *
  * A transport has members, one for a node (or for several that share a login), each with its own topics to write, its
  * own filters to read, and its own will. One thread drives it: everything happens within transport_wait and
  * transport_send, which never block for the network.
  *
- * What is promised: a member gets the newest frame of every topic that it listens to, also the retained one that was
- * sent before it came, as long as it is connected and the broker lives. What is not: that it gets every frame (a newer
- * one takes the place of one that has not left yet, which is why nothing queues up without a bound), that a frame comes
- * only once, that frames of different topics come in order, that the broker remembers. Acknowledging and repeating is
- * the nodes' affair.
+ * Guaranteed: while it is connected and the broker lives, a member gets the newest frame of every topic that it
+ * subscribes to, also the retained frame sent before it connected. Not guaranteed: that it gets every frame (a newer
+ * frame replaces one that has not been sent yet, so every queue is bounded), that a frame arrives only once, that
+ * frames of different topics arrive in order, that the broker keeps anything. Nodes acknowledge and retransmit.
  */
 #ifndef HFSAD_NET_TRANSPORT_H
 #define HFSAD_NET_TRANSPORT_H
@@ -41,12 +40,12 @@ typedef struct {
 
 typedef struct {
     const char *name;           /* the node's path, as in its certificate; several may have one name */
-    const char *const *filters; /* what it listens to, from every connection on; `+` for a level, a closing `#` */
+    const char *const *filters; /* its subscriptions, renewed on every connection; `+` for a level, a closing `#` */
     size_t n_filters;
     const char *will_topic; /* NULL: no will */
     const void *will;       /* sent (and retained) in its name when it is gone without having left */
     size_t will_size;
-    /* mqtt with TLS: PEM files of its own certificate; NULL: what the broker was given for all */
+    /* mqtt with TLS: PEM files of the member's certificate; NULL: the certificate of the transport */
     const char *certificate, *key;
 } transport_member;
 
@@ -58,7 +57,8 @@ typedef struct {
     uint64_t connects;                   /* of all members together */
 } transport_counts;
 
-/* The table of a transport; callers use the functions below. Every slot copies what it is given, except as said. */
+/* The table of a transport; callers use the functions below. Every slot copies its arguments unless stated otherwise.
+ */
 typedef struct {
     void (*free)(transport *t); /* members leave: no wills */
     hfsad_status (*join)(transport *t, const transport_member *member, size_t *number, hfsad_error *err);
@@ -106,10 +106,10 @@ hfsad_status transport_join(transport *t, const transport_member *member, size_t
 void transport_leave(transport *t, size_t member, bool with_will);
 
 /*
- * The newest value of a topic. It leaves at once or within the next waits. Nothing but lack of memory is an error: what
- * cannot be sent now is lost and counted, and a frame that is too large for the broker is an error of the next wait.
- * retain: the broker keeps it for who comes later; a retained value of size 0 clears it. A frame of size 0 is handed to
- * nobody.
+ * The newest value of a topic. It is sent at once or within the next waits. Only lack of memory is an error here: a
+ * frame that cannot be sent now is lost and counted, and a frame that is too large for the broker is an error of the
+ * next wait. retain: the broker keeps it for later subscribers; a retained value of size 0 clears it. A frame of size 0
+ * is delivered to no member.
  */
 hfsad_status transport_send(transport *t, size_t member, const char *topic, const void *bytes, size_t size, bool retain,
                             hfsad_error *err);

@@ -1,6 +1,6 @@
 /*
- * The transport within a process: what is sent waits in a place of each member that listens, and the next wait hands it
- * over. See transport.h.
+ * The transport within a process: a sent frame waits in a slot of each subscribed member, and the next wait delivers
+ * it. See transport.h.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -21,7 +21,7 @@ typedef struct {
     bool here, greeted;
 } member;
 
-/* Who listens to a topic; made anew when members have come or gone. */
+/* The subscribers of a topic; rebuilt when members have come or gone. */
 typedef struct {
     size_t *listeners;
     size_t count, capacity;
@@ -175,7 +175,7 @@ static hfsad_status local_join(transport *t, const transport_member *from, size_
             good = put_in(l, l->n_members, kept->topic, kept->value);
     }
     if (!good) {
-        member_clear(m); /* what is in its inbox finds nobody there */
+        member_clear(m); /* frames in its inbox are dropped */
         return no_memory(err, sizeof *m);
     }
     *number = l->n_members++;

@@ -35,7 +35,7 @@ enum {
     BACKOFF_MOST_MS = 10000,
     MISC_EVERY_MS = 500,  /* keepalive is counted in seconds */
     READS_AT_ONCE = 64,   /* packets of one member before the others have their turn */
-    CONNECTING_MOST = 64, /* at once: a broker's queue of those who knock is short (mosquitto: 100) */
+    CONNECTING_MOST = 64, /* connection attempts at a time: the backlog of a broker is short (mosquitto: 100) */
     REASON_SIZE = 300,
     SESSION_SIZE = 100,
     PUZZLED_AFTER = 3, /* connections that the other end has closed unasked: perhaps it speaks otherwise */
@@ -195,7 +195,7 @@ static const char *other_tongue(const member *m, int code, int reason)
 /* Whether waiting mends it, and in words. */
 static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
 {
-    /* What one can mend lies in the certificates, or it is another service; a broker that was killed reads as EOF. */
+    /* Causes that a user can fix are the certificates, or another service at the port; a killed broker reads as EOF. */
     const bool tls = strstr(m->log, "alert") || strstr(m->log, "verif") || strstr(m->log, "wrong version") ||
                      strstr(m->log, "certificate");
     if (m->connack > 0) {
@@ -258,7 +258,7 @@ static void rise(member *m)
 {
     m->state = CONNECTED;
     m->attempts = 0;
-    /* libmosquitto would write a line for every packet, for nobody. */
+    /* Without this, libmosquitto would format a line for every packet. */
     mosquitto_log_callback_set(m->handle, NULL);
     m->owner->front.counts.connects++;
     tell(m, TRANSPORT_UP, "");
@@ -368,8 +368,8 @@ static bool has_greeted(const member *m)
     return ssl && SSL_get_wbio(ssl) && BIO_number_written(SSL_get_wbio(ssl)) > 0;
 }
 
-/* Whether a connection has failed to come about, which libmosquitto takes for a handshake that takes long: it has read
- * the socket's error away, and nobody is at the other end. */
+/* Whether a connection attempt has failed. libmosquitto mistakes this for a slow handshake, because it has already
+ * consumed the error of the socket. */
 static bool has_nobody(const member *m, short happened)
 {
     struct sockaddr_storage peer;
@@ -381,7 +381,7 @@ static bool has_nobody(const member *m, short happened)
 static void serve(member *m, short happened)
 {
     int code = MOSQ_ERR_SUCCESS, reason = 0;
-    /* A handshake goes on by reading, whatever the socket is ready for. */
+    /* A handshake continues by reading, whatever the socket is ready for. */
     if (happened & ~POLLOUT || in_handshake(m))
         code = read_some(m, &reason);
     if (!code && has_nobody(m, happened)) {
@@ -575,8 +575,8 @@ static int set_up(const mqtt *t, member *m, const transport_member *from)
 }
 
 /*
- * A name that nobody can guess: who connects with a session's name throws its owner out, and two processes started for
- * one node would do that to each other for ever, instead of seeing each other's status.
+ * An unpredictable name: a connection with the name of a session disconnects its owner. Two processes of one node would
+ * do that to each other forever, instead of seeing each other's status.
  */
 static bool session_name(char id[SESSION_SIZE], const char *name)
 {

@@ -10,6 +10,7 @@
 #include "out/format_number.h"
 #include "out/groups.h"
 #include "plan/guard.h"
+#include "polish/task.h"
 #include "spec/table.h"
 
 #include <cjson/cJSON.h>
@@ -485,6 +486,18 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     add_real(j, polish, "seconds", p->seconds);
 }
 
+/* converged: true, false or, if nothing is known, null. */
+static void add_verdict(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec, stop_reason stopped)
+{
+    hfsad_verdict v;
+    run_verdict(run, spec, stopped == STOP_RUNNING || stopped == STOP_INTERRUPTED, &v);
+    if (v.kind == HFSAD_VERDICT_UNKNOWN)
+        add_item(j, root, "converged", cJSON_CreateNull());
+    else
+        add_flag(j, root, "converged", v.kind == HFSAD_VERDICT_CONVERGED);
+    add_text(j, root, "verdict", v.text);
+}
+
 static void add_theorem(json *j, cJSON *root, const hfsad_run *run, const theorem_report *t)
 {
     cJSON *theorem = add_object(j, root, "theorem_1");
@@ -545,7 +558,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
         add_whole(j, root, "start_kept", run->start_index + 1);
     add_shape(j, root, run->data);
     add_figures(j, root, run, figures);
-    if (spec->run.polish)
+    add_verdict(j, root, run, spec, stopped);
+    if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
         add_polish(j, root, run);
     add_groups(j, root, run);
     add_settings(j, root, run, spec);

@@ -33,7 +33,7 @@ penalty_choice link_choice(const LINK_settings *s);
 penalty_choice prior_choice(const PRIOR_settings *s);
 penalty_choice choice_over(penalty_choice general, penalty_choice special);
 
-/* special: NULL where no override matches. */
+/* special: NULL if no override matches. */
 SCHEDULE_settings schedule_over(const SCHEDULE_settings *s, const SCHEDULE_settings *special);
 hfsad_loss loss_of(const LOSS_settings *s, const LOSS_settings *special);
 bool is_mean(const hfsad_spec *s, const override_settings *special);

@@ -10,7 +10,7 @@
  *          likely size of a model
  *     convex losses: r(k) = sqrt(k); c of an inner node = a tenth of its children's c added up, below the cloud times
  *          K_m, since w_0 rests for so many steps of the edge's multiplier
- *     phase retrieval: r grows by 1 + 0.02/K_m^0.3 a round in the end, since the residuals shrink from the size of
+ *     phase retrieval: r grows by 1 + 0.02/K_m^0.3 a round in the end, because the residuals shrink from the size of
  *          the signal to that of the noise; c of an inner node = 0.4 times its children's c added up,
  *          alpha = omega_0/(4 c): a link so soft that its multiplier forgets what it gathered while w_0 rested.
  *          Where the spec asks for a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c), since

@@ -7,9 +7,18 @@
 const double polish_steps[POLISH_STEPS] = {4,   2,    1.4, 1,    0.75, 0.55, 0.4,  0.3,
                                            0.2, 0.14, 0.1, 0.07, 0.04, 0.02, 1e-2, 1e-3};
 
+size_t polish_vectors(polish_kind kind)
+{
+    static const size_t vectors[POLISH_KINDS] = {[POLISH_ANCHOR] = 1,  [POLISH_VALUE] = 1,  [POLISH_LINE] = 2,
+                                                 [POLISH_PRODUCT] = 1, [POLISH_COMMIT] = 1, [POLISH_REPAIR] = 2};
+    return vectors[kind];
+}
+
 size_t polish_length(polish_kind kind, size_t M)
 {
     switch (kind) {
+    case POLISH_REPAIR:
+        return M + 1;
     case POLISH_VALUE:
         return M + POLISH_NUMBERS;
     case POLISH_SCALES:
@@ -23,6 +32,7 @@ size_t polish_length(polish_kind kind, size_t M)
         return M;
     case POLISH_ANCHOR:
     case POLISH_COMMIT:
+    case POLISH_KINDS:
         break;
     }
     return 1;
@@ -54,6 +64,18 @@ static row_part smooth_part(const hfsad_loss *loss, double c, double y, double s
     const double value = c * hfsad_loss_value(loss, y, s);
     return (row_part){
         value, c * hfsad_loss_slope(loss, y, s), c * loss_kind_of(loss)->bend(loss, y, s), value, value, 0, 0, false};
+}
+
+double polish_cut(const hfsad_loss *loss, double c, double y, double a)
+{
+    double low, high;
+    loss_kind_of(loss)->slopes(loss, y, &low, &high);
+    return fmax(c * low, fmin(c * high, a));
+}
+
+double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a)
+{
+    return c * fmax(loss_kind_of(loss)->gap(loss, y, s, a / c), 0); /* below 0 only by the rounding of a / c */
 }
 
 /* Whether a slope is neither of the two that the loss has beside its kink. */
@@ -150,6 +172,21 @@ static void answer_commit(const polish_client *o, const polish_question *q, doub
         const double next = part_of(o, q, r, c).multiplier;
         *answer += fabs(next - o->multiplier[r]);
         o->multiplier[r] = next;
+    }
+}
+
+static void answer_repair(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        if (!(c > 0) || loss_kind_of(o->loss)->majorised)
+            continue;
+        const double y = o->rows.y[r], s = row_dot(&o->rows, r, q->point);
+        const row_part p = part_at(o, q, r, c, s);
+        const double moved = p.bend > 0 ? p.bend * row_dot(&o->rows, r, q->vector) : 0;
+        const double a = polish_cut(o->loss, c, y, p.slope + moved);
+        row_add(&o->rows, r, a, answer);
+        answer[o->M] += polish_gap(o->loss, c, y, s, a);
     }
 }
 
@@ -260,6 +297,11 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_COMMIT:
         answer_commit(o, q, answer);
+        break;
+    case POLISH_REPAIR:
+        answer_repair(o, q, answer);
+        break;
+    case POLISH_KINDS:
         break;
     }
 }

@@ -26,6 +26,9 @@ typedef enum {
     POLISH_HESSIAN,  /* its lower triangle, row by row */
     POLISH_PRODUCT,  /* it times `vector` */
     POLISH_COMMIT,   /* the multipliers become those at `vector`; answer: by how much, added up */
+    POLISH_REPAIR, /* not for phase retrieval. The slopes at `point`, moved by bend * <x, vector> and cut to the slopes
+                      that the loss has; answer: their sum over rows of slope * x, then the rows' gaps (polish_gap) */
+    POLISH_KINDS
 } polish_kind;
 
 typedef struct {
@@ -33,7 +36,7 @@ typedef struct {
     double kappa; /* half the width, in s, over which an envelope rounds a kink of slopes -1 and 1 */
     double beta;  /* of phase retrieval, in [0, 1] */
     const double *vector;
-    const double *point; /* POLISH_LINE only */
+    const double *point; /* POLISH_LINE and POLISH_REPAIR only */
 } polish_question;
 
 /* Falling. */
@@ -59,6 +62,8 @@ enum {
 };
 enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, and how many they are */
 
+/* Vectors of M numbers that go down with a question. */
+size_t polish_vectors(polish_kind kind);
 /* Length of an answer, and of the longest; direct: up to so many coordinates POLISH_HESSIAN is asked. */
 size_t polish_length(polish_kind kind, size_t M);
 size_t polish_longest(size_t M, size_t direct);
@@ -72,6 +77,13 @@ typedef struct {
     double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE */
     double *anchor;     /* count; used for phase retrieval only, and NULL where there is none */
 } polish_client;
+
+/* c phi(y, s) less the tangent of slope a that touches it: c phi(y, s) + (c phi)*(a) - a s >= 0, 0 if a is a slope at
+ * s. So sum of c phi(y, <x, w'>) >= sum of c phi(y, s) - polish_gap + a (<x, w'> - s) for every w': a bound from below.
+ * a must be a slope of c phi somewhere (polish_cut). Not for phase retrieval and own losses. */
+double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a);
+/* The slope of c phi next to a. */
+double polish_cut(const hfsad_loss *loss, double c, double y, double a);
 
 /* answer: polish_length numbers, all written. Touches only what the client owns. */
 void polish_answer(const polish_client *client, const polish_question *question, double *answer);

@@ -6,18 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-bool polish_ask(polish_state *s, polish_kind kind, const double *vector)
+bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point)
 {
-    static const size_t vectors_down[] = {
-        [POLISH_ANCHOR] = 1, [POLISH_VALUE] = 1, [POLISH_LINE] = 2, [POLISH_PRODUCT] = 1, [POLISH_COMMIT] = 1};
-    const polish_question q = {kind, s->kappa, s->beta, vector, s->w};
+    const polish_question q = {kind, s->kappa, s->beta, vector, point};
     s->spent = s->result->exchanges >= POLISH_EXCHANGES;
     if (s->gone || s->spent || !s->p->ask(s->p->context, &q, s->answer)) {
         s->gone = !s->spent;
         return false;
     }
     s->result->exchanges++;
-    s->result->down += vectors_down[kind] * s->M;
+    s->result->down += polish_vectors(kind) * s->M;
     s->result->up += polish_length(kind, s->M);
     return true;
 }
@@ -50,7 +48,7 @@ coordinate_part coordinate_at(const polish_state *s, size_t m, double w)
 
 bool polish_look(polish_state *s, const double *w)
 {
-    if (!polish_ask(s, POLISH_VALUE, w))
+    if (!polish_ask(s, POLISH_VALUE, w, NULL))
         return false;
     const double *numbers = s->answer + s->M;
     s->loss = numbers[POLISH_LOSS];
@@ -58,6 +56,7 @@ bool polish_look(polish_state *s, const double *w)
     s->gap = numbers[POLISH_GAP];
     s->active = numbers[POLISH_ACTIVE];
     s->value = numbers[POLISH_ENVELOPE];
+    memcpy(s->slopes, s->answer, s->M * sizeof *s->slopes);
     for (size_t m = 0; m < s->M; m++) {
         const coordinate_part part = coordinate_at(s, m, w[m]);
         const double prox = s->theta * s->weight[m], away = w[m] - s->centre[m];
@@ -107,7 +106,7 @@ static void solve_triangles(size_t M, const double *l, double *v)
 
 static bool direct_direction(polish_state *s)
 {
-    if (!polish_ask(s, POLISH_HESSIAN, s->w))
+    if (!polish_ask(s, POLISH_HESSIAN, NULL, NULL))
         return false;
     for (size_t m = 0; m < s->M; m++) {
         s->answer[m * (m + 1) / 2 + m] += s->bend[m];
@@ -123,7 +122,7 @@ static bool iterative_direction(polish_state *s, double tolerance)
 {
     const size_t M = s->M, most = 2 * M + 50;
     double *rest = s->work, *search = rest + M, *diagonal = search + M, *d = s->direction, *product = s->answer;
-    if (!polish_ask(s, POLISH_DIAGONAL, s->w))
+    if (!polish_ask(s, POLISH_DIAGONAL, NULL, NULL))
         return false;
     double size = 0;
     for (size_t m = 0; m < M; m++) {
@@ -135,7 +134,7 @@ static bool iterative_direction(polish_state *s, double tolerance)
     }
     const double enough = tolerance * tolerance * size;
     for (size_t i = 0; i < most && size > enough; i++) {
-        if (!polish_ask(s, POLISH_PRODUCT, search))
+        if (!polish_ask(s, POLISH_PRODUCT, search, NULL))
             return false;
         for (size_t m = 0; m < M; m++)
             product[m] += s->bend[m] * search[m];
@@ -155,12 +154,17 @@ static bool iterative_direction(polish_state *s, double tolerance)
     return true;
 }
 
+bool polish_direction(polish_state *s)
+{
+    return s->direct ? direct_direction(s) : iterative_direction(s, 1e-6);
+}
+
 /* The derivative along the direction rises and is linear between kinks: where it passes 0, between two of
  * polish_steps. */
 static double best_step(polish_state *s)
 {
     double above = 0, before = 0;
-    if (!polish_ask(s, POLISH_LINE, s->direction))
+    if (!polish_ask(s, POLISH_LINE, s->direction, s->w))
         return 0;
     for (size_t i = 0; i < POLISH_STEPS; i++) {
         const double step = polish_steps[i];
@@ -220,7 +224,7 @@ int polish_newton(polish_state *s, double tolerance)
         const double size = polish_size(s, s->g);
         stale = size > near || size <= least / 2 ? 0 : stale + 1;
         least = fmin(least, size);
-        if (size <= tolerance || !(s->direct ? direct_direction(s) : iterative_direction(s, 1e-6)) || !search_line(s))
+        if (size <= tolerance || !polish_direction(s) || !search_line(s))
             break;
     }
     return least <= fmax(tolerance, near) ? i : -1;

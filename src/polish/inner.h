@@ -4,7 +4,7 @@
 
 #include "polish/polish.h"
 
-/* At most so many. */
+/* Upper limit on the number of exchanges. */
 enum { POLISH_EXCHANGES = 20000 };
 
 typedef struct {
@@ -34,12 +34,20 @@ typedef struct {
     double
         floor; /* by which F is judged where it is as good as 0: some part of the loss at 0, which its rounding is of */
     double *w, *trial, *direction;
-    double *work; /* 3 M */
+    double *work;    /* 3 M */
+    double rounding; /* part of the last bound that no step can take away */
+    double *shift;   /* of the rows' slopes: bend * <x, shift> */
+    double *slopes;  /* sum over rows of slope * x */
 } polish_state;
 
-bool polish_ask(polish_state *s, polish_kind kind, const double *vector);
+bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point);
 /* Value, gradient and bends at w. */
 bool polish_look(polish_state *s, const double *w);
+/* Solves (second derivative at the last point looked at + s->bend) direction = -s->g. */
+bool polish_direction(polish_state *s);
+/* How far the stage's model at w, the last point looked at, may be above its minimum; slopes are repaired as long as
+ * that is above `enough`. INFINITY: there is no bound. Leaves g and bend changed. */
+double polish_bound(polish_state *s, const double *w, double enough);
 /* Newton's method from s->w until no derivative is above tolerance * scale; returns the steps, -1 where it got
  * nowhere near. */
 int polish_newton(polish_state *s, double tolerance);

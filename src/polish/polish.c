@@ -21,8 +21,8 @@ static double prior_value(const polish_problem *p, const double *w)
     return sum;
 }
 
-/* Priors are l1 with a parabola, or l1 less a convex part, which is linearised at w: its slope is what a penalty smoothed without end has left
- * of its own. */
+/* Priors are l1 with a parabola, or l1 less a convex part, which is linearised at w: its slope is what a penalty smoothed
+ * without end has left of its own. */
 static void linearise_priors(polish_state *s, const double *w)
 {
     memset(s->l1, 0, s->M * sizeof *s->l1);
@@ -73,7 +73,7 @@ typedef struct {
 
 static bool take_scales(polish_state *s, stage_scales *at, double loss)
 {
-    if (!polish_ask(s, POLISH_SCALES, NULL))
+    if (!polish_ask(s, POLISH_SCALES, NULL, NULL))
         return false;
     const size_t M = s->M;
     const double *slopes = s->answer + POLISH_SLOPES * M, *counts = s->answer + POLISH_VECTORS * M;
@@ -106,21 +106,11 @@ static void set_weights(polish_state *s, const stage_scales *at)
     }
 }
 
-/* How far F's convex model at the point may lie above its minimum: the rows' and coordinates' tangents bound it from
- * below but for what is left of their sum, which weighs by how far the minimum may be. */
-static double bound_of(const polish_state *s, const double *w)
-{
-    double rest = 0;
-    for (size_t m = 0; m < s->M; m++)
-        rest += fabs(s->g[m]) * fabs(w[m]);
-    return fmax(s->gap, 0) + rest;
-}
-
 /* The multipliers of rows and coordinates move to those at s->w; s->trial becomes that point with every coordinate on
  * its penalty's own, and is looked at without the proximal term. */
 static bool settle(polish_state *s)
 {
-    if (!polish_ask(s, POLISH_COMMIT, s->w))
+    if (!polish_ask(s, POLISH_COMMIT, s->w, NULL))
         return false;
     for (size_t m = 0; m < s->M; m++) {
         const coordinate_part part = coordinate_at(s, m, s->w[m]);
@@ -161,16 +151,28 @@ typedef struct {
     double lowest;   /* of the model */
     double smallest; /* bound of an outer step, and the model's value that it bounds from below */
     double lower;
+    double merit;  /* of the last outer step */
     double bound;  /* how far the lowest may be above the model's minimum */
     bool positive; /* the model is not below 0 */
 } stage;
+
+/* What is left to do at a point, also if there is no bound: of rows, and of the sum of all slopes. */
+static double merit_of(const polish_state *s, const double *w, double level)
+{
+    double rest = 0;
+    for (size_t m = 0; m < s->M; m++)
+        rest += fabs(s->g[m]) * (fabs(w[m]) + level / s->scale[m]);
+    return fmax(s->gap, 0) + rest;
+}
 
 /* Takes down what the point s->trial is worth; returns the bound there. The least of the bounds counts, since far from
  * the minimum what is left of the tangents' sum says little. */
 static double record(polish_state *s, stage *t)
 {
     const double there = s->loss + prior_value(s->p, s->trial), model = s->model + prior_model(s, s->trial) + t->shift;
-    const double bound = bound_of(s, s->trial);
+    const double size = polish_size(s, s->g);
+    t->merit = merit_of(s, s->trial, fabs(model));
+    const double bound = polish_bound(s, s->trial, enough * fmax(fabs(model), s->floor));
     if (there < t->least) {
         memcpy(t->best, s->trial, s->M * sizeof *t->best);
         t->least = s->result->after = there;
@@ -179,7 +181,7 @@ static double record(polish_state *s, stage *t)
     if (bound < t->smallest) {
         t->smallest = bound;
         t->lower = t->positive ? fmax(model - bound, 0) : model - bound;
-        s->result->residual = polish_size(s, s->g);
+        s->result->residual = size;
     }
     t->bound = fmax(t->lowest - t->lower, 0);
     return bound + model - t->lowest;
@@ -191,7 +193,10 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
     enum { OUTER = 60 };
     const int patience = t->part > 0 ? 6 : 10;
     double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
-    int idle = 0, failures = 0;
+    int idle = 0, failures = 0, settled = 0;
+    bool has_kinks = false;
+    for (size_t m = 0; m < s->M; m++)
+        has_kinks = has_kinks || coordinate_exists(s, m);
     for (int k = 0; k < OUTER && idle < patience; k++) {
         const double before = t->lowest;
         set_weights(s, at);
@@ -207,27 +212,33 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         if (!settle(s))
             return;
         const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
-        if (fmin(bound, t->positive ? t->lowest : bound) <= fmax(enough * size, t->part * (t->begin - t->lowest)))
+        const double limit = fmax(enough * size, 4 * s->rounding);
+        const bool done = fmin(bound, t->positive ? t->lowest : bound) <= fmax(limit, t->part * (t->begin - t->lowest));
+        /* smooth losses are flat at their minimum: the model is to settle, not only F */
+        if (done && (at->share > 0 || t->part > 0 || t->merit <= 1e-9 * size || ++settled > 2))
             return;
-        idle = bound < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
+        if (failures && at->share > 0 &&
+            t->bound <= 1e-8 * size) /* Newton's method has come to where rounding leads it */
+            return;
+        idle = t->merit < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
         const bool tight = at->share > 0 && s->gap <= 1e-12 * size;
-        if (tight && idle > 2)
-            return;
-        if (bound > 0.1 * last && at->share <= 0) /* only coordinates have kinks, and kappa does not reach them */
-            s->stiff = fmin(4 * s->stiff, 1e6);
-        else if (bound > 0.1 * last && !tight)
+        if (t->merit > 0.1 * last && tight && !has_kinks)
+            s->kappa *= 10; /* the proximal term, which grows as kappa shrinks, holds the steps back */
+        else if (t->merit > 0.1 * last && (tight || at->share <= 0))
+            s->stiff = fmin(4 * s->stiff, 1e6); /* the coordinates lag, and kappa does not reach them */
+        else if (t->merit > 0.1 * last)
             s->kappa *= steps <= 1 ? 0.1 : 0.4; /* multipliers that drift without a change go on faster */
-        s->theta = fmax(s->theta * 0.3, 1e-9);
+        s->theta = fmax(s->theta * 0.3, s->direct ? 1e-13 : 1e-9); /* conjugate gradients need the larger one */
         tolerance = fmax(tolerance * 0.1, 1e-14);
-        smallest = fmin(smallest, bound);
-        last = bound;
+        smallest = fmin(smallest, t->merit);
+        last = t->merit;
     }
 }
 
 static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const double *w)
 {
     linearise_priors(s, w);
-    if ((s->p->anchored && !polish_ask(s, POLISH_ANCHOR, w)) || !take_scales(s, at, t->least))
+    if ((s->p->anchored && !polish_ask(s, POLISH_ANCHOR, w, NULL)) || !take_scales(s, at, t->least))
         return false;
     memcpy(s->w, w, s->M * sizeof *w);
     memcpy(s->centre, w, s->M * sizeof *w);
@@ -279,9 +290,9 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,     &s->ridge, &s->tilt,      &s->multiplier, &s->rho,    &s->weight,
-                                &s->centre, &s->scale,     &s->g,          &s->bend,   &s->w,
-                                &s->trial,  &s->direction, &at->kinks,     &at->bends, &t->best};
+    double **const vectors[] = {&s->l1,     &s->ridge, &s->tilt,   &s->multiplier, &s->rho,   &s->weight, &s->centre,
+                                &s->scale,  &s->g,      &s->bend,       &s->w,     &s->trial,  &s->direction,
+                                &at->kinks, &at->bends, &t->best,       &s->shift, &s->slopes};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
     double *room = alloc_zero((VECTORS + WORK) * M + longest, sizeof *room);
@@ -309,9 +320,10 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
     for (size_t m = 0; m < s.M; m++)
         s.rho[m] = 1;
     double none; /* s.w is 0 */
-    if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w)) && whole_value(&s, s.w, &none) &&
+    if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w, NULL)) && whole_value(&s, s.w, &none) &&
         whole_value(&s, w, &result->before)) {
         s.floor = 1e-4 * none;
+        result->zero = none;
         result->after = result->before;
         solve_stages(&s, &at, w, &t);
     }

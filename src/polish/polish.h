@@ -31,7 +31,9 @@ typedef struct {
 
 typedef struct {
     double before, after; /* F at the start, cut to the box, and at w */
-    double bound;         /* how far F may be above the minimum of the last stage's convex problem */
+    double zero;          /* F at 0: what `after` is small or large beside */
+    double bound;         /* how far F may be above the minimum of the last stage's convex problem, never less than it
+                             is; INFINITY: not known */
     double residual;      /* largest derivative of its Lagrangian over the sum of what it is made of */
     uint64_t exchanges;   /* questions, each answered by everybody */
     uint64_t down, up;    /* numbers sent to, and by, every client */

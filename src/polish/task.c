@@ -28,6 +28,25 @@ const char *polish_why_not(const plan *p, size_t n_inner)
     return why;
 }
 
+bool polish_is_convex(const plan *p, size_t n_inner)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (!loss_kind_of(&p->leaf_classes[c].loss)->conjugate)
+            return false;
+    for (size_t i = 0; i < n_inner; i++)
+        if (penalty_is_concave(&p->inner[i].prior) && p->inner[i].prior.weight > 0)
+            return false;
+    return true;
+}
+
+bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M)
+{
+    if (spec->run.polish >= 0)
+        return spec->run.polish == 1;
+    return spec->top.algorithm == ALGORITHM_HFSAD && spec->top.preset != PRESET_PAPER && spec->run.iterations > 0 &&
+           M <= POLISH_DIRECT && !polish_why_not(p, n_inner) && polish_is_convex(p, n_inner);
+}
+
 /* Of all clients the smallest, since they share one model. */
 static double box_of(const plan *p)
 {
@@ -55,6 +74,17 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
     return priors != NULL;
 }
 
+/* Smooth losses of labels alone (logistic) are left at next to 0: a plane separates the classes. */
+static bool is_separable(const plan *p, const polish_result *found)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
+        if (!kind->labels || !kind->bend)
+            return false;
+    }
+    return found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after;
+}
+
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
 {
     to->exchanges = found->exchanges;
@@ -62,6 +92,7 @@ void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
     to->bytes_up = links * found->up * sizeof(double);
     to->objective_before = found->before;
     to->objective_after = found->after;
+    to->objective_zero = found->zero;
 }
 
 /* Whether the weights are those by which Theorem 1 ties everybody: then a run's lower objective of models that differ
@@ -78,10 +109,14 @@ static bool ties(const dataset *d, const plan *p, double nu_f)
 void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
                   double objective)
 {
+    to->unbounded = found->finished && is_separable(p, found);
     if (!found->finished)
         snprintf(to->reason, sizeof to->reason, "interrupted");
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(to->reason, sizeof to->reason, "no better model was found");
+    else if (to->unbounded)
+        snprintf(to->reason, sizeof to->reason,
+                 "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum");
     else if (!ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
         snprintf(
             to->reason, sizeof to->reason,
@@ -89,6 +124,6 @@ void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d
             objective);
     else
         to->accepted = true;
-    to->gap = found->bound;
+    to->gap = to->accepted ? found->bound : NAN;
     to->residual = found->residual;
 }

@@ -30,6 +30,8 @@ struct hfsad_run {
     hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */
 };
 
+/* hfsad_run_verdict by this spec; stands: the run has not come to its end. */
+void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *verdict);
 /* Fills run->resolved from spec, plan and start. */
 hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
 /* Back to the engine's models. */

@@ -82,9 +82,10 @@
     X(RUN, WHOLE, tries, "1", "[1,100]",                                                                               \
       "number of starts to try, 20 iterations each; the best is kept; the first is `start`, the others are random")    \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
-    X(RUN, FLAG, polish, "false", "",                                                                                  \
-      "after the iterations, go on to the exact optimum of one model for all nodes; convex losses to 1e-8, "           \
-      "phase-retrieval to a stationary point")                                                                         \
+    X(RUN, FLAG, polish, "auto", "",                                                                                   \
+      "after the iterations, go on to the exact optimum of one model for all nodes, with a bound on what is missing; " \
+      "phase-retrieval: to a stationary point; auto: if the problem is convex, has one model for all and at most 512 " \
+      "coordinates, but not with the preset paper")                                                                    \
     X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")
 
 #define SETTINGS_PARTICIPATION(X)                                                                                      \
@@ -279,7 +280,8 @@ hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *tex
 /* hfsad_spec_check; needs_data: the key `data` must be there. */
 hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_error *err);
 
-/* A file that the spec names: beside the spec, otherwise in the current folder (or `base`). Free it. NULL: no memory.
+/* Path of a file that the spec names: in the folder of the spec, otherwise in the current folder (or `base`). The
+ * caller frees it. NULL: no memory.
  */
 char *spec_find_file(const hfsad_spec *spec, const char *name);
 /* The same for a start, which is one of run.start's words or a file. */

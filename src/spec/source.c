@@ -34,7 +34,7 @@ hfsad_status source_read(source *s, char **text, size_t *size)
     if (reason == EISDIR)
         return source_fail(s, 0, "is a folder; give the YAML file itself");
     if (reason == EFBIG)
-        return source_fail(s, 0, "is larger than %d bytes, the most a spec may have; is it a spec?", SOURCE_MAX_BYTES);
+        return source_fail(s, 0, "is larger than %d bytes, the limit for a spec; is it a spec?", SOURCE_MAX_BYTES);
     if (reason == ENOMEM)
         return error_memory(s->err, SOURCE_MAX_BYTES, "the spec");
     return reason ? source_fail(s, 0, "cannot be opened: %s; give the path of a YAML file", strerror(reason))
@@ -75,7 +75,7 @@ static hfsad_status fail_syntax(source *s, const yaml_parser_t *parser, const ch
     }
     const size_t line = parser->problem_mark.line + 1;
     if (indented_by_tab(text, size, line))
-        return source_fail(s, line, "a tab in the indentation; YAML is indented by spaces");
+        return source_fail(s, line, "a tab in the indentation; indent YAML with spaces");
     return source_fail(s, line, "not valid YAML, %s%s%s; check indentation, colons, brackets and quotes", problem,
                        parser->context ? " " : "", parser->context ? parser->context : "");
 }
@@ -95,7 +95,7 @@ static hfsad_status scan_alias(source *s, const scan *sc, const yaml_event_t *ev
             open->type == YAML_MAPPING_START_EVENT ? open->data.mapping_start.anchor : open->data.sequence_start.anchor;
         if (anchor && !strcmp((const char *)anchor, name))
             return source_fail(s, event->start_mark.line + 1,
-                               "the alias '*%.60s' stands inside its own anchor; write the value itself", name);
+                               "the alias '*%.60s' is inside its own anchor; write the value itself", name);
     }
     return HFSAD_OK;
 }
@@ -105,9 +105,9 @@ static hfsad_status scan_node(source *s, scan *sc, const yaml_event_t *event, co
 {
     const size_t line = event->start_mark.line + 1;
     if (tag)
-        return source_fail(s, line, "the tag '%.60s' means nothing here; remove it", tag);
+        return source_fail(s, line, "the tag '%.60s' has no meaning here; remove it", tag);
     if (anchor && ++sc->anchors > SOURCE_MAX_ANCHORS)
-        return source_fail(s, line, "more than %d anchors, the most a spec may have", SOURCE_MAX_ANCHORS);
+        return source_fail(s, line, "more than %d anchors, the limit for a spec", SOURCE_MAX_ANCHORS);
     if (event->type != YAML_SCALAR_EVENT && sc->depth == SOURCE_MAX_DEPTH)
         return source_fail(s, line, "nested deeper than %d levels; a spec needs 4", SOURCE_MAX_DEPTH);
     return HFSAD_OK;

@@ -15,7 +15,7 @@ typedef struct {
     yaml_document_t document;
 } source;
 
-/* Fills s->err: "spec.yaml:3: ..." (without the line where it is 0) or "key=value: ...". */
+/* Fills s->err: "spec.yaml:3: ..." (without the line if it is 0) or "key=value: ...". */
 __attribute__((format(printf, 3, 4))) hfsad_status source_fail(source *s, size_t line, const char *format, ...);
 
 /* The file's bytes, to be freed. */

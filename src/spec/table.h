@@ -30,7 +30,7 @@ typedef struct {
     const settings_group *groups;
     size_t n_groups;
     const char *list; /* a key of the top that holds a list and is no setting; NULL: none */
-    bool inherits;    /* no defaults: what is not given is inherited, and every row but text takes "auto" */
+    bool inherits;    /* no defaults: a missing key is inherited, and every row except text accepts "auto" */
 } settings_schema;
 
 extern const settings_schema spec_schema, override_schema;
@@ -56,7 +56,7 @@ typedef struct {
     char name[32][SETTING_KEY_MAX];
 } setting_names;
 
-/* What may stand below the mapping at key ("" for the top), settings and mappings alike; none: not a mapping. */
+/* Keys allowed in the mapping at key ("" for the top), settings and mappings; none: not a mapping. */
 void settings_below(const settings_schema *schema, const char *key, setting_names *names);
 /* Index of the name nearest to the given one, small and capital letters being the same; *near: so near that the other
  * is a slip of the pen. count > 0. */
@@ -72,15 +72,15 @@ typedef union {
     const char *text;
 } setting_value;
 
-/* What stands in the struct where nothing was given: NAN, -1 or NULL. */
+/* Value of a setting that was not given: NAN, -1 or NULL. */
 setting_value setting_unset(const setting *row);
-/* Whether that stands at the setting's place in the struct at base. */
+/* Whether the setting has this value in the struct at base. */
 bool setting_is_unset(const setting_at *at, const void *base);
-/* What the default in the table says; unset for "auto", "none", "required" and where the schema inherits. */
+/* What the default in the table says; unset for "auto", "none", "required" and if the schema inherits. */
 setting_value setting_default(const setting_at *at);
 /*
- * Reads one scalar. plain: it was not quoted, so that "none" and 5 are more than text. value->text points to text.
- * Where it is refused, why (SETTING_WHY_MAX bytes) says what is wrong and what would be right.
+ * Reads one scalar. plain: it was not quoted, so "none" and 5 have their special meaning. value->text points to text.
+ * On an error, why (SETTING_WHY_MAX bytes) says what is wrong and what would be right.
  */
 bool setting_parse(const setting_at *at, const char *text, bool plain, setting_value *value, char *why);
 enum { SETTING_WHY_MAX = 600 };
@@ -88,7 +88,7 @@ enum { SETTING_WHY_MAX = 600 };
 /* Whether a setting may have this value: unset, or within its range. For values that no scalar was read for. */
 bool setting_allows(const setting_at *at, setting_value value);
 
-/* What stands in the struct at base; a text stays there. */
+/* The value in the struct at base; a text is not copied. */
 setting_value setting_load(const setting_at *at, const void *base);
 /* Puts the value into the struct at base; a text is copied and the old one freed. false: no memory. */
 bool setting_store(const setting_at *at, void *base, setting_value value);

@@ -1,0 +1,128 @@
+/*
+ * How far the stage's convex model of F at w may lie above its minimum. Slopes a_r that the rows' losses have somewhere
+ * bound the model from below: with h = sum of a_r x_r - tilt and every w',
+ *
+ *     model(w') >= model(w) - gap + sum over m of  h_m (w'_m - w_m) + l1_m (|w'_m| - |w_m|)
+ *
+ * (gap: polish_gap, added up). Its least value over w' is finite only if |h_m| <= l1_m for every coordinate without a
+ * box. What a coordinate has above that, its excess, is charged as follows.
+ *
+ *   ridge           Its parabola, ridge_m w'_m^2 / 2 on both sides, makes the least value finite: excess^2 / (2 ridge).
+ *   box             excess * box, the most that the coordinate can make of it.
+ *   l1 without tilt The slopes are multiplied by t = min l1_m / |h_m|. The dual value is concave and not below 0 for
+ *                   slopes of 0, because no loss is below 0: t times the bound is a bound.
+ *   l1 with tilt    The losses are not below 0: sum of (l1_m - |tilt_m|) |w'_m| <= model(w) for every better w'.
+ *   neither         Only rounding may be left. It is charged for models up to `reach` times as far as the scales of
+ *                   the column and of F; anything larger means that there is no bound.
+ *
+ * If that is not small the slopes are repaired: moved where rows are in their kink, or bend, so that h meets its
+ * limits.
+ */
+#include "polish/inner.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Of a free coordinate's scale: the most that counts as rounding. */
+static const double dust = 1e-8, reach = 1e4;
+
+static double excess_of(const polish_state *s, size_t m, double h)
+{
+    return fmax(fabs(h) - s->l1[m], 0);
+}
+
+/* What rounding may have done to F and to h_m w_m. */
+static double rounding_of(const polish_state *s, const double *w, double level)
+{
+    double sum = fabs(level);
+    for (size_t m = 0; m < s->M; m++)
+        sum += s->scale[m] * fabs(w[m]);
+    return 4 * DBL_EPSILON * sum;
+}
+
+/* h w + l1 |w| + ridge w^2 / 2 less its least value in the box, for a ridge above 0. */
+static double ridge_gap(const polish_state *s, size_t m, double w, double h)
+{
+    const double ridge = s->ridge[m], excess = excess_of(s, m, h), box = coordinate_box(s, m);
+    const double least = excess <= ridge * box ? excess * excess / (2 * ridge) : box * (excess - ridge * box / 2);
+    const double off = excess - ridge * fabs(w);
+    if (excess <= ridge * box && h * w < 0 && excess > 0) /* the same without cancellation */
+        return off * off / (2 * ridge);
+    return h * w + s->l1[m] * fabs(w) + ridge / 2 * w * w + least;
+}
+
+static double bound_of(polish_state *s, const double *w, double gap)
+{
+    double level = s->model, base = fmax(gap, 0), worst = 0;
+    bool tilted = false;
+    for (size_t m = 0; m < s->M; m++)
+        level += s->l1[m] * fabs(w[m]) + s->ridge[m] / 2 * w[m] * w[m] - s->tilt[m] * w[m];
+    for (size_t m = 0; m < s->M; m++) {
+        const double h = s->slopes[m] - s->tilt[m], excess = excess_of(s, m, h), box = coordinate_box(s, m);
+        const double hold = s->l1[m] - fabs(s->tilt[m]);
+        if (s->ridge[m] > 0) {
+            base += ridge_gap(s, m, w[m], h);
+            continue;
+        }
+        base += h * w[m] + s->l1[m] * fabs(w[m]);
+        tilted = tilted || s->tilt[m] != 0;
+        if (isfinite(box))
+            base += excess * box;
+        else if (hold > 1e-9 * s->l1[m])
+            worst = fmax(worst, excess / hold);
+        else if (excess <= dust * s->scale[m])
+            base += excess * (2 * fabs(w[m]) + reach * fabs(level) / s->scale[m]);
+        else
+            return INFINITY;
+    }
+    s->rounding = rounding_of(s, w, level);
+    base = fmax(base, 0) + s->rounding;
+    if (tilted)
+        return base + worst * fmax(level, 0);
+    return base < level ? (base + worst * level) / (1 + worst) : base;
+}
+
+/* What a coordinate's h has above what its place allows. */
+static double coordinate_rest(const polish_state *s, size_t m, double w, double h)
+{
+    const double l1 = s->l1[m], box = coordinate_box(s, m);
+    if (w >= box)
+        return fmax(h + l1, 0);
+    if (w <= -box)
+        return fmin(h - l1, 0);
+    if (w != 0)
+        return h + copysign(l1, w);
+    return copysign(excess_of(s, m, h), h);
+}
+
+/* s->g and s->bend: what is to be repaired, and which coordinates take part. */
+static bool set_repair(polish_state *s, const double *w)
+{
+    bool any = false;
+    for (size_t m = 0; m < s->M; m++) {
+        const bool held = (w[m] == 0 && s->l1[m] > 0) || fabs(w[m]) >= coordinate_box(s, m);
+        s->g[m] = coordinate_rest(s, m, w[m], s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m]);
+        s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : 1e-13);
+        any = any || s->g[m] != 0;
+    }
+    return any;
+}
+
+double polish_bound(polish_state *s, const double *w, double enough)
+{
+    enum { REPAIRS = 3 };
+    double best = bound_of(s, w, s->gap);
+    memset(s->shift, 0, s->M * sizeof *s->shift);
+    for (int i = 0; i < REPAIRS && best > enough && !s->p->anchored; i++) {
+        if (!set_repair(s, w) || !polish_direction(s))
+            break;
+        for (size_t m = 0; m < s->M; m++)
+            s->shift[m] += s->direction[m];
+        if (!polish_ask(s, POLISH_REPAIR, s->shift, w))
+            break;
+        memcpy(s->slopes, s->answer, s->M * sizeof *s->slopes);
+        best = fmin(best, bound_of(s, w, s->answer[s->M]));
+    }
+    return best;
+}

@@ -1,0 +1,71 @@
+/* One line about every run: whether its models are at the optimum, by the bound that the polish leaves. */
+#include "polish/task.h"
+#include "run/handle.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Of the objective at 0: below this an objective counts as 0, and its gap is not compared with it. */
+static const double as_good_as_zero = 1e-9;
+
+static void say(hfsad_verdict *v, hfsad_verdict_kind kind, const char *format, ...)
+{
+    static const char *const begin[] = {"not known", "converged", "not converged"};
+    const int n = snprintf(v->text, sizeof v->text, "%s: ", begin[kind]);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(v->text + n, sizeof v->text - (size_t)n, format, args);
+    va_end(args);
+    v->kind = kind;
+}
+
+static void judge_polished(const hfsad_run *run, hfsad_verdict *v)
+{
+    const hfsad_polish *p = &run->polish;
+    const double least = fmax(p->objective_after - p->gap, as_good_as_zero * p->objective_zero), part = p->gap / least;
+    v->gap = p->gap;
+    if (part <= HFSAD_VERDICT_GAP)
+        say(v, HFSAD_VERDICT_CONVERGED, "the objective is at most %.1e above its minimum, %.1e of it", p->gap, part);
+    else if (isfinite(p->gap))
+        say(v, HFSAD_VERDICT_NOT_CONVERGED,
+            "the objective may be up to %.3g (%.3g%%) above its minimum; try features.standardize=true, a prior, or "
+            "more run.iterations",
+            p->gap, 100 * p->gap / fmax(p->objective_after, least));
+    else
+        say(v, HFSAD_VERDICT_NOT_CONVERGED,
+            "no bound on the distance to the minimum was found; try features.standardize=true, a prior, or more "
+            "run.iterations");
+}
+
+void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *v)
+{
+    const size_t n_inner = run->data->n_inner, M = run->data->M;
+    const char *why = run->engine->links ? polish_why_not(run->plan, n_inner) : "algorithm: a baseline has no bound";
+    *v = (hfsad_verdict){.gap = NAN};
+    if (run->polish.accepted && polish_is_convex(run->plan, n_inner))
+        judge_polished(run, v);
+    else if (run->polish.accepted)
+        say(v, HFSAD_VERDICT_UNKNOWN,
+            "the problem is not convex; the model is stationary to %.1e of the slopes' size, which other minima may "
+            "be, "
+            "too",
+            run->polish.residual);
+    else if (run->polish.unbounded)
+        say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add a prior (prior.cloud) or loss.box", run->polish.reason);
+    else if (why || run->polish.reason[0])
+        say(v, HFSAD_VERDICT_UNKNOWN, "%s", why ? why : run->polish.reason);
+    else if (stands)
+        say(v, HFSAD_VERDICT_UNKNOWN, "the run has not come to its end");
+    else if (!polish_is_convex(run->plan, n_inner))
+        say(v, HFSAD_VERDICT_UNKNOWN, "the problem is not convex; run.polish=true goes on to a stationary point");
+    else if (!polish_is_due(spec, run->plan, n_inner, M))
+        say(v, HFSAD_VERDICT_UNKNOWN, "only the polish finds a bound; run.polish=true adds it");
+    else
+        say(v, HFSAD_VERDICT_UNKNOWN, "the run ended before the polish, which finds a bound");
+}
+
+void hfsad_run_verdict(const hfsad_run *run, hfsad_verdict *verdict)
+{
+    run_verdict(run, run->spec, false, verdict);
+}
