@@ -28,7 +28,8 @@ static const size_t flat_clients[] = {11}, two_clients[] = {9, 3, 1}, deep_clien
 
 static const problem problems[] = {
     {"poisson", 3, two, two_clients, 6, 5, INTERCEPT_EDGE, false,
-     "loss: {kind: poisson}\nfeatures: {intercept: edge}\nprior: {cloud: {penalty: elastic-net, weight: 2, ratio: 0.3}}\n"
+     "loss: {kind: poisson}\nfeatures: {intercept: edge}\nprior: {cloud: {penalty: elastic-net, weight: 2, ratio: "
+     "0.3}}\n"
      "run: {iterations: 5, edge_rounds: 2, polish: false}\n"},
     {"smoothed quantile and expectile", 5, deep, deep_clients, 4, 6, 0, false,
      "loss: {kind: smoothed-quantile, tau: 0.3, h: 0.4}\nprior: {edge: {penalty: l2, weight: 3}}\n"

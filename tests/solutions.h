@@ -294,7 +294,7 @@ TOOL hfsad_run *open_run(const setting *s, unsigned threads)
 
 #define LOSS(kind, tau, delta)                                                                                         \
     {                                                                                                                  \
-        HFSAD_LOSS_##kind, tau, delta, INFINITY, 0.3                                                                        \
+        HFSAD_LOSS_##kind, tau, delta, INFINITY, 0.3                                                                   \
     }
 
 #endif

@@ -27,7 +27,12 @@ typedef struct {
 
 static hfsad_penalty random_penalty(rng *r)
 {
-    return (hfsad_penalty){(hfsad_penalty_kind)below(r, HFSAD_PENALTY_COUNT), uniform(r, 0.1, 5), uniform(r, 0.1, 2), uniform(r, 2.1, 5), 0, 0.4};
+    return (hfsad_penalty){(hfsad_penalty_kind)below(r, HFSAD_PENALTY_COUNT),
+                           uniform(r, 0.1, 5),
+                           uniform(r, 0.1, 2),
+                           uniform(r, 2.1, 5),
+                           0,
+                           0.4};
 }
 
 static situation random_situation(rng *r)

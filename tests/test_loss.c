@@ -163,8 +163,7 @@ static void no_features_of_weight(void **state)
 {
     (void)state;
     for (size_t kind = 0; kind < LOSSES; kind++) {
-        const setting s = {
-            .loss = {kind_at(kind), 0.5, 1, INFINITY, 0.3}, .M = 3, .v = {1, -2, 3}, .y = 1, .sigma = 2};
+        const setting s = {.loss = {kind_at(kind), 0.5, 1, INFINITY, 0.3}, .M = 3, .v = {1, -2, 3}, .y = 1, .sigma = 2};
         double w[3];
         prox_of(&s, w);
         assert_memory_equal(w, s.v, sizeof w);

@@ -47,8 +47,9 @@ static hfsad_penalty random_penalty(rng *r, size_t kind)
 {
     const double least = kind == HFSAD_PENALTY_SCAD ? 2 : 1;
     const double weight = log_uniform(r, 1e-2, 1e2), lambda = log_uniform(r, 1e-2, 10);
-    return (hfsad_penalty){(hfsad_penalty_kind)kind, weight, lambda, least + log_uniform(r, 1e-2, 10), 0,
-                           below(r, 5) ? uniform(r, 0, 1) : (double)below(r, 2)};
+    return (hfsad_penalty){
+        (hfsad_penalty_kind)kind,         weight, lambda,
+        least + log_uniform(r, 1e-2, 10), 0,      below(r, 5) ? uniform(r, 0, 1) : (double)below(r, 2)};
 }
 
 static void check_prox(const setting *s, const char *what, uint64_t number)

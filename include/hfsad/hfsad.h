@@ -111,10 +111,10 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
     X(HUBER, huber, "huber")                     /* r^2 / 2, delta |r| - delta^2 / 2 beyond delta */                   \
     X(LOGISTIC, logistic, "logistic")            /* log(1 + exp(-y s)), y = -1 or 1 */                                 \
     X(HINGE, hinge, "hinge")                     /* max(0, 1 - y s), y = -1 or 1 */                                    \
-    X(OWN, own, "own") /* the program's own: hfsad_spec_own_loss; not for the functions below */       \
-    X(EXPECTILE, expectile, "expectile")         /* tau r^2, (1 - tau) r^2 if r < 0 */                                 \
-    X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */   \
-    X(POISSON, poisson, "poisson")               /* exp(s) - y s - y + y log y, y >= 0 */
+    X(OWN, own, "own")                   /* the program's own: hfsad_spec_own_loss; not for the functions below */     \
+    X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */                                         \
+    X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */          \
+    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */
 
 typedef enum {
 #define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,

@@ -188,8 +188,7 @@ static hfsad_schedule inner_schedule(const preset *t, size_t i, const hfsad_pena
 }
 
 void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *, double length),
-                      const plan *p,
-                      double *omega_0)
+                      const plan *p, double *omega_0)
 {
     for (uint32_t depth = 0; depth < HFSAD_TIERS_MAX + 2; depth++)
         omega_0[depth] = 0;

@@ -64,8 +64,7 @@ bool plan_lets_go(const plan *p, size_t n_inner);
 /* omega_0 (docs/algorithm.md, "Presets" and "Theorem 1"), by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner
  * node of that depth from below, with its own prior, the most of its depth. leaf_pull: of one client. */
 void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *, double length),
-                      const plan *p,
-                      double *omega_0);
+                      const plan *p, double *omega_0);
 
 /* Start vectors: "zero", "normal", "spectral", "robust" or the path of a file in the user's units. */
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, const surveyor *ask,

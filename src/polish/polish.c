@@ -21,8 +21,8 @@ static double prior_value(const polish_problem *p, const double *w)
     return sum;
 }
 
-/* Priors are l1 with a parabola, or l1 less a convex part, which is linearised at w: its slope is what a penalty smoothed
- * without end has left of its own. */
+/* Priors are l1 with a parabola, or l1 less a convex part, which is linearised at w: its slope is what a penalty
+ * smoothed without end has left of its own. */
 static void linearise_priors(polish_state *s, const double *w)
 {
     memset(s->l1, 0, s->M * sizeof *s->l1);
@@ -290,9 +290,9 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,     &s->ridge, &s->tilt,   &s->multiplier, &s->rho,   &s->weight, &s->centre,
-                                &s->scale,  &s->g,      &s->bend,       &s->w,     &s->trial,  &s->direction,
-                                &at->kinks, &at->bends, &t->best,       &s->shift, &s->slopes};
+    double **const vectors[] = {&s->l1,        &s->ridge,  &s->tilt,   &s->multiplier, &s->rho,   &s->weight,
+                                &s->centre,    &s->scale,  &s->g,      &s->bend,       &s->w,     &s->trial,
+                                &s->direction, &at->kinks, &at->bends, &t->best,       &s->shift, &s->slopes};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
     double *room = alloc_zero((VECTORS + WORK) * M + longest, sizeof *room);

@@ -32,9 +32,9 @@
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
       "loss of a row; own: supplied by a C program through hfsad_spec_own_loss")                                       \
     X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
-    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                             \
+    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                            \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
-    X(LOSS, REAL, h, "0.1", "(0,inf)", "smoothed-quantile: half-width of the window that the loss is averaged over")    \
+    X(LOSS, REAL, h, "0.1", "(0,inf)", "smoothed-quantile: half-width of the window that the loss is averaged over")   \
     X(LOSS, CHOICE_SCALE, scale, "sum", "", "the loss of a client is the sum or the mean over its rows")               \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
       "client step for many rows: exact prox, or smoothed and linearised loss; auto: exact")                           \
@@ -57,7 +57,7 @@
     X(PRIOR, CHOICE_PRIOR, penalty, "auto", "", "penalty on the model of a node: R_w")                                 \
     X(PRIOR, REAL, weight, "auto", "[0,inf)", "factor of the penalty")                                                 \
     X(PRIOR, REAL, lambda, "auto", "(0,inf)", "slope of the penalty at 0")                                             \
-    X(PRIOR, REAL, gamma, "auto", "(1,inf)", "the penalty is flat beyond gamma * lambda; mcp: above 1, scad: above 2")     \
+    X(PRIOR, REAL, gamma, "auto", "(1,inf)", "the penalty is flat beyond gamma * lambda; mcp: above 1, scad: above 2") \
     X(PRIOR, REAL, ratio, "auto", "[0,1]", "elastic-net: share of l1 in the penalty, the rest is l2; auto: 0.5")
 
 #define SETTINGS_SCHEDULE(X)                                                                                           \
