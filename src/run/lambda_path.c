@@ -94,7 +94,7 @@ static hfsad_status check_prior(const path *p, hfsad_error *err)
         if (penalty_steepest(&p->run->plan->inner[i].prior, 1) > 0)
             return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%s has no lambda to vary: set %s.penalty to one other than none, and a weight%s",
+                     "%s has no lambda to vary: set %s.penalty to l1, l2, elastic-net, mcp or scad and a weight%s",
                      prior_key(p->prior), prior_key(p->prior),
                      p->run->data->n_inner == 1 && p->prior == PATH_EDGE ? "; the data have no edges" : "");
 }
