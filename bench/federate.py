@@ -190,15 +190,15 @@ def bare(port, processes, *more):
 
 
 def committed(folder):
-    """Bytes of a commit of those who have this state folder: the middle one of the last in their journal."""
+    """Bytes of a commit of those who have this state folder: the middle one of the last in their log."""
     sizes, at = [], 0
-    with open(f"{folder}/journal", "rb") as f:
+    with open(f"{folder}/state", "rb") as f:
         while True:
             f.seek(at)
-            head = f.read(48)
-            if len(head) < 48 or head[:4] != b"hfsj" or struct.unpack_from("<Q", head, 24)[0] != len(sizes) + 1:
-                return int(statistics.median(sizes[-50:]))
-            sizes.append(48 + struct.unpack_from("<Q", head, 32)[0])
+            head = f.read(40)
+            if len(head) < 40 or head[:3] != b"hfs":
+                return int(statistics.median(sizes[1:][-50:]))  # the first one is the snapshot
+            sizes.append(40 + struct.unpack_from("<Q", head, 24)[0] + 4)
             at += (sizes[-1] + 511) // 512 * 512
 
 

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "data/features.h"
-#include "out/file.h"
 #include "out/report.h"
 #include "polish/task.h"
 #include "progress.h"
@@ -199,11 +199,11 @@ static void take_polish(session *s)
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
 {
-    const node_prelude prelude = node_get_prelude(s->root);
+    const start_search *search = node_get_search(s->root);
     s->run.before = s->setup;
-    s->run.before.bytes_up += prelude.bytes_up;
-    s->run.before.bytes_down += prelude.bytes_down;
-    s->run.start_index = (uint32_t)prelude.kept;
+    s->run.before.bytes_up += search->bytes_up;
+    s->run.before.bytes_down += search->bytes_down;
+    s->run.start_index = (uint32_t)search->kept;
     return run_write(s->report, &s->figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "data/nodes.h"
 #include "gather.h"
-#include "out/file.h"
 #include "out/report.h"
 #include "progress.h"
 #include "run.h"
@@ -190,11 +190,12 @@ static hfsad_status add_all(session *s, hfsad_error *err)
 
 static hfsad_status write_text(const char *path, const char *text, hfsad_error *err)
 {
-    FILE *f = fopen(path, "w");
-    const bool good = f && fputs(text, f) >= 0;
-    if (!f || fclose(f) != 0 || !good)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be written: %s", path, strerror(errno));
-    return HFSAD_OK;
+    whole_file f;
+    const hfsad_status status = whole_file_open(&f, path, 0666, err);
+    if (status)
+        return status;
+    whole_file_put(&f, text, strlen(text));
+    return whole_file_end(&f, err);
 }
 
 /* Whether a socket can be made there: its path is short, and not every file system has them. */

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/whole_file.h"
 #include "data/nodes.h"
-#include "out/file.h"
 #include "run.h"
 
 #include <inttypes.h>
@@ -127,7 +127,7 @@ hfsad_status member_open_state(member *m, hfsad_error *err)
     if (!status)
         status = check_owner(m, err);
     if (!status && m->args.durability == DURABLE_PROCESS)
-        status = store_relax(m->state, err);
+        store_relax(m->state);
     return status;
 }
 

@@ -6,7 +6,7 @@
 #ifndef HFSAD_LAB_PLOT_H
 #define HFSAD_LAB_PLOT_H
 
-#include "out/file.h"
+#include "base/whole_file.h"
 
 enum { PLOT_SERIES_MOST = 6 };
 

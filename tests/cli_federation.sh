@@ -106,7 +106,7 @@ for name in '#1' 'a+b' 'feature 1' 'features 2' ..; do # the list of nodes and t
 done
 for name in 'a/b' 'a#'; do
     expect_line 2 up tuned.yaml --set "federation.name=$name" --out nobody --state nobody-state
-    says "^hfsad: federation.name: a run cannot be named"
+    says "^hfsad: federation.name: .* cannot be the name of a run"
 done
 expect_line 2 up async.yaml --set run.participation.client=0.5 --out nobody --state nobody-state
 says 'who takes part is not drawn'
@@ -161,7 +161,7 @@ def tick():
 
 done = {}
 while sum(done.values()) < kills and up.poll() is None:
-    states = glob.glob(state + "/*/journal")
+    states = glob.glob(state + "/*/mark")
     tick()
     if not states:
         continue
@@ -231,7 +231,7 @@ cp -r stopped resumed
 expect 0 run --resume resumed --set run.iterations=60 --quiet
 whole run-60 resumed "an interrupted federation goes on in the simulator"
 expect_line 2 up tuned.yaml --out other --state there --quiet
-says 'the state folder there holds the state of another run, of cloud: they differ in: run.iterations; give another folder by --state'
+says 'the state folder there holds the state of another run, of cloud: they differ in: run.iterations; give another folder with --state'
 expect 0 up tuned.yaml --set run.iterations=60 --out stopped --state there --quiet
 whole run-60 stopped "continued elsewhere"
 
@@ -374,7 +374,7 @@ for _ in 1 2 3 4 5; do
     grep -q '^  edge1 .* live ' stdout.txt && break
 done
 expect_line 2 edge secure.yaml $long $secure --name edge1 --state twin --log-level error
-says 'edge1 runs already'
+says 'edge1 already runs'
 expect_line 2 client secure.yaml $long $secure --all-of edge1 --state other --set run.seed=9
 says 'edge1/client1: edge1 has another spec.*they differ in: run.seed'
 [ "$(grep -c '"edge1/client1".*has another spec.*run.seed' edge1.log)" = 1 ] && ! grep -q refused edge1.log ||

@@ -90,7 +90,7 @@ look $above $below
 is edge2 live || fail "after a second one: $(cat stdout.txt)"
 # not even of another spec, where it is a parent
 expect 2 cloud spec.yaml --set run.seed=9 --broker $above --state twin --out twin-out --quiet --log-level error
-says 'cloud runs already'
+says 'cloud already runs'
 [ ! -e twin-out ] && all_are live || fail "after a second cloud of another spec: $(cat stdout.txt edge1.log)"
 for name in cloud clients edge1 edge2 client1 client2; do
     kill -TERM "${process[$name]}"
@@ -104,7 +104,7 @@ awk -F, -v OFS=, '$1 == "edge1" && $2 == "client1" && !done { $NF = "0.123"; don
 cmp -s data.csv other.csv && fail "no number was changed"
 for rows in fewer.csv other.csv; do
     expect_line 2 client spec.yaml "${sets[@]}" --name edge1/client1 --data $rows --state states/client1
-    says 'states/client1 holds a state of edge1/client1 that is not one of this spec and this data: give another folder by --state'
+    says 'states/client1 holds a state of edge1/client1 for another spec or other data: give another folder with --state'
 done
 
 echo "-- done"

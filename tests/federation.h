@@ -289,7 +289,7 @@ typedef struct {
     plan trial;            /* what it points to is p's */
     double *start, *found; /* of the first stage, and of the run */
     uint64_t tries;        /* 1: none */
-    node_prelude before;
+    start_search before;
     uint64_t repairs, diverged; /* of all stages */
     leaf_class *wild;           /* of a trial that diverges */
     outcome expected;
@@ -353,7 +353,7 @@ TOOL tree tree_of(const prepared *made, const problem *p, uint64_t run, node_pat
 
 TOOL void check_prelude(const prepared *made, const node *root, const char *name, uint64_t seed)
 {
-    const node_prelude found = node_get_prelude(root);
+    const start_search found = *node_get_search(root);
     if (found.bytes_up != made->before.bytes_up || found.bytes_down != made->before.bytes_down ||
         found.kept != made->before.kept)
         fail_msg("%s, seed %" PRIu64 ": before the run %" PRIu64 " bytes up, not %" PRIu64 ", start %" PRIu64

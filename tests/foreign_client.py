@@ -215,7 +215,7 @@ class Client:
         start = result[12:]
         assert len(start) == self.place.M and result[1] == 0 and result[3] == 0
         self.s.update(result=result, z=start, q=start, w=start, k=0, last=0, round=0, down=0, up_round=0, parent_begun=0,
-                      asker_begun=0, answered=-1, answer_phase=TRAIN, figures=[], dual=0.0, sent_up=0, repairs=0, finished=False)
+                      answered=-1, answer_phase=TRAIN, figures=[], dual=0.0, sent_up=0, repairs=0, finished=False)
         self.commit()
         return True
 
@@ -370,15 +370,15 @@ class Member:
     def __init__(self, client, path, port):
         self.c, self.s, self.path, self.port = client, client.s, path, port
         self.root = "hfsad/%s/" % client.set.name
-        self.up, self.answer = Channel(), Channel()
+        self.up, self.model = Channel(), Channel()
         self.granted, self.ends, self.over, self.status_due = False, 0, None, 0.0
         self.instance, self.started = random.getrandbits(52), int(time.time() * 1000)
         self.counts = [0] * 6  # refused: run, kind, size, value, future, old
         if self.s["result"] is not None and not self.s["finished"]:
             if self.s["up_round"] > 0:
                 self.up.start()
-            if self.s["answered"] >= 0:
-                self.answer.start()
+            if self.s["answer_phase"] == FINAL:
+                self.model.start()
 
     def phase(self, plain):
         return plain + (self.s.get("repairs", 0) << 8)
@@ -406,7 +406,7 @@ class Member:
         if self.s["result"] is None:
             for topic in ("up", "answer", "model", "down-ack"):
                 self.publish(topic, None)
-        self.up.due = self.answer.due = self.status_due = 0.0
+        self.up.due = self.model.due = self.status_due = 0.0
 
     # ---- what comes in ----
 
@@ -458,7 +458,6 @@ class Member:
             self.c.begin_anew(list(m.values))
             self.c.commit()
             self.up.stop()
-            self.answer.stop()
         if repairs == self.s["repairs"]:
             self.say("answer", ANSWER, self.phase(ANEW), self.s["round"])
 
@@ -482,7 +481,6 @@ class Member:
         self.c.skip_to(before)
         s["down"] = m.round
         self.up.stop()
-        self.answer.stop()
         self.greet(m.k)
         if self.c.play(m.round, m.values):
             self.up.start()
@@ -493,10 +491,7 @@ class Member:
         if len(m.values) != (0 if plain == FINAL else M if self.c.place.depth == 1 else 2 * M):
             return
         if (plain, m.round) == (s["answer_phase"], s["answered"]):
-            if m.k > s["asker_begun"]:
-                s["asker_begun"] = m.k
-                self.answer.start()
-            return
+            return self.say_answer()
         if plain < s["answer_phase"] or (plain == FINAL and m.round != s["answered"]):
             return
         if plain == TRAIN:
@@ -505,10 +500,20 @@ class Member:
             self.c.skip_to(m.round)
             self.c.measure(m.values[:M], m.values[-M:])
             s["answered"] = m.round
-        s.update(answer_phase=plain, asker_begun=m.k)
+        s["answer_phase"] = plain
         self.c.commit()
         self.up.stop()
-        self.answer.start()
+        if plain == FINAL:
+            self.model.start()
+        else:
+            self.say_answer()
+
+    def say_answer(self):
+        s = self.s
+        if s["answer_phase"] == FINAL:
+            self.say("model", MODEL, self.phase(FINAL), s["answered"], 0, 0.0, s["w"])
+        else:
+            self.say("answer", ANSWER, self.phase(TRAIN), s["answered"], 0, 0.0, s["figures"])
 
     def acknowledged(self, m):
         s = self.s
@@ -520,9 +525,6 @@ class Member:
             s["finished"] = True
             self.c.commit()
             self.over = ""
-        elif plain == TRAIN and m.k == 1 and m.values[0] >= s["asker_begun"] and s["answer_phase"] == TRAIN:
-            if rounds[-1] >= s["answered"]:
-                self.answer.stop()
         elif plain == TRAIN and m.k == 0 and m.values[0] >= s["parent_begun"] and rounds[-1] >= s["up_round"]:
             self.up.stop()
 
@@ -535,11 +537,8 @@ class Member:
         if self.up.is_due(now):
             sigma, u = self.c.up()
             self.say("up", UP, self.phase(TRAIN), s["up_round"], s["k"], sigma, u)
-        if self.answer.is_due(now):
-            if s["answer_phase"] == FINAL:
-                self.say("model", MODEL, self.phase(FINAL), s["answered"], 0, 0.0, s["w"])
-            else:
-                self.say("answer", ANSWER, self.phase(TRAIN), s["answered"], 0, 0.0, s["figures"])
+        if self.model.is_due(now):
+            self.say_answer()
         if now >= self.status_due:
             self.status_due = now + 2
             self.status()

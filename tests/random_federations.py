@@ -261,8 +261,8 @@ class Case:
         while changes and time.monotonic() < end and process.poll() is None:
             tick()
             if watched is None:
-                journals = sorted(glob.glob(self.path("state", "*", "journal")))
-                watched = journals[int(which * len(journals))] if journals else None
+                marks = sorted(glob.glob(self.path("state", "*", "mark")))
+                watched = marks[int(which * len(marks))] if marks else None
                 last = changed_at(watched) if watched else None
             elif (now := changed_at(watched)) != last:
                 changes, last = changes - 1, now

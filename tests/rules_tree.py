@@ -25,7 +25,6 @@ LIBRARIES = {
     "libmosquitto": (r"^(mosquitto|mqtt_protocol)\.h$", r"^libmosquitto"),
     "zstd": (r"^zstd\.h$", r"^libzstd"),
     "OpenSSL": (r"^openssl/", r"^lib(ssl|crypto)"),
-    "SQLite": (r"^sqlite3\.h$", r"^libsqlite3"),
     "libmicrohttpd": (r"^microhttpd\.h$", r"^libmicrohttpd"),
 }
 LIBC_HEADERS = re.compile(r"^((arpa|linux|net|netinet|sys)/\w+|assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|fnmatch|ftw|getopt|glob|"

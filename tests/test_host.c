@@ -21,7 +21,7 @@ typedef struct {
     wire_encoding encoding;
     bool silent;    /* nobody says that it lives */
     uint64_t bytes; /* sent in all lives */
-    uint64_t room;  /* of the journal, 0: its own */
+    uint64_t room;  /* of the log, 0: its own */
 } process;
 
 static void on_event(void *context, const host_event *event)
@@ -147,25 +147,28 @@ static uint64_t number_at(const unsigned char *at)
     return v;
 }
 
-/* As if the power had failed within the last write: the journal's last batch ends somewhere before its end. */
-static void tear_journal(rng *r)
+/* As if the power had failed within the last write: the last record ends somewhere before its end, and the mark is that
+ * of the commit before. */
+static void tear_state(rng *r)
 {
     static unsigned char all[1 << 22];
-    FILE *f = fopen(in_folder("state/journal"), "r+");
+    FILE *f = fopen(in_folder("state/state"), "r+");
     assert_non_null(f);
     const size_t size = fread(all, 1, sizeof all, f);
-    size_t next = 0, end = 0, last = 0; /* a batch begins at a multiple of 512 */
-    for (uint64_t sequence = 1;
-         next + 48 < size && !memcmp(all + next, "hfsj", 4) && number_at(all + next + 24) == sequence &&
-         number_at(all + next + 16) == number_at(all + 16);
-         sequence++) {
+    size_t next = 0, last = 0;
+    while (next + 40 < size && !memcmp(all + next, "hfs", 3)) {
         last = next;
-        end = last + 48 + (size_t)number_at(all + last + 32);
-        next = (end + 511) / 512 * 512;
+        next += (40 + (size_t)number_at(all + last + 24) + 4 + 511) / 512 * 512;
     }
     assert_int_equal(fclose(f), 0);
-    if (end)
-        assert_int_equal(truncate(in_folder("state/journal"), (off_t)(last + below(r, end - last))), 0);
+    if (last == 0) /* the snapshot, which took the place of another as a whole */
+        return;
+    assert_int_equal(truncate(in_folder("state/state"), (off_t)(last + below(r, next - last))), 0);
+    f = fopen(in_folder("state/mark"), "r+");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, number_at(all + last + 16) % 2 ? 512 : 0, SEEK_SET), 0);
+    assert_int_equal(fputc(0, f), 0);
+    assert_int_equal(fclose(f), 0);
 }
 
 static states old_states, new_states;
@@ -179,7 +182,7 @@ static void begin_again(process *p, rng *r, const char *name, uint64_t seed)
     end(p);
     const bool tear = below(r, 3) == 0;
     if (tear)
-        tear_journal(r);
+        tear_state(r);
     begin(p);
     ok(host_recall(p->h, &err), &err);
     pack_clients(p, &new_states);
@@ -369,7 +372,7 @@ static void test_twin(void **state)
     }
     to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
     assert_int_equal(host_step(p.h, 0, &err), HFSAD_ERROR_INPUT);
-    assert_non_null(strstr(err.message, "cloud runs already"));
+    assert_non_null(strstr(err.message, "cloud already runs"));
     assert_int_equal(host_dismiss(p.h, "whatever", &err), HFSAD_ERROR_INPUT);
     assert_non_null(host_node(p.h, 0));
     end(&p);

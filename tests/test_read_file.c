@@ -1,7 +1,8 @@
-/* Paths joined, and whole files read and mapped: ordinary ones, none, folders, FIFOs, too large ones. */
+/* Paths joined, and whole files read, mapped and written: ordinary ones, none, folders, FIFOs, too large ones. */
 #include "tools.h"
 
 #include "base/read_file.h"
+#include "base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,12 +94,48 @@ static void what_is_no_file(void **state)
     unlink(in_folder("fifo"));
 }
 
+static void put_whole(const char *text, mode_t mode, hfsad_status (*end)(whole_file *, hfsad_error *),
+                      hfsad_status wanted)
+{
+    hfsad_error err;
+    whole_file f;
+    ok(whole_file_open(&f, in_folder("key"), mode, &err), &err);
+    whole_file_put(&f, text, strlen(text));
+    if (end != whole_file_end)
+        ok(whole_file_close(&f, &err), &err);
+    assert_int_equal(end(&f, &err), wanted);
+}
+
+/* A file of its owner's alone, one that is not replaced, and nothing else is left in the folder. */
+static void files_written_whole(void **state)
+{
+    (void)state;
+    struct stat info;
+    char *text;
+    size_t size;
+    put_whole("one", 0600, whole_file_place, HFSAD_OK);
+    assert_int_equal(stat(in_folder("key"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    put_whole("two", 0600, whole_file_place, HFSAD_ERROR_IO);
+    assert_int_equal(file_read(in_folder("key"), 100, &text, &size), 0);
+    assert_string_equal(text, "one");
+    free(text);
+    put_whole("three", 0644, whole_file_end, HFSAD_OK);
+    assert_int_equal(file_read(in_folder("key"), 100, &text, &size), 0);
+    assert_string_equal(text, "three");
+    free(text);
+    assert_int_equal(unlink(in_folder("key")), 0);
+    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(mkdir(folder, 0700), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_that_are_empty_are_left_out),
         cmocka_unit_test(whole_files),
         cmocka_unit_test(what_is_no_file),
+        cmocka_unit_test(files_written_whole),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

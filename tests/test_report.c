@@ -1,7 +1,7 @@
 /* Output files: their digits, their shape, and that they are replaced whole or not at all. */
 #include "tools.h"
 
-#include "out/file.h"
+#include "base/whole_file.h"
 #include "out/format_number.h"
 #include "out/report.h"
 #include "out/trace.h"

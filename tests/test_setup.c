@@ -513,7 +513,7 @@ static void test_rows_are_gone(void **state)
     hfsad_spec *spec;
     hfsad_error err;
     federation_reader *const readers[] = {read_nothing, read_others};
-    const char *const words[] = {"cannot be read", "no longer those"};
+    const char *const words[] = {"cannot be read", "have changed"};
     snprintf(text, sizeof text, "data: x\n%s", p->spec);
     ok(spec_load_text(&spec, "spec.yaml", text, strlen(text), &err), &err);
     for (int i = 0; i < 2; i++) {

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -165,7 +164,7 @@ static void test_no_memory(void **unused)
     int failures = 0, lines = 0, turns = 0;
     (void)unused;
     store *s = opened();
-    put_text(s, "a", "so that the next commit is one of the journal");
+    put_text(s, "a", "so that the next commit is one of the log");
     ok(store_commit(s, &err), &err);
     const uint64_t epoch = store_epoch(s);
     for (int turn = 0; turn < TURNS; turn++) {
@@ -179,7 +178,7 @@ static void test_no_memory(void **unused)
         if (!done && !put_turn(s, turn))
             fail_msg("turn %d: it fails with memory, too", turn);
     }
-    assert_true(store_epoch(s) == epoch); /* all of it is in the journal */
+    assert_true(store_epoch(s) == epoch); /* all of it is in the log */
     if (failures < 20 || failures == TURNS)
         fail_msg("memory was short in %d turns of %d", failures, TURNS);
     for (int life = 0; life < 2; life++) {
@@ -299,7 +298,22 @@ static void test_full(void **unused)
     if (!status)
         status = store_commit(s, &err);
     assert_int_equal(status, HFSAD_ERROR_IO);
-    assert_non_null(strstr(err.message, "state.db"));
+    assert_non_null(strstr(err.message, "state/state"));
+    assert_true(stored_number(s) == 1);
+    ok(store_put_state(s, "node1", big, 100, &err), &err); /* and so after a write that was cut off */
+    ok(store_commit(s, &err), &err);
+    put_number(s, 1, &err);
+    ok(store_commit(s, &err), &err);
+    status = store_put_state(s, "node1", big, sizeof big, &err);
+    if (!status)
+        status = store_begin_whole(s, &err);
+    if (!status)
+        status = store_commit(s, &err);
+    assert_int_equal(status, HFSAD_ERROR_IO);
+    assert_true(access(path_of("state.new"), F_OK) != 0);
+    assert_true(stored_number(s) == 1);
+    store_close(s);
+    s = opened();
     assert_true(stored_number(s) == 1);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     put_number(s, 2, &err);
@@ -308,30 +322,6 @@ static void test_full(void **unused)
     s = opened();
     assert_true(stored_number(s) == 2);
     store_close(s);
-}
-
-/* A state that is too long for a row of the base is in several, and nothing of a longer one before it is left. */
-static void test_pieces(void **unused)
-{
-    (void)unused;
-    static const char *const texts[] = {"0123456789abcdef", "0123456", "", "01234567", "0123456789abc"};
-    hfsad_error err;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        store *s = opened();
-        store_set_piece(s, 4 + i % 2);
-        put_text(s, "edge1", texts[i]);
-        put_text(s, "edge1/client1", "another");
-        put_text(s, "edge10", "and a longer other one");
-        ok(store_begin_whole(s, &err), &err);
-        ok(store_commit(s, &err), &err);
-        expect_text(s, "edge1", texts[i]);
-        store_close(s);
-        s = opened();
-        expect_text(s, "edge1", texts[i]);
-        expect_text(s, "edge1/client1", "another");
-        expect_text(s, "edge10", "and a longer other one");
-        store_close(s);
-    }
 }
 
 /* ---- whose it is ---- */
@@ -362,34 +352,97 @@ static void test_second(void **unused)
     store_close(opened());
 }
 
-static void write_file(const char *bytes, size_t count)
+static void write_file(const char *name, const char *bytes, size_t count)
 {
-    FILE *f = fopen(path_of("state.db"), "w");
+    FILE *f = fopen(path_of(name), "w");
     assert_non_null(f);
     assert_int_equal(fwrite(bytes, 1, count, f), count);
     assert_int_equal(fclose(f), 0);
 }
 
+static void flip_bit(const char *name, long at)
+{
+    FILE *f = fopen(path_of(name), "r+");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    const int byte = fgetc(f) ^ 2;
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte, f), byte);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void commit_text(const char *node, const char *text)
+{
+    hfsad_error err;
+    store *s = opened();
+    put_text(s, node, text);
+    ok(store_commit(s, &err), &err);
+    store_close(s);
+}
+
 static void test_foreign(void **unused)
 {
     (void)unused;
-    const char *path = path_of("state.db");
-    sqlite3 *other;
-    store_close(opened());
-    refused(RUN + 1, "another run");
-    write_file("no database at all, but long enough to be looked at", 51);
-    refused(RUN, "no state of hfsad");
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "CREATE TABLE node (a)", NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(other);
-    refused(RUN, "no state of hfsad");
-    assert_int_equal(unlink(path), 0);
-    store_close(opened());
-    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(other);
-    refused(RUN, "version 99");
+    commit_text("edge1", "text");
+    refused(RUN + 1, "another run, of edge1");
+    flip_bit("state", 3); /* the version */
+    refused(RUN, "/state has version 3, this program reads 1 (byte 0)");
+    write_file("state", "no state at all, but long enough to be looked at", 48);
+    refused(RUN, "/state is damaged or not a state of hfsad (byte 0)");
+    write_file("state", "", 0);
+    refused(RUN, "/state is damaged or not a state of hfsad (byte 0)");
+    assert_int_equal(unlink(path_of("state")), 0);
+    refused(RUN, "/state is missing");
+    assert_int_equal(unlink(path_of("mark")), 0);
+    commit_text("edge1", "text");
+    assert_int_equal(unlink(path_of("mark")), 0);
+    refused(RUN, "/mark is missing");
+    write_file("state.db", "SQLite format 3", 16);
+    refused(RUN, "/state.db is a state of an earlier version (SQLite)");
+    assert_int_equal(unlink(path_of("state.db")), 0);
+    assert_int_equal(unlink(path_of("state")), 0);
+    commit_text("edge1", "text");
+}
+
+/* A folder in which nothing was committed is as good as none; discarded, it is empty. */
+static void test_nothing(void **unused)
+{
+    (void)unused;
+    store *s = opened();
+    assert_true(store_is_full(s) && store_epoch(s) == 0);
+    put_text(s, "edge1", "never committed");
+    store_close(s);
+    s = opened();
+    hfsad_error err;
+    put_text(s, "edge1", "never committed");
+    ok(store_begin_whole(s, &err), &err);
+    store_discard(s);
+    assert_int_equal(rmdir(in_folder("state")), 0);
+    commit_text("edge1", "text");
+    store_discard(opened());
+    s = opened();
+    expect_text(s, "edge1", "text");
+    store_close(s);
+    store_remove(in_folder("state"));
+    assert_int_equal(rmdir(in_folder("state")), 0);
+}
+
+static unsigned mode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return (unsigned)info.st_mode & 0777;
+}
+
+static void test_modes(void **unused)
+{
+    (void)unused;
+    const mode_t before = umask(0);
+    commit_text("edge1", "text");
+    assert_int_equal(mode_of(in_folder("state")), 0700);
+    assert_int_equal(mode_of(path_of("state")), 0600);
+    assert_int_equal(mode_of(path_of("mark")), 0600);
+    umask(before);
 }
 
 static void test_no_folder(void **unused)
@@ -403,35 +456,233 @@ static void test_no_folder(void **unused)
     assert_int_equal(close(open(file, O_CREAT | O_WRONLY, 0600)), 0);
     assert_int_equal(store_open(&s, file, RUN, &err), HFSAD_ERROR_INPUT);
     assert_int_equal(unlink(file), 0);
+    /* one in which nothing can be made; root can, everywhere */
+    assert_int_equal(mkdir(in_folder("locked"), 0555), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    const bool root = geteuid() == 0;
+    assert_true(!root || seteuid(65534) == 0);
+    assert_int_equal(store_open(&s, in_folder("locked"), RUN, &err), HFSAD_ERROR_INPUT);
+    assert_non_null(strstr(err.message, "locked cannot be written"));
+    assert_true(!root || seteuid(0) == 0);
 }
 
-/* A bit that flipped on the disk is not taken for a state. */
-static void test_damaged(void **unused)
+/* ---- the store against a list of all that was put ---- */
+
+enum { NAMES = 5, HEARD_MOST = 2000, LINES_MOST = 3000, ROWS = 40 };
+
+typedef struct {
+    uint64_t state[NAMES]; /* 0: none */
+    uint64_t heard[NAMES][HEARD_MOST];
+    size_t n_heard[NAMES];
+    double row[ROWS]; /* 0: none */
+    size_t lines;
+} memory;
+
+static memory now, kept;
+
+static const char *name_of(size_t i)
+{
+    static const char *const names[] = {"a", "edge1", "edge1/b", "c", "a longer name"};
+    return names[i];
+}
+
+/* A number as bytes whose length goes with it. */
+static size_t spell(uint64_t number, char text[200])
+{
+    const int size = snprintf(text, 200, "%" PRIu64 "%*s", number, (int)(number % 97), "");
+    return (size_t)size;
+}
+
+static void put_something(store *s, rng *r)
+{
+    static uint64_t next = 1;
+    static const char *line = "line";
+    char text[200];
+    hfsad_error err;
+    uint32_t number;
+    const size_t size = spell(++next, text), i = below(r, NAMES);
+    switch (below(r, 4)) {
+    case 0:
+        ok(store_put_state(s, name_of(i), text, size, &err), &err);
+        now.state[i] = next;
+        now.n_heard[i] = 0;
+        return;
+    case 1: {
+        const hfsad_figures f = {.iteration = below(r, ROWS), .objective = (double)next};
+        ok(store_put_row(s, &f, &err), &err);
+        now.row[f.iteration] = f.objective;
+        return;
+    }
+    case 2:
+        ok(store_put_line(s, line, &err), &err);
+        now.lines++;
+        return;
+    default:
+        store_put_frame(s, text, size, &number);
+        for (size_t n = 0; n < NAMES; n++)
+            if (below(r, 2)) {
+                ok(store_put_heard(s, name_of(n), number, &err), &err);
+                now.heard[n][now.n_heard[n]++] = next;
+                assert_true(now.n_heard[n] < HEARD_MOST);
+            }
+    }
+}
+
+static void commit(store *s, rng *r)
+{
+    hfsad_error err;
+    if (store_is_full(s) || below(r, 20) == 0) {
+        ok(store_begin_whole(s, &err), &err);
+        for (size_t i = 0; i < NAMES; i++) {
+            char text[200];
+            if (now.n_heard[i] == 0)
+                continue;
+            now.state[i] = now.heard[i][now.n_heard[i] - 1];
+            now.n_heard[i] = 0;
+            ok(store_put_state(s, name_of(i), text, spell(now.state[i], text), &err), &err);
+        }
+        ok(store_put_line(s, "line", &err), &err);
+        now.lines++;
+    }
+    ok(store_commit(s, &err), &err);
+    kept = now;
+}
+
+static size_t seen[NAMES];
+
+static hfsad_status on_heard(void *context, const void *frame, size_t size, const char *const *names, size_t count,
+                             hfsad_error *err)
+{
+    char text[200];
+    (void)context;
+    (void)err;
+    for (size_t n = 0; n < count; n++) {
+        size_t i = 0;
+        while (strcmp(names[n], name_of(i)) != 0)
+            i++;
+        assert_true(seen[i] < kept.n_heard[i]);
+        assert_int_equal(size, spell(kept.heard[i][seen[i]++], text));
+        assert_memory_equal(frame, text, size);
+    }
+    return HFSAD_OK;
+}
+
+static void on_row(void *context, const hfsad_figures *f)
+{
+    uint64_t *next = context;
+    while (kept.row[*next] == 0)
+        ++*next;
+    assert_true(f->iteration == *next && f->objective == kept.row[*next]);
+    ++*next;
+}
+
+static void on_line(void *context, const char *text)
+{
+    assert_string_equal(text, "line");
+    ++*(size_t *)context;
+}
+
+static void compare(store *s)
+{
+    hfsad_error err;
+    uint64_t rows = 0;
+    size_t lines = 0;
+    for (size_t i = 0; i < NAMES; i++) {
+        char text[200];
+        void *bytes;
+        size_t size;
+        ok(store_get_state(s, name_of(i), &bytes, &size, &err), &err);
+        assert_true(!bytes == !kept.state[i]);
+        if (bytes) {
+            assert_int_equal(size, spell(kept.state[i], text));
+            assert_memory_equal(bytes, text, size);
+        }
+        free(bytes);
+        seen[i] = 0;
+    }
+    ok(store_get_heard(s, on_heard, NULL, &err), &err);
+    for (size_t i = 0; i < NAMES; i++)
+        assert_int_equal(seen[i], kept.n_heard[i]);
+    ok(store_get_rows(s, on_row, &rows, &err), &err);
+    while (rows < ROWS)
+        assert_true(kept.row[rows++] == 0);
+    ok(store_get_record(s, on_line, &lines, &err), &err);
+    assert_int_equal(lines, kept.lines);
+}
+
+static void test_model(void **unused)
 {
     (void)unused;
-    static const char mark[] = "a state that is easy to find";
     hfsad_error err;
-    const char *path = path_of("state.db");
-    void *bytes;
-    size_t size;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        rng r = {rng_key(seed, rng_stream("store")), 0};
+        store *s;
+        assert_int_equal(leave_folder(NULL), 0);
+        assert_int_equal(enter_folder(NULL), 0);
+        memset(&now, 0, sizeof now);
+        kept = now;
+        print_message("seed %" PRIu64 "\n", seed);
+        ok(store_open(&s, in_folder("state"), RUN, &err), &err);
+        for (int turn = 0; turn < 400; turn++) {
+            store_set_room(s, 100 + 5000 * (seed % 3));
+            for (size_t n = below(&r, 4); n > 0; n--)
+                put_something(s, &r);
+            if (below(&r, 4))
+                commit(s, &r);
+            if (below(&r, 10) == 0) {
+                store_close(s);
+                ok(store_open(&s, in_folder("state"), RUN, &err), &err);
+                now = kept;
+            }
+            if (turn % 7 == 0 && !memcmp(&now, &kept, sizeof now))
+                compare(s);
+        }
+        store_close(s);
+    }
+}
+
+/* Writes past the page cache and reads through it: every state is what it was, also while the file grows and begins
+ * anew. On a disk, whereas other tests may be in memory. */
+static void test_read_back(void **unused)
+{
+    (void)unused;
+    enum { COMMITS = 200, SIZE_MOST = 400000 };
+    static unsigned char all[COMMITS][SIZE_MOST];
+    static size_t sizes[COMMITS];
+    hfsad_error err;
+    rng r = {rng_key(5, rng_stream("read back")), 0};
+    const char *where = getenv("TMPDIR");
+    char *before = where ? strdup(where) : NULL;
+    assert_int_equal(leave_folder(NULL), 0);
+    assert_int_equal(setenv("TMPDIR", ".", 1), 0);
+    assert_int_equal(enter_folder(NULL), 0);
     store *s = opened();
-    put_text(s, "edge1", mark);
-    ok(store_commit(s, &err), &err);
+    for (size_t i = 0; i < COMMITS; i++) {
+        char name[16];
+        void *bytes;
+        size_t size, old = below(&r, i + 1);
+        sizes[i] = 1 + below(&r, below(&r, 10) ? 9000 : SIZE_MOST);
+        for (size_t n = 0; n < sizes[i]; n++)
+            all[i][n] = (unsigned char)below(&r, 256);
+        snprintf(name, sizeof name, "node%zu", i);
+        ok(store_put_state(s, name, all[i], sizes[i], &err), &err);
+        ok(store_commit(s, &err), &err);
+        snprintf(name, sizeof name, "node%zu", old);
+        ok(store_get_state(s, name, &bytes, &size, &err), &err);
+        assert_int_equal(size, sizes[old]);
+        assert_memory_equal(bytes, all[old], size);
+        free(bytes);
+        if (i % 50 == 49) {
+            store_close(s);
+            s = opened();
+        }
+    }
+    assert_true(store_epoch(s) > 1);
     store_close(s);
-    static char all[1 << 20];
-    FILE *f = fopen(path, "r+");
-    assert_non_null(f);
-    const size_t count = fread(all, 1, sizeof all, f);
-    char *found = memmem(all, count, mark, strlen(mark));
-    assert_non_null(found);
-    assert_int_equal(fseek(f, found - all + 3, SEEK_SET), 0);
-    assert_int_equal(fputc(found[3] ^ 4, f), found[3] ^ 4);
-    assert_int_equal(fclose(f), 0);
-    s = opened();
-    assert_int_equal(store_get_state(s, "edge1", &bytes, &size, &err), HFSAD_ERROR_INPUT);
-    assert_null(bytes);
-    assert_non_null(strstr(err.message, "damaged"));
-    store_close(s);
+    assert_int_equal(leave_folder(NULL), 0);
+    assert_int_equal(before ? setenv("TMPDIR", before, 1) : unsetenv("TMPDIR"), 0);
+    assert_int_equal(enter_folder(NULL), 0);
+    free(before);
 }
 
 int main(void)
@@ -442,10 +693,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_killed, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_full, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_second, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(test_pieces, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_foreign, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_no_folder, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(test_damaged, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_nothing, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_modes, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_model, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_read_back, enter_folder, leave_folder),
     };
+    if (access("/dev/shm", W_OK) == 0) /* thousands of syncs */
+        setenv("TMPDIR", "/dev/shm", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,3 +111,33 @@ const char *words_get_text(word_reader *r, size_t *length)
     *length = (size_t)bytes;
     return (const char *)part.at;
 }
+
+void words_pass(const word_transfer *t, uint64_t *v)
+{
+    if (t->out)
+        words_put(t->out, *v);
+    else
+        *v = words_get(t->in);
+}
+
+void words_pass_32(const word_transfer *t, uint32_t *v)
+{
+    uint64_t wide = *v;
+    words_pass(t, &wide);
+    *v = (uint32_t)wide;
+}
+
+void words_pass_flag(const word_transfer *t, bool *v)
+{
+    uint64_t wide = *v;
+    words_pass(t, &wide);
+    *v = wide != 0;
+}
+
+void words_pass_reals(const word_transfer *t, double *v, size_t count)
+{
+    if (v && t->out)
+        words_put_reals(t->out, v, count);
+    else if (v)
+        words_get_reals(t->in, v, count);
+}

@@ -39,6 +39,18 @@ const char *words_get_text(word_reader *r, size_t *length);
 /* A reader for the next `count` words. */
 word_reader words_part(word_reader *r, size_t count);
 
+/* One list of what is kept serves both ways: out of a state, or into it. */
+typedef struct {
+    word_writer *out; /* NULL: read */
+    word_reader *in;
+} word_transfer;
+
+void words_pass(const word_transfer *t, uint64_t *v);
+void words_pass_32(const word_transfer *t, uint32_t *v);
+void words_pass_flag(const word_transfer *t, bool *v);
+/* NULL: nothing. */
+void words_pass_reals(const word_transfer *t, double *v, size_t count);
+
 /* The checksum that a writer of these words has. */
 uint64_t words_sum(const unsigned char *bytes, size_t count);
 /* One more word. */

@@ -6,11 +6,18 @@
 
 #include <stdbool.h>
 
-/* A draw keyed by (seed, node, round); overdue: this is the last round of the K_a-th global iteration after the node
- * last took part. */
-static inline bool draw_takes_part(double probability, uint64_t key, uint64_t round, bool overdue)
+/* A draw keyed by (seed, node, round). Rounds count from 1 over the whole run, K to a global iteration. *last is the
+ * iteration in which the node last took part, and moves with it. If that was at_least_every iterations ago, the node
+ * takes part in the last round of the iteration. */
+static inline bool draw_takes_part(double probability, uint64_t key, uint64_t round, uint64_t K,
+                                   uint64_t at_least_every, uint32_t *last)
 {
-    return overdue || rng_uniform(key, round) < probability;
+    const uint64_t iteration = (round - 1) / K + 1;
+    const bool overdue = round % K == 0 && iteration - *last >= at_least_every;
+    const bool takes_part = probability >= 1 || overdue || rng_uniform(key, round - 1) < probability;
+    if (takes_part)
+        *last = (uint32_t)iteration;
+    return takes_part;
 }
 
 #endif

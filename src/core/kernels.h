@@ -89,6 +89,11 @@ extern const kernel_table kernels_plain;
 extern const kernel_table kernels_avx2, kernels_avx512;
 #endif
 
+/* The step of an inner node on the sum of its children's messages, and of its link on the parent's w; returns sigma^2
+ * (|dz|^2 + |dq|^2). The root has no rule, link and parent: NULL. */
+double inner_step(const hfsad_penalty *prior, const hfsad_link_rule *rule, hfsad_link *link, size_t M,
+                  const double *sum_u, double sum_sigma, const double *w_parent, double *w);
+
 /* Leaves per run; a multiple of 8. */
 size_t run_slots(size_t M);
 

@@ -88,15 +88,22 @@ void hfsad_leaf_step(const hfsad_leaf *leaf, const hfsad_link_rule *rule, hfsad_
     kernels()->leaf_step(&run);
 }
 
+double inner_step(const hfsad_penalty *prior, const hfsad_link_rule *rule, hfsad_link *link, size_t M,
+                  const double *sum_u, double sum_sigma, const double *w_parent, double *w)
+{
+    if (link)
+        link->k++;
+    kernels()->inner_update(prior, rule, link, M, sum_u, sum_sigma, w);
+    return link ? kernels()->link_step(rule, link, M, w, w_parent) : 0;
+}
+
 void hfsad_inner_step(const hfsad_penalty *prior, const hfsad_link_rule *rule, hfsad_link *link, size_t M,
                       const double *sum_u, double sum_sigma, const double *w_parent, double *w)
 {
-    link->k++;
-    kernels()->inner_update(prior, rule, link, M, sum_u, sum_sigma, w);
-    (void)kernels()->link_step(rule, link, M, w, w_parent);
+    (void)inner_step(prior, rule, link, M, sum_u, sum_sigma, w_parent, w);
 }
 
 void hfsad_root_step(const hfsad_penalty *prior, size_t M, const double *sum_u, double sum_sigma, double *w)
 {
-    kernels()->inner_update(prior, NULL, NULL, M, sum_u, sum_sigma, w);
+    (void)inner_step(prior, NULL, NULL, M, sum_u, sum_sigma, NULL, w);
 }

@@ -49,11 +49,11 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
 {
     if (!topic_run_valid(spec->federation.name))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "federation.name: a run cannot be named \"%.100s\": one level of a topic, without + and #, of "
-                         "at most %d bytes",
+                         "federation.name: \"%.100s\" cannot be the name of a run: it must be one level of a topic, "
+                         "without + and #, of at most %d bytes",
                          spec->federation.name, TOPIC_RUN_MAX - 1);
     const char *wrong =
-        spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation trains by hfsad only"
+        spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation supports only hfsad"
         : spec->loss.kind == (int)HFSAD_LOSS_OWN
             ? "loss.kind: own is for programs that link the library, not for a federation"
         : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
@@ -169,7 +169,7 @@ static hfsad_status take_raw(federation *f, hfsad_error *err)
     }
     dataset_free(d);
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "the rows are no longer those that were read at the start; start it again");
+                     "the rows have changed since they were read at the start; restart this process");
 }
 
 static hfsad_status read_again(federation *f, hfsad_error *err)
@@ -245,7 +245,7 @@ static hfsad_status check_labels(federation *f, size_t leaf, const char *name, h
     return status;
 }
 
-/* Most often the clients come in the order of the list. */
+/* Usually the clients arrive in the order of the list. */
 static size_t find_from(const dataset *d, size_t guess, const char *path)
 {
     char name[HFSAD_TIERS_MAX * 256];

@@ -1,7 +1,7 @@
 /*
- * What a process of a federation knows beside its nodes: the spec, the tree, the rows of its own clients if it has any;
- * how it answers the questions of the set-up (inquiry.h), what the root makes of the answers, and how every process
- * makes its nodes from that.
+ * Data of a process of a federation besides its nodes: the spec, the tree, the rows of its own clients if it has any;
+ * its answers to the questions of the set-up (inquiry.h), the root's use of the answers, and the creation of the nodes
+ * from the result.
  */
 #ifndef HFSAD_NET_FEDERATION_H
 #define HFSAD_NET_FEDERATION_H
@@ -31,8 +31,8 @@ void federation_free(federation *f);
 /* Rows of this process's clients, in the table of rows; taken over also on failure. What is of no client of the tree is
  * passed over. name: of the file, for messages. */
 hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name, hfsad_error *err);
-/* How to read them once more. With it a process keeps rows in memory once, standardised where the spec says so, and
- * reads them again if they are asked for as they came: a root that is begun again within the set-up does that. */
+/* Reads the rows again. With it a process keeps only the standardised rows in memory if the spec standardises, and
+ * rereads the original rows on request: a root that restarts during the set-up asks for them. */
 typedef hfsad_status federation_reader(void *context, dataset **rows, hfsad_error *err);
 void federation_set_reader(federation *f, federation_reader *read, void *context);
 /* Why they could not be read again, so that questions are not answered any more; NULL: they could, or need not be. */
@@ -51,7 +51,8 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
                              hfsad_error *err);
 /* A node's part in the set-up, to be freed with its context (by free) before the federation. */
 hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err);
-/* The root's run from the first question to its end, or as far as turns go. A root that has its node goes on with it.
+/* The root's run from the first question to its end, or until a turn fails. A root that already has its node continues
+ * with it.
  */
 hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns, hfsad_error *err);
 /* Parts of that: the questions of the set-up, until all nodes and q have the result; and the polish, if the root waits

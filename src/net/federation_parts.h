@@ -27,12 +27,12 @@ struct federation {
     local_survey survey; /* of shape: which loss is whose */
     bool surveys;
     plan *p, *tied; /* tied: of a consensus start, or NULL */
-    plan trial;     /* of run.tries; what it points to is p's */
+    plan trial;     /* of run.tries; its pointers belong to p */
     double *result; /* in force; NULL: none */
     size_t n_result;
     federation_result outcome;
     tree t;
-    polish_memory **polish; /* by leaf; NULL: nobody has been asked */
+    polish_memory **polish; /* by leaf; NULL: no leaf has been asked */
 };
 
 /* What an inquiry's functions get. */

@@ -1,8 +1,8 @@
 /*
  * The polish in a federation: the cloud's solver asks through the tree, as the set-up does, and clients keep their
- * rows' multipliers from question to question. A client that was killed has not had the question before and says so;
- * then all clients forget, and are asked again what their multipliers were made of, a tenth of all questions, before
- * the solver goes on from where it was. If the polish fails for good the run keeps its own models.
+ * rows' multipliers from question to question. A restarted client lacks the previous question and reports that. Then
+ * all clients reset, and are asked again the questions that determine their multipliers, a tenth of all questions,
+ * before the solver continues. If the polish fails for good, the run keeps its own models.
  */
 #include "net/federation_parts.h"
 
@@ -142,7 +142,7 @@ typedef struct {
     asked current; /* that the solver waits for */
     asked *past;   /* answered ones that clients keep something of, as they came */
     size_t n_past, past_room;
-    bool forgets;   /* there is no room for them: a lost client means to begin anew */
+    bool forgets;   /* no memory for them: a lost client restarts the polish */
     size_t again;   /* of them: the next to be asked again; n_past: none */
     double *values; /* of the question as it goes out, with its head */
     double *answer;
@@ -230,7 +230,7 @@ static void ask_once(asker *a, const asked *q)
         a->number++;
 }
 
-/* The solver's question, after those that lost clients have to be asked again. */
+/* The solver's question, after the questions repeated for lost clients. */
 static bool ask(void *context, const polish_question *q, double *sum)
 {
     asker *a = context;
@@ -292,12 +292,12 @@ polish_result federation_polish_result(const double *numbers)
 
 const char *federation_polish_failure(const double *numbers)
 {
-    return numbers[0] == POLISH_LOST        ? "a client is lost whenever it is asked"
-           : numbers[0] == POLISH_NO_MEMORY ? "the cloud has not enough memory for it"
+    return numbers[0] == POLISH_LOST        ? "a client fails each time it is asked"
+           : numbers[0] == POLISH_NO_MEMORY ? "the cloud does not have enough memory"
                                             : NULL;
 }
 
-/* From w; again where a lost client makes it begin anew. numbers: the head and the model. false: no memory. */
+/* From w; again if a lost client restarts it. numbers: the head and the model. false: no memory. */
 static bool solve(asker *a, const federation *f, const double *w, double *numbers)
 {
     polish_problem problem;

@@ -91,7 +91,7 @@ static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error
     if (status)
         return status;
     if (!(totals[2] >= 1 && totals[2] <= 0x1p53))
-        return error_set(err, HFSAD_ERROR_INPUT, "the clients say that they have %g rows in all", totals[2]);
+        return error_set(err, HFSAD_ERROR_INPUT, "the clients report %g rows in total", totals[2]);
     head[MANY] = totals[0];
     head[ROWS] = totals[2];
     if (standard && (status = ask_columns(f, a, totals[1] > 0, err)))

@@ -38,7 +38,8 @@ hfsad_status host_create(host **out, const host_settings *settings, hfsad_error 
 {
     *out = NULL;
     if (!topic_run_valid(settings->run))
-        return error_set(err, HFSAD_ERROR_INPUT, "a run cannot be named \"%s\": one level of a topic, without + and #",
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "\"%s\" cannot be the name of a run: it must be one level of a topic, without + and #",
                          settings->run);
     host *h = alloc_zero(1, sizeof *h);
     if (!h || !(h->run = strdup(settings->run))) {
@@ -167,7 +168,7 @@ hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err)
 {
     hosted *root = &h->all[0];
     if (root->twins >= HOST_TWINS) /* the others train with that one */
-        return error_set(err, HFSAD_ERROR_INPUT, "%s runs already, in another process", root->path);
+        return error_set(err, HFSAD_ERROR_INPUT, "%s already runs in another process", root->path);
     node_free(root->n);
     root->n = NULL;
     h->dismisses = true;

@@ -1,7 +1,7 @@
 /*
- * A process of a federation: nodes, a store for their states, and the transports to those above and below. In turns it
- * takes in all that has come, lets the nodes step, commits every state that changed in one transaction, and then sends.
- * While the store cannot be written nothing is sent; while there is no broker the transport waits for it.
+ * A process of a federation: nodes, a store for their states, and the transports to the nodes above and below. In each
+ * turn it processes all received messages, lets the nodes step, commits every changed state in one transaction, and
+ * then sends. While the store cannot be written, nothing is sent; while there is no broker, the transport waits for it.
  */
 #ifndef HFSAD_NET_HOST_H
 #define HFSAD_NET_HOST_H
@@ -36,7 +36,7 @@ const char *host_event_text(host_event_kind kind);
 
 typedef struct {
     host_event_kind kind;
-    const char *node;             /* its path; "" where it is about the process */
+    const char *node;             /* its path; "" if it concerns the process */
     const char *text;             /* one line, or ""; RECORD: of sim/replay.h, with the path */
     const char *from;             /* MESSAGE_REFUSED: the topic */
     const hfsad_figures *figures; /* ROW; relative_error and seconds are NAN */
@@ -46,7 +46,7 @@ typedef struct {
     const char *run; /* name of the run in topics */
     uint64_t run_id;
     store *state;      /* NULL: nothing outlasts the process */
-    const void *about; /* what is put there under STORE_ABOUT; NULL: nothing. It must outlast the host */
+    const void *about; /* stored under STORE_ABOUT; NULL: nothing. It must outlive the host */
     size_t about_size;
     wire_encoding encoding;
     double
@@ -54,17 +54,16 @@ typedef struct {
     uint32_t status_ms; /* how often a node says that it lives; 0: never */
     bool watches;       /* listens to what children say of themselves, for host_get_links */
     void *context;
-    void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: nobody */
-    /* Fills in what a row lacks before it is stored: relative_error and seconds. NULL: nobody. */
+    void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: not called */
+    /* Completes a row before it is stored: relative_error and seconds. NULL: not called. */
     void (*finish_row)(void *context, const node *root, hfsad_figures *row);
-    /* A message of another run has come from a neighbour; true: that it is refused need not be told. NULL: nobody
-     * cares. */
+    /* A neighbour has sent a message of another run; true: do not log its refusal. NULL: not called. */
     bool (*other_run)(void *context, const char *node, const char *from, const message *m);
     /* Makes a node from the result of the set-up; for host_enter. */
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
-    uint64_t instance, started; /* of this process: a drawn number and the time, in ms since 1970; 0: twins are not
-                                   looked for */
+    uint64_t instance, started; /* of this process: a random number and its start time in ms since 1970; 0: no check for
+                                   a second process */
 } host_settings;
 
 /* What a STATUS says, after node_status.k: of a living node, and of one that has left in order. A will has no numbers.
@@ -103,7 +102,7 @@ typedef struct {
     const char *certificate, *key; /* its own, or NULL */
 } host_place;
 
-/* Takes the node over, also on failure; where the store has a state for its path, the node goes on from there. */
+/* Takes ownership of the node, also on failure. If the store has a state for its path, the node continues from it. */
 hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err);
 
 /* A node that is yet to be set up: it takes part in the set-up and becomes a node by settings.make; where the store has
@@ -111,8 +110,8 @@ hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *e
  * of a message of the set-up. */
 hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err);
 
-/* Once all nodes are there: hands them the messages that the store keeps in place of states. The first turn does it by
- * itself; where there is no transport and no turn, the nodes are then as they were committed. Nothing is written. */
+/* Call after all nodes are added: hands them the messages that the store keeps in place of states. The first turn does
+ * this by itself; without a transport and turns, the nodes then have their committed states. Nothing is written. */
 hfsad_status host_recall(host *h, hfsad_error *err);
 /* One turn; waits for messages for at most timeout_ms. Only lack of memory and a transport that has broken down for
  * good are errors. */
@@ -136,19 +135,19 @@ inquiry *host_inquiry(const host *h, size_t i);
 node *host_node(const host *h, size_t i); /* NULL: not set up yet */
 const char *host_path(const host *h, size_t i);
 
-/* Counters of the process since it began. */
+/* Counters of the process since its start. */
 typedef struct {
     transport_counts frames; /* of both ways */
-    uint64_t heard;          /* messages of neighbours, but for what they say of themselves */
+    uint64_t heard;          /* messages of neighbours, except STATUS */
     uint64_t commits, commit_failures;
     double commit_seconds;
 } host_counts;
 host_counts host_get_counts(const host *h);
 
-/* How a node stands to the others. */
+/* Relation of a node to the others. */
 typedef struct {
     bool connected;              /* to all its brokers */
-    uint64_t parent_ms;          /* since a word of this run from its parent; UINT64_MAX: never */
+    uint64_t parent_ms;          /* since the last message of this run from its parent; UINT64_MAX: never */
     size_t children, live;       /* live: said so lately; counted where settings.watches */
     uint64_t garbled, strangers; /* messages refused before the node saw them: bytes, topic or sender */
 } host_links;

@@ -36,7 +36,7 @@ static bool has_difference(const host *h, const message *m)
     return h->s.encoding == WIRE_DELTA && (m->kind == MESSAGE_UP || m->kind == MESSAGE_DOWN) && m->count > 0;
 }
 
-/* Room for differences of so many numbers; false: none. */
+/* Reserves room for differences of this count of numbers; false: no memory. */
 static bool take_codec(host *h, size_t count)
 {
     if (count <= h->codec_most)

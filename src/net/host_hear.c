@@ -1,4 +1,4 @@
-/* What comes in: messages, for the node they are for, and news of the connections. */
+/* Input: messages for the nodes, and events of the connections. */
 #include "base/clock.h"
 #include "net/host_parts.h"
 
@@ -69,7 +69,7 @@ static void meet_twin(host *h, hosted *at, const message *m)
     if (++at->twins >= HOST_TWINS)
         host_break_down(h,
                         error_set(&err, HFSAD_ERROR_INPUT,
-                                  "%s runs already, in another process: end that one, or give this one another name",
+                                  "%s already runs in another process: end that process, or use another name",
                                   at->path),
                         &err);
 }
@@ -139,13 +139,13 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
     return news;
 }
 
-/* Rounds begin anew with a stage, which stands in the phase. */
+/* Rounds restart with each stage; the stage is part of the phase. */
 static bool is_later(const message *m, const vector_before *before)
 {
     return m->phase > before->phase || (m->phase == before->phase && m->round > before->round);
 }
 
-/* Whether the frame is the one that was last spread. */
+/* Whether this frame was the last one distributed. */
 static bool is_spread(const host *h, const void *bytes, size_t size)
 {
     return h->frame.size == size && memcmp(h->frame.bytes, bytes, size) == 0;
@@ -206,7 +206,8 @@ static void handle(host *h, hosted *at, const char *topic, const sender *from, c
         refuse(h, at, topic, node_refusal_text(why));
     if (news && at->n && node_follows(at->n) && !(at->q && is_setup(m)))
         note_news(h, at, m, bytes, size, before);
-    if (from->before && (news || (old && is_later(m, from->before)))) /* who does not need it may need the next one */
+    if (from->before &&
+        (news || (old && is_later(m, from->before)))) /* a node that does not need it may need the next one */
         host_keep_heard(h, from->before, m);
     const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
     if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
@@ -232,7 +233,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     const bool own = topic_read(topic, h->run, path, &kind) && kind == TOPIC_STATUS && strcmp(path, at->path) == 0;
     if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from))) {
         at->strangers++;
-        refuse(h, at, topic, "from a node that is no neighbour");
+        refuse(h, at, topic, "from a node that is not a neighbour");
         return;
     }
     const message_fault fault = host_decode_difference(h, from.before, bytes, size, &m);
@@ -245,7 +246,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     }
     if (m.kind != topic_message_kind(kind)) {
         at->garbled++;
-        refuse(h, at, topic, "of another kind than its topic's");
+        refuse(h, at, topic, "kind does not match its topic");
         return;
     }
     if (own || h->leaving) {

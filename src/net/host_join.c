@@ -147,7 +147,7 @@ hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *e
     return status ? status : join_ways(h, place, err);
 }
 
-/* The node, where the result is there; it goes on from its state. */
+/* Creates the node if the result exists; it continues from its state. */
 hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err)
 {
     hfsad_status status = h->s.make(h->s.maker, at->path, h->result, h->n_result, &at->n, err);

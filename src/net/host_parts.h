@@ -100,7 +100,7 @@ void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
 
 /* Of child_name. */
 int host_by_path(const void *a, const void *b);
-/* A message that comes may have so many numbers. */
+/* Upper limit on the count of numbers of a received message. */
 hfsad_status host_take_room(host *h, size_t most, hfsad_error *err);
 hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err);
 
@@ -113,7 +113,7 @@ void host_keep_message(host *h, hosted *at, const message *m);
 bool host_commit(host *h);
 
 void vector_before_free(vector_before *v);
-/* An UP or a DOWN into h->out, which has room; as a difference where the spec says so and there is one. */
+/* Encodes an UP or a DOWN into h->out, which has room; as a difference if the spec says so and a reference exists. */
 message_fault host_encode_difference(host *h, hosted *at, const message *m, size_t *size);
 /* Into h->values. before: of this topic; NULL: it has no differences. */
 message_fault host_decode_difference(host *h, const vector_before *before, const void *bytes, size_t size, message *m);

@@ -81,7 +81,7 @@ hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const mess
     return put_message(h, at, way, kind, m, true, err);
 }
 
-/* At both brokers, where there are two: who looks on may see one of them only. */
+/* At both brokers if there are two: an observer may reach only one of them. */
 static hfsad_status send_status(host *h, hosted *at, bool lives, hfsad_error *err)
 {
     double values[HOST_STATUS_NUMBERS];

@@ -35,8 +35,8 @@ static void lose_messages(host *h)
 static hfsad_status other_data(const host *h, const char *path, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "the state folder %.200s holds a state of %.100s that is not one of this spec and this data: give "
-                     "another folder by --state, or remove this one",
+                     "the state folder %.200s holds a state of %.100s for another spec or other data: give another "
+                     "folder with --state, or remove this one",
                      store_folder(h->s.state), path);
 }
 
@@ -86,7 +86,7 @@ void host_note_frame(host *h, const void *bytes, size_t size)
     append(&h->frame, bytes, size);
 }
 
-/* The message as the store has it: a difference means nothing to a later life, so it is kept as what it gave. false: no
+/* The message for the store: a difference has no meaning after a restart, so its decoded numbers are stored. false: no
  * memory. */
 static bool put_frame(host *h, const message *m)
 {
@@ -119,7 +119,7 @@ void host_keep_message(host *h, hosted *at, const message *m)
 
 typedef struct {
     host *h;
-    size_t next; /* names come in the order of the nodes */
+    size_t next; /* names are in the order of the nodes */
 } replay;
 
 static hosted *find(replay *r, const char *path)
@@ -141,18 +141,16 @@ static hfsad_status on_heard(void *context, const void *frame, size_t size, cons
     host *h = r->h;
     message m;
     if (message_decode(NULL, frame, size, NULL, h->values, h->most, &m))
-        return error_set(
-            err, HFSAD_ERROR_INPUT,
-            "the state folder %.200s has a message that is not of this spec: give another folder by --state",
-            store_folder(h->s.state));
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "the state folder %.200s has a message of another spec: give another folder with --state",
+                         store_folder(h->s.state));
     for (size_t i = 0; i < count; i++) {
         hosted *at = find(r, names[i]);
         if (!at || !at->n)
-            return error_set(
-                err, HFSAD_ERROR_INPUT,
-                "the state folder %.200s is that of a process with %.100s: start it with the same nodes, or "
-                "give another folder by --state",
-                store_folder(h->s.state), names[i]);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "the state folder %.200s belongs to a process with %.100s: start it with the same nodes, "
+                             "or give another folder with --state",
+                             store_folder(h->s.state), names[i]);
         if (!node_follows(at->n) || !node_handle(at->n, NODE_PARENT, &m, NULL))
             return other_data(h, names[i], err);
     }
@@ -173,7 +171,7 @@ hfsad_status host_recall(host *h, hfsad_error *err)
 
 /* ---- commit ---- */
 
-/* The node's new lines behind those that wait, each with the path before it. */
+/* Appends the node's new lines to those that wait, each after its path. */
 static bool take_lines(hosted *at)
 {
     char *more = node_take_lines(at->n);
@@ -220,7 +218,7 @@ static hfsad_status put_state(host *h, hosted *at, hfsad_error *err)
     return store_put_state(h->s.state, at->path, h->out.bytes, h->out.size, err);
 }
 
-/* whole: also what has not changed, where messages stand in its place. */
+/* whole: also unchanged states that messages replace. */
 static hfsad_status put_node(host *h, hosted *at, bool whole, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
@@ -263,7 +261,7 @@ static hfsad_status put_result(host *h, hfsad_error *err)
     return status || !h->s.about ? status : store_put_state(h->s.state, STORE_ABOUT, h->s.about, h->s.about_size, err);
 }
 
-/* Whether the states of all nodes go into the store: the journal is full, or it would take too long to hand its
+/* Whether the states of all nodes go into the store: the log is full, or it would take too long to hand its
  * messages over again, or there are clients without a state there. */
 static bool is_whole(const host *h)
 {

@@ -14,7 +14,11 @@ struct inquiry {
     uint64_t now;
 
     /* the question in hand */
-    bool has_question, complete;
+    enum {
+        IDLE,  /* none */
+        ASKS,  /* the children's answers are waited for */
+        KNOWS, /* its answer is there, for whenever it is asked again */
+    } state;
     uint64_t round;  /* from 1 */
     uint64_t newest; /* of the polish's questions heard, 0: none */
     double *asked;   /* head and numbers, as it came and goes */
@@ -25,9 +29,8 @@ struct inquiry {
     double *totals;
     size_t totals_room;
 
-    bool send_ask, send_answer;
-    uint64_t due;
-    uint32_t wait;
+    channel ask;
+    bool send_answer;
 
     unsigned ends; /* how often the root's last word was heard in this connection */
     bool dismissed, all_dismissed;
@@ -117,9 +120,9 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
     if (from->count)
         memcpy(q->asked + INQUIRY_HEAD + from->n_columns, from->values, from->count * sizeof *q->asked);
     q->n_asked = count;
-    q->has_question = true;
-    q->complete = false;
-    q->send_ask = q->send_answer = false; /* what waits to be sent is about the question before */
+    q->state = ASKS;
+    q->send_answer = false; /* what waits to be sent is about the question before */
+    channel_stop(&q->ask);
     q->round = round;
     memset(q->heard, 0, q->s.n_children * sizeof *q->heard);
     return true;
@@ -127,9 +130,7 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
 
 static void start_asking(inquiry *q)
 {
-    q->send_ask = true;
-    q->wait = q->s.patience.first_ms;
-    q->due = q->now + q->wait;
+    channel_start(&q->ask, q->now, &q->s.patience);
 }
 
 /* Frames hold finite numbers only; no sum of the clients' is larger than this. */
@@ -152,9 +153,10 @@ hfsad_status inquiry_ask(inquiry *q, uint64_t round, const inquiry_question *que
         !take_question(q, round, question))
         return error_memory(err, question->count * sizeof *totals, "a question");
     start_asking(q);
-    while (!q->complete && !status)
+    while (q->state == ASKS && !status)
         status = turns->turn(turns->context, err);
-    q->has_question = q->send_ask = false;
+    q->state = IDLE;
+    channel_stop(&q->ask);
     for (size_t i = 0; i < size && !status; i++) {
         const double v = q->totals[i];
         totals[i] = v >= DBL_MAX ? INFINITY : v <= -DBL_MAX ? -INFINITY : v;
@@ -180,8 +182,8 @@ static hfsad_status take_result(inquiry *q, const double *values, size_t count, 
 {
     if (q->result && (count != q->n_result || memcmp(q->result, values, count * sizeof *values) != 0))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "the cloud's set-up had another result than the one kept here: data or a file of the spec "
-                         "have changed; begin all nodes anew, with other state folders");
+                         "the cloud's set-up differs from the one stored here: data or a file of the spec have "
+                         "changed; restart all nodes with new state folders");
     if (q->result)
         return HFSAD_OK;
     q->result = alloc_zero(count, sizeof *q->result);
@@ -210,8 +212,8 @@ static void conclude(inquiry *q)
     if (is_announcement(&question))
         q->totals[0] += 1;
     make_finite(q->totals, size);
-    q->complete = true;
-    q->send_ask = false;
+    q->state = KNOWS;
+    channel_stop(&q->ask);
     q->send_answer = !is_root(q);
     q->all_dismissed = question.kind == INQUIRY_END;
 }
@@ -224,7 +226,7 @@ static bool all_heard(const inquiry *q)
     return true;
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
 static bool refuse(node_refusal *to, node_refusal why)
 {
@@ -255,10 +257,10 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         q->ends = 0;
     else if (!hear_end(q, &question))
         return refuse(why, NODE_REFUSED_OLD);
-    const bool same = q->has_question && q->round == m->round && q->n_asked == m->count &&
+    const bool same = q->state != IDLE && q->round == m->round && q->n_asked == m->count &&
                       memcmp(q->asked, m->values, m->count * sizeof *q->asked) == 0;
     if (same) {
-        q->send_answer = q->send_answer || q->complete;
+        q->send_answer = q->send_answer || q->state == KNOWS;
         return refuse(why, NODE_REFUSED_OLD);
     }
     if (question.kind != INQUIRY_END && m->round < q->newest) /* it would make clients forget where they are */
@@ -279,18 +281,18 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
     if (is_announcement(&question)) {
         q->totals[0] = 1;
     } else if (!q->s.answer(q->s.context, &question, q->totals)) {
-        q->has_question = false;
+        q->state = IDLE;
         return refuse(why, NODE_REFUSED_VALUE);
     }
     make_finite(q->totals, question.most + question.sums);
-    q->complete = q->send_answer = true;
-    return true;
+    q->state = KNOWS;
+    return q->send_answer = true;
 }
 
 static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *why)
 {
     inquiry_question question;
-    if (!q->has_question || q->complete || m->round != q->round || q->heard[c])
+    if (q->state != ASKS || m->round != q->round || q->heard[c])
         return refuse(why, NODE_REFUSED_OLD);
     (void)read_question(q, q->asked, q->n_asked, &question);
     const size_t size = question.most + question.sums;
@@ -319,35 +321,26 @@ bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why
 
 /* ---- time, and what goes out ---- */
 
-static bool is_asking(const inquiry *q)
-{
-    return q->has_question && !q->complete && q->s.n_children;
-}
-
 void inquiry_tick(inquiry *q, uint64_t now_ms)
 {
     q->now = now_ms;
-    if (!is_asking(q) || q->due > now_ms)
-        return;
-    q->send_ask = true;
-    q->wait = q->wait < q->s.patience.most_ms / 2 ? 2 * q->wait : q->s.patience.most_ms;
-    q->due = now_ms + q->wait;
+    channel_tick(&q->ask, now_ms, &q->s.patience);
 }
 
 uint64_t inquiry_due(const inquiry *q)
 {
-    return is_asking(q) ? q->due : UINT64_MAX;
+    return channel_due(&q->ask);
 }
 
 void inquiry_repeat(inquiry *q)
 {
-    q->send_ask = is_asking(q);
+    channel_repeat(&q->ask);
     q->ends = 0;
 }
 
 bool inquiry_speaks(const inquiry *q)
 {
-    return q->send_answer || q->send_ask;
+    return q->send_answer || q->ask.send;
 }
 
 bool inquiry_next_letter(inquiry *q, node_letter *letter)
@@ -364,9 +357,9 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
         letter->m.count = question.most + question.sums;
         return true;
     }
-    if (!q->send_ask)
+    uint64_t repeated = 0; /* not counted */
+    if (!channel_take(&q->ask, &repeated))
         return false;
-    q->send_ask = false;
     letter->to_parent = false;
     letter->m.kind = MESSAGE_ASK;
     letter->m.values = q->asked;

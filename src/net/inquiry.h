@@ -1,23 +1,23 @@
 /*
  * The set-up of a node as a state machine: the questions that the root asks of all clients before training
- * (plan/survey.h), how they go down the tree and how the answers are put together on the way up. Like a node it has no
- * socket, clock or file in it, and its messages are ASK and ANSWER in NODE_PHASE_SETUP, round: the question's number.
+ * (plan/survey.h), their way down the tree and the combination of the answers on the way up. Like a node it uses no
+ * socket, clock or file, and its messages are ASK and ANSWER in NODE_PHASE_SETUP, round: the question's number.
  *
- * The root's side is plain code that asks one question after another (federation.h): inquiry_ask waits until the
- * answer is there, and in the meantime lets its process go on turn by turn.
+ * The root's side is plain code that asks one question after another (federation.h): inquiry_ask waits for the answer,
+ * and meanwhile runs the turns of its process.
  *
- * Nothing of it outlasts a crash but the result, and nothing need: questions depend only on the answers before, so a
- * root that begins again asks the same ones under the same numbers, and a node that has answered one answers it again.
- * A parent repeats its question until all children have answered; a child answers whenever it is asked, also while it
- * trains.
+ * Only the result has to survive a crash: questions depend only on earlier answers, so a restarted root asks the same
+ * questions with the same numbers, and a node answers them again. A parent retransmits its question until all children
+ * have answered; a child answers whenever it is asked, also during training.
  *
- * After training there may be another series, the polish's (polish/polish.h). Its questions are told from all others by
- * larger numbers: an attempt's stands above their lowest INQUIRY_ATTEMPT_BIT bits. Clients keep something from one of
- * them to the next, in memory only: one that was killed says that it is lost, and the root makes another attempt. So
- * their numbers only grow, and an older one is dropped.
+ * After training there may be another series, the polish's (polish/polish.h). Its questions have larger numbers than
+ * all others: the number of the attempt is above their lowest INQUIRY_ATTEMPT_BIT bits. Clients keep state between
+ * these questions, in memory only: a restarted client reports that it is lost, and the root makes another attempt. The
+ * numbers therefore only increase, and an older question is dropped.
  *
- * The last question of the set-up carries the result: what every node makes its plan from, the same numbers everywhere.
- * Whoever has taken it down to disk, with all below it, answers. Once the root has that answer it begins to train.
+ * The last question of the set-up carries the result: the numbers from which every node computes the same plan. A node
+ * answers after it and all nodes below it have written the result to disk. The root begins to train when it has that
+ * answer.
  */
 #ifndef HFSAD_NET_INQUIRY_H
 #define HFSAD_NET_INQUIRY_H
@@ -41,7 +41,7 @@ enum {
     POLISH_NO_MEMORY, /* at the root */
 };
 
-/* A question: its head stands before its numbers in a message. */
+/* A question: in a message its head precedes its numbers. */
 typedef struct {
     int kind; /* of survey_kind or above */
     size_t most, sums;
@@ -70,8 +70,8 @@ typedef struct {
 hfsad_status inquiry_create(inquiry **q, const inquiry_setup *setup, hfsad_error *err);
 void inquiry_free(inquiry *q);
 
-/* The root asks from code that waits: a turn takes in what has come, commits and sends. A status that is not 0 ends the
- * question, and with it the code that asks. */
+/* The root asks from code that waits: a turn processes input, commits and sends. A status other than 0 ends the
+ * question, and with it the asking code. */
 typedef struct {
     void *context;
     hfsad_status (*turn)(void *context, hfsad_error *err);
@@ -80,8 +80,8 @@ typedef struct {
 hfsad_status inquiry_ask(inquiry *q, uint64_t round, const inquiry_question *question, const inquiry_turns *turns,
                          double *totals, hfsad_error *err);
 
-/* from: as in node_handle. Returns whether it was news. An error is lack of memory, or another result than the one that
- * this node has. */
+/* from: as in node_handle. Returns whether it was news. Errors: no memory, or a result that differs from the stored
+ * one. */
 bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why, hfsad_status *failed,
                     hfsad_error *err);
 void inquiry_tick(inquiry *q, uint64_t now_ms);

@@ -4,21 +4,15 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/read_file.h"
+#include "base/whole_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { TEXT_MOST = 64 << 20 };
-
-static hfsad_status failed(hfsad_error *err, const char *name)
-{
-    return error_set(err, HFSAD_ERROR_IO, "%.300s could not be written: %s", name, strerror(errno));
-}
 
 hfsad_status key_files_add(key_files *f, const char *dir, const char *name, char *text, size_t length, bool secret,
                            bool replace, hfsad_error *err)
@@ -46,45 +40,17 @@ void key_files_free(key_files *f)
     *f = (key_files){0};
 }
 
-static bool write_all(int fd, const char *text, size_t length)
+static hfsad_status write_one(const key_file *file, hfsad_error *err)
 {
-    while (length > 0) {
-        const ssize_t n = write(fd, text, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        text += n;
-        length -= (size_t)n;
-    }
-    return fsync(fd) == 0;
-}
-
-/* Written under a temporary name first, so that no reader sees half a file; link does not replace an existing file. */
-static bool write_one(const key_file *file)
-{
-    char *temporary = malloc(strlen(file->name) + 2);
-    if (!temporary) {
-        errno = ENOMEM;
-        return false;
-    }
-    snprintf(temporary, strlen(file->name) + 2, "%s~", file->name);
-    unlink(temporary);
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->secret ? 0600 : 0644);
-    bool good = fd >= 0 && write_all(fd, file->text, file->length);
-    int reason = errno;
-    if (fd >= 0 && close(fd) != 0 && good) {
-        good = false;
-        reason = errno;
-    }
-    if (good) {
-        good = file->replace ? rename(temporary, file->name) == 0 : link(temporary, file->name) == 0;
-        reason = errno;
-    }
-    unlink(temporary);
-    free(temporary);
-    errno = reason;
-    return good;
+    whole_file f;
+    hfsad_status status = whole_file_open(&f, file->name, file->secret ? 0600 : 0644, err);
+    if (status)
+        return status;
+    whole_file_put(&f, file->text, file->length);
+    status = whole_file_close(&f, err);
+    if (status)
+        return status;
+    return file->replace ? whole_file_replace(&f, err) : whole_file_place(&f, err);
 }
 
 hfsad_status key_files_check(const key_files *f, hfsad_error *err)
@@ -98,9 +64,9 @@ hfsad_status key_files_check(const key_files *f, hfsad_error *err)
 hfsad_status key_files_write(const key_files *f, hfsad_error *err)
 {
     for (size_t i = 0; i < f->count; i++) {
-        if (write_one(&f->files[i]))
+        const hfsad_status status = write_one(&f->files[i], err);
+        if (!status)
             continue;
-        const hfsad_status status = failed(err, f->files[i].name);
         while (i-- > 0)
             if (!f->files[i].replace)
                 unlink(f->files[i].name);

@@ -1,4 +1,4 @@
-/* What all nodes have in common: set-up, what comes in, what goes out and when again. */
+/* Common parts of all nodes: set-up, input, output and retransmission. */
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
@@ -29,16 +29,16 @@ static bool take_memory(node *n)
     n->z = alloc_zero(M, sizeof(double));
     n->q = alloc_zero(M, sizeof(double));
     n->u = alloc_zero(M + 2, sizeof(double));
-    n->guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
-    n->guard.before = n->guard.calm ? n->guard.calm + M : NULL;
-    n->figures = alloc_zero(node_figures_count(n), sizeof(double));
-    n->row_w = is_root(n) ? alloc_zero(M, sizeof(double)) : NULL;
-    n->polish = n->s.polish ? alloc_zero(n->s.polish + M, sizeof(double)) : NULL;
+    n->root.guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
+    n->root.guard.before = n->root.guard.calm ? n->root.guard.calm + M : NULL;
+    n->answer.figures = alloc_zero(node_figures_count(n), sizeof(double));
+    n->root.row_w = is_root(n) ? alloc_zero(M, sizeof(double)) : NULL;
+    n->root.polish = n->s.polish ? alloc_zero(n->s.polish + M, sizeof(double)) : NULL;
     if (start)
         memcpy(start, n->s.start, M * sizeof *start);
     n->s.start = start;
-    return start && (n->row_w || !is_root(n)) && (n->polish || !n->s.polish) && n->w && n->z && n->q && n->u &&
-           n->figures && (n->guard.calm || !(n->s.guarded && is_root(n)));
+    return start && (n->root.row_w || !is_root(n)) && (n->root.polish || !n->s.polish) && n->w && n->z && n->q &&
+           n->u && n->answer.figures && (n->root.guard.calm || !(n->s.guarded && is_root(n)));
 }
 
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
@@ -56,11 +56,10 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     n->period = setup->depth == 1 ? n->K : 1;
     n->unit = setup->depth == 0 ? n->K : 1;
     n->nodes = 1; /* and those below, for inner_create */
-    n->answered = -1;
-    n->answer_phase = NODE_PHASE_TRAIN;
+    n->answer.round = -1;
     n->begun = 1;
     n->changed = true;
-    n->stop.met_since = UINT64_MAX;
+    n->root.stop.met_since = UINT64_MAX;
     hfsad_status status = take_memory(n) ? HFSAD_OK : error_memory(err, setup->M * sizeof(double), "a node's vectors");
     if (!status)
         status = setup->leaf ? leaf_create(n, err) : inner_create(n, err);
@@ -76,15 +75,15 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     hfsad_link link = {n->z, n->q, 0};
     hfsad_link_start(&link, setup->M, n->s.start);
     node_find_rule(n);
-    n->guard.star = setup->star;
-    if (n->guard.calm) {
-        memcpy(n->guard.calm, n->s.start, setup->M * sizeof *n->w);
-        memcpy(n->guard.before, n->s.start, setup->M * sizeof *n->w);
+    n->root.guard.star = setup->star;
+    if (n->root.guard.calm) {
+        memcpy(n->root.guard.calm, n->s.start, setup->M * sizeof *n->w);
+        memcpy(n->root.guard.before, n->s.start, setup->M * sizeof *n->w);
     }
     if (setup->async && setup->inner)
         async_start(n);
     *out = n;
-    if (setup->inner && setup->stage == 0) /* a later one goes on with the clock of the one before */
+    if (setup->inner && setup->stage == 0) /* a later stage continues the clock of the previous one */
         inner_advance(n);
     return HFSAD_OK;
 }
@@ -94,7 +93,6 @@ void node_free(node *n)
     if (!n)
         return;
     async_free(n);
-    look_free(n);
     if (n->s.leaf)
         leaf_free(n);
     else
@@ -104,68 +102,75 @@ void node_free(node *n)
     free(n->z);
     free(n->q);
     free(n->u);
-    free(n->figures);
-    free(n->guard.calm);
-    free(n->first);
-    free(n->polish);
-    free(n->row_w);
+    free(n->answer.figures);
+    free(n->root.guard.calm);
+    free(n->root.search.first);
+    free(n->root.polish);
+    free(n->root.row_w);
     free(n->shown);
     free(n);
 }
 
 /* ---- for the other files ---- */
 
-/* Once a value is acknowledged or overtaken: how long to wait with the next, so that rounds of seconds are not full of
- * repeated vectors. As in TCP, a value that was repeated says only that the wait was too short or something was lost,
- * and the longer one stays. */
-static void channel_learn(const node *n, channel *c)
+const state_move node_moves[] = {
+#define MOVE(from, to, why) {NODE_##from, NODE_##to, why},
+    NODE_MOVE_LIST(MOVE)
+#undef MOVE
+};
+const size_t n_node_moves = sizeof node_moves / sizeof *node_moves;
+
+const state_move question_moves[] = {
+#define MOVE(from, to, why) {QUESTION_##from, QUESTION_##to, why},
+    QUESTION_MOVE_LIST(MOVE)
+#undef MOVE
+};
+const size_t n_question_moves = sizeof question_moves / sizeof *question_moves;
+
+bool move_is_legal(const state_move *moves, size_t count, int from, int to)
 {
-    const node_patience *p = &n->s.patience;
-    if (!c->open)
-        return;
-    c->open = false;
-    const uint64_t took = n->now - c->since, least = c->patience - c->patience / 4;
-    uint64_t wait = c->repeated ? c->wait : 3 * took;
-    wait = wait < least ? least : wait;
-    c->patience = (uint32_t)(wait < p->first_ms ? p->first_ms : wait > p->most_ms ? p->most_ms : wait);
+    for (size_t i = 0; i < count; i++)
+        if (moves[i].from == from && moves[i].to == to)
+            return true;
+    return false;
 }
 
-void channel_start(node *n, channel *c)
+void node_move(node *n, node_state to)
 {
-    channel_learn(n, c);
-    const uint32_t wait = c->patience ? c->patience : n->s.patience.first_ms;
-    *c = (channel){.live = true,
-                   .send = true,
-                   .due = n->now + wait,
-                   .wait = wait,
-                   .open = true,
-                   .since = n->now,
-                   .patience = c->patience};
+    assert(move_is_legal(node_moves, n_node_moves, (int)n->state, (int)to));
+    n->state = to;
+    n->changed = true;
 }
 
-void channel_stop(channel *c)
+void question_move(question *q, question_state to)
 {
-    c->live = c->send = false;
+    assert(move_is_legal(question_moves, n_question_moves, (int)q->state, (int)to));
+    q->state = to;
 }
 
 bool node_draw(const node *n, double participation, uint64_t key, uint32_t *last, uint64_t round)
 {
-    const uint64_t iteration = (round - 1) / n->K + 1;
-    const bool overdue = round % n->K == 0 && iteration - *last >= n->s.p->at_least_every;
-    const bool takes_part = participation >= 1 || draw_takes_part(participation, key, round - 1, overdue);
-    if (takes_part)
-        *last = (uint32_t)iteration;
-    return takes_part;
+    return draw_takes_part(participation, key, round, n->K, n->s.p->at_least_every, last);
+}
+
+bool node_sits_out_until(const node *n, uint64_t round, uint32_t *last)
+{
+    const double participation = n->s.leaf ? n->s.leaf->participation : n->s.inner->participation;
+    *last = n->last;
+    for (uint64_t r = n->round + 1; r <= round; r++)
+        if (node_draw(n, participation, n->s.key, last, r))
+            return false;
+    return true;
 }
 
 uint64_t node_next_measure(const node *n)
 {
     const uint64_t every = n->s.p->trace_every, end = n->s.p->iterations;
-    if (n->answered < 0)
+    if (n->answer.round < 0)
         return 0;
     if (n->s.async)
-        return (uint64_t)n->answered < n->end_round ? n->end_round : UINT64_MAX;
-    const uint64_t done = (uint64_t)n->answered / n->K;
+        return (uint64_t)n->answer.round < n->end_round ? n->end_round : UINT64_MAX;
+    const uint64_t done = (uint64_t)n->answer.round / n->K;
     if (done >= end)
         return UINT64_MAX;
     const uint64_t next = (done / every + 1) * every;
@@ -174,8 +179,8 @@ uint64_t node_next_measure(const node *n)
 
 void node_answer(node *n, const tally *t, uint64_t round)
 {
-    tally_pack(t, n->s.tiers, n->figures);
-    n->answered = (int64_t)round;
+    tally_pack(t, n->s.tiers, n->answer.figures);
+    n->answer.round = (int64_t)round;
 }
 
 uint64_t node_parts_of(const node *n, size_t nodes)
@@ -203,7 +208,7 @@ void node_greet(node *n, uint64_t begun)
         return;
     n->parent_begun = begun;
     if (!n->took_part) /* otherwise an UP will follow, and its link has left the last one's state */
-        channel_start(n, &n->up);
+        node_send(n, &n->up);
 }
 
 void node_find_rule(node *n)
@@ -224,13 +229,11 @@ void node_begin_anew(node *n, const double *w)
     n->repairs++;
     node_find_rule(n);
     n->took_part = false;
-    n->say_anew = !is_root(n);
     n->changed = true;
     channel_stop(&n->up);
-    channel_stop(&n->answer);
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
 static bool fits_sender(const node *n, size_t from, message_kind kind)
 {
@@ -240,39 +243,30 @@ static bool fits_sender(const node *n, size_t from, message_kind kind)
            (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
 }
 
-/* Whose k is 1 speaks of answers, whose k is 2 of the part of the models that is wanted. Its numbers: how often the
- * parent has begun, then pairs: the slot of a child, and the round of what has come from it. What an earlier life of
- * the parent had got, a later one may have lost. */
+/* An ACK whose k is 1 says that the cloud has all models, k = 2 which part of the models is wanted, k = 0 which UPs
+ * have come. Its numbers: how often the parent has begun, then pairs: the slot of a child, and a round or part. What an
+ * earlier life of the parent had got of UPs, a later one may have lost. */
 static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
 {
-    double round = -1;
+    double said = -1;
     for (size_t i = 1; i + 1 < m->count; i += 2)
         if (m->values[i] == (double)n->s.slot)
-            round = m->values[i + 1];
-    if (round < 0)
+            said = m->values[i + 1];
+    if (!(said >= 0 && said <= 0x1p53))
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    if (m->phase == NODE_PHASE_FINAL && m->k == 1) {
-        n->changed = n->changed || !n->finished;
-        n->finished = true;
-        channel_stop(&n->answer);
-        if (n->s.inner)
-            inner_ack_all(n);
-        return true;
-    }
-    if (m->phase == NODE_PHASE_FINAL && m->k == 2) {
-        const bool other = n->answer_phase == NODE_PHASE_FINAL && n->answer.live && round != (double)n->part &&
-                           round < (double)node_parts_of(n, n->nodes);
-        if (!other || m->values[0] < (double)n->asker_begun)
+    if (m->k == 2)
+        return question_handle_part(n, m, (uint64_t)said, why);
+    if (m->k == 1) {
+        if (m->phase != NODE_PHASE_FINAL || (n->state != NODE_RESTS && n->state != NODE_HALTED))
             return node_refuse(n, why, NODE_REFUSED_OLD);
-        n->part = (uint64_t)round;
-        channel_start(n, &n->answer);
+        node_move(n, NODE_FINISHED);
+        channel_stop(&n->answer.models);
+        n->ack_end = n->s.inner != NULL;
         return true;
     }
-    if (m->values[0] < (double)(m->k == 1 ? n->asker_begun : n->parent_begun))
+    if (m->phase != NODE_PHASE_TRAIN || m->values[0] < (double)n->parent_begun)
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    if (m->k == 1 && n->answer_phase == NODE_PHASE_TRAIN && round >= (double)n->answered)
-        channel_stop(&n->answer);
-    if (m->k == 0 && round >= (double)n->up_round && n->up.live) {
+    if (said >= (double)n->up_round && n->up.live) {
         channel_stop(&n->up);
         if (n->s.async)
             async_acknowledged(n);
@@ -280,54 +274,22 @@ static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
     return true;
 }
 
-static bool fits_phase(const message *m)
-{
-    switch (m->kind) {
-    case MESSAGE_MODEL:
-        return m->phase == NODE_PHASE_FINAL;
-    case MESSAGE_ASK:
-    case MESSAGE_ACK:
-        return m->phase == NODE_PHASE_TRAIN || m->phase == NODE_PHASE_FINAL;
-    default:
-        return m->phase == NODE_PHASE_TRAIN;
-    }
-}
-
-/* A question or an answer of NODE_PHASE_ANEW; epoch: the number of repairs when it is done. */
-static bool handle_anew(node *n, size_t from, const message *m, uint64_t epoch, node_refusal *why)
-{
-    if (m->kind != MESSAGE_ASK && m->kind != MESSAGE_ANSWER)
-        return node_refuse(n, why, NODE_REFUSED_KIND);
-    if (m->count != (m->kind == MESSAGE_ASK ? n->s.M : 0))
-        return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (epoch > n->repairs + 1 || !n->s.guarded)
-        return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (m->kind == MESSAGE_ANSWER) {
-        if (epoch <= n->repairs || !n->asking || n->ask_phase != NODE_PHASE_ANEW)
-            return node_refuse(n, why, NODE_REFUSED_OLD);
-        n->child[from].answered = true;
-    } else if (epoch <= n->repairs || n->pending) {
-        n->say_anew = n->say_anew || epoch == n->repairs;
-        return node_refuse(n, why, NODE_REFUSED_OLD);
-    } else if (n->s.leaf) {
-        node_begin_anew(n, m->values);
-        leaf_begin_anew(n);
-    } else {
-        memcpy(n->ask_w, m->values, n->s.M * sizeof *n->ask_w);
-        inner_ask(n, NODE_PHASE_ANEW, n->round);
-    }
-    if (n->s.inner)
-        inner_advance(n);
-    return true;
-}
-
+/* A message of training and its end, of the stage and after the repairs that this node knows. */
 static bool handle_plain(node *n, size_t from, const message *m, node_refusal *why)
 {
     if (from == NODE_PARENT && m->kind == MESSAGE_ACK)
         return handle_parent_ack(n, m, why);
-    if (from == NODE_PARENT && n->finished)
+    if (n->state == NODE_FINISHED) {
+        n->ack_end = n->ack_end || from != NODE_PARENT;
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    return n->s.leaf ? leaf_handle(n, m, why) : inner_handle(n, from, m, why);
+    }
+    if (m->kind == MESSAGE_ASK || m->kind == MESSAGE_ANSWER || m->kind == MESSAGE_MODEL)
+        return question_handle(n, from, question_of_phase(m->phase), m, m->round, why);
+    if (m->phase != NODE_PHASE_TRAIN)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (n->s.inner)
+        return inner_handle(n, from, m, why);
+    return n->s.async ? async_handle_down(n, m, why) : leaf_handle_down(n, m, why);
 }
 
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
@@ -335,7 +297,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     message plain = *m;
     const uint64_t stage = m->phase >> NODE_STAGE_BIT, above = m->phase - (stage << NODE_STAGE_BIT),
                    epoch = above >> NODE_PHASE_BITS;
-    const unsigned ahead = from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or anew, before we do */
+    const unsigned ahead =
+        from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or a repair, before this node does */
     plain.phase = above - (epoch << NODE_PHASE_BITS);
     if (m->run != n->s.run)
         return node_refuse(n, why, NODE_REFUSED_RUN);
@@ -343,16 +306,19 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (!numbers_take(n, &plain, why))
         return false;
+    if (!question_of_phase(plain.phase))
+        return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    const bool asks = m->kind == MESSAGE_ASK || m->kind == MESSAGE_ANSWER;
     if (plain.phase == NODE_PHASE_LOOK)
-        return look_handle(n, from, &plain, why);
-    if (plain.phase == NODE_PHASE_STAGE)
-        return stage_handle(n, from, &plain, stage, why);
+        return handle_plain(n, from, &plain, why);
+    if (plain.phase == NODE_PHASE_STAGE && asks)
+        return question_handle(n, from, &QUESTION_STAGE, &plain, stage, why);
     if (stage != n->s.stage)
         return node_refuse(n, why, stage > n->s.stage + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
-    if ((plain.phase != NODE_PHASE_ANEW && !fits_phase(&plain)) || m->round > n->end_round)
+    if (m->round > n->end_round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (plain.phase == NODE_PHASE_ANEW)
-        return handle_anew(n, from, &plain, epoch, why);
+    if (plain.phase == NODE_PHASE_ANEW && asks)
+        return question_handle(n, from, &QUESTION_REPAIR, &plain, epoch, why);
     if (epoch != n->repairs)
         return node_refuse(n, why, epoch > n->repairs + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     return handle_plain(n, from, &plain, why);
@@ -360,47 +326,42 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
 
 /* ---- time ---- */
 
-enum { CHANNELS = 5 };
+enum { CHANNELS = 4 };
 
-static void tick_channel(node *n, channel *c)
+static void channels_of(node *n, channel *all[CHANNELS])
 {
-    if (!c->live)
-        channel_learn(n, c);
-    if (!c->live || c->due > n->now)
-        return;
-    c->send = c->repeated = true;
-    c->wait = c->wait < n->s.patience.most_ms / 2 ? 2 * c->wait : n->s.patience.most_ms;
-    c->due = n->now + c->wait;
+    channel *const each[CHANNELS] = {&n->up, &n->answer.models, &n->down, &n->question.ask};
+    memcpy(all, each, sizeof each);
 }
 
 void node_tick(node *n, uint64_t now_ms)
 {
+    channel *all[CHANNELS];
     n->now = now_ms;
-    tick_channel(n, &n->up);
-    tick_channel(n, &n->answer);
-    tick_channel(n, &n->down);
-    tick_channel(n, &n->ask);
-    tick_channel(n, &n->look_ask);
+    channels_of(n, all);
+    for (size_t i = 0; i < CHANNELS; i++)
+        channel_tick(all[i], now_ms, &n->s.patience);
     if (n->s.async && n->s.inner)
         inner_advance(n);
 }
 
 uint64_t node_due(const node *n)
 {
-    const channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask, &n->look_ask};
-    uint64_t due = UINT64_MAX;
+    channel *all[CHANNELS];
+    uint64_t due = n->s.async && n->s.inner ? async_due(n) : UINT64_MAX;
+    channels_of((node *)n, all);
     for (size_t i = 0; i < CHANNELS; i++)
-        if (all[i]->live && all[i]->due < due)
-            due = all[i]->due;
-    const uint64_t step = n->s.async && n->s.inner ? async_due(n) : UINT64_MAX;
-    return step < due ? step : due;
+        if (channel_due(all[i]) < due)
+            due = channel_due(all[i]);
+    return due;
 }
 
 void node_repeat(node *n)
 {
-    channel *all[CHANNELS] = {&n->up, &n->answer, &n->down, &n->ask, &n->look_ask};
+    channel *all[CHANNELS];
+    channels_of(n, all);
     for (size_t i = 0; i < CHANNELS; i++)
-        all[i]->send = all[i]->live;
+        channel_repeat(all[i]);
 }
 
 size_t node_message_most(const node *n)
@@ -415,30 +376,20 @@ size_t node_message_most(const node *n)
 
 /* ---- what goes out ---- */
 
-static bool take_channel(node *n, channel *c)
-{
-    if (!c->send)
-        return false;
-    n->status.repeated += c->again;
-    c->send = false;
-    c->again = true;
-    return true;
-}
-
-static message letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round)
+message node_letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round)
 {
     const bool asks = kind == MESSAGE_ASK;
     const uint64_t epoch = n->repairs + (asks && phase == NODE_PHASE_ANEW),
                    stage = n->s.stage + (asks && phase == NODE_PHASE_STAGE);
-    return (message){.kind = kind,
-                     .run = n->s.run,
-                     .phase = phase + (epoch << NODE_PHASE_BITS) + (stage << NODE_STAGE_BIT),
-                     .round = round};
+    message m = {.kind = kind, .run = n->s.run, .phase = phase, .round = round};
+    if (phase != NODE_PHASE_LOOK)
+        m.phase += (epoch << NODE_PHASE_BITS) + (stage << NODE_STAGE_BIT);
+    return m;
 }
 
 static message up_letter(node *n)
 {
-    message m = letter_of(n, MESSAGE_UP, NODE_PHASE_TRAIN, n->up_round);
+    message m = node_letter_of(n, MESSAGE_UP, NODE_PHASE_TRAIN, n->up_round);
     const hfsad_link link = {n->z, n->q, n->k};
     const double sigma = hfsad_link_message(&n->rule, &link, n->s.M, n->u);
     numbers_hide(n->u, n->s.M);
@@ -454,146 +405,91 @@ static message up_letter(node *n)
     return m;
 }
 
-static message answer_letter(node *n)
+static message ack_down_letter(node *n)
 {
-    const bool final = n->answer_phase == NODE_PHASE_FINAL;
-    message m = letter_of(n, final ? MESSAGE_MODEL : MESSAGE_ANSWER, n->answer_phase, (uint64_t)n->answered);
-    m.values = n->figures;
-    m.count = node_figures_count(n);
-    m.k = n->s.async && !final ? n->answered_k : 0;
-    if (final && n->s.leaf)
-        node_model(n, n->u);
-    if (final) {
-        m.values = (n->s.leaf ? n->u : n->models) + n->part * n->s.part;
-        m.count = node_part_size(n, n->nodes, n->part);
-        m.k = n->part;
-    }
-    numbers_hide(m.values, m.count);
+    message m = node_letter_of(n, MESSAGE_ACK, NODE_PHASE_TRAIN, n->down_round);
+    n->seen_begun = (double)n->parent_begun;
+    m.values = &n->seen_begun;
+    m.count = 1;
     return m;
+}
+
+/* Takes a flag down. */
+static bool take_flag(bool *flag)
+{
+    const bool was = *flag;
+    *flag = false;
+    return was;
 }
 
 static bool next_to_parent(node *n, message *m)
 {
-    if (take_channel(n, &n->up)) {
+    const question_row *say = n->answer.say;
+    n->answer.say = NULL;
+    if (channel_take(&n->up, &n->status.repeated)) {
         *m = up_letter(n);
-        return true;
+        n->answer.say = say;
+    } else if (say) {
+        *m = question_answer_letter(n, say);
+    } else if (channel_take(&n->answer.models, &n->status.repeated)) {
+        *m = question_answer_letter(n, &QUESTION_MODELS);
+    } else if (take_flag(&n->ack_down)) {
+        *m = ack_down_letter(n);
+    } else {
+        return false;
     }
-    if (take_channel(n, &n->answer)) {
-        *m = answer_letter(n);
-        return true;
-    }
-    if (n->say_anew) {
-        *m = letter_of(n, MESSAGE_ANSWER, NODE_PHASE_ANEW, n->round);
-        n->say_anew = false;
-        return true;
-    }
-    if (n->say_look) {
-        *m = look_model_letter(n);
-        return true;
-    }
-    if (n->say_stage) {
-        *m = letter_of(n, MESSAGE_ANSWER, NODE_PHASE_STAGE, 0);
-        n->say_stage = false;
-        return true;
-    }
-    if (n->ack_down) {
-        *m = letter_of(n, MESSAGE_ACK, NODE_PHASE_TRAIN, n->down_round);
-        n->seen_begun = (double)n->parent_begun;
-        m->values = &n->seen_begun;
-        m->count = 1;
-        n->ack_down = false;
-        return true;
-    }
-    return false;
+    return true;
 }
 
-static message ack_letter(node *n, bool of_answers)
+static message down_letter(node *n)
 {
-    message m = letter_of(n, MESSAGE_ACK, of_answers && n->finished ? NODE_PHASE_FINAL : NODE_PHASE_TRAIN, 0);
-    m.k = of_answers;
-    m.values = n->slots;
-    n->slots[m.count++] = (double)n->begun;
-    for (size_t c = 0; c < n->s.n_children; c++) {
-        child_state *child = &n->child[c];
-        bool *flag = of_answers ? &child->ack_answer : &child->ack_up;
-        if (!*flag && !(of_answers && n->finished)) /* the broker retains the last one: for who comes late */
-            continue;
-        *flag = false;
-        if (!of_answers && !n->s.async && !child->has) /* a round has been opened since */
-            continue;
-        n->slots[m.count++] = (double)c;
-        n->slots[m.count++] = !of_answers                    ? (double)child->need
-                              : n->asking && child->answered ? (double)n->ask_round
-                                                             : (double)(n->answered < 0 ? 0 : n->answered);
-    }
+    message m = node_letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->async.version : n->round) + 1);
+    m.k = n->begun;
+    m.values = numbers_to_say(n->inner.partial, n->w, n->s.M);
+    m.count = n->s.M;
     return m;
 }
 
-/* Which part of its models each child is to say next. */
-static message part_letter(node *n)
+/* Which UPs have come; or, at the end, that the cloud has the models of all, which the broker retains for late ones. */
+static message ack_letter(node *n, bool end)
 {
-    message m = letter_of(n, MESSAGE_ACK, NODE_PHASE_FINAL, 0);
-    m.k = 2;
-    m.values = n->slots;
-    n->slots[m.count++] = (double)n->begun;
+    message m = node_letter_of(n, MESSAGE_ACK, end ? NODE_PHASE_FINAL : NODE_PHASE_TRAIN, 0);
+    m.k = end;
+    m.values = n->inner.slots;
+    n->inner.slots[m.count++] = (double)n->begun;
     for (size_t c = 0; c < n->s.n_children; c++) {
-        if (!n->child[c].ack_part)
+        child_state *child = &n->inner.child[c];
+        const bool wanted =
+            take_flag(&child->ack_up) && (n->s.async || child->has); /* or a round was opened afterwards */
+        if (!end && !wanted)
             continue;
-        n->child[c].ack_part = false;
-        n->slots[m.count++] = (double)c;
-        n->slots[m.count++] = (double)n->child[c].parts;
+        n->inner.slots[m.count++] = (double)c;
+        n->inner.slots[m.count++] = end ? (double)(n->answer.round < 0 ? 0 : n->answer.round) : (double)child->need;
     }
     return m;
 }
 
 static bool next_to_children(node *n, message *m)
 {
-    if (take_channel(n, &n->down)) {
-        *m = letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->version : n->round) + 1);
-        m->k = n->begun;
-        m->values = numbers_to_say(n->partial, n->w, n->s.M);
-        m->count = n->s.M;
-        return true;
-    }
-    if (take_channel(n, &n->ask)) {
-        *m = letter_of(n, MESSAGE_ASK, n->ask_phase, n->ask_round);
-        m->k = n->begun;
-        m->count = n->ask_phase == NODE_PHASE_FINAL                 ? 0
-                   : is_root(n) || n->ask_phase != NODE_PHASE_TRAIN ? n->s.M
-                                                                    : 2 * n->s.M;
-        m->values = numbers_to_say(n->partial, n->ask_w, m->count);
-        return true;
-    }
-    if (take_channel(n, &n->look_ask)) {
-        *m = look_ask_letter(n);
-        return true;
-    }
-    if (n->ack_look) {
-        *m = look_ack_letter(n);
-        return true;
-    }
-    if (n->ack_part) {
-        *m = part_letter(n);
-        n->ack_part = false;
-        return true;
-    }
-    if (n->ack_up || n->ack_answer) {
-        const bool of_answers = !n->ack_up;
-        *m = ack_letter(n, of_answers);
-        *(of_answers ? &n->ack_answer : &n->ack_up) = false;
-        return true;
-    }
-    return false;
+    if (channel_take(&n->down, &n->status.repeated))
+        *m = down_letter(n);
+    else if (channel_take(&n->question.ask, &n->status.repeated))
+        *m = question_letter(n);
+    else if (take_flag(&n->ack_part))
+        *m = question_part_letter(n);
+    else if (take_flag(&n->ack_up))
+        *m = ack_letter(n, false);
+    else if (take_flag(&n->ack_end))
+        *m = ack_letter(n, true);
+    else
+        return false;
+    return true;
 }
 
 bool node_next_letter(node *n, node_letter *letter)
 {
-    if (next_to_parent(n, &letter->m)) {
-        letter->to_parent = true;
-        return true;
-    }
-    letter->to_parent = false;
-    return n->s.inner && next_to_children(n, &letter->m);
+    letter->to_parent = next_to_parent(n, &letter->m);
+    return letter->to_parent || (n->s.inner && next_to_children(n, &letter->m));
 }
 
 /* ---- what others want to know ---- */
@@ -601,90 +497,90 @@ bool node_next_letter(node *n, node_letter *letter)
 node_end node_ended(const node *n)
 {
     if (is_root(n))
-        return n->finished ? n->end : NODE_RUNNING;
-    return n->finished ? NODE_DONE : NODE_RUNNING;
+        return n->state == NODE_FINISHED ? n->root.end : NODE_RUNNING;
+    return n->state == NODE_FINISHED ? NODE_DONE : NODE_RUNNING;
 }
 
 bool node_take_figures(node *n, hfsad_figures *f)
 {
-    if (n->row_ready)
-        *f = n->row;
-    const bool ready = n->row_ready;
-    n->row_ready = false;
+    if (n->root.row_ready)
+        *f = n->root.row;
+    const bool ready = n->root.row_ready;
+    n->root.row_ready = false;
     return ready;
 }
 
 const double *node_row_w(const node *n)
 {
-    return n->row_w;
+    return n->root.row_w;
 }
 
 void node_model(const node *n, double *w)
 {
     const bool shown = n->s.inner || n->s.keeps_w;
     memcpy(w, shown ? n->w : n->z, n->s.M * sizeof *w);
-    if (n->has_settled)
-        w[n->s.M - 1] = n->settled;
+    if (n->inner.has_settled)
+        w[n->s.M - 1] = n->inner.settled;
 }
 
 void node_set_local_steps(node *n, uint32_t steps)
 {
-    n->local_steps = steps ? steps : 1;
+    n->leaf.local_steps = steps ? steps : 1;
 }
 
 char *node_take_lines(node *n)
 {
-    char *lines = n->lines;
-    n->lines = NULL;
-    n->lines_size = n->lines_room = 0;
+    char *lines = n->async.lines;
+    n->async.lines = NULL;
+    n->async.lines_size = n->async.lines_room = 0;
     return lines;
 }
 
 const double *node_models_below(const node *n)
 {
-    const double *all = n->finished ? n->models : n->looked ? n->look_models : NULL;
-    return all ? all + n->s.M : NULL;
+    return n->inner.has_models ? n->inner.models + n->s.M : NULL;
 }
 
 node_status node_get_status(const node *n)
 {
     node_status status = n->status;
     status.round = n->round;
-    status.k = !is_root(n) ? n->k : n->s.async ? n->version : n->round / n->K;
+    status.k = !is_root(n) ? n->k : n->s.async ? n->async.version : n->round / n->K;
     return status;
 }
 
 const double *node_wants_polish(node *n, uint64_t *begun)
 {
-    const bool ended = n->end == NODE_DONE || n->end == NODE_CONVERGED;
-    if (!n->polish || n->polished || !ended || n->open || n->pending)
+    if (n->state != NODE_ENDED)
         return NULL;
     *begun = n->begun;
-    node_model(n, n->polish + n->s.polish);
-    return n->polish + n->s.polish;
+    node_model(n, n->root.polish + n->s.polish);
+    return n->root.polish + n->s.polish;
 }
 
 void node_take_polish(node *n, const double *result, size_t count)
 {
-    assert(count <= n->s.polish);
-    memset(n->polish, 0, n->s.polish * sizeof *result);
-    memcpy(n->polish, result, count * sizeof *result);
-    n->polished = n->changed = true;
+    assert(count <= n->s.polish && n->state == NODE_ENDED);
+    memset(n->root.polish, 0, n->s.polish * sizeof *result);
+    memcpy(n->root.polish, result, count * sizeof *result);
+    node_move(n, NODE_CLOSES);
     inner_advance(n);
 }
 
+/* A run that has diverged comes to its end without one. */
 const double *node_get_polish(const node *n)
 {
-    return n->polished ? n->polish : NULL;
+    const bool there = n->state == NODE_CLOSES || n->state == NODE_FINISHED;
+    return there && n->root.end != NODE_DIVERGED ? n->root.polish : NULL;
 }
 
-node_prelude node_get_prelude(const node *n)
+const start_search *node_get_search(const node *n)
 {
-    return n->prelude;
+    return &n->root.search;
 }
 
 uint64_t node_repairs(const node *n, uint64_t *last)
 {
-    *last = n->guard.repaired_last;
+    *last = n->root.guard.repaired_last;
     return n->repairs;
 }

@@ -1,46 +1,48 @@
 /*
- * A node of a federation as a state machine: leaf, inner node or root. No socket, clock, file or thread is in it: it is
- * handed messages and the time, and says what to send. Whoever drives it (host.h) hands over what came, commits the
- * states that changed, and only then sends; so what a node has said it still knows after a crash.
+ * A node of a federation as a state machine: leaf, inner node or root. It uses no socket, clock, file or thread: its
+ * caller passes messages and the time, and it returns the messages to send. The caller (host.h) passes received
+ * messages, commits the changed states, and only then sends. After a crash a node therefore still knows everything that
+ * it has sent.
  *
  * Synchronous training, in rounds (docs/algorithm.md, "One global iteration"; counted from 1 over the whole run, K =
  * edge_rounds of them in a global iteration). DOWN(g) is the parent's w for round g; UP(g) is the child's message after
- * it. The root speaks once in an iteration: DOWN((t-1)K+1), and its children say UP(tK). Who takes part in a round is a
- * draw that child and parent make alike, so nobody waits for a child that sits out, and its parent goes on with its
- * last u.
+ * it. The root sends one message per iteration: DOWN((t-1)K+1), and its children answer UP(tK). Child and parent
+ * compute the same draw of participation, so a parent does not wait for an absent child and uses its last u.
  *
- * A measured iteration ends with a question: ASK(tK) carries w_0 and, below an inner node, that node's w behind it; the
- * ANSWER is a tally (plan/tally.h). Nobody begins round tK+1 before the answer is given and the parent's DOWN is there,
- * since the answer may end the run. The last question, in PHASE_FINAL, is answered by MODEL: the node's w and those of
- * all below it, a node before its children, these in the order of their slots; in parts where they are many, the next
- * once the parent has asked for it by an ACK.
+ * A measured iteration ends with a question: ASK(tK) contains w_0 and, below an inner node, then that node's w; the
+ * ANSWER is a tally (plan/tally.h). No node begins round tK+1 before it has answered and has the parent's DOWN, because
+ * the answer may end the run. The last question, in PHASE_FINAL, is answered by MODEL: the node's w and those of all
+ * below it, a node before its children, these in slot order; in parts if they are many, the next part when the parent
+ * has asked for it by an ACK.
  *
- * Where the safeguard (plan/guard.h) is on, inner nodes take every DOWN and say UP in every period, with the strain of
- * the links below behind u, and nobody goes beyond an iteration before the root has decided. A repair is a question
- * too, in NODE_PHASE_ANEW: all nodes begin anew at the model in it. Messages from before are then of an old phase.
+ * If the safeguard (plan/guard.h) is on, inner nodes process every DOWN and send UP in every period, with the strain of
+ * the links below after u, and no node goes beyond an iteration before the root has decided. A repair is a question
+ * too, in NODE_PHASE_ANEW: all nodes restart at the model in it. Earlier messages then have an old phase.
  *
- * Training may come in stages: what is trained before the run to find its start (plan.h), then the run itself. A stage
- * is a training of its own, from round 1 on and always in lock step before the last, with other numbers. It shows no
- * rows; its one measurement, at its end, tells the root where the next begins, which goes down as a question in
- * NODE_PHASE_STAGE. Who has begun the next stage, with all below it, answers. Messages of the stage before are then
- * old.
+ * Training may have stages: trainings that find the start of the run (plan.h), then the run itself. A stage is a
+ * separate training with its own numbers, from round 1, and always synchronous before the last stage. It produces no
+ * rows; its one measurement, at its end, gives the root the start of the next stage, which goes down as a question in
+ * NODE_PHASE_STAGE. A node answers when it and all nodes below it have begun the next stage. Messages of the previous
+ * stage are then old.
  *
- * Asynchronous training. A node counts its own steps; DOWN(v) is its w after step v - 1. A child takes a turn on the
- * newest DOWN it has: a client steps, an inner node makes the rounds that it has for one w of its parent; then it says
- * UP(v), and waits until that is acknowledged before the next turn, so that its parent knows of every turn. The parent
- * steps when enough children have something new, or at its deadline, and goes on with the last u of the others, which
- * it keeps over a crash. What it used in which step goes into the record. Figures are asked for at the start, at the
- * end, and in between while training goes on; who answered for which moment is in the record too.
+ * Asynchronous training. A node counts its own steps; DOWN(v) is its w after step v - 1. A child takes a turn on its
+ * newest DOWN: a client steps, an inner node makes its rounds for one w of its parent. Then it sends UP(v), and waits
+ * for the acknowledgement before the next turn, so that its parent knows of every turn. The parent steps when enough
+ * children have sent something new, or at its deadline, and uses the last u of the others, which it stores. The record
+ * contains the inputs of every step. Figures are asked for at the start, at the end, and in between during training;
+ * the record also contains the moment for which each node answered.
  *
- * What can be lost. Every message may be lost, doubled, delayed and come in any order. A sender repeats its last value
- * until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ANSWER by what follows it, and where nothing
- * follows soon by an ACK. A parent does not keep its children's messages over a crash; k of DOWN and ASK counts how
- * often the sender has begun, and who sees a new count sends its last UP or ANSWER again, even if it sits out.
+ * Failures. Every message may be lost, doubled or delayed, and messages may arrive in any order. A sender retransmits
+ * its last value until it is acknowledged: an UP by a later DOWN, a DOWN by the UPs, an ASK by the answers, and the
+ * models at the end by an ACK. A node answers whenever it is asked, and does not retransmit answers by itself. A parent
+ * does not store its children's messages; k of DOWN counts the starts of the sender, and a child that sees a new count
+ * retransmits its last UP, even if it does not take part.
  */
 #ifndef HFSAD_NET_NODE_H
 #define HFSAD_NET_NODE_H
 
 #include "base/words.h"
+#include "net/channel.h"
 #include "net/message.h"
 #include "plan/guard.h"
 #include "plan/share.h"
@@ -48,8 +50,8 @@
 
 typedef struct node node;
 
-/* message.phase; above its lowest NODE_PHASE_BITS bits stands the number of repairs so far, and from bit NODE_STAGE_BIT
- * on the stage, from 0 */
+/* message.phase; above its lowest NODE_PHASE_BITS bits is the number of repairs so far, and from bit NODE_STAGE_BIT the
+ * stage, from 0 */
 enum {
     NODE_PHASE_SETUP = 1,
     NODE_PHASE_TRAIN = 2,
@@ -73,12 +75,7 @@ typedef struct {
     hfsad_link_rule rule;
 } node_child;
 
-/* How long to wait before a message is repeated: at first, and at most; it doubles in between. */
-typedef struct {
-    uint32_t first_ms, most_ms;
-} node_patience;
-
-/* Says how an asynchronous parent goes on. */
+/* The step rule of an asynchronous parent. */
 typedef struct {
     double quorum;        /* part of its children that must have something new, above 0 */
     uint32_t deadline_ms; /* or this long after its last step, if one child has */
@@ -120,9 +117,9 @@ typedef struct {
     size_t part;   /* numbers of a MODEL at most; 0: NODE_PART, or M */
     size_t polish; /* numbers of a polish's result, which the root waits for before it asks for the models; 0: none */
 
-    uint64_t stage, stages; /* the one that this setup is of, and how many there are; the last is the run */
+    uint64_t stage, stages; /* the stage of this setup, and the number of stages; the last is the run */
     bool consensus;         /* the first of several is a consensus start's, the others but the last are tries */
-    const void *maker;      /* where there are several: the node `number` of another stage, beginning at start */
+    const void *maker;      /* with several stages: the node `number` of another stage, beginning at start */
     hfsad_status (*make)(const void *maker, size_t number, uint64_t stage, const double *start, node **n,
                          hfsad_error *err);
 } node_setup;
@@ -175,11 +172,12 @@ typedef struct {
 } node_letter;
 bool node_next_letter(node *n, node_letter *letter);
 
-/* Whether the state has changed since it was last packed: then it must be committed before anything is sent. */
+/* Whether the state has changed since it was last packed. It must then be committed before anything is sent. */
 bool node_changed(const node *n);
 void node_pack(node *n, word_writer *w);
-/* Whether its state follows from an earlier one and the messages that were news since: then these may be kept in place
- * of it, and handed over again after node_unpack. So for synchronous clients; an asynchronous one goes by the clock. */
+/* Whether its state follows from an earlier one and the later messages that were news. These may then be stored in
+ * place of it, and passed again after node_unpack. True for synchronous clients; an asynchronous client depends on the
+ * clock. */
 bool node_follows(const node *n);
 /* The state is kept by other means than node_pack. */
 void node_keep(node *n);
@@ -196,14 +194,45 @@ const double *node_row_w(const node *n);
  * path, which goes before each (sim/replay.h). Take them before the state is packed. */
 char *node_take_lines(node *n);
 
+/* The state of a node. A client rests until it is finished: it steps while it processes a message. */
+#define NODE_STATE_LIST(X)                                                                                             \
+    X(RESTS, "between rounds: it waits for its parent, for its turn or for answers")                                   \
+    X(TRAINS, "a round is open: it waits for its children's UPs")                                                      \
+    X(REPAIRS, "cloud: all nodes have to restart")                                                                     \
+    X(STAGE_OVER, "cloud: all nodes have to begin the next stage")                                                     \
+    X(ENDED, "cloud: training is over, and the polish is pending")                                                     \
+    X(CLOSES, "cloud: it has asked for the models of all nodes")                                                       \
+    X(HALTED, "asynchronous, below the cloud: it does not step any more")                                              \
+    X(FINISHED, "the cloud has its model")
+
+/* Of the question that a node has in hand. */
+#define QUESTION_STATE_LIST(X)                                                                                         \
+    X(NONE, "no question is open")                                                                                     \
+    X(WAITS, "it waits until its round is done")                                                                       \
+    X(ASKED, "it was forwarded, and the answers of the children are pending")
+
+typedef enum {
+#define NODE_STATE_ENUM(name, text) NODE_##name,
+    NODE_STATE_LIST(NODE_STATE_ENUM)
+#undef NODE_STATE_ENUM
+        NODE_STATES
+} node_state;
+
+typedef enum {
+#define QUESTION_STATE_ENUM(name, text) QUESTION_##name,
+    QUESTION_STATE_LIST(QUESTION_STATE_ENUM)
+#undef QUESTION_STATE_ENUM
+        QUESTION_STATES
+} question_state;
+
 typedef enum { NODE_RUNNING, NODE_DONE, NODE_CONVERGED, NODE_DIVERGED } node_end;
 /* Root: why it ended. Others: NODE_DONE once the root has their model. */
 node_end node_ended(const node *n);
 
 /* w as the run has it; intercepts of nodes that are not tied to their children's are those of the last measurement. */
 void node_model(const node *n, double *w);
-/* Root: asks for all models as they stand, without ending; in lock step at the next row of the trace, where it then
- * stays. Not kept over a crash. */
+/* Root: asks for all current models without ending; in synchronous mode at the next row of the trace, where it then
+ * stays. Lost in a crash. */
 void node_look(node *n);
 /* Root, once it has ended or looked: the models of all nodes below it, in the order that the head of this file says;
  * NULL where they never came. */
@@ -221,13 +250,10 @@ const double *node_wants_polish(node *n, uint64_t *begun);
 void node_take_polish(node *n, const double *result, size_t count);
 /* setup.polish numbers; NULL: there was none. */
 const double *node_get_polish(const node *n);
-/* Root: what the stages before the run have sent so far, and which of run.tries was kept, from 0. */
-typedef struct {
-    uint64_t bytes_up, bytes_down, kept;
-} node_prelude;
-node_prelude node_get_prelude(const node *n);
-/* What training has come to here, as at the row of `round`; w: room for M numbers. The vectors are the node's. false:
- * it has not answered for that row, or has gone on since, or is to begin anew. */
+/* Root: what the stages before the run have come to so far. */
+const start_search *node_get_search(const node *n);
+/* The state of training here, at the row of `round`; w: room for M numbers. The vectors belong to the node. false: it
+ * has not answered for that row, has continued since, or is about to restart. */
 bool node_get_share(const node *n, uint64_t round, double *w, run_share *share);
 /* The root's: the round of its last row (-1: none), what its safeguard and its stop rule know. */
 int64_t node_last_row(const node *n);

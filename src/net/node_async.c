@@ -12,18 +12,19 @@
 
 hfsad_status async_create(node *n, hfsad_error *err)
 {
-    n->held_w = alloc_zero(n->s.M, sizeof(double));
-    n->own_numbers = alloc_zero(node_figures_count(n), sizeof(double));
-    n->local_steps = n->s.leaf ? n->s.leaf->local_steps : 1;
-    return n->held_w && n->own_numbers ? HFSAD_OK : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
+    n->async.held_w = alloc_zero(n->s.M, sizeof(double));
+    n->question.own_numbers = alloc_zero(node_figures_count(n), sizeof(double));
+    n->leaf.local_steps = n->s.leaf ? n->s.leaf->local_steps : 1;
+    return n->async.held_w && n->question.own_numbers ? HFSAD_OK
+                                                      : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
 }
 
 void async_free(node *n)
 {
-    free(n->held_w);
-    free(n->own_numbers);
-    free(n->heard);
-    free(n->lines);
+    free(n->async.held_w);
+    free(n->question.own_numbers);
+    free(n->async.heard);
+    free(n->async.lines);
 }
 
 void async_start(node *n)
@@ -44,14 +45,15 @@ static uint64_t versions(const node *n)
 
 static bool is_frozen(const node *n)
 {
-    return n->halted || n->answer_phase == NODE_PHASE_FINAL || n->answered < 0 ||
-           (uint64_t)n->answered >= n->end_round ||
-           (n->pending && !(n->ask_phase == NODE_PHASE_TRAIN && async_is_between(n, n->ask_round)));
+    const question *q = &n->question;
+    return n->state == NODE_HALTED || n->answer.final || n->answer.round < 0 ||
+           (uint64_t)n->answer.round >= n->end_round ||
+           (question_holds(n) && !(q->row == &QUESTION_FIGURES && async_is_between(n, q->round)));
 }
 
 static bool is_resting(const node *n)
 {
-    return !n->up.live && n->turn_left == 0 && !is_frozen(n);
+    return !n->up.live && n->async.turn_left == 0 && !is_frozen(n);
 }
 
 static void take_turn(node *n, uint64_t version, const double *w_parent)
@@ -59,37 +61,37 @@ static void take_turn(node *n, uint64_t version, const double *w_parent)
     n->down_round = version;
     n->changed = true;
     if (n->s.inner) {
-        memmove(n->w_parent, w_parent, n->s.M * sizeof *w_parent);
-        n->turn_left = n->period;
+        memmove(n->inner.w_parent, w_parent, n->s.M * sizeof *w_parent);
+        n->async.turn_left = n->period;
         return;
     }
-    leaf_step(n, w_parent, (uint32_t)n->period * n->local_steps);
+    leaf_step(n, w_parent, (uint32_t)n->period * n->leaf.local_steps);
     n->sent_up++;
     n->up_round = version;
-    channel_start(n, &n->up);
+    node_send(n, &n->up);
 }
 
 bool async_handle_down(node *n, const message *m, node_refusal *why)
 {
     if (m->count != n->s.M)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (m->round > versions(n) || n->answered < 0)
+    if (m->round > versions(n) || n->answer.round < 0)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (m->round <= n->down_round || m->round <= n->held || is_frozen(n))
+    if (m->round <= n->down_round || m->round <= n->async.held || is_frozen(n))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (is_resting(n)) {
         take_turn(n, m->round, m->values);
         return true;
     }
-    n->held = m->round;
-    memcpy(n->held_w, m->values, n->s.M * sizeof *n->held_w);
+    n->async.held = m->round;
+    memcpy(n->async.held_w, m->values, n->s.M * sizeof *n->async.held_w);
     return true;
 }
 
 void async_acknowledged(node *n)
 {
-    if (n->held > n->down_round && is_resting(n))
-        take_turn(n, n->held, n->held_w);
+    if (n->async.held > n->down_round && is_resting(n))
+        take_turn(n, n->async.held, n->async.held_w);
     if (n->s.inner)
         inner_advance(n);
 }
@@ -103,12 +105,12 @@ bool async_is_between(const node *n, uint64_t round)
 
 bool async_may_ask(const node *n, uint64_t round)
 {
-    if (n->answered < 0)
+    if (n->answer.round < 0)
         return round == 0;
-    return round > (uint64_t)n->answered && round <= n->end_round;
+    return round > (uint64_t)n->answer.round && round <= n->end_round;
 }
 
-/* The last ones are for when everybody has heard of everything. */
+/* The last ones are sent when every node has received everything. */
 bool async_can_answer(const node *n, uint64_t round)
 {
     return async_is_between(n, round) || !n->up.live;
@@ -116,30 +118,32 @@ bool async_can_answer(const node *n, uint64_t round)
 
 static bool is_last_version(const node *n)
 {
-    return n->version == n->s.p->iterations || (n->stopping && n->version > (uint64_t)n->answered / n->K);
+    return n->async.version == n->s.p->iterations ||
+           (n->async.stopping && n->async.version > (uint64_t)n->answer.round / n->K);
 }
 
 bool async_measures(const node *n, uint64_t *round)
 {
     const uint64_t every = n->s.p->trace_every;
-    const bool first = n->answered < 0, last = !first && is_last_version(n);
-    *round = first ? 0 : last ? n->end_round : n->version * n->K;
-    return first || last || n->version >= ((uint64_t)n->answered / n->K / every + 1) * every;
+    const bool first = n->answer.round < 0, last = !first && is_last_version(n);
+    *round = first ? 0 : last ? n->end_round : n->async.version * n->K;
+    return first || last || n->async.version >= ((uint64_t)n->answer.round / n->K / every + 1) * every;
 }
 
 /* ---- a parent ---- */
 
 static bool is_asking_for_figures(const node *n)
 {
-    return n->asking && n->ask_phase == NODE_PHASE_TRAIN && n->ask_round == n->end_round;
+    const question *q = &n->question;
+    return q->state == QUESTION_ASKED && q->row == &QUESTION_FIGURES && q->round == n->end_round;
 }
 
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
-    child_state *child = &n->child[c];
+    child_state *child = &n->inner.child[c];
     if (m->count != n->s.M)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (m->round > n->version + 1)
+    if (m->round > n->async.version + 1)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (m->round <= child->need) {
         n->ack_up = child->ack_up = true;
@@ -149,7 +153,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (!(m->sigma > 0) || m->k <= child->k || m->k > UINT32_MAX)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
-    if (!alloc_grow((void **)&n->heard, &n->heard_room, n->n_heard + 1, sizeof *n->heard))
+    if (!alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + 1, sizeof *n->async.heard))
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
@@ -157,24 +161,23 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     child->fresh = true;
     child->k = m->k;
     child->sigma = m->sigma;
-    memcpy(n->child_u + c * n->s.M, m->values, n->s.M * sizeof(double));
-    n->heard[n->n_heard++] = (heard){(uint32_t)c, m->round, m->k};
+    memcpy(n->inner.child_u + c * n->s.M, m->values, n->s.M * sizeof(double));
+    n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, m->round, m->k};
     return true;
 }
 
 bool async_may_open(const node *n)
 {
-    if (n->finished || is_frozen(n))
+    if (n->state == NODE_FINISHED || is_frozen(n))
         return false;
-    return is_root(n) ? !is_last_version(n) : n->turn_left > 0;
+    return is_root(n) ? !is_last_version(n) : n->async.turn_left > 0;
 }
 
 void async_open(node *n)
 {
-    n->open = true;
-    n->since = n->now;
-    n->changed = true;
-    channel_start(n, &n->down);
+    node_move(n, NODE_TRAINS);
+    n->async.since = n->now;
+    node_send(n, &n->down);
 }
 
 /* Steps by which a child may be behind: K_a global iterations. */
@@ -186,7 +189,7 @@ static uint64_t lag_allowed(const node *n)
 static bool somebody_is_stale(const node *n)
 {
     for (size_t c = 0; c < n->s.n_children; c++)
-        if (n->version + 1 - n->child[c].need > lag_allowed(n))
+        if (n->async.version + 1 - n->inner.child[c].need > lag_allowed(n))
             return true;
     return false;
 }
@@ -195,7 +198,7 @@ static size_t count_fresh(const node *n)
 {
     size_t fresh = 0;
     for (size_t c = 0; c < n->s.n_children; c++)
-        fresh += n->child[c].fresh;
+        fresh += n->inner.child[c].fresh;
     return fresh;
 }
 
@@ -204,19 +207,20 @@ bool async_is_ready(const node *n)
     const size_t fresh = count_fresh(n);
     if (fresh == 0)
         return false;
-    if (somebody_is_stale(n) && (n->s.pace.stale_waits || n->now - n->since < n->s.pace.stale_ms))
+    if (somebody_is_stale(n) && (n->s.pace.stale_waits || n->now - n->async.since < n->s.pace.stale_ms))
         return false;
-    return (double)fresh >= n->s.pace.quorum * (double)n->s.n_children || n->now - n->since >= n->s.pace.deadline_ms;
+    return (double)fresh >= n->s.pace.quorum * (double)n->s.n_children ||
+           n->now - n->async.since >= n->s.pace.deadline_ms;
 }
 
 uint64_t async_due(const node *n)
 {
-    if (!n->open || count_fresh(n) == 0)
+    if (n->state != NODE_TRAINS || count_fresh(n) == 0)
         return UINT64_MAX;
-    const uint64_t deadline = n->since + n->s.pace.deadline_ms;
+    const uint64_t deadline = n->async.since + n->s.pace.deadline_ms;
     if (!somebody_is_stale(n))
         return deadline;
-    const uint64_t patience = n->since + n->s.pace.stale_ms;
+    const uint64_t patience = n->async.since + n->s.pace.stale_ms;
     return n->s.pace.stale_waits ? UINT64_MAX : patience > deadline ? patience : deadline;
 }
 
@@ -226,63 +230,52 @@ uint64_t async_due(const node *n)
 static void put(node *n, const char *text)
 {
     const size_t size = strlen(text);
-    if (!alloc_grow((void **)&n->lines, &n->lines_room, n->lines_size + size + 1, 1))
+    if (!alloc_grow((void **)&n->async.lines, &n->async.lines_room, n->async.lines_size + size + 1, 1))
         return;
-    memcpy(n->lines + n->lines_size, text, size + 1);
-    n->lines_size += size;
+    memcpy(n->async.lines + n->async.lines_size, text, size + 1);
+    n->async.lines_size += size;
 }
 
 static void put_heard(node *n)
 {
     char text[80];
-    for (size_t i = 0; i < n->n_heard; i++) {
-        snprintf(text, sizeof text, " %" PRIu32 ":%" PRIu64 ":%" PRIu64, n->heard[i].slot, n->heard[i].version,
-                 n->heard[i].k);
+    for (size_t i = 0; i < n->async.n_heard; i++) {
+        snprintf(text, sizeof text, " %" PRIu32 ":%" PRIu64 ":%" PRIu64, n->async.heard[i].slot,
+                 n->async.heard[i].version, n->async.heard[i].k);
         put(n, text);
     }
     put(n, "\n");
-    n->n_heard = 0;
+    n->async.n_heard = 0;
 }
 
 void async_step(node *n)
 {
     char text[80];
-    const inner_class *class = n->s.inner;
-    const double sigma = inner_sum(n);
-    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, n->version + 1, n->down_round);
+    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, n->async.version + 1, n->down_round);
     put(n, text);
     put_heard(n);
-    if (is_root(n)) {
-        hfsad_root_step(&class->prior, n->s.M, n->sum, sigma, n->w);
-    } else {
-        hfsad_link link = {n->z, n->q, n->k + 1};
-        kernels()->inner_update(&class->prior, &n->rule, &link, n->s.M, n->sum, sigma, n->w);
-        n->dual = kernels()->link_step(&n->rule, &link, n->s.M, n->w, n->w_parent);
-        n->k = link.k;
-    }
-    n->version++;
-    n->sent_down += n->s.n_children;
-    n->open = false;
-    n->changed = true;
+    node_step(n);
+    n->async.version++;
+    node_move(n, NODE_RESTS);
     for (size_t c = 0; c < n->s.n_children; c++)
-        n->child[c].fresh = false;
+        n->inner.child[c].fresh = false;
     channel_stop(&n->down);
-    if (is_root(n) || --n->turn_left > 0)
+    if (is_root(n) || --n->async.turn_left > 0)
         return;
     n->sent_up++;
     n->up_round = n->down_round;
-    channel_start(n, &n->up);
+    node_send(n, &n->up);
 }
 
 void async_row(node *n)
 {
     char text[80];
-    snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->ask_round, n->asked_version);
+    snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->question.round, n->question.asked_version);
     put(n, text);
     for (size_t c = 0; c < n->s.n_children; c++) {
         if (!n->s.children[c].leaf)
             continue;
-        snprintf(text, sizeof text, " %zu:%" PRIu64, c, n->child[c].answer_k);
+        snprintf(text, sizeof text, " %zu:%" PRIu64, c, n->inner.child[c].answer_k);
         put(n, text);
     }
     put(n, "\n");

@@ -1,11 +1,10 @@
-/* A client: it steps on its parent's DOWN, and answers what it is asked. */
+/* A client: it steps on its parent's DOWN, and answers questions. */
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "plan/client_terms.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,41 +45,41 @@ hfsad_status leaf_create(node *n, hfsad_error *err)
 {
     const node_setup *s = &n->s;
     const size_t rows = s->x ? 0 : s->rows.count;
-    n->slope = alloc_zero(rows, sizeof(double));
-    n->anchor = alloc_zero(rows_anchored(&s->leaf->loss) ? rows : 0, sizeof(double));
-    n->solver =
+    n->leaf.slope = alloc_zero(rows, sizeof(double));
+    n->leaf.anchor = alloc_zero(rows_anchored(&s->leaf->loss) ? rows : 0, sizeof(double));
+    n->leaf.solver =
         alloc_zero(s->x ? s->M + hfsad_loss_scratch(&s->leaf->loss, s->M) : rows_scratch(s->M, rows), sizeof(double));
-    n->centre = alloc_zero(s->M, sizeof(double));
-    n->x = s->x ? alloc_zero(s->M, sizeof(double)) : NULL;
-    if (n->x)
-        memcpy(n->x, s->x, s->M * sizeof *n->x);
-    if (!n->slope || !n->anchor || !n->solver || !n->centre || (s->x && !n->x))
+    n->leaf.centre = alloc_zero(s->M, sizeof(double));
+    n->leaf.x = s->x ? alloc_zero(s->M, sizeof(double)) : NULL;
+    if (n->leaf.x)
+        memcpy(n->leaf.x, s->x, s->M * sizeof *n->leaf.x);
+    if (!n->leaf.slope || !n->leaf.anchor || !n->leaf.solver || !n->leaf.centre || (s->x && !n->leaf.x))
         return error_memory(err, rows * sizeof(double), "a client's rows");
-    n->data_print = print_of_rows(s);
+    n->leaf.data_print = print_of_rows(s);
     if (!s->x) {
-        n->factor = client_factor(s->leaf, &s->rows);
+        n->leaf.factor = client_factor(s->leaf, &s->rows);
         if (client_is_factored(s->leaf, &s->rows, s->M))
-            n->squared = squared_create(&s->rows, s->M, n->factor);
+            n->leaf.squared = squared_create(&s->rows, s->M, n->leaf.factor);
     }
     return HFSAD_OK;
 }
 
 void leaf_free(node *n)
 {
-    free(n->slope);
-    free(n->anchor);
-    free(n->solver);
-    free(n->centre);
-    free(n->x);
-    squared_free(n->squared);
+    free(n->leaf.slope);
+    free(n->leaf.anchor);
+    free(n->leaf.solver);
+    free(n->leaf.centre);
+    free(n->leaf.x);
+    squared_free(n->leaf.squared);
 }
 
 /* The numbers of many rows are those of a new run. */
 void leaf_begin_anew(node *n)
 {
     if (!n->s.x)
-        memset(n->slope, 0, n->s.rows.count * sizeof *n->slope);
-    n->eta = 0;
+        memset(n->leaf.slope, 0, n->s.rows.count * sizeof *n->leaf.slope);
+    n->leaf.eta = 0;
 }
 
 static leaf_run run_of(node *n, const double *w_parent)
@@ -91,7 +90,7 @@ static leaf_run run_of(node *n, const double *w_parent)
         .lanes = 1,
         .loss = &n->s.leaf->loss,
         .rule = &n->rule,
-        .x = n->x,
+        .x = n->leaf.x,
         .y = &n->s.y,
         .n = &n->s.n,
         .z = n->z,
@@ -99,7 +98,7 @@ static leaf_run run_of(node *n, const double *w_parent)
         .w = n->w,
         .k = &n->k,
         .w_parent = w_parent,
-        .scratch = n->solver,
+        .scratch = n->leaf.solver,
         .sum_u = n->u,
         .want_dual = true,
     };
@@ -115,14 +114,14 @@ static rows_leaf rows_of(node *n, const double *w_parent)
                 .solver = &class->solver,
                 .rows = n->s.rows,
                 .M = n->s.M,
-                .factor = n->factor,
-                .slope = n->slope,
-                .anchor = rows_anchored(&class->loss) ? n->anchor : NULL,
-                .eta = &n->eta,
-                .squared = n->squared,
+                .factor = n->leaf.factor,
+                .slope = n->leaf.slope,
+                .anchor = rows_anchored(&class->loss) ? n->leaf.anchor : NULL,
+                .eta = &n->leaf.eta,
+                .squared = n->leaf.squared,
                 .own = class->loss.kind == HFSAD_LOSS_OWN ? &n->s.p->own : NULL,
                 .node = n->s.number,
-                .scratch = n->solver,
+                .scratch = n->leaf.solver,
             },
         .rule = &n->rule,
         .z = n->z,
@@ -130,7 +129,7 @@ static rows_leaf rows_of(node *n, const double *w_parent)
         .w = n->w,
         .k = &n->k,
         .w_parent = w_parent,
-        .centre = n->centre,
+        .centre = n->leaf.centre,
     };
 }
 
@@ -148,17 +147,7 @@ void leaf_step(node *n, const double *w_parent, uint32_t times)
         n->dual = kernels()->rows_step(&leaf);
 }
 
-/* Whether it sits out all rounds after the last one done, up to `round`; *last then goes with it. */
-static bool sits_out_until(const node *n, uint64_t round, uint32_t *last)
-{
-    *last = n->last;
-    for (uint64_t r = n->round + 1; r <= round; r++)
-        if (node_draw(n, n->s.leaf->participation, n->s.key, last, r))
-            return false;
-    return true;
-}
-
-static void skip_to(node *n, uint64_t round, uint32_t last)
+void leaf_skip_to(node *n, uint64_t round, uint32_t last)
 {
     if (round > n->round)
         n->dual = 0;
@@ -183,7 +172,7 @@ static bool play(node *n, uint64_t first, const double *w_parent)
     return took_part;
 }
 
-static bool handle_down(node *n, const message *m, node_refusal *why)
+bool leaf_handle_down(node *n, const message *m, node_refusal *why)
 {
     uint32_t last;
     if (m->count != n->s.M)
@@ -195,22 +184,21 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
     }
     const uint64_t before = m->round - 1;
     if (m->round > n->end_round || before % n->period || before >= node_next_measure(n) ||
-        !sits_out_until(n, before, &last))
+        !node_sits_out_until(n, before, &last))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    skip_to(n, before, last);
+    leaf_skip_to(n, before, last);
     n->down_round = m->round;
     channel_stop(&n->up);
-    channel_stop(&n->answer);
     node_greet(n, m->k);
     if (play(n, m->round, m->values)) {
         n->up_round = n->round;
-        channel_start(n, &n->up);
+        node_send(n, &n->up);
     }
     n->changed = true;
     return true;
 }
 
-/* w_0, with the intercept of whoever has one of its own. */
+/* w_0, with the node's own intercept if it has one. */
 static const double *consensus_model(node *n, const double *w0, const double *w_parent)
 {
     const size_t M = n->s.M;
@@ -223,7 +211,7 @@ static const double *consensus_model(node *n, const double *w0, const double *w_
     return w;
 }
 
-static void measure(node *n, const double *w0, const double *w_parent, tally *t)
+void leaf_measure(node *n, const double *w0, const double *w_parent, tally *t)
 {
     const size_t tier = n->s.depth - 1;
     *t = (tally){.up = (double)n->sent_up, .clients = 1};
@@ -242,52 +230,4 @@ static void measure(node *n, const double *w0, const double *w_parent, tally *t)
     t->tier[tier].loss = kernels()->rows_loss(&leaf.problem, w);
     t->tier[tier].consensus_loss = kernels()->rows_loss(&leaf.problem, common);
     kernels()->link_measure(leaf.rule, &link, n->s.M, w, w_parent, common, &t->tier[tier]);
-}
-
-static bool handle_ask(node *n, const message *m, node_refusal *why)
-{
-    const bool final = m->phase == NODE_PHASE_FINAL;
-    uint32_t last;
-    if (m->count != (final ? 0 : node_ask_count(n)))
-        return node_refuse(n, why, NODE_REFUSED_SIZE);
-    const bool repeated = m->phase == n->answer_phase && (int64_t)m->round == n->answered;
-    if (repeated || m->phase < n->answer_phase || (!final && (int64_t)m->round < n->answered)) {
-        if (repeated && m->k > n->asker_begun) {
-            n->asker_begun = m->k;
-            n->part = 0;
-            channel_start(n, &n->answer);
-        }
-        return node_refuse(n, why, NODE_REFUSED_OLD);
-    }
-    last = n->last;
-    if (final        ? (int64_t)m->round != n->answered
-        : n->s.async ? !async_may_ask(n, m->round)
-                     : m->round != node_next_measure(n) || m->round < n->round)
-        return node_refuse(n, why, NODE_REFUSED_FUTURE);
-    if (!final && (n->s.async ? !async_can_answer(n, m->round) : !sits_out_until(n, m->round, &last)))
-        return node_refuse(n, why, n->s.async ? NODE_REFUSED_OLD : NODE_REFUSED_FUTURE);
-    if (!n->s.async)
-        channel_stop(&n->up);
-    n->answer_phase = m->phase;
-    n->part = 0;
-    n->asker_begun = m->k;
-    if (!final) {
-        tally t;
-        if (!n->s.async)
-            skip_to(n, m->round, last);
-        measure(n, m->values, n->s.depth == 1 ? m->values : m->values + n->s.M, &t);
-        node_answer(n, &t, m->round);
-        n->answered_k = n->k;
-    }
-    channel_start(n, &n->answer);
-    n->changed = true;
-    return true;
-}
-
-bool leaf_handle(node *n, const message *m, node_refusal *why)
-{
-    assert(m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK);
-    if (m->kind == MESSAGE_ASK)
-        return handle_ask(n, m, why);
-    return n->s.async ? async_handle_down(n, m, why) : handle_down(n, m, why);
 }

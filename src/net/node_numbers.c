@@ -1,10 +1,10 @@
 /*
- * Numbers that are not finite, on their way: frames hold finite ones only, so these go as the largest there are,
+ * Encoding of numbers that are not finite: frames contain only finite numbers, so these are sent as the largest
+ * doubles,
  *
  *     +-infinity as +-DBL_MAX,  +-nan as +- the number before it
  *
- * and a run that has overflowed somewhere goes on as the simulator's does, until the safeguard or a row of the trace
- * finds out.
+ * and a run that has overflowed continues as in the simulator, until the safeguard or a row of the trace detects it.
  */
 #include "net/node_parts.h"
 
@@ -15,10 +15,10 @@
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 #define INFINITE (UINT64_C(0x7ff) << 52)
-#define HIDDEN (INFINITE - 2) /* the two largest numbers, and what is beyond */
+#define HIDDEN (INFINITE - 2) /* the two largest numbers, and everything beyond */
 
-/* Whether one of the numbers, by its bits but for the sign, is `least` or more; without a branch, so that it is vector
- * code. */
+/* Whether one of the numbers, by its bits without the sign, is `least` or more; without a branch, so that it becomes
+ * vector code. */
 static bool any_from(uint64_t least, const double *v, size_t count)
 {
     uint64_t over = 0;

@@ -4,32 +4,82 @@
 
 #include "net/node.h"
 
-/* A last value on its way: repeated until nobody waits for it. */
+/* ---- states ---- */
+
+/* Every way from one state to another, and why it is legal; docs/protocol.md draws it. */
+#define NODE_MOVE_LIST(X)                                                                                              \
+    X(RESTS, TRAINS, "it opens a round: nothing blocks it")                                                            \
+    X(TRAINS, RESTS, "all participating children have sent UP, and it has stepped; or the cloud has ended the stage")  \
+    X(TRAINS, REPAIRS, "cloud: the safeguard finds that the run diverges")                                             \
+    X(REPAIRS, RESTS, "cloud: all nodes have restarted")                                                               \
+    X(RESTS, STAGE_OVER, "cloud: the stage has its figures, or its model is no longer finite")                         \
+    X(STAGE_OVER, RESTS, "cloud: all nodes have begun the next stage")                                                 \
+    X(RESTS, ENDED, "cloud: the figures of a row end the run")                                                         \
+    X(ENDED, CLOSES, "cloud: the polish is done, or there is none")                                                    \
+    X(CLOSES, FINISHED, "cloud: it has the models of all nodes")                                                       \
+    X(RESTS, HALTED, "asynchronous: it is asked for the last figures or the models")                                   \
+    X(TRAINS, HALTED, "asynchronous: the same; the open round is dropped")                                             \
+    X(RESTS, FINISHED, "its parent acknowledges that the cloud has the models")                                        \
+    X(HALTED, FINISHED, "the same, asynchronous")
+
+#define QUESTION_MOVE_LIST(X)                                                                                          \
+    X(NONE, WAITS, "a question has arrived from the parent, for a round that may not be done yet")                     \
+    X(NONE, ASKED, "the cloud asks; or a question that is forwarded at once has arrived")                              \
+    X(WAITS, ASKED, "its round is done: forwarded to the children; or a question forwarded at once overtakes it")      \
+    X(ASKED, NONE, "all children have answered")                                                                       \
+    X(ASKED, WAITS, "another question has arrived: the parent was killed while it asked, or a look was given up")      \
+    X(ASKED, ASKED, "the same, and the other is forwarded at once")
+
 typedef struct {
-    bool live, send;
-    bool again; /* it has been sent before */
-    uint64_t due;
-    uint32_t wait;
-    bool open, repeated; /* of the value in hand: nothing was learned from it yet; it was repeated by the clock */
-    uint64_t since;      /* it was first sent */
-    uint32_t patience;   /* with the next, in ms; 0: the least */
-} channel;
+    int from, to;
+    const char *why;
+} state_move;
+extern const state_move node_moves[], question_moves[];
+extern const size_t n_node_moves, n_question_moves;
+
+/* What is asked down the tree and answered up it while nodes train: a row of a table (node_question.c). */
+typedef struct question_row question_row;
+
+/* The question in hand. Of it only an asynchronous one for figures in the middle of training outlasts a crash; the
+ * others are asked again. */
+typedef struct {
+    question_state state;
+    const question_row *row;
+    uint64_t number; /* tells it from others of its row */
+    uint64_t round;  /* that it is of */
+    channel ask;
+    double *w;              /* 2 M: w_0, and this node's w if it is forwarded */
+    double *parent;         /* M: the parent's w that came with it */
+    tally own;              /* this node's part of the figures, as it was when it passed the question on */
+    uint64_t asked_version; /* asynchronous: `own` is of */
+    double *own_numbers;    /* asynchronous: tally_numbers: `own`, as it is kept */
+} question;
+
+/* What it has answered. */
+typedef struct {
+    const question_row *say; /* to be said to the parent, once; NULL: nothing */
+    int64_t round;           /* of the last measurement answered, -1: none */
+    uint64_t k;              /* counter of a leaf's link then */
+    double *figures;         /* tally_numbers: that answer */
+    uint64_t look;           /* number of the last look, 0: none; not kept */
+    uint64_t part;           /* of its models that is said */
+    bool final;              /* the models at the end were asked for after it */
+    channel models;          /* these, which are repeated until the cloud has them */
+} answer;
 
 /* What a parent has of a child. */
 typedef struct {
-    uint32_t last;           /* iteration in which it last took part */
-    uint64_t need;           /* the round whose UP its parent works with */
-    uint64_t k;              /* of its last UP */
-    bool has;                /* that UP is there; not kept over a crash */
-    bool told;               /* it has acknowledged the DOWN of the open round */
-    bool answered;           /* the question in hand */
-    uint64_t answer_k;       /* asynchronous: its counter when it did */
-    uint64_t parts;          /* of its models that have come */
-    bool ack_up, ack_answer; /* to be told that it has come */
-    bool ack_part;           /* to be told which part is wanted */
-    uint64_t look_parts;     /* the same two, of a look */
-    bool ack_look;
-    bool fresh; /* asynchronous: it has said something since the last step */
+    uint32_t last;     /* iteration in which it last took part */
+    uint64_t need;     /* the round whose UP its parent works with */
+    uint64_t k;        /* of its last UP */
+    bool has;          /* that UP is there; not kept over a crash */
+    bool told;         /* it has acknowledged the DOWN of the open round */
+    bool answered;     /* the question in hand */
+    uint64_t parts;    /* of its models that have come */
+    uint64_t answer_k; /* asynchronous: its counter when it answered */
+    bool ack_up;       /* to be told that it has come */
+    bool ack_part;     /* to be told which part is wanted */
+    bool fresh;        /* asynchronous: it has sent something since the last step */
     double sigma;
     guard_strain strain; /* of an inner child's link and all below */
 } child_state;
@@ -40,6 +90,56 @@ typedef struct {
     uint64_t version, k;
 } heard;
 
+/* A client: its rows and what its steps need of them. */
+typedef struct {
+    uint64_t data_print;
+    double *x; /* copy of the row, or NULL */
+    double *slope, *anchor, *solver, eta, factor, *centre;
+    squared_factor *squared;
+    uint32_t local_steps; /* asynchronous */
+} leaf_part;
+
+/* An inner node or the root: its children. */
+typedef struct {
+    double *w_parent;
+    child_state *child;
+    double *child_u;       /* n_children rows */
+    double *child_figures; /* n_children rows of tally_numbers */
+    double *partial, *sum; /* room for fold */
+    double settled;        /* intercept shown in place of w's */
+    bool has_settled;
+    double *models;  /* the subtree's, own first; taken when they are asked for */
+    bool has_models; /* all of them have come */
+    double *slots;   /* n_children: for ACK */
+} inner_part;
+
+/* Asynchronous training. */
+typedef struct {
+    uint64_t version;   /* own steps */
+    uint64_t turn_left; /* rounds of an inner node's turn that are still to come */
+    bool stopping;      /* root: the tolerances were met */
+    uint64_t since;     /* when the round was opened */
+    uint64_t held;      /* version of the newest DOWN that waits for its turn, 0: none */
+    double *held_w;     /* M */
+    heard *heard;       /* since the last step: at most the number of steps that a child was behind */
+    size_t n_heard, heard_room;
+    char *lines; /* of the record */
+    size_t lines_size, lines_room;
+} async_part;
+
+/* What only the root decides. */
+typedef struct {
+    guard_state guard;
+    stop_state stop;
+    hfsad_figures row;
+    double *row_w; /* M: its model */
+    bool row_ready;
+    node_end end;
+    double *polish;      /* setup.polish numbers, then M: where it begins; NULL: none */
+    bool looks;          /* it is to look at all models */
+    start_search search; /* first: NULL if there is one stage */
+} root_part;
+
 struct node {
     node_setup s;
     uint64_t K;            /* edge_rounds */
@@ -48,108 +148,51 @@ struct node {
     size_t nodes;          /* of its subtree */
     uint64_t now;
     bool changed;
-    channel up, answer, down, ask;
-    bool ack_part;                      /* to be sent to the children */
-    bool ack_down, ack_up, ack_answer;  /* to be sent; ack_down goes to the parent, the others to the children */
-    uint64_t parent_begun, asker_begun; /* the parent's count of beginnings, as its last DOWN and ASK had it */
-    double seen_begun;                  /* for ACK: parent_begun as a number */
-    uint64_t begun;                     /* own count */
+    uint64_t begun; /* how often it was started */
     node_status status;
     double *shown; /* the message in hand, where it has numbers that are not finite */
     size_t shown_room;
 
+    node_state state;
+    question question;
+    answer answer;
+
+    /* the link to its parent */
     double *w, *z, *q;
     uint32_t k, last;
+    hfsad_link_rule rule; /* as it is now */
+    uint64_t repairs;     /* of the safeguard */
+    double dual;          /* of the last round */
+    double *u;            /* M */
+
+    /* rounds, and the messages that carry them */
     uint64_t round;              /* done */
     uint64_t down_round;         /* of the newest DOWN taken, 0: none */
-    uint64_t up_round;           /* of the UP that z, q and k stand for */
-    uint64_t repairs;            /* of the safeguard */
-    hfsad_link_rule rule;        /* of its link, as it is now */
-    bool say_anew;               /* to be answered: it has begun anew */
-    bool say_stage;              /* likewise: it has begun the stage */
-    bool diverged;               /* root: w is not finite */
-    double dual;                 /* of the last round */
+    uint64_t up_round;           /* of the UP that corresponds to z, q and k */
+    bool took_part;              /* in this period */
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
-    int64_t answered;            /* round of the last measurement answered, -1: none */
-    uint64_t answered_k;         /* counter of a leaf's link then */
-    uint64_t answer_phase;
-    uint64_t part;        /* of its models that is said */
-    double *figures;      /* tally_numbers: the last answer */
-    uint32_t local_steps; /* of a client, asynchronous */
-    double *u;            /* M */
-    bool finished;
+    channel up, down;
+    bool ack_down;                  /* to be sent to the parent */
+    bool ack_up, ack_part, ack_end; /* to be sent to the children; ack_end: the cloud has their models */
+    uint64_t parent_begun;          /* the parent's count of beginnings, as its last DOWN had it */
+    double seen_begun;              /* for ACK: the same as a number */
 
-    /* a leaf */
-    uint64_t data_print;
-    double *x; /* copy of the row, or NULL */
-    double *slope, *anchor, *solver, eta, factor, *centre;
-    squared_factor *squared;
-
-    /* an inner node or the root */
-    double *w_parent;
-    child_state *child;
-    double *child_u;       /* n_children rows */
-    double *child_figures; /* n_children rows of tally_numbers */
-    double *partial, *sum; /* room for fold */
-    bool open;             /* round + unit is under way */
-    bool took_part;        /* in this period */
-    double settled;        /* intercept shown in place of w's */
-    bool has_settled;
-    bool pending; /* a question has come and waits for its round, or has been passed on */
-    bool asking;  /* passed on */
-    uint64_t ask_phase, ask_round;
-    double *ask_w;      /* 2 M: w_0, and this node's w where it is passed on */
-    double *ask_parent; /* M: the parent's w that came with it */
-    tally own;          /* this node's part of the figures, as it was when it passed the question on */
-    double *models;     /* the subtree's, own first; taken when they are asked for */
-    double *slots;      /* n_children: for ACK */
-
-    /* asynchronous */
-    uint64_t version;       /* own steps */
-    uint64_t turn_left;     /* rounds of an inner node's turn that are still to come */
-    bool halted;            /* the last figures have been asked for: nothing moves any more */
-    bool stopping;          /* root: the tolerances were met */
-    uint64_t asked_version; /* `own` is of */
-    double *own_numbers;    /* tally_numbers: `own`, as it is kept */
-    uint64_t since;         /* when the round was opened */
-    uint64_t held;          /* version of the newest DOWN that waits for its turn, 0: none */
-    double *held_w;         /* M */
-    heard *heard;           /* since the last step: of a child at most as many as it was behind */
-    size_t n_heard, heard_room;
-    char *lines;
-    size_t lines_size, lines_room;
-
-    /* a look (node_look.c); none of it is kept */
-    bool pausing;        /* root: it is to look */
-    uint64_t look;       /* number of the question in hand, 0: none */
-    bool looked;         /* its answer is there */
-    bool say_look;       /* to the parent */
-    bool ack_look;       /* to the children */
-    uint64_t look_part;  /* that is said */
-    double *look_models; /* the subtree's, own first; taken when they are asked for */
-    channel look_ask;
-
-    /* the root */
-    guard_state guard;
-    bool anew; /* a repair is to be made */
-    stop_state stop;
-    hfsad_figures row;
-    double *row_w; /* M: its model */
-    bool row_ready;
-    node_end end;
-    double *polish; /* setup.polish numbers, then M: where it begins; NULL: none */
-    bool polished;  /* it has come */
-
-    /* the root, of stages before the run */
-    bool stage_over; /* the next is to begin */
-    double *first;   /* M: the first of the starts that are tried; NULL: there is one stage */
-    double least;    /* objective of the one kept */
-    node_prelude prelude;
+    leaf_part leaf;
+    inner_part inner;
+    async_part async;
+    root_part root;
 };
 
-/* channel */
-void channel_start(node *n, channel *c); /* a new value, to be sent now */
-void channel_stop(channel *c);
+bool move_is_legal(const state_move *moves, size_t count, int from, int to);
+/* Assert that it is legal. */
+void node_move(node *n, node_state to);
+void question_move(question *q, question_state to);
+
+/* channels, by the node's clock */
+static inline void node_send(node *n, channel *c)
+{
+    channel_start(c, n->now, &n->s.patience);
+}
 
 /* Whether a node with these draws takes part in a round; keeps *last. */
 bool node_draw(const node *n, double participation, uint64_t key, uint32_t *last, uint64_t round);
@@ -168,13 +211,13 @@ static inline size_t node_ask_count(const node *n)
 {
     return n->s.depth == 1 ? n->s.M : 2 * n->s.M;
 }
-/* The parts in which so many nodes' models go up, and the numbers of one of them; 0: there is none. */
+/* The number of parts for the models of this number of nodes, and the numbers in one part; 0: no such part. */
 uint64_t node_parts_of(const node *n, size_t nodes);
 size_t node_part_size(const node *n, size_t nodes, uint64_t part);
 /* Keeps the tally as the node's answer. */
 void node_answer(node *n, const tally *t, uint64_t round);
 bool node_refuse(node *n, node_refusal *to, node_refusal why);
-/* The parent begins anew, or we do: what it may have forgotten is sent again. */
+/* The parent or this node has restarted: everything that the parent may have lost is retransmitted. */
 void node_greet(node *n, uint64_t begun);
 
 /* numbers that are not finite (node_numbers.c) */
@@ -189,14 +232,13 @@ bool numbers_take(node *n, message *m, node_refusal *why);
 hfsad_status leaf_create(node *n, hfsad_error *err);
 void leaf_free(node *n);
 void leaf_begin_anew(node *n);
-bool leaf_handle(node *n, const message *m, node_refusal *why);
+bool leaf_handle_down(node *n, const message *m, node_refusal *why);
 
 hfsad_status inner_create(node *n, hfsad_error *err);
 void inner_free(node *n);
-bool inner_handle(node *n, size_t from, const message *m, node_refusal *why);
-/* A question is passed on, and the answers are put together. */
-void inner_ask(node *n, uint64_t phase, uint64_t round);
-double inner_sum(node *n);
+bool inner_handle(node *n, size_t from, const message *m, node_refusal *why); /* DOWN, UP or ACK */
+/* An inner node or the root steps on what its children have said. */
+void node_step(node *n);
 /* The rule of its link after the repairs so far. */
 void node_find_rule(node *n);
 /* All of the safeguard's repair that a node has to do; for an inner one after its children. */
@@ -205,9 +247,9 @@ void inner_begin_anew(node *n);
 /* A child's message that its parent knows without being told, as it would have come. */
 void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link);
 guard_strain inner_strain(const node *n);
-/* Tells all children that their last answer has come. */
-void inner_ack_all(node *n);
-/* A client's step, so many times. */
+/* The first leaf among the children. */
+size_t inner_first_leaf(const node *n);
+/* Repeats a client's step this number of times. */
 void leaf_step(node *n, const double *w_parent, uint32_t times);
 
 /* stages (node_stages.c) */
@@ -218,23 +260,29 @@ static inline bool is_prelude(const node *n)
 hfsad_status stages_create(node *n, hfsad_error *err);
 /* The node becomes that of another stage; false: no memory. */
 bool stage_begin(node *n, uint64_t stage, const double *start);
-bool stage_handle(node *n, size_t from, const message *m, uint64_t stage, node_refusal *why);
 /* Root: the stage is over, by these figures; NULL: its numbers are no longer finite. */
 void stage_conclude(node *n, const hfsad_figures *f);
-/* Root: where the next stage begins. */
-void stage_next_start(const node *n, double *w);
 
-/* a look (node_look.c) */
-void look_free(node *n);
-/* Root: begins where it can; whether it holds the next round back. */
-void look_advance(node *n);
-bool look_holds(const node *n);
-bool look_handle(node *n, size_t from, const message *m, node_refusal *why);
-message look_model_letter(node *n);
-message look_ask_letter(const node *n);
-message look_ack_letter(node *n);
-/* Where a child's numbers begin among the models of the subtree. */
-size_t node_models_before(const node *n, size_t c);
+/* questions (node_question.c) */
+extern const question_row QUESTION_FIGURES, QUESTION_MODELS, QUESTION_REPAIR, QUESTION_STAGE, QUESTION_LOOK;
+/* The row of a phase; NULL: none. */
+const question_row *question_of_phase(uint64_t phase);
+/* Whether no round begins while it is in hand. */
+bool question_holds(const node *n);
+/* An ASK of the parent, or a child's answer; number: what tells the question from others of its row. */
+bool question_handle(node *n, size_t from, const question_row *row, const message *m, uint64_t number,
+                     node_refusal *why);
+/* The parent says which part of the models it wants. */
+bool question_handle_part(node *n, const message *m, uint64_t part, node_refusal *why);
+/* Root: asks it now; what goes down is in n->question.w. */
+void question_ask(node *n, const question_row *row, uint64_t number, uint64_t round);
+/* Goes on with the one in hand; false: it cannot. */
+bool question_advance(node *n);
+message question_letter(node *n);
+message question_answer_letter(node *n, const question_row *row);
+/* Which part of its models each child is to say next. */
+message question_part_letter(node *n);
+message node_letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round);
 
 /* asynchronous training (node_async.c) */
 hfsad_status async_create(node *n, hfsad_error *err);
@@ -251,9 +299,9 @@ bool async_can_answer(const node *n, uint64_t round);
 bool async_may_ask(const node *n, uint64_t round);
 /* Root: whether figures are due, and the round of that question. */
 bool async_measures(const node *n, uint64_t *round);
-/* A question that is neither the first nor the last: training goes on, and it outlasts a crash. */
+/* A question that is neither the first nor the last: training continues, and the question survives a crash. */
 bool async_is_between(const node *n, uint64_t round);
-/* What was asked of whom: a line of the record. */
+/* Which node was asked for which moment: a line of the record. */
 void async_row(node *n);
 bool async_may_open(const node *n);
 void async_open(node *n);
@@ -266,5 +314,13 @@ void async_end(node *n);
 
 /* Goes on as far as it can. */
 void inner_advance(node *n);
+/* Root: the row of the trace is there. */
+void root_conclude(node *n, const tally *t);
+/* A client's answer to a question for figures at round. */
+void leaf_measure(node *n, const double *w0, const double *w_parent, tally *t);
+/* Whether it sits out all rounds after the last one done, up to `round`; *last then goes with it. */
+bool node_sits_out_until(const node *n, uint64_t round, uint32_t *last);
+/* A client takes these rounds as done. */
+void leaf_skip_to(node *n, uint64_t round, uint32_t last);
 
 #endif

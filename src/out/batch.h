@@ -6,7 +6,7 @@
 #ifndef HFSAD_OUT_BATCH_H
 #define HFSAD_OUT_BATCH_H
 
-#include "out/file.h"
+#include "base/whole_file.h"
 
 enum { BATCH_MOST = 32 };
 

@@ -213,18 +213,12 @@ hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error 
 {
     if (!run->engine->links)
         return error_set(err, HFSAD_ERROR_INPUT, NO_STATE);
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!folder)
-        return error_memory(err, strlen(path), "a file name");
     whole_file f;
-    hfsad_status status = whole_file_begin(&f, folder, slash ? slash + 1 : path, err);
-    if (!status) {
-        checkpoint_write(&f, run, NULL, 0);
-        status = whole_file_end(&f, err);
-    }
-    free(folder);
-    return status;
+    const hfsad_status status = whole_file_open(&f, path, 0666, err);
+    if (status)
+        return status;
+    checkpoint_write(&f, run, NULL, 0);
+    return whole_file_end(&f, err);
 }
 
 hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err)

@@ -9,8 +9,8 @@
 #ifndef HFSAD_OUT_CHECKPOINT_H
 #define HFSAD_OUT_CHECKPOINT_H
 
+#include "base/whole_file.h"
 #include "base/words.h"
-#include "out/file.h"
 #include "run/handle.h"
 
 #define CHECKPOINT_NAME "checkpoint.bin"

@@ -2,7 +2,7 @@
 #ifndef HFSAD_OUT_TABLES_H
 #define HFSAD_OUT_TABLES_H
 
-#include "out/file.h"
+#include "base/whole_file.h"
 
 /* Room for one row: two vectors, a name, the text. Taken once. */
 typedef struct {

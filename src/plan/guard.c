@@ -6,6 +6,14 @@
 static const double STRAIN_MOST = 0.1, STRAIN_QUIET = 0.03, STEP_QUIET = 0.03, SIZE_MOST = 10, STAR_SIZE_MOST = 3;
 enum { FIRST = 5, WILD_MOST = 2, REPAIRS_MOST = 6 };
 
+void guard_pass(const word_transfer *t, guard_state *g)
+{
+    words_pass_reals(t, &g->first_step, 1);
+    words_pass(t, &g->wild);
+    words_pass(t, &g->repairs);
+    words_pass(t, &g->repaired_last);
+}
+
 bool plan_is_guarded(const plan *p, size_t n_inner)
 {
     for (size_t i = 0; i < n_inner; i++)

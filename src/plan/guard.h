@@ -21,6 +21,7 @@
 #ifndef HFSAD_PLAN_GUARD_H
 #define HFSAD_PLAN_GUARD_H
 
+#include "base/words.h"
 #include "plan/plan.h"
 
 #include <math.h>
@@ -36,6 +37,9 @@ typedef struct {
 typedef struct {
     double sum, count;
 } guard_strain;
+
+/* What a driver keeps of it beside calm and before. */
+void guard_pass(const word_transfer *t, guard_state *g);
 
 /* Whether any link is looked at. */
 bool plan_is_guarded(const plan *p, size_t n_inner);

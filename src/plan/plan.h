@@ -5,6 +5,7 @@
 #ifndef HFSAD_PLAN_PLAN_H
 #define HFSAD_PLAN_PLAN_H
 
+#include "base/words.h"
 #include "core/rows_prox.h"
 #include "math/penalty_kind.h"
 #include "plan/scales.h"
@@ -80,8 +81,24 @@ void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double l
  * is 0. */
 void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely);
 /* Stages before the run that find its start: iterations of a consensus start, with all nodes tied, and of each of
- * run.tries. The try with the smallest consensus objective is kept, the earliest of equal ones. */
+ * run.tries. The try with the smallest consensus objective is kept, the earliest of equal ones. The run is the last
+ * stage. */
 enum { START_CONSENSUS_ITERATIONS = 100, START_TRY_ITERATIONS = 20 };
+typedef struct {
+    size_t M;
+    uint64_t seed, stages; /* stages: with the run */
+    double likely;         /* length of a model */
+    bool consensus;
+    double *first; /* M, the driver's: the start of the first stage, then that which the tries are made from */
+    double least;  /* objective of the try that is kept; INFINITY at first */
+    uint64_t kept, bytes_up, bytes_down; /* bytes: of all stages that counted */
+} start_search;
+/* Where a stage begins; w may be first. */
+void start_search_begin(const start_search *s, uint64_t stage, double *w);
+/* A stage has come to w, the cloud's model. If that or a figure is not finite, it is as if it had not been tried. */
+void start_search_conclude(start_search *s, uint64_t stage, const hfsad_figures *f, const double *w);
+/* What a driver keeps of it. */
+void start_search_pass(const word_transfer *t, start_search *s);
 /* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
 hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err);
 

@@ -12,6 +12,7 @@
 #include "data/features.h"
 #include "math/lanczos.h"
 #include "plan/plan.h"
+#include "plan/tally.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -170,7 +171,43 @@ void start_try(double *start, const double *first, size_t M, uint64_t seed, uint
     if (index)
         start_draw(start, M, seed, index, square > 0 ? sqrt(square) : likely);
     else
-        memcpy(start, first, M * sizeof *start);
+        memmove(start, first, M * sizeof *start);
+}
+
+void start_search_begin(const start_search *s, uint64_t stage, double *w)
+{
+    const uint64_t first = s->consensus; /* of the tries */
+    start_try(w, s->first, s->M, s->seed,
+              stage + 1 == s->stages ? s->kept
+              : stage < first        ? 0
+                                     : stage - first,
+              s->likely);
+}
+
+void start_search_conclude(start_search *s, uint64_t stage, const hfsad_figures *f, const double *w)
+{
+    bool finite = figures_are_finite(f);
+    for (size_t m = 0; m < s->M; m++)
+        finite = finite && isfinite(w[m]);
+    if (!finite)
+        return;
+    s->bytes_up += f->bytes_up;
+    s->bytes_down += f->bytes_down;
+    if (s->consensus && stage == 0) {
+        memcpy(s->first, w, s->M * sizeof *w);
+    } else if (f->consensus_objective < s->least) {
+        s->least = f->consensus_objective;
+        s->kept = stage - s->consensus;
+    }
+}
+
+void start_search_pass(const word_transfer *t, start_search *s)
+{
+    words_pass(t, &s->bytes_up);
+    words_pass(t, &s->bytes_down);
+    words_pass(t, &s->kept);
+    words_pass_reals(t, &s->least, 1);
+    words_pass_reals(t, s->first, s->M);
 }
 
 hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err)

@@ -88,10 +88,9 @@ static rows_problem problem_of(const baseline *b, size_t leaf, double factor)
         .loss = &plan_leaf(b->p, leaf)->loss, .rows = dataset_rows(b->d, leaf), .M = b->M, .factor = factor};
 }
 
-static bool takes_part(const baseline *b, double probability, uint64_t key, uint32_t last)
+static bool takes_part(const baseline *b, double probability, uint64_t key, uint32_t *last)
 {
-    const bool overdue = b->last_round && b->iteration - last >= b->p->at_least_every;
-    return probability >= 1 || draw_takes_part(probability, key, b->round, overdue);
+    return draw_takes_part(probability, key, b->round + 1, b->p->edge_rounds, b->p->at_least_every, last);
 }
 
 /* The step on <g, w> + rho/2 |w - anchor|^2 in closed form; for rho = 0 it is the plain one, to the bit. */
@@ -111,11 +110,11 @@ static void client_step(const baseline *b, const leaf_class *class, double t, co
 static void step_leaf(baseline *b, size_t leaf, unsigned thread)
 {
     const leaf_class *class = plan_leaf(b->p, leaf);
+    const uint32_t before = b->last[leaf];
     b->part[leaf] = SAT_OUT;
-    if (!takes_part(b, class->participation, b->key[leaf], b->last[leaf]))
+    if (!takes_part(b, class->participation, b->key[leaf], &b->last[leaf]))
         return;
-    b->part[leaf] = b->last[leaf] < b->iteration ? STEPPED_FIRST : STEPPED;
-    b->last[leaf] = (uint32_t)b->iteration;
+    b->part[leaf] = before < b->iteration ? STEPPED_FIRST : STEPPED;
     const uint32_t parent = dataset_parent(b->d, leaf);
     const double *anchor = b->inner_w + (size_t)parent * b->M;
     double *w = leaf_w(b, leaf, &b->d->inner[parent]), *g = b->space + (size_t)thread * b->M;
@@ -200,7 +199,8 @@ static void step_inner(baseline *b, size_t i, unsigned thread)
     (void)thread;
     averaging_node *node = &b->inner[i];
     const double probability = b->p->inner[i].participation;
-    node->sends = takes_part(b, probability, node->key, node->last) && average(b, i);
+    uint32_t last = node->last; /* counted in count_up, if anything is sent */
+    node->sends = takes_part(b, probability, node->key, &last) && average(b, i);
     node->moved = node->moved || node->sends;
 }
 

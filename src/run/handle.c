@@ -54,47 +54,7 @@ static hfsad_status try_start(const hfsad_run *r, const plan *p, int iterations,
     return HFSAD_OK;
 }
 
-static bool all_finite(const double *w, size_t count)
-{
-    for (size_t m = 0; m < count; m++)
-        if (!isfinite(w[m]))
-            return false;
-    return true;
-}
-
-/* Whether anything came of it: one that has diverged to w is as if it had not been tried, nor counted. */
-static bool count_try(hfsad_run *r, const hfsad_figures *f, const double *w)
-{
-    if (!figures_are_finite(f) || !all_finite(w, r->data->M))
-        return false;
-    r->before.bytes_up += f->bytes_up;
-    r->before.bytes_down += f->bytes_down;
-    return true;
-}
-
-/* What everybody together finds, tied to each other: from there whoever follows another law is torn away, and nobody
- * else. From anywhere else all clients would leave their edges before those have moved. */
-static hfsad_status consensus_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
-{
-    const size_t M = r->data->M;
-    plan *tied = NULL;
-    hfsad_figures f;
-    double *w = alloc_zero(M, sizeof *w);
-    if (!w)
-        return error_memory(err, M * sizeof *w, "the start vector");
-    hfsad_status status = start_plain(r->start, start_default(spec), spec, r->data, ask, err);
-    if (!status && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err))) {
-        memcpy(w, r->start, M * sizeof *w);
-        status = try_start(r, tied, START_CONSENSUS_ITERATIONS, w, r->threads, &f, err);
-    }
-    if (!status && count_try(r, &f, w))
-        memcpy(r->start, w, M * sizeof *w);
-    plan_free(tied);
-    free(w);
-    return status;
-}
-
-/* One of run.tries and what came of it. */
+/* A stage of the search for a start. */
 typedef struct {
     double *w; /* where it begins, then where it has come to */
     hfsad_figures figures;
@@ -105,6 +65,7 @@ typedef struct {
 typedef struct {
     const hfsad_run *run;
     const plan *plan;
+    int iterations;
     trial *trials;
 } trials;
 
@@ -115,44 +76,61 @@ static void run_trial(void *context, size_t item, unsigned thread)
     trial *t = &all->trials[item];
     pool *single = NULL;
     if (!(t->status = pool_create(&single, 1, &t->err)))
-        t->status = try_start(all->run, all->plan, START_TRY_ITERATIONS, t->w, single, &t->figures, &t->err);
+        t->status = try_start(all->run, all->plan, all->iterations, t->w, single, &t->figures, &t->err);
     pool_free(single);
 }
 
-/* The run begins at the one of its starts whose objective is the least after a few iterations; the first one wins a
- * tie. They are tried side by side, each by one thread. w: room for all of them. */
-static hfsad_status choose_start(hfsad_run *r, uint64_t seed, size_t count, trial *tried, double *w, hfsad_error *err)
+/* Stages that do not depend on each other, from `stage` on: several side by side, each by one thread; one by all. */
+static hfsad_status run_stages(const trials *all, start_search *search, uint64_t stage, size_t count, hfsad_error *err)
 {
-    const size_t M = r->data->M;
-    trials all = {r, r->plan, tried};
-    double least = INFINITY;
+    hfsad_run *r = (hfsad_run *)all->run;
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < count; i++)
-        start_try(tried[i].w = w + i * M, r->start, M, seed, i, r->scales.length);
-    pool_run(r->threads, count, run_trial, &all);
+        start_search_begin(search, stage + i, all->trials[i].w);
+    if (count > 1)
+        pool_run(r->threads, count, run_trial, (void *)all);
+    else
+        all->trials->status = try_start(r, all->plan, all->iterations, all->trials->w, r->threads,
+                                        &all->trials->figures, &all->trials->err);
     for (size_t i = 0; i < count && !status; i++) {
-        const trial *t = &tried[i];
+        const trial *t = &all->trials[i];
         if ((status = t->status) && err)
             *err = t->err;
-        if (!status && count_try(r, &t->figures, t->w) && t->figures.consensus_objective < least) {
-            least = t->figures.consensus_objective;
-            r->start_index = (uint32_t)i;
-        }
-    }
-    if (!status && r->start_index) {
-        start_try(w, r->start, M, seed, r->start_index, r->scales.length);
-        memcpy(r->start, w, M * sizeof *w);
+        if (!status)
+            start_search_conclude(search, stage + i, &t->figures, t->w);
     }
     return status;
 }
 
-static hfsad_status best_start(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+/* From r->start, where the first stage begins, to where the run does. From consensus: what everybody together finds,
+ * tied to each other; from there a client that follows another law is torn away, and nobody else. From anywhere else
+ * all clients would leave their edges before those have moved. */
+static hfsad_status search_start(hfsad_run *r, const hfsad_spec *spec, bool consensus, hfsad_error *err)
 {
-    const size_t M = r->data->M, count = (size_t)spec->run.tries;
-    trial *tried = alloc_zero(count, sizeof *tried);
-    double *w = alloc_zero(count * M, sizeof *w);
-    const hfsad_status status = tried && w ? choose_start(r, (uint64_t)spec->run.seed, count, tried, w, err)
-                                           : error_memory(err, count * M * sizeof *w, "the starts");
+    const size_t M = r->data->M, tries = spec->run.tries > 1 && r->engine->links ? (size_t)spec->run.tries : 0,
+                 most = tries ? tries : 1;
+    start_search search = {.M = M,
+                           .seed = (uint64_t)spec->run.seed,
+                           .stages = consensus + tries + 1,
+                           .likely = r->scales.length,
+                           .consensus = consensus,
+                           .first = r->start,
+                           .least = INFINITY};
+    trial *tried = alloc_zero(most, sizeof *tried);
+    double *w = alloc_zero(most * M, sizeof *w);
+    plan *tied = NULL;
+    hfsad_status status = tried && w ? HFSAD_OK : error_memory(err, most * M * sizeof *w, "the starts");
+    for (size_t i = 0; i < most && !status; i++)
+        tried[i].w = w + i * M;
+    if (!status && consensus && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err)))
+        status = run_stages(&(trials){r, tied, START_CONSENSUS_ITERATIONS, tried}, &search, 0, 1, err);
+    if (!status && tries)
+        status = run_stages(&(trials){r, r->plan, START_TRY_ITERATIONS, tried}, &search, consensus, tries, err);
+    start_search_begin(&search, search.stages - 1, r->start);
+    r->before.bytes_up += search.bytes_up;
+    r->before.bytes_down += search.bytes_down;
+    r->start_index = (uint32_t)search.kept;
+    plan_free(tied);
     free(w);
     free(tried);
     return status;
@@ -162,14 +140,15 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surve
 {
     const bool apart = r->engine->links && plan_lets_go(r->plan, r->data->n_inner);
     const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : start_default(spec);
+    const bool consensus = strcmp(kind, "consensus") == 0;
     r->start = alloc_zero(r->data->M, sizeof *r->start);
     r->start_kind = spec_find_start(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    const hfsad_status status = strcmp(kind, "consensus") == 0
-                                    ? consensus_start(r, spec, ask, err)
-                                    : start_plain(r->start, r->start_kind, spec, r->data, ask, err);
-    return status || spec->run.tries < 2 || !r->engine->links ? status : best_start(r, spec, err);
+    const hfsad_status status =
+        start_plain(r->start, consensus ? start_default(spec) : r->start_kind, spec, r->data, ask, err);
+    const bool searches = consensus || (spec->run.tries > 1 && r->engine->links);
+    return status || !searches ? status : search_start(r, spec, consensus, err);
 }
 
 /* With the current folder, so that the names in it can be found from another one. */

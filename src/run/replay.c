@@ -372,48 +372,18 @@ static void step_leaf(replay *r, size_t leaf, uint32_t parent, uint32_t steps, c
     one.w_parent = w_parent;
     one.local_steps = steps;
     one.want_dual = true;
-    kernels()->leaf_run(&one);
-    dataset_scatter(s->d, s->z, leaf, one.z);
-    dataset_scatter(s->d, s->q, leaf, one.q);
-    if (s->w)
-        dataset_scatter(s->d, s->w, leaf, one.w);
+    sim_step_leaf(s, leaf, &one);
     r->leaf_dual[leaf] = one.dual;
 }
 
-/* As in a simulated round, from the links as they stand. The sum goes to sum. */
-static double sum_children(sim *s, size_t i, double *sum)
-{
-    const size_t M = s->M;
-    const inner_node *at = &s->d->inner[i];
-    thread_space *space = &s->spaces[0];
-    double *u = space->rows + 4 * M, *run_u = space->rows + 3 * M, sigma = 0;
-    memset(sum, 0, M * sizeof *sum);
-    for (size_t c = at->first_inner; c < at->first_inner + at->n_inner; c++) {
-        sigma += inner_message(s, c, u);
-        kernels()->add(M, sum, u);
-    }
-    for (size_t n = s->inner[i].first_run; n < s->inner[i].first_run + s->inner[i].n_runs; n++) {
-        sigma += sum_messages(s, &s->runs[n], space, run_u);
-        kernels()->add(M, sum, run_u);
-    }
-    return sigma;
-}
-
+/* As in a simulated round, from the links as they stand. */
 static void step_inner(replay *r, size_t i, const double *w_parent)
 {
     sim *s = r->s;
-    const inner_class *class = &s->p->inner[i];
-    double *sum = s->spaces[0].rows + 5 * s->M, *w = s->inner_w + i * s->M;
-    const double sigma = sum_children(s, i, sum);
-    if (i == 0) {
-        hfsad_root_step(&class->prior, s->M, sum, sigma, w);
-        return;
-    }
-    hfsad_link link = inner_link(s, i);
-    link.k++;
-    kernels()->inner_update(&class->prior, &class->rule, &link, s->M, sum, sigma, w);
-    s->inner[i].dual = kernels()->link_step(&class->rule, &link, s->M, w, w_parent);
-    s->inner[i].k = link.k;
+    thread_space *space = &s->spaces[0];
+    for (size_t n = s->inner[i].first_run; n < s->inner[i].first_run + s->inner[i].n_runs; n++)
+        s->runs[n].sum_sigma = sum_messages(s, &s->runs[n], space, s->run_u + n * s->M);
+    sim_step_inner(s, i, space, w_parent);
 }
 
 static hfsad_status play_until(replay *r, size_t i, uint64_t steps);

@@ -5,82 +5,42 @@
 #include <math.h>
 #include <string.h>
 
-/* One list of what is kept serves both ways: out of the state, or into it. */
-typedef struct {
-    word_writer *out; /* NULL: read */
-    word_reader *in;
-} transfer;
-
-static void pass_reals(const transfer *t, double *v, size_t count)
-{
-    if (!v)
-        return;
-    if (t->out)
-        words_put_reals(t->out, v, count);
-    else
-        words_get_reals(t->in, v, count);
-}
-
-static void pass_whole(const transfer *t, uint64_t *v)
-{
-    if (t->out)
-        words_put(t->out, *v);
-    else
-        *v = words_get(t->in);
-}
-
-static void pass_counter(const transfer *t, uint32_t *v)
-{
-    uint64_t wide = *v;
-    pass_whole(t, &wide);
-    *v = (uint32_t)wide;
-}
-
-static void pass_counters(const transfer *t, uint32_t *v, size_t count)
-{
-    for (size_t i = 0; v && i < count; i++)
-        pass_counter(t, &v[i]);
-}
-
 /* iteration and round stand first: sim_unpack looks at them before anything is touched. */
-static void pass_state(const transfer *t, sim *s)
+static void pass_state(const word_transfer *t, sim *s)
 {
     const dataset *d = s->d;
-    uint64_t known = s->dual_known;
-    pass_whole(t, &s->iteration);
-    pass_whole(t, &s->round);
-    pass_whole(t, &s->bytes_up);
-    pass_whole(t, &s->bytes_down);
-    pass_whole(t, &s->stop.met_since);
-    pass_reals(t, &s->guard.first_step, 1);
-    pass_whole(t, &s->guard.wild);
-    pass_whole(t, &s->guard.repairs);
-    pass_whole(t, &s->guard.repaired_last);
-    pass_whole(t, &known);
-    s->dual_known = known != 0;
-    pass_reals(t, s->z, d->leaf_doubles);
-    pass_reals(t, s->q, d->leaf_doubles);
-    pass_reals(t, s->w, d->leaf_doubles);
-    pass_counters(t, s->k, d->n_leaves);
-    pass_counters(t, s->last, d->n_leaves);
-    pass_reals(t, s->many.slope, d->n_rows);
-    pass_reals(t, s->many.eta, d->n_leaves);
-    pass_reals(t, s->inner_w, d->n_inner * s->M);
-    pass_reals(t, s->inner_z, d->n_inner * s->M);
-    pass_reals(t, s->inner_q, d->n_inner * s->M);
-    pass_reals(t, s->guard.calm, 2 * s->M);
+    words_pass(t, &s->iteration);
+    words_pass(t, &s->round);
+    words_pass(t, &s->bytes_up);
+    words_pass(t, &s->bytes_down);
+    words_pass(t, &s->stop.met_since);
+    guard_pass(t, &s->guard);
+    words_pass_flag(t, &s->dual_known);
+    words_pass_reals(t, s->z, d->leaf_doubles);
+    words_pass_reals(t, s->q, d->leaf_doubles);
+    words_pass_reals(t, s->w, d->leaf_doubles);
+    for (size_t i = 0; i < d->n_leaves; i++)
+        words_pass_32(t, &s->k[i]);
+    for (size_t i = 0; s->last && i < d->n_leaves; i++)
+        words_pass_32(t, &s->last[i]);
+    words_pass_reals(t, s->many.slope, d->n_rows);
+    words_pass_reals(t, s->many.eta, d->n_leaves);
+    words_pass_reals(t, s->inner_w, d->n_inner * s->M);
+    words_pass_reals(t, s->inner_z, d->n_inner * s->M);
+    words_pass_reals(t, s->inner_q, d->n_inner * s->M);
+    words_pass_reals(t, s->guard.calm, 2 * s->M);
     for (size_t i = 0; i < d->n_inner; i++) {
-        pass_counter(t, &s->inner[i].k);
-        pass_counter(t, &s->inner[i].last);
-        pass_reals(t, &s->inner[i].dual, 1);
+        words_pass_32(t, &s->inner[i].k);
+        words_pass_32(t, &s->inner[i].last);
+        words_pass_reals(t, &s->inner[i].dual, 1);
     }
     for (size_t i = 0; i < s->n_runs; i++)
-        pass_reals(t, &s->runs[i].dual, 1);
+        words_pass_reals(t, &s->runs[i].dual, 1);
 }
 
 void sim_pack(word_writer *w, sim *s)
 {
-    const transfer t = {.out = w};
+    const word_transfer t = {.out = w};
     pass_state(&t, s);
 }
 
@@ -92,7 +52,7 @@ bool sim_unpack(sim *s, word_reader *r)
     const uint64_t iteration = words_get(&head), round = words_get(&head);
     if (counted.count != r->left || iteration > UINT32_MAX || round != iteration * s->p->edge_rounds)
         return false;
-    const transfer t = {.in = r};
+    const word_transfer t = {.in = r};
     pass_state(&t, s);
     s->stop.converged = false;
     return true;

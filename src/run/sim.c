@@ -14,9 +14,9 @@
 
 #include <string.h>
 
-static bool takes_part(const sim *s, double probability, uint64_t key, uint32_t last)
+static bool takes_part(const sim *s, double probability, uint64_t key, uint32_t *last)
 {
-    return draw_takes_part(probability, key, s->round, s->last_round && s->iteration - last >= s->p->at_least_every);
+    return draw_takes_part(probability, key, s->round + 1, s->p->edge_rounds, s->p->at_least_every, last);
 }
 
 static void draw_leaves(sim *s, run_of_leaves *r, size_t first, uint8_t *active)
@@ -24,14 +24,22 @@ static void draw_leaves(sim *s, run_of_leaves *r, size_t first, uint8_t *active)
     r->stepped = r->first_time = 0;
     for (size_t i = 0; i < r->count; i++) {
         const size_t leaf = first + i;
-        const leaf_class *class = plan_leaf(s->p, leaf);
-        active[i] = class->participation >= 1 || takes_part(s, class->participation, s->key[leaf], s->last[leaf]);
-        if (active[i]) {
-            r->stepped++;
-            r->first_time += s->last[leaf] < s->iteration;
-            s->last[leaf] = (uint32_t)s->iteration;
-        }
+        const uint32_t before = s->last[leaf];
+        active[i] = takes_part(s, plan_leaf(s->p, leaf)->participation, s->key[leaf], &s->last[leaf]);
+        r->stepped += active[i];
+        r->first_time += active[i] && before < s->iteration;
     }
+}
+
+void sim_step_leaf(sim *s, size_t leaf, leaf_run *one)
+{
+    kernels()->leaf_run(one);
+    if (one->active && !*one->active)
+        return;
+    dataset_scatter(s->d, s->z, leaf, one->z);
+    dataset_scatter(s->d, s->q, leaf, one->q);
+    if (s->w)
+        dataset_scatter(s->d, s->w, leaf, one->w);
 }
 
 /* A run whose leaves differ in loss, link or schedule: one by one, to the same bits. */
@@ -43,16 +51,9 @@ static void step_mixed_run(sim *s, run_of_leaves *r, size_t index, thread_space 
     r->dual = 0;
     for (size_t i = 0; i < r->count; i++) {
         leaf_run one = leaf_view(s, first + i, r->parent, space);
-        const uint8_t active = space->active[i];
-        one.active = &active;
+        one.active = &space->active[i];
         one.w_parent = w_heard(s, one.w_parent);
-        kernels()->leaf_run(&one);
-        if (active) {
-            dataset_scatter(s->d, s->z, first + i, one.z);
-            dataset_scatter(s->d, s->q, first + i, one.q);
-            if (s->w)
-                dataset_scatter(s->d, s->w, first + i, one.w);
-        }
+        sim_step_leaf(s, first + i, &one);
         fold_add(&sum, one.sum_u, one.sum_sigma);
         r->dual += one.dual;
     }
@@ -109,31 +110,27 @@ static double sum_children(const sim *s, size_t i, thread_space *space)
     return sigma;
 }
 
+void sim_step_inner(sim *s, size_t i, thread_space *space, const double *w_parent)
+{
+    const double sigma = sum_children(s, i, space), *sum = space->rows + 5 * s->M;
+    double *w = s->inner_w + i * s->M;
+    hfsad_link link = inner_link(s, i);
+    const hfsad_link_rule rule = sim_inner_rule(s, i);
+    s->inner[i].dual =
+        inner_step(&s->p->inner[i].prior, i ? &rule : NULL, i ? &link : NULL, s->M, sum, sigma, w_parent, w);
+    s->inner[i].k = link.k;
+}
+
 static void step_inner(void *context, size_t i, unsigned thread)
 {
     sim *s = context;
     inner_state *state = &s->inner[i];
-    const inner_class *class = &s->p->inner[i];
+    const uint32_t before = state->last;
     state->dual = 0;
-    state->stepped = class->participation >= 1 || takes_part(s, class->participation, state->key, state->last);
-    if (!state->stepped)
-        return;
-    const double sigma = sum_children(s, i, &s->spaces[thread]);
-    const double *sum = s->spaces[thread].rows + 5 * s->M;
-    double *w = s->inner_w + i * s->M;
-    hfsad_link link = inner_link(s, i);
-    const hfsad_link_rule rule = sim_inner_rule(s, i);
-    link.k++;
-    kernels()->inner_update(&class->prior, &rule, &link, s->M, sum, sigma, w);
-    const double *w_parent = w_heard(s, s->inner_w + (size_t)s->d->inner[i].parent * s->M);
-    state->dual = kernels()->link_step(&rule, &link, s->M, w, w_parent);
-    state->k = link.k;
-}
-
-static void step_root(sim *s)
-{
-    const double sigma = sum_children(s, 0, &s->spaces[0]);
-    hfsad_root_step(&s->p->inner[0].prior, s->M, s->spaces[0].rows + 5 * s->M, sigma, s->inner_w);
+    state->stepped = takes_part(s, s->p->inner[i].participation, state->key, &state->last);
+    state->first_time = state->stepped && before < s->iteration;
+    if (state->stepped)
+        sim_step_inner(s, i, &s->spaces[thread], w_heard(s, s->inner_w + (size_t)s->d->inner[i].parent * s->M));
 }
 
 static uint64_t children(const inner_node *node)
@@ -151,8 +148,7 @@ static void count_round(sim *s)
     for (size_t i = 1; i < s->d->n_inner; i++)
         if (s->inner[i].stepped) {
             s->bytes_down += vector * children(&s->d->inner[i]);
-            s->bytes_up += s->d->inner[i].parent || s->inner[i].last < s->iteration ? vector : 0;
-            s->inner[i].last = (uint32_t)s->iteration;
+            s->bytes_up += s->d->inner[i].parent || s->inner[i].first_time ? vector : 0;
         }
 }
 
@@ -184,7 +180,7 @@ void sim_iterate(sim *s)
         s->want_dual = measured && s->last_round;
         play_round(s);
     }
-    step_root(s);
+    sim_step_inner(s, 0, &s->spaces[0], NULL);
     if (s->d->rows.constant != 0)
         many_settle(s);
     s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);

@@ -19,8 +19,8 @@ typedef struct {
 
 typedef struct {
     uint32_t k, last;
-    bool stepped; /* in this round */
-    double dual;  /* of the last edge round; 0 where it took no part */
+    bool stepped, first_time; /* in this round; and that for the first time in this global iteration */
+    double dual;              /* of the last edge round; 0 where it took no part */
     uint64_t key;
     size_t first_run, n_runs;
 } inner_state;
@@ -113,6 +113,10 @@ void sim_guard(sim *s);
 /* A client's rule after the repairs so far, as sim_find_rules left it at the beginning of the iteration. */
 const hfsad_link_rule *sim_leaf_rule(const sim *s, const leaf_class *class);
 void sim_find_rules(sim *s);
+/* A leaf's step by itself: the view is stepped and put back. */
+void sim_step_leaf(sim *s, size_t leaf, leaf_run *one);
+/* The step of inner node i, or of the cloud, on the sums of the runs below it as they stand. */
+void sim_step_inner(sim *s, size_t i, thread_space *space, const double *w_parent);
 /* The link of inner node i to its parent. */
 hfsad_link inner_link(const sim *s, size_t i);
 /* work(s, i, thread) for first <= i < end, by all threads where `rows` rows of M numbers are enough to do. */

@@ -1,5 +1,5 @@
-/* Files replaced whole and folders made; see file.h. */
-#include "out/file.h"
+/* Files replaced whole and folders made; see whole_file.h. */
+#include "base/whole_file.h"
 
 #include "base/error.h"
 #include "base/read_file.h"
@@ -43,12 +43,13 @@ static void cut_last(char *path)
 }
 
 /* A name of this process in the same folder: a rename does not cross file systems, and two runs do not mix. */
-static char *temporary_name(const char *folder, const char *name)
+static char *temporary_name(const char *path)
 {
-    const size_t size = strlen(folder) + strlen(name) + 40;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const size_t size = strlen(path) + 40;
     char *temporary = malloc(size);
     if (temporary)
-        snprintf(temporary, size, "%s/.%s.%ld.tmp", folder, name, (long)getpid());
+        snprintf(temporary, size, "%.*s.%s.%ld.tmp", (int)(name - path), path, name, (long)getpid());
     return temporary;
 }
 
@@ -116,28 +117,40 @@ void whole_file_drop(whole_file *f)
     forget(f);
 }
 
-hfsad_status whole_file_begin(whole_file *f, const char *folder, const char *name, hfsad_error *err)
+/* path is taken over; NULL: there was no memory for it. */
+static hfsad_status begin(whole_file *f, char *path, mode_t mode, hfsad_error *err)
 {
-    *f = (whole_file){.path = path_join(folder, name), .temporary = temporary_name(folder, name)};
-    if (!f->path || !f->temporary) {
+    *f = (whole_file){.path = path, .temporary = path ? temporary_name(path) : NULL};
+    if (!f->temporary) {
         forget(f);
-        error_memory(err, 2 * strlen(folder), "a file name");
+        error_memory(err, 0, "a file name");
         return HFSAD_ERROR_MEMORY;
     }
     unlink(f->temporary); /* of an earlier process with our number that was killed */
-    const int fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     f->stream = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!f->stream) {
-        const int reason = errno;
-        const hfsad_status status = failed(err, f->path, reason);
-        if (fd >= 0) {
-            close(fd);
-            unlink(f->temporary);
-        }
-        forget(f);
-        return status;
+    if (f->stream)
+        return HFSAD_OK;
+    const hfsad_status status = failed(err, f->path, errno);
+    if (fd >= 0) {
+        close(fd);
+        unlink(f->temporary);
     }
-    return HFSAD_OK;
+    forget(f);
+    return status;
+}
+
+hfsad_status whole_file_begin(whole_file *f, const char *folder, const char *name, hfsad_error *err)
+{
+    return begin(f, path_join(folder, name), 0666, err);
+}
+
+hfsad_status whole_file_open(whole_file *f, const char *path, mode_t mode, hfsad_error *err)
+{
+    const hfsad_status status = begin(f, strdup(path), mode, err);
+    if (!status && !(mode & 077))
+        setvbuf(f->stream, NULL, _IONBF, 0); /* no copy in a buffer that nobody wipes */
+    return status;
 }
 
 void whole_file_put(whole_file *f, const void *bytes, size_t count)
@@ -171,6 +184,13 @@ hfsad_status whole_file_replace(whole_file *f, hfsad_error *err)
     }
     forget(f);
     return HFSAD_OK;
+}
+
+hfsad_status whole_file_place(whole_file *f, hfsad_error *err)
+{
+    const hfsad_status status = link(f->temporary, f->path) == 0 ? HFSAD_OK : failed(err, f->path, errno);
+    whole_file_drop(f);
+    return status;
 }
 
 hfsad_status folder_sync(const char *folder, hfsad_error *err)
@@ -309,7 +329,7 @@ hfsad_status folder_make(const char *path, hfsad_error *err)
 }
 
 /* Returns an errno. */
-static int make_folders(const char *path, size_t *made)
+static int make_folders(const char *path, mode_t mode, size_t *made)
 {
     char *at = strdup(*path ? path : ".");
     *made = 0;
@@ -322,7 +342,7 @@ static int make_folders(const char *path, size_t *made)
         if (kept && kept != '/')
             continue;
         at[i] = 0;
-        if (mkdir(at, 0777) == 0)
+        if (mkdir(at, mode) == 0)
             first = first ? first : i;
         else if (errno != EEXIST)
             reason = errno;
@@ -347,13 +367,13 @@ static int make_folders(const char *path, size_t *made)
 
 hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err)
 {
-    const int reason = make_folders(path, made);
+    const int reason = make_folders(path, 0777, made);
     return reason ? folder_failed(err, path, reason) : HFSAD_OK;
 }
 
 hfsad_status folder_make_state(const char *path, size_t *made, hfsad_error *err)
 {
-    const int reason = make_folders(path, made);
+    const int reason = make_folders(path, 0700, made);
     if (!reason)
         return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT, "state folder %s cannot be used: %s; give another --state", path,

@@ -3,12 +3,13 @@
  * disk does it take the place of the old file. A reader sees the old file or the new one, and a full disk leaves the
  * old one as it was. The program must ignore SIGXFSZ, so that a file size limit arrives as an error.
  */
-#ifndef HFSAD_OUT_FILE_H
-#define HFSAD_OUT_FILE_H
+#ifndef HFSAD_BASE_WHOLE_FILE_H
+#define HFSAD_BASE_WHOLE_FILE_H
 
 #include "hfsad/hfsad.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
 typedef struct {
     FILE *stream; /* write here, without checking: the end checks */
@@ -18,6 +19,8 @@ typedef struct {
 
 /* Opens folder/name for replacement. On failure nothing is left behind. */
 hfsad_status whole_file_begin(whole_file *f, const char *folder, const char *name, hfsad_error *err);
+/* The same for a path. mode: of the new file, less the umask; what only its owner may read goes past the buffer. */
+hfsad_status whole_file_open(whole_file *f, const char *path, mode_t mode, hfsad_error *err);
 /* fwrite that remembers why it failed. */
 void whole_file_put(whole_file *f, const void *bytes, size_t count);
 /* Flushes, syncs and renames; on failure the temporary is gone and the old file is untouched. */
@@ -28,6 +31,8 @@ void whole_file_drop(whole_file *f);
 /* The two halves of whole_file_end, for several files that are to change together: close all, then replace all. */
 hfsad_status whole_file_close(whole_file *f, hfsad_error *err);
 hfsad_status whole_file_replace(whole_file *f, hfsad_error *err);
+/* In place of whole_file_replace: fails where a file of that name is there. */
+hfsad_status whole_file_place(whole_file *f, hfsad_error *err);
 /* Makes the renames in a folder lasting; whole_file_end does it too. */
 hfsad_status folder_sync(const char *folder, hfsad_error *err);
 
@@ -43,7 +48,7 @@ hfsad_status folder_check_outside(const char *path, const char *data, hfsad_erro
 hfsad_status folder_make(const char *path, hfsad_error *err);
 /* The same; *made is for folder_unmake, which removes the folders that were made here, as far as they are empty. */
 hfsad_status folder_make_new(const char *path, size_t *made, hfsad_error *err);
-/* The same for a state folder, which messages call so. */
+/* The same for a state folder, which messages call so, and which only its owner may enter. */
 hfsad_status folder_make_state(const char *path, size_t *made, hfsad_error *err);
 void folder_unmake(const char *path, size_t made);
 /*

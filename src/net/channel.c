@@ -1,0 +1,63 @@
+#include "net/channel.h"
+
+/* Once a value is acknowledged or overtaken: how long to wait with the next, so that rounds of seconds are not full of
+ * repeated vectors. As in TCP, a value that was repeated says only that the wait was too short or something was lost,
+ * and the longer one stays. */
+static void learn(channel *c, uint64_t now, const node_patience *p)
+{
+    if (!c->open)
+        return;
+    c->open = false;
+    const uint64_t took = now - c->since, least = c->patience - c->patience / 4;
+    uint64_t wait = c->repeated ? c->wait : 3 * took;
+    wait = wait < least ? least : wait;
+    c->patience = (uint32_t)(wait < p->first_ms ? p->first_ms : wait > p->most_ms ? p->most_ms : wait);
+}
+
+void channel_start(channel *c, uint64_t now, const node_patience *p)
+{
+    learn(c, now, p);
+    const uint32_t wait = c->patience ? c->patience : p->first_ms;
+    *c = (channel){.live = true,
+                   .send = true,
+                   .due = now + wait,
+                   .wait = wait,
+                   .open = true,
+                   .since = now,
+                   .patience = c->patience};
+}
+
+void channel_stop(channel *c)
+{
+    c->live = c->send = false;
+}
+
+void channel_tick(channel *c, uint64_t now, const node_patience *p)
+{
+    if (!c->live)
+        learn(c, now, p);
+    if (!c->live || c->due > now)
+        return;
+    c->send = c->repeated = true;
+    c->wait = c->wait < p->most_ms / 2 ? 2 * c->wait : p->most_ms;
+    c->due = now + c->wait;
+}
+
+uint64_t channel_due(const channel *c)
+{
+    return c->live ? c->due : UINT64_MAX;
+}
+
+void channel_repeat(channel *c)
+{
+    c->send = c->live;
+}
+
+bool channel_take(channel *c, uint64_t *repeated)
+{
+    if (!c->send)
+        return false;
+    *repeated += c->again;
+    c->send = false;
+    return c->again = true;
+}

@@ -1,0 +1,554 @@
+/*
+ * Questions that go down the tree, and answers that come up, while nodes train. Every question is a row of one table:
+ *
+ *     row      goes down               comes up          combined            a node keeps
+ *     figures  w_0, the parent's w     tally             added, slot order   round and tally of its answer
+ *     models   nothing                 MODELs in parts   one after another   that it was asked
+ *     repair   w to begin anew with    nothing           all have            the number of repairs, and its state
+ *     stage    w to begin with         nothing           all have            the stage, and its state
+ *     look     nothing                 MODELs in parts   one after another   nothing
+ *
+ * The mechanism is the same for all. A parent retransmits its question until all children have answered. A node answers
+ * whenever it is asked: a client at once, an inner node when its children have. After a crash a node knows nothing of
+ * an open question; the parent asks again. (Asynchronous figures are different: node_state.c.) Only the models at the
+ * end are also retransmitted by their node, because it needs the acknowledgement before it may end.
+ */
+#include "net/node_parts.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+/* Relation of a question to the node that receives it. */
+typedef enum { PLACE_NEW, PLACE_AGAIN, PLACE_OLD, PLACE_EARLY } place;
+
+struct question_row {
+    uint64_t phase;
+    enum { DOWN_NOTHING, DOWN_MODEL, DOWN_FIGURES } down;
+    enum { UP_WORD, UP_TALLY, UP_MODELS } up;
+    bool holds;   /* no round begins while it is in hand */
+    bool at_once; /* an inner node passes it on at once; otherwise when its own rounds have come to it */
+    bool kept;    /* what came of it is part of the state */
+    place (*where)(const node *n, uint64_t number);
+    /* A client answers; an inner node takes up what comes with the question. false: not now, it will be asked again. */
+    bool (*begin)(node *n, const message *m, uint64_t number);
+    void (*pass_on)(node *n); /* an inner node passes it on; may be NULL */
+    bool (*finish)(node *n);  /* all children have answered; false: no memory, it has to be asked again */
+};
+
+static uint64_t last_answer(const node *n)
+{
+    return n->answer.round < 0 ? 0 : (uint64_t)n->answer.round;
+}
+
+/* ---- figures ---- */
+
+static place where_figures(const node *n, uint64_t number)
+{
+    uint32_t last;
+    if ((int64_t)number <= n->answer.round)
+        return (int64_t)number == n->answer.round && !n->answer.final ? PLACE_AGAIN : PLACE_OLD;
+    if (n->answer.final)
+        return PLACE_OLD;
+    if (n->s.async)
+        return !async_may_ask(n, number) ? PLACE_EARLY : async_can_answer(n, number) ? PLACE_NEW : PLACE_OLD;
+    if (number != node_next_measure(n) || number < n->round)
+        return PLACE_EARLY;
+    return n->s.inner || node_sits_out_until(n, number, &last) ? PLACE_NEW : PLACE_EARLY;
+}
+
+static bool answer_figures(node *n, const message *m, uint64_t number)
+{
+    const size_t M = n->s.M;
+    uint32_t last;
+    tally t;
+    if (!n->s.async) {
+        channel_stop(&n->up);
+        (void)node_sits_out_until(n, number, &last);
+        leaf_skip_to(n, number, last);
+    }
+    leaf_measure(n, m->values, n->s.depth == 1 ? m->values : m->values + M, &t);
+    node_answer(n, &t, number);
+    n->answer.k = n->k;
+    return true;
+}
+
+/* From here on an asynchronous node steps no more, also after a crash: what its children have answered must stay true.
+ */
+static void halt(node *n)
+{
+    n->async.turn_left = 0;
+    n->changed = true;
+    channel_stop(&n->down);
+    if (n->state != NODE_HALTED)
+        node_move(n, NODE_HALTED);
+}
+
+static bool begin_figures(node *n, const message *m, uint64_t number)
+{
+    const size_t M = n->s.M;
+    if (n->s.leaf)
+        return answer_figures(n, m, number);
+    if (n->s.async)
+        n->changed = true;
+    else if (number >= n->up_round && !n->took_part)
+        channel_stop(&n->up);
+    if (n->s.async && number == n->end_round)
+        halt(n);
+    memcpy(n->question.w, m->values, M * sizeof *m->values);
+    memcpy(n->question.parent, m->values + (n->s.depth > 1 ? M : 0), M * sizeof *m->values);
+    return true;
+}
+
+/* This node's part of the figures. Asynchronous training continues while the answers arrive. */
+static void pass_figures_on(node *n)
+{
+    const inner_class *class = n->s.inner;
+    question *q = &n->question;
+    memcpy(q->w + (is_root(n) ? 0 : n->s.M), n->w, n->s.M * sizeof *n->w);
+    q->own = (tally){.priors = kernels()->prior_value(&class->prior, n->s.M, n->w),
+                     .consensus_priors = kernels()->prior_value(&class->prior, n->s.M, q->w),
+                     .up = (double)n->sent_up,
+                     .down = (double)n->sent_down};
+    q->asked_version = n->async.version;
+    n->changed = n->changed || n->s.async;
+    if (is_root(n))
+        return;
+    const hfsad_link link = {n->z, n->q, n->k};
+    kernels()->link_measure(&class->rule, &link, n->s.M, n->w, q->parent, q->w, &q->own.tier[n->s.depth - 1]);
+    q->own.dual[n->s.depth - 1] = n->dual;
+}
+
+/* The children's tallies in the order of plan/tally.h; intercepts one after another. */
+static void add_children(const node *n, tally *t)
+{
+    const size_t count = node_figures_count(n), leaves = inner_first_leaf(n), slots = run_slots(n->s.M);
+    tally child;
+    for (size_t c = 0; c < leaves; c++) {
+        tally_unpack(&child, n->s.tiers, n->inner.child_figures + c * count);
+        tally_add(t, &child);
+    }
+    for (size_t first = leaves; first < n->s.n_children; first += slots) {
+        tally run = {0};
+        for (size_t c = first; c < n->s.n_children && c < first + slots; c++) {
+            tally_unpack(&child, n->s.tiers, n->inner.child_figures + c * count);
+            t->intercepts += child.intercepts;
+            child.intercepts = 0;
+            tally_add(&run, &child);
+        }
+        tally_add(t, &run);
+    }
+}
+
+/* If clients or edges have their own intercepts, the nodes above are not tied: they report the mean over the clients
+ * below. */
+static void settle(node *n, tally *t)
+{
+    const size_t leaves = n->s.n_children - inner_first_leaf(n);
+    const bool own_client = n->s.intercept == INTERCEPT_CLIENT;
+    const double *w = n->question.w + (is_root(n) ? 0 : n->s.M);
+    if (n->s.intercept == INTERCEPT_EDGE)
+        t->intercepts += (double)leaves * w[n->s.M - 1];
+    n->inner.has_settled = own_client || (n->s.intercept == INTERCEPT_EDGE && leaves == 0);
+    if (n->inner.has_settled)
+        n->inner.settled = t->intercepts / t->clients;
+}
+
+static bool finish_figures(node *n)
+{
+    tally t = n->question.own;
+    if (n->s.async && n->question.round == n->end_round)
+        async_end(n);
+    else if (n->s.async && n->question.round > 0)
+        async_row(n);
+    add_children(n, &t);
+    settle(n, &t);
+    if (is_root(n))
+        root_conclude(n, &t);
+    else
+        node_answer(n, &t, n->question.round);
+    return true;
+}
+
+/* ---- models, at the end and at a look ---- */
+
+/* On lack of memory the answers are dropped; they come again, and so does this. */
+static bool has_room_for_models(node *n)
+{
+    if (!n->inner.models)
+        n->inner.models = alloc_zero(n->nodes * n->s.M, sizeof(double));
+    return n->inner.models != NULL;
+}
+
+static size_t models_before(const node *n, size_t c)
+{
+    size_t nodes = 1;
+    for (size_t i = 0; i < c; i++)
+        nodes += n->s.children[i].nodes;
+    return nodes * n->s.M;
+}
+
+static void begin_models(node *n)
+{
+    n->inner.has_models = false;
+    (void)has_room_for_models(n);
+}
+
+static bool gather_models(node *n)
+{
+    node_model(n, n->inner.models);
+    n->inner.has_models = true;
+    n->answer.part = 0;
+    return true;
+}
+
+static place where_models(const node *n, uint64_t number)
+{
+    if ((int64_t)number != n->answer.round)
+        return PLACE_EARLY;
+    return n->answer.final ? PLACE_AGAIN : PLACE_NEW;
+}
+
+static bool begin_final(node *n, const message *m, uint64_t number)
+{
+    (void)m;
+    if (n->s.leaf ? !n->s.async : number >= n->up_round && !n->took_part)
+        channel_stop(&n->up);
+    if (n->s.inner && n->s.async)
+        halt(n);
+    if (n->s.inner)
+        return true;
+    n->answer.part = 0;
+    n->answer.final = true;
+    node_send(n, &n->answer.models);
+    return true;
+}
+
+static bool finish_models(node *n)
+{
+    (void)gather_models(n);
+    n->answer.final = true;
+    if (is_root(n)) {
+        node_move(n, NODE_FINISHED);
+        n->ack_end = true;
+    } else {
+        node_send(n, &n->answer.models);
+    }
+    return true;
+}
+
+/* A look that is given up leaves no state: any other question overtakes it. */
+static place where_look(const node *n, uint64_t number)
+{
+    if (n->answer.final || number < n->answer.look)
+        return PLACE_OLD;
+    if (number == n->answer.look && (n->s.leaf || n->inner.has_models))
+        return PLACE_AGAIN;
+    return question_holds(n) ? PLACE_OLD : PLACE_NEW;
+}
+
+static bool begin_look(node *n, const message *m, uint64_t number)
+{
+    (void)m;
+    n->answer.look = number;
+    n->answer.part = 0;
+    return n->s.leaf || has_room_for_models(n);
+}
+
+bool question_handle_part(node *n, const message *m, uint64_t part, node_refusal *why)
+{
+    const bool final = m->phase == NODE_PHASE_FINAL, there = n->s.leaf || n->inner.has_models;
+    if (!there || !(final ? n->answer.final : m->round == n->answer.look) || part == n->answer.part ||
+        part >= node_parts_of(n, n->nodes))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    n->answer.part = part;
+    if (final)
+        node_send(n, &n->answer.models);
+    else
+        n->answer.say = &QUESTION_LOOK;
+    return true;
+}
+
+/* ---- a repair, and the next stage ---- */
+
+static place where_repair(const node *n, uint64_t number)
+{
+    if (number > n->repairs + 1 || !n->s.guarded)
+        return PLACE_EARLY;
+    if (number <= n->repairs)
+        return number == n->repairs ? PLACE_AGAIN : PLACE_OLD;
+    return question_holds(n) ? PLACE_OLD : PLACE_NEW;
+}
+
+static bool begin_repair(node *n, const message *m, uint64_t number)
+{
+    (void)number;
+    if (n->s.inner) {
+        memcpy(n->question.w, m->values, n->s.M * sizeof *m->values);
+        return true;
+    }
+    node_begin_anew(n, m->values);
+    leaf_begin_anew(n);
+    return true;
+}
+
+static bool finish_repair(node *n)
+{
+    inner_begin_anew(n);
+    return true;
+}
+
+static place where_stage(const node *n, uint64_t number)
+{
+    if (number > n->s.stage + 1 || number >= n->s.stages)
+        return PLACE_EARLY;
+    return number > n->s.stage ? PLACE_NEW : number == n->s.stage ? PLACE_AGAIN : PLACE_OLD;
+}
+
+static bool begin_stage(node *n, const message *m, uint64_t number)
+{
+    if (!all_finite(m->values, m->count))
+        return false;
+    if (n->s.leaf)
+        return stage_begin(n, number, m->values);
+    memcpy(n->question.w, m->values, n->s.M * sizeof *m->values);
+    if (n->state == NODE_TRAINS) /* other numbers have ended the stage */
+        node_move(n, NODE_RESTS);
+    channel_stop(&n->down);
+    channel_stop(&n->up);
+    return true;
+}
+
+static bool finish_stage(node *n)
+{
+    return stage_begin(n, n->s.stage + 1, n->question.w);
+}
+
+/* ---- the table ---- */
+
+const question_row QUESTION_FIGURES = {NODE_PHASE_TRAIN, DOWN_FIGURES,  UP_TALLY,        true,          false, true,
+                                       where_figures,    begin_figures, pass_figures_on, finish_figures},
+                   QUESTION_MODELS = {NODE_PHASE_FINAL, DOWN_NOTHING, UP_MODELS,    true,         false, true,
+                                      where_models,     begin_final,  begin_models, finish_models},
+                   QUESTION_REPAIR = {NODE_PHASE_ANEW, DOWN_MODEL,   UP_WORD, true,         true, true,
+                                      where_repair,    begin_repair, NULL,    finish_repair},
+                   QUESTION_STAGE = {NODE_PHASE_STAGE, DOWN_MODEL,  UP_WORD, true,        true, true,
+                                     where_stage,      begin_stage, NULL,    finish_stage},
+                   QUESTION_LOOK = {NODE_PHASE_LOOK, DOWN_NOTHING, UP_MODELS,  false,        true,
+                                    false,           where_look,   begin_look, begin_models, gather_models};
+
+const question_row *question_of_phase(uint64_t phase)
+{
+    static const question_row *const rows[] = {
+        [NODE_PHASE_TRAIN] = &QUESTION_FIGURES, [NODE_PHASE_FINAL] = &QUESTION_MODELS,
+        [NODE_PHASE_ANEW] = &QUESTION_REPAIR,   [NODE_PHASE_STAGE] = &QUESTION_STAGE,
+        [NODE_PHASE_LOOK] = &QUESTION_LOOK,
+    };
+    return phase < sizeof rows / sizeof *rows ? rows[phase] : NULL;
+}
+
+/* ---- what comes up ---- */
+
+/* Numbers of child c's answer, or of a part of it; SIZE_MAX: there is no such part. */
+static size_t numbers_up(const node *n, const question_row *row, size_t c, uint64_t part)
+{
+    if (row->up != UP_MODELS)
+        return row->up == UP_TALLY ? node_figures_count(n) : 0;
+    const size_t size = node_part_size(n, n->s.children[c].nodes, part);
+    return size ? size : SIZE_MAX;
+}
+
+static bool take_part(node *n, size_t c, const message *m)
+{
+    child_state *child = &n->inner.child[c];
+    if (!has_room_for_models(n))
+        return false;
+    const bool wanted = m->k == child->parts;
+    if (wanted) {
+        memcpy(n->inner.models + models_before(n, c) + m->k * n->s.part, m->values, m->count * sizeof *m->values);
+        child->answered = ++child->parts == node_parts_of(n, n->s.children[c].nodes);
+    }
+    child->ack_part = !child->answered;
+    n->ack_part = n->ack_part || child->ack_part;
+    return wanted;
+}
+
+/* false: it is not the part that is wanted. */
+static bool take_answer(node *n, const question_row *row, size_t c, const message *m)
+{
+    child_state *child = &n->inner.child[c];
+    if (row->up == UP_MODELS)
+        return take_part(n, c, m);
+    if (row->up == UP_TALLY)
+        memcpy(n->inner.child_figures + c * m->count, m->values, m->count * sizeof *m->values);
+    child->answer_k = m->k;
+    return child->answered = true;
+}
+
+message question_answer_letter(node *n, const question_row *row)
+{
+    const uint64_t round = row == &QUESTION_LOOK ? n->answer.look : row->up == UP_WORD ? 0 : last_answer(n);
+    message m = node_letter_of(n, row->up == UP_MODELS ? MESSAGE_MODEL : MESSAGE_ANSWER, row->phase, round);
+    if (row->up == UP_TALLY) {
+        m.values = n->answer.figures;
+        m.count = node_figures_count(n);
+        m.k = n->s.async ? n->answer.k : 0;
+    } else if (row->up == UP_MODELS) {
+        if (n->s.leaf)
+            node_model(n, n->u);
+        m.values = (n->s.leaf ? n->u : n->inner.models) + n->answer.part * n->s.part;
+        m.count = node_part_size(n, n->nodes, n->answer.part);
+        m.k = n->answer.part;
+    }
+    numbers_hide(m.values, m.count);
+    return m;
+}
+
+/* ---- the mechanism ---- */
+
+bool question_holds(const node *n)
+{
+    return n->question.state != QUESTION_NONE && n->question.row->holds;
+}
+
+static void take_in_hand(node *n, const question_row *row, uint64_t number, uint64_t round)
+{
+    question *q = &n->question;
+    channel_stop(&q->ask);
+    channel_stop(&n->answer.models); /* of an earlier life of the parent */
+    q->row = row;
+    q->number = number;
+    q->round = round;
+}
+
+static void pass_on(node *n)
+{
+    question_move(&n->question, QUESTION_ASKED);
+    if (n->question.row->pass_on)
+        n->question.row->pass_on(n);
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        n->inner.child[c].answered = false;
+        n->inner.child[c].parts = 0;
+    }
+    node_send(n, &n->question.ask);
+}
+
+void question_ask(node *n, const question_row *row, uint64_t number, uint64_t round)
+{
+    take_in_hand(n, row, number, round);
+    pass_on(n);
+}
+
+/* Numbers of a question as it comes to this node, and as it goes to the children. */
+static size_t numbers_down(const node *n, const question_row *row, bool to_children)
+{
+    const bool one = to_children ? is_root(n) : n->s.depth == 1;
+    return row->down == DOWN_NOTHING ? 0 : row->down == DOWN_MODEL || one ? n->s.M : 2 * n->s.M;
+}
+
+static bool hear_question(node *n, const question_row *row, const message *m, uint64_t number, node_refusal *why)
+{
+    const question *q = &n->question;
+    if (m->count != numbers_down(n, row, false))
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (q->state != QUESTION_NONE && q->row == row && q->number == number) /* the answer follows */
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    const place where = row->where(n, number);
+    if (where == PLACE_AGAIN)
+        n->answer.say = row;
+    if (where != PLACE_NEW || !row->begin(n, m, number))
+        return node_refuse(n, why, where == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    n->answer.say = n->s.leaf && row != &QUESTION_MODELS ? row : NULL; /* models at the end have a channel */
+    n->changed = n->changed || (n->s.leaf && row->kept);
+    if (n->s.leaf)
+        return true;
+    take_in_hand(n, row, number, m->round);
+    if (row->at_once)
+        pass_on(n);
+    else
+        question_move(&n->question, QUESTION_WAITS);
+    inner_advance(n);
+    return true;
+}
+
+static bool hear_answer(node *n, size_t c, const question_row *row, const message *m, uint64_t number,
+                        node_refusal *why)
+{
+    const question *q = &n->question;
+    if ((m->kind == MESSAGE_MODEL) != (row->up == UP_MODELS))
+        return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (m->count != numbers_up(n, row, c, m->k))
+        return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
+        return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    if (n->inner.child[c].answered || !take_answer(n, row, c, m))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    inner_advance(n);
+    return true;
+}
+
+bool question_handle(node *n, size_t from, const question_row *row, const message *m, uint64_t number,
+                     node_refusal *why)
+{
+    return from == NODE_PARENT ? hear_question(n, row, m, number, why) : hear_answer(n, from, row, m, number, why);
+}
+
+static bool all_answered(const node *n)
+{
+    for (size_t c = 0; c < n->s.n_children; c++)
+        if (!n->inner.child[c].answered)
+            return false;
+    return true;
+}
+
+static void finish(node *n)
+{
+    const question_row *row = n->question.row;
+    question_move(&n->question, QUESTION_NONE);
+    n->changed = n->changed || row->kept;
+    channel_stop(&n->question.ask);
+    const bool done = row->finish(n);
+    n->answer.say = done && !is_root(n) && row != &QUESTION_MODELS ? row : NULL;
+}
+
+bool question_advance(node *n)
+{
+    const question *q = &n->question;
+    if (q->state == QUESTION_ASKED && all_answered(n))
+        finish(n);
+    else if (q->state == QUESTION_WAITS && (n->s.async || (n->state != NODE_TRAINS && q->round == n->round)))
+        pass_on(n);
+    else
+        return false;
+    return true;
+}
+
+/* ---- letters ---- */
+
+message question_letter(node *n)
+{
+    const question *q = &n->question;
+    message m = node_letter_of(n, MESSAGE_ASK, q->row->phase, q->round);
+    m.k = n->begun;
+    m.count = numbers_down(n, q->row, true);
+    m.values = numbers_to_say(n->inner.partial, q->w, m.count);
+    return m;
+}
+
+message question_part_letter(node *n)
+{
+    const bool look = n->question.row == &QUESTION_LOOK;
+    message m = node_letter_of(n, MESSAGE_ACK, look ? NODE_PHASE_LOOK : NODE_PHASE_FINAL, look ? n->answer.look : 0);
+    m.k = 2;
+    m.values = n->inner.slots;
+    n->inner.slots[m.count++] = (double)n->begun;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->inner.child[c];
+        if (!child->ack_part)
+            continue;
+        child->ack_part = false;
+        n->inner.slots[m.count++] = (double)c;
+        n->inner.slots[m.count++] = (double)child->parts;
+    }
+    return m;
+}

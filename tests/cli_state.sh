@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# State folders of processes that were killed: `hfsad state` verifies them; a folder that was damaged since is refused
+# within seconds, by the process and by `hfsad up`, or the run ends with the bytes of `hfsad run`. Needs HFSAD.
+# DAMAGES: how many (30), SEED: which.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+. "$tests/broker.sh"
+seed=${SEED:-$((RANDOM))} damages=${DAMAGES:-30}
+
+expect 0 generate quantile --edges 2 --clients 3 --features 4 --rows 3 --out d
+cat >spec.yaml <<'YAML'
+data: d/data.csv
+loss: {kind: quantile}
+run: {iterations: 600}
+YAML
+expect 0 run spec.yaml --out run --quiet
+cat >killed.py <<'PYTHON'
+"""killed.py FOLDER: an `up` with this state folder, killed with all its processes once it has some rows."""
+import os, select, subprocess, sys, time
+up = subprocess.Popen([os.environ["HFSAD"], "up", "spec.yaml", "--out", "killed", "--state", sys.argv[1], "--quiet"])
+end = time.monotonic() + 60
+while up.poll() is None and time.monotonic() < end:
+    select.select([], [], [], 0.001)
+    if os.path.exists("killed/trace.csv") and len(open("killed/trace.csv").readlines()) > 20:
+        break
+up.kill()
+assert up.wait() == -9
+PYTHON
+python3 killed.py good || fail "up is killed"
+unused() { "$HFSAD" state check good >stdout.txt 2>stderr.txt || ! grep -q 'in use' stderr.txt; }
+until_true 20 unused || fail "the processes of a killed up live on"
+
+echo "-- hfsad state"
+expect 0 state check good
+[ "$(grep -c '^good/.*: sound; run [0-9a-f]*, [0-9]* commits' stdout.txt)" = 5 ] || fail "check: $(cat stdout.txt)"
+cp stdout.txt checked.txt
+[ "$(stat -c %a good good/cloud good/cloud/state good/cloud/mark | tr '\n' ' ')" = "700 700 600 600 " ] || fail "modes"
+expect 0 state export good/cloud
+python3 - <<'PYTHON' || fail "export: $(head -c 1000 stdout.txt)"
+import json
+lines = [json.loads(line) for line in open("stdout.txt")]
+assert lines[0]["folder"] == "good/cloud" and lines[0]["commits"] > 20
+state = [line for line in lines if "state" in line]
+assert [s["state"] for s in state] == ["cloud"] and len(state[0]["hex"]) == 2 * state[0]["bytes"] > 200
+rows = [line for line in lines if "row" in line]
+run = open("run/trace.csv").read().splitlines()
+names = run[0].split(",")
+assert len(rows) > 15
+for row, text in zip(rows, run[1:]):
+    wanted = dict(zip(names, map(float, text.split(","))))
+    assert row["row"] == wanted["iteration"] and row["objective"] == wanted["objective"], (row, wanted)
+PYTHON
+expect 0 state export good/edge1++clients
+grep -q '^{"heard_by":\["edge1/client1"' stdout.txt || fail "export: no messages"
+expect 0 state check good
+cmp -s stdout.txt checked.txt || fail "check and export have changed something"
+mkdir empty
+expect_line 2 state check empty
+says 'empty is not a state folder'
+expect_line 2 state repair good
+says "'repair' is neither check nor export"
+expect 0 up spec.yaml --out went-on --state good --quiet --keep-state
+same_output run went-on || fail "goes on after a kill"
+rm -rf good killed
+python3 killed.py good || fail "up is killed"
+until_true 20 unused || fail "the processes of a killed up live on"
+
+echo "-- $damages damages, seed $seed"
+cat >spoil.py <<'PYTHON'
+"""spoil.py N: makes `bad`, a copy of `good` with one damage; prints what it is and which folder it is in."""
+import os, random, shutil, sys
+number = int(sys.argv[1])
+random.seed(f"{os.environ['SEED']} {number}")
+shutil.rmtree("bad", ignore_errors=True)
+shutil.copytree("good", "bad", ignore=shutil.ignore_patterns("+broker"))  # a socket
+which = random.choice(sorted(n for n in os.listdir("good") if n[0] != "+"))
+name = random.choice(["state", "state", "state", "mark"])
+path = f"bad/{which}/{name}"
+data = bytearray(open(path, "rb").read())
+end = len(data.rstrip(b"\0"))
+at, some = random.randrange(end), random.randrange(1, 2000)
+what = ["flip", "cut", "zero", "insert", "swap", "delete"][number % 6]
+if what == "flip":
+    data[at] ^= 1 << random.randrange(8)
+elif what == "cut":
+    del data[at:]
+elif what == "zero":
+    data[at:at + some] = bytes(len(data[at:at + some]))
+elif what == "insert":
+    data[at:at] = random.randbytes(some)
+elif what == "swap":
+    other = random.choice([n for n in sorted(os.listdir("good")) if n[0] != "+" and n != which])
+    data = open(f"good/{other}/{name}", "rb").read()
+if what == "delete":
+    os.remove(path)
+else:
+    open(path, "wb").write(data)
+print(what, which, name)
+PYTHON
+refused=0
+for i in $(seq "$damages"); do
+    read -r what which name < <(SEED=$seed python3 spoil.py "$i")
+    rm -rf out
+    SECONDS=0
+    timeout 60 "$HFSAD" up spec.yaml --out out --state bad --quiet >stdout.txt 2>stderr.txt
+    status=$?
+    case $status in
+    0) same_output run out || fail "$what of $which/$name: other bytes (SEED=$seed)" ;;
+    2)
+        refused=$((refused + 1))
+        grep -q "^hfsad: bad/$which/\(state\|mark\) .*(byte [0-9]*): restore the whole folder" stderr.txt ||
+            fail "$what of $which/$name is refused so: $(cat stderr.txt)"
+        [ $SECONDS -le 20 ] || fail "$what of $which/$name: refused after $SECONDS s"
+        "$HFSAD" state check bad >/dev/null 2>&1 && fail "$what of $which/$name: check finds nothing"
+        ;;
+    *) fail "$what of $which/$name: exit status $status (SEED=$seed): $(cat stderr.txt)" ;;
+    esac
+done
+echo "$refused of $damages refused"
+[ $refused -ge $((damages / 2)) ] || fail "only $refused of $damages damages are refused"
+
+echo "-- an earlier version"
+mkdir old
+printf 'SQLite format 3' >old/state.db
+expect_line 2 cloud spec.yaml --state old --broker mqtt://localhost:1
+says 'old/state.db is a state of an earlier version'
+expect_line 2 state check old
+says 'old/state.db is a state of an earlier version'
+finish
