@@ -1,4 +1,4 @@
-# A front to CMake. Every target first installs the Debian packages that it misses (scripts/need).
+# A front to CMake. Every target first installs the Debian packages that it needs (scripts/need).
 #
 #   BUILD=folder (build)   PREFIX=folder (/usr/local)   DESTDIR=folder   JOBS=number (one per core)
 
@@ -37,7 +37,7 @@ check: ## build and run all tests
 	@$(compile)
 	@$(alone) ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error
 
-bench: ## measure speed and memory beside the machine's own limits
+bench: ## measure speed and memory, compared with the limits of the machine
 	@scripts/need bench
 	@$(configure)
 	@$(compile) --target product benchmarks
@@ -49,7 +49,7 @@ bench-convergence: ## measure how many iterations, rounds and bytes each method 
 	@$(compile) --target bench_convergence
 	$(BUILD)/bench/convergence $(ARGS)
 
-install: ## install into PREFIX (/usr/local), below DESTDIR where it is set
+install: ## install into PREFIX (/usr/local), below DESTDIR if it is set
 	@scripts/need build
 	@$(configure) -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
 	@$(compile) --target product
@@ -60,7 +60,7 @@ format: ## rewrite all C files by clang-format
 	@scripts/need format
 	@scripts/format
 
-lint: ## clang-format, clang-tidy and, where it is installed, cppcheck
+lint: ## clang-format, clang-tidy and, if installed, cppcheck
 	@scripts/need lint
 	@$(configure)
 	@scripts/lint $(BUILD)

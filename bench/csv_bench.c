@@ -137,7 +137,7 @@ static double time_plain(const char *folder, kind k, char *buffer)
 /* cpu: what the process used of it, which says more than the clock on the wall where others run beside it. */
 static double time_data(const char *path, size_t *values, double *cpu)
 {
-    const double start = now(), cpu_start = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    const double start = now(), cpu_start = seconds_on(CLOCK_PROCESS_CPUTIME_ID);
     dataset *d;
     hfsad_error err;
     if (dataset_read(&d, path, false, &err)) {
@@ -145,7 +145,7 @@ static double time_data(const char *path, size_t *values, double *cpu)
         return -1;
     }
     const double seconds = now() - start;
-    *cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
+    *cpu = seconds_on(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
     *values = d->n_rows + (d->rows.start ? d->rows.start[d->n_rows] : d->n_rows * d->M);
     dataset_free(d);
     return seconds;

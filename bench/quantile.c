@@ -145,11 +145,11 @@ static federation federation_open(const problem *p, const way *how)
     double *start = alloc_zero(p->features, sizeof *start);
     if (!start)
         die("no memory", "");
-    const double before = clock_seconds(how->clock);
+    const double before = seconds_on(how->clock);
     must(plan_create(&f.plan, spec, p->d, &err), &err);
     must(pool_create(&f.threads, how->threads, &err), &err);
     must(sim_create(&f.s, p->d, f.plan, start, NULL, f.threads, &err), &err);
-    f.setup = clock_seconds(how->clock) - before;
+    f.setup = seconds_on(how->clock) - before;
     free(start);
     hfsad_spec_free(spec);
     return f;
@@ -204,7 +204,7 @@ static optimum optimum_find(const problem *p, double seconds)
         die("no memory", "");
     federation f = federation_open(p, &(way){.edge_rounds = 1});
     hfsad_figures figures;
-    const double end = clock_seconds(CLOCK_MONOTONIC) + seconds;
+    const double end = seconds_on(CLOCK_MONOTONIC) + seconds;
     do {
         for (int i = 0; i < TOGETHER; i++)
             sim_iterate(f.s);
@@ -212,7 +212,7 @@ static optimum optimum_find(const problem *p, double seconds)
         best.value = fmin(best.value, figures.consensus_objective);
         best.bound = fmax(best.bound, lower_bound(p, f.s, scratch));
     } while (best.value - best.bound > 1e-7 * best.value &&
-             (figures.iteration < LEAST || clock_seconds(CLOCK_MONOTONIC) < end));
+             (figures.iteration < LEAST || seconds_on(CLOCK_MONOTONIC) < end));
     federation_close(&f);
     free(scratch);
     return best;
@@ -232,9 +232,9 @@ static void run_once(const problem *p, const way *how, double best, double most,
     for (size_t l = 0; l < LEVELS; l++)
         at[l] = (arrival){NAN, NAN, NAN};
     for (size_t l = 0; l < LEVELS && spent < most;) {
-        const double before = clock_seconds(how->clock);
+        const double before = seconds_on(how->clock);
         sim_iterate(f.s);
-        spent += clock_seconds(how->clock) - before;
+        spent += seconds_on(how->clock) - before;
         sim_measure(f.s, &figures);
         for (; l < LEVELS && figures.consensus_objective <= best * (1 + levels[l]); l++)
             at[l] = (arrival){spent, (double)figures.iteration, passes(&f)};

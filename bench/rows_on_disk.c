@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "core/kernels.h"
 
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { STEPS = 15, MEMORY = 0, WARM, COLD, KINDS };
@@ -28,13 +28,6 @@ typedef struct {
     double seconds[STEPS];
     bool measured;
 } client;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -134,9 +127,9 @@ int main(int argc, char **argv)
             client *c = &clients[kind];
             if (kind == COLD && !forget(pages, mapped, count * F * sizeof *x))
                 continue;
-            const double from = now();
+            const double from = clock_seconds();
             take_step(c, parent, room);
-            c->seconds[step] = now() - from;
+            c->seconds[step] = clock_seconds() - from;
             c->measured = true;
         }
     for (int kind = 0; kind < KINDS && clients[kind].measured; kind++) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static inline double clock_seconds(clockid_t clock)
+static inline double seconds_on(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -16,7 +16,7 @@ static inline double clock_seconds(clockid_t clock)
 
 static inline double now(void)
 {
-    return clock_seconds(CLOCK_MONOTONIC);
+    return seconds_on(CLOCK_MONOTONIC);
 }
 
 static inline _Noreturn void die(const char *what, const char *why)

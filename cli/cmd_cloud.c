@@ -65,13 +65,31 @@ static uint64_t repairs(const hfsad_run *r, uint64_t *last)
     return node_repairs(((const session *)r->driver)->root, last);
 }
 
+static void measure(hfsad_run *r, hfsad_figures *figures)
+{
+    *figures = ((const session *)r->driver)->figures;
+}
+
+static const char *polish(hfsad_run *r, double *w, polish_result *found)
+{
+    const double *numbers = node_get_polish(((const session *)r->driver)->root);
+    const char *why = federation_polish_failure(numbers);
+    if (why)
+        return why;
+    *found = federation_polish_result(numbers);
+    memcpy(w, numbers + FEDERATION_POLISH_HEAD, r->data->M * sizeof *w);
+    return NULL;
+}
+
 static const engine federation_engine = {
     .links = true,
     .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
+    .measure = measure,
     .inner_model = inner_model,
     .leaf_model = leaf_model,
     .knows = knows,
     .repairs = repairs,
+    .polish = polish,
 };
 
 /* ---- what the member calls ---- */
@@ -166,35 +184,16 @@ static void take_row(void *context, const hfsad_figures *row)
 static void take_polish(session *s)
 {
     hfsad_run *r = &s->run;
+    hfsad_polish result;
+    hfsad_error err;
     const double *numbers = node_get_polish(s->root);
-    const char *why = polish_why_not(r->plan, r->data->n_inner);
-    if (!polish_is_due(s->spec, r->plan, r->data->n_inner, r->data->M) || r->polish.reason[0] || r->polish.accepted ||
-        (!numbers && !why))
+    const bool refused = polish_why_not(r->plan, r->data->n_inner) != NULL;
+    if (!polish_is_due(s->spec, r->plan, r->data->n_inner, r->data->M) || (!numbers && !refused))
         return;
-    r->polish = (hfsad_polish){
-        .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
-    if (!why)
-        why = federation_polish_failure(numbers);
-    if (why) {
-        snprintf(r->polish.reason, sizeof r->polish.reason, "%s", why);
-        return;
-    }
-    const polish_result found = federation_polish_result(numbers);
-    r->polish.seconds = clock_seconds() - s->row_at;
-    polish_count(&r->polish, &found, r->data->n_inner + r->data->n_leaves - 1);
-    polish_judge(&r->polish, &found, r->data, r->plan, r->nu_f, s->figures.objective);
-    if (!r->polish.accepted)
-        return;
-    const size_t M = r->data->M;
-    r->polished = alloc_zero(M, sizeof *r->polished);
-    if (!r->polished) { /* the run's own models are written all the same */
-        r->polish.accepted = false;
+    if (hfsad_run_polish(r, NULL, NULL, &result, &err)) /* the run's own models are written all the same */
         snprintf(r->polish.reason, sizeof r->polish.reason, "not enough memory for the model");
-        return;
-    }
-    memcpy(r->polished, numbers + FEDERATION_POLISH_HEAD, M * sizeof *r->polished);
-    if (r->truth)
-        r->polish.relative_error = model_error(r->data, r->polished, r->truth, s->sign_free, s->scratch);
+    if (numbers && !federation_polish_failure(numbers))
+        r->polish.seconds = clock_seconds() - s->row_at;
 }
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)

@@ -1,10 +1,10 @@
 /* trace.csv and summary.json of a run that has ended. */
 #include "base/read_file.h"
 #include "compare.h"
+#include "out/json.h"
 
 #include "base/error.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,10 +30,8 @@ static hfsad_status read_text(const char *path, char **text, hfsad_error *err)
 static hfsad_status take_summary(compared_run *r, const char *path, const char *text, hfsad_error *err)
 {
     cJSON *root = cJSON_Parse(text);
-    const cJSON *stopped = cJSON_GetObjectItemCaseSensitive(root, "stopped");
-    const cJSON *algorithm = cJSON_GetObjectItemCaseSensitive(root, "algorithm");
-    const cJSON *run = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "settings"), "run");
-    const cJSON *rounds = cJSON_GetObjectItemCaseSensitive(run, "edge_rounds");
+    const cJSON *stopped = json_at(root, "stopped"), *algorithm = json_at(root, "algorithm");
+    const cJSON *rounds = json_at(root, "settings.run.edge_rounds");
     hfsad_status status = HFSAD_OK;
     if (!cJSON_IsString(stopped) || !cJSON_IsNumber(rounds))
         status = error_set(err, HFSAD_ERROR_INPUT, "%s is not the summary of a run; give the folder of one", path);

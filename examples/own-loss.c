@@ -1,6 +1,5 @@
 /*
- * A loss of one's own: the Cauchy loss  sum over a client's rows of  weight log(1 + (y - <x,w>)^2 / 2),
- * which no row can pull hard on, however far it lies. hfsad knows it only through the two functions below.
+ * A custom loss: the Cauchy loss  sum over a client's rows of  weight log(1 + (y - <x,w>)^2 / 2). An outlier has little influence on it. hfsad uses it only through the two functions below.
  *
  *     hfsad generate quantile --noise student --df 1 --out data
  *     cc own-loss.c $(pkg-config --cflags --libs hfsad) -lm -o own-loss

@@ -3,6 +3,8 @@
 #ifndef HFSAD_TESTS_BROKER_H
 #define HFSAD_TESTS_BROKER_H
 
+#include "base/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BROKER static inline __attribute__((unused))
@@ -30,9 +31,7 @@ typedef struct {
 
 BROKER int64_t broker_now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)clock_ms();
 }
 
 BROKER bool broker_accepts(const test_broker *b)

@@ -62,18 +62,18 @@ bad_record() {
     refused "$1" run spec.yaml --quiet --out nothing --replay bad
     [ ! -e nothing ] || fail "something was written for a record that is refused"
 }
-grep -v '^b 4 ' record | bad_record "lines do not follow"
-grep -v '^b end' record | bad_record "the end of b is not there"
-head -c 500 record | bad_record "it is cut off"
-head -20 record | bad_record "not there"
-sed 's/^a 3 1 0:3:6/a 3 1 0:9:6/' record | bad_record "version or a counter cannot be"
-sed 's/^a 3 1 0:3:6/a 3 1 0:3:4/' record | bad_record "version or a counter cannot be"
-sed 's/^a 3 1 0:3:6/a 3 1 17:3:6/' record | bad_record "no such slot"
-sed 's/^a 3 1 0:3:6/a 3 1 0:3/' record | bad_record "slot:version:k is expected"
-sed 's/^a 3 1 /a 3 4 /' record | bad_record "parent's version cannot be"
-sed 's/^a 3 /z 3 /' record | bad_record "names no edge"
-sed 's/^a 3 1/a 3 1x/' record | bad_record "something stands behind"
-: | bad_record "is not there"
+bad_record "lines of its node are not consecutive" < <(grep -v '^b 4 ' record)
+bad_record "the end of b is missing" < <(grep -v '^b end' record)
+bad_record "it is cut off" < <(head -c 500 record)
+bad_record "is missing" < <(head -20 record)
+bad_record "version or a counter cannot be" < <(sed 's/^a 3 1 0:3:6/a 3 1 0:9:6/' record)
+bad_record "version or a counter cannot be" < <(sed 's/^a 3 1 0:3:6/a 3 1 0:3:4/' record)
+bad_record "no such slot" < <(sed 's/^a 3 1 0:3:6/a 3 1 17:3:6/' record)
+bad_record "expected slot:version:k" < <(sed 's/^a 3 1 0:3:6/a 3 1 0:3/' record)
+bad_record "parent's version cannot be" < <(sed 's/^a 3 1 /a 3 4 /' record)
+bad_record "names no edge" < <(sed 's/^a 3 /z 3 /' record)
+bad_record "text after" < <(sed 's/^a 3 1/a 3 1x/' record)
+bad_record "is missing" < <(:)
 refused "missing" run spec.yaml --quiet --out nothing --replay missing
 refused "replay repeats a whole run" run spec.yaml --quiet --out nothing --replay record --warm-start plain
 refused "only hfsad has records" run spec.yaml --quiet --out nothing --replay record --set algorithm=fedavg

@@ -9,7 +9,7 @@
 
 Then it breaks each rule in a copy of the tree, held in memory, and must notice that. Exit status: 0 or 1.
 """
-import os, re, subprocess, sys
+import functools, os, re, subprocess, sys
 
 FUNCTION_LINES = 80
 SOURCES = ("include", "src", "lab", "cli")  # what CONTRIBUTING's table is about
@@ -31,6 +31,9 @@ LIBC_HEADERS = re.compile(r"^((arpa|linux|net|netinet|sys)/\w+|assert|ctype|dire
                           r"immintrin|inttypes|limits|locale|math|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|std\w+|"
                           r"strings?|termios|threads|time|unistd|wchar)\.h$")
 NO_LIBRARY = re.compile(r"^(libc|libm|libpthread|librt|libdl|libgcc_s|ld-linux.*|lib[alut]+san|libclang_rt.*)\.so")  # sanitizers' too
+
+
+findall = functools.lru_cache(maxsize=None)(re.findall)  # a breach changes one text, and the others are searched once
 
 
 def read(path):
@@ -103,6 +106,7 @@ def folder_of(name, table):
     return next((folder for folder in table if folder in (name, f"src/{name}", f"include/{name}")), None)
 
 
+@functools.lru_cache(maxsize=None)
 def libraries_of(text):
     """Names of the libraries that a source calls, and headers that belong to none."""
     found, unknown = set(), []
@@ -129,7 +133,7 @@ def check_includes(tree):
         home = os.path.dirname(path)
         allowed, libraries = table.get(home, ([], []))
         may = {home, "include/hfsad"} | {folder_of(name, table) for name in allowed}
-        for header in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.M):
+        for header in findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.M):
             places = [place for place in (f"src/{header}", f"include/{header}", header, f"{home}/{header}") if place in tree.names]
             if not places:
                 yield f"{path}: includes {header}, which is not there"
@@ -267,16 +271,16 @@ def check_references(tree):
     for path, text in sorted(tree.texts.items()):
         if path == "LICENSE" or path.startswith("tests/rules_") or not (".md" in text or "ection" in text):
             continue
-        for name in sorted(set(re.findall(r"\b([\w-]+\.md)\b", text)) - pages - made):
+        for name in sorted(set(findall(r"\b([\w-]+\.md)\b", text)) - pages - made):
             yield f"{path}: names {name}, which is no page of this project"
-        for page, heading in re.findall(r'docs/([\w-]+\.md),[\s*#]+"([^"]+)"', text):
+        for page, heading in findall(r'docs/([\w-]+\.md),[\s*#]+"([^"]+)"', text):
             heading = re.sub(r"\s*\n[\s*#]*", " ", heading)
             if heading not in headings(tree.texts.get(f"docs/{page}", ""))[0]:
                 yield f"{path}: docs/{page} has no heading \"{heading}\""
-        for page, numbers in re.findall(r"(?:\b([\w-]+\.md)[`)]*,?\s+)?\b[Ss]ections? (\d+(?:(?:, | and | to )\d+)*)", text):
+        for page, numbers in findall(r"(?:\b([\w-]+\.md)[`)]*,?\s+)?\b[Ss]ections? (\d+(?:(?:, | and | to )\d+)*)", text):
             where = tree.texts.get(f"docs/{page}" if page else path, "")
-            there = set(re.findall(r"^#+ (\d+)\.", where, re.M)) if page or path.endswith(".md") else set()
-            if not set(re.findall(r"\d+", numbers)) <= there:
+            there = set(findall(r"^#+ (\d+)\.", where, re.M)) if page or path.endswith(".md") else set()
+            if not set(findall(r"\d+", numbers)) <= there:
                 yield f"{path}: names section {numbers}, which {page or 'it'} does not have"
 
 

@@ -190,9 +190,9 @@ static hfsad_run *federation_open(const trial *k, const method *m, double *secon
     hfsad_run *run;
     dataset *d = data_make(k, m->kind == BY_FEDAVG, k->g);
     hfsad_spec *spec = spec_make(k, m);
-    const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+    const double before = seconds_on(CLOCK_THREAD_CPUTIME_ID);
     must(run_create_on(&run, spec, d, 1, &err), &err);
-    *seconds = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+    *seconds = seconds_on(CLOCK_THREAD_CPUTIME_ID) - before;
     hfsad_spec_free(spec);
     return run;
 }
@@ -210,10 +210,10 @@ static void run_federated(const trial *k, const method *m, outcome *o)
     hfsad_figures figures;
     hfsad_run *run = federation_open(k, m, &o->setup_seconds);
     for (uint32_t i = 0; i <= m->iterations; i++) {
-        const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+        const double before = seconds_on(CLOCK_THREAD_CPUTIME_ID);
         if (i)
             hfsad_run_iterate(run);
-        o->seconds += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+        o->seconds += seconds_on(CLOCK_THREAD_CPUTIME_ID) - before;
         hfsad_run_node_model(run, 0, k->w);
         o->value[i] = value_of(k, k->w);
     }
@@ -232,10 +232,10 @@ static void run_central(const trial *k, const method *m, outcome *o)
     const size_t M = k->problem->features;
     memcpy(k->w, k->start[m->start], M * sizeof *k->w);
     for (uint32_t i = 0; i <= m->iterations; i++) {
-        const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+        const double before = seconds_on(CLOCK_THREAD_CPUTIME_ID);
         if (i)
             subgradient_step(&k->central, &m->rule, k->optimum, i - 1, k->w, k->g);
-        o->seconds += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+        o->seconds += seconds_on(CLOCK_THREAD_CPUTIME_ID) - before;
         o->value[i] = value_of(k, k->w);
     }
     o->setup_seconds = k->start_seconds[m->start];
@@ -250,11 +250,11 @@ static void find_starts(trial *k, const dataset *d)
     for (size_t i = 0; i < n; i++) {
         hfsad_error err;
         local_survey survey;
-        const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+        const double before = seconds_on(CLOCK_THREAD_CPUTIME_ID);
         must(local_survey_make(&survey, NULL, d, &err), &err);
         const surveyor ask = local_surveyor(&survey);
         must(start_vector(k->start[i], names[i], d, k->seed, &ask, &err), &err);
-        k->start_seconds[i] = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+        k->start_seconds[i] = seconds_on(CLOCK_THREAD_CPUTIME_ID) - before;
         k->start_bytes[i] = (double)(survey.cost.bytes_up + survey.cost.bytes_down);
         local_survey_free(&survey);
     }

@@ -53,7 +53,7 @@ static char *temporary_name(const char *path)
     return temporary;
 }
 
-/* Whose temporary the entry of a folder is: the process's number, 0 where it is none of a file of this name. */
+/* Process id of the owner if the folder entry is a temporary file for this name, otherwise 0. */
 static pid_t temporary_owner(const char *entry, const char *name)
 {
     const size_t length = strlen(name);
@@ -149,7 +149,7 @@ hfsad_status whole_file_open(whole_file *f, const char *path, mode_t mode, hfsad
 {
     const hfsad_status status = begin(f, strdup(path), mode, err);
     if (!status && !(mode & 077))
-        setvbuf(f->stream, NULL, _IONBF, 0); /* no copy in a buffer that nobody wipes */
+        setvbuf(f->stream, NULL, _IONBF, 0); /* no copy in a buffer that is not wiped */
     return status;
 }
 

@@ -39,7 +39,7 @@ const char *words_get_text(word_reader *r, size_t *length);
 /* A reader for the next `count` words. */
 word_reader words_part(word_reader *r, size_t count);
 
-/* One list of what is kept serves both ways: out of a state, or into it. */
+/* One list of the fields serves both directions: out of a state, or into it. */
 typedef struct {
     word_writer *out; /* NULL: read */
     word_reader *in;

@@ -8,10 +8,10 @@
 #include "data/builder.h"
 #include "data/parse_number.h"
 #include "math/loss_kind.h"
+#include "out/json.h"
 #include "plan/choices.h"
 #include "spec/table.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -74,19 +74,6 @@ typedef struct {
     bool has_clients;
 } model_shape;
 
-/* The item at a key such as "settings.loss.kind", or NULL. */
-static const cJSON *item_at(const cJSON *object, const char *key)
-{
-    char part[SETTING_KEY_MAX];
-    while (*key && object) {
-        const size_t length = strcspn(key, ".");
-        snprintf(part, sizeof part, "%.*s", (int)length, key);
-        object = cJSON_GetObjectItemCaseSensitive(object, part);
-        key += length + (key[length] == '.');
-    }
-    return object;
-}
-
 static hfsad_status refuse_key(const summary *s, const char *key, const char *expected)
 {
     return error_set(s->err, HFSAD_ERROR_INPUT, "%.*s: \"%s\" is not %s; " DAMAGED, PATH_SHOWN, s->path, key, expected);
@@ -94,7 +81,7 @@ static hfsad_status refuse_key(const summary *s, const char *key, const char *ex
 
 static hfsad_status read_count(const summary *s, const char *key, double least, double *value)
 {
-    const cJSON *item = item_at(s->root, key);
+    const cJSON *item = json_at(s->root, key);
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= least) || item->valuedouble != floor(item->valuedouble))
         return refuse_key(s, key, "a whole number");
     *value = item->valuedouble;
@@ -135,13 +122,13 @@ static hfsad_status read_parameter(const summary *s, const char *key, const cJSO
 static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settings *loss)
 {
     hfsad_status status =
-        read_choice(s, "loss.kind", item_at(object, "kind"), loss_names, HFSAD_LOSS_COUNT, &loss->kind);
+        read_choice(s, "loss.kind", json_at(object, "kind"), loss_names, HFSAD_LOSS_COUNT, &loss->kind);
     if (!status)
-        status = read_choice(s, "loss.scale", item_at(object, "scale"), scale_names,
+        status = read_choice(s, "loss.scale", json_at(object, "scale"), scale_names,
                              sizeof scale_names / sizeof *scale_names, &loss->scale);
 #define READ_PARAMETER(name)                                                                                           \
     if (!status)                                                                                                       \
-        status = read_parameter(s, "loss." #name, item_at(object, #name), &loss->name);
+        status = read_parameter(s, "loss." #name, json_at(object, #name), &loss->name);
     LOSS_PARAMETERS(READ_PARAMETER)
 #undef READ_PARAMETER
     return status;
@@ -165,7 +152,7 @@ static bool list_patterns(model *m)
 
 static hfsad_status read_overrides(const summary *s, model *m)
 {
-    const cJSON *list = item_at(s->root, "settings.overrides"), *entry;
+    const cJSON *list = json_at(s->root, "settings.overrides"), *entry;
     const int count = cJSON_GetArraySize(list);
     if (count == 0)
         return HFSAD_OK;
@@ -174,7 +161,7 @@ static hfsad_status read_overrides(const summary *s, model *m)
         return error_memory(s->err, (size_t)count * sizeof *m->overrides, "overrides");
     cJSON_ArrayForEach(entry, list)
     {
-        const cJSON *node = item_at(entry, "node"), *loss = item_at(entry, "loss");
+        const cJSON *node = json_at(entry, "node"), *loss = json_at(entry, "loss");
         if (!cJSON_IsString(node))
             return refuse_key(s, "settings.overrides", "a list of overrides");
         if (!loss)
@@ -213,12 +200,12 @@ static hfsad_status read_group(const summary *s, const cJSON *names, client_grou
 /* Not there where no link lets go. The first is the cloud's, whose clients are not named. */
 static hfsad_status read_groups(const summary *s, client_groups *g)
 {
-    const cJSON *list = item_at(s->root, "groups"), *entry;
+    const cJSON *list = json_at(s->root, "groups"), *entry;
     hfsad_status status = HFSAD_OK;
     cJSON_ArrayForEach(entry, list)
     {
         if (!status)
-            status = read_group(s, item_at(entry, "names"), g);
+            status = read_group(s, json_at(entry, "names"), g);
     }
     client_groups_sort(g);
     return status;
@@ -228,7 +215,7 @@ static hfsad_status read_groups(const summary *s, client_groups *g)
 static hfsad_status read_feature_names(const summary *s, model *m, double features)
 {
     static const char key[] = "data.feature_names", expected[] = "a list with the name of every feature";
-    const cJSON *list = item_at(s->root, key), *item;
+    const cJSON *list = json_at(s->root, key), *item;
     if (!list)
         return HFSAD_OK;
     size_t size = 0, count = 0;
@@ -253,7 +240,7 @@ static hfsad_status read_feature_names(const summary *s, model *m, double featur
 
 static hfsad_status read_settings(const summary *s, model *m, model_shape *shape)
 {
-    const cJSON *loss = item_at(s->root, "settings.loss"), *clients = item_at(s->root, "settings.output.clients");
+    const cJSON *loss = json_at(s->root, "settings.loss"), *clients = json_at(s->root, "settings.output.clients");
     hfsad_status status = read_count(s, "data.inner_nodes", 1, &shape->inner);
     if (!status)
         status = read_count(s, "data.clients", 1, &shape->clients);

@@ -2,9 +2,9 @@
 #include "base/error.h"
 #include "data/builder.h"
 #include "out/format_number.h"
+#include "out/json.h"
 #include "out/model_evaluation.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,96 +77,47 @@ void evaluation_table(whole_file *f, const evaluation *e)
 
 /* ---- evaluation.json ---- */
 
-/* ok turns false at the first lack of memory. */
-typedef struct {
-    bool ok;
-} json;
-
-static void add_item(json *j, cJSON *object, const char *key, cJSON *item)
-{
-    if (item && object && cJSON_AddItemToObject(object, key, item))
-        return;
-    cJSON_Delete(item);
-    j->ok = false;
-}
-
-static cJSON *add_object(json *j, cJSON *object, const char *key)
-{
-    cJSON *child = cJSON_CreateObject();
-    add_item(j, object, key, child);
-    return j->ok ? child : NULL;
-}
-
-/* As text of our own: cJSON takes 15 digits for good enough. */
-static void add_real(json *j, cJSON *object, const char *key, double v)
-{
-    char text[NUMBER_SIZE + 1];
-    text[isfinite(v) ? number_write(text, v) : 0] = 0;
-    add_item(j, object, key, *text ? cJSON_CreateRaw(text) : cJSON_CreateNull());
-}
-
-static void add_whole(json *j, cJSON *object, const char *key, uint64_t v)
-{
-    char text[NUMBER_SIZE + 1];
-    text[number_write_whole(text, v)] = 0;
-    add_item(j, object, key, cJSON_CreateRaw(text));
-}
-
-/* A file may have any name; JSON is UTF-8. */
-static void add_text(json *j, cJSON *object, const char *key, const char *v)
-{
-    char *copy = strdup(v);
-    const size_t length = copy ? strlen(copy) : 0;
-    for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
-        bytes = utf8_length(copy + i, length - i);
-        if (!bytes)
-            copy[i] = '?';
-    }
-    add_item(j, object, key, copy ? cJSON_CreateString(copy) : NULL);
-    free(copy);
-}
-
 static void add_loss(json *j, cJSON *root, const model *m)
 {
     static const char *const scales[] = {SCALE_NAMES};
-    cJSON *loss = add_object(j, root, "loss");
-    add_text(j, loss, "kind", loss_names[m->loss.kind]);
+    cJSON *loss = json_add_object(j, root, "loss");
+    json_add_text(j, loss, "kind", loss_names[m->loss.kind]);
 #define ADD_PARAMETER(name)                                                                                            \
     if (loss_kinds[m->loss.kind]->parameters & LOSS_HAS_##name)                                                        \
-        add_real(j, loss, #name, m->loss.name);
+        json_add_real(j, loss, #name, m->loss.name);
     LOSS_PARAMETERS(ADD_PARAMETER)
 #undef ADD_PARAMETER
-    add_text(j, loss, "scale", scales[m->loss.scale]);
+    json_add_text(j, loss, "scale", scales[m->loss.scale]);
 }
 
 static void add_node(json *j, cJSON *root, const char *key, const evaluation *e, size_t node)
 {
     char name[EVALUATION_NAME_SIZE];
-    cJSON *object = add_object(j, root, key);
+    cJSON *object = json_add_object(j, root, key);
     evaluation_name(e, node, name, sizeof name);
-    add_text(j, object, "node", name);
-    add_real(j, object, "loss", mean_loss(&e->nodes[node]));
+    json_add_text(j, object, "node", name);
+    json_add_real(j, object, "loss", mean_loss(&e->nodes[node]));
 }
 
 static void add_rows(json *j, cJSON *root, const evaluation *e)
 {
     const dataset *d = e->scoring->data;
     const row_figures *all = &e->nodes[0];
-    add_whole(j, root, "edges", d->n_inner - 1);
-    add_whole(j, root, "clients", d->n_leaves);
-    add_whole(j, root, "rows", all->rows);
-    add_real(j, root, "weight", all->weight);
-    add_real(j, root, "mean_loss", mean_loss(all));
-    add_real(j, root, "total_loss", all->total);
+    json_add_whole(j, root, "edges", d->n_inner - 1);
+    json_add_whole(j, root, "clients", d->n_leaves);
+    json_add_whole(j, root, "rows", all->rows);
+    json_add_real(j, root, "weight", all->weight);
+    json_add_real(j, root, "mean_loss", mean_loss(all));
+    json_add_real(j, root, "total_loss", all->total);
     if (e->worst_edge)
         add_node(j, root, "worst_edge", e, e->worst_edge);
     add_node(j, root, "worst_client", e, d->n_inner + e->worst_client);
-    add_real(j, root, "median_client_loss", e->median_loss);
+    json_add_real(j, root, "median_client_loss", e->median_loss);
     if (e->labels)
-        add_real(j, root, "accuracy", accuracy_of(all));
+        json_add_real(j, root, "accuracy", accuracy_of(all));
     if (e->levels) {
-        add_real(j, root, "coverage", coverage_of(all));
-        add_real(j, root, "tau", level_of(all));
+        json_add_real(j, root, "coverage", coverage_of(all));
+        json_add_real(j, root, "tau", level_of(all));
     }
 }
 
@@ -174,18 +125,18 @@ static void add_models(json *j, cJSON *root, const evaluation *e)
 {
     const model *m = e->scoring->model;
     const support_figures cloud = evaluation_support(e, 0);
-    cJSON *used = add_object(j, root, "clients_by_model");
-    add_whole(j, used, "own", e->used_own);
-    add_whole(j, used, "edge", e->used_edge);
-    add_whole(j, used, "cloud", e->used_cloud);
-    add_whole(j, root, "features", m->F);
-    cJSON *object = add_object(j, root, "cloud_model");
-    add_whole(j, object, "nonzero", cloud.nonzero);
+    cJSON *used = json_add_object(j, root, "clients_by_model");
+    json_add_whole(j, used, "own", e->used_own);
+    json_add_whole(j, used, "edge", e->used_edge);
+    json_add_whole(j, used, "cloud", e->used_cloud);
+    json_add_whole(j, root, "features", m->F);
+    cJSON *object = json_add_object(j, root, "cloud_model");
+    json_add_whole(j, object, "nonzero", cloud.nonzero);
     if (!e->truth)
         return;
-    add_real(j, object, "recall", cloud.recall);
-    add_real(j, object, "precision", cloud.precision);
-    add_real(j, object, "relative_error", cloud.relative_error);
+    json_add_real(j, object, "recall", cloud.recall);
+    json_add_real(j, object, "precision", cloud.precision);
+    json_add_real(j, object, "relative_error", cloud.relative_error);
 }
 
 static void add_groups(json *j, cJSON *root, const evaluation *e)
@@ -194,20 +145,20 @@ static void add_groups(json *j, cJSON *root, const evaluation *e)
     for (size_t i = 0; i < e->sets->count; i++) {
         const group_figures *g = &e->groups[i];
         cJSON *object = cJSON_CreateObject();
-        add_text(j, object, "group", e->sets->labels[i]);
-        add_whole(j, object, "clients", g->clients);
-        add_whole(j, object, "rows", g->rows.rows);
-        add_real(j, object, "mean_loss", g->clients ? mean_loss(&g->rows) : NAN);
+        json_add_text(j, object, "group", e->sets->labels[i]);
+        json_add_whole(j, object, "clients", g->clients);
+        json_add_whole(j, object, "rows", g->rows.rows);
+        json_add_real(j, object, "mean_loss", g->clients ? mean_loss(&g->rows) : NAN);
         if (e->labels)
-            add_real(j, object, "accuracy", accuracy_of(&g->rows));
+            json_add_real(j, object, "accuracy", accuracy_of(&g->rows));
         if (e->levels)
-            add_real(j, object, "coverage", coverage_of(&g->rows));
+            json_add_real(j, object, "coverage", coverage_of(&g->rows));
         if (e->truth)
-            add_real(j, object, "relative_error", g->relative_error);
+            json_add_real(j, object, "relative_error", g->relative_error);
         if (!object || !cJSON_AddItemToArray(list, object))
             j->ok = false;
     }
-    add_item(j, root, "groups", list);
+    json_add_item(j, root, "groups", list);
 }
 
 hfsad_status evaluation_summary(whole_file *f, const evaluation *e, model_choice with, const char *truth_path,
@@ -216,12 +167,12 @@ hfsad_status evaluation_summary(whole_file *f, const evaluation *e, model_choice
     static const char *const choices[] = {MODEL_CHOICES};
     json state = {.ok = true}, *j = &state;
     cJSON *root = cJSON_CreateObject();
-    add_text(j, root, "version", hfsad_version());
-    add_text(j, root, "model", e->scoring->folder);
-    add_text(j, root, "data", e->scoring->path);
-    add_text(j, root, "with", choices[with]);
+    json_add_text(j, root, "version", hfsad_version());
+    json_add_text(j, root, "model", e->scoring->folder);
+    json_add_text(j, root, "data", e->scoring->path);
+    json_add_text(j, root, "with", choices[with]);
     if (truth_path)
-        add_text(j, root, "truth", truth_path);
+        json_add_text(j, root, "truth", truth_path);
     add_loss(j, root, e->scoring->model);
     add_rows(j, root, e);
     add_models(j, root, e);

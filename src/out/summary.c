@@ -1,7 +1,4 @@
-/*
- * summary.json through cJSON. Numbers go in as text of our own: cJSON takes 15 digits for good enough when the 16th
- * is off by one.
- */
+/* summary.json; see summary.h. */
 #include "out/summary.h"
 
 #include "base/wire.h"
@@ -9,11 +6,11 @@
 #include "data/features.h"
 #include "out/format_number.h"
 #include "out/groups.h"
+#include "out/json.h"
 #include "plan/guard.h"
 #include "polish/task.h"
 #include "spec/table.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,75 +50,6 @@ size_t count_nonzero(const hfsad_run *run)
     return n;
 }
 
-/* ok turns false at the first lack of memory; what follows is then not looked at. */
-typedef struct {
-    bool ok;
-} json;
-
-static void add_item(json *j, cJSON *object, const char *key, cJSON *item)
-{
-    if (!item || !object || !cJSON_AddItemToObject(object, key, item)) {
-        cJSON_Delete(item);
-        j->ok = false;
-    }
-}
-
-static cJSON *add_object(json *j, cJSON *object, const char *key)
-{
-    cJSON *child = cJSON_CreateObject();
-    add_item(j, object, key, child);
-    return j->ok ? child : NULL;
-}
-
-static cJSON *real_item(double v)
-{
-    char text[NUMBER_SIZE + 1];
-    if (!isfinite(v))
-        return cJSON_CreateNull();
-    text[number_write(text, v)] = 0;
-    return cJSON_CreateRaw(text);
-}
-
-static void add_real(json *j, cJSON *object, const char *key, double v)
-{
-    add_item(j, object, key, real_item(v));
-}
-
-static void add_whole(json *j, cJSON *object, const char *key, uint64_t v)
-{
-    char text[NUMBER_SIZE + 1];
-    text[number_write_whole(text, v)] = 0;
-    add_item(j, object, key, cJSON_CreateRaw(text));
-}
-
-static void add_flag(json *j, cJSON *object, const char *key, bool v)
-{
-    add_item(j, object, key, cJSON_CreateBool(v));
-}
-
-/* A file may have any name; JSON is UTF-8. */
-static cJSON *text_item(const char *v)
-{
-    char *copy = strdup(v);
-    if (!copy)
-        return NULL;
-    for (size_t i = 0, bytes, length = strlen(copy); i < length; i += bytes) {
-        bytes = utf8_length(copy + i, length - i);
-        if (!bytes) {
-            copy[i] = '?';
-            bytes = 1;
-        }
-    }
-    cJSON *item = cJSON_CreateString(copy);
-    free(copy);
-    return item;
-}
-
-static void add_text(json *j, cJSON *object, const char *key, const char *v)
-{
-    add_item(j, object, key, v ? text_item(v) : cJSON_CreateNull());
-}
-
 static const char *const algorithm_names[] = {ALGORITHM_NAMES};
 static const char *const link_names[] = {LINK_NAMES};
 static const char *const prior_names[] = {PRIOR_NAMES};
@@ -147,13 +75,13 @@ static void add_span(json *j, cJSON *object, const char *key, const span *s)
     if (!s->count)
         return;
     if (s->least == s->most) {
-        add_real(j, object, key, s->least);
+        json_add_real(j, object, key, s->least);
         return;
     }
     cJSON *pair = cJSON_CreateArray();
-    if (!pair || !cJSON_AddItemToArray(pair, real_item(s->least)) || !cJSON_AddItemToArray(pair, real_item(s->most)))
+    if (!pair || !cJSON_AddItemToArray(pair, json_real(s->least)) || !cJSON_AddItemToArray(pair, json_real(s->most)))
         j->ok = false;
-    add_item(j, object, key, pair);
+    json_add_item(j, object, key, pair);
 }
 
 typedef struct {
@@ -208,12 +136,12 @@ static void add_kinds(json *j, cJSON *object, const char *key, const bool *kinds
         cJSON_Delete(list);
         list = cJSON_CreateString(names[last]);
     }
-    add_item(j, object, key, list);
+    json_add_item(j, object, key, list);
 }
 
 static void add_penalty(json *j, cJSON *parent, const char *key, const tier_spans *s, const char *const *names)
 {
-    cJSON *object = add_object(j, parent, key);
+    cJSON *object = json_add_object(j, parent, key);
     add_kinds(j, object, "penalty", s->kinds, N_KINDS, names);
     add_span(j, object, "weight", &s->weight);
     add_span(j, object, "lambda", &s->lambda);
@@ -223,7 +151,7 @@ static void add_penalty(json *j, cJSON *parent, const char *key, const tier_span
 
 static void add_schedule(json *j, cJSON *parent, const char *key, const tier_spans *s)
 {
-    cJSON *object = add_object(j, parent, key);
+    cJSON *object = json_add_object(j, parent, key);
     add_span(j, object, "c", &s->c);
     add_span(j, object, "alpha", &s->alpha);
     add_kinds(j, object, "shape", s->shapes, N_SHAPES, shape_names);
@@ -235,12 +163,12 @@ static void add_baseline(json *j, cJSON *settings, const baseline_rule *rule)
 {
     static const char *const names[] = {
         [STEP_CONSTANT] = "constant", [STEP_POWER] = "power", [STEP_GEOMETRIC] = "geometric"};
-    cJSON *object = add_object(j, settings, "baseline");
-    add_real(j, object, "step", rule->step.size);
-    add_text(j, object, "rule", names[rule->step.kind]);
+    cJSON *object = json_add_object(j, settings, "baseline");
+    json_add_real(j, object, "step", rule->step.size);
+    json_add_text(j, object, "rule", names[rule->step.kind]);
     if (rule->step.kind != STEP_CONSTANT)
-        add_real(j, object, "decay", rule->step.shrink);
-    add_real(j, object, "rho", rule->rho);
+        json_add_real(j, object, "decay", rule->step.shrink);
+    json_add_real(j, object, "rho", rule->rho);
 }
 
 /* What preset and overrides came to. The edges' part is left out where all clients are right below the cloud. */
@@ -260,7 +188,7 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
     spans_add_penalty(&cloud_prior, &p->inner[0].prior);
 
     const bool edges = run->data->n_inner > 1;
-    cJSON *prior = add_object(j, settings, "prior");
+    cJSON *prior = json_add_object(j, settings, "prior");
     if (edges)
         add_penalty(j, prior, "edge", &edge_prior, prior_names);
     add_penalty(j, prior, "cloud", &cloud_prior, prior_names);
@@ -268,8 +196,8 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
         add_baseline(j, settings, &run->rule);
         return;
     }
-    cJSON *link = add_object(j, settings, "link");
-    cJSON *schedule = add_object(j, settings, "schedule");
+    cJSON *link = json_add_object(j, settings, "link");
+    cJSON *schedule = json_add_object(j, settings, "schedule");
     add_penalty(j, link, "client", &client, link_names);
     if (edges)
         add_penalty(j, link, "edge", &edge, link_names);
@@ -286,7 +214,7 @@ static cJSON *object_at(json *j, cJSON *object, const char *key)
         const size_t length = strcspn(key, ".");
         snprintf(part, sizeof part, "%.*s", (int)length, key);
         cJSON *child = cJSON_GetObjectItemCaseSensitive(object, part);
-        object = child ? child : add_object(j, object, part);
+        object = child ? child : json_add_object(j, object, part);
         key += length + (key[length] == '.');
     }
     return object;
@@ -296,19 +224,19 @@ static void add_value(json *j, cJSON *object, const setting *row, const void *va
 {
     switch (row->type) {
     case SETTING_REAL:
-        add_real(j, object, row->name, *(const double *)value);
+        json_add_real(j, object, row->name, *(const double *)value);
         break;
     case SETTING_WHOLE:
-        add_whole(j, object, row->name, (uint64_t) * (const int64_t *)value);
+        json_add_whole(j, object, row->name, (uint64_t) * (const int64_t *)value);
         break;
     case SETTING_FLAG:
-        add_flag(j, object, row->name, *(const int *)value > 0);
+        json_add_flag(j, object, row->name, *(const int *)value > 0);
         break;
     case SETTING_TEXT:
-        add_text(j, object, row->name, *(char *const *)value);
+        json_add_text(j, object, row->name, *(char *const *)value);
         break;
     case SETTING_CHOICE:
-        add_text(j, object, row->name, *(const int *)value < 0 ? NULL : row->choices[*(const int *)value]);
+        json_add_text(j, object, row->name, *(const int *)value < 0 ? NULL : row->choices[*(const int *)value]);
         break;
     }
 }
@@ -354,7 +282,7 @@ static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
                 continue;
             cJSON *object = object_at(j, entry, at.group->key);
             if (at.row->type == SETTING_REAL && isinf(*(const double *)(const void *)(base + at.offset)))
-                add_text(j, object, at.row->name, "none"); /* a box that is lifted */
+                json_add_text(j, object, at.row->name, "none"); /* a box that is lifted */
             else
                 add_value(j, object, at.row, base + at.offset);
         }
@@ -363,17 +291,17 @@ static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
             j->ok = false;
         }
     }
-    add_item(j, settings, "overrides", list);
+    json_add_item(j, settings, "overrides", list);
 }
 
 static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec)
 {
-    cJSON *settings = add_object(j, root, "settings");
+    cJSON *settings = json_add_object(j, root, "settings");
     setting_at at;
     for (size_t i = 0; settings_at(&spec_schema, i, &at); i++)
         if (applies(at.key, spec))
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
-    add_text(j, object_at(j, settings, "run"), "start", run->start_kind);
+    json_add_text(j, object_at(j, settings, "run"), "start", run->start_kind);
     add_resolved(j, settings, run);
     add_overrides(j, settings, spec);
 }
@@ -392,48 +320,48 @@ static void add_feature_names(json *j, cJSON *shape, const dataset *d)
             j->ok = false;
         }
     }
-    add_item(j, shape, "feature_names", list);
+    json_add_item(j, shape, "feature_names", list);
 }
 
 static void add_shape(json *j, cJSON *root, const dataset *d)
 {
-    cJSON *shape = add_object(j, root, "data");
+    cJSON *shape = json_add_object(j, root, "data");
     const clients_per_edge clients = count_clients(d);
-    add_whole(j, shape, "inner_nodes", d->n_inner); /* the cloud is one */
-    add_whole(j, shape, "edges", d->n_inner - 1);
-    add_whole(j, shape, "clients", d->n_leaves);
-    add_whole(j, shape, "rows", d->n_rows);
-    add_whole(j, shape, "features", features_count(d));
+    json_add_whole(j, shape, "inner_nodes", d->n_inner); /* the cloud is one */
+    json_add_whole(j, shape, "edges", d->n_inner - 1);
+    json_add_whole(j, shape, "clients", d->n_leaves);
+    json_add_whole(j, shape, "rows", d->n_rows);
+    json_add_whole(j, shape, "features", features_count(d));
     add_feature_names(j, shape, d);
-    add_whole(j, shape, "depth", d->depth);
-    cJSON *per_edge = add_object(j, shape, "clients_per_edge");
-    add_whole(j, per_edge, "least", clients.least);
-    add_whole(j, per_edge, "most", clients.most);
+    json_add_whole(j, shape, "depth", d->depth);
+    cJSON *per_edge = json_add_object(j, shape, "clients_per_edge");
+    json_add_whole(j, per_edge, "least", clients.least);
+    json_add_whole(j, per_edge, "most", clients.most);
 }
 
 static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_figures *f)
 {
-    cJSON *figures = add_object(j, root, "figures");
-    add_real(j, figures, "objective", f->objective);
-    add_real(j, figures, "consensus_objective", f->consensus_objective);
-    add_real(j, figures, "primal_residual", f->primal_residual);
-    add_real(j, figures, "dual_residual", f->dual_residual);
-    add_real(j, figures, "consensus_gap", f->consensus_gap);
-    add_real(j, figures, "smoothing_gap", f->smoothing_gap);
+    cJSON *figures = json_add_object(j, root, "figures");
+    json_add_real(j, figures, "objective", f->objective);
+    json_add_real(j, figures, "consensus_objective", f->consensus_objective);
+    json_add_real(j, figures, "primal_residual", f->primal_residual);
+    json_add_real(j, figures, "dual_residual", f->dual_residual);
+    json_add_real(j, figures, "consensus_gap", f->consensus_gap);
+    json_add_real(j, figures, "smoothing_gap", f->smoothing_gap);
     if (run->truth)
-        add_real(j, figures, "relative_error", f->relative_error);
-    add_whole(j, figures, "nonzero_coefficients", count_nonzero(run));
-    add_whole(j, figures, "bytes_up", f->bytes_up);
-    add_whole(j, figures, "bytes_down", f->bytes_down);
+        json_add_real(j, figures, "relative_error", f->relative_error);
+    json_add_whole(j, figures, "nonzero_coefficients", count_nonzero(run));
+    json_add_whole(j, figures, "bytes_up", f->bytes_up);
+    json_add_whole(j, figures, "bytes_down", f->bytes_down);
     cJSON *tiers = cJSON_CreateArray();
     for (size_t t = 0; t < f->tiers; t++) {
         cJSON *tier = cJSON_CreateObject();
-        add_real(j, tier, "primal_residual", f->primal_tier[t]);
-        add_real(j, tier, "dual_residual", f->dual_tier[t]);
+        json_add_real(j, tier, "primal_residual", f->primal_tier[t]);
+        json_add_real(j, tier, "dual_residual", f->dual_tier[t]);
         if (!tier || !cJSON_AddItemToArray(tiers, tier))
             j->ok = false;
     }
-    add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
+    json_add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
 }
 
 /* The groups, the cloud's first; the others with their clients' names. */
@@ -450,18 +378,18 @@ static void add_groups(json *j, cJSON *root, const hfsad_run *run)
     char name[HFSAD_TIERS_MAX * 256];
     for (uint32_t i = 0; i < g.count; i++) {
         cJSON *group = cJSON_CreateObject(), *names = i ? cJSON_CreateArray() : NULL;
-        add_whole(j, group, "clients", g.clients[i]);
+        json_add_whole(j, group, "clients", g.clients[i]);
         for (size_t node = run->data->n_inner; names && node < hfsad_run_nodes(run); node++)
             if (g.group[node] == i) {
                 hfsad_run_node_name(run, node, name, sizeof name);
                 cJSON_AddItemToArray(names, cJSON_CreateString(name));
             }
         if (names)
-            add_item(j, group, "names", names);
+            json_add_item(j, group, "names", names);
         if (!group || !cJSON_AddItemToArray(groups, group))
             j->ok = false;
     }
-    add_item(j, root, "groups", groups);
+    json_add_item(j, root, "groups", groups);
     groups_free(&g);
 }
 
@@ -469,21 +397,21 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
 {
     const hfsad_polish *p = &run->polish;
     const bool tried = p->accepted || p->reason[0];
-    cJSON *polish = add_object(j, root, "polish");
-    add_flag(j, polish, "accepted", p->accepted);
-    add_text(j, polish, "reason", tried ? p->reason : "the run has not come to it");
+    cJSON *polish = json_add_object(j, root, "polish");
+    json_add_flag(j, polish, "accepted", p->accepted);
+    json_add_text(j, polish, "reason", tried ? p->reason : "the run has not come to it");
     if (!p->exchanges)
         return;
-    add_real(j, polish, "objective_before", p->objective_before);
-    add_real(j, polish, "objective_after", p->objective_after);
-    add_real(j, polish, "gap", p->gap);
-    add_real(j, polish, "residual", p->residual);
+    json_add_real(j, polish, "objective_before", p->objective_before);
+    json_add_real(j, polish, "objective_after", p->objective_after);
+    json_add_real(j, polish, "gap", p->gap);
+    json_add_real(j, polish, "residual", p->residual);
     if (run->truth)
-        add_real(j, polish, "relative_error", p->relative_error);
-    add_whole(j, polish, "exchanges", p->exchanges);
-    add_whole(j, polish, "bytes_up", p->bytes_up);
-    add_whole(j, polish, "bytes_down", p->bytes_down);
-    add_real(j, polish, "seconds", p->seconds);
+        json_add_real(j, polish, "relative_error", p->relative_error);
+    json_add_whole(j, polish, "exchanges", p->exchanges);
+    json_add_whole(j, polish, "bytes_up", p->bytes_up);
+    json_add_whole(j, polish, "bytes_down", p->bytes_down);
+    json_add_real(j, polish, "seconds", p->seconds);
 }
 
 /* converged: true, false or, if nothing is known, null. */
@@ -492,51 +420,51 @@ static void add_verdict(json *j, cJSON *root, const hfsad_run *run, const hfsad_
     hfsad_verdict v;
     run_verdict(run, spec, stopped == STOP_RUNNING || stopped == STOP_INTERRUPTED, &v);
     if (v.kind == HFSAD_VERDICT_UNKNOWN)
-        add_item(j, root, "converged", cJSON_CreateNull());
+        json_add_item(j, root, "converged", cJSON_CreateNull());
     else
-        add_flag(j, root, "converged", v.kind == HFSAD_VERDICT_CONVERGED);
-    add_text(j, root, "verdict", v.text);
+        json_add_flag(j, root, "converged", v.kind == HFSAD_VERDICT_CONVERGED);
+    json_add_text(j, root, "verdict", v.text);
 }
 
 static void add_theorem(json *j, cJSON *root, const hfsad_run *run, const theorem_report *t)
 {
-    cJSON *theorem = add_object(j, root, "theorem_1");
-    add_flag(j, theorem, "holds", t->holds);
-    add_text(j, theorem, "reason", t->reason);
-    add_flag(j, theorem, "links_are_tv", t->links_are_tv);
-    add_real(j, theorem, "nu_f", t->nu_f);
-    add_real(j, theorem, "nu_r", t->nu_r);
-    add_real(j, theorem, "client_alpha_c", t->client_alpha_c);
-    add_real(j, theorem, "client_alpha_c_needed", t->client_needed);
-    add_real(j, theorem, "client_weight", t->client_weight);
-    add_real(j, theorem, "client_weight_needed", t->client_weight_needed);
+    cJSON *theorem = json_add_object(j, root, "theorem_1");
+    json_add_flag(j, theorem, "holds", t->holds);
+    json_add_text(j, theorem, "reason", t->reason);
+    json_add_flag(j, theorem, "links_are_tv", t->links_are_tv);
+    json_add_real(j, theorem, "nu_f", t->nu_f);
+    json_add_real(j, theorem, "nu_r", t->nu_r);
+    json_add_real(j, theorem, "client_alpha_c", t->client_alpha_c);
+    json_add_real(j, theorem, "client_alpha_c_needed", t->client_needed);
+    json_add_real(j, theorem, "client_weight", t->client_weight);
+    json_add_real(j, theorem, "client_weight_needed", t->client_weight_needed);
     if (run->data->n_inner == 1)
         return;
-    add_real(j, theorem, "edge_beta_d", t->edge_beta_d);
-    add_real(j, theorem, "edge_beta_d_needed", t->edge_needed);
-    add_real(j, theorem, "edge_weight", t->edge_weight);
-    add_real(j, theorem, "edge_weight_needed", t->edge_weight_needed);
+    json_add_real(j, theorem, "edge_beta_d", t->edge_beta_d);
+    json_add_real(j, theorem, "edge_beta_d_needed", t->edge_needed);
+    json_add_real(j, theorem, "edge_weight", t->edge_weight);
+    json_add_real(j, theorem, "edge_weight_needed", t->edge_weight_needed);
 }
 
 /* What the presets saw of the data, and whether the safeguard had to step in. */
 static void add_choices(json *j, cJSON *root, const hfsad_run *run)
 {
-    cJSON *scales = add_object(j, root, "scales");
-    add_real(j, scales, "pull", run->scales.omega);
-    add_real(j, scales, "bend", run->scales.bend);
-    add_real(j, scales, "noise", run->scales.noise);
-    add_real(j, scales, "length", run->scales.length);
-    cJSON *before = add_object(j, root, "before_training");
-    add_whole(j, before, "questions", run->before.questions);
-    add_whole(j, before, "bytes_up", run->before.bytes_up);
-    add_whole(j, before, "bytes_down", run->before.bytes_down);
+    cJSON *scales = json_add_object(j, root, "scales");
+    json_add_real(j, scales, "pull", run->scales.omega);
+    json_add_real(j, scales, "bend", run->scales.bend);
+    json_add_real(j, scales, "noise", run->scales.noise);
+    json_add_real(j, scales, "length", run->scales.length);
+    cJSON *before = json_add_object(j, root, "before_training");
+    json_add_whole(j, before, "questions", run->before.questions);
+    json_add_whole(j, before, "bytes_up", run->before.bytes_up);
+    json_add_whole(j, before, "bytes_down", run->before.bytes_down);
     if (!run->engine->repairs)
         return;
     uint64_t last;
-    cJSON *safeguard = add_object(j, root, "safeguard");
-    add_whole(j, safeguard, "repairs", run->engine->repairs(run, &last));
+    cJSON *safeguard = json_add_object(j, root, "safeguard");
+    json_add_whole(j, safeguard, "repairs", run->engine->repairs(run, &last));
     if (last)
-        add_whole(j, safeguard, "last_iteration", last);
+        json_add_whole(j, safeguard, "last_iteration", last);
 }
 
 char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
@@ -544,18 +472,18 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
 {
     json state = {.ok = true}, *j = &state;
     cJSON *root = cJSON_CreateObject();
-    add_text(j, root, "version", hfsad_version());
-    add_text(j, root, "spec", spec->path);
-    add_text(j, root, "algorithm", algorithm_names[spec->top.algorithm]);
-    add_text(j, root, "stopped", stop_reason_name(stopped));
-    add_whole(j, root, "iterations", figures->iteration);
-    add_real(j, root, "seconds", figures->seconds);
-    add_real(j, root, "iterations_per_second",
-             figures->seconds > 0 ? (double)figures->iteration / figures->seconds : NAN);
-    add_whole(j, root, "threads", pool_threads(run->threads));
-    add_text(j, root, "start", run->start_kind);
+    json_add_text(j, root, "version", hfsad_version());
+    json_add_text(j, root, "spec", spec->path);
+    json_add_text(j, root, "algorithm", algorithm_names[spec->top.algorithm]);
+    json_add_text(j, root, "stopped", stop_reason_name(stopped));
+    json_add_whole(j, root, "iterations", figures->iteration);
+    json_add_real(j, root, "seconds", figures->seconds);
+    json_add_real(j, root, "iterations_per_second",
+                  figures->seconds > 0 ? (double)figures->iteration / figures->seconds : NAN);
+    json_add_whole(j, root, "threads", pool_threads(run->threads));
+    json_add_text(j, root, "start", run->start_kind);
     if (spec->run.tries > 1 && run->engine->links)
-        add_whole(j, root, "start_kept", run->start_index + 1);
+        json_add_whole(j, root, "start_kept", run->start_index + 1);
     add_shape(j, root, run->data);
     add_figures(j, root, run, figures);
     add_verdict(j, root, run, spec, stopped);

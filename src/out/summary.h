@@ -1,4 +1,4 @@
-/* summary.json: what ran, on what, why it stopped and where it stands. */
+/* summary.json: settings, data, reason for stopping and final figures of a run. */
 #ifndef HFSAD_OUT_SUMMARY_H
 #define HFSAD_OUT_SUMMARY_H
 

@@ -64,7 +64,7 @@ enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, 
 
 /* Vectors of M numbers that go down with a question. */
 size_t polish_vectors(polish_kind kind);
-/* Length of an answer, and of the longest; direct: up to so many coordinates POLISH_HESSIAN is asked. */
+/* Length of an answer, and of the longest; direct: limit on the coordinates for POLISH_HESSIAN. */
 size_t polish_length(polish_kind kind, size_t M);
 size_t polish_longest(size_t M, size_t direct);
 
@@ -75,7 +75,7 @@ typedef struct {
     double factor;      /* of every row's weight */
     double *multiplier; /* count; 0 at first */
     double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE */
-    double *anchor;     /* count; used for phase retrieval only, and NULL where there is none */
+    double *anchor;     /* count; for phase retrieval only, otherwise NULL */
 } polish_client;
 
 /* c phi(y, s) less the tangent of slope a that touches it: c phi(y, s) + (c phi)*(a) - a s >= 0, 0 if a is a slope at

@@ -182,9 +182,9 @@ static double best_step(polish_state *s)
     return before / 2;
 }
 
-/* A whole step comes first where the last one was, and is taken where the value falls. Otherwise the line is asked for,
- * and the derivative along it decides, which rounding spoils far later than the value: where it is not above 0 the
- * value has fallen all the way. */
+/* A full step is tried first if the last step was full, and accepted if the value falls. Otherwise the derivatives
+ * along the line decide, because rounding affects them far later than the value: while the derivative is not above 0,
+ * the value falls. */
 static bool search_line(polish_state *s)
 {
     enum { TRIALS = 30 };

@@ -31,8 +31,7 @@ typedef struct {
     double *bend;   /* of the coordinates' part and the proximal term */
     double *answer; /* room for the longest */
 
-    double
-        floor; /* by which F is judged where it is as good as 0: some part of the loss at 0, which its rounding is of */
+    double floor; /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
     double *w, *trial, *direction;
     double *work;    /* 3 M */
     double rounding; /* part of the last bound that no step can take away */

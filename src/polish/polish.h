@@ -1,15 +1,15 @@
 /*
- * The last stage of a run (`run.polish`): from where the iterations ended to the minimum of the consensus problem, in
+ * The last stage of a run (`run.polish`): from the end of the iterations to the minimum of the consensus problem, in
  * which all nodes share one w,
  *
  *     F(w) = sum over leaves f_j(w) + sum over inner nodes R_w(w)        |w_m| <= box
  *
  * without smoothing. The cloud's side: it asks all clients at once, sees the sums of their answers (client.h) and owns
- * the priors and the box. How a question gets to the clients and the answers are added up is the caller's.
+ * the priors and the box. The caller transports a question to the clients and sums the answers.
  *
  * Method: proximal method of multipliers with semismooth Newton. Each outer step minimises the sum of the envelopes and
  * a small proximal term by Newton's method, then the multipliers move; kappa shrinks where the gap does not. For phase
- * retrieval and the concave part of scad and mcp that is a stage, at whose end both are linearised anew.
+ * retrieval and the concave part of scad and mcp this is one stage; at its end both are linearised again.
  */
 #ifndef HFSAD_POLISH_POLISH_H
 #define HFSAD_POLISH_POLISH_H
@@ -18,11 +18,11 @@
 
 typedef struct {
     size_t M;
-    size_t boxed; /* the first so many coordinates are bounded */
+    size_t boxed; /* number of leading coordinates that are bounded */
     double box;   /* INFINITY: none */
     size_t n_priors;
     const hfsad_penalty *priors; /* one for every inner node */
-    size_t direct;               /* up to so many coordinates POLISH_HESSIAN is asked, beyond POLISH_PRODUCT */
+    size_t direct;               /* limit on the coordinates for POLISH_HESSIAN; beyond it POLISH_PRODUCT is asked */
     bool anchored;               /* some client's loss is phase retrieval's */
     /* sum: polish_length numbers; false: give up. */
     bool (*ask)(void *context, const polish_question *question, double *sum);
@@ -31,11 +31,11 @@ typedef struct {
 
 typedef struct {
     double before, after; /* F at the start, cut to the box, and at w */
-    double zero;          /* F at 0: what `after` is small or large beside */
+    double zero;          /* F at 0: the reference for `after` */
     double bound;         /* how far F may be above the minimum of the last stage's convex problem, never less than it
                              is; INFINITY: not known */
     double residual;      /* largest derivative of its Lagrangian over the sum of what it is made of */
-    uint64_t exchanges;   /* questions, each answered by everybody */
+    uint64_t exchanges;   /* questions, each answered by all clients */
     uint64_t down, up;    /* numbers sent to, and by, every client */
     uint32_t stages;
     bool finished; /* false: given up by ask, or no memory */

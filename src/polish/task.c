@@ -47,7 +47,7 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
            M <= POLISH_DIRECT && !polish_why_not(p, n_inner) && polish_is_convex(p, n_inner);
 }
 
-/* Of all clients the smallest, since they share one model. */
+/* The smallest of all clients, because they share one model. */
 static double box_of(const plan *p)
 {
     double box = INFINITY;
@@ -95,8 +95,9 @@ void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
     to->objective_zero = found->zero;
 }
 
-/* Whether the weights are those by which Theorem 1 ties everybody: then a run's lower objective of models that differ
- * is what the links still give, or, for phase retrieval, whose bound is the paper's number, an outlier's own fit. */
+/* Whether the weights are those by which Theorem 1 ties all nodes. Then a lower objective of models that differ comes
+ * from links that have not converged or, for phase retrieval, whose bound is the paper's number, from the fit of an
+ * outlier. */
 static bool ties(const dataset *d, const plan *p, double nu_f)
 {
     theorem_report t;

@@ -1,5 +1,5 @@
-/* The polish of a plan: what is solved, and whether what was found may take the place of a run's models. Every driver
- * that can ask all clients begins here. */
+/* The polish of a plan: the problem to solve, and the decision whether its solution may replace the models of a run.
+ * Every driver that can ask all clients starts here. */
 #ifndef HFSAD_POLISH_TASK_H
 #define HFSAD_POLISH_TASK_H
 

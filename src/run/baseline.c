@@ -1,4 +1,4 @@
-/* Hierarchical FedAvg and FedProx; see baseline.h. All memory is taken in baseline_create. */
+/* Hierarchical FedAvg and FedProx; see baseline.h. All memory is allocated in baseline_create. */
 #include "run/baseline.h"
 
 #include "base/alloc.h"
@@ -51,7 +51,7 @@ double baseline_mass(const dataset *d, const plan *p, size_t leaf)
     return plan_leaf(p, leaf)->mean ? 1 : rows_weight(&rows);
 }
 
-/* Below so many numbers a thread costs more than it brings. */
+/* Below this count of numbers a thread costs more than it gains. */
 enum { WORTH_A_THREAD = 16384 };
 
 typedef struct {
@@ -164,8 +164,8 @@ static void prior_step(const hfsad_penalty *prior, size_t M, double step, double
         w[m] = hfsad_penalty_prox(prior, w[m], step, 0);
 }
 
-/* Whether any child moved. Where all children have an intercept of their own, the mean of those stands in the node's
- * model for whoever uses it; nobody receives it. */
+/* Whether any child moved. If all children have their own intercepts, the node's model contains their mean; it is not
+ * sent. */
 static bool average(baseline *b, size_t i)
 {
     const inner_node *node = &b->d->inner[i];
@@ -271,7 +271,7 @@ void baseline_iterate(baseline *b)
     send_down(b);
 }
 
-/* w_0, with the intercept of whoever has one of his own. */
+/* w_0, with the node's own intercept if it has one. */
 static const double *consensus_model(const baseline *b, size_t leaf, const double *w, const double *w_parent,
                                      uint32_t parent, double *room)
 {

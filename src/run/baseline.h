@@ -2,18 +2,18 @@
  * Hierarchical FedAvg and FedProx by sub-gradients, to compare with: the same spec, data, tree, participation and count
  * of bytes as the simulator's. They minimise the consensus objective, sum f_j(w) + sum R_w(w).
  *
- * a_j is what a client's loss weighs, the sum of its rows' weights (1 where loss.scale is mean); F_j = f_j / a_j, the
+ * a_j is the weight of a client's loss, the sum of its rows' weights (1 if loss.scale is mean); F_j = f_j / a_j, the
  * mean over its rows. In round k, with the step t of the rule, a client makes local_steps times
  *
  *     w = P_box( (w - t g + t rho w_parent) / (1 + t rho) ),   g in the subdifferential of F_j(w)      FedAvg: rho = 0
  *
- * from its parent's model, or from its own where the parent has not sent one since the client's last step. An inner
+ * from its parent's model, or from its own if the parent has not sent one since the client's last step. An inner
  * node averages those of its children that moved since it last sent, weighted by a (of an inner child: of all clients
- * below), and takes the prox of its prior with the steps made since then, over its own a. Then it sends: its children,
- * and theirs, take its model. The inner nodes do so in every round, the deepest first, the cloud after the last round
+ * below), and takes the prox of its prior with the steps made since then, over its own a. Then it sends its model,
+ * which all nodes below it adopt. The inner nodes do so in every round, deepest first, the cloud after the last round
  * of a global iteration.
  *
- * An intercept of the child's own, which its link leaves free, is not sent to it, nor averaged with those that are.
+ * A child's own intercept, which its link does not tie, is neither sent nor averaged.
  */
 #ifndef HFSAD_RUN_BASELINE_H
 #define HFSAD_RUN_BASELINE_H

@@ -1,17 +1,16 @@
 /*
- * The first step of the baselines where the settings leave it to the data: 1 / L, with L the largest curvature that an
- * edge's average sees,
+ * The automatic first step size of the baselines: 1 / L, with L the largest curvature of an edge's average,
  *
  *     H = sum a_j kappa_j mean_j(x x^T) / sum a_j     over the clients of an inner node
  *
- * kappa is the second derivative of the loss in s = <x, w>; where there is none, that of a parabola with the loss's
- * slope nu and its typical height v at the start, nu^2 / v. L of a node is H's largest eigenvalue; where only b of its
- * n clients take part on the average, it is mixed with the largest of one client's own as for mini-batches (Gower et
+ * kappa is the second derivative of the loss in s = <x, w>; if there is none, that of a parabola with the slope nu of
+ * the loss and its typical height v at the start, nu^2 / v. L of a node is the largest eigenvalue of H; if only b of
+ * its n clients take part on average, it is mixed with the largest of a single client as for mini-batches (Gower et
  * al., "SGD: General Analysis and Improved Rates", 2019),
  *
  *     L = n (b - 1) / (b (n - 1)) L_node + (n - b) / (b (n - 1)) L_client
  *
- * and where a client makes several steps by itself, L is L_client.
+ * and if a client makes several steps by itself, L is L_client.
  */
 #include "run/baseline.h"
 
@@ -60,7 +59,7 @@ static double size_of(double y, double s)
     return fabs(y);
 }
 
-/* Median of a figure over the rows of the clients with, or without, phase retrieval; 0 where there are none. */
+/* Median of a figure over the rows of the clients with, or without, phase retrieval; 0 if there are none. */
 static double median_of(const step_search *t, bool phase, double (*figure)(double y, double s), double *list)
 {
     size_t n = 0;
@@ -196,7 +195,7 @@ static hfsad_status find_step(double *step, const dataset *d, const plan *p, con
     free(t.curvature);
     if (!status && !(isfinite(*step) && *step > 0))
         status = error_set(err, HFSAD_ERROR_INPUT,
-                           "baseline.step: none can be derived from data of this size; give one, or scale the data");
+                           "baseline.step: auto fails for data of this size; set a number, or scale the data");
     return status;
 }
 

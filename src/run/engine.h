@@ -2,6 +2,7 @@
 #ifndef HFSAD_RUN_ENGINE_H
 #define HFSAD_RUN_ENGINE_H
 
+#include "polish/polish.h"
 #include "spec/settings.h"
 
 typedef struct {
@@ -20,6 +21,9 @@ typedef struct {
     bool (*knows)(const hfsad_run *r, size_t node);
     /* The safeguard's repairs so far; *last: the iteration of the last. NULL: there is no safeguard. */
     uint64_t (*repairs)(const hfsad_run *r, uint64_t *last);
+    /* The polish, from w to w; why there is none, or NULL. A NULL function: polish_run.c asks the clients, who are in
+     * this process. */
+    const char *(*polish)(hfsad_run *r, double *w, polish_result *found);
 } engine;
 
 /* By the spec's `algorithm`. */

@@ -32,13 +32,13 @@ hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *e
     for (size_t m = 0; m < F; m++)
         size += r->truth[m] * r->truth[m];
     if (!status && !(size > 0))
-        status =
-            error_set(err, HFSAD_ERROR_INPUT, "%s: truth is all zero, so no relative error exists; leave it out", path);
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%s: the truth is all zero, so the relative error is undefined; remove it", path);
     free(path);
     return status;
 }
 
-/* Runs the plan for so many iterations from start, which becomes the cloud's model; f: the figures there. */
+/* Runs the plan for this number of iterations from start, which becomes the cloud's model; f: the figures there. */
 static hfsad_status try_start(const hfsad_run *r, const plan *p, int iterations, double *start, pool *threads,
                               hfsad_figures *f, hfsad_error *err)
 {
@@ -102,9 +102,9 @@ static hfsad_status run_stages(const trials *all, start_search *search, uint64_t
     return status;
 }
 
-/* From r->start, where the first stage begins, to where the run does. From consensus: what everybody together finds,
- * tied to each other; from there a client that follows another law is torn away, and nobody else. From anywhere else
- * all clients would leave their edges before those have moved. */
+/* From r->start, the start of the first stage, to the start of the run. Consensus is the result with all nodes tied.
+ * From there only clients that follow another law leave. From any other start all clients would leave their edges
+ * before the edges have moved. */
 static hfsad_status search_start(hfsad_run *r, const hfsad_spec *spec, bool consensus, hfsad_error *err)
 {
     const size_t M = r->data->M, tries = spec->run.tries > 1 && r->engine->links ? (size_t)spec->run.tries : 0,
@@ -213,7 +213,7 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
     return status;
 }
 
-/* What a run is made from beside its spec. */
+/* Inputs of a run besides its spec. */
 typedef struct {
     const run_known *known; /* NULL: the data is asked */
     dataset *data;          /* read already; NULL: not yet */
@@ -228,7 +228,7 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source 
         return status;
     r->engine = engine_of(spec);
     if (!r->engine->links && spec->own.value)
-        return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines take no loss of a program's own");
+        return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines do not support an own loss");
     if ((status = take_data(r, spec, from->memory, err)) || (status = run_read_truth(r, spec, err)) ||
         (status = pool_create(&r->threads, from->threads, err)) ||
         (status = from->known ? take_known(r, spec, from->known, err) : survey(r, spec, err)))
@@ -346,7 +346,7 @@ hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     r->engine->measure(r, f);
     f->seconds = r->seconds;
     if (!is_finite(r, f))
-        return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; take %s",
+        return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
                          (unsigned long long)f->iteration, r->engine->remedy);
     return HFSAD_OK;
 }

@@ -26,8 +26,8 @@ struct hfsad_run {
     hfsad_spec *spec;                 /* a copy, for checkpoints */
     hfsad_spec *resolved;             /* the same with the plan's numbers */
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
-    double *polished;                 /* the model of all nodes; NULL: everybody has the engine's */
-    hfsad_polish polish;              /* what came of it; all zero: it was not tried since the last iteration */
+    double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
+    hfsad_polish polish;              /* its result; all zero: not tried since the last iteration */
 };
 
 /* hfsad_run_verdict by this spec; stands: the run has not come to its end. */

@@ -35,7 +35,7 @@ hfsad_run *path_run(path *p);
 /* The spec of the lambda in force. */
 const hfsad_spec *path_spec(const path *p);
 
-/* Refuses a path of so many points whose counters would not hold its steps. */
+/* Error if the counters cannot hold the steps of a path with this number of points. */
 hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err);
 
 /* Asked after every iteration; true: give up. A path that gave up can only be freed. */
@@ -50,10 +50,10 @@ hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *conte
 
 /* From the run's own start again. */
 void path_restart(path *p);
-/* The next point: the run with this lambda from where the path stands, the links' counters included. (From counters of
- * 0 the smoothing would be coarse again and the start forgotten.) */
+/* The next point: the run with this lambda from the current state of the path, including the counters of the links.
+ * (With counters of 0 the smoothing would be coarse again and the start lost.) */
 hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop, void *context, hfsad_error *err);
-/* Remembers where the last point began: path_return then goes back there, with its lambda in force, to run it anew. */
+/* Saves the start of the last point: path_return restores it, with its lambda in force, to repeat the point. */
 void path_remember(path *p);
 hfsad_status path_return(path *p, hfsad_error *err);
 

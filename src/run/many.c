@@ -1,6 +1,6 @@
 /*
- * Clients with many rows in the simulator. Their steps are shared out over the threads one by one, since they differ in
- * length; then every run's messages are added up in the order of kernels.h.
+ * Clients with many rows in the simulator. Their steps are distributed over the threads one at a time, because they
+ * differ in length; then the messages of every run are summed in the order of kernels.h.
  */
 #include "run/state.h"
 
@@ -91,8 +91,8 @@ void many_round(sim *s)
     for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
 }
 
-/* Where clients or edges have intercepts of their own, nothing ties the nodes above: they get the mean over the clients
- * below, for whoever uses their models. */
+/* If clients or edges have their own intercepts, the nodes above are not tied: their models get the mean over the
+ * clients below. */
 void many_settle(sim *s)
 {
     const size_t F = s->d->rows.F, M = s->M;
@@ -128,7 +128,7 @@ double sim_intercept(const sim *s, size_t leaf)
     return s->inner_w[(parent && s->p->inner[parent].rule.penalty.free ? parent * s->M : 0) + F];
 }
 
-/* w_0, with the intercept of whoever has one of his own. */
+/* w_0, with the node's own intercept if it has one. */
 static const double *consensus_model(const sim *s, size_t leaf, double *w)
 {
     memcpy(w, s->inner_w, s->M * sizeof *w);

@@ -1,5 +1,5 @@
-/* What the simulated nodes say to each other, rounded where the spec's wire rounds (base/wire.h). A message follows
- * from its link as it stands, so a node that sits out has said what it would say. */
+/* Messages between simulated nodes, rounded if the spec's wire rounds (base/wire.h). A message follows from the state
+ * of its link, so the last message of an absent node is still valid. */
 #include "run/state.h"
 
 #include "base/wire.h"

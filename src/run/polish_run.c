@@ -150,23 +150,40 @@ static bool solve(asker *a, double *w)
 static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *result)
 {
     polish_judge(result, &a->result, r->data, r->plan, r->nu_f, objective);
-    if (r->truth && result->accepted)
+    double *scratch = r->truth && result->accepted ? alloc_zero(r->data->M, sizeof *scratch) : NULL;
+    if (scratch)
         result->relative_error =
-            model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), a->answers);
+            model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), scratch);
+    free(scratch);
+}
+
+/* By the clients of this process; false: no memory. */
+static bool solve_here(asker *a, double *w)
+{
+    const bool done = take_room(a) && solve(a, w);
+    give_back(a);
+    return done;
 }
 
 static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_error *err)
 {
     hfsad_figures figures;
+    const char *why = NULL;
     r->engine->measure(r, &figures);
     r->polished = alloc_zero(r->data->M, sizeof *r->polished);
-    bool done = r->polished && take_room(a);
+    bool done = r->polished != NULL;
     if (done)
         memcpy(r->polished, r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
-    done = done && solve(a, r->polished);
-    if (done)
+    if (done && r->engine->polish) {
+        why = r->engine->polish(r, r->polished, &a->result);
+        count(a);
+    } else {
+        done = done && solve_here(a, r->polished);
+    }
+    if (why)
+        snprintf(result->reason, sizeof result->reason, "%s", why);
+    else if (done)
         judge(r, a, figures.objective, result);
-    give_back(a);
     return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
 }
 

@@ -79,7 +79,7 @@ static bool find_inner(const replay *r, const char *name, size_t length, size_t 
     return false;
 }
 
-/* A whole number, moving *at behind it; false: there is none. */
+/* Reads an integer and moves *at past it; false: there is none. */
 static bool read_number(const char **at, uint64_t *v)
 {
     if (**at < '0' || **at > '9')
@@ -108,13 +108,13 @@ static hfsad_status read_entries(replay *r, const char *at, line *l)
         at++;
         entry e;
         if (!read_entry(&at, &e))
-            return bad_line(r, l->number, "slot:version:k is expected");
+            return bad_line(r, l->number, "expected slot:version:k");
         if (!alloc_grow((void **)&r->entries, &r->room, r->n_entries + 1, sizeof *r->entries))
             return error_memory(r->err, r->n_entries * sizeof *r->entries, "the record");
         r->entries[r->n_entries++] = e;
     }
     l->count = r->n_entries - l->first;
-    return *at ? bad_line(r, l->number, "something stands behind its last number") : HFSAD_OK;
+    return *at ? bad_line(r, l->number, "text after its last number") : HFSAD_OK;
 }
 
 /* ---- rows ---- */
@@ -124,7 +124,7 @@ static size_t nodes_of(const sim *s)
     return s->d->n_inner + s->d->n_leaves;
 }
 
-/* The row of a round, made where it is not there; NULL: no memory. */
+/* The row of a round, created if it is missing; NULL: no memory. */
 static row *find_row(replay *r, uint64_t round)
 {
     size_t i = r->n_rows;
@@ -151,21 +151,21 @@ static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
     const inner_node *node = &r->s->d->inner[i];
     uint64_t round, step, slot, k;
     if (*at++ != ' ' || !read_number(&at, &round) || *at++ != ' ' || !read_number(&at, &step))
-        return bad_line(r, number, "a round and a step are expected behind row");
+        return bad_line(r, number, "expected a round and a step after row");
     row *found = find_row(r, round);
     if (!found)
         return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
     if (found->at[i] != UINT64_MAX)
-        return bad_line(r, number, "its node has this row already");
+        return bad_line(r, number, "its node already has this row");
     found->at[i] = step;
     while (*at == ' ') {
         at++;
         if (!read_number(&at, &slot) || *at++ != ':' || !read_number(&at, &k) || slot < node->n_inner ||
             slot - node->n_inner >= node->n_leaves)
-            return bad_line(r, number, "slot:k of a client is expected");
+            return bad_line(r, number, "expected slot:k of a client");
         found->at[r->s->d->n_inner + node->first_leaf + slot - node->n_inner] = k;
     }
-    return *at ? bad_line(r, number, "something stands behind its last number") : HFSAD_OK;
+    return *at ? bad_line(r, number, "text after its last number") : HFSAD_OK;
 }
 
 /* text ends with a 0 */
@@ -183,15 +183,15 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     if (l.end)
         at += 3;
     else if (!read_number(&at, &l.step))
-        return bad_line(r, number, "a step is expected behind the name");
+        return bad_line(r, number, "expected a step after the name");
     if (*at++ != ' ' || !read_number(&at, &l.version))
-        return bad_line(r, number, "a version is expected behind the step");
+        return bad_line(r, number, "expected a version after the step");
     const hfsad_status status = read_entries(r, at, &l);
     inner_record *of = &r->inner[i];
     if (status)
         return status;
     if ((of->n_lines && of->lines[of->n_lines - 1].end) || (!l.end && l.step != of->n_lines + 1))
-        return bad_line(r, number, "its node's lines do not follow one upon the other");
+        return bad_line(r, number, "the lines of its node are not consecutive");
     if (!alloc_grow((void **)&of->lines, &of->room, of->n_lines + 1, sizeof *of->lines))
         return error_memory(r->err, of->n_lines * sizeof *of->lines, "the record");
     of->lines[of->n_lines++] = l;
@@ -257,7 +257,7 @@ static uint64_t place_of(const replay *r, size_t node)
     return node < inner ? r->inner[node].steps : r->leaf_k[node - inner];
 }
 
-/* A simulation as after so many iterations of the record, but for its nodes. */
+/* A simulation as after this number of iterations of the record, except for its nodes. */
 static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const double *leaf_dual)
 {
     s->iteration = iteration;
@@ -275,7 +275,7 @@ static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const
         many_settle(s);
 }
 
-/* In their order, since the stop rule looks back. */
+/* In order, because the stop rule uses earlier rows. */
 static void tell_rows(replay *r)
 {
     while (r->told < r->opened && r->rows[r->told].filled == nodes_of(r->s)) {
@@ -376,7 +376,7 @@ static void step_leaf(replay *r, size_t leaf, uint32_t parent, uint32_t steps, c
     r->leaf_dual[leaf] = one.dual;
 }
 
-/* As in a simulated round, from the links as they stand. */
+/* As in a simulated round, from the current links. */
 static void step_inner(replay *r, size_t i, const double *w_parent)
 {
     sim *s = r->s;
@@ -446,7 +446,7 @@ static hfsad_status play_until(replay *r, size_t i, uint64_t steps)
     while (of->steps < steps && !status) {
         if (of->next == of->n_lines || of->lines[of->next].end)
             return error_set(r->err, HFSAD_ERROR_INPUT,
-                             "%s: step %llu of %s is not there; a replay needs the whole record", r->path,
+                             "%s: step %llu of %s is missing; a replay needs the whole record", r->path,
                              (unsigned long long)of->steps + 1, r->s->d->inner[i].name);
         status = play_line(r, i);
     }
@@ -466,7 +466,7 @@ static hfsad_status play_all(replay *r)
             status = play_line(r, i);
         if (!status && (of->n_lines == 0 || !of->lines[of->n_lines - 1].end))
             status =
-                error_set(r->err, HFSAD_ERROR_INPUT, "%s: the end of %s is not there; a replay needs the whole record",
+                error_set(r->err, HFSAD_ERROR_INPUT, "%s: the end of %s is missing; a replay needs the whole record",
                           r->path, s->d->inner[i].name);
     }
     return status;
@@ -476,11 +476,11 @@ static hfsad_status play_all(replay *r)
 static hfsad_status check_end(const replay *r)
 {
     if (r->told < r->n_rows)
-        return error_set(r->err, HFSAD_ERROR_INPUT, "%s: row %llu is not whole; a replay needs the whole record",
+        return error_set(r->err, HFSAD_ERROR_INPUT, "%s: row %llu is incomplete; a replay needs the whole record",
                          r->path, (unsigned long long)r->rows[r->told].round);
     if (r->inner[0].steps < r->s->p->iterations && !r->met)
         return error_set(r->err, HFSAD_ERROR_INPUT,
-                         "%s: step %llu of cloud is not there; a replay needs the whole record", r->path,
+                         "%s: step %llu of cloud is missing; a replay needs the whole record", r->path,
                          (unsigned long long)r->inner[0].steps + 1);
     return HFSAD_OK;
 }

@@ -1,21 +1,21 @@
 /*
- * An asynchronous federation again, in the simulator and to the same bits, from the record of who took part when.
+ * Repeats an asynchronous federation in the simulator, to the same bits, from the record of its steps.
  *
  * A record has a line for every step of an inner node and of the cloud:
  *
  *     path  step  version  slot:version:k ...
  *
  * The node's steps are counted from 1; version v of a node's model is the one after its step v - 1. The line's version
- * is that of the parent's model which the node's link stepped with (0 for the cloud). Then come the children that have
- * been heard of since the step before: the slot of the child (inner children first), the version of this node's model
- * that it worked with, and its link's counter afterwards. `end` in place of the step stands in the last line of a node,
- * for what it has heard of and not used. Lines of different nodes may be mixed in any way.
+ * is that of the parent's model which the node's link stepped with (0 for the cloud). Then follow the children heard
+ * since the previous step: the slot of the child (inner children first), the version of this node's model that it
+ * worked with, and its link's counter afterwards. The last line of a node has `end` in place of the step, and lists the
+ * children heard but not used. Lines of different nodes may be mixed in any way.
  *
  *     path  row  round  step  slot:k ...
  *
- * stands for a question for figures that was neither the first nor the last: its number, how many steps the node had
- * made when it passed it on, and the counters of its leaves' links when they answered. A row's nodes need not have been
- * there at one time.
+ * is a question for figures other than the first and the last: its number, the number of steps of the node when it
+ * forwarded the question, and the counters of its leaves' links when they answered. The nodes of a row need not have
+ * answered at the same time.
  */
 #ifndef HFSAD_RUN_REPLAY_H
 #define HFSAD_RUN_REPLAY_H

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* iteration and round stand first: sim_unpack looks at them before anything is touched. */
+/* iteration and round are first: sim_unpack checks them before it changes anything. */
 static void pass_state(const word_transfer *t, sim *s)
 {
     const dataset *d = s->d;
@@ -218,7 +218,7 @@ uint64_t dataset_fingerprint(const dataset *d)
         put_rows(&w, d);
     else
         put_blocks(&w, d);
-    return w.sum | 1; /* 0 stands for none */
+    return w.sum | 1; /* 0 means none */
 }
 
 void run_take_prints(hfsad_run *r)

@@ -1,4 +1,4 @@
-/* The state of a run as words, and fingerprints of what it was made from: what a checkpoint holds of the simulator. */
+/* The state of a run as words, and fingerprints of its inputs: the simulator's part of a checkpoint. */
 #ifndef HFSAD_RUN_SAVE_H
 #define HFSAD_RUN_SAVE_H
 
@@ -14,7 +14,7 @@ void sim_pack(word_writer *w, sim *s);
 bool sim_unpack(sim *s, word_reader *r);
 /* Back to iteration 0 with all links, their counters k included, and the solvers' numbers as they are. */
 void sim_rewind(sim *s);
-/* Forgets since when the stop rule's tolerances are met: they have changed. */
+/* Resets the time from which the tolerances of the stop rule are met, because they have changed. */
 void sim_forget_tolerances(sim *s);
 
 /* The same state from nodes that were trained elsewhere, in a sim that has not iterated: the shares of all nodes,
@@ -29,7 +29,8 @@ void sim_put_ledger(sim *s, const sim_ledger *ledger);
 /* After iterations that nothing watched, the safeguard begins at the model that they have led to. */
 void sim_rest_guard(sim *s);
 
-/* Where the state stands, and whether its last measurement can be repeated whole, dual residual and all. */
+/* The iteration of the state, and whether its last measurement can be repeated completely, including the dual residual.
+ */
 uint64_t sim_iteration(const sim *s);
 bool sim_dual_known(const sim *s);
 

@@ -4,8 +4,8 @@
  *     edge_rounds times { every participating client steps; every participating inner node steps, deepest first };
  *     the cloud steps once.
  *
- * Clients are worked off in runs (kernels.h), each with its own place for its sums, so the bits do not depend on
- * which thread takes which run. All memory is taken in sim_create (state.c).
+ * Clients are processed in runs (kernels.h), each with its own sums, so the bits do not depend on the assignment of
+ * runs to threads. All memory is allocated in sim_create (state.c).
  */
 #include "run/state.h"
 
@@ -138,8 +138,8 @@ static uint64_t children(const inner_node *node)
     return (uint64_t)node->n_inner + node->n_leaves;
 }
 
-/* A vector up per step of a child, but below the cloud one per global iteration, since the cloud uses only the last;
- * a vector down per child of every node that stepped. */
+/* One vector up per step of a child, but directly below the cloud one per global iteration, because the cloud uses only
+ * the last; one vector down per child of every node that stepped. */
 static void count_round(sim *s)
 {
     const uint64_t vector = s->M * sizeof(double);

@@ -22,11 +22,11 @@ bool sim_converged(const sim *s);
 const double *sim_cloud(const sim *s);                 /* w_0 */
 const double *sim_inner_model(const sim *s, size_t i); /* w of inner node i */
 void sim_leaf_model(const sim *s, size_t leaf, double *w);
-/* The intercept that the leaf's rows have beside the cloud's coefficients: its own, its parent's or the cloud's. Only
- * where there is one. */
+/* The intercept of the leaf's rows with the cloud's coefficients: its own, its parent's or the cloud's. Only if there
+ * is one. */
 double sim_intercept(const sim *s, size_t leaf);
-/* w, z and q of a node (inner ones first, then the leaves) become w: before the first iteration only, since a link that
- * has stepped has its multiplier in z and q. */
+/* w, z and q of a node (inner ones first, then the leaves) become w: before the first iteration only, because a link
+ * that has stepped has its multiplier in z and q. */
 void sim_set_model(sim *s, size_t node, const double *w);
 /* State of a link: leaf or inner node's link to its parent (i >= 1). z, q: M numbers each. last: the global
  * iteration in which it last took part, 0 for none. */

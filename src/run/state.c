@@ -76,7 +76,7 @@ hfsad_link inner_link(const sim *s, size_t i)
     return (hfsad_link){s->inner_z + i * s->M, s->inner_q + i * s->M, s->inner[i].k};
 }
 
-/* Below so many numbers a thread costs more than it brings. */
+/* Below this count of numbers a thread costs more than it gains. */
 enum { WORTH_A_THREAD = 16384 };
 
 typedef struct {

@@ -25,13 +25,13 @@ typedef struct {
     size_t first_run, n_runs;
 } inner_state;
 
-/* What clients with many rows need besides; all NULL where there are none. */
+/* Additional data for clients with many rows; all NULL if there are none. */
 typedef struct {
     double *slope;            /* n_rows */
     double *anchor;           /* n_rows; NULL: no phase retrieval */
-    double *eta;              /* n_leaves; NULL: nobody is linearised */
+    double *eta;              /* n_leaves; NULL: no client is linearised */
     double *factor;           /* n_leaves: of the rows' weights */
-    squared_factor **squared; /* n_leaves; NULL: nobody's squared loss is factored */
+    squared_factor **squared; /* n_leaves; NULL: no squared loss is factored */
     uint8_t *active;          /* n_leaves */
     double *intercept;        /* 2 n_inner: room for many_settle */
     double *dual;             /* n_leaves: sigma^2 (|dz|^2 + |dq|^2) of this round */
@@ -41,9 +41,9 @@ typedef struct {
 typedef struct {
     double *scratch; /* for a run, or 8 rows of M */
     double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
-    double *solver;  /* rows_scratch; NULL where nobody has many */
+    double *solver;  /* rows_scratch; NULL if no client has many rows */
     uint8_t *active; /* run_slots(M) */
-    uint64_t visits; /* rows read by the clients' steps, for whoever measures */
+    uint64_t visits; /* rows read by the clients' steps, for benchmarks */
 } thread_space;
 
 struct sim {
@@ -91,7 +91,8 @@ void many_round(sim *s);
 void many_settle(sim *s);
 /* Adds the figures of a run's clients. */
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
-/* Fills active for a run's leaves, and counts who takes part and for whom it is the first time in this iteration. */
+/* Fills active for a run's leaves, and counts the participants and those that take part for the first time in this
+ * iteration. */
 void draw_run(sim *s, run_of_leaves *r, uint8_t *active);
 /* Fills said, which is there, for a round. */
 void messages_down(sim *s);
@@ -108,14 +109,14 @@ static inline const double *w_heard(const sim *s, const double *w_parent)
 }
 /* w, z and q of a node become w. */
 void sim_place(sim *s, size_t node, const double *w);
-/* Called after every global iteration: notices multipliers that run off, and begins anew with a larger c. */
+/* Called after every global iteration: detects diverging multipliers, and restarts with a larger c. */
 void sim_guard(sim *s);
 /* A client's rule after the repairs so far, as sim_find_rules left it at the beginning of the iteration. */
 const hfsad_link_rule *sim_leaf_rule(const sim *s, const leaf_class *class);
 void sim_find_rules(sim *s);
 /* A leaf's step by itself: the view is stepped and put back. */
 void sim_step_leaf(sim *s, size_t leaf, leaf_run *one);
-/* The step of inner node i, or of the cloud, on the sums of the runs below it as they stand. */
+/* The step of inner node i, or of the cloud, on the current sums of the runs below it. */
 void sim_step_inner(sim *s, size_t i, thread_space *space, const double *w_parent);
 /* The link of inner node i to its parent. */
 hfsad_link inner_link(const sim *s, size_t i);
