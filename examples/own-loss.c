@@ -1,5 +1,6 @@
 /*
- * A custom loss: the Cauchy loss  sum over a client's rows of  weight log(1 + (y - <x,w>)^2 / 2). An outlier has little influence on it. hfsad uses it only through the two functions below.
+ * A custom loss: the Cauchy loss  sum over a client's rows of  weight log(1 + (y - <x,w>)^2 / 2). An outlier has little
+ * influence on it. hfsad uses it only through the two functions below.
  *
  *     hfsad generate quantile --noise student --df 1 --out data
  *     cc own-loss.c $(pkg-config --cflags --libs hfsad) -lm -o own-loss

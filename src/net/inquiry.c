@@ -72,10 +72,29 @@ static bool is_root(const inquiry *q)
     return q->s.root;
 }
 
-/* What is taken down, not answered from rows. */
-static bool is_announcement(const inquiry_question *question)
+/* In what the kinds of question differ. Everything else is the same for all: they go down to the clients as they came,
+ * and answers are combined on the way up, the first numbers by their maximum, the others added, in slot order. */
+typedef struct {
+    int first;      /* kind; the row holds up to the next one's */
+    bool announced; /* every node takes it down, and answers 1 for itself; otherwise clients answer from their rows */
+    bool kept;      /* it is the result, which outlasts a crash */
+    bool last_word; /* it counts from the second time on in a connection, and is never too old */
+    bool in_order;  /* numbers only grow: an older one would make clients forget where they are */
+} kind_row;
+
+static const kind_row kind_rows[] = {
+    {.first = SURVEY_CENTRE}, /* the survey, and INQUIRY_SHAPE */
+    {.first = INQUIRY_RESULT, .announced = true, .kept = true},
+    {.first = INQUIRY_END, .announced = true, .last_word = true},
+    {.first = INQUIRY_POLISH, .in_order = true},
+};
+
+static const kind_row *row_of(const inquiry_question *question)
 {
-    return question->kind == INQUIRY_RESULT || question->kind == INQUIRY_END;
+    size_t i = sizeof kind_rows / sizeof *kind_rows - 1;
+    while (question->kind < kind_rows[i].first)
+        i--;
+    return &kind_rows[i];
 }
 
 /* ---- a question as numbers ---- */
@@ -209,13 +228,13 @@ static void conclude(inquiry *q)
     memset(q->totals, 0, size * sizeof *q->totals);
     for (size_t c = 0; c < q->s.n_children; c++)
         survey_combine(&as, q->totals, q->parts + c * size);
-    if (is_announcement(&question))
+    if (row_of(&question)->announced)
         q->totals[0] += 1;
     make_finite(q->totals, size);
     q->state = KNOWS;
     channel_stop(&q->ask);
     q->send_answer = !is_root(q);
-    q->all_dismissed = question.kind == INQUIRY_END;
+    q->all_dismissed = row_of(&question)->last_word;
 }
 
 static bool all_heard(const inquiry *q)
@@ -253,7 +272,8 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
     inquiry_question question;
     if (m->count < INQUIRY_HEAD || m->count > q->s.most || !read_question(q, m->values, m->count, &question))
         return refuse(why, NODE_REFUSED_SIZE);
-    if (question.kind != INQUIRY_END)
+    const kind_row *row = row_of(&question);
+    if (!row->last_word)
         q->ends = 0;
     else if (!hear_end(q, &question))
         return refuse(why, NODE_REFUSED_OLD);
@@ -263,22 +283,22 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         q->send_answer = q->send_answer || q->state == KNOWS;
         return refuse(why, NODE_REFUSED_OLD);
     }
-    if (question.kind != INQUIRY_END && m->round < q->newest) /* it would make clients forget where they are */
+    if (!row->last_word && m->round < q->newest)
         return refuse(why, NODE_REFUSED_OLD);
-    if (question.kind >= INQUIRY_POLISH)
+    if (row->in_order)
         q->newest = m->round;
     if (!take_question(q, m->round, &question)) {
         *failed = error_memory(err, m->count * sizeof(double), "a question");
         return false;
     }
-    if (question.kind == INQUIRY_RESULT && (*failed = take_result(q, question.values, question.count, err)))
+    if (row->kept && (*failed = take_result(q, question.values, question.count, err)))
         return false;
     if (q->s.n_children) {
         start_asking(q);
         return true;
     }
-    q->all_dismissed = question.kind == INQUIRY_END;
-    if (is_announcement(&question)) {
+    q->all_dismissed = row->last_word;
+    if (row->announced) {
         q->totals[0] = 1;
     } else if (!q->s.answer(q->s.context, &question, q->totals)) {
         q->state = IDLE;
