@@ -25,9 +25,34 @@ static void print_line(const char *head, const char *text)
     fputc('\n', stderr);
 }
 
+/* The library's messages know of no options: the one that is meant is named behind them. */
+static const char *option_meant(const char *message)
+{
+    static const struct {
+        const char *words, *option;
+    } table[] = {
+        {"give another output", " (--out)"},
+        {"state folder on a disk of this machine", " (--state)"},
+        {"another state folder", " (--state)"},
+        {"new state folders", " (--state)"},
+        {"needs the certificate of the authority", " (--keys or --ca)"},
+        {"exists and is not to be replaced", " (--force)"},
+        {"the choice auto", " (--with auto)"},
+        {"another choice of models", " (--with)"},
+        {"give a list of lambdas", " (--lambdas)"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strstr(message, table[i].words))
+            return table[i].option;
+    return "";
+}
+
 int cli_fail(const hfsad_error *err)
 {
-    print_line("", err->message[0] ? err->message : hfsad_status_text(err->status));
+    char line[sizeof err->message + 20];
+    const char *text = err->message[0] ? err->message : hfsad_status_text(err->status);
+    snprintf(line, sizeof line, "%s%s", text, option_meant(text));
+    print_line("", line);
     return err->status == HFSAD_ERROR_INPUT ? CLI_WRONG : CLI_FAILED;
 }
 

@@ -2,7 +2,7 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "cli.h"
 
-#include "net/keys.h"
+#include "hfsad/net.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PORT = 8883, INIT_DAYS = 3650, ISSUE_DAYS = 365, MOST_DAYS = 36500 };
+enum { MOST_DAYS = 36500, FILE_MAX = 4096, NODE_MAX = 64 /* bytes of a name in a certificate */ };
 
 static const char about[] =
     "init creates a folder with a certificate authority, the broker's certificate, and a configuration\n"
@@ -27,12 +27,12 @@ static const char about[] =
     "mosquitto.conf, acl and revoked.crl. Keep ca.key secret: anyone who holds it can impersonate any\n"
     "node.";
 
-static int init(const keys_authority *a)
+static int init(const hfsad_keys *a)
 {
     hfsad_error err = {0};
-    if (keys_init(a, &err))
+    if (hfsad_keys_init(a, &err))
         return cli_fail(&err);
-    printf("authority and broker in %s; start it with: mosquitto -c %s/mosquitto.conf\n", a->dir, a->dir);
+    printf("authority and broker in %s; start it with: mosquitto -c %s/mosquitto.conf\n", a->folder, a->folder);
     return cli_finish_stdout(CLI_DONE);
 }
 
@@ -40,11 +40,11 @@ static int issue(const char *dir, const char *const *paths, size_t count, int da
 {
     hfsad_error err = {0};
     bool news;
-    if (keys_issue(dir, paths, count, days, force, &news, &err))
+    if (hfsad_keys_issue(dir, paths, count, days, force, &news, &err))
         return cli_fail(&err);
     for (size_t i = 0; i < count; i++) {
-        char certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
-        if (keys_node_files(dir, paths[i], certificate, key))
+        char certificate[FILE_MAX], key[FILE_MAX];
+        if (hfsad_keys_files(dir, paths[i], certificate, key, sizeof key))
             printf("%s %s\n", certificate, key);
     }
     if (news)
@@ -91,7 +91,7 @@ static int by_name(const void *a, const void *b)
 static int no_certificate(const char *dir, const char *path)
 {
     enum { SHOWN = 8, DESCRIPTORS = 16 };
-    char folder[KEYS_FILE_MAX], shown[CLI_SHOWN_SIZE], list[SHOWN * (KEYS_PATH_MAX + 4) + 40] = "";
+    char folder[FILE_MAX], shown[CLI_SHOWN_SIZE], list[SHOWN * (NODE_MAX + 4) + 40] = "";
     found_root = (size_t)snprintf(folder, sizeof folder, "%s/nodes", dir) + 1;
     (void)nftw(folder, note_name, DESCRIPTORS, FTW_PHYS);
     if (found.count)
@@ -117,12 +117,12 @@ static int no_certificate(const char *dir, const char *path)
 static int revoke(const char *dir, const char *const *paths, size_t count)
 {
     hfsad_error err = {0};
-    char certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    char certificate[FILE_MAX], key[FILE_MAX];
     for (size_t i = 0; i < count; i++)
-        if (access(dir, F_OK) == 0 && keys_node_files(dir, paths[i], certificate, key) &&
+        if (access(dir, F_OK) == 0 && hfsad_keys_files(dir, paths[i], certificate, key, sizeof key) &&
             access(certificate, F_OK) != 0)
             return no_certificate(dir, paths[i]);
-    if (keys_revoke(dir, paths, count, &err))
+    if (hfsad_keys_revoke(dir, paths, count, &err))
         return cli_fail(&err);
     printf("%s/revoked.crl has %zu more; send SIGHUP to the broker, or restart it to disconnect revoked nodes\n", dir,
            count);
@@ -141,13 +141,13 @@ static int unknown_action(const char *action)
 }
 
 /* words: the action and its count - 1 nodes. port and days are 0 if they were not given. */
-static int act(const char *const *words, size_t count, keys_authority *a, int64_t port, int64_t days)
+static int act(const char *const *words, size_t count, hfsad_keys *a, int64_t port, int64_t days)
 {
     if (!strcmp(words[0], "init")) {
         if (count > 1)
             return cli_wrong("keys", "init takes no further argument; give hosts with --host");
-        a->port = port ? (int)port : PORT;
-        a->days = days ? (int)days : INIT_DAYS;
+        a->port = (int)port;
+        a->days = (int)days;
         return init(a);
     }
     const bool takes_back = strcmp(words[0], "revoke") == 0;
@@ -160,19 +160,19 @@ static int act(const char *const *words, size_t count, keys_authority *a, int64_
     if (takes_back && (days || a->force))
         return cli_wrong("keys", "--days and --force belong to init and issue");
     if (takes_back)
-        return revoke(a->dir, words + 1, count - 1);
-    return issue(a->dir, words + 1, count - 1, days ? (int)days : ISSUE_DAYS, a->force);
+        return revoke(a->folder, words + 1, count - 1);
+    return issue(a->folder, words + 1, count - 1, (int)days, a->force);
 }
 
 int cmd_keys(int argc, char **argv)
 {
-    keys_authority a = {.dir = "keys"};
+    hfsad_keys a = {.size = sizeof a, .folder = "keys"};
     int64_t port = 0, days = 0;
     const size_t room = (size_t)argc + 1;
     const char **words = calloc(room, sizeof *words);
     cli_texts hosts = {.room = calloc(room, sizeof *hosts.room)};
     const cli_option options[] = {
-        {.name = "dir", .kind = CLI_TEXT, .value = &a.dir, .operand = "DIR", .help = "folder of the keys (keys)"},
+        {.name = "dir", .kind = CLI_TEXT, .value = &a.folder, .operand = "DIR", .help = "folder of the keys (keys)"},
         {.name = "host",
          .kind = CLI_TEXTS,
          .value = &hosts,

@@ -5,9 +5,9 @@
 #include "lab/plot.h"
 #include "out/batch.h"
 #include "out/format_number.h"
+#include "out/path_api.h"
 #include "out/report.h"
 #include "progress.h"
-#include "run/lambda_path.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAMBDAS_MOST = 10000, LAMBDAS_USUAL = 30 };
+enum { LAMBDAS_MOST = PATH_LAMBDAS_MOST, LAMBDAS_USUAL = PATH_LAMBDAS_USUAL };
 static const double SHARE_LEAST = 1e-9, SHARE_MOST = 0.999;
 
 typedef struct {
@@ -36,12 +36,10 @@ static const char *const FILES[] = {"path.csv", "path.png", "path.svg"};
 typedef struct {
     path_arguments args;
     hfsad_spec *spec;
-    path *path;
-    size_t count, M;
-    double *lambdas, *w; /* w: count rows of M */
-    path_point *points;
-    size_t chosen;
-    char *best; /* DIR/best */
+    hfsad_path *path;
+    size_t count;
+    double *lambdas; /* of a list */
+    char *best;      /* DIR/best */
     int lock;
     progress progress;
 } session;
@@ -195,22 +193,18 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
 
 static hfsad_status make_path(session *s, hfsad_error *err)
 {
-    path_settings settings = {.prior = (path_prior)s->args.prior, .threads = (unsigned)s->args.threads};
-    if (s->args.heldout && !cli_read_real(s->args.heldout, SHARE_LEAST, SHARE_MOST, &settings.share))
-        settings.file = s->args.heldout;
-    hfsad_status status = path_create(&s->path, s->spec, &settings, err);
-    if (!status)
-        status = path_check_length(s->path, s->count, err);
-    if (status)
-        return status;
-    s->M = hfsad_run_features(path_run(s->path));
-    s->points = alloc_zero(s->count, sizeof *s->points);
-    s->w = alloc_zero(s->count * s->M, sizeof *s->w);
-    if (!s->points || !s->w)
-        return error_memory(err, s->count * s->M * sizeof *s->w, "the path");
-    for (size_t i = 0; i < s->count; i++)
-        s->points[i].w = s->w + i * s->M;
-    return HFSAD_OK;
+    hfsad_path_settings settings = {
+        .size = sizeof settings,
+        .lambdas = is_list(s) ? s->lambdas : NULL,
+        .n_lambdas = s->count,
+        .ratio = s->args.ratio,
+        .edges = s->args.prior == PATH_EDGE,
+        .select = (hfsad_select)s->args.rule,
+        .threads = (unsigned)s->args.threads,
+    };
+    if (s->args.heldout && !cli_read_real(s->args.heldout, SHARE_LEAST, SHARE_MOST, &settings.heldout_share))
+        settings.heldout_file = s->args.heldout;
+    return hfsad_path_create(&s->path, s->spec, NULL, &settings, err);
 }
 
 /* Everything that can be wrong with what the person gave is found here, before anything is written. */
@@ -238,44 +232,27 @@ static int set_up(session *s, const char *command)
     return CLI_GO;
 }
 
-static bool interrupted(void *context)
+static bool proceed(void *context)
 {
     (void)context;
     if (cli_interrupted())
         cli_interrupts_heed();
-    return cli_interrupted() != 0;
+    return cli_interrupted() == 0;
 }
 
-static hfsad_status find_lambdas(session *s, hfsad_error *err)
+static bool draw_point(void *context, size_t done, const hfsad_path_point *point)
 {
-    double first;
-    if (is_list(s))
-        return HFSAD_OK;
-    const hfsad_status status = path_lambda_max(s->path, &first, interrupted, NULL, err);
-    for (size_t i = 0; i < s->count && !status; i++)
-        s->lambdas[i] = first * pow(s->args.ratio, (double)i / (double)(s->count - 1));
-    return status;
+    session *s = context;
+    char detail[100];
+    snprintf(detail, sizeof detail, "lambda %.3g  non-zero %zu", point->lambda, point->nonzero);
+    progress_draw(&s->progress, done, detail);
+    return true;
 }
 
-/* The start of the best so far is remembered, so that its run can be repeated for DIR/best to the same bits. */
 static hfsad_status solve(session *s, hfsad_error *err)
 {
-    hfsad_status status = find_lambdas(s, err);
-    path_restart(s->path);
     progress_start(&s->progress, "lambda", 0, s->count, s->args.quiet);
-    for (size_t i = 0; i < s->count && !status; i++) {
-        char detail[100];
-        path_point *point = &s->points[i];
-        status = path_solve(s->path, s->lambdas[i], point, interrupted, NULL, err);
-        if (status)
-            break;
-        if (path_choose(s->points, i + 1, (path_rule)s->args.rule) == i) {
-            s->chosen = i;
-            path_remember(s->path);
-        }
-        snprintf(detail, sizeof detail, "lambda %.3g  non-zero %zu", point->lambda, point->nonzero);
-        progress_draw(&s->progress, i + 1, detail);
-    }
+    const hfsad_status status = hfsad_path_train(s->path, draw_point, proceed, s, err);
     progress_end(&s->progress);
     return status;
 }
@@ -288,10 +265,10 @@ static void put_real(whole_file *f, double v)
 
 static void put_point(const session *s, whole_file *f, size_t i)
 {
-    const path_point *p = &s->points[i];
+    const path_point *p = &s->path->points[i];
     char text[NUMBER_SIZE];
     whole_file_put(f, text, number_write(text, p->lambda));
-    whole_file_put(f, i == s->chosen ? ",1" : ",0", 2);
+    whole_file_put(f, i == s->path->chosen ? ",1" : ",0", 2);
     put_real(f, p->figures.objective);
     put_real(f, p->figures.consensus_objective);
     put_real(f, (double)p->nonzero);
@@ -299,9 +276,9 @@ static void put_point(const session *s, whole_file *f, size_t i)
         put_real(f, p->heldout);
     put_real(f, p->bic);
     put_real(f, p->aic);
-    if (path_run(s->path)->truth)
+    if (path_run(s->path->path)->truth)
         put_real(f, p->figures.relative_error);
-    for (size_t m = 0; m < s->M; m++)
+    for (size_t m = 0; m < s->path->M; m++)
         put_real(f, p->w[m]);
     whole_file_put(f, "\n", 1);
 }
@@ -309,9 +286,9 @@ static void put_point(const session *s, whole_file *f, size_t i)
 static void put_table(const session *s, whole_file *f)
 {
     fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s,bic,aic%s",
-            s->args.heldout ? ",heldout_loss" : "", path_run(s->path)->truth ? ",relative_error" : "");
-    for (size_t m = 1; m <= s->M; m++)
-        if (m == s->M && hfsad_run_intercept(path_run(s->path)))
+            s->args.heldout ? ",heldout_loss" : "", path_run(s->path->path)->truth ? ",relative_error" : "");
+    for (size_t m = 1; m <= s->path->M; m++)
+        if (m == s->path->M && hfsad_run_intercept(path_run(s->path->path)))
             fputs(",intercept", f->stream);
         else
             fprintf(f->stream, ",w%zu", m);
@@ -320,44 +297,15 @@ static void put_table(const session *s, whole_file *f)
         put_point(s, f, i);
 }
 
-/* The chosen run once more, now with its trace. */
-static hfsad_status write_best(session *s, hfsad_error *err)
-{
-    hfsad_status status = path_return(s->path, err);
-    if (status)
-        return status;
-    hfsad_run *run = path_run(s->path);
-    const hfsad_spec *spec = path_spec(s->path);
-    report *r = NULL;
-    hfsad_figures f;
-    status = report_create(&r, run, spec, s->best, err);
-    if (!status)
-        status = hfsad_run_measure(run, &f, err);
-    if (!status)
-        report_row(r, &f);
-    const uint64_t iterations = s->points[s->chosen].figures.iteration, every = (uint64_t)spec->run.trace_every;
-    for (uint64_t i = 1; i <= iterations && !status; i++) {
-        hfsad_run_iterate(run);
-        if (i % every && i < iterations)
-            continue;
-        status = hfsad_run_measure(run, &f, err);
-        if (!status)
-            report_row(r, &f);
-    }
-    if (!status)
-        status = folder_make(s->best, err);
-    if (!status)
-        status =
-            report_write(r, &f, iterations < (uint64_t)spec->run.iterations ? STOP_TOLERANCE : STOP_ITERATIONS, err);
-    report_free(r);
-    return status;
-}
-
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
 {
     whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
-    const lambda_plot p = {
-        s->count, s->M, s->lambdas, s->w, s->lambdas[s->chosen], hfsad_run_intercept(path_run(s->path))};
+    const lambda_plot p = {s->count,
+                           s->path->M,
+                           s->path->lambdas,
+                           s->path->w,
+                           s->path->lambdas[s->path->chosen],
+                           hfsad_run_intercept(path_run(s->path->path))};
     return svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
 }
 
@@ -375,7 +323,7 @@ static hfsad_status write_files(session *s, hfsad_error *err)
         status = s->args.no_plot ? HFSAD_OK : add_plot(s, &b, err);
     }
     if (!status)
-        status = write_best(s, err);
+        status = hfsad_path_write(s->path, s->best, err);
     if (!status)
         status = file_batch_commit(&b, err);
     file_batch_drop(&b);
@@ -384,22 +332,23 @@ static hfsad_status write_files(session *s, hfsad_error *err)
 
 static void print_table(const session *s)
 {
-    const bool truth = path_run(s->path)->truth != NULL;
+    const bool truth = path_run(s->path->path)->truth != NULL;
     printf("%-10s %8s  %-10s", "lambda", "non-zero", "consensus");
     if (s->args.heldout)
         printf(" %-10s", "held-out");
     printf(" %-10s %-10s%s\n", "bic", "aic", truth ? " error" : "");
     for (size_t i = 0; i < s->count; i++) {
-        const path_point *p = &s->points[i];
+        const path_point *p = &s->path->points[i];
         printf("%-10.4g %8zu  %-10.6g", p->lambda, p->nonzero, p->figures.consensus_objective);
         if (s->args.heldout)
             printf(" %-10.5g", p->heldout);
         printf(" %-10.6g %-10.6g", p->bic, p->aic);
         if (truth)
             printf(" %-7.1e", p->figures.relative_error);
-        puts(i == s->chosen ? " chosen" : "");
+        puts(i == s->path->chosen ? " chosen" : "");
     }
-    printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], s->lambdas[s->chosen], s->best);
+    printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], s->path->lambdas[s->path->chosen],
+           s->best);
 }
 
 static int carry_out(session *s)
@@ -433,12 +382,10 @@ int cmd_path(int argc, char **argv)
         status = set_up(&s, argv[0]);
     if (status == CLI_GO)
         status = carry_out(&s);
-    path_free(s.path);
+    hfsad_path_free(s.path);
     hfsad_spec_free(s.spec);
     folder_unlock(s.lock);
-    free(s.points);
     free(s.lambdas);
-    free(s.w);
     free(s.best);
     free(s.args.sets.room);
     return status;

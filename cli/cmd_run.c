@@ -32,7 +32,7 @@ typedef struct {
     hfsad_spec *spec;
     hfsad_run *run;
     report *report;
-    hfsad_figures figures; /* of the last measurement */
+    train_end end; /* as far as it is known: of the last measurement */
     progress progress;
     checkpoint from;   /* to resume */
     int lock;          /* of the folder; -1: none */
@@ -218,11 +218,11 @@ static void take_replayed(void *context, const hfsad_figures *figures)
 /* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
-    const hfsad_status status = hfsad_run_measure(s->run, &s->figures, err);
+    const hfsad_status status = hfsad_run_measure(s->run, &s->end.figures, err);
     if (status)
         return status;
     if (s->spec->run.iterations > 0)
-        report_row(s->report, &s->figures);
+        report_row(s->report, &s->end.figures);
     const replay_rows rows = {s, take_replayed};
     return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
 }
@@ -269,7 +269,7 @@ hfsad_status run_write(report *r, const hfsad_figures *figures, stop_reason stop
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
 {
-    return run_write(s->report, &s->figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
+    return run_write(s->report, &s->end.figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 
 /* While the run goes on a full disk is no reason to lose it: it may have room again at the end. */
@@ -281,7 +281,7 @@ static void write_on_the_way(session *s)
     } else if (!s->write_failed) {
         progress_end(&s->progress);
         fprintf(stderr, "hfsad: %s; the run continues and tries again later\n", err.message);
-        progress_start(&s->progress, "iteration", s->figures.iteration, (uint64_t)s->spec->run.iterations,
+        progress_start(&s->progress, "iteration", s->end.figures.iteration, (uint64_t)s->spec->run.iterations,
                        s->args.quiet);
         s->write_failed = true;
     }
@@ -292,55 +292,77 @@ static void draw_progress(session *s, uint64_t iteration)
     char detail[100];
     if (!progress_due(&s->progress))
         return;
-    int n = snprintf(detail, sizeof detail, "objective %.4g", s->figures.objective);
+    int n = snprintf(detail, sizeof detail, "objective %.4g", s->end.figures.objective);
     if (s->run->truth)
-        snprintf(detail + n, sizeof detail - (size_t)n, "  error %.1e", s->figures.relative_error);
+        snprintf(detail + n, sizeof detail - (size_t)n, "  error %.1e", s->end.figures.relative_error);
     progress_draw(&s->progress, iteration, detail);
 }
 
-/* From where the run stands to the last row of the trace; the caller writes the end. */
-static hfsad_status iterate(session *s, stop_reason *stopped, hfsad_error *err)
+/* ---- hooks of the training ---- */
+
+static bool is_interrupted(void *context)
 {
-    const uint64_t iterations = (uint64_t)s->spec->run.iterations, every = (uint64_t)s->spec->run.trace_every;
-    const uint64_t done = s->figures.iteration;
-    *stopped = STOP_ITERATIONS;
-    progress_start(&s->progress, "iteration", done, iterations, s->args.quiet);
-    for (uint64_t i = done + 1; i <= iterations; i++) {
-        hfsad_run_iterate(s->run);
-        if (cli_interrupted())
-            cli_interrupts_heed();
-        const bool interrupted = cli_interrupted() && i < iterations, last = interrupted || i == iterations;
-        const bool row = last || i % every == 0, write = !last && clock_seconds() >= s->write_next;
-        if (row || write) {
-            const hfsad_status status = hfsad_run_measure(s->run, &s->figures, err);
-            if (row || status)
-                report_row(s->report, &s->figures);
-            if (status) {
-                *stopped = STOP_DIVERGED;
-                return status;
-            }
-        }
-        if (interrupted)
-            *stopped = STOP_INTERRUPTED;
-        else if (row && hfsad_run_converged(s->run))
-            *stopped = STOP_TOLERANCE;
-        if (*stopped != STOP_ITERATIONS)
-            break;
-        if (write)
-            write_on_the_way(s);
-        draw_progress(s, i);
-    }
-    return HFSAD_OK;
+    (void)context;
+    if (cli_interrupted())
+        cli_interrupts_heed();
+    return cli_interrupted() != 0;
+}
+
+static bool is_due(void *context)
+{
+    const session *s = context;
+    return clock_seconds() >= s->write_next;
+}
+
+static void take_row(void *context, const hfsad_figures *row)
+{
+    session *s = context;
+    report_row(s->report, row);
+}
+
+/* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
+static hfsad_status begin(void *context, const hfsad_figures *figures, hfsad_error *err)
+{
+    session *s = context;
+    hfsad_status status = HFSAD_OK;
+    s->end.figures = *figures;
+    if (s->args.replay)
+        return HFSAD_OK;
+    if (report_exists(s->args.out))
+        s->write_next = clock_seconds() + s->spec->output.every_seconds;
+    else
+        status = write_folder(s, STOP_RUNNING, err);
+    progress_start(&s->progress, "iteration", figures->iteration, (uint64_t)s->spec->run.iterations, s->args.quiet);
+    return status;
+}
+
+static void visit(void *context, uint64_t iteration, const hfsad_figures *figures, bool due)
+{
+    session *s = context;
+    s->end.figures = *figures;
+    if (due)
+        write_on_the_way(s);
+    draw_progress(s, iteration);
+}
+
+/* The folder has the run's own end first, which stays where the polish is interrupted or killed. */
+static hfsad_status before_polish(void *context, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err)
+{
+    session *s = context;
+    s->end.figures = *figures;
+    progress_end(&s->progress);
+    const hfsad_status status = write_folder(s, stopped, err);
+    if (!status)
+        progress_start(&s->progress, "polish: exchange", 0, 0, s->args.quiet);
+    return status;
 }
 
 static bool go_on(void *context, const hfsad_polish *so_far)
 {
     session *s = context;
     char detail[60];
-    if (cli_interrupted()) {
-        cli_interrupts_heed();
+    if (is_interrupted(s))
         return false;
-    }
     if (progress_due(&s->progress)) {
         snprintf(detail, sizeof detail, "objective %.9g", so_far->objective_after);
         progress_draw(&s->progress, so_far->exchanges, detail);
@@ -348,23 +370,28 @@ static bool go_on(void *context, const hfsad_polish *so_far)
     return true;
 }
 
-/* The folder has the run's own end first, which stays where the polish is interrupted or killed. */
-static hfsad_status polish(session *s, stop_reason *stopped, hfsad_error *err)
+static hfsad_status train(session *s, hfsad_error *err)
 {
-    hfsad_polish result;
-    const dataset *d = s->run->data;
-    if (!polish_is_due(s->spec, s->run->plan, d->n_inner, d->M) ||
-        (*stopped != STOP_ITERATIONS && *stopped != STOP_TOLERANCE))
-        return HFSAD_OK;
-    hfsad_status status = write_folder(s, *stopped, err);
-    if (status)
-        return status;
-    progress_start(&s->progress, "polish: exchange", 0, 0, s->args.quiet);
-    status = hfsad_run_polish(s->run, go_on, s, &result, err);
+    const train_hooks hooks = {
+        .context = s,
+        .cancelled = is_interrupted,
+        .due = is_due,
+        .row = take_row,
+        .begun = begin,
+        .visit = visit,
+        .trained = before_polish,
+        .polishing = go_on,
+    };
+    const train_settings settings = {
+        .origin = s->args.resume   ? TRAIN_RESUMED
+                  : s->args.replay ? TRAIN_REPLAYED
+                                   : TRAIN_FRESH,
+        .tolerance_met = s->replay_met,
+        .hooks = &hooks,
+    };
+    const hfsad_status status = run_train(s->run, &settings, &s->end, err);
     progress_end(&s->progress);
-    if (cli_interrupted() && !result.accepted)
-        *stopped = STOP_INTERRUPTED;
-    return status;
+    return status == HFSAD_ERROR_DIVERGED ? HFSAD_OK : status;
 }
 
 /* Label and value, the value broken at spaces to stay within 80 columns. */
@@ -447,7 +474,7 @@ static void print_end(const session *s, stop_reason stopped)
         [STOP_DIVERGED] = "diverged: the iterates are no longer finite",
     };
     char text[200];
-    const hfsad_figures *f = &s->figures;
+    const hfsad_figures *f = &s->end.figures;
     const unsigned threads = pool_threads(s->run->threads);
     print_row("start", s->run->start_kind ? s->run->start_kind : "?");
     print_row("stopped", reasons[stopped]);
@@ -510,7 +537,7 @@ static void print_polish(const hfsad_polish *p)
 
 static void print_table(const session *s, stop_reason stopped)
 {
-    const hfsad_figures *f = &s->figures;
+    const hfsad_figures *f = &s->end.figures;
     const theorem_report *theorem = report_theorem(s->report);
     char text[300];
     print_data(s->run->data);
@@ -545,14 +572,14 @@ static void print_table(const session *s, stop_reason stopped)
 void run_print_table(hfsad_run *run, hfsad_spec *spec, report *written, const hfsad_figures *figures,
                      stop_reason stopped, const char *out)
 {
-    const session s = {.args.out = out, .spec = spec, .run = run, .report = written, .figures = *figures};
+    const session s = {.args.out = out, .spec = spec, .run = run, .report = written, .end.figures = *figures};
     print_table(&s, stopped);
 }
 
 /* Last words on stderr, and the exit status. */
 static int conclude(const session *s, stop_reason stopped)
 {
-    const uint64_t i = s->figures.iteration;
+    const uint64_t i = s->end.figures.iteration;
     if (stopped == STOP_DIVERGED) {
         fprintf(stderr, "hfsad: the iterates are no longer finite after iteration %" PRIu64 ": try %s; wrote %s\n", i,
                 s->run->engine->remedy, s->args.out);
@@ -563,15 +590,6 @@ static int conclude(const session *s, stop_reason stopped)
         return 128 + cli_interrupted();
     }
     return CLI_DONE;
-}
-
-/* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
-static hfsad_status write_start(session *s, hfsad_error *err)
-{
-    if (!report_exists(s->args.out))
-        return write_folder(s, STOP_RUNNING, err);
-    s->write_next = clock_seconds() + s->spec->output.every_seconds;
-    return HFSAD_OK;
 }
 
 static int fail_write(session *s, const hfsad_error *err)
@@ -589,49 +607,22 @@ static void catch_interrupts(bool quiet)
     cli_catch_interrupts();
 }
 
-/* Whether the trace lacks the row of where the run stands: at the start, and where it is resumed at its end, which no
- * checkpoint's trace has between two rows of the grid. */
-static bool needs_row(const session *s, hfsad_status status)
-{
-    const uint64_t done = s->figures.iteration;
-    if (!s->args.resume)
-        return true;
-    return done % (uint64_t)s->spec->run.trace_every && (status || done == (uint64_t)s->spec->run.iterations);
-}
-
 static int carry_out(session *s)
 {
     hfsad_error err = {0};
-    stop_reason stopped = STOP_DIVERGED;
     if (folder_make_new(s->args.out, &s->made, &err))
         return cli_fail(&err);
     if (!s->args.resume && folder_lock(s->args.out, &s->lock, &err))
         return fail_write(s, &err);
     report_sweep(s->args.out);
     catch_interrupts(s->args.quiet);
-    hfsad_status status = hfsad_run_measure(s->run, &s->figures, &err);
-    if (needs_row(s, status))
-        report_row(s->report, &s->figures);
-    if (!status) {
-        if (!s->args.replay && write_start(s, &err))
-            return fail_write(s, &err);
-        if (s->args.replay)
-            stopped = s->replay_met || hfsad_run_converged(s->run) ? STOP_TOLERANCE : STOP_ITERATIONS;
-        else if (s->args.resume && hfsad_run_converged(s->run))
-            stopped = STOP_TOLERANCE;
-        else
-            iterate(s, &stopped, &err);
-        progress_end(&s->progress);
-        if (polish(s, &stopped, &err))
-            return fail_write(s, &err);
-    }
-    if (write_folder(s, stopped, &err))
+    if (train(s, &err) || write_folder(s, s->end.stopped, &err))
         return fail_write(s, &err);
     if (!s->args.quiet && !s->args.no_table)
-        print_table(s, stopped);
+        print_table(s, s->end.stopped);
     const int exit_status = cli_finish_stdout(CLI_DONE);
-    s->diverged = stopped == STOP_DIVERGED;
-    const int concluded = conclude(s, stopped);
+    s->diverged = s->end.stopped == STOP_DIVERGED;
+    const int concluded = conclude(s, s->end.stopped);
     return concluded ? concluded : exit_status;
 }
 

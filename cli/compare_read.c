@@ -4,6 +4,7 @@
 #include "out/json.h"
 
 #include "base/error.h"
+#include "out/trace_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,63 +47,24 @@ static hfsad_status take_summary(compared_run *r, const char *path, const char *
     return status;
 }
 
-/* Where each compared column stands in the head, or -1; the number of columns. */
-static size_t read_head(const char *line, int place[COMPARE_COLUMNS])
+static hfsad_status take_trace(compared_run *r, const trace_table *t, const char *path, hfsad_error *err)
 {
-    size_t columns = 0;
-    for (int i = 0; i < COMPARE_COLUMNS; i++)
-        place[i] = -1;
-    while (true) {
-        const size_t length = strcspn(line, ",\n");
-        for (int i = 0; i < COMPARE_COLUMNS; i++)
-            if (strlen(compare_names[i]) == length && !strncmp(line, compare_names[i], length))
-                place[i] = (int)columns;
-        columns++;
-        if (line[length] != ',')
-            return columns;
-        line += length + 1;
-    }
-}
-
-static hfsad_status take_rows(compared_run *r, const char *path, const char *text, const int *place, size_t columns,
-                              hfsad_error *err)
-{
-    for (size_t row = 0; row < r->rows; row++) {
-        for (size_t c = 0; c < columns; c++) {
-            char *end;
-            const double value = strtod(text, &end);
-            if (end == text || *end != (c + 1 < columns ? ',' : '\n'))
-                return error_set(err, HFSAD_ERROR_INPUT, "%s:%zu: %zu numbers are expected, and the %zu. is none", path,
-                                 row + 2, columns, c + 1);
-            for (int i = 0; i < COMPARE_COLUMNS; i++)
-                if (place[i] == (int)c)
-                    r->column[i][row] = value;
-            text = end + 1;
-        }
-    }
-    return HFSAD_OK;
-}
-
-static hfsad_status take_trace(compared_run *r, const char *path, const char *text, hfsad_error *err)
-{
-    int place[COMPARE_COLUMNS];
-    const size_t columns = read_head(text, place), head = strcspn(text, "\n");
     for (int i = 0; i <= COMPARE_consensus_objective; i++)
-        if (place[i] < 0)
+        if (!trace_table_column(t, compare_names[i]))
             return error_set(err, HFSAD_ERROR_INPUT, "%s:1: the column %s is missing; give the folder of a run", path,
                              compare_names[i]);
-    for (const char *p = text + head; *p; p++)
-        r->rows += *p != '\n' && p[-1] == '\n'; /* one that was cut short too: it is refused below */
-    if (!r->rows)
+    if (!t->rows)
         return error_set(err, HFSAD_ERROR_INPUT, "%s has no rows; give the folder of a run that has ended", path);
+    r->rows = t->rows;
     for (int i = 0; i < COMPARE_COLUMNS; i++) {
+        const double *from = trace_table_column(t, compare_names[i]);
         r->column[i] = calloc(r->rows, sizeof(double));
         if (!r->column[i])
             return error_memory(err, r->rows * sizeof(double), path);
         for (size_t row = 0; row < r->rows; row++)
-            r->column[i][row] = NAN;
+            r->column[i][row] = from ? from[row] : NAN;
     }
-    return take_rows(r, path, text + head + 1, place, columns, err);
+    return HFSAD_OK;
 }
 
 hfsad_status compared_run_read(compared_run *r, hfsad_error *err)
@@ -116,13 +78,13 @@ hfsad_status compared_run_read(compared_run *r, hfsad_error *err)
     if (!status && text)
         status = take_summary(r, path, text, err);
     free(text);
-    text = NULL;
     snprintf(path, size, "%s/trace.csv", r->folder);
+    trace_table trace = {0};
     if (!status)
-        status = read_text(path, &text, err);
-    if (!status && text)
-        status = take_trace(r, path, text, err);
-    free(text);
+        status = trace_table_read(&trace, path, err);
+    if (!status)
+        status = take_trace(r, &trace, path, err);
+    trace_table_free(&trace);
     free(path);
     return status;
 }

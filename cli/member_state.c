@@ -110,7 +110,7 @@ static hfsad_status check_owner(const member *m, hfsad_error *err)
         return status;
     const char *mine = m->role == ROLE_CLOUD ? "cloud" : m->args.all_of ? m->args.all_of : m->args.name;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "the state folder %.200s belongs to %.100s, not to %s%.100s: give another folder with --state",
+                     "the state folder %.200s belongs to %.100s, not to %s%.100s: give another state folder",
                      m->state_folder, o.other, m->args.all_of ? "clients of " : "", mine);
 }
 

@@ -61,9 +61,9 @@ says 'short.csv'
 all_gone spec-state "up with a start that is missing"
 touch file
 expect_line 2 edge spec.yaml --name edge1 --broker mqtt://localhost:$port --state file/state
-says 'state folder file/state cannot be used: .*give another --state'
+says 'state folder file/state cannot be used: .*give another state folder (--state)'
 expect_line 2 up spec.yaml --state file/state --quiet
-says 'state folder file/state cannot be used: .*give another --state'
+says 'state folder file/state cannot be used: .*give another state folder (--state)'
 mkdir own
 expect_line 2 edge spec.yaml --name edge1 --broker mqtts://localhost:$port --keys nowhere --state own
 [ -d own ] || fail "a folder that was there before is gone"
@@ -208,7 +208,7 @@ kill -KILL $cloud $pids $broker || fail "the run was over too early"
 wait $cloud $pids $broker 2>/dev/null
 
 # whose a state folder is: of another spec, of other nodes, of another name
-way_out='give another folder [a-z]* --state'
+way_out='give another state folder'
 expect_line 2 edge spec.yaml --name edge1 --state here/edge1
 says "the state folder here/edge1 holds the state of another run, of edge1: they differ in: run.iterations, run.edge_rounds; $way_out, or remove"
 expect_line 2 client spec.yaml $long --set run.seed=5 --all-of edge1 --state here/edge1-clients

@@ -231,7 +231,7 @@ cp -r stopped resumed
 expect 0 run --resume resumed --set run.iterations=60 --quiet
 whole run-60 resumed "an interrupted federation goes on in the simulator"
 expect_line 2 up tuned.yaml --out other --state there --quiet
-says 'the state folder there holds the state of another run, of cloud: they differ in: run.iterations; give another folder with --state'
+says 'the state folder there holds the state of another run, of cloud: they differ in: run.iterations; give another state folder'
 expect 0 up tuned.yaml --set run.iterations=60 --out stopped --state there --quiet
 whole run-60 stopped "continued elsewhere"
 

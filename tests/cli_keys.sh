@@ -29,9 +29,9 @@ openssl x509 -in keys/nodes/edge1.crt -noout -checkend $((366 * 86400)) >/dev/nu
 sums() { find keys -type f -exec sha256sum {} + | sort; }
 before=$(sums)
 expect_line 2 keys init
-says 'ca.key already exists; --force'
+says 'ca.key already exists and is not to be replaced (--force)'
 expect_line 2 keys issue edge9 edge1
-says 'edge1.key already exists; --force'
+says 'edge1.key already exists and is not to be replaced (--force)'
 for bad in '' /a a/ a//b 'a/+' '#' ../a a/../b .a ' a' "$(printf 'x%.0s' {1..65})"; do
     expect_line 2 keys issue "$bad"
 done

@@ -104,7 +104,7 @@ awk -F, -v OFS=, '$1 == "edge1" && $2 == "client1" && !done { $NF = "0.123"; don
 cmp -s data.csv other.csv && fail "no number was changed"
 for rows in fewer.csv other.csv; do
     expect_line 2 client spec.yaml "${sets[@]}" --name edge1/client1 --data $rows --state states/client1
-    says 'states/client1 holds a state of edge1/client1 for another spec or other data: give another folder with --state'
+    says 'states/client1 holds a state of edge1/client1 for another spec or other data: give another state folder'
 done
 
 echo "-- done"

@@ -5,6 +5,7 @@
 - the shared library and the program link the libraries of that table, and no others
 - a file name is there once, and no function is longer than FUNCTION_LINES
 - files and functions of the table of equations in docs/algorithm.md exist, the function in one of the row's files
+- no text of src/ names an option of the program
 - links between pages, quoted headings, paths in backticks and pages named in comments exist
 
 Then it breaks each rule in a copy of the tree, held in memory, and must notice that. Exit status: 0 or 1.
@@ -284,7 +285,16 @@ def check_references(tree):
                 yield f"{path}: names section {numbers}, which {page or 'it'} does not have"
 
 
-RULES = (check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
+def check_options(tree):
+    """No text of the libraries names an option of the program, which other callers do not have."""
+    for path, text in sorted(tree.texts.items()):
+        if path.startswith("src/") and path.endswith((".c", ".h")) and "--" in text:
+            for string in re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r"/\*.*?\*/", "", text, flags=re.S)):
+                if re.search(r"(^|[^-\w])--[a-z]", string):
+                    yield f"{path}: a text names an option of the program: {string[:60]}"
+
+
+RULES = (check_options, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
 
 
 def complaints(tree, linked):
@@ -296,6 +306,7 @@ def complaints(tree, linked):
 LONG = "\nstatic void much_too_long(void)\n{\n" + "    ;\n" * FUNCTION_LINES + "}\n"
 # file, what is there (None: the end), what takes its place, words of the complaint
 BREACHES = [
+    ("src/base/rng.c", None, 'static const char *const hint = "give another --out";\n', "names an option of the program: give another --out"),
     ("src/math/box.c", None, '#include "plan/plan.h"\n', "src/math/box.c: includes plan/plan.h; the row of src/math/"),
     ("src/net/topic.c", None, '#include "run/sim.h"\n', "src/net/topic.c: includes run/sim.h"),
     ("src/base/rng.c", None, "#include <yaml.h>\n", "src/base/rng.c: calls libyaml"),

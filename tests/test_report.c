@@ -231,7 +231,7 @@ static void folders(void **state)
         strcpy(path, in_folder(bad[i]));
         assert_int_equal(folder_make(path, &err), HFSAD_ERROR_INPUT);
         assert_non_null(strstr(err.message, bad[i]));
-        assert_non_null(strstr(err.message, "give another --out"));
+        assert_non_null(strstr(err.message, "give another output folder"));
         if (bad[i] != long_name)
             assert_int_equal(folder_check(path, &err), HFSAD_ERROR_INPUT);
         assert_int_equal(count_entries(folder), before);
@@ -547,7 +547,7 @@ static void inputs_are_not_outputs(void **state)
             assert_int_equal(report_check_inputs(out, labels, inputs, 2, &err), HFSAD_ERROR_INPUT);
             assert_non_null(strstr(err.message, names[i]));
             assert_non_null(strstr(err.message, " is data and would be replaced"));
-            assert_non_null(strstr(err.message, "give another --out"));
+            assert_non_null(strstr(err.message, "give another output folder"));
         }
         assert_int_equal(unlink(input), 0);
         put("input", "x");

@@ -9,7 +9,14 @@
  *
  * Growing without breaking callers: handles (hfsad_spec, hfsad_data, hfsad_run, ...) are opaque. A struct whose first
  * member is `size` may get more members at its end: the caller sets size to sizeof the struct as it was compiled, and
- * the library reads and writes no more than that.
+ * the library reads and writes no more than that. The structs of the lower level have no `size`; they change with the
+ * soname only.
+ *
+ * Threads: any thread may call any function, but no two threads may use the same handle at the same time. Exceptions:
+ *   - hfsad_run_cancel: at any time from any thread or signal handler, as long as the run exists;
+ *   - an hfsad_result, an hfsad_evaluation and an hfsad_spec that nobody changes: read by any number of threads;
+ *   - an hfsad_data that nobody changes: any number of runs, predictions and evaluations on it at the same time.
+ * Results do not depend on the number of threads, nor on what other threads do.
  */
 #ifndef HFSAD_HFSAD_H
 #define HFSAD_HFSAD_H
@@ -372,6 +379,8 @@ typedef struct {
 
 /* A federation in this process: the tree, the data and the state of every link. */
 typedef struct hfsad_run hfsad_run;
+/* What came of one. */
+typedef struct hfsad_result hfsad_result;
 
 /* Reads the data that the spec names and takes all memory. threads = 0: one per core. The spec may be freed. */
 HFSAD_API hfsad_status hfsad_run_create(hfsad_run **run, const hfsad_spec *spec, unsigned threads, hfsad_error *err);
@@ -449,6 +458,180 @@ HFSAD_API size_t hfsad_run_node_name(const hfsad_run *run, size_t node, char *bu
 /* Copies the node's w, in the units of the data. A client's own w is kept where the spec's output.clients is true;
  * otherwise its copy z stands for it. */
 HFSAD_API void hfsad_run_node_model(const hfsad_run *run, size_t node, double *w);
+
+/* ---- training ---- */
+
+/* Why a run stands where it stands. */
+#define HFSAD_STOP_LIST(X)                                                                                             \
+    X(RUNNING, "running")                                                                                              \
+    X(ITERATIONS, "iterations")                                                                                        \
+    X(TOLERANCE, "tolerance")                                                                                          \
+    X(INTERRUPTED, "interrupted")                                                                                      \
+    X(DIVERGED, "diverged")
+
+typedef enum {
+#define HFSAD_STOP_ENUM(name, text) HFSAD_STOP_##name,
+    HFSAD_STOP_LIST(HFSAD_STOP_ENUM)
+#undef HFSAD_STOP_ENUM
+} hfsad_stop;
+
+/* "tolerance" */
+HFSAD_API const char *hfsad_stop_name(hfsad_stop stop);
+
+/* What a callback is told; the library owns it, and it may get more members at its end. */
+typedef struct {
+    const hfsad_figures *figures; /* of the last row of the trace */
+    const hfsad_polish *polish;   /* NULL: the row is new; otherwise the polish so far, before its next exchange */
+} hfsad_progress;
+
+/* false: stop here. Called by the thread that trains, between iterations; it may read the run, write it to a folder
+ * and save it, but not change it. */
+typedef bool (*hfsad_callback)(void *context, const hfsad_progress *progress);
+
+/*
+ * Trains from where the run stands, by run.iterations, run.stop, run.trace_every and run.polish. callback, which may be
+ * NULL, sees every row of the trace, the start as iteration 0, and the polish. *result, unless result is NULL, becomes
+ * what came of it, also after HFSAD_ERROR_DIVERGED; otherwise NULL on failure. A run that was cancelled goes on by
+ * another call, to the same bits.
+ */
+HFSAD_API hfsad_status hfsad_run_train(hfsad_run *run, hfsad_callback callback, void *context, hfsad_result **result,
+                                       hfsad_error *err);
+/* Ends the training, or the next one if none is under way, after the current iteration. From any thread, and from a
+ * signal handler. */
+HFSAD_API void hfsad_run_cancel(hfsad_run *run);
+/* Starts every node from its model in `from`, a node that `from` lacks from its nearest ancestor's. Before the first
+ * iteration. */
+HFSAD_API hfsad_status hfsad_run_warm_start(hfsad_run *run, const hfsad_result *from, hfsad_error *err);
+/* Writes trace.csv, model.csv, state.csv, summary.json and checkpoint.bin, as `hfsad run` does; makes the folder. */
+HFSAD_API hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *err);
+
+/* ---- results ---- */
+
+/* What came of a run, in arrays of its own. Nothing changes a result: any number of threads may read one at once. What
+ * the functions point to belongs to the result. */
+
+/* Of the run as it stands. */
+HFSAD_API hfsad_status hfsad_result_take(hfsad_result **result, hfsad_run *run, hfsad_error *err);
+/* From the output folder of `hfsad run`, `hfsad up` or hfsad_run_write. */
+HFSAD_API hfsad_status hfsad_result_load(hfsad_result **result, const char *folder, hfsad_error *err);
+HFSAD_API void hfsad_result_free(hfsad_result *result);
+
+/* Node 0 is the cloud, then the other inner nodes, then the clients, which are left out if output.clients is false. */
+HFSAD_API size_t hfsad_result_nodes(const hfsad_result *result);
+HFSAD_API size_t hfsad_result_inner_nodes(const hfsad_result *result);
+/* Numbers of a model, the intercept last if there is one. */
+HFSAD_API size_t hfsad_result_width(const hfsad_result *result);
+HFSAD_API bool hfsad_result_intercept(const hfsad_result *result);
+/* All models, in the units of the data: nodes rows of `width` numbers. */
+HFSAD_API const double *hfsad_result_models(const hfsad_result *result);
+HFSAD_API const char *hfsad_result_node_name(const hfsad_result *result, size_t node);
+/* The node of that name; SIZE_MAX: none. */
+HFSAD_API size_t hfsad_result_find(const hfsad_result *result, const char *name);
+
+/* The columns of trace.csv. hfsad_result_trace: the numbers of a column, one per row; NULL: no such column. */
+HFSAD_API size_t hfsad_result_trace_rows(const hfsad_result *result);
+HFSAD_API size_t hfsad_result_trace_columns(const hfsad_result *result);
+HFSAD_API const char *hfsad_result_trace_name(const hfsad_result *result, size_t column);
+HFSAD_API const double *hfsad_result_trace(const hfsad_result *result, const char *name);
+
+/* The groups of clients that mcp and scad links found; 0: no link lets go. */
+HFSAD_API size_t hfsad_result_groups(const hfsad_result *result);
+/* The group of a client's node, counted from 0, the cloud's. */
+HFSAD_API size_t hfsad_result_group(const hfsad_result *result, size_t node);
+
+/* Why the run stopped, and whether its models are at the optimum. */
+HFSAD_API hfsad_stop hfsad_result_stop(const hfsad_result *result);
+HFSAD_API const hfsad_verdict *hfsad_result_verdict(const hfsad_result *result);
+
+/* The settings in force, as by hfsad_run_settings. */
+HFSAD_API const hfsad_spec *hfsad_result_settings(const hfsad_result *result);
+
+/* ---- prediction and evaluation ---- */
+
+/* The model that a client's rows get. AUTO: its own, otherwise that of its nearest ancestor. CLIENT, EDGE: its own, or
+ * its parent's; a client without one is an error. */
+typedef enum { HFSAD_WITH_AUTO, HFSAD_WITH_CLIENT, HFSAD_WITH_EDGE, HFSAD_WITH_CLOUD } hfsad_with;
+
+/* A prediction for every row of data, in its order: <x, w> with the intercept; its square for phase-retrieval, the
+ * probability of the label 1 for logistic, the margin for hinge. */
+HFSAD_API hfsad_status hfsad_result_predict(const hfsad_result *result, hfsad_data *data, hfsad_with with,
+                                            double *prediction, hfsad_error *err);
+
+/* Figures of the rows of a client, or of all clients below a node; NAN: there is no such figure. */
+typedef struct {
+    size_t size; /* sizeof(hfsad_row_figures), by the caller */
+    size_t rows;
+    double weight;   /* of the rows, added up */
+    double loss;     /* mean over the rows, weights honoured */
+    double total;    /* of the clients' losses: each a sum or a mean, as loss.scale says */
+    double accuracy; /* logistic, hinge: share of right labels */
+    double coverage; /* quantile: share of rows with y at or below the prediction */
+} hfsad_row_figures;
+
+typedef struct hfsad_evaluation hfsad_evaluation;
+
+/* How well the models do on rows with y, by the loss that they were trained with. */
+HFSAD_API hfsad_status hfsad_result_evaluate(const hfsad_result *result, hfsad_data *data, hfsad_with with,
+                                             hfsad_evaluation **evaluation, hfsad_error *err);
+HFSAD_API void hfsad_evaluation_free(hfsad_evaluation *evaluation);
+/* The nodes of the data, the cloud first, whose figures are those of all rows. */
+HFSAD_API size_t hfsad_evaluation_nodes(const hfsad_evaluation *evaluation);
+HFSAD_API const char *hfsad_evaluation_node_name(const hfsad_evaluation *evaluation, size_t node);
+HFSAD_API void hfsad_evaluation_figures(const hfsad_evaluation *evaluation, size_t node, hfsad_row_figures *figures);
+/* Median over the clients of their mean losses. */
+HFSAD_API double hfsad_evaluation_median(const hfsad_evaluation *evaluation);
+
+/* ---- paths over lambda ---- */
+
+/* The same run for one lambda of a prior after another, from large to small, each from where the one before ended. */
+typedef struct hfsad_path hfsad_path;
+
+typedef enum { HFSAD_SELECT_HELDOUT, HFSAD_SELECT_BIC, HFSAD_SELECT_AIC } hfsad_select;
+
+typedef struct {
+    size_t size;              /* sizeof(hfsad_path_settings), by the caller; all other members may be 0 */
+    const double *lambdas;    /* n_lambdas of them, falling; NULL: in equal ratios from the least one that makes the
+                                 cloud's model zero */
+    size_t n_lambdas;         /* 0: 30 */
+    double ratio;             /* the last lambda over the first; 0: 1e-3 */
+    bool edges;               /* the prior of the edges; otherwise of the cloud */
+    double heldout_share;     /* of every client's rows, to judge by; 0: none */
+    hfsad_data *heldout;      /* rows to judge by; NULL: none */
+    const char *heldout_file; /* the same in a file */
+    hfsad_select select;      /* HELDOUT needs held-out rows */
+    unsigned threads;         /* 0: one per core */
+} hfsad_path_settings;
+
+/* One lambda of a path. */
+typedef struct {
+    size_t size; /* sizeof(hfsad_path_point), by the caller */
+    double lambda, objective, consensus_objective;
+    size_t nonzero; /* coefficients of the cloud's model */
+    double heldout; /* mean loss of the held-out rows; NAN: there are none */
+    double bic, aic;
+    double relative_error; /* NAN: the truth is not known */
+} hfsad_path_point;
+
+/* data: NULL: what the spec names. Nothing is kept of settings but the data. */
+HFSAD_API hfsad_status hfsad_path_create(hfsad_path **path, const hfsad_spec *spec, hfsad_data *data,
+                                         const hfsad_path_settings *settings, hfsad_error *err);
+HFSAD_API void hfsad_path_free(hfsad_path *path);
+/* Trains all points. point, which may be NULL, sees each as it is found; false, from it or from `proceed`, which is
+ * asked after every iteration and may be NULL, ends the training with HFSAD_ERROR_INPUT, and the path can only be
+ * freed. */
+HFSAD_API hfsad_status hfsad_path_train(hfsad_path *path,
+                                        bool (*point)(void *context, size_t done, const hfsad_path_point *point),
+                                        bool (*proceed)(void *context), void *context, hfsad_error *err);
+HFSAD_API size_t hfsad_path_points(const hfsad_path *path);
+HFSAD_API void hfsad_path_at(const hfsad_path *path, size_t i, hfsad_path_point *point);
+/* The cloud's models: `points` rows of hfsad_path_width numbers. */
+HFSAD_API size_t hfsad_path_width(const hfsad_path *path);
+HFSAD_API const double *hfsad_path_models(const hfsad_path *path);
+/* The index of the point that is chosen, and its whole result; the run is made once more for it. */
+HFSAD_API size_t hfsad_path_chosen(const hfsad_path *path);
+HFSAD_API hfsad_status hfsad_path_result(hfsad_path *path, hfsad_result **result, hfsad_error *err);
+/* Writes that result to a folder, as hfsad_run_write does. */
+HFSAD_API hfsad_status hfsad_path_write(hfsad_path *path, const char *folder, hfsad_error *err);
 
 #ifdef __cplusplus
 }

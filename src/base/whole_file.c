@@ -18,7 +18,7 @@ static const char *remedy(int reason)
 {
     if (reason == ENOSPC || reason == EDQUOT)
         return "free some space";
-    return reason == EFBIG ? "raise the limit on file sizes (ulimit -f)" : "give another --out";
+    return reason == EFBIG ? "raise the limit on file sizes (ulimit -f)" : "give another output folder";
 }
 
 static hfsad_status failed(hfsad_error *err, const char *path, int reason)
@@ -234,7 +234,7 @@ hfsad_status whole_file_write(const char *folder, const char *name, const void *
 
 static hfsad_status folder_failed(hfsad_error *err, const char *path, int reason)
 {
-    return error_set(err, HFSAD_ERROR_INPUT, "output folder %s cannot be used: %s; give another --out", path,
+    return error_set(err, HFSAD_ERROR_INPUT, "output folder %s cannot be used: %s; give another output folder", path,
                      strerror(reason));
 }
 
@@ -298,8 +298,8 @@ hfsad_status folder_check_outside(const char *path, const char *data, hfsad_erro
         return error_memory(err, strlen(path), "a file name");
     if (within)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.300s is in the folder of data %.300s, whose files are clients; give another --out", path,
-                         data);
+                         "%.300s is in the folder of data %.300s, whose files are clients; give another output folder",
+                         path, data);
     return HFSAD_OK;
 }
 
@@ -376,7 +376,7 @@ hfsad_status folder_make_state(const char *path, size_t *made, hfsad_error *err)
     const int reason = make_folders(path, 0700, made);
     if (!reason)
         return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "state folder %s cannot be used: %s; give another --state", path,
+    return error_set(err, HFSAD_ERROR_INPUT, "state folder %s cannot be used: %s; give another state folder", path,
                      strerror(reason));
 }
 

@@ -36,7 +36,7 @@ static hfsad_status other_data(const host *h, const char *path, hfsad_error *err
 {
     return error_set(err, HFSAD_ERROR_INPUT,
                      "the state folder %.200s holds a state of %.100s for another spec or other data: give another "
-                     "folder with --state, or remove this one",
+                     "state folder, or remove this one",
                      store_folder(h->s.state), path);
 }
 
@@ -142,14 +142,14 @@ static hfsad_status on_heard(void *context, const void *frame, size_t size, cons
     message m;
     if (message_decode(NULL, frame, size, NULL, h->values, h->most, &m))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "the state folder %.200s has a message of another spec: give another folder with --state",
+                         "the state folder %.200s has a message of another spec: give another state folder",
                          store_folder(h->s.state));
     for (size_t i = 0; i < count; i++) {
         hosted *at = find(r, names[i]);
         if (!at || !at->n)
             return error_set(err, HFSAD_ERROR_INPUT,
                              "the state folder %.200s belongs to a process with %.100s: start it with the same nodes, "
-                             "or give another folder with --state",
+                             "or give another state folder",
                              store_folder(h->s.state), names[i]);
         if (!node_follows(at->n) || !node_handle(at->n, NODE_PARENT, &m, NULL))
             return other_data(h, names[i], err);

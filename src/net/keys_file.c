@@ -57,7 +57,8 @@ hfsad_status key_files_check(const key_files *f, hfsad_error *err)
 {
     for (size_t i = 0; i < f->count; i++)
         if (!f->files[i].replace && access(f->files[i].name, F_OK) == 0)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.300s already exists; --force replaces it", f->files[i].name);
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s already exists and is not to be replaced",
+                             f->files[i].name);
     return HFSAD_OK;
 }
 

@@ -40,7 +40,7 @@ hfsad_status store_file_refuse(const store_file *f, const char *name, uint64_t a
 {
     return error_set(err, HFSAD_ERROR_INPUT,
                      "%.300s/%s %s (byte %llu): restore the whole folder from a copy that is not older, or restart the "
-                     "run with new state folders (--state)",
+                     "run with new state folders",
                      f->folder, name, why, (unsigned long long)at);
 }
 

@@ -57,8 +57,8 @@ hfsad_status store_refuse_run(store *s, const store_user *user, hfsad_error *err
     if (of.count > 1)
         snprintf(more, sizeof more, " and %zu more", of.count - 1);
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "the state folder %.200s holds the state of another run%s%.100s%s: %s%s; give another folder with "
-                     "--state, or remove this one",
+                     "the state folder %.200s holds the state of another run%s%.100s%s: %s%s; give another state "
+                     "folder, or remove this one",
                      user->shown ? user->shown : s->f.folder, of.count ? ", of " : "", of.first, more,
                      why[0] ? "they differ in: " : "the spec or the list of nodes differs", why);
 }

@@ -247,15 +247,14 @@ static hfsad_status lock_folder(store_file *f, hfsad_error *err)
                          strerror(errno));
     for (int waited = 0; flock(f->dir, LOCK_EX | LOCK_NB); waited += DYING_STEP_MS) {
         if (errno != EWOULDBLOCK)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "the state folder %s cannot be locked: %s; give a state folder on a disk of this machine",
+                             f->folder, strerror(errno));
+        if (waited >= DYING_MS)
             return error_set(
                 err, HFSAD_ERROR_INPUT,
-                "the state folder %s cannot be locked: %s; give a folder on a disk of this machine with --state",
-                f->folder, strerror(errno));
-        if (waited >= DYING_MS)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "the state folder %s is in use by another process: end that process, or give another "
-                             "folder with --state",
-                             f->folder);
+                "the state folder %s is in use by another process: end that process, or give another state folder",
+                f->folder);
         poll(NULL, 0, DYING_STEP_MS);
     }
     return HFSAD_OK;
@@ -298,7 +297,7 @@ static hfsad_status read_files(reader *r, hfsad_error *err)
     if (faccessat(f->dir, "state.db", F_OK, 0) == 0)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s/state.db is a state of an earlier version (SQLite), which this program does not read: "
-                         "finish its run with that version of hfsad, or give another folder with --state",
+                         "finish its run with that version of hfsad, or give another state folder",
                          f->folder);
     hfsad_status status = open_one(f, "mark", &f->mark, err);
     if (!status)
@@ -308,9 +307,8 @@ static hfsad_status read_files(reader *r, hfsad_error *err)
         f->mark = -1;
     }
     if (!status && f->fd < 0 && f->mark < 0 && faccessat(f->dir, ".", W_OK, AT_EACCESS))
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "the state folder %s cannot be written: %s; give another folder with --state", f->folder,
-                         strerror(errno));
+        return error_set(err, HFSAD_ERROR_INPUT, "the state folder %s cannot be written: %s; give another state folder",
+                         f->folder, strerror(errno));
     if (status || (f->fd < 0 && f->mark < 0))
         return status;
     if (f->fd < 0)

@@ -166,12 +166,12 @@ static const char *tls_advice(const char *fault)
     static const struct {
         const char *word, *advice;
     } known[] = {
-        {"host name", "; its certificate does not name this host: add the host with `hfsad keys init --host`"},
-        {"verify failed", "; its certificate was not issued by the authority of --keys or --ca"},
+        {"host name", "; its certificate does not name this host: make the keys anew with this host"},
+        {"verify failed", "; its certificate was not issued by the authority that this node was given"},
         {"unknown ca", "; this node's certificate was issued by another authority: use that of the broker"},
         {"revoked", "; this node's certificate was revoked: issue a new one"},
         {"expired", "; this node's certificate has expired: issue a new one"},
-        {"certificate required", "; give this node's certificate with --keys, or --certificate and --key"},
+        {"certificate required", "; give this node its certificate and key"},
         {"wrong version", "; does it speak TLS at this port?"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -672,7 +672,7 @@ static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsa
     hfsad_status status = broker_url_read(at, b->url, err);
     if (!status && at->tls && !b->ca)
         status = error_set(err, HFSAD_ERROR_INPUT,
-                           "%.200s: a TLS connection needs the certificate of the authority; give --keys or --ca; "
+                           "%.200s: a TLS connection needs the certificate of the authority; "
                            "hfsad keys init creates it",
                            b->url);
     if (!status)

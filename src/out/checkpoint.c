@@ -11,7 +11,7 @@
 
 enum { FORMAT = 1, HEAD_WORDS = 3 };
 
-#define START_ANEW "start the run anew, without --resume"
+#define START_ANEW "start the run anew"
 
 static void to_file(void *to, const void *bytes, size_t count)
 {
@@ -176,7 +176,7 @@ hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, 
                      c->name, count > 1 ? "other values" : "another value", keys);
 }
 
-hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err)
+hfsad_status checkpoint_check_run(const checkpoint *c, hfsad_run *run, hfsad_error *err)
 {
     assert(c->spec && c->start_kind);
     const hfsad_status status = checkpoint_check_spec(c, run->spec, err);
@@ -191,6 +191,14 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
                          c->data_print != run->data_print ? run->spec->top.data ? run->spec->top.data : "data"
                          : run->spec->top.truth           ? run->spec->top.truth
                                                           : "the spec");
+    return HFSAD_OK;
+}
+
+hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err)
+{
+    const hfsad_status status = checkpoint_check_run(c, run, err);
+    if (status)
+        return status;
     char *kind = strndup(c->start_kind, c->start_length);
     if (!kind)
         return error_memory(err, c->start_length, "the start's name");
@@ -205,30 +213,4 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
     run->start_kind = kind;
     run->seconds = c->seconds;
     return HFSAD_OK;
-}
-
-#define NO_STATE "algorithm: a baseline has no state to go on from; only hfsad can be saved and resumed"
-
-hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err)
-{
-    if (!run->engine->links)
-        return error_set(err, HFSAD_ERROR_INPUT, NO_STATE);
-    whole_file f;
-    const hfsad_status status = whole_file_open(&f, path, 0666, err);
-    if (status)
-        return status;
-    checkpoint_write(&f, run, NULL, 0);
-    return whole_file_end(&f, err);
-}
-
-hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err)
-{
-    checkpoint c;
-    if (!run->engine->links)
-        return error_set(err, HFSAD_ERROR_INPUT, NO_STATE);
-    hfsad_status status = checkpoint_open(&c, path, err);
-    if (!status)
-        status = checkpoint_restore(&c, run, err);
-    checkpoint_close(&c);
-    return status;
 }

@@ -17,6 +17,9 @@
 /* What the file starts with. */
 #define CHECKPOINT_MARK "hfsadchk"
 
+/* Where there is none to write. */
+#define CHECKPOINT_NO_STATE "algorithm: a baseline has no state to go on from; only hfsad can be saved and resumed"
+
 /* trace: the rows that an uninterrupted run would have, NULL for none. The end of f checks. */
 void checkpoint_write(whole_file *f, const hfsad_run *run, const char *trace, size_t trace_length);
 
@@ -43,6 +46,8 @@ void checkpoint_close(checkpoint *c);
 /* Refuses a spec that would give other iterates or another trace, naming the keys. Other numbers in data and truth are
  * found by checkpoint_restore, whatever their files are called. */
 hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, hfsad_error *err);
+/* The same of a run, with its data and truth. */
+hfsad_status checkpoint_check_run(const checkpoint *c, hfsad_run *run, hfsad_error *err);
 /* Puts a run of such a spec into the state; on failure it is as it was. */
 hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error *err);
 

@@ -140,7 +140,7 @@ static double default_of(const char *key)
     return settings_find(&spec_schema, key, &at) ? setting_default(&at).real : NAN;
 }
 
-static bool list_patterns(model *m)
+bool model_list_patterns(model *m)
 {
     const char **texts = alloc_zero(m->n_overrides, sizeof *texts);
     for (size_t i = 0; texts && i < m->n_overrides; i++)
@@ -177,7 +177,7 @@ static hfsad_status read_overrides(const summary *s, model *m)
         if (status)
             return status;
     }
-    return list_patterns(m) ? HFSAD_OK : error_memory(s->err, (size_t)count * sizeof(char *), "overrides");
+    return model_list_patterns(m) ? HFSAD_OK : error_memory(s->err, (size_t)count * sizeof(char *), "overrides");
 }
 
 static hfsad_status read_group(const summary *s, const cJSON *names, client_groups *g)
@@ -417,23 +417,21 @@ uint32_t model_find(const model *m, const char *name)
     return *find_slot(m, name);
 }
 
-static hfsad_status index_names(const reader *r)
+hfsad_status model_index(model *m, const char *path, hfsad_error *err)
 {
-    model *m = r->m;
     m->n_slots = 2;
     while (m->n_slots < 2 * m->n_nodes)
         m->n_slots *= 2;
     m->slots = alloc_raw(m->n_slots, sizeof *m->slots);
     if (!m->slots)
-        return error_memory(r->err, m->n_slots * sizeof *m->slots, "the names of the nodes");
+        return error_memory(err, m->n_slots * sizeof *m->slots, "the names of the nodes");
     memset(m->slots, 0xff, m->n_slots * sizeof *m->slots);
     for (uint32_t node = 0; node < m->n_nodes; node++) {
         const char *name = model_name(m, node);
         uint32_t *slot = find_slot(m, name);
         if (*slot != MODEL_NONE)
-            return error_set(r->err, HFSAD_ERROR_INPUT,
-                             "%.*s: lines %u and %u are both of the node \"%.100s\"; " DAMAGED, PATH_SHOWN, r->path,
-                             *slot + 2, node + 2, name);
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: lines %u and %u are both of the node \"%.100s\"; " DAMAGED,
+                             PATH_SHOWN, path, *slot + 2, node + 2, name);
         *slot = node;
     }
     return HFSAD_OK;
@@ -476,7 +474,7 @@ static hfsad_status read_rows(reader *r, const model_shape *shape)
     }
     if (!status && shape)
         status = check_shape(r, shape);
-    return status ? status : index_names(r);
+    return status ? status : model_index(r->m, r->path, r->err);
 }
 
 static hfsad_status read_table(model *m, const char *folder, const char *name, const model_shape *shape,

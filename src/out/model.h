@@ -39,7 +39,14 @@ typedef struct {
 hfsad_status model_read(model **m, const char *folder, hfsad_error *err);
 /* The models alone, of whichever nodes, from an output folder or a model.csv; n_inner is 0 and no loss is known. */
 hfsad_status model_read_models(model **m, const char *path, hfsad_error *err);
+/* The same of a run in memory. */
+hfsad_status model_of_run(model **m, const hfsad_run *run, hfsad_error *err);
 void model_free(model *m);
+
+/* For those that fill one: the table of names; path is for messages. And the patterns of the overrides; false: no
+ * memory. */
+hfsad_status model_index(model *m, const char *path, hfsad_error *err);
+bool model_list_patterns(model *m);
 
 /* The node of that name: "cloud", "edge1", "edge1/client7"; MODEL_NONE where there is none. */
 uint32_t model_find(const model *m, const char *name);

@@ -54,17 +54,17 @@ static hfsad_status refuse_client(const scoring *s, const char *name, hfsad_erro
     if (s->model->n_nodes == s->model->n_inner)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%.*s/model.csv has no clients' models, as its run had output.clients false; take another "
-                         "--with or train with output.clients true",
+                         "choice of models or train with output.clients true",
                          SHOWN, s->folder);
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.*s: the client %.*s has no model in %.*s; --with auto takes its nearest ancestor's", SHOWN,
+                     "%.*s: the client %.*s has no model in %.*s; the choice auto takes its nearest ancestor's", SHOWN,
                      s->path, SHOWN, name, SHOWN, s->folder);
 }
 
 static hfsad_status refuse_edge(const scoring *s, const char *edge, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.*s: the edge %.*s has no model in %.*s; --with auto takes its nearest ancestor's", SHOWN,
+                     "%.*s: the edge %.*s has no model in %.*s; the choice auto takes its nearest ancestor's", SHOWN,
                      s->path, SHOWN, edge, SHOWN, s->folder);
 }
 
@@ -175,7 +175,7 @@ hfsad_status scoring_check_output(const char *output, const char *const *inputs,
         return HFSAD_OK;
     for (size_t i = 0; i < count; i++)
         if (inputs[i] && stat(inputs[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.*s is what is read and would be replaced; give another --out",
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s is what is read and would be replaced; give another output",
                              SHOWN, output);
     return HFSAD_OK;
 }

@@ -19,6 +19,7 @@ struct report {
     size_t head, kept; /* of the trace's text: the first line; what a checkpoint takes */
     row_room room;
     theorem_report theorem;
+    bool resumed; /* the trace goes on from rows that a checkpoint or an earlier training left */
 };
 
 hfsad_status report_create(report **made, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
@@ -61,21 +62,53 @@ void report_row(report *r, const hfsad_figures *figures)
         r->kept = r->trace.length;
 }
 
+/* As many rows as a run up to there has at most, and no more than there is room for. */
+static bool fits_trace(const report *r, const checkpoint *from)
+{
+    const uint64_t every = (uint64_t)r->spec->run.trace_every, done = from->iteration / every;
+    return done <= (uint64_t)r->spec->run.iterations / every && from->trace_length >= r->head &&
+           from->trace_length - r->head <= (done + 1) * r->trace.row_size &&
+           memcmp(from->trace, r->trace.text, r->head) == 0;
+}
+
 hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err)
 {
-    const hfsad_status status = checkpoint_restore(from, run, err);
+    hfsad_status status = checkpoint_check_run(from, run, err);
+    if (!status && !fits_trace(r, from))
+        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s has no trace for this run; start the run anew", from->name);
+    if (!status)
+        status = checkpoint_restore(from, run, err);
     if (status)
         return status;
-    /* as many rows as a run up to there has at most, and no more than there is room for */
-    const uint64_t every = (uint64_t)r->spec->run.trace_every, done = from->iteration / every;
-    if (done > (uint64_t)r->spec->run.iterations / every || from->trace_length < r->head ||
-        from->trace_length - r->head > (done + 1) * r->trace.row_size ||
-        memcmp(from->trace, r->trace.text, r->head) != 0)
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.300s has no trace for this run; start the run anew, without --resume", from->name);
     memcpy(r->trace.text, from->trace, from->trace_length);
     r->trace.length = r->kept = from->trace_length;
+    r->resumed = true;
     return HFSAD_OK;
+}
+
+bool report_rewind(report *r)
+{
+    r->trace.length = r->kept;
+    const bool before = r->resumed;
+    r->resumed = true;
+    return before;
+}
+
+void report_use_folder(report *r, const char *folder)
+{
+    r->folder = folder;
+}
+
+const char *report_trace(report *r)
+{
+    r->trace.text[r->trace.length] = 0; /* a row's room is longer than any row */
+    return r->trace.text;
+}
+
+const char *report_kept(const report *r, size_t *length)
+{
+    *length = r->kept;
+    return r->trace.text;
 }
 
 const theorem_report *report_theorem(const report *r)
@@ -169,8 +202,8 @@ hfsad_status report_check_inputs(const char *folder, const char *const *labels, 
             if (inputs[n] && stat(inputs[n], &input) == 0 && input.st_dev == output.st_dev &&
                 input.st_ino == output.st_ino)
                 return error_set(err, HFSAD_ERROR_INPUT,
-                                 "%s/%s is %s and would be replaced by this run's output; give another --out", folder,
-                                 file_names[i], labels[n]);
+                                 "%s/%s is %s and would be replaced by this run's output; give another output folder",
+                                 folder, file_names[i], labels[n]);
     }
     return HFSAD_OK;
 }

@@ -10,13 +10,20 @@
 
 typedef struct report report;
 
-/* Takes all memory, writes nothing. run, spec and folder must outlive it. */
+/* Takes all memory, writes nothing. run, spec and folder must outlive it; folder may be NULL until report_use_folder.
+ */
 hfsad_status report_create(report **r, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
                            hfsad_error *err);
 void report_free(report *r);
-/* Puts the run into the checkpoint's state and the trace's rows up to there into the trace. After a failure both can
- * only be freed. */
+/* Puts the run into the checkpoint's state and the trace's rows up to there into the trace. On failure both are as
+ * they were. */
 hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hfsad_error *err);
+/* Before a training: takes the rows away that a longer run would not have; whether the trace goes on from others. */
+bool report_rewind(report *r);
+void report_use_folder(report *r, const char *folder);
+/* The text of trace.csv, closed by a 0; until the next row. And what a checkpoint takes of it. */
+const char *report_trace(report *r);
+const char *report_kept(const report *r, size_t *length);
 /* Adds a row to the trace; at most run.iterations / run.trace_every + 2 of them. */
 void report_row(report *r, const hfsad_figures *figures);
 /* Brings the folder up to date; figures: those of the current point. */

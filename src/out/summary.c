@@ -16,18 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *stop_reason_name(stop_reason reason)
-{
-    switch (reason) {
-#define STOP_NAME(name, text)                                                                                          \
-    case STOP_##name:                                                                                                  \
-        return text;
-        STOP_LIST(STOP_NAME)
-#undef STOP_NAME
-    }
-    return "?";
-}
-
 clients_per_edge count_clients(const dataset *d)
 {
     clients_per_edge c = {SIZE_MAX, 0};
@@ -299,7 +287,10 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
     cJSON *settings = json_add_object(j, root, "settings");
     setting_at at;
     for (size_t i = 0; settings_at(&spec_schema, i, &at); i++)
-        if (applies(at.key, spec))
+        if (!strcmp(at.key, "run.polish")) /* auto: what it came to */
+            json_add_flag(j, object_at(j, settings, "run"), "polish",
+                          polish_is_due(spec, run->plan, run->data->n_inner, run->data->M));
+        else if (applies(at.key, spec))
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
     json_add_text(j, object_at(j, settings, "run"), "start", run->start_kind);
     add_resolved(j, settings, run);

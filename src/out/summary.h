@@ -2,23 +2,7 @@
 #ifndef HFSAD_OUT_SUMMARY_H
 #define HFSAD_OUT_SUMMARY_H
 
-#include "run/handle.h"
-
-/* Why a run stands where it stands. */
-#define STOP_LIST(X)                                                                                                   \
-    X(RUNNING, "running")                                                                                              \
-    X(ITERATIONS, "iterations")                                                                                        \
-    X(TOLERANCE, "tolerance")                                                                                          \
-    X(INTERRUPTED, "interrupted")                                                                                      \
-    X(DIVERGED, "diverged")
-
-typedef enum {
-#define STOP_ENUM(name, text) STOP_##name,
-    STOP_LIST(STOP_ENUM)
-#undef STOP_ENUM
-} stop_reason;
-
-const char *stop_reason_name(stop_reason reason);
+#include "run/train.h"
 
 /* Clients below an edge: the least and the most over the nodes that have any. */
 typedef struct {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "out/model.h"
+#include "run/save.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,26 +47,35 @@ static void apply(hfsad_run *run, const model *m, double *w)
     }
 }
 
-hfsad_status warm_start(hfsad_run *run, const char *path, hfsad_error *err)
+hfsad_status warm_start_from(hfsad_run *run, const model *m, const char *path, hfsad_error *err)
 {
     if (!run->engine->links)
-        return error_set(err, HFSAD_ERROR_INPUT, "--warm-start: a baseline starts from one vector; give run.start");
+        return error_set(err, HFSAD_ERROR_INPUT, "warm start: a baseline starts from one vector; give run.start");
+    if (sim_iteration(run->sim) > 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "warm start: the run has iterated already; create another one");
+    const hfsad_status status = check(run, m, path, err);
+    if (status)
+        return status;
+    double *w = alloc_zero(hfsad_run_features(run), sizeof *w);
+    char *kind = strdup(path);
+    if (!w || !kind) {
+        free(w);
+        free(kind);
+        return error_memory(err, strlen(path), "a model");
+    }
+    apply(run, m, w);
+    free(w);
+    free(run->start_kind);
+    run->start_kind = kind;
+    return run_resolve(run, err);
+}
+
+hfsad_status warm_start(hfsad_run *run, const char *path, hfsad_error *err)
+{
     model *m;
     hfsad_status status = model_read_models(&m, path, err);
     if (!status)
-        status = check(run, m, path, err);
-    double *w = alloc_zero(hfsad_run_features(run), sizeof *w);
-    char *kind = strdup(path);
-    if (!status && !(w && kind))
-        status = error_memory(err, strlen(path), "a model");
-    if (!status) {
-        apply(run, m, w);
-        free(run->start_kind);
-        run->start_kind = kind;
-        kind = NULL;
-    }
-    free(kind);
-    free(w);
+        status = warm_start_from(run, m, path, err);
     model_free(m);
     return status;
 }

@@ -197,7 +197,7 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
     const bool as_rows = r->engine->as_rows || intercept || standardize || spec->own.value;
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
-    if (!status && memory)
+    if (!status && memory && !r->data)
         status = data_lay(memory, as_rows, true, NULL, &r->data, err);
     else if (!status && !r->data)
         status = dataset_read(&r->data, path, as_rows, err);
@@ -259,7 +259,13 @@ static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_so
 
 hfsad_status run_create_on(hfsad_run **out, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err)
 {
-    return create(out, spec, &(run_source){.data = data, .threads = threads}, err);
+    return run_create_from(out, spec, data, NULL, threads, err);
+}
+
+hfsad_status run_create_from(hfsad_run **out, const hfsad_spec *spec, dataset *data, hfsad_data *memory,
+                             unsigned threads, hfsad_error *err)
+{
+    return create(out, spec, &(run_source){.data = data, .memory = memory, .threads = threads}, err);
 }
 
 hfsad_status run_create_known(hfsad_run **out, const hfsad_spec *spec, const run_known *known, hfsad_error *err)
@@ -305,6 +311,8 @@ void hfsad_run_free(hfsad_run *r)
 {
     if (!r)
         return;
+    if (r->record)
+        r->record_free(r->record);
     sim_free(r->sim);
     baseline_free(r->baseline);
     pool_free(r->threads);

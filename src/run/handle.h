@@ -6,6 +6,8 @@
 #include "run/engine.h"
 #include "run/sim.h"
 
+#include <stdatomic.h>
+
 struct hfsad_run {
     dataset *data;
     plan *plan;
@@ -21,10 +23,13 @@ struct hfsad_run {
     double *truth; /* NULL: not known */
     double *start;
     char *start_kind;
-    uint32_t start_index;             /* which of run.tries was kept; 0: the first */
-    double seconds;                   /* spent in hfsad_run_iterate */
-    hfsad_spec *spec;                 /* a copy, for checkpoints */
-    hfsad_spec *resolved;             /* the same with the plan's numbers */
+    uint32_t start_index;  /* which of run.tries was kept; 0: the first */
+    double seconds;        /* spent in hfsad_run_iterate */
+    hfsad_spec *spec;      /* a copy, for checkpoints */
+    hfsad_spec *resolved;  /* the same with the plan's numbers */
+    atomic_bool cancelled; /* the training is to end; hfsad_run_cancel */
+    void *record;          /* what out/training.c keeps beside the run; NULL: nothing yet */
+    void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
     hfsad_polish polish;              /* its result; all zero: not tried since the last iteration */
@@ -44,6 +49,9 @@ static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 
 /* hfsad_run_create on a data set that was read already, which it takes, also on failure. */
 hfsad_status run_create_on(hfsad_run **run, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err);
+/* The same; data may be NULL. memory: where the rows are from; NULL: the spec's files. */
+hfsad_status run_create_from(hfsad_run **run, const hfsad_spec *spec, dataset *data, hfsad_data *memory,
+                             unsigned threads, hfsad_error *err);
 /* hfsad_run_create without asking the data for anything and without a start: scales and what came of them are known
  * from a run that was made elsewhere, and its state is put in afterwards (save.h). */
 typedef struct {

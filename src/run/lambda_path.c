@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "data/memory.h"
 #include "data/split.h"
 #include "run/save.h"
 #include "spec/pack.h"
@@ -167,21 +168,25 @@ static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_
 }
 
 /* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
-static hfsad_status read_heldout(path *p, const char *file, size_t features, hfsad_error *err)
+static hfsad_status read_heldout(path *p, const path_settings *settings, size_t features, hfsad_error *err)
 {
-    hfsad_status status = dataset_read(&p->held, file, true, err);
+    const char *file = settings->file ? settings->file : "the held-out data", *of = p->spec->top.data;
+    hfsad_status status = settings->file ? dataset_read(&p->held, file, true, err)
+                                         : data_lay(settings->heldout, true, true, NULL, &p->held, err);
     if (!status && p->held->M != features && !(p->held->rows.start && p->held->M < features))
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s has %zu features; the data have %zu", file, p->held->M, features);
     if (!status)
-        status = features_check_names(p->held, file, p->run->data->feature_names, p->spec->top.data, err);
+        status = features_check_names(p->held, file, p->run->data->feature_names, of ? of : "data", err);
     if (!status)
         status = match_leaves(p, err);
     return status ? status : check_heldout_labels(p, file, err);
 }
 
-static hfsad_status read_data(const path *p, dataset **d, hfsad_error *err)
+static hfsad_status read_data(const path *p, hfsad_data *memory, dataset **d, hfsad_error *err)
 {
+    if (memory)
+        return data_lay(memory, true, true, NULL, d, err);
     char *file = spec_find_file(p->spec, p->spec->top.data);
     if (!file)
         return error_memory(err, strlen(p->spec->top.data), "a path");
@@ -193,14 +198,14 @@ static hfsad_status read_data(const path *p, dataset **d, hfsad_error *err)
 static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *settings, hfsad_error *err)
 {
     dataset *data = NULL;
-    hfsad_status status = hfsad_spec_check(spec, err);
+    hfsad_status status = spec_check_settings(spec, !settings->memory, err);
     if (!status && spec->top.algorithm != ALGORITHM_HFSAD)
         status = error_set(err, HFSAD_ERROR_INPUT, "algorithm: a path is made by hfsad; leave the baselines out");
     if (!status)
         status = spec_copy(&p->spec, spec, err);
     if (!status &&
         settings->share > 0) { /* without a share the data lie as for `hfsad run`, and can be resumed by it */
-        status = read_data(p, &data, err);
+        status = read_data(p, settings->memory, &data, err);
         if (!status)
             status = dataset_split(data, settings->share, (uint64_t)spec->run.seed, &p->held, err);
         p->spec->output.checkpoint = 0;
@@ -209,11 +214,11 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
         dataset_free(data);
         return status;
     }
-    status = run_create_on(&p->run, p->spec, data, settings->threads, err);
+    status = run_create_from(&p->run, p->spec, data, settings->memory, settings->threads, err);
     if (!status)
         status = check_prior(p, err);
-    if (!status && settings->file)
-        status = read_heldout(p, settings->file, features_count(p->run->data), err);
+    if (!status && (settings->file || settings->heldout))
+        status = read_heldout(p, settings, features_count(p->run->data), err);
     if (status)
         return status;
     const size_t M = p->run->data->M;
@@ -522,7 +527,7 @@ static bool is_convex(const path *p)
 static hfsad_status nothing_found(const path *p, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "no lambda of %s was found at which the cloud's model turns from zero; give --lambdas as a list",
+                     "no lambda of %s was found at which the cloud's model turns from zero; give a list of lambdas",
                      prior_key(p->prior));
 }
 

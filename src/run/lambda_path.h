@@ -23,8 +23,10 @@ typedef struct path path;
 
 typedef struct {
     path_prior prior;
-    double share;     /* of every client's rows held out; 0: none */
-    const char *file; /* held-out rows; NULL: none */
+    double share;        /* of every client's rows held out; 0: none */
+    const char *file;    /* held-out rows; NULL: none */
+    hfsad_data *heldout; /* the same in memory */
+    hfsad_data *memory;  /* to train on; NULL: the spec's files */
     unsigned threads;
 } path_settings;
 

@@ -109,7 +109,7 @@
 #define SETTINGS_OUTPUT(X)                                                                                             \
     X(OUTPUT, FLAG, clients, "true", "", "keep and write every client's own model")                                    \
     X(OUTPUT, FLAG, state, "true", "", "write state.csv: z, q and counter of every link")                              \
-    X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, which `hfsad run --resume` reads")                  \
+    X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, from which a run can go on")                        \
     X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "seconds between updates of the output folder")
 
 #define SETTINGS_FEDERATION(X)                                                                                         \

@@ -1,0 +1,227 @@
+/* Paths as programs use them: the grid, the points, the choice, and the chosen run once more. */
+#include "out/path_api.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "out/training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LAMBDA_LEAST = 1e-90, LAMBDA_MOST = 1e90, RATIO_LEAST = 1e-12, RATIO_MOST = 0.999,
+                    SHARE_MOST = 0.999, RATIO_USUAL = 1e-3;
+
+static hfsad_status check_settings(const hfsad_path_settings *s, hfsad_error *err)
+{
+    const int rows = (s->heldout_share > 0) + (s->heldout != NULL) + (s->heldout_file != NULL);
+    if (s->n_lambdas > PATH_LAMBDAS_MOST || (s->n_lambdas == 1 && !s->lambdas))
+        return error_set(err, HFSAD_ERROR_INPUT, "n_lambdas = %zu; expected 2 to %d", s->n_lambdas, PATH_LAMBDAS_MOST);
+    if (s->ratio != 0 && !(s->ratio >= RATIO_LEAST && s->ratio <= RATIO_MOST))
+        return error_set(err, HFSAD_ERROR_INPUT, "ratio = %g; expected %g to %g", s->ratio, RATIO_LEAST, RATIO_MOST);
+    if (!(s->heldout_share >= 0 && s->heldout_share <= SHARE_MOST))
+        return error_set(err, HFSAD_ERROR_INPUT, "heldout_share = %g; expected 0 to %g", s->heldout_share, SHARE_MOST);
+    if (rows > 1)
+        return error_set(err, HFSAD_ERROR_INPUT, "held-out rows are given twice; keep a share, data or a file");
+    if (s->select == HFSAD_SELECT_HELDOUT && !rows)
+        return error_set(err, HFSAD_ERROR_INPUT, "a choice by held-out rows needs such rows; give a share of them");
+    if ((unsigned)s->select > HFSAD_SELECT_AIC)
+        return error_set(err, HFSAD_ERROR_INPUT, "select = %d; expected one of hfsad_select", (int)s->select);
+    for (size_t i = 0; s->lambdas && i < s->n_lambdas; i++)
+        if (!(s->lambdas[i] >= LAMBDA_LEAST && s->lambdas[i] <= LAMBDA_MOST) ||
+            (i && !(s->lambdas[i] < s->lambdas[i - 1])))
+            return error_set(err, HFSAD_ERROR_INPUT, "lambda %zu is %g; expected falling numbers from %g to %g", i + 1,
+                             s->lambdas[i], LAMBDA_MOST, LAMBDA_LEAST);
+    return HFSAD_OK;
+}
+
+static hfsad_status fill(hfsad_path *p, const hfsad_spec *spec, hfsad_data *data, const hfsad_path_settings *s,
+                         hfsad_error *err)
+{
+    const path_settings settings = {
+        .prior = s->edges ? PATH_EDGE : PATH_CLOUD,
+        .share = s->heldout_share,
+        .file = s->heldout_file,
+        .heldout = s->heldout,
+        .memory = data,
+        .threads = s->threads,
+    };
+    static const path_rule rules[] = {
+        [HFSAD_SELECT_HELDOUT] = PATH_HELDOUT, [HFSAD_SELECT_BIC] = PATH_BIC, [HFSAD_SELECT_AIC] = PATH_AIC};
+    p->count = s->n_lambdas ? s->n_lambdas : PATH_LAMBDAS_USUAL;
+    p->ratio = s->ratio > 0 ? s->ratio : RATIO_USUAL;
+    p->given = s->lambdas != NULL;
+    p->rule = rules[s->select];
+    hfsad_status status = path_create(&p->path, spec, &settings, err);
+    if (!status)
+        status = path_check_length(p->path, p->count, err);
+    if (status)
+        return status;
+    p->M = hfsad_run_features(path_run(p->path));
+    p->lambdas = alloc_zero(p->count, sizeof *p->lambdas);
+    p->points = alloc_zero(p->count, sizeof *p->points);
+    p->w = alloc_zero(p->count * p->M, sizeof *p->w);
+    if (!p->lambdas || !p->points || !p->w)
+        return error_memory(err, p->count * p->M * sizeof *p->w, "the path");
+    if (p->given)
+        memcpy(p->lambdas, s->lambdas, p->count * sizeof *p->lambdas);
+    for (size_t i = 0; i < p->count; i++)
+        p->points[i].w = p->w + i * p->M;
+    return HFSAD_OK;
+}
+
+hfsad_status hfsad_path_create(hfsad_path **out, const hfsad_spec *spec, hfsad_data *data,
+                               const hfsad_path_settings *given, hfsad_error *err)
+{
+    hfsad_path_settings s = {0};
+    *out = NULL;
+    memcpy(&s, given, given->size < sizeof s ? given->size : sizeof s);
+    hfsad_status status = check_settings(&s, err);
+    if (status)
+        return status;
+    hfsad_path *p = alloc_zero(1, sizeof *p);
+    status = p ? fill(p, spec, data, &s, err) : error_memory(err, sizeof *p, "a path");
+    if (status)
+        hfsad_path_free(p);
+    else
+        *out = p;
+    return status;
+}
+
+void hfsad_path_free(hfsad_path *p)
+{
+    if (!p)
+        return;
+    path_free(p->path);
+    free(p->lambdas);
+    free(p->points);
+    free(p->w);
+    free(p);
+}
+
+/* What path_solve asks after every iteration. */
+typedef struct {
+    bool (*proceed)(void *context);
+    void *context;
+} asked;
+
+static bool gives_up(void *context)
+{
+    const asked *a = context;
+    return a->proceed && !a->proceed(a->context);
+}
+
+static hfsad_status find_lambdas(hfsad_path *p, asked *a, hfsad_error *err)
+{
+    double first;
+    if (p->given)
+        return HFSAD_OK;
+    const hfsad_status status = path_lambda_max(p->path, &first, gives_up, a, err);
+    for (size_t i = 0; i < p->count && !status; i++)
+        p->lambdas[i] = first * pow(p->ratio, (double)i / (double)(p->count - 1));
+    return status;
+}
+
+/* The start of the best so far is remembered, so that its run can be repeated to the same bits. */
+hfsad_status hfsad_path_train(hfsad_path *p, bool (*point)(void *context, size_t done, const hfsad_path_point *point),
+                              bool (*proceed)(void *context), void *context, hfsad_error *err)
+{
+    asked a = {proceed, context};
+    hfsad_status status = find_lambdas(p, &a, err);
+    path_restart(p->path);
+    for (size_t i = 0; i < p->count && !status; i++) {
+        status = path_solve(p->path, p->lambdas[i], &p->points[i], gives_up, &a, err);
+        if (status)
+            break;
+        if (path_choose(p->points, i + 1, p->rule) == i) {
+            p->chosen = i;
+            path_remember(p->path);
+        }
+        hfsad_path_point seen = {.size = sizeof seen};
+        hfsad_path_at(p, i, &seen);
+        if (point && !point(context, i + 1, &seen))
+            status = error_set(err, HFSAD_ERROR_INPUT, "interrupted");
+    }
+    p->solved = !status;
+    return status;
+}
+
+size_t hfsad_path_points(const hfsad_path *p)
+{
+    return p->count;
+}
+
+void hfsad_path_at(const hfsad_path *p, size_t i, hfsad_path_point *to)
+{
+    const path_point *from = &p->points[i];
+    const hfsad_path_point all = {
+        .size = to->size,
+        .lambda = from->lambda,
+        .objective = from->figures.objective,
+        .consensus_objective = from->figures.consensus_objective,
+        .nonzero = from->nonzero,
+        .heldout = from->heldout,
+        .bic = from->bic,
+        .aic = from->aic,
+        .relative_error = from->figures.relative_error,
+    };
+    memcpy(to, &all, to->size < sizeof all ? to->size : sizeof all);
+}
+
+size_t hfsad_path_width(const hfsad_path *p)
+{
+    return p->M;
+}
+
+const double *hfsad_path_models(const hfsad_path *p)
+{
+    return p->w;
+}
+
+size_t hfsad_path_chosen(const hfsad_path *p)
+{
+    return p->chosen;
+}
+
+/* The chosen run once more, now with its trace. */
+static hfsad_status run_again(hfsad_path *p, hfsad_error *err)
+{
+    if (p->returned)
+        return HFSAD_OK;
+    if (!p->solved)
+        return error_set(err, HFSAD_ERROR_INPUT, "the path has no points yet; train it first");
+    hfsad_run *run = path_run(p->path);
+    training_record *record = NULL;
+    hfsad_status status = path_return(p->path, err);
+    if (!status)
+        status = training_record_of(run, &record, err);
+    if (status)
+        return status;
+    const uint64_t iterations = p->points[p->chosen].figures.iteration, every = (uint64_t)run->spec->run.trace_every;
+    for (uint64_t i = 0; i <= iterations && !status; i++) {
+        if (i)
+            hfsad_run_iterate(run);
+        if (i % every && i < iterations)
+            continue;
+        status = hfsad_run_measure(run, &record->end.figures, err);
+        record->measured = true;
+        if (!status)
+            report_row(record->report, &record->end.figures);
+    }
+    record->end.stopped = iterations < (uint64_t)run->spec->run.iterations ? STOP_TOLERANCE : STOP_ITERATIONS;
+    p->returned = !status;
+    return status;
+}
+
+hfsad_status hfsad_path_result(hfsad_path *p, hfsad_result **result, hfsad_error *err)
+{
+    *result = NULL;
+    const hfsad_status status = run_again(p, err);
+    return status ? status : hfsad_result_take(result, path_run(p->path), err);
+}
+
+hfsad_status hfsad_path_write(hfsad_path *p, const char *folder, hfsad_error *err)
+{
+    const hfsad_status status = run_again(p, err);
+    return status ? status : hfsad_run_write(path_run(p->path), folder, err);
+}

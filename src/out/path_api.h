@@ -1,0 +1,21 @@
+/* hfsad_path from within, for the program. */
+#ifndef HFSAD_OUT_PATH_API_H
+#define HFSAD_OUT_PATH_API_H
+
+#include "run/lambda_path.h"
+
+struct hfsad_path {
+    path *path;
+    size_t count, M;
+    double *lambdas, *w; /* w: count rows of M */
+    path_point *points;
+    double ratio;
+    bool given; /* the lambdas are the caller's */
+    path_rule rule;
+    size_t chosen;
+    bool solved, returned; /* all points are there; the chosen run was made again, with its trace */
+};
+
+enum { PATH_LAMBDAS_MOST = 10000, PATH_LAMBDAS_USUAL = 30 };
+
+#endif

@@ -1,0 +1,144 @@
+/* See train.h. */
+#include "run/train.h"
+
+#include "polish/task.h"
+
+const char *hfsad_stop_name(hfsad_stop stop)
+{
+    switch (stop) {
+#define STOP_NAME(name, text)                                                                                          \
+    case HFSAD_STOP_##name:                                                                                            \
+        return text;
+        HFSAD_STOP_LIST(STOP_NAME)
+#undef STOP_NAME
+    }
+    return "?";
+}
+
+void hfsad_run_cancel(hfsad_run *run)
+{
+    atomic_store(&run->cancelled, true);
+}
+
+typedef struct {
+    hfsad_run *run;
+    const train_settings *settings;
+    const train_hooks *hooks;
+    train_end *end;
+} training;
+
+static bool is_cancelled(const training *t)
+{
+    return atomic_load(&t->run->cancelled) || (t->hooks->cancelled && t->hooks->cancelled(t->hooks->context));
+}
+
+static void add_row(const training *t)
+{
+    if (t->hooks->row)
+        t->hooks->row(t->hooks->context, &t->end->figures);
+}
+
+/* Whether the trace lacks the row of where the run stands: at the start, and where it is resumed at its end, which no
+ * checkpoint's trace has between two rows of the grid. */
+static bool needs_row(const training *t, hfsad_status status)
+{
+    const uint64_t done = t->end->figures.iteration;
+    if (t->settings->origin != TRAIN_RESUMED)
+        return true;
+    return done % (uint64_t)t->run->spec->run.trace_every && (status || done == (uint64_t)t->run->spec->run.iterations);
+}
+
+/* From where the run stands to the last row of the trace. */
+static hfsad_status iterate(const training *t, hfsad_error *err)
+{
+    const uint64_t iterations = (uint64_t)t->run->spec->run.iterations;
+    const uint64_t every = (uint64_t)t->run->spec->run.trace_every;
+    const train_hooks *h = t->hooks;
+    for (uint64_t i = t->end->figures.iteration + 1; i <= iterations; i++) {
+        hfsad_run_iterate(t->run);
+        const bool interrupted = is_cancelled(t) && i < iterations, last = interrupted || i == iterations;
+        const bool row = last || i % every == 0, due = !last && h->due && h->due(h->context);
+        if (row || due) {
+            const hfsad_status status = hfsad_run_measure(t->run, &t->end->figures, err);
+            if (row || status)
+                add_row(t);
+            if (status) {
+                t->end->stopped = STOP_DIVERGED;
+                return status;
+            }
+        }
+        if (interrupted || (row && !last && atomic_load(&t->run->cancelled))) /* the latter: by whoever saw the row */
+            t->end->stopped = STOP_INTERRUPTED;
+        else if (row && hfsad_run_converged(t->run))
+            t->end->stopped = STOP_TOLERANCE;
+        if (t->end->stopped != STOP_ITERATIONS)
+            break;
+        if (h->visit)
+            h->visit(h->context, i, &t->end->figures, due);
+    }
+    return HFSAD_OK;
+}
+
+static hfsad_status train(const training *t, hfsad_error *err)
+{
+    t->end->stopped = STOP_ITERATIONS;
+    if (t->settings->origin == TRAIN_REPLAYED) {
+        if (t->settings->tolerance_met || hfsad_run_converged(t->run))
+            t->end->stopped = STOP_TOLERANCE;
+        return HFSAD_OK;
+    }
+    if (t->settings->origin == TRAIN_RESUMED && hfsad_run_converged(t->run)) {
+        t->end->stopped = STOP_TOLERANCE;
+        return HFSAD_OK;
+    }
+    if (atomic_load(&t->run->cancelled) && t->end->figures.iteration < (uint64_t)t->run->spec->run.iterations) {
+        t->end->stopped = STOP_INTERRUPTED;
+        return HFSAD_OK;
+    }
+    return iterate(t, err);
+}
+
+static bool go_on(void *context, const hfsad_polish *so_far)
+{
+    const training *t = context;
+    if (atomic_load(&t->run->cancelled))
+        return false;
+    return !t->hooks->polishing || t->hooks->polishing(t->hooks->context, so_far);
+}
+
+static hfsad_status polish(training *t, hfsad_error *err)
+{
+    const train_hooks *h = t->hooks;
+    hfsad_polish result;
+    const dataset *d = t->run->data;
+    if (!polish_is_due(t->run->spec, t->run->plan, d->n_inner, d->M) ||
+        (t->end->stopped != STOP_ITERATIONS && t->end->stopped != STOP_TOLERANCE))
+        return HFSAD_OK;
+    hfsad_status status = h->trained ? h->trained(h->context, &t->end->figures, t->end->stopped, err) : HFSAD_OK;
+    if (status)
+        return status;
+    status = hfsad_run_polish(t->run, go_on, t, &result, err);
+    if (h->polished)
+        h->polished(h->context);
+    if (!result.accepted && is_cancelled(t))
+        t->end->stopped = STOP_INTERRUPTED;
+    return status;
+}
+
+hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end *end, hfsad_error *err)
+{
+    static const train_hooks none = {0};
+    training t = {run, settings, settings->hooks ? settings->hooks : &none, end};
+    *end = (train_end){.stopped = STOP_DIVERGED};
+    hfsad_status status = hfsad_run_measure(run, &end->figures, err);
+    if (needs_row(&t, status))
+        add_row(&t);
+    if (!status && t.hooks->begun)
+        status = t.hooks->begun(t.hooks->context, &end->figures, err);
+    if (!status)
+        status = train(&t, err);
+    if (!status)
+        status = polish(&t, err);
+    atomic_store(&run->cancelled, false);
+    return status;
+}
