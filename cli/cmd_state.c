@@ -149,7 +149,7 @@ static int export(const char *folder, store *s)
     cJSON_AddStringToObject(object, "run", run);
     cJSON_AddNumberToObject(object, "commits", (double)f.commits);
     print_line(object);
-    e.status = store_get_names(s, print_state, &e, &e.err);
+    store_get_names(s, print_state, &e);
     if (!e.status)
         e.status = store_get_heard(s, print_message, NULL, &e.err);
     if (!e.status)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STATE, MARK, FILES, FOLDERS = 2, STORES = 12, TRIALS = 700, ALL_MOST = 1 << 22 };
+enum { STATE, MARK, FILES, FOLDERS = 2, STORES = 12, TRIALS = 700 };
 
 static const char *const file_names[FILES] = {"state", "mark"};
 
@@ -62,14 +62,17 @@ static file copy_of(const file *f)
     return c;
 }
 
-/* A folder of some commits, the last ones of which are in the log. */
-static made make(rng *r, size_t which)
+/* A folder of some commits, the last ones of which are in the log. fork: begins with the old files of this one. */
+static made make(rng *r, size_t which, const made *fork)
 {
     hfsad_error err;
     store *s;
     made m = {0};
     char name[8];
     snprintf(name, sizeof name, "%zu", which);
+    assert_int_equal(mkdir(in_folder(name), 0700), 0);
+    for (int n = 0; n < FILES && fork; n++)
+        write_file(path_of(which, n), &fork->old[n]);
     ok(store_open(&s, in_folder(name), RUN, &err), &err);
     store_set_room(s, 3000 + 20000 * below(r, 3));
     const size_t commits = 2 + below(r, 40), early = 1 + below(r, commits - 1);
@@ -98,7 +101,7 @@ static void forget(made *m)
     }
 }
 
-#define DAMAGE_LIST(X) X(FLIP) X(CUT) X(ZERO) X(INSERT) X(REMOVE) X(MOVE) X(SWAP) X(DELETE) X(OLD)
+#define DAMAGE_LIST(X) X(FLIP) X(CUT) X(ZERO) X(INSERT) X(REMOVE) X(MOVE) X(SPLICE) X(SWAP) X(DELETE) X(OLD)
 typedef enum {
 #define DAMAGE_ENUM(name) name,
     DAMAGE_LIST(DAMAGE_ENUM)
@@ -147,6 +150,11 @@ static void spoil(rng *r, damage what, int n, const made *other, made *m, bool *
     case REMOVE:
         memmove(c.bytes + at, c.bytes + at + some, c.size - at - some);
         c.size -= some;
+        break;
+    case SPLICE: /* records of the other folder, which may have begun as a copy of this one */
+        if (n == STATE && at >= 512 && at < other->end)
+            memcpy(c.bytes + at / 512 * 512, other->now[n].bytes + at / 512 * 512,
+                   (other->end < m->end ? other->end : m->end) - at / 512 * 512);
         break;
     case MOVE:
         memmove(c.bytes + at, f->bytes + from, some < f->size - from ? some : f->size - from);
@@ -208,7 +216,8 @@ static void damage_once(rng *r, const made *m, const made *other, uint64_t seed,
 {
     made spoilt = *m;
     bool certain = false;
-    const damage what = (damage)below(r, DAMAGES);
+    /* a file of a fork is as new as ours, and may be whole: nothing but records of it can be told apart */
+    const damage drawn = (damage)below(r, DAMAGES), what = drawn == SWAP && seed % 2 ? SPLICE : drawn;
     const int n = below(r, 4) ? STATE : MARK;
     spoil(r, what, n, other, &spoilt, &certain);
     const uint64_t content = open_spoilt(&spoilt);
@@ -239,8 +248,8 @@ static void test_damage(void **unused)
         assert_int_equal(leave_folder(NULL), 0);
         assert_int_equal(enter_folder(NULL), 0);
         made m[FOLDERS];
-        for (size_t i = 0; i < FOLDERS; i++)
-            m[i] = make(&r, i);
+        m[0] = make(&r, 0, NULL);
+        m[1] = make(&r, 1, seed % 2 ? &m[0] : NULL);
         assert_true(open_spoilt(&m[0]) == m[0].content);
         for (size_t trial = 0; trial < trials; trial++)
             damage_once(&r, &m[0], &m[1], seed, trial);

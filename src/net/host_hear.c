@@ -194,16 +194,41 @@ static void answer_stranger(const hosted *at, const message *m)
         node_repeat(at->n);
 }
 
+/* A neighbour says something of a round that this node cannot have come to. In lock step no node is ahead of its
+ * neighbours, so this one goes on from an old copy of its state, or from none. A child is believed only before this
+ * node has made a step: later it could end a run by a lie. */
+static void meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m)
+{
+    hfsad_error err;
+    const uint64_t round = node_get_status(at->n).round;
+    if (!h->s.state || m->run != h->s.run_id || (from != NODE_PARENT && round != at->woke))
+        return;
+    host_break_down(
+        h,
+        error_set(&err, HFSAD_ERROR_INPUT,
+                  "the state of %.100s in %.200s is older than what %.100s has seen: round %llu, that one is "
+                  "at %llu; restore a copy of the folder that is not older, or start the run anew with new "
+                  "state folders for all (--state)",
+                  at->path, store_folder(h->s.state), path, (unsigned long long)round, (unsigned long long)m->round),
+        &err);
+}
+
 /* quiet: of a refusal for another run nothing is told. */
-static void handle(host *h, hosted *at, const char *topic, const sender *from, const message *m, bool quiet,
-                   const void *bytes, size_t size)
+static void handle(host *h, hosted *at, const char *topic, const char *path, const sender *from, const message *m,
+                   bool quiet, const void *bytes, size_t size)
 {
     node_refusal why;
+    if (at->n && !at->awake) {
+        at->awake = true;
+        at->woke = node_get_status(at->n).round;
+    }
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
     const double before = clock_work_seconds(), began = h->s.local_seconds > 0 ? clock_seconds() : 0;
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
     if (!news && !old && !(quiet && why == NODE_REFUSED_RUN))
         refuse(h, at, topic, node_refusal_text(why));
+    if (!news && why == NODE_REFUSED_FUTURE && at->n)
+        meet_newer(h, at, path, from->slot, m);
     if (news && at->n && node_follows(at->n) && !(at->q && is_setup(m)))
         note_news(h, at, m, bytes, size, before);
     if (from->before &&
@@ -267,7 +292,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     const bool quiet = other && h->s.other_run && h->s.other_run(h->s.context, at->path, path, &m);
     if (quiet)
         answer_stranger(at, &m);
-    handle(h, at, topic, &from, &m, quiet, bytes, size);
+    handle(h, at, topic, path, &from, &m, quiet, bytes, size);
 }
 
 /* An earlier run of the same spec may have left its last words with the broker, the end among them. They are cleared

@@ -36,6 +36,8 @@ typedef struct {
     bool uncommitted;    /* packed, and not yet in the store */
     bool early;          /* it has taken host.frame in before its own copy came */
     bool unkept;         /* node_follows, and messages alone do not give its state: that must be put */
+    bool awake;          /* it has been handed a message in this life, ... */
+    uint64_t woke;       /* ... in this round */
     bool has_row, ended, dismissed;
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;

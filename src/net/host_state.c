@@ -193,18 +193,16 @@ static bool take_lines(hosted *at)
 }
 
 /* Calls back for every line of `lines`, which is torn up in doing so. */
-static hfsad_status each_line(host *h, const hosted *at, bool stored, hfsad_error *err)
+static void each_line(host *h, const hosted *at, bool stored)
 {
-    hfsad_status status = HFSAD_OK;
-    for (char *line = at->lines, *end; line && !status && (end = strchr(line, '\n')); line = end + 1) {
+    for (char *line = at->lines, *end; line && (end = strchr(line, '\n')); line = end + 1) {
         *end = 0;
         if (stored)
             host_tell(h, HOST_RECORD, at->path, line, "", NULL);
         else
-            status = store_put_line(h->s.state, line, err);
+            store_put_line(h->s.state, line);
         *end = '\n';
     }
-    return status;
 }
 
 static hfsad_status put_state(host *h, hosted *at, hfsad_error *err)
@@ -230,9 +228,12 @@ static hfsad_status put_node(host *h, hosted *at, bool whole, hfsad_error *err)
         node_keep(at->n);
     else if (changed || node_follows(at->n))
         status = put_state(h, at, err);
-    if (!status && at->has_row && h->s.state)
-        status = store_put_row(h->s.state, &at->row, err);
-    return status || !h->s.state ? status : each_line(h, at, false, err);
+    if (status || !h->s.state)
+        return status;
+    if (at->has_row)
+        store_put_row(h->s.state, &at->row);
+    each_line(h, at, false);
+    return HFSAD_OK;
 }
 
 static hfsad_status take_news(host *h, hosted *at, hfsad_error *err)
@@ -329,7 +330,7 @@ bool host_commit(host *h)
         if (at->has_row)
             host_tell(h, HOST_ROW, at->path, "", "", &at->row);
         at->has_row = false;
-        (void)each_line(h, at, true, NULL);
+        each_line(h, at, true);
         free(at->lines);
         at->lines = NULL;
         if (!at->ended && at->n && node_ended(at->n) != NODE_RUNNING) {

@@ -135,8 +135,8 @@ static hfsad_status learn(store *s, const store_user *user, hfsad_error *err)
     hfsad_status status = store_file_read(&s->f, e, &bytes, err);
     if (status)
         return status;
-    s->run = store_get_number(bytes, 8);
-    const uint64_t row = store_get_number((unsigned char *)bytes + 8, 8);
+    s->run = get64(bytes);
+    const uint64_t row = get64((unsigned char *)bytes + 8);
     free(bytes);
     if (row != sizeof(hfsad_figures))
         return store_file_refuse(&s->f, "state", e->at + 8, "is of another version of hfsad: rows have another size",
@@ -248,18 +248,14 @@ hfsad_status store_put_state(store *s, const char *name, const void *bytes, size
     return HFSAD_OK;
 }
 
-hfsad_status store_put_row(store *s, const hfsad_figures *figures, hfsad_error *err)
+void store_put_row(store *s, const hfsad_figures *figures)
 {
-    (void)err;
     store_file_put(&s->f, ENTRY_ROWS, 0, figures, sizeof *figures, NULL, 0);
-    return HFSAD_OK;
 }
 
-hfsad_status store_put_line(store *s, const char *text, hfsad_error *err)
+void store_put_line(store *s, const char *text)
 {
-    (void)err;
     store_file_put(&s->f, ENTRY_LINES, 0, text, strlen(text), "\n", 1);
-    return HFSAD_OK;
 }
 
 void store_put_frame(store *s, const void *bytes, size_t size, uint32_t *number)
@@ -353,8 +349,8 @@ hfsad_status store_begin_whole(store *s, hfsad_error *err)
     if (status)
         return drop(s, status);
     s->whole = true;
-    store_put_number(run, s->run, 8);
-    store_put_number(run + 8, sizeof(hfsad_figures), 8);
+    put64(run, s->run);
+    put64(run + 8, sizeof(hfsad_figures));
     store_file_put(&s->f, ENTRY_RUN, 0, run, sizeof run, NULL, 0);
     status = carry_over(s, err);
     if (!status)

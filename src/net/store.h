@@ -63,7 +63,7 @@ void store_remove(const char *folder);
  * damaged state is an error. */
 hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *size, hfsad_error *err);
 /* Calls back with the path of every node that has a state. */
-hfsad_status store_get_names(store *s, void (*name)(void *context, const char *path), void *context, hfsad_error *err);
+void store_get_names(const store *s, void (*name)(void *context, const char *path), void *context);
 /* Calls back for every committed message, in order, with the nodes that processed it after their last state. A status
  * other than 0 from the function ends the loop. */
 typedef hfsad_status store_heard(void *context, const void *frame, size_t size, const char *const *names, size_t count,
@@ -77,8 +77,8 @@ hfsad_status store_get_record(store *s, void (*line)(void *context, const char *
 
 hfsad_status store_put_state(store *s, const char *name, const void *bytes, size_t size, hfsad_error *err);
 /* A second row of an iteration takes the place of the first. */
-hfsad_status store_put_row(store *s, const hfsad_figures *figures, hfsad_error *err);
-hfsad_status store_put_line(store *s, const char *text, hfsad_error *err);
+void store_put_row(store *s, const hfsad_figures *figures);
+void store_put_line(store *s, const char *text);
 /* A message; *number is good until store_epoch has another value or a commit fails. */
 void store_put_frame(store *s, const void *bytes, size_t size, uint32_t *number);
 hfsad_status store_put_heard(store *s, const char *name, uint32_t number, hfsad_error *err);

@@ -129,9 +129,9 @@ void store_file_put(store_file *f, uint32_t kind, uint32_t about, const void *by
     static const unsigned char zeros[STORE_HEAD];
     const bool whole = f->fresh >= 0;
     unsigned char head[STORE_ENTRY_HEAD];
-    store_put_number(head, kind, 4);
-    store_put_number(head + 4, about, 4);
-    store_put_number(head + 8, size + n_more, 8);
+    put32(head, kind);
+    put32(head + 4, about);
+    put64(head + 8, size + n_more);
     if (f->batch.size == 0 && (!whole || f->written == 0))
         add(f, zeros, STORE_HEAD);
     const uint64_t at = (whole ? f->written : f->end) + f->batch.size + STORE_ENTRY_HEAD;
@@ -175,10 +175,10 @@ static int write_mark(const store_file *f)
     unsigned char slot[STORE_MARK] = {0};
     memcpy(slot, "hfm", 3);
     slot[3] = STORE_VERSION;
-    store_put_number(slot + 4, f->sum, 4);
-    store_put_number(slot + 8, f->owner, 8);
-    store_put_number(slot + 16, f->sequence, 8);
-    store_put_number(slot + STORE_MARK - 4, crc32c(0, slot, STORE_MARK - 4), 4);
+    put32(slot + 4, f->sum);
+    put64(slot + 8, f->owner);
+    put64(slot + 16, f->sequence);
+    put32(slot + STORE_MARK - 4, crc32c(0, slot, STORE_MARK - 4));
     return write_all(f->mark, slot, sizeof slot, f->sequence % 2 * STORE_SECTOR);
 }
 
@@ -213,12 +213,12 @@ static void write_head(const store_file *f, unsigned char head[STORE_HEAD], uint
 {
     memcpy(head, "hfs", 3);
     head[3] = STORE_VERSION;
-    store_put_number(head + 4, blanks, 4);
-    store_put_number(head + 8, f->owner, 8);
-    store_put_number(head + 16, f->sequence + 1, 8);
-    store_put_number(head + 24, length, 8);
-    store_put_number(head + 32, f->sum, 4);
-    store_put_number(head + 36, crc32c(0, head, 36), 4);
+    put32(head + 4, blanks);
+    put64(head + 8, f->owner);
+    put64(head + 16, f->sequence + 1);
+    put64(head + 24, length);
+    put32(head + 32, f->sum);
+    put32(head + 36, crc32c(0, head, 36));
 }
 
 static int write_zeros(int fd, uint64_t from, uint64_t to)
@@ -297,7 +297,7 @@ hfsad_status store_file_append(store_file *f, hfsad_error *err)
         write_head(f, b, used - STORE_HEAD, count_blanks(b, size));
         const uint32_t sum =
             store_checksum(crc32c(crc32c(0, b + STORE_HEAD, size - STORE_HEAD - STORE_SUM), b, STORE_HEAD));
-        store_put_number(b + size - STORE_SUM, sum, STORE_SUM);
+        put32(b + size - STORE_SUM, sum);
         code = write_record(f, b, size);
         if (!code) {
             f->end += size;
@@ -343,7 +343,7 @@ static int finish_snapshot(store_file *f, uint32_t *sum, uint64_t *taken)
     const size_t rest = (size_t)(store_extent(length) - f->written);
     write_head(f, head, length, 0);
     *sum = store_checksum(crc32c(crc32c(f->written_sum, tail, rest - STORE_SUM), head, STORE_HEAD));
-    store_put_number(tail + rest - STORE_SUM, *sum, STORE_SUM);
+    put32(tail + rest - STORE_SUM, *sum);
     stream(f, tail, rest);
     if (!f->trouble)
         f->trouble = write_all(f->fresh, head, STORE_HEAD, 0);

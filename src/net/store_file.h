@@ -28,6 +28,8 @@
 
 #include "hfsad/hfsad.h"
 
+#include "base/bits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -68,21 +70,6 @@ typedef struct {
 } store_file;
 
 enum { STORE_SECTOR = 512, STORE_HEAD = 40, STORE_ENTRY_HEAD = 16, STORE_SUM = 4, STORE_MARK = 32, STORE_VERSION = 1 };
-
-/* Little-endian numbers. */
-static inline void store_put_number(unsigned char *to, uint64_t v, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = (unsigned char)(v >> (8 * i));
-}
-
-static inline uint64_t store_get_number(const unsigned char *from, size_t bytes)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < bytes; i++)
-        v |= (uint64_t)from[i] << (8 * i);
-    return v;
-}
 
 /* Bytes of a record whose entries have this length. */
 static inline uint64_t store_extent(uint64_t length)

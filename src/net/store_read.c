@@ -21,13 +21,11 @@ hfsad_status store_get_state(store *s, const char *name, void **bytes, size_t *s
     return store_file_read(&s->f, e, bytes, err);
 }
 
-hfsad_status store_get_names(store *s, void (*name)(void *context, const char *path), void *context, hfsad_error *err)
+void store_get_names(const store *s, void (*name)(void *context, const char *path), void *context)
 {
-    (void)err;
     for (size_t i = 0; i < s->now.kept_names; i++)
         if (s->now.names[i].state != SIZE_MAX && s->now.names[i].text[0] != '+')
             name(context, s->now.names[i].text);
-    return HFSAD_OK;
 }
 
 typedef struct {
@@ -49,7 +47,7 @@ hfsad_status store_refuse_run(store *s, const store_user *user, hfsad_error *err
     void *about = NULL;
     size_t size;
     char why[300] = "", more[60] = "";
-    (void)store_get_names(s, note_owner, &of, &unsaid);
+    store_get_names(s, note_owner, &of);
     if (user->explain && !store_get_state(s, STORE_ABOUT, &about, &size, &unsaid) && about &&
         !user->explain(user->context, about, size, why, sizeof why))
         why[0] = 0;
@@ -83,7 +81,7 @@ static hfsad_status names_of(const store *s, size_t entry, hearing *to, hfsad_er
         return error_memory(err, most, "the state folder");
     hfsad_status status = store_file_read(&s->f, e, (void **)&bytes, err);
     for (size_t i = 0; i < most && !status; i++) {
-        const uint64_t number = store_get_number(bytes + i * sizeof(uint32_t), sizeof(uint32_t));
+        const uint64_t number = get32(bytes + i * sizeof(uint32_t));
         const named *n = number < s->now.kept_names ? &s->now.names[number] : NULL;
         if (!n)
             status = store_garbled(s, e->at, err);
@@ -212,48 +210,40 @@ hfsad_status store_get_record(store *s, void (*line)(void *context, const char *
 
 /* ---- check ---- */
 
-static void count_row(void *context, const hfsad_figures *figures)
+static hfsad_status count_heard(void *context, const void *frame, size_t size, const char *const *names, size_t count,
+                                hfsad_error *err)
 {
-    (void)figures;
-    ((store_facts *)context)->rows++;
-}
-
-static void count_line(void *context, const char *text)
-{
-    (void)text;
-    ((store_facts *)context)->lines++;
+    (void)frame, (void)size, (void)names, (void)count, (void)err;
+    ++*(size_t *)context;
+    return HFSAD_OK;
 }
 
 static void count_name(void *context, const char *path)
 {
     (void)path;
-    ((store_facts *)context)->states++;
-}
-
-static hfsad_status count_heard(void *context, const void *frame, size_t size, const char *const *names, size_t count,
-                                hfsad_error *err)
-{
-    (void)frame;
-    (void)size;
-    (void)names;
-    (void)count;
-    (void)err;
-    ((store_facts *)context)->heard++;
-    return HFSAD_OK;
+    ++*(size_t *)context;
 }
 
 hfsad_status store_check(store *s, store_facts *facts, hfsad_error *err)
 {
     const store_file *f = &s->f;
+    hfsad_figures *rows = NULL;
+    char *lines = NULL;
+    size_t size;
     *facts = (store_facts){.run = s->run,
                            .commits = f->sequence,
                            .snapshot = f->snapshot,
                            .log = f->end - f->snapshot,
                            .unfinished = f->dirty > f->end ? f->dirty - f->end : 0};
-    hfsad_status status = store_get_names(s, count_name, facts, err);
+    store_get_names(s, count_name, &facts->states);
+    hfsad_status status = store_get_heard(s, count_heard, &facts->heard, err);
     if (!status)
-        status = store_get_heard(s, count_heard, facts, err);
+        status = store_read_rows(s, &rows, &facts->rows, err);
     if (!status)
-        status = store_get_rows(s, count_row, facts, err);
-    return status ? status : store_get_record(s, count_line, facts, err);
+        status = store_read_lines(s, &lines, &size, err);
+    for (const char *c = lines; !status && (c = strchr(c, '\n')); c++)
+        facts->lines++;
+    free(rows);
+    free(lines);
+    return status;
 }

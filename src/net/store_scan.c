@@ -83,13 +83,12 @@ static uint64_t last_byte(reader *r, uint64_t from, uint64_t to)
 static bool read_head(reader *r, uint64_t at, head *h)
 {
     const unsigned char *b = look(r, at, STORE_HEAD);
-    if (!b || memcmp(b, "hfs", 3) != 0 || b[3] != STORE_VERSION || store_get_number(b + 36, 4) != crc32c(0, b, 36))
+    if (!b || memcmp(b, "hfs", 3) != 0 || b[3] != STORE_VERSION || get32(b + 36) != crc32c(0, b, 36))
         return false;
     if (at == 0)
-        r->f->owner = store_get_number(b + 8, 8);
-    *h = (head){store_get_number(b + 16, 8), store_get_number(b + 24, 8), (uint32_t)store_get_number(b + 4, 4),
-                (uint32_t)store_get_number(b + 32, 4)};
-    return store_get_number(b + 8, 8) == r->f->owner;
+        r->f->owner = get64(b + 8);
+    *h = (head){get64(b + 16), get64(b + 24), get32(b + 4), get32(b + 32)};
+    return get64(b + 8) == r->f->owner;
 }
 
 /* The record is there to its end. */
@@ -114,18 +113,17 @@ static uint32_t sum_record(reader *r, uint64_t at, const head *h)
     const unsigned char *first = look(r, at, STORE_HEAD);
     sum = first ? store_checksum(crc32c(sum, first, STORE_HEAD)) : 0;
     const unsigned char *last = look(r, end, STORE_SUM);
-    return last && store_get_number(last, STORE_SUM) == sum ? sum : 0;
+    return last && get32(last) == sum ? sum : 0;
 }
 
 static bool read_entries(reader *r, uint64_t at, uint64_t length)
 {
     while (length > 0) {
         const unsigned char *b = length < STORE_ENTRY_HEAD ? NULL : look(r, at, STORE_ENTRY_HEAD);
-        const uint64_t size = b ? store_get_number(b + 8, 8) : 0, room = length - STORE_ENTRY_HEAD;
+        const uint64_t size = b ? get64(b + 8) : 0, room = length - STORE_ENTRY_HEAD;
         if (!b || size > room || store_padded((size_t)size) > room)
             return false;
-        if (!store_entries_add(&r->f->entries, (uint32_t)store_get_number(b, 4), (uint32_t)store_get_number(b + 4, 4),
-                               at + STORE_ENTRY_HEAD, size)) {
+        if (!store_entries_add(&r->f->entries, get32(b), get32(b + 4), at + STORE_ENTRY_HEAD, size)) {
             r->f->trouble = ENOMEM;
             return false;
         }
@@ -277,14 +275,14 @@ static hfsad_status read_mark(reader *r, hfsad_error *err)
     for (int i = 0; i < 2; i++) {
         unsigned char b[STORE_MARK];
         if (pread(f->mark, b, sizeof b, i * STORE_SECTOR) != (ssize_t)sizeof b || memcmp(b, "hfm", 3) != 0 ||
-            b[3] != STORE_VERSION || store_get_number(b + STORE_MARK - 4, 4) != crc32c(0, b, STORE_MARK - 4))
+            b[3] != STORE_VERSION || get32(b + STORE_MARK - 4) != crc32c(0, b, STORE_MARK - 4))
             continue;
-        const uint64_t sequence = store_get_number(b + 16, 8);
+        const uint64_t sequence = get64(b + 16);
         if (found && sequence < r->marked)
             continue;
         found = true;
-        r->marked_sum = (uint32_t)store_get_number(b + 4, 4);
-        r->marked_owner = store_get_number(b + 8, 8);
+        r->marked_sum = get32(b + 4);
+        r->marked_owner = get64(b + 8);
         r->marked = sequence;
     }
     return found ? HFSAD_OK : store_file_refuse(f, "mark", 0, "is damaged or not a mark of hfsad", err);
