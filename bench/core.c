@@ -147,8 +147,8 @@ static void federation_open(federation *f, size_t edges, size_t clients, size_t 
     const double before = resident_bytes();
     make_data(f, edges, clients, M);
     f->class = (leaf_class){
-        .loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5},
-        .rule = {{HFSAD_PENALTY_L1, 5 * sqrt((double)M), 1, 0, 0}, {.c = 5 * sqrt((double)M), .alpha = sqrt(20)}},
+        .loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3},
+        .rule = {{HFSAD_PENALTY_L1, 5 * sqrt((double)M), 1, 0, 0, 0}, {.c = 5 * sqrt((double)M), .alpha = sqrt(20)}},
         .participation = 1,
         .local_steps = 1,
     };
@@ -156,10 +156,11 @@ static void federation_open(federation *f, size_t edges, size_t clients, size_t 
     f->p.inner = alloc_zero(f->d->n_inner, sizeof *f->p.inner);
     const double weight = (double)clients * 5 * sqrt((double)M);
     for (size_t i = 0; i < f->d->n_inner; i++)
-        f->p.inner[i] = (inner_class){{HFSAD_PENALTY_SCAD, (double)clients, 0.1, 2.4, 0},
-                                      {{HFSAD_PENALTY_L1, weight, 1, 0, 0}, {.c = weight / 25, .alpha = 25 * sqrt(20)}},
-                                      1,
-                                      false};
+        f->p.inner[i] =
+            (inner_class){{HFSAD_PENALTY_SCAD, (double)clients, 0.1, 2.4, 0, 0},
+                          {{HFSAD_PENALTY_L1, weight, 1, 0, 0, 0}, {.c = weight / 25, .alpha = 25 * sqrt(20)}},
+                          1,
+                          false};
     double *start = alloc_zero(M, sizeof *start);
     for (size_t m = 0; m < M; m++)
         start[m] = 0.1;

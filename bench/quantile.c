@@ -75,7 +75,7 @@ static void problem_make(problem *p)
 
 static double problem_objective(const problem *p, const double *w)
 {
-    const hfsad_loss loss = {HFSAD_LOSS_QUANTILE, p->tau, 1, INFINITY};
+    const hfsad_loss loss = {HFSAD_LOSS_QUANTILE, p->tau, 1, INFINITY, 0.3};
     double sum = 0;
     for (size_t leaf = 0; leaf < p->d->n_leaves; leaf++) {
         const client_rows rows = dataset_rows(p->d, leaf);

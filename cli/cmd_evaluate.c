@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "cli.h"
 #include "out/model_evaluation.h"
+#include "plan/choices.h"
 #include "progress.h"
 
 #include <math.h>
@@ -48,7 +49,7 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
         .after = "evaluation.csv has one row per node of the data, with these columns: rows; weight\n"
                  "(sum of their weights); loss (weighted mean over the rows below the node); total\n"
                  "(sum of the clients' losses, each a sum or mean by loss.scale of the run);\n"
-                 "accuracy (logistic and hinge); coverage (quantile: share of rows with y at or\n"
+                 "accuracy (logistic and hinge); coverage (quantile losses: share of rows with y at or\n"
                  "below the prediction, to compare with tau); model (the model used for a client;\n"
                  "an edge's own); nonzero (its non-zero features); recall and precision of these\n"
                  "and relative error against the truth. A field without a value is empty.\n"
@@ -194,13 +195,10 @@ static void print_groups(const evaluation *e)
 
 static void print_loss(const model *m)
 {
-    char text[100] = "";
-    if (m->loss.kind == (int)HFSAD_LOSS_QUANTILE)
-        snprintf(text, sizeof text, ", tau %g", m->loss.tau);
-    if (m->loss.kind == (int)HFSAD_LOSS_HUBER)
-        snprintf(text, sizeof text, ", delta %g", m->loss.delta);
-    print_row("loss", "%s%s%s", loss_kind_name((hfsad_loss_kind)m->loss.kind), text,
-              m->n_overrides ? ", with overrides" : "");
+    char text[100];
+    const hfsad_loss loss = loss_of(&m->loss, NULL);
+    loss_parameters_text(&loss, ", ", text, sizeof text);
+    print_row("loss", "%s%s%s", loss_names[loss.kind], text, m->n_overrides ? ", with overrides" : "");
 }
 
 /* 0/0 is said in words. */

@@ -20,7 +20,8 @@ const char *const generate_kind_names[KINDS + 1] = {"phase-retrieval", "quantile
 const char *const generate_noise_names[] = {NOISE_NAMES, NULL};
 const char *const generate_task_names[] = {"regression", "classification", NULL};
 const char *const generate_spread_names[] = {"client", "edge", NULL};
-const char *const generate_loss_names[] = {"quantile", "absolute", "squared", "huber", "logistic", "hinge", NULL};
+const char *const generate_loss_names[] = {"quantile", "absolute",  "squared",           "huber", "logistic",
+                                           "hinge",    "expectile", "smoothed-quantile", NULL};
 
 /* ---- options ---- */
 
@@ -107,7 +108,8 @@ static void list_clustered(option_list *list, generate_arguments *a)
         {"task", CLI_CHOICE, &a->task, 0, 0, generate_task_names, "TASK",
          "regression, or classification: y is -1 or 1 (regression)"},
         {"loss", CLI_CHOICE, &a->loss, 0, 0, generate_loss_names, "LOSS",
-         "loss of the spec: quantile, absolute, squared, huber;\nlogistic, hinge for classes (quantile; logistic)"},
+         "loss of the spec: quantile, smoothed-quantile, expectile,\nabsolute, squared, huber; logistic, hinge for "
+         "classes\n(quantile; logistic)"},
         {"groups", CLI_WHOLE, &a->groups, 2, GROUPS_MOST, NULL, "G",
          "number of models, including that of the majority (2)"},
         {"minority", CLI_REAL, &a->minority, 1e-6, 0.5, NULL, "SHARE", "share that follows the other models (0.1)"},
@@ -271,7 +273,7 @@ static int check_applies(const generate_arguments *a, const char *command)
         {"df", "--noise student", !isnan(a->df), a->noise == NOISE_STUDENT},
         {"outliers", "--noise mixture", !isnan(a->outliers), a->noise == NOISE_MIXTURE},
         {"outlier-factor", "--noise mixture", !isnan(a->outlier_factor), a->noise == NOISE_MIXTURE},
-        {"tau", "--loss quantile", !isnan(a->tau), a->loss == LOSS_QUANTILE},
+        {"tau", "--loss quantile", !isnan(a->tau), generate_has_level(a->loss)},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !options[i].applies)
@@ -315,9 +317,12 @@ static int settle(generate_arguments *a, const char *command)
     if (is_classes(a->loss) != (a->task == TASK_CLASSIFICATION))
         return cli_wrong(command, "--loss %s does not fit --task %s; use %s", generate_loss_names[a->loss],
                          generate_task_names[a->task],
-                         is_classes(a->loss) ? "quantile, absolute, squared or huber" : "logistic or hinge");
+                         is_classes(a->loss) ? "quantile, smoothed-quantile, expectile, absolute, squared or huber"
+                                             : "logistic or hinge");
     if (a->noise < 0)
-        a->noise = is_classes(a->loss) ? NOISE_LOGISTIC : a->loss == LOSS_SQUARED ? NOISE_GAUSSIAN : NOISE_STUDENT;
+        a->noise = is_classes(a->loss)                                    ? NOISE_LOGISTIC
+                   : a->loss == LOSS_SQUARED || a->loss == LOSS_EXPECTILE ? NOISE_GAUSSIAN
+                                                                          : NOISE_STUDENT;
     const int status = check_applies(a, command);
     fill_in(&a->df, 2);
     fill_in(&a->outliers, 0.1);

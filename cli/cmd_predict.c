@@ -50,8 +50,9 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
                  "prediction, label (logistic and hinge), node (the node whose model was used) and\n"
                  "y (if the data has it). The rows of a client keep the order of the data.\n\n"
                  "A prediction is <x,w>, plus the intercept if the model has one; its square for\n"
-                 "phase-retrieval, the probability of the label 1 for logistic, the margin for\n"
-                 "hinge. The loss is that of the run, with its overrides.\n\n"
+                 "phase-retrieval, the mean count exp(<x,w>) for poisson, the probability of the\n"
+                 "label 1 for logistic, the margin for hinge. The loss is that of the run, with\n"
+                 "its overrides.\n\n"
                  "Exit status: 0 done, 1 the file could not be written, 2 the model, data or\n"
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.\n"
                  "If the status is not 0, --out FILE is unchanged.",
@@ -103,7 +104,7 @@ static double *score_all(const scoring *s, bool *labels, hfsad_error *err)
     }
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const hfsad_loss_kind kind = scoring_law(s, leaf).loss.kind;
-        *labels |= loss_has_labels(kind);
+        *labels |= loss_kinds[kind]->labels;
         if (scoring_scores(s, leaf, kind, scores + d->rows.first[leaf], err)) {
             free(scores);
             return NULL;
@@ -155,7 +156,7 @@ static bool write_client(writer *w, size_t leaf)
         at += number_write(at, score_prediction(kind, w->scores[r]));
         if (w->labels)
             *at++ = ',';
-        if (loss_has_labels(kind))
+        if (loss_kinds[kind]->labels)
             at += number_write(at, score_label(w->scores[r]));
         *at++ = ',';
         memcpy(at, node, node_length);

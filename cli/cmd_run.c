@@ -8,6 +8,7 @@
 #include "out/groups.h"
 #include "out/report.h"
 #include "out/warm.h"
+#include "plan/choices.h"
 #include "polish/task.h"
 #include "progress.h"
 #include "run.h"
@@ -447,14 +448,11 @@ static void print_data(const dataset *d)
 
 static void print_loss(const hfsad_spec *spec)
 {
-    static const char *const losses[] = {LOSS_NAMES}, *const presets[] = {PRESET_NAMES},
-                             *const algorithms[] = {ALGORITHM_NAMES};
+    static const char *const presets[] = {PRESET_NAMES}, *const algorithms[] = {ALGORITHM_NAMES};
+    const hfsad_loss loss = loss_of(&spec->loss, NULL);
     char text[300];
-    size_t n = (size_t)snprintf(text, sizeof text, "%s", losses[spec->loss.kind]);
-    if (spec->loss.kind == HFSAD_LOSS_QUANTILE)
-        n += (size_t)snprintf(text + n, sizeof text - n, ", tau %g", spec->loss.tau);
-    if (spec->loss.kind == HFSAD_LOSS_HUBER)
-        n += (size_t)snprintf(text + n, sizeof text - n, ", delta %g", spec->loss.delta);
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
+    n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
     print_row("loss", text);

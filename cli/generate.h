@@ -32,7 +32,21 @@ typedef struct {
 } generate_arguments;
 
 /* Losses that the generated data suit; the names are those of loss.kind. */
-enum { LOSS_QUANTILE, LOSS_ABSOLUTE, LOSS_SQUARED, LOSS_HUBER, LOSS_LOGISTIC, LOSS_HINGE };
+enum {
+    LOSS_QUANTILE,
+    LOSS_ABSOLUTE,
+    LOSS_SQUARED,
+    LOSS_HUBER,
+    LOSS_LOGISTIC,
+    LOSS_HINGE,
+    LOSS_EXPECTILE,
+    LOSS_SMOOTHED_QUANTILE
+};
+/* Whether <x,w> is the tau-quantile of y. */
+static inline bool generate_has_level(int loss)
+{
+    return loss == LOSS_QUANTILE || loss == LOSS_SMOOTHED_QUANTILE;
+}
 extern const char *const generate_loss_names[];
 
 population_law generate_law(const generate_arguments *a);

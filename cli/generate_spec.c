@@ -38,7 +38,7 @@ static void put_population_options(whole_file *f, const generate_arguments *a)
         put_option(f, "outliers", a->outliers);
         put_option(f, "outlier-factor", a->outlier_factor);
     }
-    if (a->loss == LOSS_QUANTILE)
+    if (generate_has_level(a->loss))
         put_option(f, "tau", a->tau);
     if (a->heteroscedastic)
         generate_put(f, " --heteroscedastic");
@@ -83,8 +83,10 @@ static double pull_of_row(const generate_arguments *a)
     const double feature = sqrt(1 + a->shift * a->shift);
     switch (a->loss) {
     case LOSS_QUANTILE:
+    case LOSS_SMOOTHED_QUANTILE:
         return sqrt(a->tau * (1 - a->tau)) * feature;
-    case LOSS_SQUARED: {
+    case LOSS_SQUARED:
+    case LOSS_EXPECTILE: {
         /* Not the noise's variance, which it may not have; 0.67449 is the upper quartile of N(0, 1). */
         const noise_law noise = generate_law(a).noise;
         return fmax(noise_quantile(&noise, 0.75) / 0.67449, 0.01) * feature;
@@ -111,8 +113,8 @@ static void put_run(whole_file *f, const generate_arguments *a)
 static void put_loss(whole_file *f, const generate_arguments *a)
 {
     char text[32];
-    if (a->loss == LOSS_QUANTILE)
-        generate_put(f, "loss: {kind: quantile, tau: %s}\n", shortest(text, a->tau));
+    if (generate_has_level(a->loss))
+        generate_put(f, "loss: {kind: %s, tau: %s}\n", generate_loss_names[a->loss], shortest(text, a->tau));
     else
         generate_put(f, "loss: {kind: %s}\n", generate_loss_names[a->loss]);
 }

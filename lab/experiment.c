@@ -138,7 +138,7 @@ static hfsad_status centralize(trial *k, hfsad_error *err)
     if (status)
         return status;
     hfsad_penalty prior = p->inner[0].prior;
-    k->spec->prior_cloud = (PRIOR_settings){(int)prior.kind, NAN, prior.lambda, prior.gamma};
+    k->spec->prior_cloud = (PRIOR_settings){(int)prior.kind, NAN, prior.lambda, prior.gamma, NAN};
     k->spec->prior_edge = k->spec->prior_cloud;
     for (size_t i = 1; i < k->observations->n_inner; i++)
         prior.weight += p->inner[i].prior.weight;

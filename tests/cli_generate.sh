@@ -295,6 +295,11 @@ for kind in quantile clustered; do
     refused "100000000000000 numbers, more than" $kind --edges 1000 --clients 1000 --rows 1000000 --features 100
 done
 refused "--tau needs --loss quantile; give both or neither" clustered --loss squared --tau 0.3
+for loss in smoothed-quantile expectile; do
+    expect 0 generate clustered --out "of-$loss" --quiet --loss $loss --clients 3 --rows 8 --features 4
+    expect 0 run "of-$loss/spec.yaml" --quiet --out "of-$loss/out" --set run.iterations=3
+    grep -q "kind: $loss" "of-$loss/spec.yaml" || fail "the spec of --loss $loss has another loss"
+done
 refused "--tau needs --loss quantile; give both or neither" clustered --task classification --tau 0.3
 refused "logistic or hinge" clustered --task classification --loss squared
 refused "squared or huber" clustered --task regression --loss hinge

@@ -27,6 +27,16 @@ static const char *const flat[] = {""}, *const two[] = {"a", "b", "c"}, *const d
 static const size_t flat_clients[] = {11}, two_clients[] = {9, 3, 1}, deep_clients[] = {3, 2, 9, 4, 2};
 
 static const problem problems[] = {
+    {"poisson", 3, two, two_clients, 6, 5, INTERCEPT_EDGE, false,
+     "loss: {kind: poisson}\nfeatures: {intercept: edge}\nprior: {cloud: {penalty: elastic-net, weight: 2, ratio: "
+     "0.3}}\n"
+     "run: {iterations: 5, edge_rounds: 2, polish: false}\n"},
+    {"smoothed quantile and expectile", 5, deep, deep_clients, 4, 6, 0, false,
+     "loss: {kind: smoothed-quantile, tau: 0.3, h: 0.4}\nprior: {edge: {penalty: l2, weight: 3}}\n"
+     "run: {iterations: 5, edge_rounds: 2, participation: {client: 0.7}}\n"
+     "overrides:\n  - {node: 'r/a/*', loss: {kind: expectile, tau: 0.8}}\n"},
+    {"poisson of one row each", 1, flat, flat_clients, 3, 1, 0, false,
+     "loss: {kind: poisson, box: 2}\nrun: {iterations: 6, edge_rounds: 3}\n"},
     {"flat", 1, flat, flat_clients, 5, 1, 0, false,
      "loss: {kind: phase-retrieval, box: 5}\nrun: {iterations: 6, edge_rounds: 3}\n"},
     {"phase retrieval", 3, two, two_clients, 7, 1, 0, false,

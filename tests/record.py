@@ -73,6 +73,7 @@ def make_data(program, folder):
 
     write_rows(path("line.csv"), 1, "line", 90)
     write_rows(path("label.csv"), 2, "label", 90)
+    write_rows(path("count.csv"), 8, "count", 90)
     write_rows(path("weights.csv"), 3, "line", 70, weighted=True)
     write_rows(path("one.csv"), 4, "square", 30, clients=30)
     write_rows(path("one-line.csv"), 5, "line", 30, clients=30, features=5)
@@ -115,10 +116,15 @@ SPECS = {
     "loss-huber": LINE + "loss: {kind: huber, delta: 0.7}\n" + SHORT,
     "loss-logistic": LABEL + "loss: {kind: logistic}\n" + SHORT,
     "loss-hinge": LABEL + "loss: {kind: hinge}\n" + SHORT,
+    "loss-expectile": LINE + "loss: {kind: expectile, tau: 0.8}\n" + SHORT,
+    "loss-smoothed-quantile": LINE + "loss: {kind: smoothed-quantile, tau: 0.3, h: 0.4}\n" + SHORT,
+    "loss-poisson": "data: ../data/count.csv\nloss: {kind: poisson}\nfeatures: {intercept: global}\n" + SHORT,
     "one-quantile": "data: ../data/one-line.csv\nloss: {kind: quantile, tau: 0.8}\n" + SHORT,
     "one-squared": "data: ../data/one-line.csv\nloss: {kind: squared}\n" + SHORT,
     "one-huber": "data: ../data/one-line.csv\nloss: {kind: huber, box: 1}\n" + SHORT,
     "prior-l1": "data: ../data/wide.csv\nloss: {kind: absolute}\nprior: {cloud: {penalty: l1, lambda: 0.5}}\n" + SHORT,
+    "prior-l2": "data: ../data/wide.csv\nloss: {kind: absolute}\nprior: {cloud: {penalty: l2, lambda: 0.5}}\n" + SHORT,
+    "prior-elastic-net": "data: ../data/wide.csv\nloss: {kind: squared}\nprior: {edge: {penalty: elastic-net, ratio: 0.3}}\n" + SHORT,
     "prior-mcp": "data: ../data/wide.csv\nloss: {kind: huber}\nprior: {cloud: {penalty: mcp, lambda: 0.8, gamma: 3}}\n" + SHORT,
     "prior-scad": "data: ../data/wide.csv\nloss: {kind: squared}\nprior: {edge: {penalty: scad, lambda: 0.3}, "
                   "cloud: {penalty: scad, lambda: 0.5}}\n" + SHORT,

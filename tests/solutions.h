@@ -6,7 +6,7 @@
 #ifndef HFSAD_TESTS_SOLUTIONS_H
 #define HFSAD_TESTS_SOLUTIONS_H
 
-#include "tools.h"
+#include "defined_losses.h"
 
 #include <glpk.h>
 
@@ -63,8 +63,10 @@ TOOL void random_row(rng *r, hfsad_loss_kind kind, double *x, double *y)
         s += m % 2 ? 0 : x[m] * (1 - 0.3 * (double)m / M);
     }
     const double heavy = rng_next_normal(r) / sqrt(rng_next_exponential(r));
-    if (kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE)
+    if (has_labels(kind))
         *y = s + 1.5 * rng_next_normal(r) > 0 ? 1 : -1;
+    else if (kind == HFSAD_LOSS_POISSON)
+        *y = floor(exp(fmin(0.3 * s + 0.3 * rng_next_normal(r) + 0.7, 6)));
     else
         *y = kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s + 0.1 * heavy * heavy : s + 0.5 * heavy;
 }
@@ -185,21 +187,9 @@ TOOL double solve_by_program(const problem *p)
 /* Value, slope and bend of the smooth losses. */
 TOOL double smooth_parts(const hfsad_loss *l, double y, double s, double *slope, double *bend)
 {
-    const double r = s - y, a = fabs(r), e = exp(-fabs(y * s)), p = y * s > 0 ? e / (1 + e) : 1 / (1 + e);
-    switch (l->kind) {
-    case HFSAD_LOSS_SQUARED:
-        *slope = r;
-        *bend = 1;
-        return r * r / 2;
-    case HFSAD_LOSS_HUBER:
-        *slope = a <= l->delta ? r : copysign(l->delta, r);
-        *bend = a <= l->delta;
-        return a <= l->delta ? r * r / 2 : l->delta * (a - l->delta / 2);
-    default:
-        *slope = -y * p;
-        *bend = p * (1 - p);
-        return log1p(e) + fmax(0, -y * s);
-    }
+    *slope = defined_slope(l, y, s, 1);
+    *bend = defined_bend(l, y, s);
+    return (double)defined_loss(l, y, s);
 }
 
 TOOL double smooth_value(const problem *p, const double *w, double *g, double *h)
@@ -272,24 +262,16 @@ TOOL double solve_by_descent(const problem *p)
 
 TOOL double solve(const problem *p)
 {
-    switch (p->loss.kind) {
-    case HFSAD_LOSS_SQUARED:
-        return p->l1 > 0 ? solve_by_descent(p) : solve_by_newton(p);
-    case HFSAD_LOSS_HUBER:
-    case HFSAD_LOSS_LOGISTIC:
-        return solve_by_newton(p);
-    default:
-        return solve_by_program(p);
-    }
+    if (p->loss.kind == HFSAD_LOSS_SQUARED && p->l1 > 0)
+        return solve_by_descent(p);
+    return isnan(defined_bend(&p->loss, 1, 0)) ? solve_by_program(p) : solve_by_newton(p);
 }
 
 TOOL hfsad_run *open_run(const setting *s, unsigned threads)
 {
-    static const char *const kinds[] = {"phase-retrieval", "quantile", "absolute", "squared",
-                                        "huber",           "logistic", "hinge"};
     FILE *f = open_in_folder("spec.yaml");
-    fprintf(f, "data: data.csv\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, scale: %s", kinds[s->loss.kind],
-            s->loss.tau, s->loss.delta, s->how & MEAN ? "mean" : "sum");
+    fprintf(f, "data: data.csv\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, h: %g, scale: %s",
+            loss_names[s->loss.kind], s->loss.tau, s->loss.delta, s->loss.h, s->how & MEAN ? "mean" : "sum");
     if (isfinite(s->loss.box))
         fprintf(f, ", box: %g", s->loss.box);
     fprintf(f, "%s}\n", s->how & LINEARIZED ? ", solver: linearized" : "");
@@ -312,7 +294,7 @@ TOOL hfsad_run *open_run(const setting *s, unsigned threads)
 
 #define LOSS(kind, tau, delta)                                                                                         \
     {                                                                                                                  \
-        HFSAD_LOSS_##kind, tau, delta, INFINITY                                                                        \
+        HFSAD_LOSS_##kind, tau, delta, INFINITY, 0.3                                                                   \
     }
 
 #endif

@@ -2,7 +2,7 @@
  * FedAvg and FedProx against a second implementation that keeps plain arrays and recursion, against hand-written loops,
  * and against solutions that are known.
  */
-#include "tools.h"
+#include "defined_losses.h"
 
 #include "core/kernels.h"
 #include "run/baseline.h"
@@ -53,30 +53,6 @@ static dataset *many_rows(rng *r, size_t edges, const char *const *paths, const 
     return d;
 }
 
-static double slope_at(const hfsad_loss *loss, double y, double s)
-{
-    const double r = y - s;
-    switch (loss->kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-        return s * s > y ? 2 * s : -2 * s;
-    case HFSAD_LOSS_QUANTILE:
-        return r > 0 ? -loss->tau : 1 - loss->tau;
-    case HFSAD_LOSS_ABSOLUTE:
-        return r > 0 ? -1 : 1;
-    case HFSAD_LOSS_SQUARED:
-        return -r;
-    case HFSAD_LOSS_HUBER:
-        return fabs(r) > loss->delta ? -copysign(loss->delta, r) : -r;
-    case HFSAD_LOSS_LOGISTIC:
-        return -y / (1 + exp(y * s));
-    case HFSAD_LOSS_HINGE:
-        return y * s < 1 ? -y : 0;
-    case HFSAD_LOSS_OWN:
-        break;
-    }
-    return NAN;
-}
-
 /* Sub-gradient of the weighted mean of the client's losses at w. */
 static void mean_gradient(const dataset *d, size_t leaf, const hfsad_loss *loss, const double *w, double *g)
 {
@@ -89,7 +65,7 @@ static void mean_gradient(const dataset *d, size_t leaf, const hfsad_loss *loss,
         double s = rows.constant != 0 ? rows.constant * w[rows.F] : 0;
         for (size_t m = 0; m < rows.F; m++)
             s += x[m] * w[m];
-        const double a = rows.weight[i] * slope_at(loss, rows.y[i], s);
+        const double a = rows.weight[i] * defined_slope(loss, rows.y[i], s, 1);
         for (size_t m = 0; m < rows.F; m++)
             g[m] += a * x[m];
         if (rows.constant != 0)
@@ -117,7 +93,7 @@ static pool *threads_of(unsigned count)
 }
 
 static const leaf_class PLAIN_LEAF = {
-    .loss = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, INFINITY}, .participation = 1, .local_steps = 1};
+    .loss = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, INFINITY, 0.3}, .participation = 1, .local_steps = 1};
 static const inner_class PLAIN_INNER = {.participation = 1};
 
 /* One client and one local step: the sub-gradient method, for every loss. */
@@ -128,12 +104,12 @@ static void one_client(void **state)
     static const size_t one[] = {1};
     enum { M = 5, ITERATIONS = 40 };
     pool *threads = threads_of(1);
-    for (int kind = 0; kind <= HFSAD_LOSS_HINGE; kind++) {
+    for (size_t i = 0; i < LOSSES; i++) {
+        const hfsad_loss_kind kind = kind_at(i);
         rng r = {rng_key(SEED, (uint64_t)kind), 0};
-        const bool labels = kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE;
-        dataset *d = many_rows(&r, 1, paths, one, M, 9, labels, 0);
+        dataset *d = many_rows(&r, 1, paths, one, M, 9, has_labels(kind), 0);
         leaf_class leaf = PLAIN_LEAF;
-        leaf.loss = (hfsad_loss){(hfsad_loss_kind)kind, 0.3, 0.7, kind % 2 ? 0.4 : INFINITY};
+        leaf.loss = (hfsad_loss){kind, 0.3, 0.7, kind % 2 ? 0.4 : INFINITY, 0.3};
         plan *p = simple_plan(d, leaf, PLAIN_INNER, 3, true);
         const baseline_rule rule = {{STEP_POWER, 0.2, 0.5}, 0};
         double start[M], w[M], g[M];
@@ -362,12 +338,12 @@ static void second_implementation(void **state)
         dataset *d = many_rows(&r, three ? 3 : 4, three ? deep : flat, clients, M, 6, false, 0.7);
         assert_true(d->n_inner <= NODES && d->n_leaves <= LEAVES);
         leaf_class leaf = PLAIN_LEAF;
-        leaf.loss = (hfsad_loss){HFSAD_LOSS_HUBER, 0, 0.5, variant & 1 ? 0.6 : INFINITY};
+        leaf.loss = (hfsad_loss){HFSAD_LOSS_HUBER, 0, 0.5, variant & 1 ? 0.6 : INFINITY, 0.3};
         leaf.local_steps = 1 + (uint32_t)variant / 8;
         leaf.participation = variant & 2 ? 0.6 : 1;
         leaf.mean = variant & 4;
         leaf.rule.penalty.free = intercept == 0;
-        inner_class inner = {.prior = {HFSAD_PENALTY_L1, 1.5, 0.2, 0, 1}, .participation = variant & 8 ? 0.7 : 1};
+        inner_class inner = {.prior = {HFSAD_PENALTY_L1, 1.5, 0.2, 0, 1, 0}, .participation = variant & 8 ? 0.7 : 1};
         inner.rule.penalty.free = intercept < 2;
         plan *p = simple_plan(d, leaf, inner, 3, true);
         p->at_least_every = 2;
@@ -443,7 +419,7 @@ static void threads_give_the_same_bits(void **state)
     leaf_class leaf = PLAIN_LEAF;
     leaf.participation = 0.7;
     inner_class inner = PLAIN_INNER;
-    inner.prior = (hfsad_penalty){HFSAD_PENALTY_SCAD, 2, 0.1, 3.7, 0};
+    inner.prior = (hfsad_penalty){HFSAD_PENALTY_SCAD, 2, 0.1, 3.7, 0, 0};
     plan *p = simple_plan(d, leaf, inner, 3, true);
     const baseline_rule rule = {{STEP_GEOMETRIC, 0.5, 0.98}, 0.1};
     const double start[WIDE] = {0};
@@ -639,7 +615,7 @@ static void bytes_as_the_simulator(void **state)
         leaf_class leaf = PLAIN_LEAF;
         leaf.participation = variant ? 0.8 : 1; /* somebody of every edge in every round */
         leaf.solver = (rows_solver){ROWS_EXACT, 1e-3, 20};
-        leaf.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 1, 1, 3, 0}, {.c = 1, .alpha = 1}};
+        leaf.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 1, 1, 3, 0, 0}, {.c = 1, .alpha = 1}};
         inner_class inner = PLAIN_INNER;
         inner.rule = leaf.rule;
         plan *p = simple_plan(d, leaf, inner, 4, true);

@@ -7,8 +7,9 @@
 
 #include "polish/polish.h"
 
-static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_QUANTILE, HFSAD_LOSS_ABSOLUTE, HFSAD_LOSS_SQUARED,
-                                        HFSAD_LOSS_HUBER,    HFSAD_LOSS_LOGISTIC, HFSAD_LOSS_HINGE};
+static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_QUANTILE,  HFSAD_LOSS_ABSOLUTE, HFSAD_LOSS_SQUARED,
+                                        HFSAD_LOSS_HUBER,     HFSAD_LOSS_LOGISTIC, HFSAD_LOSS_HINGE,
+                                        HFSAD_LOSS_EXPECTILE, HFSAD_LOSS_POISSON,  HFSAD_LOSS_SMOOTHED_QUANTILE};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static bool has_classes(hfsad_loss_kind kind)
@@ -22,10 +23,14 @@ static void gap_of_a_row(void **state)
     (void)state;
     rng r = {rng_key(1, rng_stream("bound rows")), 0};
     for (int i = 0; i < 6000; i++) {
-        const hfsad_loss loss = {kinds[i % KINDS], uniform(&r, 0.05, 0.95), uniform(&r, 0.2, 3), INFINITY};
-        const double y = has_classes(loss.kind) ? (i / KINDS % 2 ? 1 : -1) : uniform(&r, -4, 4);
+        const hfsad_loss loss = {kinds[i % KINDS], uniform(&r, 0.05, 0.95), uniform(&r, 0.2, 3), INFINITY,
+                                 uniform(&r, 0.1, 2)};
+        const double y = has_classes(loss.kind)            ? (i / KINDS % 2 ? 1 : -1)
+                         : loss.kind == HFSAD_LOSS_POISSON ? (double)below(&r, 5)
+                                                           : uniform(&r, -4, 4);
         const double c = uniform(&r, 0.1, 3), s = uniform(&r, -4, 4);
-        const double a = polish_cut(&loss, c, y, c * uniform(&r, -6, 6)), gap = polish_gap(&loss, c, y, s, a);
+        const double span = loss.kind == HFSAD_LOSS_EXPECTILE ? 3 : 6; /* its tangent touches within the grid below */
+        const double a = polish_cut(&loss, c, y, c * uniform(&r, -span, span)), gap = polish_gap(&loss, c, y, s, a);
         double least = INFINITY;
         for (int k = -40000; k <= 40000; k++) {
             const double t = k * 1e-3;
@@ -43,12 +48,13 @@ static problem draw_problem(uint64_t seed, setting *s)
     enum { MOST = 60 };
     rng r = {rng_key(seed, rng_stream("bound problems")), 0};
     double x[M], scale[M];
-    *s = (setting){.name = "random",
-                   .loss = {kinds[below(&r, KINDS)], uniform(&r, 0.05, 0.95), uniform(&r, 0.1, 2), INFINITY},
-                   .edge_rounds = 1,
-                   .participation = 1,
-                   .more = below(&r, 2) ? below(&r, 6) : 40,
-                   .how = (unsigned)((below(&r, 2) ? INTERCEPT : PLAIN) + (below(&r, 3) ? PLAIN : WEIGHTED))};
+    *s = (setting){
+        .name = "random",
+        .loss = {kinds[below(&r, KINDS)], uniform(&r, 0.05, 0.95), uniform(&r, 0.1, 2), INFINITY, uniform(&r, 0.1, 2)},
+        .edge_rounds = 1,
+        .participation = 1,
+        .more = below(&r, 2) ? below(&r, 6) : 40,
+        .how = (unsigned)((below(&r, 2) ? INTERCEPT : PLAIN) + (below(&r, 3) ? PLAIN : WEIGHTED))};
     problem p = {.loss = s->loss, .n = 4 + below(&r, MOST - 4)};
     const size_t columns = s->how & INTERCEPT ? M - 1 : M;
     FILE *f = open_in_folder("data.csv");

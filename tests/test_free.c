@@ -3,7 +3,7 @@
  * beside one that nothing ties or shrinks. And the step of a client with many rows is that of one observation where it
  * has one row.
  */
-#include "tools.h"
+#include "defined_losses.h"
 
 #include "core/kernels.h"
 
@@ -27,8 +27,12 @@ typedef struct {
 
 static hfsad_penalty random_penalty(rng *r)
 {
-    return (hfsad_penalty){(hfsad_penalty_kind)below(r, 4), uniform(r, 0.1, 5), uniform(r, 0.1, 2), uniform(r, 2.1, 5),
-                           0};
+    return (hfsad_penalty){(hfsad_penalty_kind)below(r, HFSAD_PENALTY_COUNT),
+                           uniform(r, 0.1, 5),
+                           uniform(r, 0.1, 2),
+                           uniform(r, 2.1, 5),
+                           0,
+                           0.4};
 }
 
 static situation random_situation(rng *r)
@@ -153,10 +157,10 @@ static one_row random_row(rng *r)
 {
     one_row o = {.s = random_situation(r), .intercept = below(r, 2), .weight = uniform(r, 0.5, 2)};
     const bool own = o.intercept && below(r, 2);
-    o.loss = (hfsad_loss){(hfsad_loss_kind)below(r, 7), 0.3, 1, !o.intercept && below(r, 2) ? 0.5 : INFINITY};
+    o.loss = (hfsad_loss){kind_at(below(r, LOSSES)), 0.3, 1, !o.intercept && below(r, 2) ? 0.5 : INFINITY, 0.3};
     o.s.rule.penalty.free = own;
     o.constant = o.intercept ? uniform(r, 0.5, 2) : 0;
-    o.y = o.loss.kind >= HFSAD_LOSS_LOGISTIC ? -1 : uniform(r, -1, 3);
+    o.y = has_labels(o.loss.kind) ? -1 : o.loss.kind == HFSAD_LOSS_POISSON ? 2 : uniform(r, -1, 3);
     for (size_t m = 0; m < o.s.M; m++) {
         o.x[m] = o.intercept && m == o.s.M - 1 ? o.constant : rng_next_normal(r);
         o.n += o.x[m] * o.x[m];

@@ -2,7 +2,7 @@
  * The same bits from every set of kernels, from blocks, rows and message by message: an edge that receives its clients'
  * vectors one by one reaches what the simulator computes eight at a time.
  */
-#include "tools.h"
+#include "defined_losses.h"
 
 #include "core/fold.h"
 #include "core/kernels.h"
@@ -17,15 +17,15 @@ static hfsad_schedule schedule_for(size_t i)
 static leaf_class class_for(size_t i)
 {
     return (leaf_class){
-        .loss = {(hfsad_loss_kind)(i % 7), 0.3, 1, i % 2 ? 0.5 : INFINITY},
-        .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3, 0}, schedule_for(i)},
+        .loss = {kind_at(i), 0.3, 1, i % 2 ? 0.5 : INFINITY, 0.3},
+        .rule = {{(hfsad_penalty_kind)(1 + i % 3), 4, 1, 3, 0, 0}, schedule_for(i)},
         .participation = i % 4 == 3 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,
     };
 }
 
 static const inner_class edge_class = {
-    {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4, 0}, {{HFSAD_PENALTY_L1, 20, 1, 0, 0}, {.c = 10, .alpha = 20}}, 0.8, false};
+    {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4, 0, 0}, {{HFSAD_PENALTY_L1, 20, 1, 0, 0, 0}, {.c = 10, .alpha = 20}}, 0.8, false};
 
 static double *state_after(const char *name, const dataset *d, const plan *p, int iterations, size_t *count)
 {
@@ -61,9 +61,9 @@ static void every_instruction_set(void **state)
     static const char *const names[] = {"avx2", "avx512"};
     const char *const paths[] = {"a", "b", ""};
     const size_t clients[] = {21, 8, 3}, features[] = {1, 7, 25, 33, 600};
-    for (size_t i = 0; i < 42; i++) {
+    for (size_t i = 0; i < 6 * LOSSES; i++) {
         rng r = {rng_key(i, rng_stream("kernels")), 0};
-        dataset *d = random_dataset(&r, 3, paths, clients, features[i % 5], i % 7 >= 5);
+        dataset *d = random_dataset(&r, 3, paths, clients, features[i % 5], has_labels(kind_at(i)));
         plan *p = simple_plan(d, class_for(i), edge_class, 2, i % 3 != 0);
         size_t count, other;
         double *plain = state_after("plain", d, p, 6, &count);

@@ -1,5 +1,5 @@
 /* Models read back from an output folder, damaged folders, and what models say about rows. */
-#include "tools.h"
+#include "defined_losses.h"
 
 #include "out/format_number.h"
 #include "out/model_evaluation.h"
@@ -151,9 +151,9 @@ static void test_damaged_summaries(void **state)
     put_summary(2, 1, 2, true, "", "");
     read_refused("\"settings.loss.kind\"");
     put_summary(2, 1, 2, true, "\"kind\": \"quantile\", \"tau\": 1", "");
-    read_refused("\"loss.tau\" is not a number between 0 and 1");
+    read_refused("\"loss.tau\" is not a number above 0 and below 1");
     put_summary(2, 1, 2, true, "\"kind\": \"huber\", \"delta\": \"x\"", "");
-    read_refused("\"loss.delta\" is not a finite number above 0");
+    read_refused("\"loss.delta\" is not a number above 0");
     put_summary(2, 1, 2, true, "\"kind\": \"huber\", \"delta\": 1e999", "");
     read_refused("\"loss.delta\"");
     put_summary(2, 1, 2, true, "\"kind\": 3", "");

@@ -110,7 +110,7 @@ static void baseline_is_the_method(void **state)
     const paper_settings s = small();
     paper_result *r = run(&s);
     const hfsad_loss loss = {.kind = HFSAD_LOSS_PHASE_RETRIEVAL, .box = 5};
-    const hfsad_penalty prior = {HFSAD_PENALTY_SCAD, 16, 0.1, 2.4, 0};
+    const hfsad_penalty prior = {HFSAD_PENALTY_SCAD, 16, 0.1, 2.4, 0, 0};
     hfsad_error err;
     for (size_t k = 0; k < 2 * TRIALS; k++) {
         const size_t t = k / 2, method = 3 + k % 2;

@@ -1,4 +1,5 @@
 /* Penalties against their definitions: values, derivatives, and the prox against brute force. */
+#include "math/penalty_kind.h"
 #include "tools.h"
 
 /* The penalties by their definitions, written down once more and independently of the library. */
@@ -17,6 +18,10 @@ static double defined_value(const hfsad_penalty *p, double t, double mu)
         return 0;
     case HFSAD_PENALTY_L1:
         return p->weight * l * absolute(t, mu);
+    case HFSAD_PENALTY_L2:
+        return p->weight * l * t * t / 2;
+    case HFSAD_PENALTY_ELASTIC_NET:
+        return p->weight * l * (p->ratio * absolute(t, mu) + (1 - p->ratio) * t * t / 2);
     case HFSAD_PENALTY_MCP:
         exact = a <= g * l ? l * a - t * t / (2 * g) : g * l * l / 2;
         break;
@@ -42,7 +47,9 @@ static hfsad_penalty random_penalty(rng *r, size_t kind)
 {
     const double least = kind == HFSAD_PENALTY_SCAD ? 2 : 1;
     const double weight = log_uniform(r, 1e-2, 1e2), lambda = log_uniform(r, 1e-2, 10);
-    return (hfsad_penalty){(hfsad_penalty_kind)kind, weight, lambda, least + log_uniform(r, 1e-2, 10), 0};
+    return (hfsad_penalty){
+        (hfsad_penalty_kind)kind,         weight, lambda,
+        least + log_uniform(r, 1e-2, 10), 0,      below(r, 5) ? uniform(r, 0, 1) : (double)below(r, 2)};
 }
 
 static void check_prox(const setting *s, const char *what, uint64_t number)
@@ -62,14 +69,14 @@ static void prox_is_the_global_minimiser(void **state)
     (void)state;
     rng r = {rng_key(1, rng_stream("penalty")), 0};
     size_t not_convex = 0;
-    for (uint64_t i = 0; i < 6000; i++) {
-        setting s = {random_penalty(&r, i % 4), 0, 0, 0};
+    for (uint64_t i = 0; i < 9000; i++) {
+        setting s = {random_penalty(&r, i % HFSAD_PENALTY_COUNT), 0, 0, 0};
         s.step = log_uniform(&r, 1e-3, 1e3);
         s.mu = i % 3 ? log_uniform(&r, 1e-4, 1e2) : 0;
         const double scale = s.p.gamma * s.p.lambda + s.step * s.p.weight * s.p.lambda + s.mu;
         s.v = uniform(&r, -1.5, 1.5) * scale;
         const double kappa = s.p.kind == HFSAD_PENALTY_SCAD ? s.p.gamma - 1 : s.p.gamma;
-        not_convex += s.p.kind >= HFSAD_PENALTY_MCP && s.step * s.p.weight / kappa > 1;
+        not_convex += penalty_is_concave(&s.p) && s.step * s.p.weight / kappa > 1;
         check_prox(&s, "draw", i);
     }
     assert_true(not_convex > 1000);
@@ -81,7 +88,7 @@ static void prox_at_breakpoints_and_ties(void **state)
     (void)state;
     rng r = {rng_key(2, rng_stream("penalty")), 0};
     for (uint64_t i = 0; i < 300; i++) {
-        const hfsad_penalty p = random_penalty(&r, i % 4);
+        const hfsad_penalty p = random_penalty(&r, i % HFSAD_PENALTY_COUNT);
         const double step = log_uniform(&r, 1e-2, 1e2), mu = i % 2 ? log_uniform(&r, 1e-3, 10) : 0;
         const double pull = step * p.weight * p.lambda;
         const double points[] = {0,         p.lambda,        p.gamma * p.lambda,        mu,        pull,
@@ -109,7 +116,7 @@ static void values_and_gradients(void **state)
     (void)state;
     rng r = {rng_key(3, rng_stream("penalty")), 0};
     for (uint64_t i = 0; i < 4000; i++) {
-        const hfsad_penalty p = random_penalty(&r, i % 4);
+        const hfsad_penalty p = random_penalty(&r, i % HFSAD_PENALTY_COUNT);
         const double mu = log_uniform(&r, 1e-3, 10), t = uniform(&r, -2, 2) * (p.gamma * p.lambda + mu), h = 1e-6 * mu;
         const double want = defined_value(&p, t, mu), scale = p.weight * p.lambda * (fabs(t) + mu);
         assert_true(fabs(hfsad_penalty_value(&p, t, mu) - want) <= 1e-12 * scale);
@@ -121,6 +128,8 @@ static void values_and_gradients(void **state)
             fail_msg("draw %llu: gradient off by %g", (unsigned long long)i, error);
         assert_true(fabs(hfsad_penalty_gradient(&p, t, mu)) <= hfsad_penalty_slope(&p) * (1 + 1e-12) ||
                     p.kind >= HFSAD_PENALTY_MCP);
+        assert_true(fabs(hfsad_penalty_gradient(&p, t, mu)) <= penalty_steepest(&p, fabs(t)) * (1 + 1e-12) ||
+                    penalty_is_concave(&p));
     }
 }
 
@@ -130,7 +139,7 @@ static void prox_to_the_last_digits(void **state)
     (void)state;
     rng r = {rng_key(4, rng_stream("penalty")), 0};
     for (uint64_t i = 0; i < 4000; i++) {
-        const hfsad_penalty p = random_penalty(&r, 1 + i % 3);
+        const hfsad_penalty p = random_penalty(&r, 1 + i % (HFSAD_PENALTY_COUNT - 1));
         const double mu = log_uniform(&r, 1e-3, 10), step = log_uniform(&r, 1e-3, 10);
         const double v = log_uniform(&r, 1e-12, 10) * (mu + step * p.weight * p.lambda);
         const double x = hfsad_penalty_prox(&p, v, step, mu);
@@ -141,7 +150,7 @@ static void prox_to_the_last_digits(void **state)
             fail_msg("draw %llu: kind %d, v %.17g: derivative %g at the prox %.17g", (unsigned long long)i, (int)p.kind,
                      v, left, x);
     }
-    const hfsad_penalty mcp = {HFSAD_PENALTY_MCP, 1, 1, 3, 0};
+    const hfsad_penalty mcp = {HFSAD_PENALTY_MCP, 1, 1, 3, 0, 0};
     assert_true(fabs(hfsad_penalty_prox(&mcp, 1e-9, 0.5, 0.1) / (1e-9 / (1 + 0.5 * (10 - 1.0 / 3))) - 1) < 1e-12);
 }
 
@@ -150,7 +159,7 @@ static void infinite_smoothing(void **state)
 {
     (void)state;
     for (size_t kind = 0; kind < 4; kind++) {
-        const hfsad_penalty p = {(hfsad_penalty_kind)kind, 2, 0.5, 3, 0};
+        const hfsad_penalty p = {(hfsad_penalty_kind)kind, 2, 0.5, 3, 0, 0};
         assert_true(hfsad_penalty_gradient(&p, 0, INFINITY) == 0);
     }
 }

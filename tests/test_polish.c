@@ -88,9 +88,9 @@ static void convex_losses(void **state)
         {"absolute, weighted means", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 30, WEIGHTED + MEAN},
         {"absolute, intercept", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 30, INTERCEPT},
         {"quantile 0.9, standardised", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, deep_tree, 30, INTERCEPT + STANDARDIZE},
-        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, flat_tree, 30, PLAIN},
-        {"quantile 0.7 in a box with l1", {HFSAD_LOSS_QUANTILE, 0.7, 1, 0.6}, 20, 10, 1, flat_tree, 30, PLAIN},
-        {"absolute in a box, one row each", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, deep_tree, 30, ONE_ROW},
+        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5, 0.3}, 0, 1, 1, flat_tree, 30, PLAIN},
+        {"quantile 0.7 in a box with l1", {HFSAD_LOSS_QUANTILE, 0.7, 1, 0.6, 0.3}, 20, 10, 1, flat_tree, 30, PLAIN},
+        {"absolute in a box, one row each", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5, 0.3}, 0, 1, 1, deep_tree, 30, ONE_ROW},
         {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 5, PLAIN},
         {"squared, one row each", LOSS(SQUARED, 0.5, 1), 0, 10, 1, flat_tree, 5, ONE_ROW},
         {"squared, weighted means", LOSS(SQUARED, 0.5, 1), 0, 1, 1, star, 5, WEIGHTED + MEAN},
@@ -101,6 +101,11 @@ static void convex_losses(void **state)
         {"huber, weighted rows", LOSS(HUBER, 0.5, 0.5), 0, 10, 1, deep_tree, 5, WEIGHTED},
         {"logistic", LOSS(LOGISTIC, 0.5, 1), 0, 1, 1, flat_tree, 5, PLAIN},
         {"logistic, intercept", LOSS(LOGISTIC, 0.5, 1), 0, 10, 1, star, 5, INTERCEPT},
+        {"expectile", LOSS(EXPECTILE, 0.8, 1), 0, 1, 1, flat_tree, 5, WEIGHTED},
+        {"smoothed quantile", LOSS(SMOOTHED_QUANTILE, 0.3, 1), 0, 1, 1, flat_tree, 5, PLAIN},
+        {"poisson", LOSS(POISSON, 0.5, 1), 0, 1, 1, flat_tree, 5, PLAIN},
+        {"poisson, intercept, weighted means", LOSS(POISSON, 0.5, 1), 0, 10, 1, deep_tree, 5,
+         INTERCEPT + WEIGHTED + MEAN},
         {"hinge", LOSS(HINGE, 0.5, 1), 0, 1, 1, flat_tree, 30, PLAIN},
         {"hinge", LOSS(HINGE, 0.5, 1), 0, 10, 1, deep_tree, 30, PLAIN},
         {"hinge with l1, one row each", LOSS(HINGE, 0.5, 1), 5, 1, 1, deep_tree, 30, ONE_ROW},
@@ -117,8 +122,8 @@ static void smooth_losses_with_kinks(void **state)
     static const setting list[] = {
         {"huber with l1", LOSS(HUBER, 0.5, 0.5), 30, 1, 1, flat_tree, 5, WEIGHTED},
         {"logistic with l1", LOSS(LOGISTIC, 0.5, 1), 10, 1, 1, flat_tree, 5, PLAIN},
-        {"squared in a box", {HFSAD_LOSS_SQUARED, 0.5, 1, 0.6}, 0, 1, 1, flat_tree, 5, PLAIN},
-        {"logistic in a box, l1", {HFSAD_LOSS_LOGISTIC, 0.5, 1, 0.4}, 5, 1, 1, deep_tree, 5, ONE_ROW},
+        {"squared in a box", {HFSAD_LOSS_SQUARED, 0.5, 1, 0.6, 0.3}, 0, 1, 1, flat_tree, 5, PLAIN},
+        {"logistic in a box, l1", {HFSAD_LOSS_LOGISTIC, 0.5, 1, 0.4, 0.3}, 5, 1, 1, deep_tree, 5, ONE_ROW},
     };
     size_t zeros = 0, bounds = 0;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -150,7 +155,7 @@ static void concave_prior(void **state)
 {
     (void)state;
     static const setting s = {"squared", LOSS(SQUARED, 0.5, 1), 0, 1, 1, flat_tree, 50, PLAIN};
-    const hfsad_penalty scad = {HFSAD_PENALTY_SCAD, 200, 0.3, 3.7, 0};
+    const hfsad_penalty scad = {HFSAD_PENALTY_SCAD, 200, 0.3, 3.7, 0, 0};
     size_t zeros = 0;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         problem p = make_problem(seed, &s, 1);
@@ -177,7 +182,7 @@ static void phase_retrieval(void **state)
 {
     (void)state;
     static const setting list[] = {
-        {"one row each", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5}, 0, 10, 1, flat_tree, 10, ONE_ROW},
+        {"one row each", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3}, 0, 10, 1, flat_tree, 10, ONE_ROW},
         {"many rows", LOSS(PHASE_RETRIEVAL, 0.5, 1), 0, 1, 1, deep_tree, 10, WEIGHTED},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -289,7 +294,7 @@ static void threads_change_no_bit(void **state)
     (void)state;
     static const setting list[] = {
         {"quantile", LOSS(QUANTILE, 0.3, 1), 20, 2, 1, deep_tree, 5, PLAIN},
-        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2}, 0, 2, 1, deep_tree, 5, PLAIN},
+        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2, 0.3}, 0, 2, 1, deep_tree, 5, PLAIN},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         problem p = make_problem(2, &list[i], 6); /* enough rows for the threads to share */
@@ -368,8 +373,9 @@ static void free_crowd(crowd *c)
 }
 
 static const hfsad_loss losses[] = {
-    LOSS(PHASE_RETRIEVAL, 0.5, 1), LOSS(QUANTILE, 0.8, 1), LOSS(ABSOLUTE, 0.5, 1), LOSS(SQUARED, 0.5, 1),
-    LOSS(HUBER, 0.5, 0.5),         LOSS(LOGISTIC, 0.5, 1), LOSS(HINGE, 0.5, 1),
+    LOSS(PHASE_RETRIEVAL, 0.5, 1),   LOSS(QUANTILE, 0.8, 1), LOSS(ABSOLUTE, 0.5, 1), LOSS(SQUARED, 0.5, 1),
+    LOSS(HUBER, 0.5, 0.5),           LOSS(LOGISTIC, 0.5, 1), LOSS(HINGE, 0.5, 1),    LOSS(EXPECTILE, 0.8, 1),
+    LOSS(SMOOTHED_QUANTILE, 0.3, 1), LOSS(POISSON, 0.5, 1),
 };
 
 /* Gradient by differences of the value; line, product, triangle and diagonal by each other and by the gradient. */

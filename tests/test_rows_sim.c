@@ -1,6 +1,6 @@
 /* Clients with many rows in the simulator: threads change no bit, kernels neither, and the loop allocates nothing. */
 #include "allocations.h"
-#include "tools.h"
+#include "defined_losses.h"
 
 #include "core/kernels.h"
 
@@ -27,8 +27,9 @@ static dataset *many_rows_dataset(uint64_t seed, hfsad_loss_kind kind)
                     s += m % 2 ? 0 : x[m];
                 }
                 const double noise = 0.3 * rng_next_normal(&r);
-                const double y = kind >= HFSAD_LOSS_LOGISTIC          ? (s + noise > 0 ? 1 : -1)
+                const double y = has_labels(kind)                     ? (s + noise > 0 ? 1 : -1)
                                  : kind == HFSAD_LOSS_PHASE_RETRIEVAL ? s * s + noise
+                                 : kind == HFSAD_LOSS_POISSON         ? floor(exp(fmin(s / 3 + noise, 3)))
                                                                       : s + noise;
                 ok(dataset_builder_add(b, paths[e], name, y, x, NULL, 0, &err), &err);
             }
@@ -38,19 +39,19 @@ static dataset *many_rows_dataset(uint64_t seed, hfsad_loss_kind kind)
     return d;
 }
 
-/* Seven losses, with a box or without, exact or linearised, some of the clients absent. */
+/* All losses, with a box or without, exact or linearised, some of the clients absent. */
 static plan *plan_for(const dataset *d, size_t i)
 {
     const leaf_class leaves = {
-        .loss = {(hfsad_loss_kind)(i % 7), 0.3, 1, i % 2 ? INFINITY : 0.7},
-        .rule = {{HFSAD_PENALTY_L1, 40, 1, 3, 0}, {.c = 20, .alpha = 0.5}},
+        .loss = {kind_at(i), 0.3, 1, i % 2 ? INFINITY : 0.7, 0.3},
+        .rule = {{HFSAD_PENALTY_L1, 40, 1, 3, 0, 0}, {.c = 20, .alpha = 0.5}},
         .participation = i % 3 == 2 ? 0.6 : 1,
         .local_steps = i % 5 == 4 ? 2 : 1,
         .solver = {i % 4 == 3 ? ROWS_LINEARIZED : ROWS_EXACT, 0.01, 20},
         .mean = i % 6 == 5,
     };
-    const inner_class inner = {{HFSAD_PENALTY_L1, 1, 0.1, 3, 0},
-                               {{HFSAD_PENALTY_L1, 900, 1, 3, 0}, {.c = 40, .alpha = 0.5}},
+    const inner_class inner = {{HFSAD_PENALTY_L1, 1, 0.1, 3, 0, 0},
+                               {{HFSAD_PENALTY_L1, 900, 1, 3, 0, 0}, {.c = 40, .alpha = 0.5}},
                                i % 3 == 2 ? 0.8 : 1,
                                false};
     return simple_plan(d, leaves, inner, 1, i % 2);
@@ -83,13 +84,13 @@ static void threads_and_kernels_change_no_bit(void **state)
 {
     (void)state;
     static const char *const names[] = {"plain", "avx2", "avx512"};
-    for (size_t i = 0; i < 14; i++) {
-        dataset *d = many_rows_dataset(i, (hfsad_loss_kind)(i % 7));
+    for (size_t i = 0; i < 2 * LOSSES; i++) {
+        dataset *d = many_rows_dataset(i, kind_at(i));
         plan *p = plan_for(d, i);
         hfsad_figures one, f;
         size_t count, other;
         double *first = play(d, p, 1, &one, &count);
-        for (size_t run = 0; run < (i < 7 ? 4 : 1); run++) {
+        for (size_t run = 0; run < (i < LOSSES ? 4 : 1); run++) {
             if (run > 0 && !kernels_choose(names[run - 1]))
                 continue;
             double *again = play(d, p, run == 0 ? 3 : 2, &f, &other);

@@ -8,16 +8,16 @@ static const size_t clients[] = {700, 3, 41, 2100, 5};
 
 static leaf_class plain_leaves(double participation)
 {
-    return (leaf_class){.loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5},
-                        .rule = {{HFSAD_PENALTY_L1, 20, 1, 0, 0}, {.c = 20, .alpha = sqrt(20)}},
+    return (leaf_class){.loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3},
+                        .rule = {{HFSAD_PENALTY_L1, 20, 1, 0, 0, 0}, {.c = 20, .alpha = sqrt(20)}},
                         .participation = participation,
                         .local_steps = 1};
 }
 
 static inner_class plain_inner(double participation)
 {
-    return (inner_class){{HFSAD_PENALTY_SCAD, 3, 0.1, 2.4, 0},
-                         {{HFSAD_PENALTY_L1, 900, 1, 0, 0}, {.c = 40, .alpha = 100}},
+    return (inner_class){{HFSAD_PENALTY_SCAD, 3, 0.1, 2.4, 0, 0},
+                         {{HFSAD_PENALTY_L1, 900, 1, 0, 0, 0}, {.c = 40, .alpha = 100}},
                          participation,
                          false};
 }
@@ -161,10 +161,10 @@ static void finds_the_least_squares(void **state)
     const size_t few[] = {30, 21};
     dataset *d = random_dataset(&r, 2, two, few, M, false);
     leaf_class c = plain_leaves(1);
-    c.loss = (hfsad_loss){HFSAD_LOSS_SQUARED, 0.5, 1, INFINITY};
-    c.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 60, 1, 0, 0}, {.c = 2, .alpha = 2}};
+    c.loss = (hfsad_loss){HFSAD_LOSS_SQUARED, 0.5, 1, INFINITY, 0.3};
+    c.rule = (hfsad_link_rule){{HFSAD_PENALTY_L1, 60, 1, 0, 0, 0}, {.c = 2, .alpha = 2}};
     inner_class e = {
-        {HFSAD_PENALTY_NONE, 0, 1, 3, 0}, {{HFSAD_PENALTY_L1, 3000, 1, 0, 0}, {.c = 10, .alpha = 2}}, 1, false};
+        {HFSAD_PENALTY_NONE, 0, 1, 3, 0, 0}, {{HFSAD_PENALTY_L1, 3000, 1, 0, 0, 0}, {.c = 10, .alpha = 2}}, 1, false};
     plan *p = simple_plan(d, c, e, 2, true);
     hfsad_figures f;
     size_t count;

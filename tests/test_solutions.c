@@ -55,7 +55,7 @@ static void quantile_regression(void **state)
         {"quantile 0.3, depth 3", LOSS(QUANTILE, 0.3, 1), 0, 10, 1, deep_tree, 600, PLAIN},
         {"quantile 0.3, weighted rows", LOSS(QUANTILE, 0.3, 1), 0, 1, 1, deep_tree, 5000, WEIGHTED},
         {"absolute, weighted means", LOSS(ABSOLUTE, 0.5, 1), 0, 1, 1, flat_tree, 5000, WEIGHTED + MEAN},
-        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5}, 0, 1, 1, flat_tree, 1500, PLAIN},
+        {"absolute in a box", {HFSAD_LOSS_ABSOLUTE, 0.5, 1, 0.5, 0.3}, 0, 1, 1, flat_tree, 1500, PLAIN},
     };
     /* Goes on wobbling around 1e-5. */
     static const setting slow = {"quantile 0.9", LOSS(QUANTILE, 0.9, 1), 0, 10, 1, flat_tree, 3000, PLAIN};
@@ -75,6 +75,9 @@ static void smooth_regression(void **state)
         {"huber", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500, PLAIN},
         {"huber", LOSS(HUBER, 0.5, 0.5), 0, 10, 1, deep_tree, 500, PLAIN},
         {"huber, weighted rows", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, deep_tree, 500, WEIGHTED},
+        {"expectile", LOSS(EXPECTILE, 0.8, 1), 0, 1, 1, flat_tree, 500, PLAIN},
+        {"smoothed quantile", LOSS(SMOOTHED_QUANTILE, 0.3, 1), 0, 1, 1, flat_tree, 4000, PLAIN},
+        {"poisson", LOSS(POISSON, 0.5, 1), 0, 1, 1, flat_tree, 1500, PLAIN},
         {"huber, linearised", LOSS(HUBER, 0.5, 0.5), 0, 1, 1, flat_tree, 500, LINEARIZED},
     };
     play_all(sizeof list / sizeof *list, list, 1e-5);
@@ -107,7 +110,7 @@ static void threads_change_no_bit(void **state)
     static const setting list[] = {
         {"quantile", LOSS(QUANTILE, 0.3, 1), 20, 2, 0.6, deep_tree, 10, PLAIN},
         {"squared", LOSS(SQUARED, 0.5, 1), 0, 2, 1, flat_tree, 10, PLAIN},
-        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2}, 0, 2, 1, deep_tree, 10, PLAIN},
+        {"phase retrieval", {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 2, 0.3}, 0, 2, 1, deep_tree, 10, PLAIN},
         {"phase retrieval, linearised", LOSS(PHASE_RETRIEVAL, 0.5, 1), 0, 2, 1, flat_tree, 10, LINEARIZED},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {

@@ -3,7 +3,7 @@
  * q and Gamma, and the equations stand as in the paper, with its slips repaired (docs/algorithm.md). Trees of depth 1,
  * 2, 3, uneven, with every penalty.
  */
-#include "tools.h"
+#include "defined_losses.h"
 
 enum { M_MOST = 37 };
 
@@ -187,10 +187,10 @@ static hfsad_schedule random_schedule(rng *r, double c, double alpha)
 static leaf_class random_leaf_class(rng *r, size_t kind, size_t link)
 {
     leaf_class c = {.participation = 1};
-    c.loss = (hfsad_loss){(hfsad_loss_kind)kind, 0.3, 1, INFINITY};
+    c.loss = (hfsad_loss){(hfsad_loss_kind)kind, 0.3, 1, INFINITY, 0.3};
     if (below(r, 2))
         c.loss.box = 1.5;
-    c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 1, 5), 1, 3, 0};
+    c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 1, 5), 1, 3, 0, 0};
     c.rule.penalty.lambda = uniform(r, 0.5, 1.5);
     const double sigma = uniform(r, 2, 8);
     c.rule.schedule = random_schedule(r, sigma, link == HFSAD_PENALTY_L1 ? 4 : 1);
@@ -201,9 +201,9 @@ static leaf_class random_leaf_class(rng *r, size_t kind, size_t link)
 static inner_class random_inner_class(rng *r, size_t link)
 {
     inner_class c = {.participation = 1};
-    c.prior = (hfsad_penalty){(hfsad_penalty_kind)below(r, 4), 1, 0.1, 2.4, 0};
+    c.prior = (hfsad_penalty){(hfsad_penalty_kind)below(r, HFSAD_PENALTY_COUNT), 1, 0.1, 2.4, 0, 0.5};
     c.prior.weight = uniform(r, 0.1, 2);
-    c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 5, 20), 1, 3, 0};
+    c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 5, 20), 1, 3, 0, 0};
     const double sigma = uniform(r, 5, 20);
     c.rule.schedule = random_schedule(r, sigma, link == HFSAD_PENALTY_L1 ? 20 : 2);
     return c;
@@ -223,10 +223,10 @@ static const struct {
 static void same_iterates(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 3 * 7 * 3; seed++) {
+    for (uint64_t seed = 0; seed < 3 * LOSSES * 3; seed++) {
         rng r = {rng_key(seed, rng_stream("steps")), 0};
-        const size_t tree = seed % 3, kind = seed / 3 % 7, link = 1 + seed / 21 % 3;
-        const bool labels = kind >= HFSAD_LOSS_LOGISTIC;
+        const size_t tree = seed % 3, kind = kind_at(seed / 3), link = 1 + seed / (3 * LOSSES) % 3;
+        const bool labels = has_labels((hfsad_loss_kind)kind);
         dataset *d = random_dataset(&r, trees[tree].edges, trees[tree].paths, trees[tree].clients,
                                     1 + below(&r, M_MOST), labels);
         plan *p = simple_plan(d, random_leaf_class(&r, kind, link), random_inner_class(&r, link),
@@ -252,7 +252,7 @@ static void same_iterates(void **state)
 static void message_is_the_textbooks(void **state)
 {
     (void)state;
-    const hfsad_link_rule rule = {{HFSAD_PENALTY_L1, 3, 1, 0, 0}, {.c = 2, .alpha = 1.5}};
+    const hfsad_link_rule rule = {{HFSAD_PENALTY_L1, 3, 1, 0, 0, 0}, {.c = 2, .alpha = 1.5}};
     double z[3] = {0.2, 0.2, 0.2}, q[3] = {0.2, 0.2, 0.2}, child[3] = {1, -0.5, 0.21}, parent[3] = {-1, 0.4, 0.2}, u[3];
     hfsad_link link = {z, q, 1};
     hfsad_link_step(&rule, &link, 3, child, parent);

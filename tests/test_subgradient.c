@@ -6,7 +6,8 @@
 enum { M = 8, TRIES = 40 };
 
 static const hfsad_loss PHASE = {.kind = HFSAD_LOSS_PHASE_RETRIEVAL, .box = INFINITY};
-static const hfsad_penalty SCAD = {HFSAD_PENALTY_SCAD, 40, 0.1, 2.4, 0}, NO_PRIOR = {HFSAD_PENALTY_NONE, 0, 1, 3, 0};
+static const hfsad_penalty SCAD = {HFSAD_PENALTY_SCAD, 40, 0.1, 2.4, 0, 0},
+                           NO_PRIOR = {HFSAD_PENALTY_NONE, 0, 1, 3, 0, 0};
 
 static central_problem *problem(uint64_t seed, double snr_db, hfsad_loss loss, hfsad_penalty prior, double *truth)
 {

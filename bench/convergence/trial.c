@@ -107,11 +107,11 @@ static void central_make(trial *k, const dataset *d)
     size_t row = 0;
     *c = (central_problem){.n = n, .M = M, .x = bench_take(n * M, sizeof(double)), .y = bench_take(n, sizeof(double))};
     if (p->quantile) {
-        c->loss = (hfsad_loss){HFSAD_LOSS_QUANTILE, 0.5, 1, INFINITY};
+        c->loss = (hfsad_loss){HFSAD_LOSS_QUANTILE, 0.5, 1, INFINITY, 0.3};
         c->prior = (hfsad_penalty){.kind = HFSAD_PENALTY_L1, .weight = 1, .lambda = quantile_lambda(p)};
     } else {
         const double clients = (double)d->n_leaves;
-        c->loss = (hfsad_loss){HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5};
+        c->loss = (hfsad_loss){HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3};
         c->prior = (hfsad_penalty){.kind = HFSAD_PENALTY_SCAD, .weight = clients, .lambda = 0.1, .gamma = 2.4};
     }
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {

@@ -68,18 +68,33 @@ HFSAD_API const char *hfsad_status_text(hfsad_status status);
 
 /* ---- penalties ---------------------------------------------------------------------------------------- */
 
+/* enumerator, prefix of its functions in src/math/penalty_<prefix>.h, name on a link, name as a prior, what gamma must
+ * exceed (0: it has no gamma). The kinds of links come first; the others have no name on a link. */
+#define HFSAD_PENALTY_LIST(X)                                                                                          \
+    X(NONE, none, "none", "none", 0)                                                                                   \
+    X(L1, l1, "tv", "l1", 0)                                                                                           \
+    X(MCP, mcp, "mcp", "mcp", 1)                                                                                       \
+    X(SCAD, scad, "scad", "scad", 2)                                                                                   \
+    X(L2, l2, NULL, "l2", 0)                                                                                           \
+    X(ELASTIC_NET, elastic_net, NULL, "elastic-net", 0)
+
 typedef enum {
-    HFSAD_PENALTY_NONE,
-    HFSAD_PENALTY_L1, /* "tv" on a link */
-    HFSAD_PENALTY_MCP,
-    HFSAD_PENALTY_SCAD,
+#define HFSAD_PENALTY_ENUM(KIND, prefix, link, prior, gamma_above) HFSAD_PENALTY_##KIND,
+    HFSAD_PENALTY_LIST(HFSAD_PENALTY_ENUM)
+#undef HFSAD_PENALTY_ENUM
 } hfsad_penalty_kind;
 
-/* weight * P(t; lambda, gamma), P(t) = lambda |t| for l1; gamma > 1 for mcp, > 2 for scad. */
+#define HFSAD_PENALTY_ONE(KIND, prefix, link, prior, gamma_above) +1
+enum { HFSAD_PENALTY_COUNT = HFSAD_PENALTY_LIST(HFSAD_PENALTY_ONE) };
+#undef HFSAD_PENALTY_ONE
+
+/* weight * P(t; lambda, gamma): lambda |t| for l1; gamma > 1 for mcp, > 2 for scad; lambda t^2 / 2 for l2;
+ * lambda (ratio |t| + (1 - ratio) t^2 / 2) for elastic-net. */
 typedef struct {
     hfsad_penalty_kind kind;
     double weight, lambda, gamma;
-    size_t free; /* the last so many coordinates of a vector have no penalty: an intercept */
+    size_t free;  /* the last so many coordinates of a vector have no penalty: an intercept */
+    double ratio; /* elastic-net: from 0 to 1 */
 } hfsad_penalty;
 
 /* mu > 0: the kink smoothed by |t|_mu; mu = 0: the penalty itself. */
@@ -88,27 +103,42 @@ HFSAD_API double hfsad_penalty_value(const hfsad_penalty *p, double t, double mu
 HFSAD_API double hfsad_penalty_gradient(const hfsad_penalty *p, double t, double mu);
 /* a global minimiser of value(x, mu) + (x - v)^2 / (2 step), step > 0, also where that is not convex. */
 HFSAD_API double hfsad_penalty_prox(const hfsad_penalty *p, double v, double step, double mu);
-/* the largest slope of the penalty: weight * lambda. */
+/* the slope beside 0: weight * lambda, times ratio for elastic-net, 0 for l2 and none. No slope of l1, mcp and scad is
+ * larger. */
 HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
 
 /* ---- losses of one observation -------------------------------------------------------------------------- */
 
+/* enumerator, prefix of its functions in src/math/loss_<prefix>.h, name in a spec. r = y - s. */
+#define HFSAD_LOSS_LIST(X)                                                                                             \
+    X(PHASE_RETRIEVAL, phase, "phase-retrieval") /* |y - s^2| */                                                       \
+    X(QUANTILE, quantile, "quantile")            /* tau r, (tau - 1) r if r < 0 */                                     \
+    X(ABSOLUTE, absolute, "absolute")            /* |r| */                                                             \
+    X(SQUARED, squared, "squared")               /* r^2 / 2 */                                                         \
+    X(HUBER, huber, "huber")                     /* r^2 / 2, delta |r| - delta^2 / 2 beyond delta */                   \
+    X(LOGISTIC, logistic, "logistic")            /* log(1 + exp(-y s)), y = -1 or 1 */                                 \
+    X(HINGE, hinge, "hinge")                     /* max(0, 1 - y s), y = -1 or 1 */                                    \
+    X(OWN, own, "own")                   /* the program's own: hfsad_spec_own_loss; not for the functions below */     \
+    X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */                                         \
+    X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */          \
+    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */
+
 typedef enum {
-    HFSAD_LOSS_PHASE_RETRIEVAL, /* |y - s^2| */
-    HFSAD_LOSS_QUANTILE,        /* rho_tau(y - s) */
-    HFSAD_LOSS_ABSOLUTE,        /* |y - s| */
-    HFSAD_LOSS_SQUARED,         /* (y - s)^2 / 2 */
-    HFSAD_LOSS_HUBER,           /* (y - s)^2 / 2, delta |y - s| - delta^2 / 2 beyond delta */
-    HFSAD_LOSS_LOGISTIC,        /* log(1 + exp(-y s)), y = -1 or 1 */
-    HFSAD_LOSS_HINGE,           /* max(0, 1 - y s), y = -1 or 1 */
-    HFSAD_LOSS_OWN,             /* the program's own: hfsad_spec_own_loss; not for the functions below */
+#define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,
+    HFSAD_LOSS_LIST(HFSAD_LOSS_ENUM)
+#undef HFSAD_LOSS_ENUM
 } hfsad_loss_kind;
+
+#define HFSAD_LOSS_ONE(KIND, prefix, name) +1
+enum { HFSAD_LOSS_COUNT = HFSAD_LOSS_LIST(HFSAD_LOSS_ONE) };
+#undef HFSAD_LOSS_ONE
 
 typedef struct {
     hfsad_loss_kind kind;
-    double tau;   /* quantile: in (0, 1) */
+    double tau;   /* quantile, expectile, smoothed-quantile: in (0, 1) */
     double delta; /* huber: > 0 */
     double box;   /* |w_m| <= box; INFINITY: none */
+    double h;     /* smoothed-quantile: > 0 */
 } hfsad_loss;
 
 /* The loss at the inner product s = <x, w>, the box left out. */

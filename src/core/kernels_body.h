@@ -2,7 +2,7 @@
 #include "core/kernels.h"
 #include "core/link_vec.h"
 #include "math/box.h"
-#include "math/loss_vec.h"
+#include "math/losses.h"
 
 #include <math.h>
 #include <string.h>
@@ -183,7 +183,7 @@ static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *spa
     p.slope = vec_select(vec_mask(there), p.slope, vec_zero()); /* so that a lane that is not there sends 0 */
     const hfsad_schedule *schedule = &run->rule->schedule;
     const bool all =
-        bits == there && run->local_steps == 1 && !run->want_dual && penalty_is_linear(p.kind) && schedule->over == 0;
+        bits == there && run->local_steps == 1 && !run->want_dual && penalty_is_linear(p.form) && schedule->over == 0;
     const vec one = vec_set(1);
     double *centre = space->centre[0];
     for (uint32_t step = 1; step <= run->local_steps; step++) {
@@ -368,7 +368,7 @@ static void leaf_run_blocks(leaf_run *run)
     for (size_t o = 0; o < row; o += VEC_LANES)
         vec_store(space.sum + o, vec_zero());
     run->dual = 0;
-    if (!run->active && !run->want_dual && run->local_steps == 1 && penalty_is_linear(space.p.kind) &&
+    if (!run->active && !run->want_dual && run->local_steps == 1 && penalty_is_linear(space.p.form) &&
         run->rule->schedule.over == 0)
         blocks_plain(run, &space, full);
     else

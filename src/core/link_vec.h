@@ -81,8 +81,8 @@ VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relax
     const vec shift = vec_sub(*z, v); /* Lambda/sigma */
     const vec a = relaxes ? vec_fma(c->over, vec_sub(w_child, *z), w_child) : w_child;
     const vec t = vec_fnma(vec_set(2), shift, vec_sub(w_parent, a)), half = vec_set(0.5);
-    const vec e = penalty_is_linear(p->kind) ? penalty_prox_linear(t, c->pull, c->ratio)
-                                             : penalty_prox_concave(p, t, c->step, c->mu, c->inv_mu, true);
+    const vec e = penalty_is_linear(p->form) ? penalty_prox_linear(t, c->pull, c->ratio)
+                                             : penalty_prox_bent(p, t, c->step, c->mu, c->inv_mu);
     const vec middle = vec_mul(half, vec_add(a, w_parent));
     *z = vec_fnma(half, e, middle);
     *q = vec_fma(half, e, middle);
@@ -91,7 +91,7 @@ VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relax
 /* u from the state alone: sigma = sigma(k+1), inv_mu = 1/mu(k) */
 VEC_FN vec link_up(const penalty_vec *p, vec sigma, vec inv_mu, vec z, vec q)
 {
-    if (penalty_is_linear(p->kind)) {
+    if (penalty_is_linear(p->form)) {
         const vec rho = vec_clip(vec_mul(vec_sub(q, z), inv_mu), vec_set(-1), vec_set(1));
         return vec_fnma(p->slope, rho, vec_mul(sigma, q));
     }

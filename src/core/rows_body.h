@@ -23,7 +23,7 @@
  */
 #include "core/rows_prox.h"
 #include "math/box.h"
-#include "math/loss_row.h"
+#include "math/losses.h"
 
 #include <float.h>
 
@@ -111,7 +111,7 @@ VEC_FN double slope_of(const rows_problem *p, size_t r, double s0, double kappa,
 {
     if (!p->anchor)
         return loss_row_slope(p->loss, p->rows.y[r], s0, kappa, now);
-    return phase_majorant_slope(p->rows.y[r], p->anchor[r], s0, kappa);
+    return majorant_row_slope(p->rows.y[r], p->anchor[r], s0, kappa);
 }
 
 /* New slope of row r in a box: the closed form where that stays inside, otherwise the exact search. The state is u

@@ -6,6 +6,7 @@
 #define HFSAD_CORE_ROWS_PROX_H
 
 #include "data/rows.h"
+#include "math/loss_kind.h"
 
 typedef enum { ROWS_EXACT, ROWS_LINEARIZED } rows_method;
 
@@ -44,7 +45,7 @@ static inline hfsad_client rows_client(const rows_problem *p)
 /* Whether the exact method needs the anchors. */
 static inline bool rows_anchored(const hfsad_loss *loss)
 {
-    return loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    return loss_kind_of(loss)->majorised;
 }
 
 /*

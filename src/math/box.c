@@ -15,8 +15,7 @@
  */
 #include "math/box.h"
 
-#include "math/loss_row.h"
-#include "math/loss_vec.h"
+#include "math/losses.h"
 
 /* A coordinate becomes free, or leaves for its other bound, as t grows past `at`. */
 typedef struct {
@@ -109,10 +108,9 @@ static double convex_t(const scalar_loss *law, double sigma, segment g)
             return loss_row_slope(law->loss, law->y, g.s, g.n / sigma, g.s) / sigma;
         return hfsad_loss_slope(law->loss, law->y, nextafter(g.s, -INFINITY)) / sigma;
     }
-    const double t = *law->anchor, left = law->y + t * t - 2 * t * g.s;
     if (g.n > 0)
-        return phase_majorant_slope(law->y, t, g.s, g.n / sigma) / sigma;
-    return ((left != 0 ? -copysign(2 * t, t * left) : -fabs(2 * t)) + 2 * (g.s - t)) / sigma;
+        return majorant_row_slope(law->y, *law->anchor, g.s, g.n / sigma) / sigma;
+    return majorant_least_slope(law->y, *law->anchor, g.s) / sigma;
 }
 
 /* The stationary t of phase retrieval's scalar problem (s, n), not cut; returns how many. */
@@ -120,12 +118,9 @@ static size_t stationary(const scalar_loss *law, double sigma, segment g, double
 {
     if (!(g.n > 0))
         return 0;
-    const double two_kappa = 2 * g.n / sigma, root = sqrt(law->y > 0 ? law->y : 0);
-    const double s[4] = {g.s / (1 + two_kappa), g.s / (1 - two_kappa), root, -root};
-    size_t count = 0;
-    for (size_t i = 0; i < 4; i++)
-        if (isfinite(s[i]))
-            t[count++] = (g.s - s[i]) / g.n;
+    const size_t count = phase_stationary(law->y, g.s, 2 * g.n / sigma, t);
+    for (size_t i = 0; i < count; i++)
+        t[i] = (g.s - t[i]) / g.n;
     return count;
 }
 
@@ -180,7 +175,7 @@ double box_search(const scalar_loss *law, size_t M, size_t boxed, const double *
         sum_add(&sums.n, x[m] * x[m]);
     }
     sort_events(events, n);
-    const bool convex = law->anchor || law->loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL;
+    const bool convex = law->anchor || !loss_kind_of(law->loss)->majorised;
     answer best = {0, INFINITY};
     double from = -INFINITY;
     for (size_t i = 0; i < n; i++) {

@@ -9,36 +9,54 @@
 #ifndef HFSAD_MATH_PENALTY_VEC_H
 #define HFSAD_MATH_PENALTY_VEC_H
 
-#include "hfsad/hfsad.h"
+#include "math/penalty_elastic_net.h"
+#include "math/penalty_l1.h"
+#include "math/penalty_l2.h"
+#include "math/penalty_mcp.h"
+#include "math/penalty_none.h"
+#include "math/penalty_scad.h"
 #include "math/vec.h"
 
 typedef struct {
-    hfsad_penalty_kind kind;
+    penalty_form form;
     vec slope; /* omega lambda */
     vec omega, lambda, theta, inv_kappa;
     vec reach; /* gamma lambda: beyond it the penalty is flat */
     vec bend;  /* kappa lambda = reach - theta */
+    vec ridge;
 } penalty_vec;
+
+VEC_FN penalty_shape penalty_shape_of(const hfsad_penalty *p)
+{
+    switch (p->kind) {
+#define PENALTY_CASE(KIND, prefix, link, prior, gamma_above)                                                           \
+    case HFSAD_PENALTY_##KIND:                                                                                         \
+        return prefix##_shape(p);
+        HFSAD_PENALTY_LIST(PENALTY_CASE)
+#undef PENALTY_CASE
+    }
+    return (penalty_shape){0};
+}
 
 VEC_FN penalty_vec penalty_vec_of(const hfsad_penalty *p)
 {
-    const bool scad = p->kind == HFSAD_PENALTY_SCAD;
-    const double kappa = scad ? p->gamma - 1 : p->gamma, theta = scad ? p->lambda : 0;
+    const penalty_shape shape = penalty_shape_of(p);
     return (penalty_vec){
-        .kind = p->kind,
-        .slope = vec_set(p->kind == HFSAD_PENALTY_NONE ? 0 : p->weight * p->lambda),
+        .form = penalty_kind_of(p)->form,
+        .slope = vec_set(shape.slope),
         .omega = vec_set(p->weight),
         .lambda = vec_set(p->lambda),
-        .theta = vec_set(theta),
-        .inv_kappa = vec_set(1 / kappa),
+        .theta = vec_set(shape.theta),
+        .inv_kappa = vec_set(1 / shape.kappa),
         .reach = vec_set(p->gamma * p->lambda),
-        .bend = vec_set(kappa * p->lambda),
+        .bend = vec_set(shape.kappa * p->lambda),
+        .ridge = vec_set(shape.ridge),
     };
 }
 
-VEC_FN bool penalty_is_linear(hfsad_penalty_kind kind)
+VEC_FN bool penalty_is_linear(penalty_form form)
 {
-    return kind == HFSAD_PENALTY_L1 || kind == HFSAD_PENALTY_NONE;
+    return form <= PENALTY_LINEAR;
 }
 
 /* omega h(a), a >= 0 */
@@ -54,7 +72,9 @@ VEC_FN vec penalty_concave_part(const penalty_vec *p, vec a)
 VEC_FN vec penalty_exact(const penalty_vec *p, vec a)
 {
     const vec linear = vec_mul(p->slope, a);
-    return penalty_is_linear(p->kind) ? linear : vec_sub(linear, penalty_concave_part(p, a));
+    if (p->form == PENALTY_RIDGED)
+        return vec_add(linear, vec_mul(vec_mul(vec_set(0.5), p->ridge), vec_mul(a, a)));
+    return penalty_is_linear(p->form) ? linear : vec_sub(linear, penalty_concave_part(p, a));
 }
 
 /* P(a; mu) - P(a; 0) = slope max(mu - a, 0)^2 / (2 mu); inv_mu = 1/mu, both 0 for the exact penalty */
@@ -69,8 +89,10 @@ VEC_FN vec penalty_gradient(const penalty_vec *p, vec t, vec inv_mu)
 {
     const vec one = vec_set(1), minus = vec_set(-1);
     const vec linear = vec_mul(p->slope, vec_clip(vec_mul(t, inv_mu), minus, one));
-    if (penalty_is_linear(p->kind))
+    if (penalty_is_linear(p->form))
         return linear;
+    if (p->form == PENALTY_RIDGED)
+        return vec_add(linear, vec_mul(p->ridge, t));
     const vec bent = vec_mul(vec_sub(vec_abs(t), p->theta), p->inv_kappa);
     const vec h = vec_mul(p->omega, vec_clip(bent, vec_zero(), p->lambda));
     return vec_sub(linear, vec_copysign(h, t));
@@ -150,6 +172,21 @@ VEC_FN vec penalty_prox_linear(vec v, vec pull, vec ratio)
     return vec_copysign(vec_max(vec_mul(a, ratio), vec_sub(a, pull)), v);
 }
 
+/* Prox of slope |.|_mu + ridge t^2 / 2: that of slope |.|_mu with v and the step shorter by 1 + step ridge. */
+VEC_FN vec penalty_prox_ridged(const penalty_vec *p, vec v, vec step, vec mu)
+{
+    const vec shorter = vec_div(vec_set(1), vec_add(vec_set(1), vec_mul(step, p->ridge)));
+    const vec pull = vec_mul(vec_mul(step, shorter), p->slope);
+    return penalty_prox_linear(vec_mul(v, shorter), pull, vec_div(mu, vec_add(mu, pull)));
+}
+
+/* Prox of the smoothed penalty if that is not linear. */
+VEC_FN vec penalty_prox_bent(const penalty_vec *p, vec v, vec step, vec mu, vec inv_mu)
+{
+    return p->form == PENALTY_RIDGED ? penalty_prox_ridged(p, v, step, mu)
+                                     : penalty_prox_concave(p, v, step, mu, inv_mu, true);
+}
+
 /* The exact penalty's prox where step omega / kappa < 1: the objective is convex, and the stationary point of the one
  * cell that holds it is the answer. */
 VEC_FN vec penalty_prox_convex(const penalty_vec *p, vec v, vec step, vec bent)
@@ -165,10 +202,14 @@ VEC_FN vec penalty_prox_convex(const penalty_vec *p, vec v, vec step, vec bent)
 /* The exact penalty's prox (mu = 0), as an inner node's prior needs it. */
 VEC_FN vec penalty_prox_exact(const penalty_vec *p, vec v, vec step)
 {
-    if (p->kind == HFSAD_PENALTY_NONE)
+    if (p->form == PENALTY_FLAT)
         return v;
-    if (p->kind == HFSAD_PENALTY_L1)
+    if (p->form == PENALTY_LINEAR)
         return vec_copysign(vec_max(vec_sub(vec_abs(v), vec_mul(step, p->slope)), vec_zero()), v);
+    if (p->form == PENALTY_RIDGED) {
+        const vec shrunk = vec_max(vec_sub(vec_abs(v), vec_mul(step, p->slope)), vec_zero());
+        return vec_copysign(vec_div(shrunk, vec_add(vec_set(1), vec_mul(step, p->ridge))), v);
+    }
     const vec bent = vec_mul(step, vec_mul(p->omega, p->inv_kappa));
     if (vec_bits(vec_less(bent, vec_set(1 - 1e-6))) == 0xff)
         return penalty_prox_convex(p, v, step, bent);

@@ -238,13 +238,11 @@ static hfsad_status check_labels(federation *f, size_t leaf, const char *name, h
 {
     survey_client c;
     const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
-    if (status || (c.loss.kind != HFSAD_LOSS_LOGISTIC && c.loss.kind != HFSAD_LOSS_HINGE))
-        return status;
-    for (size_t r = 0; r < c.rows.count; r++)
-        if (fabs(c.rows.y[r]) != 1)
-            return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes the labels -1 and 1",
-                             name, r + 1, c.rows.y[r]);
-    return HFSAD_OK;
+    for (size_t r = 0; r < c.rows.count && !status; r++)
+        if (!loss_fits(&c.loss, c.rows.y[r]))
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes %s", name, r + 1,
+                             c.rows.y[r], loss_kind_of(&c.loss)->takes);
+    return status;
 }
 
 /* Usually the clients arrive in the order of the list. */

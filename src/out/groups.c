@@ -54,7 +54,7 @@ static void place(search *s, size_t node)
     const size_t tied = s->run->data->M - link->free;
     const double reach = link->gamma * link->lambda;
     g->group[node] = g->group[parent];
-    if (!penalty_lets_go(link))
+    if (!penalty_is_concave(link))
         return;
     model_of(s->run, node, s->w);
     if (near(s, parent, reach, tied))

@@ -7,7 +7,9 @@
 #include "base/rng.h"
 #include "data/builder.h"
 #include "data/parse_number.h"
+#include "math/loss_kind.h"
 #include "out/json.h"
+#include "plan/choices.h"
 #include "spec/table.h"
 
 #include <errno.h>
@@ -24,13 +26,7 @@
 
 enum { PATH_SHOWN = 300 };
 
-static const char *const loss_names[] = {LOSS_NAMES};
 static const char *const scale_names[] = {SCALE_NAMES};
-
-const char *loss_kind_name(hfsad_loss_kind kind)
-{
-    return loss_names[kind];
-}
 
 /* A file of a folder, mapped: runs replace their files and never cut one short. */
 typedef struct {
@@ -106,27 +102,36 @@ static hfsad_status read_choice(const summary *s, const char *key, const cJSON *
     return refuse_key(s, key, "one that this version knows");
 }
 
-/* The same; 0 < value < most. */
-static hfsad_status read_level(const summary *s, const char *key, const cJSON *item, double most, double *value)
+/* The same for a number in the range that the spec's key has. */
+static hfsad_status read_parameter(const summary *s, const char *key, const cJSON *item, double *value)
 {
-    if (!item)
+    setting_at at;
+    char range[SETTING_TEXT_MAX], expected[SETTING_TEXT_MAX + 16];
+    if (!item || !settings_find(&spec_schema, key, &at))
         return HFSAD_OK;
-    if (!cJSON_IsNumber(item) || !(item->valuedouble > 0 && item->valuedouble < most))
-        return refuse_key(s, key, isinf(most) ? "a finite number above 0" : "a number between 0 and 1");
+    if (!cJSON_IsNumber(item) || isnan(item->valuedouble) ||
+        !setting_allows(&at, (setting_value){.real = item->valuedouble})) {
+        setting_range_text(at.row, range, sizeof range);
+        snprintf(expected, sizeof expected, "a number %s", range);
+        return refuse_key(s, key, expected);
+    }
     *value = item->valuedouble;
     return HFSAD_OK;
 }
 
 static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settings *loss)
 {
-    hfsad_status status = read_choice(s, "loss.kind", json_at(object, "kind"), loss_names,
-                                      sizeof loss_names / sizeof *loss_names, &loss->kind);
+    hfsad_status status =
+        read_choice(s, "loss.kind", json_at(object, "kind"), loss_names, HFSAD_LOSS_COUNT, &loss->kind);
     if (!status)
         status = read_choice(s, "loss.scale", json_at(object, "scale"), scale_names,
                              sizeof scale_names / sizeof *scale_names, &loss->scale);
-    if (!status)
-        status = read_level(s, "loss.tau", json_at(object, "tau"), 1, &loss->tau);
-    return status ? status : read_level(s, "loss.delta", json_at(object, "delta"), INFINITY, &loss->delta);
+#define READ_PARAMETER(name)                                                                                           \
+    if (!status)                                                                                                       \
+        status = read_parameter(s, "loss." #name, json_at(object, #name), &loss->name);
+    LOSS_PARAMETERS(READ_PARAMETER)
+#undef READ_PARAMETER
+    return status;
 }
 
 static double default_of(const char *key)
@@ -162,7 +167,9 @@ static hfsad_status read_overrides(const summary *s, model *m)
         if (!loss)
             continue;
         model_override *o = &m->overrides[m->n_overrides++];
-        o->loss = (LOSS_settings){.kind = -1, .scale = -1, .tau = NAN, .delta = NAN};
+#define INHERIT_PARAMETER(name) .name = NAN,
+        o->loss = (LOSS_settings){.kind = -1, .scale = -1, LOSS_PARAMETERS(INHERIT_PARAMETER)};
+#undef INHERIT_PARAMETER
         o->pattern = strdup(node->valuestring);
         if (!o->pattern)
             return error_memory(s->err, strlen(node->valuestring), "overrides");
@@ -246,9 +253,10 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
     if (!cJSON_IsBool(clients))
         return refuse_key(s, "settings.output.clients", "true or false");
     shape->has_clients = cJSON_IsTrue(clients);
-    /* A summary has tau and delta only where some client's loss uses them. */
-    m->loss = (LOSS_settings){
-        .kind = -1, .scale = SCALE_SUM, .tau = default_of("loss.tau"), .delta = default_of("loss.delta")};
+    /* A summary has only the parameters that some client's loss uses. */
+#define USUAL_PARAMETER(name) .name = default_of("loss." #name),
+    m->loss = (LOSS_settings){.kind = -1, .scale = SCALE_SUM, LOSS_PARAMETERS(USUAL_PARAMETER)};
+#undef USUAL_PARAMETER
     status = read_loss(s, loss, &m->loss);
     if (!status && m->loss.kind < 0)
         status = refuse_key(s, "settings.loss.kind", "there");
@@ -545,11 +553,10 @@ client_law model_law(const model *m, const char *client)
         const model_override *o = &m->overrides[i];
         l.kind = o->loss.kind >= 0 ? o->loss.kind : l.kind;
         l.scale = o->loss.scale >= 0 ? o->loss.scale : l.scale;
-        l.tau = isnan(o->loss.tau) ? l.tau : o->loss.tau;
-        l.delta = isnan(o->loss.delta) ? l.delta : o->loss.delta;
+#define LAY_PARAMETER(name) l.name = isnan(o->loss.name) ? l.name : o->loss.name;
+        LOSS_PARAMETERS(LAY_PARAMETER)
+#undef LAY_PARAMETER
     }
-    return (client_law){
-        .loss = {.kind = (hfsad_loss_kind)l.kind, .tau = l.tau, .delta = l.delta, .box = INFINITY},
-        .mean = l.scale == SCALE_MEAN,
-    };
+    l.box = INFINITY;
+    return (client_law){.loss = loss_of(&l, NULL), .mean = l.scale == SCALE_MEAN};
 }

@@ -73,7 +73,4 @@ typedef struct {
 } client_law;
 client_law model_law(const model *m, const char *client);
 
-/* "quantile". */
-const char *loss_kind_name(hfsad_loss_kind kind);
-
 #endif

@@ -40,9 +40,8 @@ static hfsad_status refuse_label(const evaluation *e, size_t leaf, size_t row, d
 {
     char name[EVALUATION_NAME_SIZE];
     dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.300s: row %zu of %.300s has y = %g: the %s loss takes the labels -1 and 1", e->scoring->path,
-                     row + 1, name, y, loss_kind_name(kind));
+    return error_set(err, HFSAD_ERROR_INPUT, "%.300s: row %zu of %.300s has y = %g: the %s loss takes %s",
+                     e->scoring->path, row + 1, name, y, loss_names[kind], loss_kinds[kind]->takes);
 }
 
 /* A loss that a program brought along is not here; its models are. */
@@ -62,7 +61,7 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
     const scoring *s = e->scoring;
     const client_law law = scoring_law(s, leaf);
     const hfsad_loss_kind kind = law.loss.kind;
-    const bool labels = loss_has_labels(kind), levels = kind == HFSAD_LOSS_QUANTILE;
+    const bool labels = loss_kinds[kind]->labels, levels = loss_kinds[kind]->levels;
     const client_rows rows = dataset_rows(s->data, leaf);
     row_figures f = {.rows = rows.count};
     if (kind == HFSAD_LOSS_OWN)
@@ -72,7 +71,7 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
         return status;
     for (size_t r = 0; r < rows.count; r++) {
         const double y = rows.y[r], weight = row_weight(&rows, r);
-        if (labels && y != 1 && y != -1)
+        if (!loss_fits(&law.loss, y))
             return refuse_label(e, leaf, r, y, kind, err);
         f.weight += weight;
         f.loss += weight * hfsad_loss_value(&law.loss, y, scores[r]);
@@ -229,8 +228,7 @@ support_figures evaluation_support(const evaluation *e, uint32_t node)
     }
     if (!t)
         return f;
-    const bool either =
-        model_law(m, node < m->n_inner ? "" : model_name(m, node)).loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    const bool either = loss_kinds[model_law(m, node < m->n_inner ? "" : model_name(m, node)).loss.kind]->majorised;
     f.recall = true_nonzero ? (double)found / (double)true_nonzero : NAN;
     f.precision = f.nonzero ? (double)found / (double)f.nonzero : NAN;
     f.relative_error = size > 0 ? (either && opposite < away ? opposite : away) / size : NAN;

@@ -13,16 +13,9 @@
 /* As long as a client's name with its path can be. */
 enum { NAME_SIZE = (HFSAD_TIERS_MAX + 1) * 256, SHOWN = 300 };
 
-bool loss_has_labels(hfsad_loss_kind kind)
-{
-    return kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE;
-}
-
 double score_prediction(hfsad_loss_kind kind, double score)
 {
-    if (kind == HFSAD_LOSS_PHASE_RETRIEVAL)
-        return score * score;
-    return kind == HFSAD_LOSS_LOGISTIC ? 1 / (1 + exp(-score)) : score;
+    return loss_kinds[kind]->predict ? loss_kinds[kind]->predict(score) : score;
 }
 
 bool scoring_has_y(const scoring *s)
@@ -168,7 +161,7 @@ hfsad_status scoring_scores(const scoring *s, size_t leaf, hfsad_loss_kind kind,
     const double intercept = s->model->intercept ? w[s->model->F] : 0;
     for (size_t r = 0; r < rows.count; r++) {
         const double score = row_dot(&rows, r, w) + intercept;
-        if (!isfinite(kind == HFSAD_LOSS_PHASE_RETRIEVAL ? score * score : score))
+        if (!isfinite(score) || !isfinite(score_prediction(kind, score)))
             return scoring_overflow(s, leaf, r, "prediction", err);
         scores[r] = score;
     }

@@ -6,6 +6,7 @@
 #define HFSAD_OUT_MODEL_SCORING_H
 
 #include "data/rows.h"
+#include "math/loss_kind.h"
 #include "out/model.h"
 
 /*
@@ -37,8 +38,7 @@ hfsad_status scoring_scores(const scoring *s, size_t leaf, hfsad_loss_kind kind,
 /* Says that this client's row, counted from 0, has something that is too large. */
 hfsad_status scoring_overflow(const scoring *s, size_t leaf, size_t row, const char *what, hfsad_error *err);
 
-/* The classes -1 and 1. */
-bool loss_has_labels(hfsad_loss_kind kind);
+/* The class, -1 or 1. */
 static inline double score_label(double score)
 {
     return score >= 0 ? 1 : -1;

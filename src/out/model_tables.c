@@ -81,11 +81,12 @@ static void add_loss(json *j, cJSON *root, const model *m)
 {
     static const char *const scales[] = {SCALE_NAMES};
     cJSON *loss = json_add_object(j, root, "loss");
-    json_add_text(j, loss, "kind", loss_kind_name((hfsad_loss_kind)m->loss.kind));
-    if (m->loss.kind == (int)HFSAD_LOSS_QUANTILE)
-        json_add_real(j, loss, "tau", m->loss.tau);
-    if (m->loss.kind == (int)HFSAD_LOSS_HUBER)
-        json_add_real(j, loss, "delta", m->loss.delta);
+    json_add_text(j, loss, "kind", loss_names[m->loss.kind]);
+#define ADD_PARAMETER(name)                                                                                            \
+    if (loss_kinds[m->loss.kind]->parameters & LOSS_HAS_##name)                                                        \
+        json_add_real(j, loss, #name, m->loss.name);
+    LOSS_PARAMETERS(ADD_PARAMETER)
+#undef ADD_PARAMETER
     json_add_text(j, loss, "scale", scales[m->loss.scale]);
 }
 

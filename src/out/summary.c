@@ -42,7 +42,7 @@ static const char *const algorithm_names[] = {ALGORITHM_NAMES};
 static const char *const link_names[] = {LINK_NAMES};
 static const char *const prior_names[] = {PRIOR_NAMES};
 static const char *const shape_names[] = {SHAPE_NAMES};
-enum { N_KINDS = sizeof link_names / sizeof *link_names, N_SHAPES = sizeof shape_names / sizeof *shape_names };
+enum { N_KINDS = HFSAD_PENALTY_COUNT, N_SHAPES = sizeof shape_names / sizeof *shape_names };
 
 /* A setting over all nodes of a tier: the values it takes. */
 typedef struct {
@@ -74,19 +74,21 @@ static void add_span(json *j, cJSON *object, const char *key, const span *s)
 
 typedef struct {
     bool kinds[N_KINDS];
-    span weight, lambda, gamma, c, alpha, growth, relax;
+    span weight, lambda, gamma, ratio, c, alpha, growth, relax;
     bool shapes[N_SHAPES];
 } tier_spans;
 
 static void spans_add_penalty(tier_spans *s, const hfsad_penalty *p)
 {
     s->kinds[p->kind] = true;
-    if (p->kind == HFSAD_PENALTY_NONE)
+    if (penalty_is_flat(p))
         return;
     span_add(&s->weight, p->weight);
     span_add(&s->lambda, p->lambda);
-    if (p->kind != HFSAD_PENALTY_L1)
+    if (penalty_gamma_above[p->kind] > 0)
         span_add(&s->gamma, p->gamma);
+    if (penalty_kind_of(p)->has_ratio)
+        span_add(&s->ratio, p->ratio);
 }
 
 static int shape_of(const hfsad_schedule *s)
@@ -132,6 +134,7 @@ static void add_penalty(json *j, cJSON *parent, const char *key, const tier_span
     add_span(j, object, "weight", &s->weight);
     add_span(j, object, "lambda", &s->lambda);
     add_span(j, object, "gamma", &s->gamma);
+    add_span(j, object, "ratio", &s->ratio);
 }
 
 static void add_schedule(json *j, cJSON *parent, const char *key, const tier_spans *s)
@@ -226,12 +229,14 @@ static void add_value(json *j, cJSON *object, const setting *row, const void *va
     }
 }
 
-static bool has_loss(const hfsad_spec *spec, hfsad_loss_kind kind)
+/* Whether some client's loss has one of these parameters. */
+static bool uses_parameter(const hfsad_spec *spec, unsigned parameters)
 {
-    bool found = spec->loss.kind == (int)kind;
+    unsigned used = loss_kinds[spec->loss.kind]->parameters;
     for (size_t i = 0; i < spec->n_overrides; i++)
-        found = found || spec->overrides[i].loss.kind == (int)kind;
-    return found;
+        if (spec->overrides[i].loss.kind >= 0)
+            used |= loss_kinds[spec->overrides[i].loss.kind]->parameters;
+    return used & parameters;
 }
 
 /* Whether the spec's own value is what is in force and means something in this run. */
@@ -244,10 +249,11 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return spec->federation.wire == WIRE_FLOAT; /* the only one that rounds */
     if (!strncmp(key, "federation.", 11))
         return false; /* how the processes came to the result, which does not depend on it or is a record's */
-    if (!strcmp(key, "loss.tau"))
-        return has_loss(spec, HFSAD_LOSS_QUANTILE);
-    if (!strcmp(key, "loss.delta"))
-        return has_loss(spec, HFSAD_LOSS_HUBER);
+#define PARAMETER_APPLIES(name)                                                                                        \
+    if (!strcmp(key, "loss." #name))                                                                                   \
+        return uses_parameter(spec, LOSS_HAS_##name);
+    LOSS_PARAMETERS(PARAMETER_APPLIES)
+#undef PARAMETER_APPLIES
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "math/loss_kind.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,18 +12,19 @@
 
 penalty_choice link_choice(const LINK_settings *s)
 {
-    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma};
+    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma, NAN};
 }
 
 penalty_choice prior_choice(const PRIOR_settings *s)
 {
-    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma};
+    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma, s->ratio};
 }
 
 penalty_choice choice_over(penalty_choice general, penalty_choice special)
 {
     return (penalty_choice){pick_choice(special.kind, general.kind), pick(special.weight, general.weight),
-                            pick(special.lambda, general.lambda), pick(special.gamma, general.gamma)};
+                            pick(special.lambda, general.lambda), pick(special.gamma, general.gamma),
+                            pick(special.ratio, general.ratio)};
 }
 
 SCHEDULE_settings schedule_over(const SCHEDULE_settings *s, const SCHEDULE_settings *special)
@@ -36,13 +38,11 @@ SCHEDULE_settings schedule_over(const SCHEDULE_settings *s, const SCHEDULE_setti
 
 hfsad_loss loss_of(const LOSS_settings *s, const LOSS_settings *special)
 {
-    hfsad_loss loss = {(hfsad_loss_kind)s->kind, s->tau, s->delta, s->box};
-    if (special) {
-        loss.kind = (hfsad_loss_kind)pick_choice(special->kind, s->kind);
-        loss.tau = pick(special->tau, s->tau);
-        loss.delta = pick(special->delta, s->delta);
-        loss.box = pick(special->box, s->box);
-    }
+    hfsad_loss loss = {.kind = (hfsad_loss_kind)(special ? pick_choice(special->kind, s->kind) : s->kind),
+                       .box = special ? pick(special->box, s->box) : s->box};
+#define TAKE_PARAMETER(name) loss.name = special ? pick(special->name, s->name) : s->name;
+    LOSS_PARAMETERS(TAKE_PARAMETER)
+#undef TAKE_PARAMETER
     if (isnan(loss.box))
         loss.box = INFINITY;
     return loss;
@@ -57,13 +57,15 @@ typedef enum { CLOUD, EDGE, CLIENT } node_kind;
 
 static bool says_loss(const override_settings *s)
 {
-    return s->loss.kind >= 0 || !isnan(s->loss.tau) || !isnan(s->loss.delta) || !isnan(s->loss.box) ||
-           s->loss.scale >= 0 || s->loss.solver >= 0 || !isnan(s->loss.tolerance) || s->loss.sweeps > 0;
+#define SAYS_PARAMETER(name) || !isnan(s->loss.name)
+    return s->loss.kind >= 0 || !isnan(s->loss.box) || s->loss.scale >= 0 || s->loss.solver >= 0 ||
+           !isnan(s->loss.tolerance) || s->loss.sweeps > 0 LOSS_PARAMETERS(SAYS_PARAMETER);
+#undef SAYS_PARAMETER
 }
 
 static bool says_penalty(penalty_choice c)
 {
-    return c.kind >= 0 || !isnan(c.weight) || !isnan(c.lambda) || !isnan(c.gamma);
+    return c.kind >= 0 || !isnan(c.weight) || !isnan(c.lambda) || !isnan(c.gamma) || !isnan(c.ratio);
 }
 
 static bool says_schedule(const override_settings *s)
@@ -107,10 +109,11 @@ static void lay_over(override_settings *merged, const override_settings *s)
     const penalty_choice link = choice_over(link_choice(&merged->link), link_choice(&s->link));
     const penalty_choice prior = choice_over(prior_choice(&merged->prior), prior_choice(&s->prior));
     merged->link = (LINK_settings){link.kind, link.weight, link.lambda, link.gamma};
-    merged->prior = (PRIOR_settings){prior.kind, prior.weight, prior.lambda, prior.gamma};
+    merged->prior = (PRIOR_settings){prior.kind, prior.weight, prior.lambda, prior.gamma, prior.ratio};
     merged->loss.kind = pick_choice(s->loss.kind, merged->loss.kind);
-    merged->loss.tau = pick(s->loss.tau, merged->loss.tau);
-    merged->loss.delta = pick(s->loss.delta, merged->loss.delta);
+#define MERGE_PARAMETER(name) merged->loss.name = pick(s->loss.name, merged->loss.name);
+    LOSS_PARAMETERS(MERGE_PARAMETER)
+#undef MERGE_PARAMETER
     merged->loss.box = pick(s->loss.box, merged->loss.box);
     merged->loss.scale = pick_choice(s->loss.scale, merged->loss.scale);
     merged->loss.solver = pick_choice(s->loss.solver, merged->loss.solver);

@@ -26,7 +26,7 @@ static inline int pick_choice(int given, int otherwise)
 /* Settings of a penalty, from either table of the spec. */
 typedef struct {
     int kind;
-    double weight, lambda, gamma;
+    double weight, lambda, gamma, ratio;
 } penalty_choice;
 
 penalty_choice link_choice(const LINK_settings *s);

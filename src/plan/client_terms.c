@@ -10,14 +10,14 @@ double client_factor(const leaf_class *class, const client_rows *rows)
 bool client_is_factored(const leaf_class *class, const client_rows *rows, size_t M)
 {
     const size_t held = rows->start ? rows->start[rows->count] - rows->start[0] : rows->count * rows->F;
-    return class->loss.kind == HFSAD_LOSS_SQUARED && class->solver.method == ROWS_EXACT && isinf(class->loss.box) &&
+    return loss_kind_of(&class->loss)->squared && class->solver.method == ROWS_EXACT && isinf(class->loss.box) &&
            rows->count > 1 && squared_doubles(rows->count, M) <= 2 * held + 2 * M;
 }
 
 /* Whether a client's next step begins at its last w: that of many rows, but by their slopes. */
 static bool needs_w(const leaf_class *class)
 {
-    return class->solver.method == ROWS_LINEARIZED || class->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ||
+    return class->solver.method == ROWS_LINEARIZED || loss_kind_of(&class->loss)->majorised ||
            class->loss.kind == HFSAD_LOSS_OWN;
 }
 

@@ -27,19 +27,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double default_gamma(hfsad_penalty_kind kind)
-{
-    return kind == HFSAD_PENALTY_SCAD ? 3.7 : 3;
-}
-
 static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
 {
     const hfsad_penalty_kind kind = (hfsad_penalty_kind)pick_choice(c.kind, (int)preset.kind);
-    const double gamma = kind == preset.kind ? preset.gamma : default_gamma(kind);
+    const double gamma = kind == preset.kind ? preset.gamma : penalty_kinds[kind]->gamma;
     return (hfsad_penalty){.kind = kind,
                            .weight = pick(c.weight, preset.weight),
                            .lambda = pick(c.lambda, preset.lambda),
                            .gamma = pick(c.gamma, gamma),
+                           .ratio = pick(c.ratio, preset.ratio),
                            .free = preset.free};
 }
 
@@ -47,13 +43,12 @@ static hfsad_penalty penalty_of(penalty_choice c, hfsad_penalty preset)
  * numbers that are fine one by one may overflow together. */
 static hfsad_status check_penalty(const hfsad_penalty *p, const char *what, const char *node, hfsad_error *err)
 {
-    const double least = p->kind == HFSAD_PENALTY_SCAD ? 2 : 1, most = 1e100;
-    const bool concave = p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD;
-    if (concave && !(p->gamma > least))
+    const double least = penalty_gamma_above[p->kind], most = 1e100;
+    const bool concave = penalty_is_concave(p);
+    if (least > 0 && !(p->gamma > least))
         return error_set(err, HFSAD_ERROR_INPUT, "%s of %s: gamma = %g, but %s needs gamma > %g; set %s.gamma", what,
-                         node, p->gamma, p->kind == HFSAD_PENALTY_SCAD ? "scad" : "mcp", least, what);
-    if (p->kind != HFSAD_PENALTY_NONE &&
-        (!(p->weight * p->lambda <= most) || (concave && !(p->gamma * p->lambda <= most))))
+                         node, p->gamma, penalty_names[p->kind], least, what);
+    if (!penalty_is_flat(p) && (!(p->weight * p->lambda <= most) || (concave && !(p->gamma * p->lambda <= most))))
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s of %s: weight = %g, lambda = %g: weight lambda and gamma lambda must be at most 1e100",
                          what, node, p->weight, p->lambda);
@@ -101,7 +96,8 @@ static hfsad_penalty prior_preset(const preset *t, size_t i)
     return (hfsad_penalty){.kind = paper ? HFSAD_PENALTY_SCAD : HFSAD_PENALTY_NONE,
                            .weight = eta(t, i),
                            .lambda = 0.1,
-                           .gamma = paper ? 2.4 : default_gamma(HFSAD_PENALTY_NONE),
+                           .gamma = paper ? 2.4 : penalty_kinds[HFSAD_PENALTY_NONE]->gamma,
+                           .ratio = 0.5,
                            .free = t->spec->features.intercept != INTERCEPT_NONE};
 }
 
@@ -128,12 +124,15 @@ static hfsad_penalty link_of(const preset *t, const LINK_settings *s, const LINK
     if (special)
         c = choice_over(c, link_choice(special));
     if (t->consensus)
-        c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN};
-    const bool concave = c.kind == HFSAD_PENALTY_MCP || c.kind == HFSAD_PENALTY_SCAD;
+        c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN, NAN};
+    const bool concave = c.kind >= 0 && penalty_kinds[c.kind]->form == PENALTY_CONCAVE;
     const double lambda = pick(c.lambda, concave && t->tuned ? from.reach / 3 : 1);
     const double slope = concave && t->tuned ? 2 * from.noise : from.bound;
-    return penalty_of(
-        c, (hfsad_penalty){HFSAD_PENALTY_L1, slope / lambda, lambda, default_gamma(HFSAD_PENALTY_MCP), from.own});
+    return penalty_of(c, (hfsad_penalty){.kind = HFSAD_PENALTY_L1,
+                                         .weight = slope / lambda,
+                                         .lambda = lambda,
+                                         .gamma = penalty_kinds[HFSAD_PENALTY_MCP]->gamma,
+                                         .free = from.own});
 }
 
 /* Where sqrt(k) grows no faster than by `growth` a step. */
@@ -188,15 +187,15 @@ static hfsad_schedule inner_schedule(const preset *t, size_t i, const hfsad_pena
                             .growth = pow(t->pace, steps)};
 }
 
-void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
-                      double *omega_0)
+void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *, double length),
+                      const plan *p, double *omega_0)
 {
     for (uint32_t depth = 0; depth < HFSAD_TIERS_MAX + 2; depth++)
         omega_0[depth] = 0;
     for (size_t i = d->n_inner; i-- > 1;) { /* breadth-first order: the deepest first */
         const inner_node *node = &d->inner[i];
         const double below = node->n_leaves * leaf_pull + node->n_inner * omega_0[node->depth + 1];
-        omega_0[node->depth] = fmax(omega_0[node->depth], below + prior_pull(&p->inner[i].prior));
+        omega_0[node->depth] = fmax(omega_0[node->depth], below + prior_pull(&p->inner[i].prior, p->length));
     }
 }
 
@@ -266,11 +265,17 @@ static bool same_schedule(const hfsad_schedule *a, const hfsad_schedule *b)
     return a->c == b->c && a->alpha == b->alpha && a->turn == b->turn && a->growth == b->growth && a->over == b->over;
 }
 
+static bool same_loss(const hfsad_loss *a, const hfsad_loss *b)
+{
+#define SAME_PARAMETER(name) &&a->name == b->name
+    return a->kind == b->kind && a->box == b->box LOSS_PARAMETERS(SAME_PARAMETER);
+#undef SAME_PARAMETER
+}
+
 static bool same_class(const leaf_class *a, const leaf_class *b)
 {
     const hfsad_penalty *p = &a->rule.penalty, *q = &b->rule.penalty;
-    return a->loss.kind == b->loss.kind && a->loss.tau == b->loss.tau && a->loss.delta == b->loss.delta &&
-           a->loss.box == b->loss.box && p->kind == q->kind && p->weight == q->weight && p->lambda == q->lambda &&
+    return same_loss(&a->loss, &b->loss) && p->kind == q->kind && p->weight == q->weight && p->lambda == q->lambda &&
            p->gamma == q->gamma && same_schedule(&a->rule.schedule, &b->rule.schedule) &&
            a->participation == b->participation && a->local_steps == b->local_steps &&
            a->solver.method == b->solver.method && a->solver.tolerance == b->solver.tolerance &&
@@ -321,11 +326,10 @@ static hfsad_status plan_leaves(plan *p, preset *t, hfsad_error *err)
     return status;
 }
 
-/* The paper's eta lambda gamma. */
-static double paper_prior_pull(const hfsad_penalty *prior)
+/* The paper's eta lambda gamma. Of a ridge the pull on a coefficient ten times the likely size of a model. */
+static double paper_prior_pull(const hfsad_penalty *prior, double length)
 {
-    const bool concave = prior->kind == HFSAD_PENALTY_MCP || prior->kind == HFSAD_PENALTY_SCAD;
-    return hfsad_penalty_slope(prior) * (concave ? prior->gamma : 1);
+    return penalty_steepest(prior, 10 * length) * (penalty_is_concave(prior) ? prior->gamma : 1);
 }
 
 /* c of the inner nodes' links from their children's, the deepest first; one number for a depth, the most. */
@@ -380,33 +384,33 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     return status;
 }
 
-static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, hfsad_loss_kind kind, double y,
+static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, const hfsad_loss *loss, double y,
                                 hfsad_error *err)
 {
-    if (y == 1 || y == -1)
+    if (loss_fits(loss, y))
         return HFSAD_OK;
     char name[256];
     dataset_leaf_name(d, leaf, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT, "row %zu of %s has y = %g: the %s loss takes the labels -1 and 1%s",
-                     row + 1, name, y, kind == HFSAD_LOSS_HINGE ? "hinge" : "logistic",
-                     y == 0 ? "; write -1 for 0" : "");
+    return error_set(err, HFSAD_ERROR_INPUT, "row %zu of %s has y = %g: the %s loss takes %s%s", row + 1, name, y,
+                     loss_names[loss->kind], loss_kind_of(loss)->takes,
+                     loss_kind_of(loss)->labels && y == 0 ? "; write -1 for 0" : "");
 }
 
-/* Labels of the two-class losses. */
+/* Observations that the losses can take. */
 static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
     for (size_t leaf = 0; leaf < d->n_leaves && !status; leaf++) {
-        const hfsad_loss_kind kind = plan_leaf(p, leaf)->loss.kind;
-        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
+        const hfsad_loss *loss = &plan_leaf(p, leaf)->loss;
+        if (!loss_kind_of(loss)->fits)
             continue;
         if (!d->rows.first) {
-            status = check_label(d, leaf, 0, kind, d->y[leaf], err);
+            status = check_label(d, leaf, 0, loss, d->y[leaf], err);
             continue;
         }
         const client_rows rows = dataset_rows(d, leaf);
         for (size_t r = 0; r < rows.count && !status; r++)
-            status = check_label(d, leaf, r, kind, rows.y[r], err);
+            status = check_label(d, leaf, r, loss, rows.y[r], err);
     }
     return status;
 }
@@ -458,10 +462,10 @@ static void apply_scales(preset *t, const data_scales *scales)
     const hfsad_loss loss = loss_of(&t->spec->loss, NULL);
     t->scales = *scales;
     t->tuned = t->spec->top.preset == PRESET_TUNED;
-    t->sharp = loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    t->sharp = loss_kind_of(&loss)->majorised;
     t->far = starts_far(t->spec->run.start);
     t->pace = 1 + (t->far ? 0.006 : 0.02) / pow((double)t->spec->run.edge_rounds, 0.3);
-    t->client_c = loss_ease(&loss) * scales->bend;
+    t->client_c = loss_kind_of(&loss)->ease * scales->bend;
     t->reach = fmax(0.3 * scales->length, scales->bend > 0 ? 4 * scales->noise / scales->bend : 0);
 }
 
@@ -506,10 +510,10 @@ hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfs
 bool plan_lets_go(const plan *p, size_t n_inner)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (penalty_lets_go(&p->leaf_classes[c].rule.penalty))
+        if (penalty_is_concave(&p->leaf_classes[c].rule.penalty))
             return true;
     for (size_t i = 1; i < n_inner; i++)
-        if (penalty_lets_go(&p->inner[i].rule.penalty))
+        if (penalty_is_concave(&p->inner[i].rule.penalty))
             return true;
     return false;
 }

@@ -7,6 +7,7 @@
 
 #include "base/words.h"
 #include "core/rows_prox.h"
+#include "math/penalty_kind.h"
 #include "plan/scales.h"
 
 /* What a class of leaves has in common. */
@@ -58,18 +59,13 @@ hfsad_status plan_resolve(plan **p, const hfsad_spec *spec, const dataset *d, co
                           hfsad_error *err);
 void plan_free(plan *p);
 
-/* A link that stops pulling a child that is far away. */
-static inline bool penalty_lets_go(const hfsad_penalty *p)
-{
-    return p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD;
-}
-/* Whether any link does. */
+/* Whether any link stops pulling a child that is far away. */
 bool plan_lets_go(const plan *p, size_t n_inner);
 
 /* omega_0 (docs/algorithm.md, "Presets" and "Theorem 1"), by depth (HFSAD_TIERS_MAX + 2 numbers): what pulls an inner
  * node of that depth from below, with its own prior, the most of its depth. leaf_pull: of one client. */
-void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *), const plan *p,
-                      double *omega_0);
+void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(const hfsad_penalty *, double length),
+                      const plan *p, double *omega_0);
 
 /* Start vectors: "zero", "normal", "spectral", "robust" or the path of a file in the user's units. */
 hfsad_status start_vector(double *start, const char *kind, const dataset *d, uint64_t seed, const surveyor *ask,

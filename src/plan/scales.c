@@ -3,16 +3,18 @@
 
 #include "data/rows.h"
 #include "math/dot.h"
+#include "math/loss_kind.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A row pulls by its slope times |x|; that of the squared loss, |y - <x,w>|, is bounded only where w is (reach may be
- * infinite), or x is 0; and |x|_1 <= sqrt(M) |x|. */
+/* A row pulls by its slope times |x|. If nothing bounds the slope of the loss, a bound of w does (reach, which may be
+ * infinite), unless x is 0; and |x|_1 <= sqrt(M) |x|. */
 static double row_pull(const hfsad_loss *loss, size_t M, double y, double n, double reach)
 {
-    const double grown = loss->kind == HFSAD_LOSS_SQUARED && reach > 0 && n > 0 ? reach * sqrt((double)M) * n : 0;
-    return loss_slope_bound(loss, y) * sqrt(n) + grown;
+    const loss_kind *kind = loss_kind_of(loss);
+    const bool grows = kind->growth && reach > 0 && n > 0;
+    return kind->steepest(loss, y) * sqrt(n) + (grows ? kind->growth(loss, reach * sqrt((double)M), n) : 0);
 }
 
 loss_facts loss_measure(const client_rows *rows, size_t M, const hfsad_loss *loss, bool mean, double reach)
@@ -28,89 +30,6 @@ loss_facts loss_measure(const client_rows *rows, size_t M, const hfsad_loss *los
     if (mean)
         f = (loss_facts){f.pull / f.weight, f.energy / f.weight, f.noise / f.weight / f.weight, 1};
     return f;
-}
-
-double loss_slope_bound(const hfsad_loss *loss, double y)
-{
-    switch (loss->kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-        return 5;
-    case HFSAD_LOSS_QUANTILE:
-        return fmax(loss->tau, 1 - loss->tau);
-    case HFSAD_LOSS_SQUARED:
-        return fabs(y);
-    case HFSAD_LOSS_HUBER:
-        return loss->delta;
-    case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_LOGISTIC:
-    case HFSAD_LOSS_HINGE:
-    case HFSAD_LOSS_OWN:
-        break;
-    }
-    return 1;
-}
-
-/* A kink bends as much as its slopes' bound spread over the residuals' scale; |y - s^2| by 2, whichever way. */
-double loss_bend(const hfsad_loss *loss, double spread)
-{
-    switch (loss->kind) {
-    case HFSAD_LOSS_SQUARED:
-    case HFSAD_LOSS_HINGE:
-        return 1;
-    case HFSAD_LOSS_HUBER:
-        return fmin(1, loss->delta / spread);
-    case HFSAD_LOSS_LOGISTIC:
-        return 0.25;
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-        return 2;
-    case HFSAD_LOSS_QUANTILE:
-    case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_OWN:
-        break;
-    }
-    return loss_slope_bound(loss, 0) / spread;
-}
-
-/* sigma grows with every step, so that a start below the true bend is made good and one above is not; and most rows of
- * a fitted classifier lie where it hardly bends. */
-double loss_ease(const hfsad_loss *loss)
-{
-    switch (loss->kind) {
-    case HFSAD_LOSS_SQUARED:
-    case HFSAD_LOSS_HUBER:
-    case HFSAD_LOSS_OWN:
-        return 0.25;
-    case HFSAD_LOSS_LOGISTIC:
-        return 0.1;
-    case HFSAD_LOSS_HINGE:
-        return 0.05;
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-        return 3;
-    case HFSAD_LOSS_QUANTILE:
-    case HFSAD_LOSS_ABSOLUTE:
-        break;
-    }
-    return 0.5;
-}
-
-double loss_noise(const hfsad_loss *loss, double spread)
-{
-    switch (loss->kind) {
-    case HFSAD_LOSS_QUANTILE:
-        return sqrt(loss->tau * (1 - loss->tau));
-    case HFSAD_LOSS_SQUARED:
-        return spread;
-    case HFSAD_LOSS_HUBER:
-        return fmin(loss->delta, spread);
-    case HFSAD_LOSS_LOGISTIC:
-    case HFSAD_LOSS_HINGE:
-        return 0.5;
-    case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-    case HFSAD_LOSS_OWN:
-        break;
-    }
-    return 1;
 }
 
 /* The gradient at w, through a prox of short step where the program has no gradient. */
@@ -178,10 +97,10 @@ static hfsad_status find_centre(double *centre, bool intercept, const surveyor *
     return status;
 }
 
-/* The scale of the observations: mean |y - centre|, 1 for labels. A phase retrieval's is that of <x,w>^2. */
+/* The scale of the observations: mean |y - centre|, 1 for labels. */
 static double spread_of_y(const hfsad_loss *loss, double deviation, double weights)
 {
-    if (loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_HINGE)
+    if (loss_kind_of(loss)->labels)
         return 1;
     return deviation > 0 ? deviation / weights : 1;
 }
@@ -192,17 +111,19 @@ hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const data
     const hfsad_loss loss = loss_of(&spec->loss, NULL);
     const double M = (double)d->M, clients = (double)d->n_leaves;
     double centre, totals[6];
-    hfsad_status status = find_centre(&centre, spec->features.intercept != INTERCEPT_NONE, ask, err);
+    const bool centred = spec->features.intercept != INTERCEPT_NONE && loss_kind_of(&loss)->start != LOSS_START_LOG;
+    hfsad_status status = find_centre(&centre, centred, ask, err);
     const survey_question q = {SURVEY_SCALE, 1, &centre, 1, 5};
     if (status || (status = ask->ask(ask->context, &q, totals, err)))
         return status;
     const double energy = totals[1], noise = totals[2], weight = totals[3];
     const double spread = spread_of_y(&loss, totals[4], totals[5]);
-    const double size = loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ? sqrt(spread) : spread;
+    const loss_kind *kind = loss_kind_of(&loss);
+    const double size = kind->score ? kind->score(spread) : spread;
     *t = (data_scales){
         .omega = totals[0],
-        .bend = loss_bend(&loss, spread) * energy / M / clients,
-        .noise = loss_noise(&loss, spread) * noise / sqrt(M) / clients,
+        .bend = kind->likely_bend(&loss, spread) * energy / M / clients,
+        .noise = kind->noise(&loss, spread) * noise / sqrt(M) / clients,
         .length = energy > 0 ? size / sqrt(energy / weight / M) : size,
     };
     const bool own = spec->loss.kind == (int)HFSAD_LOSS_OWN && spec->own.value;

@@ -14,7 +14,7 @@ typedef struct {
     double noise;  /* sum weight^2 |x|^2: slopes that know nothing of each other add up by their squares */
     double weight;
 } loss_facts;
-/* reach > 0: bound of every |w_m|, for the squared loss; 0: at w = 0. */
+/* reach > 0: bound of every |w_m|, for losses whose slope grows; 0: at w = 0. */
 loss_facts loss_measure(const client_rows *rows, size_t M, const hfsad_loss *loss, bool mean, double reach);
 
 /* A program's own loss: |gradient| at 0, and by how much it changes on the way down, per length. scratch: 3 M. */
@@ -23,16 +23,6 @@ typedef struct {
 } own_facts;
 own_facts own_measure(const client_rows *rows, size_t M, size_t node, const hfsad_own_loss *own, double length,
                       double *scratch);
-
-/* Bound of |phi'(s)| by which the presets scale: exact for the Lipschitz losses, the paper's 5 for phase retrieval,
- * |y| for the squared loss (its slope at s = 0). */
-double loss_slope_bound(const hfsad_loss *loss, double y);
-/* How much a row's loss bends at the scale of the observations, per |x|^2. */
-double loss_bend(const hfsad_loss *loss, double spread);
-/* The part of the bend that c begins with. */
-double loss_ease(const hfsad_loss *loss);
-/* The root mean square of a row's slope where the model is right. */
-double loss_noise(const hfsad_loss *loss, double spread);
 
 typedef struct {
     double omega;  /* the hardest pull of a client */

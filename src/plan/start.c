@@ -245,18 +245,30 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
 
 const char *start_default(const hfsad_spec *spec)
 {
-    if (spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL)
+    if (!loss_kinds[spec->loss.kind]->majorised)
         return "zero";
     return spec->top.preset == PRESET_PAPER ? "spectral" : "robust";
+}
+
+/* Of a loss with exp(s) for the mean of y: the logarithm of that mean. */
+static hfsad_status start_log_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err)
+{
+    double totals[2];
+    const survey_question q = {SURVEY_CENTRE, 0, NULL, 0, 2};
+    const hfsad_status status = ask->ask(ask->context, &q, totals, err);
+    if (!status && totals[1] > 0)
+        start[features_count(d)] = log(totals[1] / totals[0]) / d->rows.constant;
+    return status;
 }
 
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                          hfsad_error *err)
 {
     const hfsad_status status = start_vector(start, kind, d, (uint64_t)spec->run.seed, ask, err);
-    const bool regression = spec->loss.kind != (int)HFSAD_LOSS_LOGISTIC && spec->loss.kind != (int)HFSAD_LOSS_HINGE &&
-                            spec->loss.kind != (int)HFSAD_LOSS_PHASE_RETRIEVAL;
-    if (!status && d->rows.constant != 0 && regression)
+    const loss_start intercept = loss_kinds[spec->loss.kind]->start;
+    if (!status && d->rows.constant != 0 && intercept == LOSS_START_LOG)
+        return start_log_intercept(start, d, ask, err);
+    if (!status && d->rows.constant != 0 && intercept == LOSS_START_MEAN)
         return start_intercept(start, d, ask, err);
     return status;
 }

@@ -15,19 +15,33 @@
 
 static const double tolerance = 1e-12; /* the paper's constants meet the conditions with equality */
 
-/* Returns why the losses' subgradients have no known bound, or NULL. */
-static const char *find_bounds(theorem_report *t, const dataset *d, const plan *p)
+/* Of the subgradients of a prior, anywhere. */
+static double prior_bound(const hfsad_penalty *prior, double length)
 {
-    bool own = false;
-    for (size_t c = 0; c < p->n_leaf_classes; c++)
-        own = own || p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN;
+    (void)length;
+    return penalty_steepest(prior, INFINITY);
+}
+
+/* Leaves in `why` the reason if the losses' subgradients have no known bound. */
+static void find_bounds(theorem_report *t, const dataset *d, const plan *p, char *why, size_t room)
+{
+    const hfsad_loss *own = NULL, *grows = NULL;
+    for (size_t c = p->n_leaf_classes; c-- > 0;) {
+        const hfsad_loss *loss = &p->leaf_classes[c].loss;
+        own = loss->kind == HFSAD_LOSS_OWN ? loss : own;
+        grows = loss_kind_of(loss)->growth ? loss : grows;
+    }
     for (size_t i = 1; i < d->n_inner; i++) /* the cloud's prior pulls through no link */
-        t->nu_r = fmax(t->nu_r, hfsad_penalty_slope(&p->inner[i].prior));
+        t->nu_r = fmax(t->nu_r, prior_bound(&p->inner[i].prior, INFINITY));
     if (own) {
         t->nu_f = INFINITY;
-        return "nothing bounds the gradient of a program's own loss";
+        snprintf(why, room, "nothing bounds the gradient of a program's own loss");
+    } else if (!isfinite(t->nu_f)) {
+        snprintf(why, room, "the %s loss without a box, or with an intercept, has no bounded gradient",
+                 grows ? loss_names[grows->kind] : "data's");
+    } else if (!isfinite(t->nu_r)) {
+        snprintf(why, room, "an edge's prior of l2 or elastic-net has no bounded gradient");
     }
-    return isfinite(t->nu_f) ? NULL : "the squared loss without a box, or with an intercept, has no bounded gradient";
 }
 
 /* Keeps the link with the smallest margin. */
@@ -58,7 +72,7 @@ static void check_leaves(theorem_report *t, const dataset *d, const plan *p)
 static void check_inner(theorem_report *t, const dataset *d, const plan *p)
 {
     double need[HFSAD_TIERS_MAX + 2];
-    omega_0_by_depth(d, t->nu_f, hfsad_penalty_slope, p, need);
+    omega_0_by_depth(d, t->nu_f, prior_bound, p, need);
     for (size_t i = 1; i < d->n_inner; i++) {
         const hfsad_link_rule *rule = &p->inner[i].rule;
         const double omega_0 = need[d->inner[i].depth];
@@ -82,14 +96,15 @@ hfsad_status theorem_bound(double *nu_f, const surveyor *ask, hfsad_error *err)
 void theorem_check(theorem_report *t, const dataset *d, const plan *p, double nu_f)
 {
     *t = (theorem_report){.links_are_tv = true, .nu_f = nu_f};
-    const char *unbounded = find_bounds(t, d, p);
+    char unbounded[sizeof t->reason] = "";
+    find_bounds(t, d, p, unbounded, sizeof unbounded);
     check_leaves(t, d, p);
     check_inner(t, d, p);
     char *why = t->reason;
     const size_t room = sizeof t->reason;
     if (!t->links_are_tv)
         snprintf(why, room, "not every link is tv");
-    else if (unbounded)
+    else if (*unbounded)
         snprintf(why, room, "%s", unbounded);
     else if (!enough(t->client_weight, t->client_weight_needed))
         snprintf(why, room, "a client link's weight is %.4g, below nu_f = %.4g", t->client_weight,

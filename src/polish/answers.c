@@ -1,6 +1,6 @@
 #include "polish/answers.h"
 
-#include "math/loss_row.h"
+#include "math/losses.h"
 
 #include <string.h>
 
@@ -47,9 +47,9 @@ size_t polish_longest(size_t M, size_t direct)
     return longest;
 }
 
-static bool is_smooth(hfsad_loss_kind kind)
+static bool is_smooth(const hfsad_loss *loss)
 {
-    return kind == HFSAD_LOSS_SQUARED || kind == HFSAD_LOSS_HUBER || kind == HFSAD_LOSS_LOGISTIC;
+    return loss_kind_of(loss)->bend;
 }
 
 /* What a row adds to an answer. Derivatives are in s = <x, w>. */
@@ -59,89 +59,31 @@ typedef struct {
     bool active;
 } row_part;
 
-static double smooth_bend(const hfsad_loss *loss, double y, double s)
-{
-    if (loss->kind == HFSAD_LOSS_SQUARED)
-        return 1;
-    if (loss->kind == HFSAD_LOSS_HUBER)
-        return fabs(y - s) <= loss->delta;
-    const double e = exp(-fabs(s));
-    return e / ((1 + e) * (1 + e));
-}
-
 static row_part smooth_part(const hfsad_loss *loss, double c, double y, double s)
 {
     const double value = c * hfsad_loss_value(loss, y, s);
-    return (row_part){value, c * hfsad_loss_slope(loss, y, s), c * smooth_bend(loss, y, s), value, value, 0, 0, false};
+    return (row_part){
+        value, c * hfsad_loss_slope(loss, y, s), c * loss_kind_of(loss)->bend(loss, y, s), value, value, 0, 0, false};
 }
 
 double polish_cut(const hfsad_loss *loss, double c, double y, double a)
 {
-    double low = -INFINITY, high = INFINITY;
-    switch (loss->kind) {
-    case HFSAD_LOSS_QUANTILE:
-        low = -loss->tau;
-        high = 1 - loss->tau;
-        break;
-    case HFSAD_LOSS_ABSOLUTE:
-        low = -1;
-        high = 1;
-        break;
-    case HFSAD_LOSS_HUBER:
-        low = -loss->delta;
-        high = loss->delta;
-        break;
-    case HFSAD_LOSS_LOGISTIC:
-    case HFSAD_LOSS_HINGE: /* -y times a number from 0 to 1 */
-        low = y > 0 ? -1 : 0;
-        high = y > 0 ? 0 : 1;
-        break;
-    default:
-        break;
-    }
+    double low, high;
+    loss_kind_of(loss)->slopes(loss, y, &low, &high);
     return fmax(c * low, fmin(c * high, a));
-}
-
-/* Kullback-Leibler divergence of two coins. */
-static double divergence(double p, double q, double one_less_q)
-{
-    return (p > 0 ? p * log(p / q) : 0) + (p < 1 ? (1 - p) * log((1 - p) / one_less_q) : 0);
 }
 
 double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a)
 {
-    const double r = y - s, margin = 1 - y * s, e = exp(-fabs(s)), more = 1 / (1 + e), less = e / (1 + e);
-    switch (loss->kind) {
-    case HFSAD_LOSS_QUANTILE:
-        return r >= 0 ? r * (c * loss->tau + a) : -r * (c * (1 - loss->tau) - a);
-    case HFSAD_LOSS_ABSOLUTE:
-        return r >= 0 ? r * (c + a) : -r * (c - a);
-    case HFSAD_LOSS_HUBER:
-        if (fabs(r) > loss->delta) {
-            const double end = c * loss->delta, to_end = end + copysign(a, r * a); /* end + sign(r) a */
-            return (fabs(r) - loss->delta) * to_end + to_end * to_end / (2 * c);
-        }
-        return (a + c * r) * (a + c * r) / (2 * c);
-    case HFSAD_LOSS_LOGISTIC: /* a = -y c p; q = 1 / (1 + exp(y s)) */
-        return c * fmax(divergence(-y * a / c, y * s > 0 ? less : more, y * s > 0 ? more : less), 0);
-    case HFSAD_LOSS_HINGE:
-        return margin >= 0 ? margin * (c + y * a) : margin * (y * a);
-    default:
-        return (a + c * r) * (a + c * r) / (2 * c);
-    }
+    return c * fmax(loss_kind_of(loss)->gap(loss, y, s, a / c), 0); /* below 0 only by the rounding of a / c */
 }
 
 /* Whether a slope is neither of the two that the loss has beside its kink. */
-static bool in_kink(const hfsad_loss *loss, double slope)
+static bool in_kink(const hfsad_loss *loss, double y, double slope)
 {
-    switch (loss->kind) {
-    case HFSAD_LOSS_QUANTILE:
-        return slope > -loss->tau && slope < 1 - loss->tau;
-    case HFSAD_LOSS_HINGE:
-        return slope != 0 && fabs(slope) < 1;
-    default:
-        return fabs(slope) < 1;
-    }
+    double low, high;
+    loss_kind_of(loss)->slopes(loss, y, &low, &high);
+    return slope > low && slope < high;
 }
 
 /* s0: where the envelope's minimiser would be without the loss. */
@@ -150,7 +92,7 @@ static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s
     const double s0 = s + a * kappa / c, slope = loss_row_slope(loss, y, s0, kappa, s), next = c * slope;
     const double there = hfsad_loss_value(loss, y, s0 - kappa * slope), here = hfsad_loss_value(loss, y, s);
     row_part p = {
-        .slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = in_kink(loss, slope)};
+        .slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = in_kink(loss, y, slope)};
     p.envelope = c * there + (next - a) * (next + a) * kappa / (2 * c);
     p.gap = c * (here - there) - next * (s - (s0 - kappa * slope));
     p.bend = p.active ? c / kappa : 0;
@@ -159,7 +101,7 @@ static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s
 
 static row_part phase_part(double c, double y, double s, double a, double t, const polish_question *q)
 {
-    static const hfsad_loss absolute = {HFSAD_LOSS_ABSOLUTE, 0.5, 1, INFINITY};
+    static const hfsad_loss absolute = {.kind = HFSAD_LOSS_ABSOLUTE, .box = INFINITY};
     const double factor = 2 * t, away = s - t, bend = 2 * q->beta * c;
     row_part p = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
     p.envelope += bend / 2 * away * away;
@@ -173,9 +115,9 @@ static row_part phase_part(double c, double y, double s, double a, double t, con
 static row_part part_at(const polish_client *o, const polish_question *q, size_t r, double c, double s)
 {
     const double y = o->rows.y[r];
-    if (o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+    if (loss_kind_of(o->loss)->majorised)
         return phase_part(c, y, s, o->multiplier[r], o->anchor[r], q);
-    if (is_smooth(o->loss->kind))
+    if (is_smooth(o->loss))
         return smooth_part(o->loss, c, y, s);
     return kinked_part(o->loss, c, y, s, o->multiplier[r], q->kappa);
 }
@@ -225,7 +167,7 @@ static void answer_commit(const polish_client *o, const polish_question *q, doub
 {
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r);
-        if (!(c > 0) || is_smooth(o->loss->kind))
+        if (!(c > 0) || is_smooth(o->loss))
             continue;
         const double next = part_of(o, q, r, c).multiplier;
         *answer += fabs(next - o->multiplier[r]);
@@ -237,7 +179,7 @@ static void answer_repair(const polish_client *o, const polish_question *q, doub
 {
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r);
-        if (!(c > 0) || o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+        if (!(c > 0) || loss_kind_of(o->loss)->majorised)
             continue;
         const double y = o->rows.y[r], s = row_dot(&o->rows, r, q->point);
         const row_part p = part_at(o, q, r, c, s);
@@ -252,7 +194,7 @@ static void answer_anchor(const polish_client *o, const polish_question *q, doub
 {
     for (size_t r = 0; r < o->rows.count; r++) {
         const double s = row_dot(&o->rows, r, q->vector);
-        if (o->loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+        if (loss_kind_of(o->loss)->majorised)
             o->anchor[r] = s;
         *answer += weight_of(o, r) * hfsad_loss_value(o->loss, o->rows.y[r], s);
     }
@@ -272,12 +214,12 @@ static void answer_scales(const polish_client *o, double *answer)
 {
     const hfsad_loss *loss = o->loss;
     double *slopes = answer + POLISH_SLOPES * o->M, *counts = answer + POLISH_VECTORS * o->M;
-    const bool smooth = is_smooth(loss->kind), phase = loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+    const bool smooth = is_smooth(loss), phase = loss_kind_of(loss)->majorised;
     double *squares = answer + (smooth ? POLISH_BENDS : POLISH_KINKS) * o->M;
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r), b = phase ? 2 * fabs(o->anchor[r]) : 1;
-        const double steepest = loss->kind == HFSAD_LOSS_SQUARED ? 0 : loss->kind == HFSAD_LOSS_HUBER ? loss->delta : b;
-        const double square = c * (loss->kind == HFSAD_LOSS_LOGISTIC ? 0.25 : b * b);
+        const double steepest = b * loss_kind_of(loss)->polish_slope(loss, o->rows.y[r]);
+        const double square = c * (b * b * loss_kind_of(loss)->polish_bend(loss, o->rows.y[r]));
         add_sizes(&o->rows, r, c * steepest, slopes);
         row_add_squares(&o->rows, r, square, squares);
         counts[POLISH_WEIGHT] += smooth ? 0 : c;

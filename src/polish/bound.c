@@ -7,6 +7,7 @@
  * (gap: polish_gap, added up). Its least value over w' is finite only if |h_m| <= l1_m for every coordinate without a
  * box. What a coordinate has above that, its excess, is charged as follows.
  *
+ *   ridge           Its parabola, ridge_m w'_m^2 / 2 on both sides, makes the least value finite: excess^2 / (2 ridge).
  *   box             excess * box, the most that the coordinate can make of it.
  *   l1 without tilt The slopes are multiplied by t = min l1_m / |h_m|. The dual value is concave and not below 0 for
  *                   slopes of 0, because no loss is below 0: t times the bound is a bound.
@@ -40,15 +41,30 @@ static double rounding_of(const polish_state *s, const double *w, double level)
     return 4 * DBL_EPSILON * sum;
 }
 
+/* h w + l1 |w| + ridge w^2 / 2 less its least value in the box, for a ridge above 0. */
+static double ridge_gap(const polish_state *s, size_t m, double w, double h)
+{
+    const double ridge = s->ridge[m], excess = excess_of(s, m, h), box = coordinate_box(s, m);
+    const double least = excess <= ridge * box ? excess * excess / (2 * ridge) : box * (excess - ridge * box / 2);
+    const double off = excess - ridge * fabs(w);
+    if (excess <= ridge * box && h * w < 0 && excess > 0) /* the same without cancellation */
+        return off * off / (2 * ridge);
+    return h * w + s->l1[m] * fabs(w) + ridge / 2 * w * w + least;
+}
+
 static double bound_of(polish_state *s, const double *w, double gap)
 {
     double level = s->model, base = fmax(gap, 0), worst = 0;
     bool tilted = false;
     for (size_t m = 0; m < s->M; m++)
-        level += s->l1[m] * fabs(w[m]) - s->tilt[m] * w[m];
+        level += s->l1[m] * fabs(w[m]) + s->ridge[m] / 2 * w[m] * w[m] - s->tilt[m] * w[m];
     for (size_t m = 0; m < s->M; m++) {
         const double h = s->slopes[m] - s->tilt[m], excess = excess_of(s, m, h), box = coordinate_box(s, m);
         const double hold = s->l1[m] - fabs(s->tilt[m]);
+        if (s->ridge[m] > 0) {
+            base += ridge_gap(s, m, w[m], h);
+            continue;
+        }
         base += h * w[m] + s->l1[m] * fabs(w[m]);
         tilted = tilted || s->tilt[m] != 0;
         if (isfinite(box))
@@ -86,7 +102,7 @@ static bool set_repair(polish_state *s, const double *w)
     bool any = false;
     for (size_t m = 0; m < s->M; m++) {
         const bool held = (w[m] == 0 && s->l1[m] > 0) || fabs(w[m]) >= coordinate_box(s, m);
-        s->g[m] = coordinate_rest(s, m, w[m], s->slopes[m] - s->tilt[m]);
+        s->g[m] = coordinate_rest(s, m, w[m], s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m]);
         s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : 1e-13);
         any = any || s->g[m] != 0;
     }

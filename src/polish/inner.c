@@ -60,9 +60,9 @@ bool polish_look(polish_state *s, const double *w)
     for (size_t m = 0; m < s->M; m++) {
         const coordinate_part part = coordinate_at(s, m, w[m]);
         const double prox = s->theta * s->weight[m], away = w[m] - s->centre[m];
-        s->value += part.value - s->tilt[m] * w[m] + prox / 2 * away * away;
-        s->g[m] = s->answer[m] + part.slope - s->tilt[m] + prox * away;
-        s->bend[m] = part.bend + prox;
+        s->value += part.value + s->ridge[m] / 2 * w[m] * w[m] - s->tilt[m] * w[m] + prox / 2 * away * away;
+        s->g[m] = s->answer[m] + part.slope + s->ridge[m] * w[m] - s->tilt[m] + prox * away;
+        s->bend[m] = part.bend + s->ridge[m] + prox;
         s->active += part.bend > 0;
     }
     return true;
@@ -171,7 +171,8 @@ static double best_step(polish_state *s)
         double slope = s->answer[i];
         for (size_t m = 0; m < s->M; m++) {
             const double d = s->direction[m], w = s->w[m] + step * d;
-            slope += d * (coordinate_at(s, m, w).slope - s->tilt[m] + s->theta * s->weight[m] * (w - s->centre[m]));
+            slope += d * (coordinate_at(s, m, w).slope + s->ridge[m] * w - s->tilt[m] +
+                          s->theta * s->weight[m] * (w - s->centre[m]));
         }
         if (slope <= 0)
             return i == 0 ? step : step + (before - step) * slope / (slope - above);

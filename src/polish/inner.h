@@ -19,8 +19,9 @@ typedef struct {
     bool direct;
     bool whole; /* the last step of Newton's was */
 
-    /* M each. The coordinates' own part: l1_m |w_m| - tilt_m w_m in the box, with its envelope's multipliers. */
-    double *l1, *tilt, *multiplier, *rho;
+    /* M each. The coordinates' own part: l1_m |w_m| in the box, with its envelope's multipliers, then the smooth
+     * ridge_m w_m^2 / 2 - tilt_m w_m. */
+    double *l1, *ridge, *tilt, *multiplier, *rho;
     double *weight, *centre;
     double *scale; /* what a derivative of this coordinate is made of */
 

@@ -2,6 +2,7 @@
 #include "polish/polish.h"
 
 #include "base/alloc.h"
+#include "math/penalty_kind.h"
 #include "polish/inner.h"
 
 #include <math.h>
@@ -20,17 +21,19 @@ static double prior_value(const polish_problem *p, const double *w)
     return sum;
 }
 
-/* Priors are l1 less a convex part, which is linearised at w: its slope is what a penalty smoothed without end has left
- * of its own. */
+/* Priors are l1 with a parabola, or l1 less a convex part, which is linearised at w: its slope is what a penalty
+ * smoothed without end has left of its own. */
 static void linearise_priors(polish_state *s, const double *w)
 {
     memset(s->l1, 0, s->M * sizeof *s->l1);
     memset(s->tilt, 0, s->M * sizeof *s->tilt);
+    memset(s->ridge, 0, s->M * sizeof *s->ridge);
     for (size_t i = 0; i < s->p->n_priors; i++) {
         const hfsad_penalty *prior = &s->p->priors[i];
-        for (size_t m = 0; prior->kind != HFSAD_PENALTY_NONE && m + prior->free < s->M; m++) {
+        for (size_t m = 0; !penalty_is_flat(prior) && m + prior->free < s->M; m++) {
             s->l1[m] += hfsad_penalty_slope(prior);
-            s->tilt[m] -= hfsad_penalty_gradient(prior, w[m], INFINITY);
+            s->ridge[m] += penalty_ridge(prior);
+            s->tilt[m] -= penalty_is_concave(prior) ? hfsad_penalty_gradient(prior, w[m], INFINITY) : 0;
         }
     }
 }
@@ -38,8 +41,7 @@ static void linearise_priors(polish_state *s, const double *w)
 static bool has_concave_priors(const polish_problem *p)
 {
     for (size_t i = 0; i < p->n_priors; i++)
-        if ((p->priors[i].kind == HFSAD_PENALTY_MCP || p->priors[i].kind == HFSAD_PENALTY_SCAD) &&
-            p->priors[i].weight > 0)
+        if (penalty_is_concave(&p->priors[i]) && p->priors[i].weight > 0)
             return true;
     return false;
 }
@@ -81,6 +83,7 @@ static bool take_scales(polish_state *s, stage_scales *at, double loss)
     at->share = counts[POLISH_KINKED] > 0 ? fmin(1, (double)M / counts[POLISH_KINKED]) : 0;
     double largest = 0;
     for (size_t m = 0; m < M; m++) {
+        at->bends[m] += s->ridge[m];
         s->scale[m] = slopes[m] + sqrt(2 * at->bends[m] * loss) + s->l1[m];
         largest = fmax(largest, s->scale[m]);
     }
@@ -134,7 +137,7 @@ static double prior_model(const polish_state *s, const double *w)
 {
     double sum = 0;
     for (size_t m = 0; m < s->M; m++)
-        sum += s->l1[m] * fabs(w[m]) - s->tilt[m] * w[m];
+        sum += s->l1[m] * fabs(w[m]) + s->ridge[m] / 2 * w[m] * w[m] - s->tilt[m] * w[m];
     return sum;
 }
 
@@ -287,9 +290,9 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,     &s->tilt,   &s->multiplier, &s->rho,   &s->weight, &s->centre,
-                                &s->scale,  &s->g,      &s->bend,       &s->w,     &s->trial,  &s->direction,
-                                &at->kinks, &at->bends, &t->best,       &s->shift, &s->slopes};
+    double **const vectors[] = {&s->l1,        &s->ridge,  &s->tilt,   &s->multiplier, &s->rho,   &s->weight,
+                                &s->centre,    &s->scale,  &s->g,      &s->bend,       &s->w,     &s->trial,
+                                &s->direction, &at->kinks, &at->bends, &t->best,       &s->shift, &s->slopes};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
     double *room = alloc_zero((VECTORS + WORK) * M + longest, sizeof *room);

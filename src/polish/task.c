@@ -8,9 +8,9 @@
 
 static const char *link_forbids(const hfsad_penalty *p)
 {
-    if (penalty_lets_go(p))
+    if (penalty_is_concave(p))
         return "link: mcp and scad let nodes keep models of their own";
-    if (!(hfsad_penalty_slope(p) > 0) || p->kind == HFSAD_PENALTY_NONE)
+    if (!(hfsad_penalty_slope(p) > 0) || penalty_is_flat(p))
         return "link: some nodes are not tied to each other";
     return p->free ? "features.intercept: clients or edges have intercepts of their own" : NULL;
 }
@@ -31,11 +31,10 @@ const char *polish_why_not(const plan *p, size_t n_inner)
 bool polish_is_convex(const plan *p, size_t n_inner)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (p->leaf_classes[c].loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL ||
-            p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN)
+        if (!loss_kind_of(&p->leaf_classes[c].loss)->conjugate)
             return false;
     for (size_t i = 0; i < n_inner; i++)
-        if (penalty_lets_go(&p->inner[i].prior) && p->inner[i].prior.weight > 0)
+        if (penalty_is_concave(&p->inner[i].prior) && p->inner[i].prior.weight > 0)
             return false;
     return true;
 }
@@ -71,16 +70,18 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
-        problem->anchored = problem->anchored || plan_leaf(p, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+        problem->anchored = problem->anchored || loss_kind_of(&plan_leaf(p, leaf)->loss)->majorised;
     return priors != NULL;
 }
 
-/* Logistic losses alone are left at next to 0: a plane separates the classes. */
+/* Smooth losses of labels alone (logistic) are left at next to 0: a plane separates the classes. */
 static bool is_separable(const plan *p, const polish_result *found)
 {
-    for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (p->leaf_classes[c].loss.kind != HFSAD_LOSS_LOGISTIC)
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
+        if (!kind->labels || !kind->bend)
             return false;
+    }
     return found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after;
 }
 

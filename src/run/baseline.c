@@ -158,7 +158,7 @@ static child child_at(const baseline *b, const inner_node *node, size_t slot)
 
 static void prior_step(const hfsad_penalty *prior, size_t M, double step, double *w)
 {
-    if (prior->kind == HFSAD_PENALTY_NONE || !(step > 0))
+    if (penalty_is_flat(prior) || !(step > 0))
         return;
     for (size_t m = 0; m < M - prior->free; m++)
         w[m] = hfsad_penalty_prox(prior, w[m], step, 0);

@@ -30,6 +30,7 @@ typedef struct {
     const plan *p;
     const double *start;
     double residual;         /* median |y - s| of the rows with a loss of y - s */
+    double count;            /* mean y of the rows with a loss of exp(s) */
     double height, size;     /* medians of |y - s^2| and |y| over the rows of phase retrieval */
     const double *direction; /* M: where the power iteration starts */
     double *space;           /* 2 M per thread */
@@ -63,7 +64,7 @@ static double median_of(const step_search *t, bool phase, double (*figure)(doubl
 {
     size_t n = 0;
     for (size_t leaf = 0; leaf < t->d->n_leaves; leaf++) {
-        if ((plan_leaf(t->p, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL) != phase)
+        if (loss_kind_of(&plan_leaf(t->p, leaf)->loss)->majorised != phase)
             continue;
         const client_rows rows = dataset_rows(t->d, leaf);
         for (size_t r = 0; r < rows.count; r++)
@@ -73,26 +74,28 @@ static double median_of(const step_search *t, bool phase, double (*figure)(doubl
     return n ? list[n / 2] : 0;
 }
 
+static double mean_count(const step_search *t)
+{
+    double sum = 0, n = 0;
+    for (size_t leaf = 0; leaf < t->d->n_leaves; leaf++) {
+        if (loss_kind_of(&plan_leaf(t->p, leaf)->loss)->start != LOSS_START_LOG)
+            continue;
+        const client_rows rows = dataset_rows(t->d, leaf);
+        for (size_t r = 0; r < rows.count; r++, n++)
+            sum += rows.y[r];
+    }
+    return n > 0 ? sum / n : 0;
+}
+
 static double kappa_of(const step_search *t, const hfsad_loss *loss)
 {
-    const double residual = t->residual > 0 ? t->residual : 1;
-    switch (loss->kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL: /* nu^2 = 4 s^2 = 4 y; a start that fits must not end the run */
+    if (loss->kind == HFSAD_LOSS_OWN)
+        return 1;
+    if (loss_kind_of(loss)->majorised) /* nu^2 = 4 s^2 = 4 y; a start that fits must not end the run */
         return t->size > 0 ? 4 * t->size / fmax(t->height, 1e-3 * t->size) : 1;
-    case HFSAD_LOSS_QUANTILE:
-        return fmax(loss->tau, 1 - loss->tau) / residual;
-    case HFSAD_LOSS_ABSOLUTE:
-        return 1 / residual;
-    case HFSAD_LOSS_HUBER:
-        return fmin(1, loss->delta / residual);
-    case HFSAD_LOSS_LOGISTIC:
-        return 0.25;
-    case HFSAD_LOSS_SQUARED:
-    case HFSAD_LOSS_HINGE:
-    case HFSAD_LOSS_OWN:
-        break;
-    }
-    return 1;
+    if (loss_kind_of(loss)->start == LOSS_START_LOG) /* exp(s) bends more on the way */
+        return 5 * loss_kind_of(loss)->likely_bend(loss, t->count > 0 ? t->count : 1);
+    return loss_kind_of(loss)->likely_bend(loss, t->residual > 0 ? t->residual : 1);
 }
 
 /* next = H v over the leaves first to end - 1 */
@@ -159,6 +162,7 @@ static double search(step_search *t, double *list, double *direction, pool *thre
     rng r = {rng_key(t->p->seed, rng_stream("step")), 0};
     double most = 0, size = 0;
     t->residual = median_of(t, false, residual_of, list);
+    t->count = mean_count(t);
     t->height = median_of(t, true, height_of, list);
     t->size = median_of(t, true, size_of, list);
     for (size_t m = 0; m < t->d->M; m++) {

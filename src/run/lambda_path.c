@@ -3,8 +3,8 @@
  *
  *     bic = D + d log n,    aic = D + 2 d,
  *
- * D = n log(2L/n) for the squared loss (normal errors of unknown variance), 2n log(L/n) for the quantile, absolute and
- * phase retrieval losses (Laplace errors of unknown scale), 2L for the others (their scale is fixed).
+ * D = n log(2L/n) for losses of normal errors of unknown variance, 2n log(L/n) for those of Laplace errors of unknown
+ * scale, 2L if the scale is fixed: loss_fit in src/math/loss_kind.h.
  */
 #include "run/lambda_path.h"
 
@@ -92,12 +92,11 @@ static size_t end_node(const path *p)
 static hfsad_status check_prior(const path *p, hfsad_error *err)
 {
     for (size_t i = first_node(p); i < end_node(p); i++)
-        if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0 &&
-            p->run->plan->inner[i].prior.kind != HFSAD_PENALTY_NONE)
+        if (penalty_steepest(&p->run->plan->inner[i].prior, 1) > 0)
             return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT,
-                     "%s has no lambda to vary: set %s.penalty to l1, mcp or scad and a weight%s", prior_key(p->prior),
-                     prior_key(p->prior),
+                     "%s has no lambda to vary: set %s.penalty to l1, l2, elastic-net, mcp or scad and a weight%s",
+                     prior_key(p->prior), prior_key(p->prior),
                      p->run->data->n_inner == 1 && p->prior == PATH_EDGE ? "; the data have no edges" : "");
 }
 
@@ -154,18 +153,15 @@ static const hfsad_loss *held_loss(const path *p, size_t held)
 static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
 {
     for (size_t leaf = 0; leaf < p->held->n_leaves; leaf++) {
-        const hfsad_loss_kind kind = held_loss(p, leaf)->kind;
+        const hfsad_loss *loss = held_loss(p, leaf);
         const client_rows rows = dataset_rows(p->held, leaf);
-        if (kind != HFSAD_LOSS_LOGISTIC && kind != HFSAD_LOSS_HINGE)
-            continue;
-        for (size_t r = 0; r < rows.count; r++) {
+        for (size_t r = 0; r < rows.count && loss_kind_of(loss)->fits; r++) {
             char name[256];
-            if (rows.y[r] == 1 || rows.y[r] == -1)
+            if (loss_fits(loss, rows.y[r]))
                 continue;
             dataset_leaf_name(p->held, leaf, name, sizeof name);
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.300s: row %zu of %s has y = %g: the loss takes the labels -1 and 1", file, r + 1, name,
-                             rows.y[r]);
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s: row %zu of %s has y = %g: the loss takes %s", file, r + 1,
+                             name, rows.y[r], loss_kind_of(loss)->takes);
         }
     }
     return HFSAD_OK;
@@ -346,17 +342,12 @@ static double heldout_loss(const path *p)
 
 static double deviance(hfsad_loss_kind kind, loss_sum sum)
 {
-    switch (kind) {
-    case HFSAD_LOSS_SQUARED:
+    switch (loss_kinds[kind]->fit) {
+    case LOSS_FIT_NORMAL:
         return sum.weight * log(2 * sum.loss / sum.weight);
-    case HFSAD_LOSS_QUANTILE:
-    case HFSAD_LOSS_ABSOLUTE:
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
+    case LOSS_FIT_LAPLACE:
         return 2 * sum.weight * log(sum.loss / sum.weight);
-    case HFSAD_LOSS_HUBER:
-    case HFSAD_LOSS_LOGISTIC:
-    case HFSAD_LOSS_HINGE:
-    case HFSAD_LOSS_OWN:
+    case LOSS_FIT_FIXED:
         break;
     }
     return 2 * sum.loss;
@@ -482,16 +473,33 @@ static double gradient_at_zero(const path *p)
     return most;
 }
 
+/* The part of lambda that is a kink at 0: 1, but less for l2 and elastic-net. */
+static double kink_share(const hfsad_penalty *prior)
+{
+    hfsad_penalty one = *prior;
+    one.weight = one.lambda = 1;
+    return hfsad_penalty_slope(&one);
+}
+
+/* Whether a lambda of the path can hold the model at zero; l2 cannot. */
+static bool can_give_zero(const path *p)
+{
+    for (size_t i = first_node(p); i < end_node(p); i++)
+        if (hfsad_penalty_slope(&p->run->plan->inner[i].prior) > 0)
+            return true;
+    return false;
+}
+
 /* The lambda at which all priors together hold that gradient at zero: the other tier's have theirs already. */
 static double first_guess(const path *p)
 {
     double others = 0, weights = 0;
     for (size_t i = 0; i < p->run->data->n_inner; i++) {
         const hfsad_penalty *prior = &p->run->plan->inner[i].prior;
-        if (prior->kind == HFSAD_PENALTY_NONE)
+        if (penalty_is_flat(prior))
             continue;
         if (i >= first_node(p) && i < end_node(p))
-            weights += prior->weight;
+            weights += prior->weight * fmax(kink_share(prior), 1e-3);
         else
             others += hfsad_penalty_slope(prior);
     }
@@ -511,7 +519,7 @@ static hfsad_status gives_zero(path *p, double lambda, bool *zero, path_ask stop
 static bool is_convex(const path *p)
 {
     for (size_t c = 0; c < p->run->plan->n_leaf_classes; c++)
-        if (p->run->plan->leaf_classes[c].loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+        if (loss_kind_of(&p->run->plan->leaf_classes[c].loss)->majorised)
             return false;
     return true;
 }
@@ -571,6 +579,8 @@ hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *conte
     const bool convex = is_convex(p);
     bool zero;
     *lambda = first_guess(p) * rounding;
+    if (!can_give_zero(p)) /* begins where a kink of a thousandth would hold the model, as glmnet does */
+        return HFSAD_OK;
     if (!convex)
         return search(p, lambda, stop, context, err);
     if (p->run->plan->inner[0].prior.free) { /* the intercept decides what the gradient is: first a run that finds it */

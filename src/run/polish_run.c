@@ -112,7 +112,7 @@ static bool take_room(asker *a)
     const dataset *d = a->run->data;
     bool anchored = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
-        anchored = anchored || plan_leaf(a->run->plan, leaf)->loss.kind == HFSAD_LOSS_PHASE_RETRIEVAL;
+        anchored = anchored || loss_kind_of(&plan_leaf(a->run->plan, leaf)->loss)->majorised;
     const size_t length = polish_longest(d->M, POLISH_DIRECT);
     a->wave = WAVE_DOUBLES / length > WAVE_LEAST ? WAVE_DOUBLES / length : WAVE_LEAST;
     a->wave = a->wave < d->n_leaves ? a->wave : d->n_leaves;

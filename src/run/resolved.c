@@ -33,7 +33,7 @@ static int choice_of(const shared_number *s)
 }
 
 typedef struct {
-    shared_number kind, weight, lambda, gamma;
+    shared_number kind, weight, lambda, gamma, ratio;
 } shared_penalty;
 
 typedef struct {
@@ -45,8 +45,10 @@ static void add_penalty(shared_penalty *s, const hfsad_penalty *p)
     add(&s->kind, p->kind);
     add(&s->weight, p->weight);
     add(&s->lambda, p->lambda);
-    if (penalty_lets_go(p))
+    if (penalty_is_concave(p))
         add(&s->gamma, p->gamma);
+    if (penalty_kind_of(p)->has_ratio)
+        add(&s->ratio, p->ratio);
 }
 
 static void add_schedule(shared_schedule *s, const hfsad_schedule *r)
@@ -66,7 +68,8 @@ static LINK_settings link_settings(const shared_penalty *s)
 
 static PRIOR_settings prior_settings(const shared_penalty *s)
 {
-    return (PRIOR_settings){choice_of(&s->kind), number_of(&s->weight), number_of(&s->lambda), number_of(&s->gamma)};
+    return (PRIOR_settings){choice_of(&s->kind), number_of(&s->weight), number_of(&s->lambda), number_of(&s->gamma),
+                            number_of(&s->ratio)};
 }
 
 static SCHEDULE_settings schedule_settings(const shared_schedule *s)

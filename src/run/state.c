@@ -231,7 +231,7 @@ static void make_keys(sim *s)
 bool signs_are_free(const plan *p, size_t n_leaves)
 {
     for (size_t leaf = 0; leaf < n_leaves; leaf++)
-        if (plan_leaf(p, leaf)->loss.kind != HFSAD_LOSS_PHASE_RETRIEVAL)
+        if (!loss_kind_of(&plan_leaf(p, leaf)->loss)->majorised)
             return false;
     return true;
 }

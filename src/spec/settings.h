@@ -32,8 +32,9 @@
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
       "loss of a row; own: supplied by a C program through hfsad_spec_own_loss")                                       \
     X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
-    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile: the level")                                                          \
+    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                            \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
+    X(LOSS, REAL, h, "0.1", "(0,inf)", "smoothed-quantile: half-width of the window that the loss is averaged over")   \
     X(LOSS, CHOICE_SCALE, scale, "sum", "", "the loss of a client is the sum or the mean over its rows")               \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
       "client step for many rows: exact prox, or smoothed and linearised loss; auto: exact")                           \
@@ -56,7 +57,8 @@
     X(PRIOR, CHOICE_PRIOR, penalty, "auto", "", "penalty on the model of a node: R_w")                                 \
     X(PRIOR, REAL, weight, "auto", "[0,inf)", "factor of the penalty")                                                 \
     X(PRIOR, REAL, lambda, "auto", "(0,inf)", "slope of the penalty at 0")                                             \
-    X(PRIOR, REAL, gamma, "auto", "(1,inf)", "the penalty is flat beyond gamma * lambda; mcp: above 1, scad: above 2")
+    X(PRIOR, REAL, gamma, "auto", "(1,inf)", "the penalty is flat beyond gamma * lambda; mcp: above 1, scad: above 2") \
+    X(PRIOR, REAL, ratio, "auto", "[0,1]", "elastic-net: share of l1 in the penalty, the rest is l2; auto: 0.5")
 
 #define SETTINGS_SCHEDULE(X)                                                                                           \
     X(SCHEDULE, REAL, c, "auto", "(0,inf)", "sigma = c r(k) at step k; r(k) = sqrt(k) for the shape sqrt")             \
@@ -163,7 +165,8 @@
     G(prior, "prior", PRIOR, "Prior of an edge")                                                                       \
     G(schedule, "schedule", SCHEDULE, "Schedule of the node's link to its parent")
 
-#define LOSS_NAMES "phase-retrieval", "quantile", "absolute", "squared", "huber", "logistic", "hinge", "own"
+#define LOSS_NAME(KIND, prefix, name) name,
+#define LOSS_NAMES HFSAD_LOSS_LIST(LOSS_NAME) /* index = hfsad_loss_kind */
 #define ALGORITHM_NAMES "hfsad", "fedavg", "fedprox"
 #define STEP_RULE_NAMES "constant", "power", "geometric"
 #define SHAPE_NAMES "sqrt", "geometric", "sqrt-geometric"
@@ -173,9 +176,11 @@
 #define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define MODE_NAMES "sync", "async"
 #define STALE_NAMES "wait", "go_on"
-#define WIRE_NAMES "double", "float", "delta"   /* index = wire_encoding */
-#define LINK_NAMES "none", "tv", "mcp", "scad"  /* index = hfsad_penalty_kind; a link of kind none ties nothing */
-#define PRIOR_NAMES "none", "l1", "mcp", "scad" /* index = hfsad_penalty_kind */
+#define WIRE_NAMES "double", "float", "delta" /* index = wire_encoding */
+#define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
+#define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
+#define LINK_NAMES HFSAD_PENALTY_LIST(LINK_NAME)   /* index = hfsad_penalty_kind; a link of kind none ties nothing */
+#define PRIOR_NAMES HFSAD_PENALTY_LIST(PRIOR_NAME) /* index = hfsad_penalty_kind */
 
 enum { ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX };
 enum { SHAPE_SQRT, SHAPE_GEOMETRIC, SHAPE_SQRT_GEOMETRIC };

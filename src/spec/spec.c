@@ -98,16 +98,21 @@ static hfsad_status check_required(const hfsad_spec *spec, bool without_data, hf
 static hfsad_status check_gamma(const hfsad_spec *spec, int line, const char *key, int penalty, double gamma,
                                 hfsad_error *err)
 {
-    const bool scad = penalty == HFSAD_PENALTY_SCAD;
+    static const double above[] = {
+#define GAMMA_ABOVE(KIND, prefix, link, prior, gamma_above) [HFSAD_PENALTY_##KIND] = gamma_above,
+        HFSAD_PENALTY_LIST(GAMMA_ABOVE)
+#undef GAMMA_ABOVE
+    };
+    static const char *const names[] = {PRIOR_NAMES};
     char full[LABEL_MAX + SETTING_KEY_MAX], value[32];
-    if ((!scad && penalty != HFSAD_PENALTY_MCP) || isnan(gamma) || gamma > (scad ? 2 : 1))
+    if (penalty < 0 || above[penalty] == 0 || isnan(gamma) || gamma > above[penalty])
         return HFSAD_OK;
     snprintf(full, sizeof full, "%s.gamma", key);
     snprintf(value, sizeof value, "%g", gamma);
     source s = {.path = line > 0 ? spec->path : NULL, .key = full, .value = value, .err = err};
     return source_fail(&s, line > 0 ? (size_t)line : 0,
-                       "%s = %s is out of range for the penalty %s; expected a number above %d", full, value,
-                       scad ? "scad" : "mcp", scad ? 2 : 1);
+                       "%s = %s is out of range for the penalty %s; expected a number above %g", full, value,
+                       names[penalty], above[penalty]);
 }
 
 static hfsad_status check_override(const hfsad_spec *spec, const override_settings *o, hfsad_error *err)

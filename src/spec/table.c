@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const loss_names[] = {LOSS_NAMES, NULL};
+static const char *const loss_names[] = {LOSS_NAMES NULL};
 static const char *const algorithm_names[] = {ALGORITHM_NAMES, NULL};
 static const char *const step_rule_names[] = {STEP_RULE_NAMES, NULL};
 static const char *const shape_names[] = {SHAPE_NAMES, NULL};
@@ -22,8 +22,8 @@ static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
 static const char *const mode_names[] = {MODE_NAMES, NULL};
 static const char *const stale_names[] = {STALE_NAMES, NULL};
 static const char *const wire_names[] = {WIRE_NAMES, NULL};
-static const char *const link_names[] = {LINK_NAMES, NULL};
-static const char *const prior_names[] = {PRIOR_NAMES, NULL};
+static const char *const link_names[] = {LINK_NAMES NULL};
+static const char *const prior_names[] = {PRIOR_NAMES NULL};
 
 typedef override_settings OVERRIDE_settings;
 

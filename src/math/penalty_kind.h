@@ -1,0 +1,60 @@
+/*
+ * What the program knows of a penalty: one row of a table, in a file of its own (penalty_mcp.h and the like). All are
+ * of one family, whose mathematics is in penalty_vec.h:
+ *
+ *     P(t) = slope |t| + ridge t^2 / 2 - weight h(t),   h = 0 up to theta, then a parabola of bend 1/kappa, then linear
+ *
+ * A penalty file defines, with the prefix that HFSAD_PENALTY_LIST names, <prefix>_shape and its row <prefix>_kind.
+ */
+#ifndef HFSAD_MATH_PENALTY_KIND_H
+#define HFSAD_MATH_PENALTY_KIND_H
+
+#include "hfsad/hfsad.h"
+
+#include <math.h>
+
+/* flat: nothing; linear: slope |t| alone; ridged: slope |t| + ridge t^2 / 2; concave: slope |t| - weight h(t). */
+typedef enum { PENALTY_FLAT, PENALTY_LINEAR, PENALTY_RIDGED, PENALTY_CONCAVE } penalty_form;
+
+typedef struct {
+    double slope;        /* of P beside t = 0 */
+    double ridge;        /* ridged */
+    double theta, kappa; /* concave */
+} penalty_shape;
+
+typedef struct {
+    penalty_form form;
+    bool has_ratio;
+    double gamma; /* of a spec without one */
+} penalty_kind;
+
+extern const penalty_kind *const penalty_kinds[];
+extern const double penalty_gamma_above[]; /* what gamma must exceed; 0: the penalty has none */
+extern const char *const penalty_names[];  /* of a prior */
+
+static inline const penalty_kind *penalty_kind_of(const hfsad_penalty *p)
+{
+    return penalty_kinds[p->kind];
+}
+
+/* It stops pulling far away. */
+static inline bool penalty_is_concave(const hfsad_penalty *p)
+{
+    return penalty_kind_of(p)->form == PENALTY_CONCAVE;
+}
+
+/* "none": no penalty at all. */
+static inline bool penalty_is_flat(const hfsad_penalty *p)
+{
+    return penalty_kind_of(p)->form == PENALTY_FLAT;
+}
+
+/* The largest slope for |t| <= reach. */
+double penalty_steepest(const hfsad_penalty *p, double reach);
+/* How much it bends: of a ridge, otherwise 0. */
+double penalty_ridge(const hfsad_penalty *p);
+
+#define PENALTY_FN static inline __attribute__((unused))
+#define PENALTY_ROW static const penalty_kind __attribute__((unused))
+
+#endif
