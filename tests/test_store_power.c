@@ -214,7 +214,7 @@ static void write_torn(file *f, const call *c, rng *r)
 
 static void do_call(disk *d, const call *c, rng *r, bool torn)
 {
-    file *f = &d->files[c->file];
+    file *f = c->file < FILES_MOST ? &d->files[c->file] : NULL; /* SIZE_MAX: the folder */
     for (size_t i = 0; i < 3; i++)
         if ((c->kind == MAKE || c->kind == NAME || c->kind == UNLINK) && !strcmp(c->name, known[i]))
             d->names[i] = c->kind == UNLINK ? SIZE_MAX : c->file;
