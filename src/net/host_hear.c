@@ -207,8 +207,8 @@ static void meet_newer(host *h, const hosted *at, const char *path, size_t from,
         h,
         error_set(&err, HFSAD_ERROR_INPUT,
                   "the state of %.100s in %.200s is older than what %.100s has seen: round %llu, that one is "
-                  "at %llu; restore a copy of the folder that is not older, or start the run anew with new "
-                  "state folders for all (--state)",
+                  "at %llu; restore a copy of the folder that is not older, or restart the run with new "
+                  "state folders for all nodes",
                   at->path, store_folder(h->s.state), path, (unsigned long long)round, (unsigned long long)m->round),
         &err);
 }
