@@ -524,6 +524,9 @@ static hfsad_status lock_state(session *s, hfsad_error *err)
             return HFSAD_ERROR_INPUT;
         poll(NULL, 0, 20);
     }
+    /* what one that was killed had not finished writing */
+    static const char *const written[] = {NODES_NAME, SOCKET_NAME ".conf"};
+    folder_sweep(s->state, written, sizeof written / sizeof *written);
     finish_removal(s);
     return HFSAD_OK;
 }

@@ -256,6 +256,8 @@ whole run-60 orphan "goes on after up was killed"
 expect 0 up tuned.yaml --set run.iterations=60 --out torn --state torn-state --keep-state --quiet
 rm -r torn-state/cloud torn-state/edge1
 touch torn-state/+done
+# and one that was killed while it wrote: no process has this number
+touch torn-state/.+nodes.999999999.tmp torn-state/.+broker.conf.999999999.tmp
 expect 0 up tuned.yaml --set run.iterations=60 --out torn --state torn-state --quiet
 whole run-60 torn "after a removal that was cut off"
 [ ! -e torn-state ] || fail "left after a removal that was cut off: $(names torn-state)"
