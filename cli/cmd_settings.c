@@ -17,8 +17,9 @@ static const char *const notes[] = {
     "`--set key=value` takes a dotted key and a YAML value, as in `--set run.seed=7` or `--set 'loss={kind: quantile, "
     "tau: 0.3}'`. It overrides the file, and a later `--set` overrides an earlier one. A mapping changes only the keys "
     "that it lists.",
-    "`auto`: the preset chooses the value from the data. A given key overrides the preset. `none`: absent. Text may be "
-    "quoted, numbers may not: `truth: \"none\"` is a file with that name.",
+    ("`auto`: the preset chooses the value from the data. A given key overrides the preset. `none`: absent. Text may "
+     "be "
+     "quoted, numbers may not: `truth: \"none\"` is a file with that name."),
     "The files in `data`, `truth` and `run.start` are looked up in the folder of the spec, then in the current folder.",
     "A spec has at most 1 MiB and one YAML document.",
 };
