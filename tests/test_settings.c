@@ -246,8 +246,8 @@ static void test_resolved(void **state)
     static const char *const texts[] = {
         "loss: {kind: quantile, tau: 0.3}\n",
         "loss: {kind: squared}\npreset: paper\n",
-        "loss: {kind: huber}\nlink: {client: {penalty: mcp}}\nprior: {cloud: {penalty: scad}}\n"
-        "run: {start: zero}\n",
+        ("loss: {kind: huber}\nlink: {client: {penalty: mcp}}\nprior: {cloud: {penalty: scad}}\n"
+         "run: {start: zero}\n"),
         "loss: {kind: absolute}\nalgorithm: fedprox\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
