@@ -31,7 +31,7 @@ LIBRARIES = {
 LIBC_HEADERS = re.compile(r"^((arpa|linux|net|netinet|sys)/\w+|assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|fnmatch|ftw|getopt|glob|"
                           r"immintrin|inttypes|limits|locale|math|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|std\w+|"
                           r"strings?|termios|threads|time|unistd|wchar)\.h$")
-NO_LIBRARY = re.compile(r"^(libc|libm|libpthread|librt|libdl|libgcc_s|ld-linux.*|lib[alut]+san|libclang_rt.*)\.so")  # sanitizers' too
+NO_LIBRARY = re.compile(r"^(libc|libm|libpthread|librt|libdl|libgcc_s|ld-linux.*|lib[a-z]+san|libclang_rt.*)\.so")  # sanitizers' too
 
 
 findall = functools.lru_cache(maxsize=None)(re.findall)  # a breach changes one text, and the others are searched once

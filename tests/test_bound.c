@@ -22,7 +22,7 @@ static void gap_of_a_row(void **state)
 {
     (void)state;
     rng r = {rng_key(1, rng_stream("bound rows")), 0};
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < 1200; i++) {
         const hfsad_loss loss = {kinds[i % KINDS], uniform(&r, 0.05, 0.95), uniform(&r, 0.2, 3), INFINITY,
                                  uniform(&r, 0.1, 2)};
         const double y = has_classes(loss.kind)            ? (i / KINDS % 2 ? 1 : -1)
@@ -32,12 +32,12 @@ static void gap_of_a_row(void **state)
         const double span = loss.kind == HFSAD_LOSS_EXPECTILE ? 3 : 6; /* its tangent touches within the grid below */
         const double a = polish_cut(&loss, c, y, c * uniform(&r, -span, span)), gap = polish_gap(&loss, c, y, s, a);
         double least = INFINITY;
-        for (int k = -40000; k <= 40000; k++) {
-            const double t = k * 1e-3;
+        for (int k = -8000; k <= 8000; k++) {
+            const double t = k * 5e-3;
             least = fmin(least, c * hfsad_loss_value(&loss, y, t) - a * (t - s));
         }
         const double expected = c * hfsad_loss_value(&loss, y, s) - least; /* the grid's is not above it */
-        if (!(gap >= expected - 1e-12 * (1 + c) && gap <= expected + 3e-3 * (1 + c)))
+        if (!(gap >= expected - 1e-12 * (1 + c) && gap <= expected + 1.5e-2 * (1 + c)))
             fail_msg("kind %d, c %g, y %g, s %g, slope %g: gap %g, by definition %g", (int)loss.kind, c, y, s, a, gap,
                      expected);
     }
@@ -106,7 +106,7 @@ static double value_at(const problem *p, const setting *s, const double *w)
 static double improve(const problem *p, const setting *s, double *w)
 {
     double best = value_at(p, s, w);
-    for (int sweep = 0; sweep < 6; sweep++)
+    for (int sweep = 0; sweep < 3; sweep++)
         for (size_t m = 0; m < M; m++) {
             const double here = w[m];
             for (double reach = 1e-6 * (1 + fabs(here)); reach < 1e4; reach *= 30)
@@ -142,7 +142,7 @@ static void never_below_the_truth(void **state)
 {
     (void)state;
     size_t converged = 0, tried = 0;
-    for (uint64_t seed = 1; seed <= 240; seed++) {
+    for (uint64_t seed = 1; seed <= 120; seed++) {
         setting s;
         problem p = draw_problem(seed, &s);
         hfsad_run *run = open_run(&s, 1);
