@@ -175,7 +175,9 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     if (done)
         memcpy(r->polished, r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
     if (done && r->engine->polish) {
-        why = r->engine->polish(r, r->polished, &a->result);
+        const hfsad_status status = r->engine->polish(r, r->polished, &a->result, &why, err);
+        if (status)
+            return status;
         count(a);
     } else {
         done = done && solve_here(a, r->polished);
