@@ -1,5 +1,4 @@
 /* The folder of a broker: what it needs for one federation and nothing else, with limits from the tree; see keys.h. */
-#define _POSIX_C_SOURCE 200809L
 #include "net/keys.h"
 
 #include "base/error.h"
