@@ -46,6 +46,9 @@ const dataset *federation_shape(const federation *f);
 plan *federation_plan(const federation *f);
 bool federation_is_async(const federation *f);
 
+/* Numbers of the longest message of this federation. */
+size_t federation_message_most(const federation *f);
+
 /* Puts a node into the host; certificate and key may be NULL. */
 hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
                              hfsad_error *err);
