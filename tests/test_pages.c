@@ -309,7 +309,8 @@ static void a_disk_that_refuses(void **state)
     write_npy("own.npy", ROWS, F, x);
     free(x);
     const char *missing = in_folder("missing");
-    assert_int_equal(dataset_read_client(&d, in_folder("own.npy"), NULL, "edge1", "client1", missing, &err), HFSAD_ERROR_IO);
+    assert_int_equal(dataset_read_client(&d, in_folder("own.npy"), NULL, "edge1", "client1", missing, &err),
+                     HFSAD_ERROR_IO);
     assert_non_null(strstr(err.message, "missing: a scratch file for the rows cannot be made there: No such file"));
     assert_null(d);
     struct rlimit old, full;

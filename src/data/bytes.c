@@ -100,17 +100,19 @@ static hfsad_status decode(const char *program, int file, file_bytes *f, const c
     close(ends[1]);
     if (failed) {
         close(ends[0]);
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.*s: is compressed, and the program %s does not start: %s; install it, or decompress the file",
-                         NAME_SHOWN, path, program, strerror(failed));
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%.*s: is compressed, and the program %s does not start: %s; install it, or decompress the file",
+            NAME_SHOWN, path, program, strerror(failed));
     }
     const hfsad_status status = read_stream(ends[0], f, path, text, err);
     close(ends[0]);
     while (waitpid(child, &result, 0) < 0 && errno == EINTR)
         ;
     if (!status && result != 0 && !(WIFSIGNALED(result) && WTERMSIG(result) == SIGPIPE))
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s: %s cannot decompress it: it is damaged or cut short; copy it anew",
-                         NAME_SHOWN, path, program);
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.*s: %s cannot decompress it: it is damaged or cut short; copy it anew", NAME_SHOWN, path,
+                         program);
     return status;
 }
 

@@ -143,10 +143,8 @@ bool columns_need_scan(const table_memory *m, const table_settings *t)
 
 const char *columns_name(const table_settings *t, column_role role, bool *stated)
 {
-    const char *const names[] = {[COLUMN_EDGE] = "edge",
-                                 [COLUMN_CLIENT] = "client",
-                                 [COLUMN_Y] = "y",
-                                 [COLUMN_WEIGHT] = "weight"};
+    const char *const names[] = {
+        [COLUMN_EDGE] = "edge", [COLUMN_CLIENT] = "client", [COLUMN_Y] = "y", [COLUMN_WEIGHT] = "weight"};
     const char *const given[] = {[COLUMN_EDGE] = t->edge,
                                  [COLUMN_CLIENT] = t->by ? t->by : t->client,
                                  [COLUMN_Y] = t->y,

@@ -2,8 +2,8 @@
  * CSV to a data set: RFC 4180 with spaces allowed around fields, a line being a row (no quoted newlines).
  *
  * A number is parsed in the mapped file and written to its final place in the builder. Nearly every number is read by
- * the loop of read_features; spaces, quotes, the last column and all errors go through csv_number_field. Nothing depends
- * on the locale (parse_number.c), and none is set.
+ * the loop of read_features; spaces, quotes, the last column and all errors go through csv_number_field. Nothing
+ * depends on the locale (parse_number.c), and none is set.
  *
  * A file of the whole federation names the client of every row, or the rows are dealt over clients. A file of a single
  * client does not; the intake names the client.
@@ -33,8 +33,7 @@ static size_t number_of(const reader *r, size_t column)
 static hfsad_status feature_field(reader *r, size_t column, double *x)
 {
     bool hole = false;
-    const hfsad_status status =
-        csv_number_field(r, column, x, r->in->table.missing == MISSING_MEAN ? &hole : NULL);
+    const hfsad_status status = csv_number_field(r, column, x, r->in->table.missing == MISSING_MEAN ? &hole : NULL);
     if (status || !hole)
         return status;
     const table_memory *m = &r->in->memory;
@@ -81,11 +80,12 @@ static hfsad_status check_names(const reader *r)
         const category *k = &r->in->memory.categories[here->category];
         for (size_t l = 1; l < k->n_levels && !status; l++) {
             char name[600];
-            const int length = snprintf(name, sizeof name, "%.*s=%s", (int)(k->name.length < 255 ? k->name.length : 255),
-                                        k->name.text, k->texts.text + k->levels[l]);
+            const int length =
+                snprintf(name, sizeof name, "%.*s=%s", (int)(k->name.length < 255 ? k->name.length : 255), k->name.text,
+                         k->texts.text + k->levels[l]);
             const size_t most = sizeof name - 1;
-            status = intake_name(r->in, r->name, c, feature++,
-                                 (slice){name, (size_t)length < most ? (size_t)length : most});
+            status =
+                intake_name(r->in, r->name, c, feature++, (slice){name, (size_t)length < most ? (size_t)length : most});
         }
     }
     return status;
@@ -215,8 +215,9 @@ static hfsad_status scan_field(reader *r, const special *s, size_t column, size_
     category *k = &m->categories[s->category];
     for (size_t i = 0; i < field.length; i++)
         if (field.text[i] == ',' || field.text[i] == '|' || (unsigned char)field.text[i] < ' ')
-            return csv_column_error(r, column, "the level of a category holds a comma, a bar or a control character; "
-                                               "rename it");
+            return csv_column_error(r, column,
+                                    "the level of a category holds a comma, a bar or a control character; "
+                                    "rename it");
     if (k->n_levels == LEVELS_MOST && category_find(k, field) == SIZE_MAX)
         return csv_column_error(r, column, "more than %d levels; is this a category? Remove it from data.categorical",
                                 LEVELS_MOST);

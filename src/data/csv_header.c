@@ -1,7 +1,7 @@
 /*
- * The first line of a CSV file: what separates fields, the names of the columns, and what each of them is. A first column
- * without a name holds row labels, as R and pandas write them, and is skipped; so is a first field of all rows that the
- * header has no name for.
+ * The first line of a CSV file: what separates fields, the names of the columns, and what each of them is. A first
+ * column without a name holds row labels, as R and pandas write them, and is skipped; so is a first field of all rows
+ * that the header has no name for.
  */
 #include "data/csv_parts.h"
 
@@ -61,9 +61,8 @@ static hfsad_status check_duplicates(const reader *r)
     for (size_t i = 1; i < r->n_columns && !status; i++) {
         const sorted_column *a = &sorted[i - 1], *b = &sorted[i];
         if (a->name.length == b->name.length && memcmp(a->name.text, b->name.text, a->name.length) == 0)
-            status =
-                csv_column_error(r, b->column, "duplicate column: column %zu has the same name; rename or remove one",
-                                 a->column + 1);
+            status = csv_column_error(
+                r, b->column, "duplicate column: column %zu has the same name; rename or remove one", a->column + 1);
     }
     free(sorted);
     return status;

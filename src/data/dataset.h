@@ -74,11 +74,11 @@ typedef struct {
     double *y; /* n_leaves */
     double *n; /* n_leaves: |x|^2, summed as dot8 does */
     row_table rows;
-    char *feature_names;    /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
-    char *categorical;      /* the table's categories with all levels (columns.h); NULL: none */
-    double *means;          /* of the table's features of numbers, in place of missing values; NULL: none are missing */
+    char *feature_names; /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
+    char *categorical;   /* the table's categories with all levels (columns.h); NULL: none */
+    double *means;       /* of the table's features of numbers, in place of missing values; NULL: none are missing */
     size_t n_means;
-    uint32_t *order; /* place of each row of the input among the rows; NULL: not known */
+    uint32_t *order;        /* place of each row of the input among the rows; NULL: not known */
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
     hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;

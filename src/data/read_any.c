@@ -135,11 +135,12 @@ static hfsad_status check_alone(const intake *in)
                          "the missing values first");
     for (size_t i = 0; i < in->memory.n_categories; i++)
         if (!in->memory.categories[i].given)
-            return error_set(in->err, HFSAD_ERROR_INPUT,
-                             "data.categorical: a client with a file of its own does not know all levels of %.*s; write "
-                             "them in the spec, %.*s=level|level",
-                             (int)in->memory.categories[i].name.length, in->memory.categories[i].name.text,
-                             (int)in->memory.categories[i].name.length, in->memory.categories[i].name.text);
+            return error_set(
+                in->err, HFSAD_ERROR_INPUT,
+                "data.categorical: a client with a file of its own does not know all levels of %.*s; write "
+                "them in the spec, %.*s=level|level",
+                (int)in->memory.categories[i].name.length, in->memory.categories[i].name.text,
+                (int)in->memory.categories[i].name.length, in->memory.categories[i].name.text);
     return HFSAD_OK;
 }
 

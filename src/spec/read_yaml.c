@@ -268,17 +268,20 @@ static hfsad_status read_table(source *s, const target *t, const yaml_node_t *no
         const char *name = text_of(word);
         const yaml_node_t *twin = find_twin(s, node, p);
         if (twin)
-            return source_fail(s, line, "'data.%.60s' is given twice, first in line %zu; keep one", name, line_of(twin));
+            return source_fail(s, line, "'data.%.60s' is given twice, first in line %zu; keep one", name,
+                               line_of(twin));
         named = named || !strcmp(name, "file");
         settings_alias(name, key);
         if (!is_whole(word) || (strcmp(key, "split") != 0 && !settings_find(t->schema, key, &at)))
-            return source_fail(s, line, "unknown key 'data.%.60s'; expected file, y, client, edge, weight, features, "
-                                        "categorical, missing or split",
+            return source_fail(s, line,
+                               "unknown key 'data.%.60s'; expected file, y, client, edge, weight, features, "
+                               "categorical, missing or split",
                                name);
-        status = !strcmp(key, "split") ? read_mapping(s, t, key, p->value, line)
-                                       : read_value(s, t, key, p->value, line);
+        status =
+            !strcmp(key, "split") ? read_mapping(s, t, key, p->value, line) : read_value(s, t, key, p->value, line);
     }
-    return status || named ? status : source_fail(s, line_of(node), "'data' has no key 'file'; write 'data: {file: data.csv}'");
+    return status || named ? status
+                           : source_fail(s, line_of(node), "'data' has no key 'file'; write 'data: {file: data.csv}'");
 }
 
 /* key is known: a setting, a mapping or the list. */

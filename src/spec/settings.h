@@ -9,10 +9,11 @@
  * Types: REAL (double; "auto" = NAN: the preset decides, an override inherits), WHOLE (int64_t; auto = -1),
  * CHOICE_xxx (int, index into the list of names; auto = -1), FLAG (int: 0, 1; auto = -1), TEXT (char *, NULL: unset).
  * The default is written as a spec would write it; "auto" and "none" are unset, "required" must be given.
- * Range: REAL and WHOLE as an interval such as "(0,1)", "[0,inf)"; "list" for a TEXT that may be written as a list, whose
- * entries are then joined by commas; "" otherwise.
+ * Range: REAL and WHOLE as an interval such as "(0,1)", "[0,inf)"; "list" for a TEXT that may be written as a list,
+ * whose entries are then joined by commas; "" otherwise.
  *
- * `data: {file: F, y: COLUMN, split: {...}}` is another way to write `data: F`, `columns: {y: COLUMN}` and `split: {...}`.
+ * `data: {file: F, y: COLUMN, split: {...}}` is another way to write `data: F`, `columns: {y: COLUMN}` and `split:
+ * {...}`.
  */
 #ifndef HFSAD_SPEC_SETTINGS_H
 #define HFSAD_SPEC_SETTINGS_H
@@ -46,9 +47,9 @@
       "feature without a value (empty, NA, NaN): an error, or the mean of the column")
 
 #define SETTINGS_SPLIT(X)                                                                                              \
-    X(SPLIT, WHOLE, clients, "0", "[0,1000000000]",                                                                      \
+    X(SPLIT, WHOLE, clients, "0", "[0,1000000000]",                                                                    \
       "number of clients that rows without a client are dealt over; 0: the rows name their clients")                   \
-    X(SPLIT, WHOLE, edges, "0", "[0,1000000000]", "number of edges that the clients are dealt over; 0: none")             \
+    X(SPLIT, WHOLE, edges, "0", "[0,1000000000]", "number of edges that the clients are dealt over; 0: none")          \
     X(SPLIT, TEXT, by, "none", "", "name of the column whose values are the clients")                                  \
     X(SPLIT, WHOLE, seed, "1", "[0,9007199254740992]", "seed of the order in which rows are dealt")
 
@@ -202,7 +203,7 @@
 #define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define MODE_NAMES "sync", "async"
 #define STALE_NAMES "wait", "go_on"
-#define MISSING_NAMES "refuse", "mean" /* index = missing_rule */
+#define MISSING_NAMES "refuse", "mean"        /* index = missing_rule */
 #define WIRE_NAMES "double", "float", "delta" /* index = wire_encoding */
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
 #define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
