@@ -114,7 +114,7 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     return HFSAD_OK;
 }
 
-static const engine cloud_engine = {
+static const engine links_engine = {
     .links = true,
     .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
     .next_row = next_row,
@@ -125,6 +125,17 @@ static const engine cloud_engine = {
     .knows = knows,
     .repairs = repairs,
     .polish = polish,
+};
+
+static const engine averaging_engine = {
+    .links = false,
+    .remedy = "a smaller baseline.step, or another run.start",
+    .next_row = next_row,
+    .measure = measure,
+    .converged = converged,
+    .inner_model = inner_model,
+    .leaf_model = leaf_model,
+    .knows = knows,
 };
 
 /* ---- the run ---- */
@@ -161,7 +172,8 @@ hfsad_status cloud_create(cloud_driver **out, federation *f, host *h, const hfsa
     c->run.spec = (hfsad_spec *)spec;
     c->run.scales = result->scales;
     c->run.nu_f = result->nu_f;
-    c->run.engine = &cloud_engine;
+    c->run.engine = spec->top.algorithm == ALGORITHM_HFSAD ? &links_engine : &averaging_engine;
+    c->run.rule = *federation_rule(f);
     c->run.driver = c;
     c->run.start = (double *)result->start;
     c->run.start_kind = federation_start_kind(f);

@@ -24,7 +24,8 @@ struct polish_memory {
 bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
-    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !polish_why_not(p, n_inner);
+    return f->spec->top.algorithm == ALGORITHM_HFSAD && polish_is_due(f->spec, p, n_inner, f->shape->M) &&
+           !polish_why_not(p, n_inner);
 }
 
 size_t polish_message_most(const federation *f)

@@ -47,6 +47,7 @@
 #include "plan/guard.h"
 #include "plan/share.h"
 #include "plan/tally.h"
+#include "run/averaging.h"
 
 typedef struct node node;
 
@@ -83,7 +84,7 @@ typedef struct {
     uint32_t stale_ms;    /* ... or for this long only */
 } node_pace;
 
-/* What a node is made of. Everything is copied but p, rows and the classes, which must outlive it. */
+/* What a node is made of. Everything is copied but p, average, rows and the classes, which must outlive it. */
 typedef struct {
     uint64_t run;
     const plan *p; /* the numbers of the run; classes are not looked up in it */
@@ -96,11 +97,12 @@ typedef struct {
     int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
     const double *start; /* M */
     node_patience patience;
-    bool guarded;   /* the safeguard is on: plan_is_guarded, and synchronous */
-    bool star;      /* and what it watches is a star */
-    size_t tied;    /* plan_tied; root only */
-    bool async;     /* asynchronous training */
-    node_pace pace; /* of that */
+    bool guarded;                 /* the safeguard is on: plan_is_guarded, and synchronous */
+    bool star;                    /* and what it watches is a star */
+    size_t tied;                  /* plan_tied; root only */
+    bool async;                   /* asynchronous training */
+    const baseline_rule *average; /* FedAvg or FedProx; NULL: HFSAD */
+    node_pace pace;               /* of that */
 
     const leaf_class *leaf;   /* NULL: an inner node or the root */
     const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */
