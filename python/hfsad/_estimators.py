@@ -61,7 +61,8 @@ class _Problem:
         self.column = column
         self.total = float(len(y) if weight is None else weight.sum())
 
-    def solve(self, y: np.ndarray, loss: dict[str, Any], penalty: str | None = None, lam: float = 0.0, ratio: float = 0.5) -> "_Solution":
+    def solve(self, y: np.ndarray, loss: dict[str, Any], penalty: str | None = None, lam: float = 0.0, ratio: float = 0.5,
+              factor: np.ndarray | None = None) -> "_Solution":
         """Minimises the sum of weighted losses + penalty."""
         e = self.estimator
         one_model = e.link == "tv" and loss["kind"] != "phase-retrieval"
@@ -77,7 +78,8 @@ class _Problem:
         else:
             spec["run.iterations"] = e.max_iter
             spec["run.seed"] = getattr(e, "random_state", None)
-        data = Data(self.X, y, weight=self.weight, clients=self.clients, parts=_cores(e.threads))
+        weight = self.weight if factor is None else factor if self.weight is None else factor * self.weight
+        data = Data(self.X, y, weight=weight, clients=self.clients, parts=_cores(e.threads))
         last = [0]
 
         def count(p: Any) -> None:
@@ -177,10 +179,10 @@ class QuantileRegressor(_Regressor):
     """Quantile regression: minimises ``mean(pinball loss) + alpha |coef|_1``, as scikit-learn's.
 
     >>> import numpy as np, hfsad
-    >>> X = np.arange(100.0)[:, None]
-    >>> model = hfsad.QuantileRegressor(quantile=0.9, alpha=0).fit(X, 2 * X[:, 0] + np.tile(np.arange(10), 10))
-    >>> round(float(model.coef_[0]), 3)
-    2.0
+    >>> X = np.repeat(np.arange(10.0), 11)[:, None]
+    >>> model = hfsad.QuantileRegressor(quantile=0.9, alpha=0).fit(X, 2 * X[:, 0] + np.tile(np.arange(11.0), 10))
+    >>> model.coef_.round(6), round(model.intercept_, 6)
+    (array([2.]), 9.0)
 
     Parameters
     ----------
@@ -422,16 +424,22 @@ class _Classifier(ClassifierMixin, _Estimator):
             raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs at least 2 classes")
         return codes
 
-    def _class_weights(self, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+    def _class_weights(self, codes: np.ndarray, k: int, like_liblinear: bool) -> np.ndarray | None:
+        """Factors of the rows in the problem of class k; scikit-learn's rules for several classes differ by solver."""
         if self.class_weight is None:
-            return weight
+            return None
+        count = len(self.classes_)
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f'class_weight: "{self.class_weight}"; expected "balanced", a dict or None')
-            factor = len(codes) / (len(self.classes_) * np.bincount(codes))
+            if count > 2 and not like_liblinear:  # the two sides of this problem
+                codes, count = (codes == k).astype(int), 2
+            factor = len(codes) / (count * np.maximum(1, np.bincount(codes, minlength=count)))
         else:
-            factor = np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()])
-        return factor[codes] * (1 if weight is None else weight)
+            factor = np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()])
+        if count > 2 and like_liblinear:  # the others count as they are
+            factor = np.where(np.arange(count) == k, factor, 1.0)
+        return factor[codes]
 
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, clients: Any, edges: Any, loss: dict[str, Any], penalty: str | None,
                      ratio: float, column: float) -> Any:
@@ -439,9 +447,12 @@ class _Classifier(ClassifierMixin, _Estimator):
             raise ValueError(f"C: {self.C}; expected a number above 0")
         X, y, weight = self._begin(X, y, sample_weight)
         codes = self._labels(y)
-        problem = _Problem(self, X, codes, self._class_weights(codes, weight), clients, edges, column if self.fit_intercept else 0.0)
+        problem = _Problem(self, X, codes, weight, clients, edges, column if self.fit_intercept else 0.0)
         targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        found = [problem.solve(np.where(problem.y == k, 1.0, -1.0), loss, penalty, 1 / self.C, ratio) for k in targets]
+        found = []
+        for k in targets:
+            factor = self._class_weights(problem.y, k, column != 0)
+            found.append(problem.solve(np.where(problem.y == k, 1.0, -1.0), loss, penalty, 1 / self.C, ratio, factor))
         self._keep(found)
         self.coef_ = np.array([solution.coef for solution in found])
         self.intercept_ = np.array([solution.intercept for solution in found])

@@ -61,7 +61,7 @@ class Spec:
     >>> hfsad.Spec(run={"iteration": 50})
     Traceback (most recent call last):
     ...
-    ValueError: run.iteration: unknown key; did you mean run.iterations?
+    ValueError: run.iteration=50: unknown key 'run.iteration'; did you mean 'run.iterations'?
     """
 
     def __init__(self, source: "Spec | Mapping[str, Any] | str | os.PathLike[str] | None" = None, /, **keys: Any):

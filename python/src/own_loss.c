@@ -188,6 +188,7 @@ hfsad_status loss_attach(LossObject *loss, hfsad_spec *spec, hfsad_error *err)
     if (!loss)
         return HFSAD_OK;
     const hfsad_own_loss own = {
+        .size = sizeof own,
         .context = loss,
         .value = loss_value,
         .gradient = loss->gradient ? loss_gradient : NULL,
