@@ -3,7 +3,10 @@
 #include "member_parts.h"
 
 #include "base/error.h"
+#include "data/bytes.h"
+#include "data/folder.h"
 #include "data/nodes.h"
+#include "plan/read_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +32,7 @@ hfsad_status member_read_shape(dataset **shape, const hfsad_spec *spec, const ch
     const bool listed = spec->federation.nodes != NULL;
     char *path = spec_find_file(spec, listed ? spec->federation.nodes : spec->top.data), *text = NULL;
     dataset *d = NULL;
+    const table_settings table = table_of_spec(spec);
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a file name");
     if (!status && listed) {
         status = nodes_read(shape, path, err);
@@ -36,7 +40,7 @@ hfsad_status member_read_shape(dataset **shape, const hfsad_spec *spec, const ch
         return status ? status : nodes_check_names(*shape, err);
     }
     if (!status)
-        status = dataset_read_client(&d, path, NULL, NULL, scratch, err);
+        status = dataset_read_client(&d, path, &table, NULL, NULL, scratch, err);
     if (!status)
         status = nodes_check_names(d, err);
     if (!status && !(text = nodes_text(d)))
@@ -68,7 +72,7 @@ static bool names_node(const member *m, char *row)
 
 static bool names_column(char *header, const char *column)
 {
-    static const char mark[] = "\xef\xbb\xbf", between[] = ",\"\r\n \t";
+    static const char mark[] = "\xef\xbb\xbf", between[] = ",;\"\r\n \t";
     header += strncmp(header, mark, strlen(mark)) ? 0 : strlen(mark);
     for (char *field = strtok(header, between); field; field = strtok(NULL, between))
         if (!strcmp(field, column))
@@ -76,37 +80,39 @@ static bool names_column(char *header, const char *column)
     return false;
 }
 
-static bool ends_in(const char *path, const char *const endings[])
+/* A copy of the next line of a text; NULL: there is none. */
+static char *next_line(const file_bytes *f, size_t *at)
 {
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && endings[i]; i++)
-        if (!strcmp(dot, endings[i]))
-            return true;
-    return false;
+    const char *start = f->bytes + *at, *end = *at < f->size ? memchr(start, '\n', f->size - *at) : NULL;
+    const size_t length = end ? (size_t)(end - start) : f->size - *at;
+    *at += length + (end != NULL);
+    return length || end ? strndup(start, length) : NULL;
 }
 
-/* Whether a file is one client's own: an array, a CSV file without a column `client`, a LIBSVM file whose first row
+/* Whether a file is one client's own: an array, a CSV file without a column for clients, a LIBSVM file whose first row
  * names no node. */
 static bool is_own_file(const member *m, const char *path)
 {
-    static const char *const arrays[] = {".npy", ".npz", NULL}, *const sparse[] = {".svm", ".libsvm", ".txt", NULL};
+    const table_settings table = table_of_spec(m->spec);
     struct stat info;
-    char *line = NULL;
-    size_t room = 0;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return false;
-    if (ends_in(path, arrays))
+    file_bytes f;
+    size_t at = 0, stem;
+    bool stated;
+    const data_format format = format_of(path, &stem);
+    if ((stat(path, &info) == 0 && S_ISDIR(info.st_mode)) || (table.clients && !m->args.data))
+        return false; /* the latter: rows of all, which are dealt */
+    if (format == FORMAT_NPY || format == FORMAT_NPZ)
         return true;
-    const bool rows = ends_in(path, sparse);
-    FILE *f = fopen(path, "r");
-    bool read = f && getline(&line, &room, f) > 0;
-    while (rows && read && strchr("#\r\n", line[strspn(line, " \t")])) /* none yet */
-        read = getline(&line, &room, f) > 0;
-    const bool whole = read && (rows ? names_node(m, line) : names_column(line, "client"));
-    if (f)
-        fclose(f);
+    char *line = bytes_open(&f, path, true, "rows", NULL) ? NULL : next_line(&f, &at);
+    while (format == FORMAT_SVM && line && strchr("#\r\n", line[strspn(line, " \t")])) { /* no row yet */
+        free(line);
+        line = next_line(&f, &at);
+    }
+    const bool own = line && !(format == FORMAT_SVM ? names_node(m, line)
+                                                    : names_column(line, columns_name(&table, COLUMN_CLIENT, &stated)));
     free(line);
-    return read && !whole;
+    bytes_close(&f);
+    return own;
 }
 
 static hfsad_status read_rows_of(const member *m, const char *path, dataset **rows, hfsad_error *err)
@@ -120,7 +126,8 @@ static hfsad_status read_rows_of(const member *m, const char *path, dataset **ro
         if (!parent)
             return error_memory(err, 0, "a name");
     }
-    const hfsad_status status = dataset_read_client(rows, path, parent, name, m->scratch, err);
+    const table_settings table = table_of_spec(m->spec);
+    const hfsad_status status = dataset_read_client(rows, path, &table, parent, name, m->scratch, err);
     free(parent);
     return status;
 }
