@@ -1,10 +1,12 @@
 /* What a process of a federation reads: spec, tree and rows. */
 #define _POSIX_C_SOURCE 200809L
-#include "member_parts.h"
+#include "net/member.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "data/bytes.h"
 #include "data/folder.h"
+#include "data/memory.h"
 #include "data/nodes.h"
 #include "plan/read_table.h"
 
@@ -15,20 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command)
+hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, const char *nodes, const char *scratch,
+                          hfsad_error *err)
 {
-    hfsad_error err = {0};
-    if (hfsad_spec_load(spec, path, &err))
-        return cli_fail(&err);
-    const int status = cli_apply_sets(*spec, sets, command);
-    if (status != CLI_GO)
-        return status;
-    return hfsad_spec_check(*spec, &err) ? cli_fail(&err) : CLI_GO;
-}
-
-/* scratch: as for dataset_read_client. */
-hfsad_status member_read_shape(dataset **shape, const hfsad_spec *spec, const char *scratch, hfsad_error *err)
-{
+    if (nodes) {
+        const hfsad_status parsed = nodes_parse(shape, nodes, "the list of nodes", err);
+        return parsed ? parsed : nodes_check_names(*shape, err);
+    }
     const bool listed = spec->federation.nodes != NULL;
     char *path = spec_find_file(spec, listed ? spec->federation.nodes : spec->top.data), *text = NULL;
     dataset *d = NULL;
@@ -53,13 +48,8 @@ hfsad_status member_read_shape(dataset **shape, const hfsad_spec *spec, const ch
     return status;
 }
 
-hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, hfsad_error *err)
-{
-    return member_read_shape(shape, spec, NULL, err);
-}
-
 /* Whether the comment at the end of a row of LIBSVM names a node of the federation. */
-static bool names_node(const member *m, char *row)
+static bool names_node(const hfsad_member *m, char *row)
 {
     char *name = strchr(row, '#');
     if (!name)
@@ -91,7 +81,7 @@ static char *next_line(const file_bytes *f, size_t *at)
 
 /* Whether a file is one client's own: an array, a CSV file without a column for clients, a LIBSVM file whose first row
  * names no node. */
-static bool is_own_file(const member *m, const char *path)
+static bool is_own_file(const hfsad_member *m, const char *path)
 {
     const table_settings table = table_of_spec(m->spec);
     struct stat info;
@@ -99,7 +89,7 @@ static bool is_own_file(const member *m, const char *path)
     size_t at = 0, stem;
     bool stated;
     const data_format format = format_of(path, &stem);
-    if ((stat(path, &info) == 0 && S_ISDIR(info.st_mode)) || (table.clients && !m->args.data))
+    if ((stat(path, &info) == 0 && S_ISDIR(info.st_mode)) || (table.clients && !m->s.data_file))
         return false; /* the latter: rows of all, which are dealt */
     if (format == FORMAT_NPY || format == FORMAT_NPZ)
         return true;
@@ -115,14 +105,14 @@ static bool is_own_file(const member *m, const char *path)
     return own;
 }
 
-static hfsad_status read_rows_of(const member *m, const char *path, dataset **rows, hfsad_error *err)
+static hfsad_status read_rows_of(const hfsad_member *m, const char *path, dataset **rows, hfsad_error *err)
 {
     char *parent = NULL;
     const char *name = NULL;
-    if (m->args.name && is_own_file(m, path)) {
-        const char *slash = strrchr(m->args.name, '/');
-        name = slash ? slash + 1 : m->args.name;
-        parent = strndup(m->args.name, slash ? (size_t)(slash - m->args.name) : 0);
+    if (m->s.name && is_own_file(m, path)) {
+        const char *slash = strrchr(m->s.name, '/');
+        name = slash ? slash + 1 : m->s.name;
+        parent = strndup(m->s.name, slash ? (size_t)(slash - m->s.name) : 0);
         if (!parent)
             return error_memory(err, 0, "a name");
     }
@@ -132,23 +122,40 @@ static hfsad_status read_rows_of(const member *m, const char *path, dataset **ro
     return status;
 }
 
-static char *find_rows(const member *m)
+static char *find_rows(const hfsad_member *m)
 {
-    return m->args.data ? strdup(m->args.data) : spec_find_file(m->spec, m->spec->top.data);
+    return m->s.data_file ? strdup(m->s.data_file) : spec_find_file(m->spec, m->spec->top.data);
 }
 
 static hfsad_status read_rows_again(void *context, dataset **rows, hfsad_error *err)
 {
-    const member *m = context;
+    const hfsad_member *m = context;
     char *path = find_rows(m);
     const hfsad_status status = path ? read_rows_of(m, path, rows, err) : error_memory(err, 0, "a file name");
     free(path);
     return status;
 }
 
-hfsad_status member_read_rows(member *m, hfsad_error *err)
+/* Rows without paths get the client's. */
+static hfsad_status take_rows(hfsad_member *m, hfsad_error *err)
 {
     dataset *rows = NULL;
+    hfsad_data *data = m->s.data;
+    int64_t *codes = data->codes || !m->s.name ? NULL : alloc_zero(data->rows, sizeof *codes);
+    hfsad_status status = HFSAD_OK;
+    if (codes)
+        status = hfsad_data_codes(data, codes, &m->s.name, 1, err);
+    free(codes);
+    if (!status)
+        status = data_lay(data, true, true, NULL, &rows, err);
+    return status ? status : federation_take_rows(m->f, rows, "data", err);
+}
+
+hfsad_status member_read_rows(hfsad_member *m, hfsad_error *err)
+{
+    dataset *rows = NULL;
+    if (m->s.data)
+        return take_rows(m, err);
     char *path = find_rows(m);
     if (!path)
         return error_memory(err, 0, "a file name");
@@ -156,8 +163,8 @@ hfsad_status member_read_rows(member *m, hfsad_error *err)
         access(path, R_OK) == 0
             ? read_rows_of(m, path, &rows, err)
             : error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; %s", path, strerror(errno),
-                        m->args.data ? "--data names the file with the client's rows"
-                                     : "the spec names it as data; name the file with the client's rows with --data");
+                        m->s.data_file ? "name the file with the client's rows"
+                                       : "the spec names it as data; name the file with the client's rows");
     if (!status)
         status = federation_take_rows(m->f, rows, path, err);
     federation_set_reader(m->f, read_rows_again, m);
