@@ -1,7 +1,7 @@
 /*
- * Usual measures of predictions, from sums over rows that can be added up the tree. Rows with numbers: root mean square and
- * mean absolute error, R^2. Rows with labels -1 and 1, of which 1 is the positive: confusion matrix, F1, area under the ROC
- * curve, and for probabilities the calibration error. A row counts as much as its weight.
+ * Usual measures of predictions, from sums over rows that can be added up the tree. Rows with numbers: root mean square
+ * and mean absolute error, R^2. Rows with labels -1 and 1, of which 1 is the positive: confusion matrix, F1, area under
+ * the ROC curve, and for probabilities the calibration error. A row counts as much as its weight.
  */
 #ifndef HFSAD_OUT_MEASURES_H
 #define HFSAD_OUT_MEASURES_H
