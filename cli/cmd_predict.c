@@ -47,7 +47,7 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .after = "The CSV has the columns edge, client, row (counted from 1 within the client),\n"
-                 "prediction, label (logistic and hinge), node (the node whose model was used) and\n"
+                 "prediction, label (losses of labels), node (the node whose model was used) and\n"
                  "y (if the data has it). The rows of a client keep the order of the data.\n\n"
                  "A prediction is <x,w>, plus the intercept if the model has one; its square for\n"
                  "phase-retrieval, the mean count exp(<x,w>) for poisson, the probability of the\n"

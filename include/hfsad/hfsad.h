@@ -122,7 +122,8 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
     X(OWN, own, "own")                   /* the program's own: hfsad_spec_own_loss; not for the functions below */     \
     X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */                                         \
     X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */          \
-    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */
+    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */              \
+    X(SQUARED_HINGE, squared_hinge, "squared-hinge")             /* max(0, 1 - y s)^2, y = -1 or 1 */
 
 typedef enum {
 #define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,
@@ -570,6 +571,11 @@ typedef struct {
     double total;    /* of the clients' losses: each a sum or a mean, as loss.scale says */
     double accuracy; /* logistic, hinge: share of right labels */
     double coverage; /* quantile: share of rows with y at or below the prediction */
+    /* Rows without labels: root mean square and mean absolute error of the prediction, share of explained variance. */
+    double rmse, mae, r2;
+    /* Rows with labels, of which 1 is the positive: area under the ROC curve, F1; logistic: mean distance between the
+     * probability and the share of positives in ten bins; weight of the rows by label and prediction. */
+    double auc, f1, calibration, true_positive, false_positive, true_negative, false_negative;
 } hfsad_row_figures;
 
 typedef struct hfsad_evaluation hfsad_evaluation;

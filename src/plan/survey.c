@@ -101,6 +101,14 @@ static void answer_energy(const survey_client *c, double *answer)
     answer[1] = e.energy;
 }
 
+static void answer_loss(const survey_client *c, const double *w, double *answer)
+{
+    for (size_t r = 0; r < c->rows.count; r++)
+        answer[0] += row_weight(&c->rows, r) * hfsad_loss_value(&c->loss, c->rows.y[r], row_dot(&c->rows, r, w));
+    if (c->mean)
+        answer[0] /= rows_weight(&c->rows);
+}
+
 static void answer_own(const survey_client *c, const survey_question *q, double *answer)
 {
     const own_facts f = own_measure(&c->rows, c->M, c->node, c->own, q->values[0], c->scratch);
@@ -141,6 +149,9 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
     case SURVEY_CURVE:
     case SURVEY_CURVE_ALONE:
         baseline_step_answer(c, q, answer);
+        return;
+    case SURVEY_LOSS:
+        answer_loss(c, q->values, answer);
         return;
     case SURVEY_MOMENTS:
         rows_sum_columns(&c->rows, q->values + 1, q->values[0] != 0, answer);
@@ -221,6 +232,7 @@ bool survey_question_fits(const survey_question *q, size_t M)
         [SURVEY_ROBUST] = {1 + M, 0, M},
         [SURVEY_LEFT] = {M, 0, 2},
         [SURVEY_ENERGY] = {0, 0, 2},
+        [SURVEY_LOSS] = {M, 0, 1},
         [SURVEY_MISFIT] = {N + M, 0, N + 1},
         [SURVEY_CURVE] = {4 + groups * M, 0, groups * (M + 1)},
         [SURVEY_CURVE_ALONE] = {4 + M, q->most, 0},

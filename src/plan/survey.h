@@ -29,6 +29,7 @@ typedef enum {
     SURVEY_MISFIT,      /* thresholds, w -> as BELOW, of |y - <x,w>|, or |y - <x,w>^2| */
     SURVEY_CURVE,       /* of baseline_step.c -> of every group: sum a, sum a kappa mean(x x^T) v */
     SURVEY_CURVE_ALONE, /* the same -> of every group: most kappa |mean(x x^T)| of a client */
+    SURVEY_LOSS,        /* w -> sum of the loss at w */
 } survey_kind;
 
 enum { SURVEY_THRESHOLDS = 32 };
