@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "plan/client_terms.h"
+#include "polish/star_client.h"
 #include "polish/task.h"
 
 #include <stdlib.h>
@@ -17,8 +18,9 @@
 
 struct polish_memory {
     uint64_t attempt, number; /* of the last question */
-    double committed;         /* the last POLISH_COMMIT's answer, which cannot be made twice */
-    double rows[];            /* multiplier, bend, anchor of each */
+    double *last;             /* the last answer of a kind that cannot be made twice: POLISH_COMMIT, POLISH_ROUND */
+    star_client *star;
+    double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
 };
 
 bool federation_polishes(const federation *f, const plan *p)
@@ -29,23 +31,18 @@ bool federation_polishes(const federation *f, const plan *p)
 
 size_t polish_message_most(const federation *f)
 {
-    const size_t M = features_count(f->shape) + 1, answer = 1 + polish_longest(M, POLISH_DIRECT),
-                 question = INQUIRY_POLISH_HEAD + 2 * M;
+    const size_t M = features_count(f->shape) + 1;
     const bool may = f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
-    return !may ? 0 : answer > question ? answer : question;
-}
-
-/* A question has one vector at least, which may not be looked at. */
-static size_t vectors_of(polish_kind kind)
-{
-    const size_t vectors = polish_vectors(kind);
-    return vectors ? vectors : 1;
+    return may ? INQUIRY_POLISH_HEAD + polish_longest(M, POLISH_DIRECT) : 0;
 }
 
 void polish_forget(federation *f)
 {
     for (size_t leaf = 0; f->polish && leaf < f->shape->n_leaves; leaf++)
-        free(f->polish[leaf]);
+        if (f->polish[leaf]) {
+            star_client_free(f->polish[leaf]->star);
+            free(f->polish[leaf]);
+        }
     free(f->polish);
 }
 
@@ -60,10 +57,12 @@ static client_rows rows_of(const federation *f, size_t leaf)
 
 static polish_memory *memory_of(federation *f, size_t leaf, size_t rows)
 {
+    const size_t last = f->shape->M + STAR_NUMBERS;
     if (!f->polish)
         f->polish = alloc_zero(f->shape->n_leaves, sizeof(polish_memory *));
-    if (f->polish && !f->polish[leaf])
-        f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + 3 * rows * sizeof(double));
+    if (f->polish && !f->polish[leaf] &&
+        (f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + (3 * rows + last) * sizeof(double))))
+        f->polish[leaf]->last = f->polish[leaf]->rows + 3 * rows;
     return f->polish ? f->polish[leaf] : NULL;
 }
 
@@ -72,6 +71,8 @@ static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t 
 {
     if (number == 1) {
         memset(m->rows, 0, 3 * rows * sizeof *m->rows);
+        star_client_free(m->star);
+        m->star = NULL;
         m->attempt = attempt;
         m->number = 0;
     }
@@ -82,7 +83,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
 {
     federation *f = at->f;
     const size_t M = f->shape->M, kind = (size_t)(question->kind - INQUIRY_POLISH);
-    const size_t count = INQUIRY_POLISH_HEAD + (kind < POLISH_KINDS ? vectors_of((polish_kind)kind) : 0) * M;
+    const size_t count = INQUIRY_POLISH_HEAD + (kind < POLISH_KINDS ? polish_down((polish_kind)kind, M) : 0);
     if (!f->result || kind >= POLISH_KINDS || question->count != count || question->most != 1 ||
         question->sums != polish_length((polish_kind)kind, M))
         return false;
@@ -107,23 +108,26 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .multiplier = m->rows,
         .bend = m->rows + rows.count,
         .anchor = m->rows + 2 * rows.count,
+        .star = &m->star,
     };
-    const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M};
-    if (kind == POLISH_COMMIT && m->number == number)
-        numbers[1] = m->committed;
+    const polish_question asked = {(polish_kind)kind, v[2], v[3], v[4], vector, vector + M};
+    const bool moves = kind == POLISH_COMMIT || kind == POLISH_ROUND;
+    if (moves && m->number == number)
+        memcpy(numbers + 1, m->last, question->sums * sizeof *numbers);
     else
         polish_answer(&client, &asked, numbers + 1);
-    m->committed = numbers[1];
+    if (moves)
+        memcpy(m->last, numbers + 1, question->sums * sizeof *numbers);
     m->number = number;
     return true;
 }
 
 /* ---- the root ---- */
 
-/* A question as it is asked again; vectors: as many as its kind has, of M numbers. */
+/* A question as it is asked again; vectors: polish_down numbers. */
 typedef struct {
     polish_kind kind;
-    double kappa, beta;
+    double kappa, beta, step;
     double *vectors;
 } asked;
 
@@ -170,10 +174,11 @@ static void forget_past(asker *a)
 
 static inquiry_question question_of(asker *a, const asked *q)
 {
-    const size_t count = vectors_of(q->kind) * a->M;
-    const double head[INQUIRY_POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta};
+    const size_t count = polish_down(q->kind, a->M);
+    const double head[INQUIRY_POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta, q->step};
     memcpy(a->values, head, sizeof head);
-    memcpy(a->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
+    if (count)
+        memcpy(a->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
     return (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
                               .most = 1,
                               .sums = polish_length(q->kind, a->M),
@@ -181,24 +186,36 @@ static inquiry_question question_of(asker *a, const asked *q)
                               .values = a->values};
 }
 
-/* What a client has is made by anchors and commits, one after the other, and by the last look at the values. */
+/* What a client has is made by anchors, commits, metrics and rounds, one after the other, and by the last look at the
+ * values. */
+static bool is_kept(polish_kind kind)
+{
+    return kind == POLISH_ANCHOR || kind == POLISH_COMMIT || kind == POLISH_VALUE || kind == POLISH_METRIC ||
+           kind == POLISH_METRIC_DIAGONAL || kind == POLISH_ROUND;
+}
+
 static void keep(asker *a)
 {
     const polish_kind kind = a->current.kind;
-    if (a->forgets || (kind != POLISH_ANCHOR && kind != POLISH_COMMIT && kind != POLISH_VALUE))
+    const size_t count = polish_down(kind, a->M);
+    if (kind == POLISH_FORGET) {
+        forget_past(a);
+        a->again = 0;
+    }
+    if (a->forgets || !is_kept(kind))
         return;
     for (size_t i = 0; kind == POLISH_VALUE && i < a->n_past; i++)
         if (a->past[i].kind == POLISH_VALUE) {
             free(a->past[i].vectors);
             memmove(a->past + i, a->past + i + 1, (--a->n_past - i) * sizeof *a->past);
         }
-    double *vectors = (a->n_past + 1) * a->M <= PAST_MOST ? alloc_zero(a->M, sizeof *vectors) : NULL;
+    double *vectors = (a->n_past + 1) * count <= PAST_MOST ? alloc_zero(count, sizeof *vectors) : NULL;
     a->forgets = !vectors || !alloc_grow((void **)&a->past, &a->past_room, a->n_past + 1, sizeof *a->past);
     if (a->forgets) {
         free(vectors);
         forget_past(a);
     } else {
-        memcpy(vectors, a->current.vectors, a->M * sizeof *vectors);
+        memcpy(vectors, a->current.vectors, count * sizeof *vectors);
         a->past[a->n_past] = a->current;
         a->past[a->n_past++].vectors = vectors;
     }
@@ -234,14 +251,13 @@ static void ask_once(asker *a, const asked *q)
 static bool ask(void *context, const polish_question *q, double *sum)
 {
     asker *a = context;
-    const size_t bytes = a->M * sizeof *sum;
+    const size_t points = polish_points(q->kind, a->M), count = polish_down(q->kind, a->M) - points;
     double *v = a->current.vectors;
-    a->current = (asked){q->kind, q->kappa, q->beta, v};
-    memset(v, 0, 2 * bytes);
-    if (q->vector)
-        memcpy(v, q->vector, bytes);
-    if (vectors_of(q->kind) == 2)
-        memcpy(v + a->M, q->point, bytes);
+    a->current = (asked){q->kind, q->kappa, q->beta, q->step, v};
+    if (count)
+        memcpy(v, q->vector, count * sizeof *v);
+    if (points)
+        memcpy(v + count, q->point, points * sizeof *v);
     for (bool done = false; !done && a->why == GOES_ON;) {
         const uint64_t before = a->number;
         const bool again = a->again < a->n_past;
@@ -322,9 +338,10 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
 {
     const size_t M = f->shape->M;
     asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .err = err};
-    a.values = alloc_zero(INQUIRY_POLISH_HEAD + 2 * M, sizeof *a.values);
-    a.current.vectors = alloc_zero(2 * M, sizeof *a.current.vectors);
-    a.answer = alloc_zero(1 + polish_longest(M, POLISH_DIRECT), sizeof *a.answer);
+    const size_t longest = polish_longest(M, POLISH_DIRECT);
+    a.values = alloc_zero(INQUIRY_POLISH_HEAD + longest, sizeof *a.values);
+    a.current.vectors = alloc_zero(longest, sizeof *a.current.vectors);
+    a.answer = alloc_zero(1 + longest, sizeof *a.answer);
     const bool solved = a.values && a.current.vectors && a.answer && solve(&a, f, w, numbers);
     if (!solved || a.why != GOES_ON)
         memset(numbers, 0, (FEDERATION_POLISH_HEAD + M) * sizeof *numbers);

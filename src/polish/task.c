@@ -66,6 +66,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .n_priors = d->n_inner,
         .priors = priors,
         .direct = POLISH_DIRECT,
+        .clients = d->n_leaves,
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;

@@ -3,6 +3,7 @@
  * node the inner children's sums in their order, then its leaves'.
  */
 #include "base/clock.h"
+#include "polish/star_client.h"
 #include "polish/task.h"
 
 #include "base/alloc.h"
@@ -21,6 +22,7 @@ enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
 typedef struct {
     hfsad_run *run;
     double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
+    star_client **star;                 /* n_leaves */
     double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
     double *total;                      /* sum of a node for every depth */
     double *answers;
@@ -47,6 +49,7 @@ static void answer_leaf(void *context, size_t item, unsigned thread)
         .multiplier = a->multiplier + row,
         .bend = a->bend + row,
         .anchor = a->anchor ? a->anchor + row : NULL,
+        .star = &a->star[leaf],
     };
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
@@ -119,14 +122,18 @@ static bool take_room(asker *a)
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
     a->bend = alloc_zero(d->n_rows, sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
+    a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
     a->total = alloc_zero((d->depth + 1) * length, sizeof(double));
     a->answers = alloc_zero(a->wave * length, sizeof(double));
-    return a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total && a->answers;
+    return a->star && a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total && a->answers;
 }
 
 static void give_back(asker *a)
 {
+    for (size_t leaf = 0; a->star && leaf < a->run->data->n_leaves; leaf++)
+        star_client_free(a->star[leaf]);
+    free(a->star);
     free(a->multiplier);
     free(a->bend);
     free(a->anchor);
@@ -141,6 +148,8 @@ static bool solve(asker *a, double *w)
     bool done = polish_problem_make(&problem, a->run->plan, a->run->data);
     problem.ask = ask;
     problem.context = a;
+    if (getenv("STAR")) { problem.star = true; problem.whole_metric = true; problem.gap = atof(getenv("STAR")); }
+    if (getenv("NEWT")) problem.gap = atof(getenv("NEWT"));
     done = done && polish_solve(&problem, w, &a->result);
     free((hfsad_penalty *)problem.priors);
     count(a);
