@@ -1,8 +1,10 @@
 /* hfsad keys: an authority, certificates for broker and nodes, and the broker's configuration. */
 #define _XOPEN_SOURCE 700 /* nftw */
-#include "cli.h"
+#include "member.h"
 
+#include "data/nodes.h"
 #include "hfsad/net.h"
+#include "net/keys.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -23,9 +25,12 @@ static const char about[] =
     "after SIGHUP; a broker on another machine also needs the new revoked.crl. A connected node stays\n"
     "connected until the broker restarts; a restart loses nothing. Then issue creates a new\n"
     "certificate. issue --force does both.\n\n"
-    "A node needs ca.crt and its own files below nodes/. The broker needs ca.crt, its own two files,\n"
-    "mosquitto.conf, acl and revoked.crl. Keep ca.key secret: anyone who holds it can impersonate any\n"
-    "node.";
+    "broker writes the folder of a broker for one federation: copies of ca.crt, broker.crt, broker.key\n"
+    "and revoked.crl, an access list with the exact topics of every node, and a configuration whose\n"
+    "limits for memory, connections and packets follow from the spec's tree and features. Give this\n"
+    "folder, and no other, to the broker's user. Run the command again after issue --force and revoke.\n\n"
+    "A node needs ca.crt and its own files below nodes/. Keep ca.key secret: anyone who holds it can\n"
+    "impersonate any node.";
 
 static int init(const hfsad_keys *a)
 {
@@ -129,19 +134,80 @@ static int revoke(const char *dir, const char *const *paths, size_t count)
     return cli_finish_stdout(CLI_DONE);
 }
 
+/* ---- the broker's folder ---- */
+
+static void free_names(char **paths, size_t count)
+{
+    for (size_t i = 0; paths && i < count; i++)
+        free(paths[i]);
+    free(paths);
+}
+
+static char **names_of(const dataset *d)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    const size_t count = d->n_inner + d->n_leaves;
+    char **paths = calloc(count, sizeof *paths);
+    for (size_t i = 0; paths && i < count; i++) {
+        nodes_name(d, i, name, sizeof name);
+        if (!(paths[i] = strdup(name))) {
+            free_names(paths, i);
+            return NULL;
+        }
+    }
+    return paths;
+}
+
+static int make_broker(const char *keys, const char *spec_path, const char *out, const char *place)
+{
+    hfsad_error err = {0};
+    hfsad_spec *spec = NULL;
+    dataset *shape;
+    federation *f = NULL;
+    const cli_texts none = {0};
+    int status = member_load(&spec, spec_path, &none, "keys");
+    if (status == CLI_GO && (member_shape(&shape, spec, &err) || federation_create(&f, spec, shape, &err)))
+        status = cli_fail(&err);
+    if (status == CLI_GO) {
+        const dataset *d = federation_shape(f);
+        char **paths = names_of(d);
+        const keys_broker b = {.keys = keys,
+                               .folder = out,
+                               .place = place,
+                               .run = spec->federation.name,
+                               .nodes = (const char *const *)paths,
+                               .n_nodes = d->n_inner + d->n_leaves,
+                               .numbers = federation_message_most(f)};
+        if (!paths || keys_broker_make(&b, &err))
+            status = cli_fail(&err);
+        free_names(paths, b.n_nodes);
+    }
+    federation_free(f);
+    hfsad_spec_free(spec);
+    if (status != CLI_GO)
+        return status;
+    printf("the broker's folder is %s; give it to the broker's user and start: mosquitto -c %s/mosquitto.conf\n", out,
+           place ? place : out);
+    return cli_finish_stdout(CLI_DONE);
+}
+
 static int unknown_action(const char *action)
 {
-    static const char *const known[] = {"init", "issue", "revoke", NULL};
+    static const char *const known[] = {"init", "issue", "revoke", "broker", NULL};
     char shown[CLI_SHOWN_SIZE];
     const char *nearest = cli_nearest(action, known);
     cli_shown(shown, action);
     if (nearest)
         return cli_wrong("keys", "unknown action '%s'; did you mean %s?", shown, nearest);
-    return cli_wrong("keys", "unknown action '%s'; known: init, issue, revoke", shown);
+    return cli_wrong("keys", "unknown action '%s'; known: init, issue, revoke, broker", shown);
 }
 
+typedef struct {
+    const char *out, *place;
+} broker_place;
+
 /* words: the action and its count - 1 nodes. port and days are 0 if they were not given. */
-static int act(const char *const *words, size_t count, hfsad_keys *a, int64_t port, int64_t days)
+static int act(const char *const *words, size_t count, hfsad_keys *a, const broker_place *b, int64_t port, int64_t days)
 {
     if (!strcmp(words[0], "init")) {
         if (count > 1)
@@ -149,6 +215,11 @@ static int act(const char *const *words, size_t count, hfsad_keys *a, int64_t po
         a->port = (int)port;
         a->days = (int)days;
         return init(a);
+    }
+    if (!strcmp(words[0], "broker")) {
+        if (count != 2 || !b->out)
+            return cli_wrong("keys", "broker needs a spec and --out");
+        return make_broker(a->folder, words[1], b->out, b->place);
     }
     const bool takes_back = strcmp(words[0], "revoke") == 0;
     if (strcmp(words[0], "issue") != 0 && !takes_back)
@@ -167,6 +238,7 @@ static int act(const char *const *words, size_t count, hfsad_keys *a, int64_t po
 int cmd_keys(int argc, char **argv)
 {
     hfsad_keys a = {.size = sizeof a, .folder = "keys"};
+    broker_place b = {0};
     int64_t port = 0, days = 0;
     const size_t room = (size_t)argc + 1;
     const char **words = calloc(room, sizeof *words);
@@ -193,6 +265,12 @@ int cmd_keys(int argc, char **argv)
          .most = MOST_DAYS,
          .operand = "N",
          .help = "validity of the certificates in days (init: 3650, issue: 365)"},
+        {.name = "out", .kind = CLI_TEXT, .value = &b.out, .operand = "DIR", .help = "broker: the folder to write"},
+        {.name = "at",
+         .kind = CLI_TEXT,
+         .value = &b.place,
+         .operand = "PATH",
+         .help = "broker: path of that folder on the broker's machine, if it differs"},
         {.name = "force",
          .kind = CLI_FLAG,
          .value = &a.force,
@@ -202,13 +280,14 @@ int cmd_keys(int argc, char **argv)
     const cli_syntax syntax = {
         .usage = "keys init [--dir DIR] [--host NAME]... [--port N] [--days N] [--force]\n"
                  "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]\n"
-                 "hfsad keys revoke NODE... [--dir DIR]",
+                 "hfsad keys revoke NODE... [--dir DIR]\n"
+                 "hfsad keys broker SPEC.yaml --out DIR [--at PATH] [--dir DIR]",
         .about = about,
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
         .most_words = room - 1,
-        .words = "init, issue or revoke",
+        .words = "init, issue, revoke or broker",
     };
     int status = CLI_FAILED;
     if (!words || !hosts.room)
@@ -221,7 +300,7 @@ int cmd_keys(int argc, char **argv)
         size_t count = 1;
         while (words[count])
             count++;
-        status = act(words, count, &a, port, days);
+        status = act(words, count, &a, &b, port, days);
     }
     free(words);
     free(hosts.room);

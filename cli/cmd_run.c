@@ -218,7 +218,7 @@ static void take_replayed(void *context, const hfsad_figures *figures)
 /* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
-    const hfsad_status status = hfsad_run_measure(s->run, &s->end.figures, err);
+    const hfsad_status status = run_measure(s->run, &s->end.figures, err);
     if (status)
         return status;
     if (s->spec->run.iterations > 0)

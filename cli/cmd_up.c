@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/read_file.h"
 #include "member.h"
+#include "net/cloud_engine.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -425,7 +426,7 @@ static void stop_cloud(session *s)
     if (s->n_children <= CLOUD || cloud->pid <= 0)
         return;
     kill(cloud->pid, SIGTERM);
-    for (const double end = clock_seconds() + MEMBER_LOOK_SECONDS + grace_seconds;
+    for (const double end = clock_seconds() + CLOUD_LOOK_SECONDS + grace_seconds;
          cloud->pid > 0 && clock_seconds() < end; poll(NULL, 0, 5))
         if (waitpid(cloud->pid, NULL, WNOHANG) == cloud->pid)
             cloud->pid = 0;

@@ -7,6 +7,7 @@
 #include "data/nodes.h"
 #include "net/broker_url.h"
 #include "net/certificate.h"
+#include "net/cloud_engine.h"
 #include "net/keys.h"
 #include "progress.h"
 
@@ -201,24 +202,6 @@ static hfsad_status open_host(member *m, hfsad_error *err)
     return status ? status : open_ways(m, err);
 }
 
-static void on_old_row(void *context, const hfsad_figures *row)
-{
-    member *m = context;
-    m->has_row = true;
-    m->cloud->row(m->cloud->context, row);
-}
-
-/* The cloud's folder begins with its node. */
-static hfsad_status begin_cloud(member *m, hfsad_error *err)
-{
-    const node *root = m->cloud ? host_node(m->h, 0) : NULL;
-    if (!root || m->begun)
-        return HFSAD_OK;
-    m->begun = true;
-    const hfsad_status status = m->cloud->begin(m->cloud->context, m, root, err);
-    return status ? status : store_get_rows(m->state, on_old_row, m, err);
-}
-
 static void tell_of_broker(member *m)
 {
     if (m->down_since == 0 || m->down_told || clock_seconds() < m->down_since + 1)
@@ -272,9 +255,7 @@ static void dismiss(member *m, const hfsad_error *why)
 
 static hfsad_status turn(member *m, int64_t timeout_ms, hfsad_error *err)
 {
-    hfsad_status status = begin_cloud(m, err);
-    if (!status)
-        status = host_step(m->h, timeout_ms, err);
+    hfsad_status status = host_step(m->h, timeout_ms, err);
     metrics_turn(m->metrics, m->h);
     tell_of_broker(m);
     tell_of_neighbours(m);
@@ -312,58 +293,40 @@ static hfsad_status linger(member *m, hfsad_error *err)
     return status;
 }
 
-/* The folder of an interrupted run has the models below the cloud too, where they can be had soon. In a stage before
- * the run there is nothing to write. */
-static hfsad_status look(member *m, hfsad_error *err)
-{
-    node *root = m->cloud && m->begun && m->has_row ? host_node(m->h, 0) : NULL;
-    const double end = clock_seconds() + MEMBER_LOOK_SECONDS;
-    hfsad_status status = HFSAD_OK;
-    if (!root || host_ended(m->h))
-        return status;
-    node_look(root);
-    while (!status && !host_ended(m->h) && !node_models_below(root) && clock_seconds() < end)
-        status = turn(m, 50, err);
-    return status;
-}
-
-/* For inquiry_turns: a signal ends what the cloud is at. */
-#define INTERRUPTED ((hfsad_status)1000)
-
 static hfsad_status turn_until_interrupted(void *context, hfsad_error *err)
 {
     member *m = context;
     const hfsad_status status = turn(m, m->metrics ? 200 : 1000, err); /* a request for metrics waits for a turn */
-    return status || !cli_interrupted() ? status : INTERRUPTED;
+    return status || !cli_interrupted() ? status : CLOUD_INTERRUPTED;
 }
 
-static hfsad_status play(member *m, hfsad_error *err)
+static hfsad_status play_cloud(member *m, const inquiry_turns *turns, hfsad_error *err)
 {
-    const inquiry_turns turns = {m, turn_until_interrupted};
-    hfsad_status status = HFSAD_OK;
-    if (m->cloud)
-        status = federation_play(m->f, m->h, &turns, err);
-    while (!status && !host_ended(m->h))
-        status = turns.turn(m, err);
-    return status == INTERRUPTED ? HFSAD_OK : status;
+    hfsad_status status = federation_play(m->f, m->h, turns, err);
+    if (status)
+        return status;
+    status = m->cloud->begin(m->cloud->context, m, turns, err);
+    m->begun = !status;
+    return status ? status : m->cloud->train(m->cloud->context, err);
 }
 
 static int serve(member *m)
 {
     hfsad_error err = {0};
-    hfsad_status status = play(m, &err);
+    const inquiry_turns turns = {m, turn_until_interrupted};
+    hfsad_status status = m->cloud ? play_cloud(m, &turns, &err) : HFSAD_OK;
+    while (!m->cloud && !status && !host_ended(m->h))
+        status = turns.turn(m, &err);
     cli_interrupts_heed();
-    if (!status)
-        status = begin_cloud(m, &err);
-    if (!status && cli_interrupted())
-        status = look(m, &err);
+    if (status == CLOUD_INTERRUPTED)
+        status = HFSAD_OK;
     if (status == HFSAD_ERROR_INPUT && !m->is_wrong)
         dismiss(m, &err);
     if (status)
         return cli_fail(&err);
     int exit_status = cli_interrupted() ? 128 + cli_interrupted() : CLI_DONE;
-    if (m->cloud && m->begun)
-        exit_status = m->cloud->end(m->cloud->context, m, host_node(m->h, 0));
+    if (m->begun)
+        exit_status = m->cloud->end(m->cloud->context, m);
     if (!cli_interrupted() && (member_write_record(m, &err) || (m->role != ROLE_CLIENT && linger(m, &err))))
         return cli_fail(&err);
     return exit_status;

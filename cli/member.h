@@ -8,9 +8,6 @@
 #include "net/topic.h"
 #include "spec/settings.h"
 
-/* How long an interrupted cloud waits for the models of the others. */
-enum { MEMBER_LOOK_SECONDS = 3 };
-
 typedef enum { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG } log_level;
 /* Words of the options, the last one NULL: of log_level, and of --log. */
 extern const char *const member_levels[], *const member_forms[];
@@ -40,13 +37,17 @@ typedef struct {
     void *context;
     /* Once, before the state folder is touched: spec and tree are there. CLI_GO or an exit status. */
     int (*check)(void *context, const member *m);
-    /* The root has its node; the rows of an earlier life come one by one through `row`. */
-    hfsad_status (*begin)(void *context, const member *m, const node *root, hfsad_error *err);
+    /* The root has its node. */
+    hfsad_status (*begin)(void *context, const member *m, const inquiry_turns *turns, hfsad_error *err);
+    /* To the end of the run, or until it is interrupted. */
+    hfsad_status (*train)(void *context, hfsad_error *err);
+    /* Called within turns of the host, for its events. */
     void (*finish_row)(void *context, const node *root, hfsad_figures *row);
     void (*row)(void *context, const hfsad_figures *row);
+    /* After every turn since `begin`. */
     void (*turn)(void *context);
     /* All is over, or interrupted; the exit status. */
-    int (*end)(void *context, const member *m, const node *root);
+    int (*end)(void *context, const member *m);
 } member_cloud;
 
 /* Lines logged after that time. */
@@ -71,7 +72,6 @@ struct member {
     transport *way[2]; /* above, below; the same if there is one broker */
     size_t number;
     bool begun;
-    bool has_row;      /* of the trace, also of an earlier life: the output folder has something to show */
     double down_since; /* there is no broker since, on clock_seconds; 0: there is one */
     bool down_told;
     uint64_t seen_round; /* of its first node, at seen_at */

@@ -132,16 +132,14 @@ void member_on_event(void *context, const host_event *event)
     if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
         level = LOG_DEBUG;
     member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
-    if (event->kind == HOST_ROW && m->cloud) {
-        m->has_row = true;
+    if (event->kind == HOST_ROW && m->begun)
         m->cloud->row(m->cloud->context, event->figures);
-    }
 }
 
 void member_on_finish_row(void *context, const node *root, hfsad_figures *row)
 {
     member *m = context;
-    if (m->cloud)
+    if (m->begun)
         m->cloud->finish_row(m->cloud->context, root, row);
 }
 

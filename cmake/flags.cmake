@@ -14,6 +14,26 @@ target_compile_options(hfsad_flags INTERFACE -ffp-contract=off -fno-math-errno -
 target_compile_options(hfsad_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes
                                              $<$<BOOL:${HFSAD_WERROR}>:-Werror>)
 
+# Hardening: an overflow or a stale pointer ends the process before it is of use to an attacker. tests/install/hardened
+# checks the binaries. Sanitizers bring their own checks.
+include(CheckCCompilerFlag)
+include(CheckPIESupported)
+check_pie_supported()
+set(hardening -fstack-protector-strong -fstack-clash-protection -fcf-protection=full -ftrivial-auto-var-init=zero)
+set(HFSAD_HARDENING "")
+foreach(flag ${hardening})
+    string(MAKE_C_IDENTIFIER "HAVE${flag}" known)
+    check_c_compiler_flag("-Werror ${flag}" ${known})
+    if(${known})
+        list(APPEND HFSAD_HARDENING ${flag})
+    endif()
+endforeach()
+if(NOT HFSAD_SANITIZE)
+    target_compile_options(hfsad_flags INTERFACE ${HFSAD_HARDENING}
+                                                 $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>)
+    target_link_options(hfsad_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+endif()
+
 if(HFSAD_SANITIZE)
     # libFuzzer brings a main of its own: all code is instrumented for it, only fuzz targets are linked with it.
     string(REPLACE "fuzzer" "fuzzer-no-link" sanitize "${HFSAD_SANITIZE}")

@@ -188,4 +188,36 @@ mosquitto_pub -h localhost -p "$port" -t "$own" -m x -r -q 1 2>>clients.log && f
 refused_last=$(read_first edge1 "$own")
 [ "$refused_last" = "$own good" ] || fail "without a certificate: $refused_last"
 
+# ---- the folder of a broker: exact topics, limits by the tree, no key of the authority ----
+
+expect 0 generate quantile --edges 1 --clients 2 --features 3 --rows 9 --out fed --quiet
+expect 0 keys issue edge1/client1 edge1/client2
+expect 0 keys broker fed/spec.yaml --out broker
+[ "$(names broker)" = "acl broker.crt broker.key ca.crt mosquitto.conf revoked.crl " ] || fail "the broker's folder has $(names broker)"
+[ "$(stat -c %a broker)" = 700 ] && [ -z "$(find broker -type f ! -perm 600)" ] || fail "the broker's folder is open to others"
+grep -q '[+#]' <(grep -E '^(topic|pattern)' broker/acl) && fail "the access list has wildcards"
+kill "$broker" && wait "$broker" 2>/dev/null
+start_broker broker/mosquitto.conf
+own=hfsad/run/edge1/client1
+publish edge1/client1 $own/up good && [ "$(read_first edge1 $own/up)" = "$own/up good" ] || fail "an edge does not hear its client"
+# One client fills what it can reach: it stays at a few packets, where every topic of every run took them before.
+limit=$(sed -n 's/^max_packet_size //p' broker/mosquitto.conf)
+[ "$limit" -lt 100000 ] || fail "a packet of $limit bytes for 3 features"
+rss() { awk '/^VmRSS/ { print $2 }' "/proc/$broker/status"; }
+before=$(rss)
+head -c $((limit - 2000)) /dev/zero >large
+for topic in $own/x{1..4} hfsad/r{1..4}/edge1/client1/up $own/down $own/up; do
+    as edge1/client1 pub -q 1 -r -t "$topic" -f large
+done
+[ "$(($(rss) - before))" -lt $((limit / 1024 * 3 + 400)) ] || fail "a client took the broker from $before to $(rss) KiB"
+"$HFSAD" run fed/spec.yaml --set run.iterations=5 --quiet --out fed/sim || fail "the simulator"
+"$HFSAD" keys issue cloud edge1 edge1/client1 edge1/client2 --force >/dev/null 2>&1
+"$HFSAD" keys broker fed/spec.yaml --out broker >/dev/null && kill -HUP "$broker"
+for node in "edge --name edge1" "client --all-of edge1"; do
+    # shellcheck disable=SC2086 # words
+    "$HFSAD" ${node%% *} fed/spec.yaml ${node#* } --set run.iterations=5 --keys keys --broker mqtts://localhost:$port >/dev/null 2>>nodes.log & members="$members $!"
+done
+"$HFSAD" cloud fed/spec.yaml --set run.iterations=5 --keys keys --broker mqtts://localhost:$port --out fed/out --quiet 2>>nodes.log || fail "$(cat nodes.log)"
+cmp fed/sim/model.csv fed/out/model.csv || fail "with the broker's folder: another model"
+
 finish

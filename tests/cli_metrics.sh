@@ -141,6 +141,29 @@ PYTHON
 python3 agree.py || fail "the values do not agree with the run"
 cmp -s sim/model.csv out/model.csv || fail "model.csv differs from the simulator's"
 
+# Callers that ask for nothing, or byte by byte without an end, do not keep others out for long.
+python3 - "$(port_of cloud)" <<'PYTHON' || fail "half-open connections keep others out"
+import select, socket, sys, time, urllib.request
+port, end, held = int(sys.argv[1]), time.monotonic() + 20, []
+for i in range(140):
+    s = socket.socket()
+    s.setblocking(False)
+    s.connect_ex(("127.0.0.1", port))
+    held.append(s)
+while time.monotonic() < end:
+    for i, s in enumerate(held):
+        try:
+            s.send(b"GET /metrics HTTP/1.1\r\nX: " if i % 2 else b"G") if i % 3 else None
+        except OSError:
+            pass
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=3).read()
+        sys.exit(0)
+    except OSError:
+        select.select([], [], [], 0.1)
+sys.exit(1)
+PYTHON
+
 # A broker that is gone shows, and SIGTERM ends the process at once though a server runs in it.
 kill -9 "${pids[0]}"
 wait "${pids[0]}" 2>/dev/null

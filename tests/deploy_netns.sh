@@ -29,6 +29,8 @@ if command -v systemd-analyze >/dev/null; then
     done
     systemd-analyze verify units/*.service >verify.txt 2>&1 || fail "systemd-analyze verify: $(cat verify.txt)"
     grep -q "units/" verify.txt && fail "systemd-analyze verify: $(cat verify.txt)"
+    # 2.0 of 10: "OK"
+    systemd-analyze security --offline=true --threshold=20 units/*.service >security.txt 2>&1 || fail "exposure: $(grep -h Overall security.txt)"
 else
     echo "systemd-analyze is missing: the units are not checked"
 fi
@@ -101,6 +103,8 @@ shown=$(grep -l '^node .*state' log.*)
 [ -e gateway/hfsad/data ] || [ -e cloud/hfsad/data ] && fail "data has left the device"
 # the device cannot reach the cloud
 on device <<<'! timeout 2 bash -c "exec 3<>/dev/tcp/10.77.1.1/8883" 2>/dev/null' || fail "the device reaches the cloud"
+[ -e cloud/hfsad/broker/ca.key ] || [ -e gateway/hfsad/keys/ca.key ] && fail "the authority's key has left its folder"
+[ "$(stat -c %U:%a cloud/hfsad/keys/ca.key)" = "$(id -un):600" ] || fail "ca.key: $(stat -c %U:%a cloud/hfsad/keys/ca.key)"
 (cd device/hfsad && "$HFSAD" run spec.yaml --quiet --out ../../sim) || fail "the simulator"
 cmp sim/model.csv cloud/hfsad/out/model.csv || fail "model.csv differs from the simulator's"
 finish

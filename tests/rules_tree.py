@@ -308,7 +308,7 @@ LONG = "\nstatic void much_too_long(void)\n{\n" + "    ;\n" * FUNCTION_LINES + "
 BREACHES = [
     ("src/base/rng.c", None, 'static const char *const hint = "give another --out";\n', "names an option of the program: give another --out"),
     ("src/math/box.c", None, '#include "plan/plan.h"\n', "src/math/box.c: includes plan/plan.h; the row of src/math/"),
-    ("src/net/topic.c", None, '#include "run/sim.h"\n', "src/net/topic.c: includes run/sim.h"),
+    ("src/run/sim.c", None, '#include "net/topic.h"\n', "src/run/sim.c: includes net/topic.h"),
     ("src/base/rng.c", None, "#include <yaml.h>\n", "src/base/rng.c: calls libyaml"),
     ("src/base/rng.c", None, "#include <curl/curl.h>\n", "includes <curl/curl.h>"),
     ("src/base/rng.c", None, '#include "base/missing.h"\n', "base/missing.h, which is not there"),

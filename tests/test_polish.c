@@ -25,7 +25,7 @@ static hfsad_polish polish(hfsad_run *run)
 {
     hfsad_polish result;
     hfsad_error err;
-    ok(hfsad_run_polish(run, NULL, NULL, &result, &err), &err);
+    ok(run_polish(run, NULL, NULL, &result, &err), &err);
     return result;
 }
 
@@ -232,7 +232,7 @@ static void leaves_the_run_alone(void **state)
     double before[M], after[M], polished[M];
     hfsad_run_node_model(run, 1, before);
     for (uint64_t some = 0; some < 100; some += 33) {
-        ok(hfsad_run_polish(run, stop_after, &some, &result, &err), &err);
+        ok(run_polish(run, stop_after, &some, &result, &err), &err);
         assert_true(!result.accepted && result.exchanges == some);
         assert_string_equal(result.reason, "interrupted");
         hfsad_run_node_model(run, 1, after);

@@ -45,10 +45,12 @@ sed -i "s|$work/root||; \$auser root" $etc/keys/mosquitto.conf
 echo 'y,x1' >$etc/data/edge1/client3.csv # no client of this federation
 echo 'HFSAD_OPTIONS=--broker mqtts://localhost' >$etc/hfsad.env
 chmod 755 $etc
-chmod -R a+rX $etc/data
 printf '[Service]\nExecStart=/usr/sbin/mosquitto -c /etc/hfsad/keys/mosquitto.conf\n' >$system/mosquitto.service
 cat >root/usr/local/bin/try <<'SH'
 #!/bin/bash
+groupadd --system hfsad-rows
+chgrp -R hfsad-rows /etc/hfsad/data
+chmod -R u=rwX,g=rX,o= /etc/hfsad/data
 systemctl start mosquitto hfsad-cloud hfsad-edge@edge1 hfsad-client@edge1-client1
 systemctl start hfsad-client@edge1-client3
 until journalctl -u hfsad-client@edge1-client3 | grep -q 'status=2'; do sleep 0.1; done

@@ -436,6 +436,20 @@ static size_t message_most(const federation *f)
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
+size_t federation_message_most(const federation *f)
+{
+    const dataset *d = f->shape;
+    const size_t M = features_count(d) + 1, nodes = d->n_inner + d->n_leaves,
+                 models = nodes * M < NODE_PART ? nodes * M
+                          : M > NODE_PART       ? M
+                                                : NODE_PART;
+    const size_t all[] = {message_most(f), 2 * M + 2, models, 2 * nodes + 1, tally_numbers(d->depth)};
+    size_t most = HOST_STATUS_NUMBERS;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        most = all[i] > most ? all[i] : most;
+    return most;
+}
+
 hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err)
 {
     const dataset *d = f->shape;

@@ -46,14 +46,16 @@ const dataset *federation_shape(const federation *f);
 plan *federation_plan(const federation *f);
 bool federation_is_async(const federation *f);
 
+/* Numbers of the longest message of this federation. */
+size_t federation_message_most(const federation *f);
+
 /* Puts a node into the host; certificate and key may be NULL. */
 hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
                              hfsad_error *err);
 /* A node's part in the set-up, to be freed with its context (by free) before the federation. */
 hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err);
-/* The root's run from the first question to its end, or until a turn fails. A root that already has its node continues
- * with it.
- */
+/* The root's set-up from the first question to its node, or until a turn fails. A root that already has its node is set
+ * up. */
 hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns, hfsad_error *err);
 /* Parts of that: the questions of the set-up, until all nodes and q have the result; and the polish, if the root waits
  * for it. */

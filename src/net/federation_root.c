@@ -1,7 +1,7 @@
 /*
- * The root's side of a federation: plain code that asks all clients one question after another, makes the set-up's
- * result from the answers, and sees the run through to its end. A root that is begun again finds in its store how far
- * it had come: the result, or the node with its state.
+ * The root's side of a federation: plain code that asks all clients one question after another, and makes the
+ * set-up's result from the answers. A root that is begun again finds in its store how far it had come: the result, or
+ * the node with its state. The run itself is run_train's (cloud_engine.h).
  */
 #include "net/federation_parts.h"
 
@@ -184,18 +184,12 @@ hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *t
     return status;
 }
 
-/* ---- the whole run ---- */
+/* ---- before the run ---- */
 
 hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns, hfsad_error *err)
 {
-    inquiry *q = host_inquiry(h, 0);
-    hfsad_status status = HFSAD_OK;
-    if (!host_node(h, 0) && !(status = federation_set_up(f, q, turns, err)))
-        status = host_set_up(h, err);
-    while (!status && !host_ended(h)) {
-        status = federation_polish(f, q, turns, host_node(h, 0), err);
-        if (!status)
-            status = turns->turn(turns->context, err);
-    }
-    return status;
+    if (host_node(h, 0))
+        return HFSAD_OK;
+    const hfsad_status status = federation_set_up(f, host_inquiry(h, 0), turns, err);
+    return status ? status : host_set_up(h, err);
 }

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "net/certificate.h"
 #include "net/keys_file.h"
-#include "net/topic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +17,6 @@
 
 #define LIST "revoked.crl"
 enum { OBSERVED_LEVELS = HFSAD_TIERS_MAX };
-/* Of a packet besides its payload: MQTT's head and length, the topic with its length, MQTT 5's properties. */
-enum { AROUND_FRAME = 5 + 2 + TOPIC_MAX + 64 };
 
 bool keys_node_files(const char *dir, const char *path, char certificate[KEYS_FILE_MAX], char key[KEYS_FILE_MAX])
 {
@@ -48,8 +45,10 @@ static void put_children(FILE *f, const char *word, const char *path)
 static void put_acl_head(FILE *f)
 {
     fprintf(f, "# Written and extended by hfsad keys. mosquitto rereads it on SIGHUP.\n\n"
-               "# A node writes below its own path, and reads its own status there.\n"
-               "pattern write hfsad/+/%%u/+\npattern read hfsad/+/%%u/status\n\n"
+               "# A node writes its own topics, and reads its own status.\n");
+    for (int i = 0; i < TOPICS; i++)
+        fprintf(f, "pattern write hfsad/+/%%u/%s\n", topic_name((topic_kind)i));
+    fprintf(f, "pattern read hfsad/+/%%u/status\n\n"
                "# A node reads its children; the children of the cloud have no path before their name.\n");
     put_children(f, "pattern", "%u/+");
     fprintf(f, "\nuser cloud\n");
@@ -95,7 +94,7 @@ static void put_configuration(FILE *f, const keys_authority *a, const char *dir)
         "# The largest frame with its topic. A larger message is an error; message_size_limit would drop it silently.\n"
         "max_packet_size %zu\n",
         a->port, a->n_hosts ? "" : " 127.0.0.1", dir, dir, dir, dir, dir,
-        message_bytes_most(MESSAGE_COUNT_MAX) + AROUND_FRAME);
+        message_bytes_most(MESSAGE_COUNT_MAX) + KEYS_AROUND_FRAME);
 }
 
 /* ---- init ---- */

@@ -11,6 +11,7 @@
 #define HFSAD_NET_KEYS_H
 
 #include "hfsad/hfsad.h"
+#include "net/topic.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,8 @@
 enum {
     KEYS_PATH_MAX = 64, /* bytes of a node's path: what a certificate's common name may have */
     KEYS_FILE_MAX = 4096,
+    /* Of a packet besides its payload: MQTT's head and length, the topic with its length, MQTT 5's properties. */
+    KEYS_AROUND_FRAME = 5 + 2 + TOPIC_MAX + 64,
 };
 
 /* In whose name the status of all nodes may be read, and nothing else. */
@@ -42,6 +45,19 @@ hfsad_status keys_issue(const char *dir, const char *const *paths, size_t count,
 /* The certificates of these nodes no longer count for a broker that has read the list again, and their files are
  * removed. All of them or none. */
 hfsad_status keys_revoke(const char *dir, const char *const *paths, size_t count, hfsad_error *err);
+
+/* The folder of a broker, for its user alone: ca.crt, broker.crt, broker.key and revoked.crl of the folder of keys, an
+ * access list with the exact topics of every node, and a configuration whose limits follow from the tree. ca.key stays
+ * where it is. Files that are there are replaced. */
+typedef struct {
+    const char *keys, *folder;
+    const char *place; /* of the folder on the broker's machine, for the configuration; NULL: here */
+    const char *run;   /* its name in topics */
+    const char *const *nodes;
+    size_t n_nodes;
+    size_t numbers; /* of the longest message */
+} keys_broker;
+hfsad_status keys_broker_make(const keys_broker *b, hfsad_error *err);
 
 /* The names of a node's files; false: too long. */
 bool keys_node_files(const char *dir, const char *path, char certificate[KEYS_FILE_MAX], char key[KEYS_FILE_MAX]);

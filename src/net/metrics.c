@@ -3,6 +3,7 @@
 #include "net/metrics.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -16,7 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MOST = 16, IDLE_SECONDS = 10, PATIENCE_SECONDS = 2 };
+/* A connection lasts LIFE_MS at most, whatever comes of it: a caller that asks for nothing, or byte by byte, must not
+ * keep the others out. */
+enum { CONNECTIONS_MOST = 128, CONNECTION_BYTES = 8192, PATIENCE_SECONDS = 2, LIFE_MS = 3000 };
+
+typedef struct {
+    int fd;
+    uint64_t since;
+} caller;
 
 struct metrics {
     struct MHD_Daemon *daemon;
@@ -27,6 +35,8 @@ struct metrics {
     uint64_t number; /* of the text */
     char *text;      /* NULL: none yet */
     size_t size;
+    caller callers[CONNECTIONS_MOST];
+    size_t n_callers;
 };
 
 /* ---- a request, in the server's thread ---- */
@@ -92,7 +102,33 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *from, const 
     return reply(from, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text, size);
 }
 
+/* A connection has begun, or is about to be closed. */
+static void on_connection(void *context, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode code)
+{
+    metrics *m = context;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    (void)own;
+    if (!info)
+        return;
+    pthread_mutex_lock(&m->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED && m->n_callers < CONNECTIONS_MOST)
+        m->callers[m->n_callers++] = (caller){info->connect_fd, clock_ms()};
+    for (size_t i = 0; code == MHD_CONNECTION_NOTIFY_CLOSED && i < m->n_callers; i++)
+        if (m->callers[i].fd == info->connect_fd)
+            m->callers[i--] = m->callers[--m->n_callers];
+    pthread_mutex_unlock(&m->lock);
+}
+
 /* ---- the loop's thread ---- */
+
+/* Under the lock, so that the server has not closed them meanwhile; it does so next. */
+static void hang_up(metrics *m)
+{
+    const uint64_t now = clock_ms();
+    for (size_t i = 0; i < m->n_callers; i++)
+        if (now > m->callers[i].since + LIFE_MS)
+            shutdown(m->callers[i].fd, SHUT_RDWR);
+}
 
 void metrics_turn(metrics *m, const host *h)
 {
@@ -100,6 +136,7 @@ void metrics_turn(metrics *m, const host *h)
         return;
     pthread_mutex_lock(&m->lock);
     const bool wanted = m->wanted;
+    hang_up(m);
     pthread_mutex_unlock(&m->lock);
     if (!wanted)
         return;
@@ -210,9 +247,10 @@ hfsad_status metrics_create(metrics **out, const char *address, hfsad_error *err
         sigset_t all, old;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, &old); /* Ctrl-C must wake the loop, not the server */
-        m->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL, NULL, answer, m,
-                                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MOST,
-                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
+        m->daemon = MHD_start_daemon(
+            MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, answer, m, MHD_OPTION_LISTEN_SOCKET, fd,
+            MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MOST, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+            (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, m, MHD_OPTION_END);
         pthread_sigmask(SIG_SETMASK, &old, NULL);
         if (!m->daemon) {
             close(fd);

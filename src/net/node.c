@@ -501,6 +501,11 @@ node_end node_ended(const node *n)
     return n->state == NODE_FINISHED ? NODE_DONE : NODE_RUNNING;
 }
 
+node_end node_decided(const node *n)
+{
+    return n->root.end;
+}
+
 bool node_take_figures(node *n, hfsad_figures *f)
 {
     if (n->root.row_ready)

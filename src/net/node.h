@@ -228,6 +228,8 @@ typedef enum {
 typedef enum { NODE_RUNNING, NODE_DONE, NODE_CONVERGED, NODE_DIVERGED } node_end;
 /* Root: why it ended. Others: NODE_DONE once the root has their model. */
 node_end node_ended(const node *n);
+/* Root: the same as soon as its last row decides it, before it has the models. */
+node_end node_decided(const node *n);
 
 /* w as the run has it; intercepts of nodes that are not tied to their children's are those of the last measurement. */
 void node_model(const node *n, double *w);

@@ -1,4 +1,5 @@
-/* What trains in a run: the simulator of HFSAD, or a baseline. Everything else of a run is the same for both. */
+/* What trains in a run: the simulator of HFSAD, a baseline, or the federation below a cloud. Everything else of a run
+ * is the same for all. */
 #ifndef HFSAD_RUN_ENGINE_H
 #define HFSAD_RUN_ENGINE_H
 
@@ -13,6 +14,9 @@ typedef struct {
     /* data, plan, start, truth and threads are there */
     hfsad_status (*create)(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
     void (*iterate)(hfsad_run *r);
+    /* Instead of `iterate`: trains to the next row of the trace, whose figures `measure` then returns. *stop:
+     * HFSAD_STOP_RUNNING, or why this row is the last; HFSAD_STOP_INTERRUPTED: there is no new row. */
+    hfsad_status (*next_row)(hfsad_run *r, hfsad_stop *stop, hfsad_error *err);
     void (*measure)(hfsad_run *r, hfsad_figures *figures);
     bool (*converged)(const hfsad_run *r);
     const double *(*inner_model)(const hfsad_run *r, size_t i);
@@ -21,9 +25,9 @@ typedef struct {
     bool (*knows)(const hfsad_run *r, size_t node);
     /* The safeguard's repairs so far; *last: the iteration of the last. NULL: there is no safeguard. */
     uint64_t (*repairs)(const hfsad_run *r, uint64_t *last);
-    /* The polish, from w to w; why there is none, or NULL. A NULL function: polish_run.c asks the clients, who are in
-     * this process. */
-    const char *(*polish)(hfsad_run *r, double *w, polish_result *found);
+    /* The polish, from w to w; *why: the reason for which there is none, or NULL. A NULL function: polish_run.c asks
+     * the clients of this process. */
+    hfsad_status (*polish)(hfsad_run *r, double *w, polish_result *found, const char **why, hfsad_error *err);
 } engine;
 
 /* By the spec's `algorithm`. */

@@ -349,7 +349,7 @@ static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
     return isfinite(f->objective + f->consensus_objective + f->consensus_gap) && !isinf(f->dual_residual);
 }
 
-hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
+hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
 {
     r->engine->measure(r, f);
     f->seconds = r->seconds;
@@ -357,6 +357,12 @@ hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
                          (unsigned long long)f->iteration, r->engine->remedy);
     return HFSAD_OK;
+}
+
+hfsad_status hfsad_run_measure(hfsad_run *r, const hfsad_figures **figures, hfsad_error *err)
+{
+    *figures = &r->figures;
+    return run_measure(r, &r->figures, err);
 }
 
 bool hfsad_run_converged(const hfsad_run *r)

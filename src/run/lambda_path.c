@@ -378,13 +378,13 @@ static hfsad_status iterate(path *p, hfsad_figures *f, path_ask stop, void *cont
         if (stop && stop(context))
             return error_set(err, HFSAD_ERROR_INPUT, "interrupted");
         if (rule && i % every == 0) {
-            const hfsad_status status = hfsad_run_measure(p->run, f, err);
+            const hfsad_status status = run_measure(p->run, f, err);
             if (status)
                 return status;
             over = hfsad_run_converged(p->run);
         }
     }
-    return hfsad_run_measure(p->run, f, err);
+    return run_measure(p->run, f, err);
 }
 
 void path_restart(path *p)

@@ -184,7 +184,9 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     if (done)
         memcpy(r->polished, r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
     if (done && r->engine->polish) {
-        why = r->engine->polish(r, r->polished, &a->result);
+        const hfsad_status status = r->engine->polish(r, r->polished, &a->result, &why, err);
+        if (status)
+            return status;
         count(a);
     } else {
         done = done && solve_here(a, r->polished);
@@ -196,8 +198,8 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
 }
 
-hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
-                              hfsad_polish *result, hfsad_error *err)
+hfsad_status run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
+                        hfsad_polish *result, hfsad_error *err)
 {
     const double before = clock_seconds();
     const char *reason =
@@ -214,4 +216,13 @@ hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const
     result->seconds = clock_seconds() - before;
     r->polish = *result;
     return status;
+}
+
+hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
+                              const hfsad_polish **result, hfsad_error *err)
+{
+    hfsad_polish found;
+    if (result)
+        *result = &r->polish;
+    return run_polish(r, proceed, context, &found, err);
 }

@@ -59,7 +59,7 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
         const bool interrupted = is_cancelled(t) && i < iterations, last = interrupted || i == iterations;
         const bool row = last || i % every == 0, due = !last && h->due && h->due(h->context);
         if (row || due) {
-            const hfsad_status status = hfsad_run_measure(t->run, &t->end->figures, err);
+            const hfsad_status status = run_measure(t->run, &t->end->figures, err);
             if (row || status)
                 add_row(t);
             if (status) {
@@ -81,6 +81,13 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
 
 static hfsad_status train(const training *t, hfsad_error *err)
 {
+    hfsad_status status = run_measure(t->run, &t->end->figures, err);
+    if (needs_row(t, status))
+        add_row(t);
+    if (!status && t->hooks->begun)
+        status = t->hooks->begun(t->hooks->context, &t->end->figures, err);
+    if (status)
+        return status;
     t->end->stopped = STOP_ITERATIONS;
     if (t->settings->origin == TRAIN_REPLAYED) {
         if (t->settings->tolerance_met || hfsad_run_converged(t->run))
@@ -96,6 +103,29 @@ static hfsad_status train(const training *t, hfsad_error *err)
         return HFSAD_OK;
     }
     return iterate(t, err);
+}
+
+/* From the row of the start to the last, as the engine brings them. */
+static hfsad_status follow(const training *t, hfsad_error *err)
+{
+    const train_hooks *h = t->hooks;
+    hfsad_status status = HFSAD_OK;
+    hfsad_stop stop = HFSAD_STOP_RUNNING;
+    for (bool begun = false; !status && stop == HFSAD_STOP_RUNNING; begun = true) {
+        status = t->run->engine->next_row(t->run, &stop, err);
+        if (status || stop == HFSAD_STOP_INTERRUPTED)
+            break;
+        status = run_measure(t->run, &t->end->figures, err);
+        add_row(t);
+        if (!status && !begun && h->begun)
+            status = h->begun(h->context, &t->end->figures, err);
+        if (!status && h->visit)
+            h->visit(h->context, t->end->figures.iteration, &t->end->figures, h->due && h->due(h->context));
+        if (stop == HFSAD_STOP_RUNNING && is_cancelled(t))
+            stop = HFSAD_STOP_INTERRUPTED;
+    }
+    t->end->stopped = status == HFSAD_ERROR_DIVERGED ? STOP_DIVERGED : (stop_reason)stop;
+    return status;
 }
 
 static bool go_on(void *context, const hfsad_polish *so_far)
@@ -117,7 +147,7 @@ static hfsad_status polish(training *t, hfsad_error *err)
     hfsad_status status = h->trained ? h->trained(h->context, &t->end->figures, t->end->stopped, err) : HFSAD_OK;
     if (status)
         return status;
-    status = hfsad_run_polish(t->run, go_on, t, &result, err);
+    status = run_polish(t->run, go_on, t, &result, err);
     if (h->polished)
         h->polished(h->context);
     if (!result.accepted && is_cancelled(t))
@@ -130,13 +160,7 @@ hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end
     static const train_hooks none = {0};
     training t = {run, settings, settings->hooks ? settings->hooks : &none, end};
     *end = (train_end){.stopped = STOP_DIVERGED};
-    hfsad_status status = hfsad_run_measure(run, &end->figures, err);
-    if (needs_row(&t, status))
-        add_row(&t);
-    if (!status && t.hooks->begun)
-        status = t.hooks->begun(t.hooks->context, &end->figures, err);
-    if (!status)
-        status = train(&t, err);
+    hfsad_status status = run->engine->next_row ? follow(&t, err) : train(&t, err);
     if (!status)
         status = polish(&t, err);
     atomic_store(&run->cancelled, false);

@@ -1,0 +1,255 @@
+/* See cloud_engine.h. */
+#include "net/cloud_engine.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "data/features.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cloud_driver {
+    hfsad_run run; /* data and plan are the federation's */
+    federation *f;
+    host *h;
+    node *root;
+    const inquiry_turns *turns;
+    size_t *place;        /* of every node: where its model is among the root's, as a number of models */
+    double *scratch;      /* M */
+    hfsad_figures row;    /* the last */
+    bool has_row, is_new; /* is_new: next_row has not returned it yet */
+    bool is_over;         /* an earlier life had the last row */
+    bool sign_free;
+    double begun, before; /* on clock_seconds; seconds of earlier lives */
+};
+
+/* ---- engine ---- */
+
+static bool knows(const hfsad_run *r, size_t number)
+{
+    return number == 0 || cloud_has_models(r->driver);
+}
+
+static const double *inner_model(const hfsad_run *r, size_t i)
+{
+    const cloud_driver *c = r->driver;
+    if (i > 0)
+        return node_models_below(c->root) + (c->place[i] - 1) * r->data->M;
+    node_model(c->root, c->scratch);
+    return c->scratch;
+}
+
+static void leaf_model(const hfsad_run *r, size_t leaf, double *w)
+{
+    const cloud_driver *c = r->driver;
+    const double *below = node_models_below(c->root);
+    memcpy(w, below + (c->place[r->data->n_inner + leaf] - 1) * r->data->M, r->data->M * sizeof *w);
+}
+
+static uint64_t repairs(const hfsad_run *r, uint64_t *last)
+{
+    return node_repairs(((const cloud_driver *)r->driver)->root, last);
+}
+
+static void measure(hfsad_run *r, hfsad_figures *figures)
+{
+    *figures = ((const cloud_driver *)r->driver)->row;
+}
+
+static bool converged(const hfsad_run *r)
+{
+    return node_decided(((const cloud_driver *)r->driver)->root) == NODE_CONVERGED;
+}
+
+/* What was sent before the first row, and the start that was kept, are known with the row. */
+static void take_search(hfsad_run *r)
+{
+    const cloud_driver *c = r->driver;
+    const start_search *search = node_get_search(c->root);
+    r->before = federation_outcome(c->f)->cost;
+    r->before.bytes_up += search->bytes_up;
+    r->before.bytes_down += search->bytes_down;
+    r->start_index = (uint32_t)search->kept;
+    r->seconds = c->row.seconds;
+}
+
+static hfsad_status next_row(hfsad_run *r, hfsad_stop *stop, hfsad_error *err)
+{
+    static const hfsad_stop ends[] = {[NODE_RUNNING] = HFSAD_STOP_RUNNING,
+                                      [NODE_DONE] = HFSAD_STOP_ITERATIONS,
+                                      [NODE_CONVERGED] = HFSAD_STOP_TOLERANCE,
+                                      [NODE_DIVERGED] = HFSAD_STOP_DIVERGED};
+    cloud_driver *c = r->driver;
+    hfsad_status status = HFSAD_OK;
+    while (!status && !c->is_new && !c->is_over)
+        status = c->turns->turn(c->turns->context, err);
+    if (status == CLOUD_INTERRUPTED) {
+        *stop = HFSAD_STOP_INTERRUPTED;
+        return HFSAD_OK;
+    }
+    c->is_new = false;
+    take_search(r);
+    *stop = ends[node_decided(c->root)];
+    return status;
+}
+
+/* A polish of an earlier life stays in the root's state. */
+static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const char **why, hfsad_error *err)
+{
+    cloud_driver *c = r->driver;
+    const hfsad_status status = federation_polish(c->f, host_inquiry(c->h, 0), c->turns, c->root, err);
+    if (status == CLOUD_INTERRUPTED) {
+        *why = "interrupted";
+        return HFSAD_OK;
+    }
+    if (status)
+        return status;
+    const double *numbers = node_get_polish(c->root);
+    *why = federation_polish_failure(numbers);
+    if (*why)
+        return HFSAD_OK;
+    *found = federation_polish_result(numbers);
+    memcpy(w, numbers + FEDERATION_POLISH_HEAD, r->data->M * sizeof *w);
+    return HFSAD_OK;
+}
+
+static const engine cloud_engine = {
+    .links = true,
+    .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
+    .next_row = next_row,
+    .measure = measure,
+    .converged = converged,
+    .inner_model = inner_model,
+    .leaf_model = leaf_model,
+    .knows = knows,
+    .repairs = repairs,
+    .polish = polish,
+};
+
+/* ---- the run ---- */
+
+static hfsad_status place_models(cloud_driver *c, const dataset *d, hfsad_error *err)
+{
+    const size_t nodes = d->n_inner + d->n_leaves;
+    size_t *order = alloc_zero(nodes, sizeof *order);
+    c->place = alloc_zero(nodes, sizeof *c->place);
+    c->scratch = alloc_zero(d->M, sizeof *c->scratch);
+    if (order && c->place) {
+        tree_order(d, order);
+        for (size_t i = 0; i < nodes; i++)
+            c->place[order[i]] = i;
+    }
+    free(order);
+    return order && c->place && c->scratch ? HFSAD_OK : error_memory(err, nodes * sizeof *order, "the models");
+}
+
+hfsad_status cloud_create(cloud_driver **out, federation *f, host *h, const hfsad_spec *spec,
+                          const inquiry_turns *turns, hfsad_error *err)
+{
+    const federation_result *result = federation_outcome(f);
+    cloud_driver *c = *out = alloc_zero(1, sizeof *c);
+    if (!c)
+        return error_memory(err, sizeof *c, "a run");
+    c->f = f;
+    c->h = h;
+    c->root = host_node(h, 0);
+    c->turns = turns;
+    c->is_over = node_decided(c->root) != NODE_RUNNING;
+    c->run.data = (dataset *)federation_shape(f);
+    c->run.plan = federation_plan(f);
+    c->run.spec = (hfsad_spec *)spec;
+    c->run.scales = result->scales;
+    c->run.nu_f = result->nu_f;
+    c->run.engine = &cloud_engine;
+    c->run.driver = c;
+    c->run.start = (double *)result->start;
+    c->run.start_kind = federation_start_kind(f);
+    c->sign_free = signs_are_free(c->run.plan, c->run.data->n_leaves);
+    c->begun = clock_seconds();
+    hfsad_status status = c->run.start_kind ? place_models(c, c->run.data, err) : error_memory(err, 0, "a name");
+    if (!status)
+        status = run_read_truth(&c->run, spec, err);
+    return status ? status : pool_create(&c->run.threads, 1, err);
+}
+
+void cloud_free(cloud_driver *c)
+{
+    if (!c)
+        return;
+    pool_free(c->run.threads);
+    free(c->run.truth);
+    free(c->run.start_kind);
+    free(c->run.polished);
+    free(c->place);
+    free(c->scratch);
+    free(c);
+}
+
+hfsad_run *cloud_run(cloud_driver *c)
+{
+    return &c->run;
+}
+
+void cloud_take_old_row(cloud_driver *c, const hfsad_figures *row)
+{
+    c->row = *row;
+    c->has_row = true;
+    if (row->seconds > c->before)
+        c->before = row->seconds;
+}
+
+void cloud_finish_row(cloud_driver *c, const node *root, hfsad_figures *row)
+{
+    row->seconds = c->before + clock_seconds() - c->begun;
+    if (c->run.truth)
+        row->relative_error = model_error(c->run.data, node_row_w(root), c->run.truth, c->sign_free, c->scratch);
+}
+
+void cloud_take_row(cloud_driver *c, const hfsad_figures *row)
+{
+    c->row = *row;
+    c->has_row = c->is_new = true;
+}
+
+bool cloud_has_models(const cloud_driver *c)
+{
+    return node_models_below(c->root) != NULL;
+}
+
+/* In a stage before the run there is nothing to write. */
+static hfsad_status look(cloud_driver *c, hfsad_error *err)
+{
+    const double end = clock_seconds() + CLOUD_LOOK_SECONDS;
+    hfsad_status status = HFSAD_OK;
+    if (!c->has_row || host_ended(c->h))
+        return status;
+    node_look(c->root);
+    while ((!status || status == CLOUD_INTERRUPTED) && !host_ended(c->h) && !cloud_has_models(c) &&
+           clock_seconds() < end)
+        status = c->turns->turn(c->turns->context, err);
+    return status == CLOUD_INTERRUPTED ? HFSAD_OK : status;
+}
+
+hfsad_status cloud_train(cloud_driver *c, const train_hooks *hooks, train_end *end, hfsad_error *err)
+{
+    hfsad_status status = run_train(&c->run, &(train_settings){.hooks = hooks}, end, err);
+    if (status == HFSAD_ERROR_DIVERGED)
+        status = HFSAD_OK;
+    while (!status && end->stopped != STOP_INTERRUPTED && !host_ended(c->h))
+        status = c->turns->turn(c->turns->context, err);
+    if (status == CLOUD_INTERRUPTED)
+        status = HFSAD_OK;
+    if (c->has_row)
+        end->figures = c->row;
+    if (status || host_ended(c->h))
+        return status;
+    end->stopped = STOP_INTERRUPTED; /* an end without the models is none */
+    run_unpolish(&c->run);
+    status = look(c, err);
+    if (!status && c->is_new && !next_row(&c->run, &(hfsad_stop){0}, err)) {
+        end->figures = c->row;
+        hooks->row(hooks->context, &c->row);
+    }
+    return status;
+}
