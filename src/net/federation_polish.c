@@ -26,13 +26,14 @@ struct polish_memory {
 bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
-    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !polish_why_not(p, n_inner);
+    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !plan_why_apart(p, n_inner);
 }
 
 size_t polish_message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1;
-    const bool may = f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
+    const bool star = f->spec->top.algorithm == ALGORITHM_STAR || f->spec->top.algorithm == ALGORITHM_AUTO;
+    const bool may = star || f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
     return may ? INQUIRY_POLISH_HEAD + polish_longest(M, POLISH_DIRECT) : 0;
 }
 
@@ -110,7 +111,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .anchor = m->rows + 2 * rows.count,
         .star = &m->star,
     };
-    const polish_question asked = {(polish_kind)kind, v[2], v[3], v[4], vector, vector + M};
+    const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4]};
     const bool moves = kind == POLISH_COMMIT || kind == POLISH_ROUND;
     if (moves && m->number == number)
         memcpy(numbers + 1, m->last, question->sums * sizeof *numbers);
@@ -150,8 +151,11 @@ typedef struct {
     size_t again;   /* of them: the next to be asked again; n_past: none */
     double *values; /* of the question as it goes out, with its head */
     double *answer;
-    uint64_t attempt, number; /* number: of the last question of this attempt that was answered */
-    unsigned fruitless;       /* attempts in a row in which a client was lost at the first question */
+    uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
+    unsigned fruitless;          /* attempts in a row in which a client was lost at the first question */
+    const federation_rows *rows; /* NULL: none, or nobody looks */
+    double *row;                 /* the numbers of the first */
+    uint64_t n_rows;
     giving_up why;
     hfsad_status status;
     hfsad_error *err;
@@ -273,7 +277,27 @@ static bool ask(void *context, const polish_question *q, double *sum)
     return true;
 }
 
-static void pack(double *to, const polish_result *r)
+size_t federation_polish_numbers(const plan *p, size_t M)
+{
+    return FEDERATION_POLISH_HEAD + M + (p->star ? (size_t)p->limit * FEDERATION_ROW : 0);
+}
+
+uint64_t federation_polish_rows(const double *numbers)
+{
+    return (uint64_t)numbers[10];
+}
+
+/* If the solver begins anew, its rows are the same. */
+static void take_row(void *context, const polish_row *row)
+{
+    asker *a = context;
+    if (row->number <= a->n_rows)
+        return;
+    a->rows->row(a->rows->context, row, a->row + a->n_rows * FEDERATION_ROW);
+    a->n_rows = row->number;
+}
+
+static void pack(double *to, const polish_result *r, uint64_t rows)
 {
     const double numbers[FEDERATION_POLISH_HEAD] = {
         r->finished ? POLISH_FINISHED : POLISH_UNFINISHED,
@@ -286,6 +310,7 @@ static void pack(double *to, const polish_result *r)
         (double)r->up,
         (double)r->stages,
         r->zero,
+        (double)rows,
     };
     memcpy(to, numbers, sizeof numbers);
 }
@@ -321,6 +346,7 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
     bool solved = polish_problem_make(&problem, f->p, f->shape);
     problem.ask = ask;
     problem.context = a;
+    problem.row = a->rows && problem.star ? take_row : NULL;
     for (bool anew = true; anew && solved;) {
         memcpy(numbers + FEDERATION_POLISH_HEAD, w, a->M * sizeof *w);
         a->why = GOES_ON;
@@ -329,15 +355,16 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
         anew = a->why == BEGINS_ANEW;
     }
     free((hfsad_penalty *)problem.priors);
-    pack(numbers, &found);
+    pack(numbers, &found, a->n_rows);
     return solved;
 }
 
 hfsad_status federation_polish_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t life,
-                                    const double *w, double *numbers, hfsad_error *err)
+                                    const double *w, const federation_rows *rows, double *numbers, hfsad_error *err)
 {
     const size_t M = f->shape->M;
-    asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .err = err};
+    asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .rows = rows, .err = err};
+    a.row = numbers + FEDERATION_POLISH_HEAD + M;
     const size_t longest = polish_longest(M, POLISH_DIRECT);
     a.values = alloc_zero(INQUIRY_POLISH_HEAD + longest, sizeof *a.values);
     a.current.vectors = alloc_zero(longest, sizeof *a.current.vectors);
@@ -356,15 +383,15 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
 }
 
 hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
-                               hfsad_error *err)
+                               const federation_rows *rows, hfsad_error *err)
 {
     uint64_t life;
     const double *w = node_wants_polish(root, &life), no_memory = POLISH_NO_MEMORY;
-    const size_t count = FEDERATION_POLISH_HEAD + f->shape->M;
+    const size_t count = federation_polish_numbers(f->p, f->shape->M);
     if (!w)
         return HFSAD_OK;
     double *numbers = alloc_zero(count, sizeof *numbers);
-    const hfsad_status status = numbers ? federation_polish_from(f, q, turns, life, w, numbers, err) : HFSAD_OK;
+    const hfsad_status status = numbers ? federation_polish_from(f, q, turns, life, w, rows, numbers, err) : HFSAD_OK;
     if (!status)
         node_take_polish(root, numbers ? numbers : &no_memory, numbers ? count : 1);
     free(numbers);

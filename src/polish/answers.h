@@ -28,7 +28,7 @@ typedef enum {
     POLISH_COMMIT,   /* the multipliers become those at `vector`; answer: by how much, added up */
     POLISH_REPAIR, /* not for phase retrieval. The slopes at `point`, moved by bend * <x, vector> and cut to the slopes
                       that the loss has; answer: their sum over rows of slope * x, then the rows' gaps (polish_gap) */
-    POLISH_GRAM,            /* answer: sum of c x x', its lower triangle row by row, then sum of c */
+    POLISH_GRAM,   /* answer: sum of c x x', its lower triangle row by row, then sum of c */
     POLISH_GRAM_DIAGONAL,   /* the same with the diagonal only */
     POLISH_SPREAD,          /* answer: the weight of rows with |y - <x, vector>| <= kappa 4^(i - POLISH_LEVELS/2) */
     POLISH_METRIC,          /* vector: POLISH_GRAM's sum, beta: that of c; star_client_begin */
@@ -43,9 +43,9 @@ typedef struct {
     polish_kind kind;
     double kappa; /* half the width, in s, over which an envelope rounds a kink of slopes -1 and 1 */
     double beta;  /* of phase retrieval, in [0, 1] */
-    double step;  /* POLISH_METRIC and POLISH_ROUND only */
     const double *vector;
     const double *point; /* POLISH_LINE and POLISH_REPAIR only */
+    double step;         /* POLISH_METRIC and POLISH_ROUND only */
 } polish_question;
 
 /* Falling. */

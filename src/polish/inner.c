@@ -9,7 +9,7 @@
 
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point)
 {
-    const polish_question q = {kind, s->kappa, s->beta, s->step, vector, point};
+    const polish_question q = {kind, s->kappa, s->beta, vector, point, s->step};
     s->spent = s->result->exchanges >= POLISH_EXCHANGES;
     if (s->gone || s->spent || !s->p->ask(s->p->context, &q, s->answer)) {
         s->gone = !s->spent;

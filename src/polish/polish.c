@@ -197,7 +197,7 @@ static bool is_close(const polish_state *s, const stage *t)
 
 static void add_row(polish_state *s, const stage *t, double primal, double dual)
 {
-    const polish_row row = {++s->rows, t->least, primal, dual, t->bound, t->best};
+    const polish_row row = {++s->rows, t->least, primal, dual, t->bound, s->result->down, s->result->up, t->best};
     if (s->p->row)
         s->p->row(s->p->context, &row);
 }
@@ -348,7 +348,7 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
             widen(s, at);
         if (!is_over(s, t))
             solve_stage(s, at, t);
-        if (s->gone)
+        if (s->gone && !s->p->star)
             break;
         const double fall = t->begin - t->least, promised = t->begin - t->lowest;
         if (fall > 0)
@@ -357,7 +357,8 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
         s->result->after = t->least;
         s->result->bound = repeats ? promised + t->bound : t->bound;
         const double small = worth * fmax(fabs(t->begin), s->floor);
-        if (!repeats || s->spent || promised <= small || t->least <= small || (s->beta >= 1 && fall <= small))
+        if (!repeats || s->gone || s->spent || promised <= small || t->least <= small ||
+            (s->beta >= 1 && fall <= small))
             break;
         if (fall < 0.2 * promised)
             s->beta = fmin(1, s->beta * 8);

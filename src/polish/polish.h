@@ -21,7 +21,8 @@ typedef struct {
     uint64_t number;  /* from 1 */
     double objective; /* F at the best point so far */
     double primal, dual;
-    double bound; /* how far that may be above the minimum; INFINITY: not known yet */
+    double bound;      /* how far that may be above the minimum; INFINITY: not known yet */
+    uint64_t down, up; /* as in polish_result, so far */
     const double *w;
 } polish_row;
 
@@ -36,7 +37,7 @@ typedef struct {
     bool star;                   /* begin with star.h; the problem is convex */
     bool whole_metric;           /* its metric is not the diagonal only */
     size_t clients;
-    double gap;     /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
+    double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
     uint64_t limit; /* of rows; 0: none */
     /* NULL: nobody looks. */
     void (*row)(void *context, const polish_row *row);

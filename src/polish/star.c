@@ -24,12 +24,12 @@ typedef struct {
     bool diagonal;
     size_t M, size; /* size: numbers of G */
     double *G, *m, *anchor, *z, *Gz, *before, *box, *best;
-    double total;   /* sum of c */
+    double total; /* sum of c */
     double sigma;
-    double least;          /* objective of best */
-    double first, last;    /* residual: of the first round since the restart, of the last round */
-    uint64_t since, round; /* rounds since the restart, and in all */
-    double certified;      /* estimate at the last attempt to certify */
+    double least;           /* objective of best */
+    double first, last;     /* residual: of the first round since the restart, of the last round */
+    uint64_t since, round;  /* rounds since the restart, and in all */
+    double certified;       /* estimate at the last attempt to certify */
     double lowest[HISTORY]; /* estimate, least so far, by round */
 } star;
 
@@ -146,7 +146,7 @@ static void follow(star *a, const double *p)
     const double t = (double)a->since, old = 1 / (t + 2), new = (t + 1) / (t + 2);
     for (size_t m = 0; m < a->M; m++) {
         const double away = a->Gz[m] - a->m[m] - p[m] / a->sigma;
-        a->m[m] = old * a->anchor[m] + new * (a->m[m] + 2 * away);
+        a->m[m] = old * a->anchor[m] + new *(a->m[m] + 2 * away);
     }
     a->since++;
 }

@@ -11,16 +11,16 @@
 struct star_client {
     size_t M, count;
     bool diagonal, begun;
-    double sigma;      /* of the last round */
-    double *B;         /* triangle, or diagonal */
-    double *reach;     /* count: x' B^-1 x */
-    double *solved;    /* count vectors B^-1 x; NULL: the metric is diagonal */
-    double *inverse;   /* of the diagonal */
-    double *s, *Bs;    /* and below: v and B v of several vectors */
+    double sigma;    /* of the last round */
+    double *B;       /* triangle, or diagonal */
+    double *reach;   /* count: x' B^-1 x */
+    double *solved;  /* count vectors B^-1 x; NULL: the metric is diagonal */
+    double *inverse; /* of the diagonal */
+    double *s, *Bs;  /* and below: v and B v of several vectors */
     double *anchor, *Banchor;
     double *dual, *Bdual; /* sigma (s - z) of the last restart */
     double *z, *Bz;
-    double *u;    /* sum a B^-1 x */
+    double *u; /* sum a B^-1 x */
     double *x, *v;
 };
 
@@ -61,8 +61,8 @@ static star_client *make(const polish_client *o, bool diagonal)
         star_client_free(c);
         return NULL;
     }
-    double **const vectors[VECTORS] = {&c->s,  &c->Bs, &c->anchor, &c->Banchor, &c->dual, &c->Bdual,
-                                       &c->z,  &c->Bz, &c->u,      &c->x,       &c->v,    &c->inverse};
+    double **const vectors[VECTORS] = {&c->s, &c->Bs, &c->anchor, &c->Banchor, &c->dual, &c->Bdual,
+                                       &c->z, &c->Bz, &c->u,      &c->x,       &c->v,    &c->inverse};
     for (size_t i = 1; i < VECTORS; i++)
         *vectors[i] = c->s + i * M;
     c->reach = c->B + metric;
@@ -207,8 +207,7 @@ static double sweep(star_client *c, const polish_client *o, size_t number)
         if (!(weight > 0) || !(lift > 0))
             continue;
         const double now = row_dot(&o->rows, r, c->x), before = o->multiplier[r];
-        const double a =
-            weight * loss_row_slope(o->loss, o->rows.y[r], now + before * lift, weight * lift, now);
+        const double a = weight * loss_row_slope(o->loss, o->rows.y[r], now + before * lift, weight * lift, now);
         const double step = (before - a) / c->sigma;
         if (step == 0)
             continue;
@@ -269,8 +268,8 @@ void star_client_round(const polish_client *o, const polish_question *q, double 
     for (size_t m = 0; m < M; m++) {
         const double away = c->x[m] - c->z[m], Baway = c->Bz[m] - c->Bs[m] - answer[m] / c->sigma;
         numbers[STAR_RESIDUAL] += away * Baway;
-        c->s[m] = old * c->anchor[m] + new * (c->s[m] + 2 * away);
-        c->Bs[m] = old * c->Banchor[m] + new * (c->Bs[m] + 2 * Baway);
+        c->s[m] = old * c->anchor[m] + new *(c->s[m] + 2 * away);
+        c->Bs[m] = old * c->Banchor[m] + new *(c->Bs[m] + 2 * Baway);
         numbers[STAR_MOVED] +=
             (c->sigma * (c->s[m] - c->z[m]) - c->dual[m]) * (c->sigma * (c->Bs[m] - c->Bz[m]) - c->Bdual[m]);
     }

@@ -126,7 +126,8 @@ static bool take_room(asker *a)
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
     a->total = alloc_zero((d->depth + 1) * length, sizeof(double));
     a->answers = alloc_zero(a->wave * length, sizeof(double));
-    return a->star && a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total && a->answers;
+    return a->star && a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total &&
+           a->answers;
 }
 
 static void give_back(asker *a)
@@ -142,14 +143,18 @@ static void give_back(asker *a)
     free(a->answers);
 }
 
+static void take_row(void *context, const polish_row *row)
+{
+    run_take_star(((asker *)context)->run, row);
+}
+
 static bool solve(asker *a, double *w)
 {
     polish_problem problem;
     bool done = polish_problem_make(&problem, a->run->plan, a->run->data);
     problem.ask = ask;
     problem.context = a;
-    if (getenv("STAR")) { problem.star = true; problem.whole_metric = true; problem.gap = atof(getenv("STAR")); }
-    if (getenv("NEWT")) problem.gap = atof(getenv("NEWT"));
+    problem.row = problem.star ? take_row : NULL;
     done = done && polish_solve(&problem, w, &a->result);
     free((hfsad_penalty *)problem.priors);
     count(a);
@@ -164,6 +169,39 @@ static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *
         result->relative_error =
             model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), scratch);
     free(scratch);
+}
+
+void run_take_star_figures(hfsad_run *r, const hfsad_figures *figures, const double *w)
+{
+    memcpy(r->polished, w, r->data->M * sizeof *w);
+    r->star = *figures;
+    r->has_star = true;
+    if (r->star_row)
+        r->star_row(r->star_context, figures);
+}
+
+void run_take_star(hfsad_run *r, const polish_row *row)
+{
+    const dataset *d = r->data;
+    const uint64_t bytes = (d->n_leaves + d->n_inner - 1) * sizeof(double);
+    hfsad_figures f = {.iteration = row->number,
+                       .objective = row->objective,
+                       .consensus_objective = row->objective,
+                       .primal_residual = row->primal,
+                       .dual_residual = row->dual,
+                       .relative_error = NAN,
+                       .seconds = r->seconds + clock_seconds() - r->star_begun,
+                       .bytes_up = bytes * row->up,
+                       .bytes_down = bytes * row->down,
+                       .tiers = d->depth,
+                       .gap_bound = row->bound};
+    for (size_t i = 0; i < f.tiers; i++)
+        f.primal_tier[i] = f.dual_tier[i] = NAN;
+    double *scratch = r->truth ? alloc_zero(d->M, sizeof *scratch) : NULL;
+    if (scratch)
+        f.relative_error = model_error(d, row->w, r->truth, signs_are_free(r->plan, d->n_leaves), scratch);
+    free(scratch);
+    run_take_star_figures(r, &f, row->w);
 }
 
 /* By the clients of this process; false: no memory. */
@@ -203,11 +241,12 @@ hfsad_status run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad
 {
     const double before = clock_seconds();
     const char *reason =
-        r->engine->links ? polish_why_not(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
+        r->engine->links ? plan_why_apart(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
     asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
     *result = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
     run_unpolish(r);
+    r->star_begun = before;
     if (reason)
         snprintf(result->reason, sizeof result->reason, "%s", reason);
     const hfsad_status status = reason ? HFSAD_OK : polish(r, &a, result, err);
