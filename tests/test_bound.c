@@ -8,14 +8,15 @@
 
 #include "polish/polish.h"
 
-static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_QUANTILE,  HFSAD_LOSS_ABSOLUTE, HFSAD_LOSS_SQUARED,
-                                        HFSAD_LOSS_HUBER,     HFSAD_LOSS_LOGISTIC, HFSAD_LOSS_HINGE,
-                                        HFSAD_LOSS_EXPECTILE, HFSAD_LOSS_POISSON,  HFSAD_LOSS_SMOOTHED_QUANTILE};
+static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_QUANTILE,     HFSAD_LOSS_ABSOLUTE, HFSAD_LOSS_SQUARED,
+                                        HFSAD_LOSS_HUBER,        HFSAD_LOSS_LOGISTIC, HFSAD_LOSS_HINGE,
+                                        HFSAD_LOSS_EXPECTILE,    HFSAD_LOSS_POISSON,  HFSAD_LOSS_SMOOTHED_QUANTILE,
+                                        HFSAD_LOSS_SQUARED_HINGE};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static bool has_classes(hfsad_loss_kind kind)
 {
-    return kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE;
+    return kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE || kind == HFSAD_LOSS_SQUARED_HINGE;
 }
 
 /* c phi(t) >= c phi(s) - gap + a (t - s) for every t, and equality for the t where that is tightest. */

@@ -122,7 +122,8 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
     X(OWN, own, "own")                   /* the program's own: hfsad_spec_own_loss; not for the functions below */     \
     X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */                                         \
     X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */          \
-    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */
+    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */              \
+    X(SQUARED_HINGE, squared_hinge, "squared-hinge")             /* max(0, 1 - y s)^2, y = -1 or 1 */
 
 typedef enum {
 #define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "data/memory.h"
+#include "plan/read_table.h"
 #include "plan/tally.h"
 #include "run/save.h"
 #include "spec/pack.h"
@@ -194,13 +195,14 @@ static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_k
 static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *memory, hfsad_error *err)
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
+    const table_settings table = table_of_spec(spec);
     const bool as_rows = r->engine->as_rows || intercept || standardize || spec->own.value;
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
         status = data_lay(memory, as_rows, true, NULL, &r->data, err);
     else if (!status && !r->data)
-        status = dataset_read(&r->data, path, as_rows, err);
+        status = dataset_read_table(&r->data, path, &table, as_rows, err);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
     free(path);
