@@ -6,6 +6,15 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Whether some client's loss is phase retrieval's. */
+static bool is_anchored(const plan *p)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (loss_kind_of(&p->leaf_classes[c].loss)->majorised)
+            return true;
+    return false;
+}
+
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M)
 {
     if (p->star)
@@ -13,7 +22,8 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
     if (spec->run.polish >= 0)
         return spec->run.polish == 1;
     return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&
-           spec->run.iterations > 0 && M <= POLISH_DIRECT && !plan_why_apart(p, n_inner) && plan_is_convex(p, n_inner);
+           spec->run.iterations > 0 && M <= POLISH_DIRECT && !plan_why_apart(p, n_inner) &&
+           (plan_is_convex(p, n_inner) || is_anchored(p));
 }
 
 /* The smallest of all clients, because they share one model. */
@@ -40,11 +50,10 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .gap = p->gap,
         .limit = p->limit,
         .whole_metric = d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST,
+        .anchored = is_anchored(p),
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
-        problem->anchored = problem->anchored || loss_kind_of(&plan_leaf(p, leaf)->loss)->majorised;
     return priors != NULL;
 }
 

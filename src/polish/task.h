@@ -10,10 +10,9 @@ enum { POLISH_DIRECT = 512 }; /* coordinates up to which a second derivative is 
 /* Numbers that the clients of a star may keep for a metric that is not diagonal. */
 enum { STAR_NUMBERS_MOST = 1 << 27 };
 
-/* Whether a run of this spec ends with the polish: run.polish is true, or it is auto, the problem is convex, of one
- * model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run without iterations shows its
- * start.
- */
+/* Whether a run of this spec ends with the polish: run.polish is true, or it is auto, the problem is convex or
+ * phase retrieval, of one model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run
+ * without iterations shows its start. */
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
 /* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
  */
