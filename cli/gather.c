@@ -170,7 +170,7 @@ hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const g
 {
     gathering g = {.spec = spec, .out = out, .whole = true};
     *whole = true;
-    if (spec->top.algorithm != ALGORITHM_HFSAD) /* a run of a baseline has no such files */
+    if (algorithm_is_baseline(spec->top.algorithm)) /* a run of a baseline has no such files */
         return HFSAD_OK;
     hfsad_status status = open_federation(&g, shape, err);
     for (size_t i = 0; i < count && !status && g.whole; i++)

@@ -142,7 +142,7 @@ static hfsad_status ask_plan(federation *f, asker *a, double *head, double *star
         !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
         !(status = theorem_bound(&nu_f, &all, err)))
         status = ask_start(f, a, p, start, err);
-    if (!status && f->spec->top.algorithm != ALGORITHM_HFSAD)
+    if (!status && algorithm_is_baseline(f->spec->top.algorithm))
         status = baseline_rule_of(&rule, f->spec, f->shape, p, start, &all, err);
     plan_free(p);
     if (status)

@@ -199,7 +199,7 @@ hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const da
 {
     *s = (local_survey){.d = d, .spec = spec};
     const size_t groups = baseline_step_groups(d) * (d->M + 1), plain = d->M + SURVEY_THRESHOLDS + 8,
-                 answer = spec && spec->top.algorithm != ALGORITHM_HFSAD && groups > plain ? groups : plain;
+                 answer = spec && algorithm_is_baseline(spec->top.algorithm) && groups > plain ? groups : plain;
     s->room_size = (size_t)(d->depth + 2) * answer + 5 * d->M;
     s->room = alloc_zero(s->room_size, sizeof *s->room);
     if (!s->room || (spec && !choices_make(&s->choices, spec, d))) {

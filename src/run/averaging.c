@@ -146,7 +146,7 @@ void averaging_figures(const tally *t, size_t M, size_t tiers, uint64_t iteratio
     f->tiers = tiers;
     f->objective = f->consensus_objective = loss + t->consensus_priors;
     f->consensus_gap = gap;
-    f->primal_residual = f->dual_residual = f->smoothing_gap = NAN;
+    f->primal_residual = f->dual_residual = f->smoothing_gap = f->gap_bound = NAN;
     f->bytes_up = (uint64_t)t->up * M * sizeof(double);
     f->bytes_down = (uint64_t)t->down * M * sizeof(double);
     if (t->broken > 0 || !averaging_is_finite(f))
