@@ -153,7 +153,7 @@ static hfsad_status join_all(member *m, hfsad_error *err)
 
 /* ---- the loop ---- */
 
-static uint64_t draw_instance(void)
+static uint64_t draw_process(void)
 {
     uint64_t drawn = 0;
     while (drawn == 0)
@@ -188,15 +188,13 @@ static hfsad_status open_host(member *m, hfsad_error *err)
         .encoding = (wire_encoding)m->spec->federation.wire,
         .local_seconds = m->spec->federation.local_seconds,
         .status_ms = 2000,
-        .watches = m->metrics != NULL,
         .context = m,
         .event = member_on_event,
         .finish_row = member_on_finish_row,
         .other_run = member_on_other_run,
         .maker = m->f,
         .make = federation_make,
-        .instance = draw_instance(),
-        .started = clock_wall_ms(),
+        .process = draw_process(),
     };
     const hfsad_status status = host_create(&m->h, &settings, err);
     return status ? status : open_ways(m, err);

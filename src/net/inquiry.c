@@ -387,6 +387,16 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
     return true;
 }
 
+bool inquiry_waits_for(const inquiry *q, size_t c)
+{
+    return q->state == ASKS && !q->heard[c];
+}
+
+uint64_t inquiry_waits_since(const inquiry *q)
+{
+    return q->ask.since;
+}
+
 const char *inquiry_dismissal(const inquiry *q)
 {
     return q->dismissed ? q->why : NULL;
