@@ -11,7 +11,7 @@ alone = env -u MAKEFLAGS -u MAKELEVEL
 configure = $(alone) cmake --preset release -B $(BUILD) --log-level=WARNING >/dev/null
 compile = $(alone) cmake --build $(BUILD) --parallel $(JOBS)
 
-.PHONY: all demo examples check bench bench-convergence install format lint clean help
+.PHONY: all demo examples check python wheel bench bench-convergence install format lint clean help
 
 all: ## build the program (build/hfsad) and the libraries
 	@scripts/need build
@@ -36,6 +36,20 @@ check: ## build and run all tests
 	@$(configure) -DHFSAD_TESTS=ON
 	@$(compile)
 	@$(alone) ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error
+
+python: ## build the Python package: PYTHONPATH=build/python
+	@scripts/need python
+	@$(configure)
+	@$(compile) --target python_package
+	@echo "import it with: PYTHONPATH=$(abspath $(BUILD))/python"
+
+wheel: python ## build an installable wheel in build/wheel
+	@scripts/need wheel
+	@rm -rf $(BUILD)/wheel $(BUILD)/wheel-source
+	@cp -r python $(BUILD)/wheel-source
+	@cd $(BUILD)/wheel-source && HFSAD_ROOT=$(CURDIR) HFSAD_BUILD=$(abspath $(BUILD)) $(alone) /usr/bin/python3 -m build --wheel \
+	    --no-isolation --outdir $(abspath $(BUILD))/wheel . >build.log 2>&1 || { cat build.log; false; }
+	@ls $(BUILD)/wheel/*.whl
 
 bench: ## measure speed and memory, compared with the limits of the machine
 	@scripts/need bench

@@ -40,6 +40,9 @@ static const char *option_meant(const char *message)
         {"the choice auto", " (--with auto)"},
         {"another choice of models", " (--with)"},
         {"give a list of lambdas", " (--lambdas)"},
+        {"or allow it", " (--insecure)"},
+        {"name its file of rows", " (--data)"},
+        {"name the file with the client's rows", " (--data)"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strstr(message, table[i].words))

@@ -49,7 +49,7 @@ static int parse_arguments(evaluate_arguments *a, int argc, char **argv)
         .after = "evaluation.csv has one row per node of the data, with these columns: rows; weight\n"
                  "(sum of their weights); loss (weighted mean over the rows below the node); total\n"
                  "(sum of the clients' losses, each a sum or mean by loss.scale of the run);\n"
-                 "accuracy (logistic and hinge); coverage (quantile losses: share of rows with y at or\n"
+                 "accuracy (losses of labels); coverage (quantile losses: share of rows with y at or\n"
                  "below the prediction, to compare with tau); model (the model used for a client;\n"
                  "an edge's own); nonzero (its non-zero features); recall and precision of these\n"
                  "and relative error against the truth. A field without a value is empty.\n"

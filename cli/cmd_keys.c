@@ -1,6 +1,7 @@
 /* hfsad keys: an authority, certificates for broker and nodes, and the broker's configuration. */
 #define _XOPEN_SOURCE 700 /* nftw */
-#include "member.h"
+#include "cmd_member.h"
+#include "net/member.h"
 
 #include "data/nodes.h"
 #include "hfsad/net.h"
@@ -166,7 +167,7 @@ static int make_broker(const char *keys, const char *spec_path, const char *out,
     federation *f = NULL;
     const cli_texts none = {0};
     int status = member_load(&spec, spec_path, &none, "keys");
-    if (status == CLI_GO && (member_shape(&shape, spec, &err) || federation_create(&f, spec, shape, &err)))
+    if (status == CLI_GO && (member_shape(&shape, spec, NULL, NULL, &err) || federation_create(&f, spec, shape, &err)))
         status = cli_fail(&err);
     if (status == CLI_GO) {
         const dataset *d = federation_shape(f);

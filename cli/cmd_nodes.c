@@ -1,5 +1,6 @@
 /* hfsad nodes: the list of nodes that machines without data need. */
-#include "member.h"
+#include "cmd_member.h"
+#include "net/member.h"
 
 #include "data/nodes.h"
 
@@ -14,7 +15,7 @@ static int print_nodes(const char *path, const cli_texts *sets)
     int status = member_load(&spec, path, sets, "nodes");
     if (status == CLI_GO) {
         char *text = NULL;
-        status = member_shape(&shape, spec, &err) ? cli_fail(&err) : CLI_DONE;
+        status = member_shape(&shape, spec, NULL, NULL, &err) ? cli_fail(&err) : CLI_DONE;
         if (status == CLI_DONE && (text = nodes_text(shape)))
             fputs(text, stdout);
         free(text);

@@ -47,7 +47,7 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .after = "The CSV has the columns edge, client, row (counted from 1 within the client),\n"
-                 "prediction, label (logistic and hinge), node (the node whose model was used) and\n"
+                 "prediction, label (losses of labels), node (the node whose model was used) and\n"
                  "y (if the data has it). The rows of a client keep the order of the data.\n\n"
                  "A prediction is <x,w>, plus the intercept if the model has one; its square for\n"
                  "phase-retrieval, the mean count exp(<x,w>) for poisson, the probability of the\n"
@@ -119,6 +119,9 @@ typedef struct {
     whole_file *file; /* NULL: standard output */
     bool labels;      /* the column is there */
     size_t done;      /* rows */
+    size_t leaf;      /* of the last row; line has `head` bytes that its rows begin with */
+    size_t head;
+    hfsad_loss_kind kind;
     progress progress;
     char line[3 * NAME_SIZE + 4 * NUMBER_SIZE];
 } writer;
@@ -139,38 +142,47 @@ static bool look_around(writer *w)
 }
 
 /* Names hold no comma and no quote: the data's reader has seen to it, and a model's name is one of the data's. */
-static bool write_client(writer *w, size_t leaf)
+static void write_row(writer *w, size_t leaf, size_t r)
 {
     const scoring *s = w->scoring;
     const dataset *d = s->data;
-    const uint32_t parent = dataset_parent(d, leaf);
-    const hfsad_loss_kind kind = scoring_law(s, leaf).loss.kind;
-    const size_t first = d->rows.first[leaf], end = d->rows.first[leaf + 1];
-    const char *node = model_name(s->model, s->node[leaf]);
-    const size_t node_length = strlen(node);
-    char *const numbers = w->line + snprintf(w->line, 2 * (size_t)NAME_SIZE, "%s,%s,",
-                                             parent ? d->inner[parent].name : "", d->names + d->leaf_name[leaf]);
-    for (size_t r = first; r < end; r++) {
-        char *at = numbers + number_write_whole(numbers, r - first + 1);
-        *at++ = ',';
-        at += number_write(at, score_prediction(kind, w->scores[r]));
-        if (w->labels)
-            *at++ = ',';
-        if (loss_kinds[kind]->labels)
-            at += number_write(at, score_label(w->scores[r]));
-        *at++ = ',';
-        memcpy(at, node, node_length);
-        at += node_length;
-        if (scoring_has_y(s)) {
-            *at++ = ',';
-            at += number_write(at, d->rows.y[r]);
-        }
-        *at++ = '\n';
-        put(w, w->line, (size_t)(at - w->line));
-        if (++w->done % ROWS_AT_A_TIME == 0 && !look_around(w))
-            return false;
+    if (leaf != w->leaf) { /* what the rows of a client share */
+        const uint32_t parent = dataset_parent(d, leaf);
+        w->leaf = leaf;
+        w->kind = scoring_law(s, leaf).loss.kind;
+        w->head = (size_t)snprintf(w->line, 2 * (size_t)NAME_SIZE, "%s,%s,", parent ? d->inner[parent].name : "",
+                                   d->names + d->leaf_name[leaf]);
     }
-    return true;
+    char *at = w->line + w->head;
+    at += number_write_whole(at, r - d->rows.first[leaf] + 1);
+    *at++ = ',';
+    at += number_write(at, score_prediction(w->kind, w->scores[r]));
+    if (w->labels)
+        *at++ = ',';
+    if (loss_kinds[w->kind]->labels)
+        at += number_write(at, score_label(w->scores[r]));
+    *at++ = ',';
+    at = stpcpy(at, model_name(s->model, s->node[leaf]));
+    if (scoring_has_y(s)) {
+        *at++ = ',';
+        at += number_write(at, d->rows.y[r]);
+    }
+    *at++ = '\n';
+    put(w, w->line, (size_t)(at - w->line));
+}
+
+/* The leaf whose row it is, by bisection; guess: often it. */
+static size_t row_leaf(const dataset *d, size_t guess, size_t r)
+{
+    const size_t *first = d->rows.first;
+    if (guess < d->n_leaves && first[guess] <= r && r < first[guess + 1])
+        return guess;
+    size_t low = 0, high = d->n_leaves;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        *(first[middle] <= r ? &low : &high) = middle;
+    }
+    return low;
 }
 
 /* false: interrupted, or it cannot be written. */
@@ -182,8 +194,12 @@ static bool write_all(writer *w, bool quiet)
                               w->labels ? ",label" : "", scoring_has_y(w->scoring) ? ",y" : "");
     put(w, w->line, (size_t)head);
     progress_start(&w->progress, "row", 0, d->n_rows, quiet);
-    for (size_t leaf = 0; leaf < d->n_leaves && on; leaf++)
-        on = write_client(w, leaf);
+    w->leaf = SIZE_MAX;
+    for (size_t i = 0; i < d->n_rows && on; i++) { /* in the order of the input */
+        const size_t r = d->order ? d->order[i] : i;
+        write_row(w, row_leaf(d, w->leaf, r), r);
+        on = ++w->done % ROWS_AT_A_TIME != 0 || look_around(w);
+    }
     progress_end(&w->progress);
     return on;
 }

@@ -4,12 +4,8 @@
 #include "base/read_file.h"
 #include "base/whole_file.h"
 #include "cli.h"
-#include "data/features.h"
-#include "out/groups.h"
-#include "out/report.h"
+#include "out/end_table.h"
 #include "out/warm.h"
-#include "plan/choices.h"
-#include "polish/task.h"
 #include "progress.h"
 #include "run.h"
 #include "run/replay.h"
@@ -18,7 +14,6 @@
 #include "spec/table.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,7 +213,7 @@ static void take_replayed(void *context, const hfsad_figures *figures)
 /* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
-    const hfsad_status status = hfsad_run_measure(s->run, &s->end.figures, err);
+    const hfsad_status status = run_measure(s->run, &s->end.figures, err);
     if (status)
         return status;
     if (s->spec->run.iterations > 0)
@@ -257,19 +252,9 @@ static void tear_down(session *s)
     folder_unlock(s->lock);
 }
 
-hfsad_status run_write(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds, double *next,
-                       hfsad_error *err)
-{
-    const double before = clock_seconds();
-    const hfsad_status status = report_write(r, figures, stopped, err);
-    const double after = clock_seconds();
-    *next = after + fmax(every_seconds, 10 * (after - before));
-    return status;
-}
-
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
 {
-    return run_write(s->report, &s->end.figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
+    return report_write_timed(s->report, &s->end.figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 
 /* While the run goes on a full disk is no reason to lose it: it may have room again at the end. */
@@ -394,186 +379,11 @@ static hfsad_status train(session *s, hfsad_error *err)
     return status == HFSAD_ERROR_DIVERGED ? HFSAD_OK : status;
 }
 
-/* Label and value, the value broken at spaces to stay within 80 columns. */
-static void print_row(const char *label, const char *value)
+static void print_table(const session *s)
 {
-    enum { COLUMN = 21, WIDTH = 80 };
-    printf("%-*s", COLUMN, label);
-    int at = COLUMN;
-    while (*value) {
-        const int length = (int)strcspn(value, " ");
-        if (at > COLUMN && at + 1 + length > WIDTH) {
-            printf("\n%*s", COLUMN, "");
-            at = COLUMN;
-        } else if (at > COLUMN) {
-            putchar(' ');
-            at++;
-        }
-        printf("%.*s", length, value);
-        at += length;
-        value += length + (value[length] == ' ');
-    }
-    putchar('\n');
-}
-
-static void print_number(const char *label, double v)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%.8g", v);
-    print_row(label, text);
-}
-
-static const char *plural(size_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-static void print_data(const dataset *d)
-{
-    char text[300], each[100] = "";
-    const clients_per_edge clients = count_clients(d);
-    if (d->n_inner > 1 && clients.least == clients.most)
-        snprintf(each, sizeof each, " (%zu each)", clients.least);
-    else if (d->n_inner > 1)
-        snprintf(each, sizeof each, " (%zu to %zu each)", clients.least, clients.most);
-    const size_t F = features_count(d);
-    char rows[60] = "";
-    if (d->n_rows > d->n_leaves)
-        snprintf(rows, sizeof rows, ", %zu rows", d->n_rows);
-    snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s%s, %zu feature%s%s, %" PRIu32 " tier%s", d->n_inner - 1,
-             plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, rows, F, plural(F),
-             d->M > F ? " and intercept" : "", d->depth, plural(d->depth));
-    print_row("data", text);
-}
-
-static void print_loss(const hfsad_spec *spec)
-{
-    static const char *const presets[] = {PRESET_NAMES}, *const algorithms[] = {ALGORITHM_NAMES};
-    const hfsad_loss loss = loss_of(&spec->loss, NULL);
-    char text[300];
-    size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
-    n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
-    if (isfinite(spec->loss.box))
-        snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
-    print_row("loss", text);
-    if (spec->top.algorithm != ALGORITHM_HFSAD)
-        print_row("algorithm", algorithms[spec->top.algorithm]);
-    n = (size_t)snprintf(text, sizeof text, "%s", presets[spec->top.preset]);
-    if (spec->n_overrides)
-        snprintf(text + n, sizeof text - n, ", %zu override%s", spec->n_overrides, plural(spec->n_overrides));
-    print_row("preset", text);
-}
-
-static void print_end(const session *s, stop_reason stopped)
-{
-    static const char *const reasons[] = {
-        [STOP_RUNNING] = "?",
-        [STOP_ITERATIONS] = "iteration limit",
-        [STOP_TOLERANCE] = "tolerances met",
-        [STOP_INTERRUPTED] = "interrupted",
-        [STOP_DIVERGED] = "diverged: the iterates are no longer finite",
-    };
-    char text[200];
-    const hfsad_figures *f = &s->end.figures;
-    const unsigned threads = pool_threads(s->run->threads);
-    print_row("start", s->run->start_kind ? s->run->start_kind : "?");
-    print_row("stopped", reasons[stopped]);
-    snprintf(text, sizeof text, "%" PRIu64 " in %.3g s, %.4g per second, %u thread%s", f->iteration, f->seconds,
-             f->seconds > 0 ? (double)f->iteration / f->seconds : 0.0, threads, plural(threads));
-    print_row("iterations", text);
-}
-
-/* "25 clients in a group of their own: edge1/client3, edge2/client7, ..." */
-static void print_group(const hfsad_run *run, const node_groups *g, uint32_t group)
-{
-    enum { SHOWN = 6 };
-    char text[80 + SHOWN * 70], name[64];
-    size_t shown = 0, n = (size_t)snprintf(text, sizeof text, "%zu client%s on %s own:", g->clients[group],
-                                           plural(g->clients[group]), g->clients[group] == 1 ? "its" : "their");
-    const size_t inner = run->data->n_inner;
-    for (size_t node = inner; node < hfsad_run_nodes(run) && shown <= SHOWN; node++) {
-        if (g->group[node] != group)
-            continue;
-        hfsad_run_node_name(run, node, name, sizeof name);
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", shown ? ", " : " ", shown < SHOWN ? name : "...");
-        shown++;
-    }
-    print_row("", text);
-}
-
-static void print_groups(const hfsad_run *run)
-{
-    enum { LINES = 8 };
-    node_groups g;
-    char text[100];
-    if (groups_find(&g, run, NULL) || g.count == 0)
-        return;
-    snprintf(text, sizeof text, "%zu found: %zu client%s with the cloud's model", g.count, g.clients[0],
-             plural(g.clients[0]));
-    print_row("groups", text);
-    for (uint32_t i = 1; i < g.count && i <= LINES; i++)
-        print_group(run, &g, i);
-    if (g.count > LINES + 1)
-        print_row("", "and others; summary.json lists all");
-    groups_free(&g);
-}
-
-static void print_polish(const hfsad_polish *p)
-{
-    char text[300];
-    if (p->accepted)
-        snprintf(text, sizeof text, "objective %.10g, by %.1e lower, gap %.1e", p->objective_after,
-                 p->objective_before - p->objective_after, p->gap);
-    else
-        snprintf(text, sizeof text, "not done: %s", p->reason[0] ? p->reason : "the run ended before");
-    print_row("polish", text);
-    if (p->accepted) {
-        snprintf(text, sizeof text, "%" PRIu64 " in %.3g s", p->exchanges, p->seconds);
-        print_row("exchanges", text);
-    }
-    if (p->accepted && !isnan(p->relative_error))
-        print_number("polished error", p->relative_error);
-}
-
-static void print_table(const session *s, stop_reason stopped)
-{
-    const hfsad_figures *f = &s->end.figures;
-    const theorem_report *theorem = report_theorem(s->report);
-    char text[300];
-    print_data(s->run->data);
-    print_loss(s->spec);
-    print_end(s, stopped);
-    print_number("objective", f->objective);
-    print_number("consensus objective", f->consensus_objective);
-    if (s->run->engine->links) {
-        print_number("primal residual", f->primal_residual);
-        print_number("dual residual", f->dual_residual);
-    }
-    print_number("consensus gap", f->consensus_gap);
-    if (s->run->engine->links)
-        print_number("smoothing gap", f->smoothing_gap);
-    if (s->run->truth)
-        print_number("relative error", f->relative_error);
-    if (polish_is_due(s->spec, s->run->plan, s->run->data->n_inner, s->run->data->M))
-        print_polish(&s->run->polish);
-    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(s->run), features_count(s->run->data));
-    print_row("non-zero", text);
-    print_groups(s->run);
-    snprintf(text, sizeof text, "%s%s",
-             theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
-    if (s->run->engine->links)
-        print_row("Theorem 1", text);
-    hfsad_verdict verdict;
-    run_verdict(s->run, s->spec, stopped == STOP_INTERRUPTED, &verdict);
-    print_row("verdict", verdict.text);
-    print_row("written to", s->args.out);
-}
-
-void run_print_table(hfsad_run *run, hfsad_spec *spec, report *written, const hfsad_figures *figures,
-                     stop_reason stopped, const char *out)
-{
-    const session s = {.args.out = out, .spec = spec, .run = run, .report = written, .end.figures = *figures};
-    print_table(&s, stopped);
+    char *text = table_text(s->run, s->spec, s->report, &s->end, s->args.out);
+    fputs(text ? text : "", stdout);
+    free(text);
 }
 
 /* Last words on stderr, and the exit status. */
@@ -619,7 +429,7 @@ static int carry_out(session *s)
     if (train(s, &err) || write_folder(s, s->end.stopped, &err))
         return fail_write(s, &err);
     if (!s->args.quiet && !s->args.no_table)
-        print_table(s, s->end.stopped);
+        print_table(s);
     const int exit_status = cli_finish_stdout(CLI_DONE);
     s->diverged = s->end.stopped == STOP_DIVERGED;
     const int concluded = conclude(s, s->end.stopped);

@@ -1,7 +1,8 @@
 /* hfsad status: which nodes are up and how far training has got, from their STATUS messages. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
-#include "member.h"
+#include "cmd_member.h"
+#include "net/member.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -277,7 +278,7 @@ static int carry_out(session *s)
     const int status = member_load(&s->spec, s->spec_path, &s->sets, "status");
     if (status != CLI_GO)
         return status;
-    if (member_shape(&shape, s->spec, &err) || federation_create(&s->f, s->spec, shape, &err))
+    if (member_shape(&shape, s->spec, NULL, NULL, &err) || federation_create(&s->f, s->spec, shape, &err))
         return cli_fail(&err);
     if (s->brokers.count == 0)
         s->brokers.room[s->brokers.count++] = "mqtt://localhost";

@@ -2,8 +2,9 @@
 #define _GNU_SOURCE /* asprintf, mkdtemp, realpath */
 #include "base/clock.h"
 #include "base/read_file.h"
-#include "member.h"
-#include "net/cloud_engine.h"
+#include "cmd_member.h"
+#include "net/member.h"
+#include "net/state_path.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -97,7 +98,7 @@ static child *add_child(session *s)
 
 static void add_state(session *s, child *c, const char *path, bool clients)
 {
-    char *folder = member_state_path(s->state, path, clients);
+    char *folder = state_path(s->state, path, clients);
     add_word(s, c, "--state");
     if (!folder || s->failed) {
         s->failed = true;
@@ -411,8 +412,8 @@ static int see_to(session *s, child *c)
             fprintf(stderr, "hfsad: %s %s ends each time it is started\n", c->words[0], c->words[1]);
             return CLI_FAILED;
         }
-        member_log(&(member_arguments){.log = s->log, .level = s->level}, LOG_INFO, "", "started again", c->words[1],
-                   "");
+        member_print(&(log_options){s->log, s->level},
+                     &(hfsad_log){HFSAD_LOG_INFO, "", "started again", c->words[1], ""});
     }
     if (c == &s->children[BROKER])
         unlink(s->socket);
@@ -540,13 +541,13 @@ static int set_up(session *s)
     const int status = member_load(&s->spec, s->spec_path, &s->sets, "up");
     if (status != CLI_GO)
         return status;
-    if (folder_check(s->out, &err) || member_shape(&shape, s->spec, &err) ||
+    if (folder_check(s->out, &err) || member_shape(&shape, s->spec, NULL, NULL, &err) ||
         federation_create(&f, s->spec, shape, &err))
         return cli_fail(&err);
     /* every process would say these otherwise */
     const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
     federation_free(f);
-    if (wrong || member_shape(&s->shape, s->spec, &err) || write_files(s, &err) || add_all(s, &err))
+    if (wrong || member_shape(&s->shape, s->spec, NULL, NULL, &err) || write_files(s, &err) || add_all(s, &err))
         return cli_fail(&err);
     return CLI_GO;
 }
@@ -657,7 +658,7 @@ static int parse(session *s, bool *keep, int argc, char **argv)
 
 int cmd_up(int argc, char **argv)
 {
-    session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)), .level = LOG_WARNING, .lock = -1};
+    session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)), .level = HFSAD_LOG_WARNING, .lock = -1};
     int status = CLI_FAILED;
     bool keep = false;
     char *out = NULL, *state = NULL;

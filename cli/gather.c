@@ -6,6 +6,7 @@
 #include "data/nodes.h"
 #include "net/federation.h"
 #include "out/report.h"
+#include "plan/read_table.h"
 #include "run/save.h"
 
 #include <stdlib.h>
@@ -28,12 +29,13 @@ static hfsad_status open_federation(gathering *g, const dataset *shape, hfsad_er
 {
     dataset *copy = NULL, *rows = NULL;
     char *path = spec_find_file(g->spec, g->spec->top.data), *text = nodes_text(shape);
+    const table_settings table = table_of_spec(g->spec);
     hfsad_status status =
         path && text ? nodes_parse(&copy, text, "the list of nodes", err) : error_memory(err, 0, "the list of nodes");
     if (!status)
         status = federation_create(&g->f, g->spec, copy, err);
     if (!status)
-        status = dataset_read_client(&rows, path, NULL, NULL, NULL, err);
+        status = dataset_read_client(&rows, path, &table, NULL, NULL, NULL, err);
     if (!status)
         status = federation_take_rows(g->f, rows, path, err);
     free(path);

@@ -23,15 +23,6 @@ int run_algorithm(const run_arguments *args, const char *command, int *algorithm
 int run_check(const run_arguments *args, const char *command);
 int run_spec(const run_arguments *args, const char *command, bool *diverged);
 
-/* Writes the folder and sets when, by clock_seconds, it is due again: not before ten times the time this took, so that
- * a million clients' models do not become the main work. */
-hfsad_status run_write(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds, double *next,
-                       hfsad_error *err);
-
-/* The table that a run ends with, on stdout. */
-void run_print_table(hfsad_run *run, hfsad_spec *spec, report *written, const hfsad_figures *figures,
-                     stop_reason stopped, const char *out);
-
 /* "dir/spec.yaml" and "out" give "spec-out". NULL: no memory. */
 char *run_folder(const char *spec_path, const char *ending);
 

@@ -49,7 +49,7 @@ static int train(const char *data, const char *truth, const char *kind, const hf
     hfsad_error err = {0};
     hfsad_spec *spec = NULL;
     hfsad_run *run = NULL;
-    hfsad_figures figures = {0};
+    const hfsad_figures *figures = NULL;
     int failed = hfsad_spec_create(&spec, &err) || hfsad_spec_set(spec, "data", data, &err) ||
                  hfsad_spec_set(spec, "truth", truth, &err) || hfsad_spec_set(spec, "loss.kind", kind, &err) ||
                  (own && hfsad_spec_own_loss(spec, own, &err)) || hfsad_spec_check(spec, &err) ||
@@ -59,7 +59,7 @@ static int train(const char *data, const char *truth, const char *kind, const hf
     failed = failed || hfsad_run_measure(run, &figures, &err);
     if (failed)
         fprintf(stderr, "own-loss: %s\n", err.message);
-    *error = figures.relative_error;
+    *error = failed ? 0 : figures->relative_error;
     hfsad_run_free(run);
     hfsad_spec_free(spec);
     return failed;
@@ -67,7 +67,7 @@ static int train(const char *data, const char *truth, const char *kind, const hf
 
 int main(int argc, char **argv)
 {
-    const hfsad_own_loss cauchy = {.value = cauchy_value, .gradient = cauchy_gradient};
+    const hfsad_own_loss cauchy = {.size = sizeof cauchy, .value = cauchy_value, .gradient = cauchy_gradient};
     double squared_error, cauchy_error;
     if (argc != 3) {
         fprintf(stderr, "usage: own-loss DATA TRUTH\n");

@@ -289,7 +289,7 @@ list="--set federation.nodes=nodes.txt"
 expect_line 2 client tuned.yaml --name edge1/client1 --data narrow.csv $list
 says 'narrow.csv: 4 features; the federation has 5'
 expect_line 2 client tuned.yaml --name edge1/client1 --data nofile.csv $list
-says '^hfsad: nofile.csv cannot be read: No such file or directory; --data names'
+says '^hfsad: nofile.csv cannot be read: No such file or directory; name the file with the client.s rows (--data)'
 expect_line 2 client tuned.yaml --name edge1/client99 $list
 says 'no client edge1/client99 in this federation'
 expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://192.0.2.1 $list

@@ -23,6 +23,7 @@ LOSSES = {  # value, prediction, how y is drawn
     "huber": (lambda y, s: (y - s) ** 2 / 2 if abs(y - s) < DELTA else DELTA * abs(y - s) - DELTA ** 2 / 2, lambda s: s, "line"),
     "logistic": (lambda y, s: math.log1p(math.exp(-y * s)), lambda s: 1 / (1 + math.exp(-s)), "label"),
     "hinge": (lambda y, s: max(0, 1 - y * s), lambda s: s, "label"),
+    "squared-hinge": (lambda y, s: max(0, 1 - y * s) ** 2, lambda s: s, "label"),
     "expectile": (lambda y, s: (TAU if y > s else 1 - TAU) * (y - s) ** 2, lambda s: s, "line"),
     "smoothed-quantile": (lambda y, s: mean_quantile(y - s), lambda s: s, "line"),
     "poisson": (lambda y, s: math.exp(s) - y * s - y + (y * math.log(y) if y else 0), math.exp, "count"),
@@ -106,7 +107,7 @@ spec() { # KIND [LINE…] into spec.yaml
     printf 'data: data.csv\nloss: {kind: %s, tau: 0.3, delta: 0.7, h: 0.4}\nrun: {iterations: 30, edge_rounds: 2, polish: true}\n' "$1" >spec.yaml
     printf '%s\n' "${@:2}" >>spec.yaml
 }
-convex="quantile absolute squared huber logistic hinge expectile smoothed-quantile poisson"
+convex="quantile absolute squared huber logistic hinge expectile smoothed-quantile poisson squared-hinge"
 
 for loss in $convex; do
     python data "$loss" data.csv 1

@@ -37,7 +37,7 @@ intercept = head[-1] == "intercept"
 model = {r[0]: list(map(float, r[1:])) for r in body}
 names, *rows = csv.reader(open(data))
 features = [i for i, n in enumerate(names) if n.startswith("x")]
-count, wanted, kinds = {}, {}, set()
+count, wanted, kinds, order = {}, {}, set(), []
 
 
 def full(edge, client):
@@ -77,18 +77,17 @@ for r in rows:
     kinds.add(kind)
     prediction = s * s if kind == "phase-retrieval" else 1 / (1 + math.exp(-s)) if kind == "logistic" else s
     label = (1 if s >= 0 else -1) if kind in ("logistic", "hinge") else None
-    wanted[row["edge"], row["client"], count[client]] = prediction, label, chosen(client), float(row["y"])
+    order.append((row["edge"], row["client"], count[client]))
+    wanted[order[-1]] = prediction, label, chosen(client), float(row["y"])
 
 labels = bool(kinds & {"logistic", "hinge"})
 head, *body = csv.reader(open(predictions))
 assert head == ["edge", "client", "row", "prediction"] + ["label"] * labels + ["node", "y"], head
 assert len(body) == len(rows), (len(body), len(rows))
-last = None
-for r in body:
+for place, r in enumerate(body):
     row = dict(zip(head, r))
     key = row["edge"], row["client"], int(row["row"])
-    assert last is None or key[2] == (last[2] + 1 if key[:2] == last[:2] else 1), (last, key)
-    last = key
+    assert key == order[place], (order[place], key)
     prediction, label, node, y = wanted.pop(key)
     assert math.isclose(float(row["prediction"]), prediction, rel_tol=1e-11, abs_tol=1e-12), (row, prediction)
     assert row["prediction"] == "%.17g" % float(row["prediction"]), row

@@ -20,7 +20,7 @@ TOOL hfsad_loss_kind kind_at(size_t i)
 
 TOOL bool has_labels(hfsad_loss_kind kind)
 {
-    return kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE;
+    return kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE || kind == HFSAD_LOSS_SQUARED_HINGE;
 }
 
 /* An observation that the loss takes, near what the model says. */
@@ -64,6 +64,8 @@ TOOL long double defined_loss(const hfsad_loss *l, double y, long double s)
         return (square_side(r + l->h, l->tau) - square_side(r - l->h, l->tau)) / (4 * l->h);
     case HFSAD_LOSS_POISSON:
         return expl(s) - y * s - y + (y > 0 ? y * logl(y) : 0);
+    case HFSAD_LOSS_SQUARED_HINGE:
+        return y * s >= 1 ? 0 : (1 - y * s) * (1 - y * s);
     case HFSAD_LOSS_OWN:
         break;
     }
@@ -97,6 +99,8 @@ TOOL double defined_slope(const hfsad_loss *l, double y, double s, int side)
         return fmin(1, fmax(0, (s - y + l->h) / (2 * l->h))) - l->tau;
     case HFSAD_LOSS_POISSON:
         return exp(s) - y;
+    case HFSAD_LOSS_SQUARED_HINGE:
+        return y * s < 1 ? -2 * y * (1 - y * s) : 0;
     case HFSAD_LOSS_OWN:
         break;
     }
@@ -120,6 +124,8 @@ TOOL double defined_bend(const hfsad_loss *l, double y, double s)
         return fabs(y - s) <= l->h ? 1 / (2 * l->h) : 0;
     case HFSAD_LOSS_POISSON:
         return exp(s);
+    case HFSAD_LOSS_SQUARED_HINGE:
+        return y * s <= 1 ? 2 : 0;
     case HFSAD_LOSS_PHASE_RETRIEVAL:
     case HFSAD_LOSS_QUANTILE:
     case HFSAD_LOSS_ABSOLUTE:

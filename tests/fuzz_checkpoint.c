@@ -75,7 +75,7 @@ static void try_bytes(const unsigned char *bytes, size_t size)
         check(strncmp(err.message, "fuzz.bin ", 9) == 0);
         return;
     }
-    hfsad_run_measure(good.run, &figures, NULL);
+    run_measure(good.run, &figures, NULL);
     check(figures.iteration == sim_iteration(good.run->sim));
 }
 

@@ -68,7 +68,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dataset *d;
     const char *bytes = (const char *)data;
     for (int as_rows = 0; as_rows < 2; as_rows++) {
-        const hfsad_status status = csv_parse(bytes, size, "fuzz.csv", as_rows, &d, &err);
+        const hfsad_status status = csv_parse(bytes, size, "fuzz.csv", NULL, as_rows, &d, &err);
+        if (status)
+            check_refusal(status, &err);
+        else
+            check_dataset(d);
+        dataset_free(d);
+    }
+    static const table_settings tables[] = {
+        {.categorical = "x1", .missing = MISSING_MEAN},
+        {.clients = 3, .edges = 2, .features = "x*, w?"},
+        {.y = "x1", .client = "y", .edge = "x2", .weight = "edge", .categorical = "x=a|b, client"},
+        {.by = "x1", .edges = 2, .missing = MISSING_MEAN},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const hfsad_status status = csv_parse(bytes, size, "fuzz.csv", &tables[i], true, &d, &err);
         if (status)
             check_refusal(status, &err);
         else

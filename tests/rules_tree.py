@@ -14,7 +14,7 @@ import functools, os, re, subprocess, sys
 
 FUNCTION_LINES = 80
 SOURCES = ("include", "src", "lab", "cli")  # what CONTRIBUTING's table is about
-ROOT_FOLDERS = (*SOURCES, "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
+ROOT_FOLDERS = (*SOURCES, "python", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
@@ -182,7 +182,7 @@ def check_names(tree):
 
 
 def check_lengths(tree):
-    for path, text in sorted(tree.sources((*SOURCES, "bench")).items()):
+    for path, text in sorted(tree.sources((*SOURCES, "python", "bench")).items()):
         start = None
         for number, line in enumerate(text.splitlines(), 1):
             if line == "{":

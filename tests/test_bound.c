@@ -3,18 +3,20 @@
  * and the gap of whole runs on random problems (few rows, many columns, unlike scales, l1 from 0 to above its largest
  * useful value, any number of iterations before) against other solvers.
  */
+#include "run/handle.h"
 #include "solutions.h"
 
 #include "polish/polish.h"
 
-static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_QUANTILE,  HFSAD_LOSS_ABSOLUTE, HFSAD_LOSS_SQUARED,
-                                        HFSAD_LOSS_HUBER,     HFSAD_LOSS_LOGISTIC, HFSAD_LOSS_HINGE,
-                                        HFSAD_LOSS_EXPECTILE, HFSAD_LOSS_POISSON,  HFSAD_LOSS_SMOOTHED_QUANTILE};
+static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_QUANTILE,     HFSAD_LOSS_ABSOLUTE, HFSAD_LOSS_SQUARED,
+                                        HFSAD_LOSS_HUBER,        HFSAD_LOSS_LOGISTIC, HFSAD_LOSS_HINGE,
+                                        HFSAD_LOSS_EXPECTILE,    HFSAD_LOSS_POISSON,  HFSAD_LOSS_SMOOTHED_QUANTILE,
+                                        HFSAD_LOSS_SQUARED_HINGE};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static bool has_classes(hfsad_loss_kind kind)
 {
-    return kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE;
+    return kind == HFSAD_LOSS_LOGISTIC || kind == HFSAD_LOSS_HINGE || kind == HFSAD_LOSS_SQUARED_HINGE;
 }
 
 /* c phi(t) >= c phi(s) - gap + a (t - s) for every t, and equality for the t where that is tightest. */
@@ -152,8 +154,8 @@ static void never_below_the_truth(void **state)
         double w[M];
         for (uint64_t k = 0; k < s.more; k++)
             hfsad_run_iterate(run);
-        ok(hfsad_run_polish(run, NULL, NULL, &result, &err), &err);
-        hfsad_run_verdict(run, &verdict);
+        ok(run_polish(run, NULL, NULL, &result, &err), &err);
+        verdict = *hfsad_run_verdict(run);
         hfsad_run_node_model(run, 0, w);
         const double there = value_at(&p, &s, w), lower = there - result.gap;
         double least = improve(&p, &s, w);
@@ -183,7 +185,7 @@ static void words_of_the_verdict(void **state)
     problem p = make_problem(1, &s, 1);
     hfsad_run *run = open_run(&s, 1);
     hfsad_verdict v;
-    hfsad_run_verdict(run, &v);
+    v = *hfsad_run_verdict(run);
     assert_int_equal(v.kind, HFSAD_VERDICT_UNKNOWN);
     assert_true(strstr(v.text, "not known: ") == v.text && strstr(v.text, "not convex") && isnan(v.gap));
     hfsad_run_free(run);

@@ -212,7 +212,7 @@ static unsigned char *seen(hfsad_run *run, size_t *size)
     size_t count, used = 0;
     assert_non_null(all);
     memset(&f, 0, sizeof f);
-    ok(hfsad_run_measure(run, &f, &err), &err);
+    ok(run_measure(run, &f, &err), &err);
     f.seconds = 0;
     double *numbers = whole_state(run->sim, run->data, &count);
     keep(&all, numbers, count * sizeof *numbers, &used);
@@ -266,7 +266,7 @@ static void resumed_runs_have_the_same_bits(void **state)
             if (below(&r, 3))
                 continue;
             hfsad_figures f;
-            ok(hfsad_run_measure(run, &f, &err), &err);
+            ok(run_measure(run, &f, &err), &err);
             ok(hfsad_run_save(run, in_folder("c.bin"), &err), &err);
             hfsad_run_free(run);
             run = run_of(kinds[kind].text, ++cuts % 2 + 1U);
@@ -406,7 +406,7 @@ static void nothing_moves_the_stop(void **state)
         while (!stopped && ++i < 1000) {
             hfsad_run_iterate(run);
             if (i % 3 == 0 || (turn && below(&r, 2)))
-                ok(hfsad_run_measure(run, &f, &err), &err);
+                ok(run_measure(run, &f, &err), &err);
             stopped = i % 3 == 0 && hfsad_run_converged(run);
             if (turn < 2 || stopped)
                 continue;

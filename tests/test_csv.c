@@ -265,7 +265,7 @@ static dataset *parsed_bytes(const char *bytes, size_t size)
 {
     dataset *d;
     hfsad_error err = {0};
-    if (csv_parse(bytes, size, "data.csv", false, &d, &err))
+    if (csv_parse(bytes, size, "data.csv", NULL, false, &d, &err))
         fail_msg("refused: %s", err.message);
     return d;
 }
@@ -359,7 +359,7 @@ static void test_several_rows(void **state)
     dataset_free(d);
     hfsad_error err;
     const char *one = "client,y,x\na,1,2\n";
-    assert_int_equal(csv_parse(one, strlen(one), "data.csv", true, &d, &err), HFSAD_OK);
+    assert_int_equal(csv_parse(one, strlen(one), "data.csv", NULL, true, &d, &err), HFSAD_OK);
     assert_true(d->rows.first && d->rows.y[0] == 1 && d->rows.x[0] == 2);
     dataset_free(d);
 }
@@ -445,7 +445,7 @@ static void check_refused(const char *bytes, size_t size, const char *const *say
     char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
     memcpy(exact, bytes, size);
-    const hfsad_status status = csv_parse(exact, size, "data.csv", false, &d, &err);
+    const hfsad_status status = csv_parse(exact, size, "data.csv", NULL, false, &d, &err);
     free(exact);
     if (status != HFSAD_ERROR_INPUT)
         fail_msg("status %d for %s", (int)status, bytes);
@@ -467,7 +467,7 @@ static const bad_file bad_headers[] = {
     {"edge,y,x1\ne,1,2\n", {"data.csv:1: ", "no column \"client\"", "\"edge,y,x1\"", "expected edge,client,y,x1"}},
     {"edge,client,x1\ne,c,2\n", {"data.csv:1: ", "no column \"y\"", "expected edge,client,y,x1"}},
     {"1.5,2,3\n", {"data.csv:1: ", "no column \"client\"", "\"1.5,2,3\""}},
-    {"edge;client;y;x1\ne;c;1;2\n", {"data.csv:1: ", "no column \"client\"", "\"edge;client;y;x1\""}},
+    {"edge;y;x1\ne;1;2\n", {"data.csv:1: ", "no column \"client\"", "\"edge;y;x1\""}},
     {"edge,Client,y,x1\ne,c,1,2\n", {"data.csv:1: column 2 (Client): ", "\"client\"", "lower case"}},
     {"Edge,client,y,x1\n1,c,1,2\n", {"data.csv:1: column 1 (Edge): ", "\"edge\"", "lower case"}},
     {"edge,client,y\ne,c,1\n", {"data.csv:1: ", "feature", "edge,client,y,x1"}},
@@ -535,7 +535,6 @@ static const bad_file bad_rows[] = {
      {"data.csv:3: column 3 (weight): ", "a is 0", "above 0", "remove the row"}},
     {"client,y,weight,x\na,1,-1,2\n", {"data.csv:2: column 3 (weight): ", "a is -1"}},
     {"client,y,weight,x\na,1,inf,2\n", {"data.csv:2: column 3 (weight): ", "\"inf\" is not finite"}},
-    {HEAD "f,a,1,2,3\n", {"data.csv:3: column 1 (edge): a is below e (line 2) and below f (line 3)", "one edge"}},
     {HEAD ",e,1,2,3\n", {"data.csv:3: e is a client (line 3) and an edge (line 2)", "rename"}},
     {HEAD "e,b,1,2345678901234567890123456789012345678901234567890x,3\n",
      {"(x1): \"2345678901234567890123456789012345678901...\" is not"}},
@@ -579,11 +578,11 @@ static void test_long_messages(void **state)
     const int size = snprintf(text, 3 * LONG, "edge,client,y,%s\n%s,c,1,2\n", name, name);
     dataset *d;
     hfsad_error err;
-    assert_int_equal(csv_parse(text, (size_t)size, name, false, &d, &err), HFSAD_ERROR_INPUT);
+    assert_int_equal(csv_parse(text, (size_t)size, name, NULL, false, &d, &err), HFSAD_ERROR_INPUT);
     expect(err.message, ":2: column 1 (edge): ");
     expect(err.message, "is too long");
     expect(err.message, "not \"cloud\"");
-    assert_int_equal(csv_parse(text, (size_t)size, name, false, &d, NULL), HFSAD_ERROR_INPUT);
+    assert_int_equal(csv_parse(text, (size_t)size, name, NULL, false, &d, NULL), HFSAD_ERROR_INPUT);
     free(text);
     free(name);
 }

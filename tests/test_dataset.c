@@ -455,9 +455,6 @@ static void test_bad_names(void **state)
 static void test_bad_rows(void **state)
 {
     (void)state;
-    expect(refusal("edge1", "client7", "r/edge2", "client7", 0, 1),
-           "a.csv:9: client7 is below edge1 (line 3) and below r/edge2 (line 9)");
-    expect(refusal("", "client7", "edge2", "client7", 0, 1), "below the cloud (line 3) and below edge2 (line 9)");
     expect(refusal("", "a", "a", "b", 0, 1), "a is a client (line 3) and an edge (line 9)");
     expect(refusal("r/a", "b", "r", "a", 0, 1), "a.csv:9: r/a is a client (line 9) and an edge (line 3)");
     expect(refusal("e", "c", "e", "d", NAN, 1), "y of d is nan; expected a finite number");

@@ -241,7 +241,7 @@ static void play(const char *level, int groups)
     assert_int_equal(hfsad_run_features(run), F + 1);
     assert_true(hfsad_run_intercept(run));
     hfsad_figures figures;
-    ok(hfsad_run_measure(run, &figures, &err), &err);
+    ok(run_measure(run, &figures, &err), &err);
     assert_true(figures.consensus_gap < 1e-3); /* edges' intercepts lie 6 apart, which is no lack of consensus */
     for (size_t node = 0; node < hfsad_run_nodes(run); node++) {
         hfsad_run_node_model(run, node, w);

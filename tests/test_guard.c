@@ -45,7 +45,7 @@ static double objective_after(hfsad_run *run, int iterations)
     hfsad_figures f;
     for (int i = 0; i < iterations; i++)
         hfsad_run_iterate(run);
-    (void)hfsad_run_measure(run, &f, NULL);
+    (void)run_measure(run, &f, NULL);
     return f.consensus_objective;
 }
 

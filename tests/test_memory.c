@@ -391,7 +391,7 @@ static void test_in_use(void **state)
     says(hfsad_data_paths(d, paths, &err), &err, "in use");
     hfsad_figures f;
     hfsad_run_iterate(run);
-    ok(hfsad_run_measure(run, &f, &err), &err);
+    ok(run_measure(run, &f, &err), &err);
     assert_true(isfinite(f.relative_error));
     assert_string_equal(run->data->feature_names, "length");
     hfsad_run_free(run);

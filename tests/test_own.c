@@ -129,9 +129,9 @@ static void the_same_model(void **state)
 {
     (void)state;
     calls by_prox = {0}, by_gradient = {0};
-    const hfsad_own_loss prox = {&by_prox, own_value, own_prox, NULL};
-    const hfsad_own_loss gradient = {&by_gradient, own_value, NULL, own_gradient};
-    const hfsad_own_loss both = {&by_prox, own_value, own_prox, own_gradient};
+    const hfsad_own_loss prox = {sizeof(hfsad_own_loss), &by_prox, own_value, own_prox, NULL};
+    const hfsad_own_loss gradient = {sizeof(hfsad_own_loss), &by_gradient, own_value, NULL, own_gradient};
+    const hfsad_own_loss both = {sizeof(hfsad_own_loss), &by_prox, own_value, own_prox, own_gradient};
     double w[4][F + 1], again[F + 1];
     trained((const char *const[]){"loss.kind", "squared", COMMON, NULL}, NULL, 1, w[0]);
     trained((const char *const[]){"loss.kind", "own", COMMON, NULL}, &prox, 1, w[1]);
@@ -152,7 +152,7 @@ static void one_of_many(void **state)
 {
     (void)state;
     calls count = {0};
-    const hfsad_own_loss prox = {&count, own_value, own_prox, NULL};
+    const hfsad_own_loss prox = {sizeof(hfsad_own_loss), &count, own_value, own_prox, NULL};
     double w[2][F + 1];
     trained((const char *const[]){"loss.kind", "squared", COMMON, NULL}, NULL, 1, w[0]);
     trained(
@@ -179,8 +179,10 @@ static void what_is_refused(void **state)
 {
     (void)state;
     calls count = {0};
-    const hfsad_own_loss prox = {&count, own_value, own_prox, NULL}, gradient = {&count, own_value, NULL, own_gradient};
-    const hfsad_own_loss no_value = {&count, NULL, own_prox, NULL}, no_step = {&count, own_value, NULL, NULL};
+    const hfsad_own_loss prox = {sizeof(hfsad_own_loss), &count, own_value, own_prox, NULL},
+                         gradient = {sizeof(hfsad_own_loss), &count, own_value, NULL, own_gradient};
+    const hfsad_own_loss no_value = {sizeof(hfsad_own_loss), &count, NULL, own_prox, NULL},
+                         no_step = {sizeof(hfsad_own_loss), &count, own_value, NULL, NULL};
     hfsad_error err;
     hfsad_spec *spec = spec_of((const char *const[]){NULL});
     assert_int_equal(hfsad_spec_own_loss(spec, &no_value, &err), HFSAD_ERROR_INPUT);
@@ -198,7 +200,7 @@ static void no_theorem(void **state)
 {
     (void)state;
     calls count = {0};
-    const hfsad_own_loss prox = {&count, own_value, own_prox, NULL};
+    const hfsad_own_loss prox = {sizeof(hfsad_own_loss), &count, own_value, own_prox, NULL};
     hfsad_error err;
     hfsad_run *run;
     hfsad_spec *spec = spec_of((const char *const[]){"loss.kind", "own", "preset", "paper", "link.client.weight", "1e9",

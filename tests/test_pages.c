@@ -105,7 +105,7 @@ static dataset *read_rows(const char *file, bool own, const char *scratch)
 {
     hfsad_error err;
     dataset *d;
-    ok(dataset_read_client(&d, file, own ? "edge1" : NULL, own ? "client1" : NULL, scratch, &err), &err);
+    ok(dataset_read_client(&d, file, NULL, own ? "edge1" : NULL, own ? "client1" : NULL, scratch, &err), &err);
     assert_true((d->rows.pages != NULL) == (scratch != NULL));
     return d;
 }
@@ -309,7 +309,8 @@ static void a_disk_that_refuses(void **state)
     write_npy("own.npy", ROWS, F, x);
     free(x);
     const char *missing = in_folder("missing");
-    assert_int_equal(dataset_read_client(&d, in_folder("own.npy"), "edge1", "client1", missing, &err), HFSAD_ERROR_IO);
+    assert_int_equal(dataset_read_client(&d, in_folder("own.npy"), NULL, "edge1", "client1", missing, &err),
+                     HFSAD_ERROR_IO);
     assert_non_null(strstr(err.message, "missing: a scratch file for the rows cannot be made there: No such file"));
     assert_null(d);
     struct rlimit old, full;
@@ -317,7 +318,7 @@ static void a_disk_that_refuses(void **state)
     full = (struct rlimit){1 << 20, old.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
-    const hfsad_status status = dataset_read_client(&d, in_folder("own.npy"), "edge1", "client1", folder, &err);
+    const hfsad_status status = dataset_read_client(&d, in_folder("own.npy"), NULL, "edge1", "client1", folder, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(status, HFSAD_ERROR_IO);
     assert_non_null(strstr(err.message, "cannot be written there: File too large"));

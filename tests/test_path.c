@@ -200,7 +200,7 @@ static void points_can_be_repeated(void **state)
         hfsad_figures f;
         for (int i = 0; i < 12; i++)
             hfsad_run_iterate(path_run(p));
-        ok(hfsad_run_measure(path_run(p), &f, &err), &err);
+        ok(run_measure(path_run(p), &f, &err), &err);
         hfsad_run_node_model(path_run(p), 0, w);
         assert_memory_equal(w, kept, sizeof w);
         assert_true(f.objective == wanted.figures.objective && f.dual_residual == wanted.figures.dual_residual);

@@ -25,7 +25,7 @@ static hfsad_polish polish(hfsad_run *run)
 {
     hfsad_polish result;
     hfsad_error err;
-    ok(hfsad_run_polish(run, NULL, NULL, &result, &err), &err);
+    ok(run_polish(run, NULL, NULL, &result, &err), &err);
     return result;
 }
 
@@ -106,6 +106,7 @@ static void convex_losses(void **state)
         {"poisson", LOSS(POISSON, 0.5, 1), 0, 1, 1, flat_tree, 5, PLAIN},
         {"poisson, intercept, weighted means", LOSS(POISSON, 0.5, 1), 0, 10, 1, deep_tree, 5,
          INTERCEPT + WEIGHTED + MEAN},
+        {"squared hinge, intercept", LOSS(SQUARED_HINGE, 0.5, 1), 0, 10, 1, deep_tree, 5, INTERCEPT + WEIGHTED},
         {"hinge", LOSS(HINGE, 0.5, 1), 0, 1, 1, flat_tree, 30, PLAIN},
         {"hinge", LOSS(HINGE, 0.5, 1), 0, 10, 1, deep_tree, 30, PLAIN},
         {"hinge with l1, one row each", LOSS(HINGE, 0.5, 1), 5, 1, 1, deep_tree, 30, ONE_ROW},
@@ -232,7 +233,7 @@ static void leaves_the_run_alone(void **state)
     double before[M], after[M], polished[M];
     hfsad_run_node_model(run, 1, before);
     for (uint64_t some = 0; some < 100; some += 33) {
-        ok(hfsad_run_polish(run, stop_after, &some, &result, &err), &err);
+        ok(run_polish(run, stop_after, &some, &result, &err), &err);
         assert_true(!result.accepted && result.exchanges == some);
         assert_string_equal(result.reason, "interrupted");
         hfsad_run_node_model(run, 1, after);
@@ -373,9 +374,9 @@ static void free_crowd(crowd *c)
 }
 
 static const hfsad_loss losses[] = {
-    LOSS(PHASE_RETRIEVAL, 0.5, 1),   LOSS(QUANTILE, 0.8, 1), LOSS(ABSOLUTE, 0.5, 1), LOSS(SQUARED, 0.5, 1),
-    LOSS(HUBER, 0.5, 0.5),           LOSS(LOGISTIC, 0.5, 1), LOSS(HINGE, 0.5, 1),    LOSS(EXPECTILE, 0.8, 1),
-    LOSS(SMOOTHED_QUANTILE, 0.3, 1), LOSS(POISSON, 0.5, 1),
+    LOSS(PHASE_RETRIEVAL, 0.5, 1),   LOSS(QUANTILE, 0.8, 1), LOSS(ABSOLUTE, 0.5, 1),      LOSS(SQUARED, 0.5, 1),
+    LOSS(HUBER, 0.5, 0.5),           LOSS(LOGISTIC, 0.5, 1), LOSS(HINGE, 0.5, 1),         LOSS(EXPECTILE, 0.8, 1),
+    LOSS(SMOOTHED_QUANTILE, 0.3, 1), LOSS(POISSON, 0.5, 1),  LOSS(SQUARED_HINGE, 0.5, 1),
 };
 
 /* Gradient by differences of the value; line, product, triangle and diagonal by each other and by the gradient. */

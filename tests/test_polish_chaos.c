@@ -83,12 +83,12 @@ static void simulate_run(expected *e)
     e->models = alloc_zero(e->nodes * M, sizeof *e->models);
     for (int i = 0; i < e->spec->run.iterations; i++)
         hfsad_run_iterate(e->run);
-    ok(hfsad_run_measure(e->run, &f, &err), &err);
+    ok(run_measure(e->run, &f, &err), &err);
     for (size_t i = 0; i < e->d->n_inner; i++)
         memcpy(e->models + i * M, e->run->engine->inner_model(e->run, i), M * sizeof *e->models);
     for (size_t leaf = 0; leaf < e->d->n_leaves; leaf++)
         e->run->engine->leaf_model(e->run, leaf, e->models + (e->d->n_inner + leaf) * M);
-    ok(hfsad_run_polish(e->run, NULL, NULL, &result, &err), &err);
+    ok(run_polish(e->run, NULL, NULL, &result, &err), &err);
     if (!result.accepted)
         fail_msg("%s: the simulator's polish is not accepted: %s", e->p->name, result.reason);
 }

@@ -197,7 +197,7 @@ static void polish_run(hfsad_run *run)
 {
     hfsad_polish result;
     hfsad_error err;
-    ok(hfsad_run_polish(run, NULL, NULL, &result, &err), &err);
+    ok(run_polish(run, NULL, NULL, &result, &err), &err);
 }
 
 static void test_same(void **state)

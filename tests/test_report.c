@@ -391,7 +391,7 @@ static void start_run(fixture *x, const char *settings)
     strcpy(x->out, in_folder("out"));
     if (hfsad_spec_load(&x->spec, in_folder("spec.yaml"), &err) || hfsad_spec_check(x->spec, &err) ||
         hfsad_run_create(&x->run, x->spec, 1, &err) || report_create(&x->report, x->run, x->spec, x->out, &err) ||
-        folder_make(x->out, &err) || hfsad_run_measure(x->run, &x->figures, &err))
+        folder_make(x->out, &err) || run_measure(x->run, &x->figures, &err))
         fail_msg("%s", err.message);
     report_row(x->report, &x->figures);
 }
@@ -437,7 +437,7 @@ static void files_of_a_run(void **state)
     start_run(&x, "run: {iterations: 2}\nlink: {client: {penalty: tv, weight: 3.3}}");
     for (int i = 0; i < 2; i++) {
         hfsad_run_iterate(x.run);
-        assert_int_equal(hfsad_run_measure(x.run, &x.figures, &err), HFSAD_OK);
+        assert_int_equal(run_measure(x.run, &x.figures, &err), HFSAD_OK);
         report_row(x.report, &x.figures);
         assert_int_equal(report_write(x.report, &x.figures, i ? STOP_ITERATIONS : STOP_RUNNING, &err), HFSAD_OK);
         assert_int_equal(count_entries(x.out), 5);

@@ -2,6 +2,7 @@
  * Whole runs on clients with many rows, from files, with the default preset: the objective at the cloud's model against
  * solutions found in other ways (solutions.h).
  */
+#include "run/handle.h"
 #include "solutions.h"
 
 enum { SEEDS = 2 };
@@ -10,7 +11,7 @@ static double measured(hfsad_run *run)
 {
     hfsad_figures f;
     hfsad_error err;
-    ok(hfsad_run_measure(run, &f, &err), &err);
+    ok(run_measure(run, &f, &err), &err);
     return f.consensus_objective;
 }
 

@@ -208,7 +208,7 @@ static const struct {
 static const char *sample_of(const setting *row, size_t i, bool good)
 {
     static const char *const texts[] = {"a file.csv", "x", "née: \"2\""};
-    static const char *const flags[] = {"false", "true", "false"}, *const wrong_flags[] = {"yes", "1", "True"};
+    static const char *const flags[] = {"false", "true", "false"}, *const wrong_flags[] = {"maybe", "2", "tru"};
     static const char *const wrong_choices[] = {"nothing", "TV", "1"};
     switch (row->type) {
     case SETTING_TEXT:
@@ -471,11 +471,18 @@ static const struct {
     {"loss: {box: 1e999}\n", "loss.box = '1e999' is too large"},
     {"loss: {box: 0x10}\n", "loss.box = '0x10' is not a number"},
     {"loss: {box: 5 apples}\n", "loss.box = '5 apples' is not a number"},
-    {"loss: {box: '5'}\n", "loss.box = '5' is quoted"},
+    {"loss: {box: '5x'}\n", "loss.box = '5x' is not a number"},
+    {"data: {y: price}\n", "'data' has no key 'file'"},
+    {"data: {file: a.csv, colour: x}\n", "unknown key 'data.colour'; expected file, y, client"},
+    {"data: {file: a.csv, y: a, y: b}\n", "'data.y' is given twice"},
+    {"data: {file: a.csv, split: 5}\n", "'split' takes keys, not a value"},
+    {"data: {file: a.csv, features: [a, [b]]}\n", "an entry of the list is no name"},
+    {"data: {file: a.csv, features: []}\n", "is an empty list"},
+    {"data: {file: a.csv, y: [a]}\n", "'columns.y' takes one value, not a list"},
     {"loss: {tau: auto}\n", "loss.tau = 'auto' is not a number"},
     {"schedule: {edge: {c: none}}\n", "schedule.edge.c = 'none' is not a number; expected a number above 0, or auto"},
     {"run: {seed: 1.5}\n", "run.seed = '1.5' is not a whole number; expected a whole number from 0 to"},
-    {"output: {state: yes}\n", "output.state = 'yes' is neither true nor false"},
+    {"output: {state: maybe}\n", "output.state = 'maybe' is neither true nor false"},
     {"? [a]\n: 5\n", "spec.yaml:1: a key is a list"},
     {"data: !!int 5\n", "spec.yaml:1: the tag "},
     {"data: d\n---\nloss: {kind: hinge}\n", "spec.yaml:2: a second document"},
@@ -535,7 +542,7 @@ static void test_bad_sets(void **state)
         {"loss.tau", "~", "'loss.tau' has no value; expected a number above 0 and below 1"},
         {"loss.tau", "7", "loss.tau=7: loss.tau = '7' is out of range; expected a number above 0 and below 1"},
         {"loss.tau", "0.5\n---\n1", "a second document"},
-        {"data", "a: b", "'data' takes one value, not a mapping"},
+        {"data", "a: b", "unknown key 'data.a'; expected file, y, client"},
         {"data", "\xff", "data=|not UTF-8"},
         {"overrides", "[{node: e, loss: {kind: x}}]", "overrides=|overrides[e].loss.kind = 'x' is not known"},
     };

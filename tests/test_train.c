@@ -1,5 +1,6 @@
 /* hfsad_run_train: the rows that a loop by hand measures, the callback, cancelling and going on, the polish; and the
  * result in arrays, from the run and from its folder. */
+#include "run/handle.h"
 #include "sample.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ static void test_rows(void **state)
             hfsad_run_iterate(twin);
         if (i % 5 && i != 37)
             continue;
-        ok(hfsad_run_measure(twin, &f, &err), &err);
+        ok(run_measure(twin, &f, &err), &err);
         assert_int_equal(w.iteration[row], i);
         assert_true(w.objective[row] == f.objective && objective[row] == f.objective && iteration[row] == (double)i);
         assert_true(dual[row] == f.dual_residual || (isnan(dual[row]) && isnan(f.dual_residual)));

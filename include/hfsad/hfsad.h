@@ -7,10 +7,11 @@
  *
  * Every function that can fail returns an hfsad_status and, if err is not NULL, leaves one line in it.
  *
- * Growing without breaking callers: handles (hfsad_spec, hfsad_data, hfsad_run, ...) are opaque. A struct whose first
- * member is `size` may get more members at its end: the caller sets size to sizeof the struct as it was compiled, and
- * the library reads and writes no more than that. The structs of the lower level have no `size`; they change with the
- * soname only.
+ * Growing without breaking callers: handles (hfsad_spec, hfsad_data, hfsad_run, ...) are opaque. Other structs may get
+ * more members at their end. If the memory is the caller's, the first member is `size`: the caller sets it to sizeof
+ * the struct as it was compiled, and the library reads and writes no more than that. If the memory is the library's,
+ * the caller gets a const pointer and reads the members that it knows. hfsad_error and the structs of the lower level
+ * change with the soname only.
  *
  * Threads: any thread may call any function, but no two threads may use the same handle at the same time. Exceptions:
  *   - hfsad_run_cancel: at any time from any thread or signal handler, as long as the run exists;
@@ -121,7 +122,8 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
     X(OWN, own, "own")                   /* the program's own: hfsad_spec_own_loss; not for the functions below */     \
     X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */                                         \
     X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */          \
-    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */
+    X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */              \
+    X(SQUARED_HINGE, squared_hinge, "squared-hinge")             /* max(0, 1 - y s)^2, y = -1 or 1 */
 
 typedef enum {
 #define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,
@@ -294,6 +296,7 @@ HFSAD_API void hfsad_client_row(const hfsad_client *client, size_t row, double *
  * own business; loss.scale is not applied.
  */
 typedef struct {
+    size_t size;   /* sizeof(hfsad_own_loss), by the caller */
     void *context; /* handed to every call; the program's, must outlive the run */
     /* f(w), finite for every finite w. */
     double (*value)(void *context, const hfsad_client *client, const double *w);
@@ -393,8 +396,9 @@ HFSAD_API void hfsad_run_free(hfsad_run *run);
 HFSAD_API const hfsad_spec *hfsad_run_settings(const hfsad_run *run);
 /* One global iteration; allocates nothing. */
 HFSAD_API void hfsad_run_iterate(hfsad_run *run);
-/* The figures at the current point. HFSAD_ERROR_DIVERGED where the objective is not finite. */
-HFSAD_API hfsad_status hfsad_run_measure(hfsad_run *run, hfsad_figures *figures, hfsad_error *err);
+/* The figures at the current point; the run owns them until it is measured again. HFSAD_ERROR_DIVERGED: the objective
+ * is not finite, and *figures says so. */
+HFSAD_API hfsad_status hfsad_run_measure(hfsad_run *run, const hfsad_figures **figures, hfsad_error *err);
 /* Whether the stop rule's tolerances were met at the last measurement. */
 HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 
@@ -418,10 +422,11 @@ typedef struct {
  * The last stage of a run: one model for all nodes at which the objective is the least (convex losses), or stationary
  * (phase retrieval, mcp and scad priors), without smoothing. Where it is accepted hfsad_run_node_model gives it for
  * every node, until the run iterates again; its state stays as it was. `proceed`, which may be NULL, is called before
- * every exchange; where it returns false the polish ends and changes nothing.
+ * every exchange; if it returns false, the polish ends and changes nothing. *result, unless result is NULL, belongs to
+ * the run until it iterates or is polished again.
  */
 HFSAD_API hfsad_status hfsad_run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfsad_polish *so_far),
-                                        void *context, hfsad_polish *result, hfsad_error *err);
+                                        void *context, const hfsad_polish **result, hfsad_error *err);
 
 /* Whether the run's models are at the optimum. */
 typedef enum {
@@ -438,8 +443,8 @@ typedef struct {
     char text[400]; /* one line: "converged: ...", "not converged: ... and the way out", "not known: ... and why" */
 } hfsad_verdict;
 
-/* Of the run as it stands, after hfsad_run_polish if there was one. */
-HFSAD_API void hfsad_run_verdict(const hfsad_run *run, hfsad_verdict *verdict);
+/* Of the run as it stands, after hfsad_run_polish if there was one; the run owns it until the next call. */
+HFSAD_API const hfsad_verdict *hfsad_run_verdict(hfsad_run *run);
 
 /* Writes a checkpoint, replacing the file whole; run must not be iterating. Its folder must exist. */
 HFSAD_API hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err);
@@ -478,7 +483,7 @@ typedef enum {
 /* "tolerance" */
 HFSAD_API const char *hfsad_stop_name(hfsad_stop stop);
 
-/* What a callback is told; the library owns it, and it may get more members at its end. */
+/* What a callback is told; the library owns it. */
 typedef struct {
     const hfsad_figures *figures; /* of the last row of the trace */
     const hfsad_polish *polish;   /* NULL: the row is new; otherwise the polish so far, before its next exchange */

@@ -1,5 +1,5 @@
 /*
- * hfsad/net.h: what libhfsad-net offers to programs beside libhfsad. So far: the keys of a federation.
+ * hfsad/net.h: what libhfsad-net offers to programs beside libhfsad: the processes of a federation, and its keys.
  *
  * The rules of hfsad.h on errors, growing structs and threads hold here, too. The library has a copy of libhfsad's code
  * of its own and hides it: a program may link one of the two, or both.
@@ -37,6 +37,80 @@ HFSAD_API hfsad_status hfsad_keys_issue(const char *folder, const char *const *n
 HFSAD_API hfsad_status hfsad_keys_revoke(const char *folder, const char *const *nodes, size_t count, hfsad_error *err);
 /* The names of a node's certificate and private key, each into a buffer of `size` bytes; false: too long. */
 HFSAD_API bool hfsad_keys_files(const char *folder, const char *node, char *certificate, char *key, size_t size);
+
+/* ---- a process of a federation ---- */
+
+/* The cloud, an edge (any inner node below the cloud), a client or all clients of one inner node. */
+typedef struct hfsad_member hfsad_member;
+typedef enum { HFSAD_ROLE_CLOUD, HFSAD_ROLE_EDGE, HFSAD_ROLE_CLIENT } hfsad_role;
+
+typedef enum { HFSAD_LOG_ERROR, HFSAD_LOG_WARNING, HFSAD_LOG_INFO, HFSAD_LOG_DEBUG } hfsad_log_level;
+
+/* A line of the log; the library owns it. Texts that do not apply are "". */
+typedef struct {
+    hfsad_log_level level;
+    const char *node; /* path */
+    const char *event, *text;
+    const char *topic; /* of a message that was refused */
+} hfsad_log;
+
+/* The state of a process after a turn; the library owns it. */
+typedef struct {
+    uint64_t round;               /* of its first node; 0: set-up */
+    const hfsad_figures *figures; /* cloud: the last row of the trace; NULL: none, or another role */
+} hfsad_turn;
+
+/* The end of the cloud's run; the library owns it. */
+typedef struct {
+    hfsad_stop stop;
+    const char *table; /* figures and verdict, as `hfsad cloud` prints them; "" if there is no row */
+    const char *line;  /* of a run that was cancelled or has diverged: what happened; "" otherwise */
+} hfsad_member_end;
+
+typedef struct {
+    size_t size; /* sizeof(hfsad_member_settings), by the caller; members that do not apply are 0 */
+    hfsad_role role;
+    const char *name;      /* path of the edge or client */
+    const char *all_of;    /* clients: path of an inner node, whose clients all run in this process; name is NULL */
+    const char *nodes;     /* text of the list of nodes, as `hfsad nodes` prints it; NULL: that of federation.nodes */
+    hfsad_data *data;      /* clients: rows in memory; without paths they belong to `name`, and get its path */
+    const char *data_file; /* clients: file with the rows; NULL: data of the spec */
+    const char *broker;    /* mqtts://host[:8883], mqtt://host[:1883] or unix:///socket; NULL: mqtt://localhost */
+    const char *above;     /* broker of the parent, if it differs */
+    const char *below;     /* broker of the children, if it differs */
+    const char *keys;      /* folder of hfsad_keys_init */
+    const char *ca;        /* instead of keys: certificate of the authority, ... */
+    const char *certificate, *key; /* ... and of the node */
+    bool insecure;                 /* allows mqtt:// to another machine */
+    const char *state;             /* folder for the state that survives a crash; made if it is missing */
+    bool state_process;            /* the state survives a crash of the process, not a loss of power: no disk sync */
+    bool rows_on_disk;             /* clients: dense rows of files go to a scratch file beside the state */
+    const char *out;               /* cloud: output folder */
+    const char *record;            /* asynchronous mode: file for the record, written at the end; NULL: none */
+    const char *metrics;           /* HOST:PORT for Prometheus; NULL: none */
+    int keepalive;                 /* seconds of silence before a connection is probed; 0: 30 */
+    double linger;                 /* inner nodes: seconds of silence after the run before the process may end */
+    void *context;                 /* of the callbacks, which may be NULL */
+    void (*log)(void *context, const hfsad_log *line);
+    /* After every turn, at least once a second; false: cancel. */
+    bool (*turn)(void *context, const hfsad_turn *turn);
+    /* Cloud: the output folder is complete. Other nodes may still ask for the end, so the process lingers. */
+    void (*ended)(void *context, const hfsad_member_end *end);
+} hfsad_member_settings;
+
+/* Checks and opens everything: spec, tree, rows, certificates, state folder. Nothing is sent. The spec and the texts of
+ * settings are copied; data must not change until the member is freed. */
+HFSAD_API hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_spec *spec,
+                                           const hfsad_member_settings *settings, hfsad_error *err);
+/* Runs until the run has ended or is cancelled. If the broker or another process is down, it waits. *stop, unless NULL:
+ * HFSAD_STOP_INTERRUPTED after a cancel; otherwise the reason that the cloud knows, for other roles
+ * HFSAD_STOP_ITERATIONS. A member runs once; a process that starts again with the same state folder continues the run.
+ */
+HFSAD_API hfsad_status hfsad_member_run(hfsad_member *member, hfsad_stop *stop, hfsad_error *err);
+/* Ends hfsad_member_run within about a second. From any thread, and from a signal handler. */
+HFSAD_API void hfsad_member_cancel(hfsad_member *member);
+/* NULL is allowed. A state folder without content is removed if the member made it. */
+HFSAD_API void hfsad_member_free(hfsad_member *member);
 
 #ifdef __cplusplus
 }

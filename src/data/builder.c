@@ -49,14 +49,7 @@ static inline uint32_t find_name(const name_table *t, uint32_t hash, const datas
 
 static bool same_client(const dataset_builder *b, uint32_t index, uint32_t parent, slice name)
 {
-    if (b->by_path && b->clients[index].parent != parent)
-        return false; /* otherwise the name of a client is unique in the whole tree */
-    return texts_same(&b->names, b->clients[index].name, name);
-}
-
-static uint32_t client_hash(const dataset_builder *b, uint32_t parent, slice name)
-{
-    return names_hash(b->by_path ? parent : 0, name);
+    return b->clients[index].parent == parent && texts_same(&b->names, b->clients[index].name, name);
 }
 
 static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t parent, slice name)
@@ -66,7 +59,7 @@ static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t paren
 
 /* ---- messages ---- */
 
-enum { COLUMN_NONE, COLUMN_EDGE, COLUMN_CLIENT, COLUMN_Y, COLUMN_WEIGHT };
+enum { COLUMN_NONE = COLUMN_FEATURE }; /* the others are column_role */
 static const char *const COLUMN_NAMES[] = {"", "edge", "client", "y", "weight"};
 
 /* "data.csv:9: column 2 (client): ", "data.npy: row 9: " or "data.npy: " and the text. */
@@ -244,17 +237,6 @@ static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint
     return HFSAD_OK;
 }
 
-static hfsad_status refuse_second_edge(const dataset_builder *b, const builder_entry *e, const leaf_note *earlier,
-                                       uint32_t parent, hfsad_error *err)
-{
-    char shown[EXCERPT_SIZE], here[PLACE_SIZE], there[PLACE_SIZE], edge[EXCERPT_SIZE], other[EXCERPT_SIZE];
-    return refuse(e, COLUMN_EDGE, err,
-                  "%s is below %s (%s) and below %s (%s): a client belongs to one edge; rename one of them",
-                  excerpt(shown, e->client), branch_text(other, b, earlier->parent),
-                  place_text(there, b, earlier->file, earlier->line), branch_text(edge, b, parent),
-                  place_text(here, b, b->last_file, line_of(b, e)));
-}
-
 /* column: of each x, or NULL if they are all there. */
 static hfsad_status refuse_numbers(const builder_entry *e, size_t count, const double *x, const uint32_t *column,
                                    hfsad_error *err)
@@ -299,7 +281,7 @@ static hfsad_status add_client(dataset_builder *b, slice name, leaf_note added, 
     const size_t need = b->n_clients + 1;
     *index = (uint32_t)b->n_clients;
     hfsad_status status = texts_add(&b->names, name, &added.name, err);
-    if (status || (status = names_add(&b->client_table, client_hash(b, added.parent, name), *index, err)))
+    if (status || (status = names_add(&b->client_table, names_hash(added.parent, name), *index, err)))
         return status;
     if (!alloc_grow((void **)&b->clients, &b->clients_capacity, need, sizeof *b->clients))
         return error_memory(err, need * sizeof *b->clients, "notes on the clients");
@@ -317,14 +299,12 @@ static hfsad_status find_client(dataset_builder *b, const builder_entry *e, uint
         return status;
     *index = b->last_client; /* the rows of a client often come together */
     if (b->n_clients == 0 || !same_client(b, *index, added.parent, e->client)) {
-        const uint32_t hash = client_hash(b, added.parent, e->client);
+        const uint32_t hash = names_hash(added.parent, e->client);
         *index = find_name(&b->client_table, hash, b, added.parent, e->client, same_client);
         if (*index == NO_NODE && (status = add_client(b, e->client, added, index, err)))
             return status;
         b->last_client = *index;
     }
-    if (b->clients[*index].parent != added.parent)
-        return refuse_second_edge(b, e, &b->clients[*index], added.parent, err);
     return HFSAD_OK;
 }
 
@@ -393,7 +373,6 @@ hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsa
 /* A client may have one file only. */
 static hfsad_status begin(dataset_builder *b, const builder_entry *e, hfsad_error *err)
 {
-    b->by_path = true;
     const size_t before = b->n_clients;
     uint32_t index;
     hfsad_status status = use_file(b, e->file, err);
@@ -426,17 +405,11 @@ hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file,
     return status;
 }
 
-void builder_name_by_path(dataset_builder *b)
-{
-    assert(b->n_clients == 0);
-    b->by_path = true;
-}
-
 void builder_expect(const dataset_builder *b, slice name)
 {
     const name_table *t = &b->client_table;
     if (t->slots)
-        __builtin_prefetch(&t->slots[names_start(t, names_hash(0, name))], 1);
+        __builtin_prefetch(&t->slots[names_start(t, names_hash(b->last_branch, name))], 1);
 }
 
 bool builder_push(dataset_builder *b, uint32_t column, double value)
@@ -680,9 +653,9 @@ static hfsad_status check_clashes(const dataset_builder *b, hfsad_error *err)
         const branch *edge = &b->branches[i];
         const char *text = b->segments.text + edge->name;
         const slice name = {text, strlen(text)};
-        const uint32_t hash = client_hash(b, edge->parent, name);
+        const uint32_t hash = names_hash(edge->parent, name);
         const uint32_t found = find_name(&b->client_table, hash, b, edge->parent, name, same_client);
-        if (found == NO_NODE || b->clients[found].parent != edge->parent)
+        if (found == NO_NODE)
             continue;
         const leaf_note *leaf = &b->clients[found];
         char here[PLACE_SIZE], there[PLACE_SIZE], shown[EXCERPT_SIZE];

@@ -36,7 +36,8 @@ void builder_widen(dataset_builder *b, size_t features);
 /* Room for a number per row, which finishing fills: the place of each row in the order of the leaves. */
 void builder_tell_places(dataset_builder *b, uint32_t *places);
 
-/* Says early which client the next row is of: its place in the table of names comes to the cache meanwhile. */
+/* Says early which client the next row is of, below the inner node of the last row: its place in the table of names
+ * comes to the cache meanwhile. */
 void builder_expect(const dataset_builder *b, slice name);
 
 /*
@@ -51,11 +52,8 @@ size_t builder_entries(const dataset_builder *b);
 size_t builder_features(const dataset_builder *b);
 bool builder_is_sparse(const dataset_builder *b);
 
-/* A file that is one client's: the rows committed as `begun` until the next call are its. From the first such call on,
- * the same name below two inner nodes is two clients. */
+/* A file that is one client's: the rows committed as `begun` until the next call are its. */
 hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const char *file, hfsad_error *err);
-/* The same for rows that name their client with its path; before the first row. */
-void builder_name_by_path(dataset_builder *b);
 /* Adds an inner node, so that its place among its siblings does not depend on the order of the clients. */
 hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file, hfsad_error *err);
 
@@ -71,8 +69,8 @@ typedef struct {
     size_t edge_column, client_column, y_column, weight_column;
 } builder_entry;
 
-/* Refuses bad names, a client below two edges, weights of 0 or less, and numbers that are not finite or too large to be
- * squared. After a failure the builder can only be freed. */
+/* The same name below two inner nodes is two clients. Refuses bad names, weights of 0 or less, and numbers that are not
+ * finite or too large to be squared. After a failure the builder can only be freed. */
 hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsad_error *err);
 
 #endif

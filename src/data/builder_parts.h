@@ -51,7 +51,6 @@ struct dataset_builder {
     uint32_t last_branch;
     size_t last_path_length;
     uint32_t last_client;
-    bool by_path; /* the same name below two inner nodes is two clients */
     bool as_rows, refused;
     char last_path[PATH_BYTES];
 };

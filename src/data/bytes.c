@@ -2,7 +2,7 @@
  * A regular file is mapped, and what has been read of it is unmapped on the way, so that the file does not count as
  * memory in use. A file that is cut short by others while it is read ends the process (SIGBUS), as with every mapping.
  */
-#define _DEFAULT_SOURCE /* madvise */
+#define _GNU_SOURCE /* madvise, pipe2, environ */
 #include "data/bytes.h"
 
 #include "base/alloc.h"
@@ -10,10 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -56,6 +59,63 @@ static hfsad_status read_stream(int file, file_bytes *f, const char *path, bool 
     }
 }
 
+/* The program that writes the contents of a compressed file to its standard output; NULL: it is not compressed. As tar
+ * does, so that the library needs no decoder of its own. */
+static const char *decoder_of(int file)
+{
+    static const struct {
+        const char *program, *magic;
+        size_t length;
+    } kinds[] = {{"gzip", "\x1f\x8b", 2}, {"zstd", "\x28\xb5\x2f\xfd", 4}};
+    char head[4];
+    const ssize_t got = pread(file, head, sizeof head, 0);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (got >= (ssize_t)kinds[i].length && memcmp(head, kinds[i].magic, kinds[i].length) == 0)
+            return kinds[i].program;
+    return NULL;
+}
+
+static int start_decoder(const char *program, int file, int to, pid_t *child)
+{
+    char *const arguments[] = {(char *)(uintptr_t)program, "-dcq", NULL};
+    posix_spawn_file_actions_t actions;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return failed;
+    if (!(failed = posix_spawn_file_actions_adddup2(&actions, file, STDIN_FILENO)) &&
+        !(failed = posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO)) &&
+        !(failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)))
+        failed = posix_spawnp(child, program, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+static hfsad_status decode(const char *program, int file, file_bytes *f, const char *path, bool text, hfsad_error *err)
+{
+    int ends[2], result = 0;
+    pid_t child;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return error_set(err, HFSAD_ERROR_IO, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
+    const int failed = start_decoder(program, file, ends[1], &child);
+    close(ends[1]);
+    if (failed) {
+        close(ends[0]);
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%.*s: is compressed, and the program %s does not start: %s; install it, or decompress the file",
+            NAME_SHOWN, path, program, strerror(failed));
+    }
+    const hfsad_status status = read_stream(ends[0], f, path, text, err);
+    close(ends[0]);
+    while (waitpid(child, &result, 0) < 0 && errno == EINTR)
+        ;
+    if (!status && result != 0 && !(WIFSIGNALED(result) && WTERMSIG(result) == SIGPIPE))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.*s: %s cannot decompress it: it is damaged or cut short; copy it anew", NAME_SHOWN, path,
+                         program);
+    return status;
+}
+
 static hfsad_status load(int file, file_bytes *f, const char *path, bool text, const char *expected, hfsad_error *err)
 {
     struct stat info;
@@ -63,6 +123,9 @@ static hfsad_status load(int file, file_bytes *f, const char *path, bool text, c
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s: cannot be read: %s", NAME_SHOWN, path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s: is a folder; expected %s", NAME_SHOWN, path, expected);
+    const char *decoder = S_ISREG(info.st_mode) ? decoder_of(file) : NULL;
+    if (decoder)
+        return decode(decoder, file, f, path, text, err);
     if (!S_ISREG(info.st_mode) || info.st_size <= 0 || (uintmax_t)info.st_size > SIZE_MAX / 2)
         return read_stream(file, f, path, text, err); /* files of /proc say they are empty */
     const size_t size = (size_t)info.st_size;

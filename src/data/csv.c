@@ -2,368 +2,69 @@
  * CSV to a data set: RFC 4180 with spaces allowed around fields, a line being a row (no quoted newlines).
  *
  * A number is parsed in the mapped file and written to its final place in the builder. Nearly every number is read by
- * the loop of read_features; spaces, quotes, the last column and all errors go through number_field. Nothing depends on
- * the locale (number.c), and none is set.
+ * the loop of read_features; spaces, quotes, the last column and all errors go through csv_number_field. Nothing
+ * depends on the locale (parse_number.c), and none is set.
  *
- * A file of the whole federation has the columns client, y and optionally edge. A file of a single client has no column
- * client; the intake names the client.
+ * A file of the whole federation names the client of every row, or the rows are dealt over clients. A file of a single
+ * client does not; the intake names the client.
  */
 #include "data/csv.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "data/intake.h"
+#include "data/csv_parts.h"
 #include "data/parse_number.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#define EXPECTED_NUMBER "expected a number such as -1.25 or 3e-4"
-
-enum { EDGE, CLIENT, Y, WEIGHT, SPECIALS };
-static const char *const SPECIAL_NAMES[SPECIALS] = {"edge", "client", "y", "weight"};
-
-typedef struct {
-    size_t column;
-    int kind; /* EDGE, CLIENT, Y or WEIGHT */
-} special;
-
-typedef struct {
-    const char *name;
-    const char *at, *end; /* the byte to be read next, the end of the file */
-    const char *line_start, *body;
-    size_t line;
-    slice *columns; /* their names */
-    size_t n_columns;
-    special specials[SPECIALS]; /* in order of column */
-    size_t n_specials;
-    intake *in;
-    dataset_builder *builder;
-    hfsad_error *err;
-} reader;
-
-/* ---- messages ---- */
-
-__attribute__((format(printf, 2, 3))) static hfsad_status line_error(const reader *r, const char *format, ...)
+/* Which of the features of numbers a column is. */
+static size_t number_of(const reader *r, size_t column)
 {
-    char text[sizeof r->err->message];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s:%zu: %s", NAME_SHOWN, r->name, r->line, text);
+    size_t s = 0;
+    while (s < r->n_specials && r->specials[s].column < column)
+        s++;
+    return column - s;
 }
 
-__attribute__((format(printf, 3, 4))) static hfsad_status column_error(const reader *r, size_t column,
-                                                                       const char *format, ...)
+/* A feature that may have no value in this row. */
+static hfsad_status feature_field(reader *r, size_t column, double *x)
 {
-    char text[sizeof r->err->message], shown[EXCERPT_SIZE];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (column >= r->n_columns) /* in the header, or beyond its last column */
-        return line_error(r, "column %zu: %s", column + 1, text);
-    return line_error(r, "column %zu (%s): %s", column + 1, excerpt(shown, r->columns[column]), text);
-}
-
-/* ---- lines and fields ---- */
-
-static inline bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-/* At a newline, a carriage return before one or at the end, or at the end. */
-static inline bool at_line_end(const reader *r, const char *p)
-{
-    if (p < r->end && *p == '\r')
-        p++;
-    return p == r->end || *p == '\n';
-}
-
-static void next_line(reader *r)
-{
-    if (r->at < r->end && *r->at == '\r')
-        r->at++;
-    if (r->at < r->end)
-        r->at++;
-    r->line++;
-    r->line_start = r->at;
-}
-
-static const char *skip_spaces(const reader *r, const char *p)
-{
-    while (p < r->end && is_space(*p))
-        p++;
-    return p;
-}
-
-/* Reads a field without what closes it. A quote that is written twice stays so: no name and no number holds one. */
-static hfsad_status read_text(reader *r, size_t column, slice *field)
-{
-    const char *p = skip_spaces(r, r->at), *start = p;
-    if (p < r->end && *p == '"') {
-        start = ++p;
-        while (p < r->end && *p != '\n' && (*p != '"' || (r->end - p > 1 && p[1] == '"')))
-            p += *p == '"' ? 2 : 1;
-        if (p == r->end || *p == '\n')
-            return column_error(r, column, "a quote is not closed on its line; close it");
-        *field = (slice){start, (size_t)(p - start)};
-        r->at = skip_spaces(r, p + 1);
-        if (r->at < r->end && *r->at != ',' && !at_line_end(r, r->at))
-            return column_error(r, column, "text after the closing quote; expected a comma");
+    bool hole = false;
+    const hfsad_status status = csv_number_field(r, column, x, r->in->table.missing == MISSING_MEAN ? &hole : NULL);
+    if (status || !hole)
+        return status;
+    const table_memory *m = &r->in->memory;
+    const size_t i = number_of(r, column);
+    if (r->in->table.means) {
+        *x = r->in->table.means[i];
         return HFSAD_OK;
     }
-    for (; p < r->end && *p != ',' && *p != '\n'; p++) {
-        if (*p == '"')
-            return column_error(r, column, "a quote inside a field; expected quotes around the whole field");
-        if (*p == '\r' && at_line_end(r, p))
-            break;
-    }
-    r->at = p;
-    while (p > start && is_space(p[-1]))
-        p--;
-    *field = (slice){start, (size_t)(p - start)};
+    if (i >= m->n_sums || m->counts[i] == 0)
+        return csv_column_error(r, column, "no row has a value in this column; remove the column");
+    *x = m->sums[i] / (double)m->counts[i];
     return HFSAD_OK;
-}
-
-static hfsad_status refuse_long_row(reader *r)
-{
-    size_t fields = r->n_columns;
-    slice first = {"", 0}, field = first;
-    while (r->at < r->end && *r->at == ',') {
-        r->at++;
-        if (read_text(r, fields, &field))
-            return HFSAD_ERROR_INPUT;
-        if (fields++ == r->n_columns)
-            first = field;
-    }
-    char shown[EXCERPT_SIZE];
-    return line_error(r, "%zu fields, expected %zu: column %zu (\"%s\") is one too many", fields, r->n_columns,
-                      r->n_columns + 1, excerpt(shown, first));
-}
-
-/* Steps over what follows the field in a column: a comma, or the end of the line after the last one. */
-static hfsad_status close_field(reader *r, size_t column)
-{
-    const bool last = column + 1 == r->n_columns;
-    if (r->at < r->end && *r->at == ',') {
-        if (last)
-            return refuse_long_row(r);
-        r->at++;
-    } else if (!last) {
-        char shown[EXCERPT_SIZE];
-        return line_error(r, "%zu fields, expected %zu: column %zu (%s) is missing", column + 1, r->n_columns,
-                          column + 2, excerpt(shown, r->columns[column + 1]));
-    }
-    return HFSAD_OK;
-}
-
-static hfsad_status name_field(reader *r, size_t column, slice *field)
-{
-    const hfsad_status status = read_text(r, column, field);
-    return status ? status : close_field(r, column);
-}
-
-static hfsad_status refuse_number(const reader *r, size_t column, slice field, bool infinite)
-{
-    char shown[EXCERPT_SIZE];
-    excerpt(shown, field);
-    if (field.length == 0)
-        return column_error(r, column, "empty field (a hole); expected a number");
-    if (infinite)
-        return column_error(r, column, "\"%s\" is too large for a double; expected a finite number", shown);
-    const size_t sign = field.text[0] == '-' || field.text[0] == '+';
-    if (field.length - sign >= 3 &&
-        (strncasecmp(field.text + sign, "nan", 3) == 0 || strncasecmp(field.text + sign, "inf", 3) == 0))
-        return column_error(r, column, "\"%s\" is not finite; expected a finite number", shown);
-    return column_error(r, column, "\"%s\" is not a number; " EXPECTED_NUMBER, shown);
-}
-
-static hfsad_status number_field(reader *r, size_t column, double *value)
-{
-    slice field = {"", 0};
-    const hfsad_status status = read_text(r, column, &field);
-    if (status)
-        return status;
-    const char *end = field.text + field.length;
-    while (field.length > 0 && is_space(*field.text)) /* spaces within quotes */
-        field.text++, field.length--;
-    while (field.length > 0 && is_space(end[-1]))
-        end--, field.length--;
-    if (number_parse(field.text, end, value) != end)
-        return refuse_number(r, column, field, false);
-    if (!isfinite(*value))
-        return refuse_number(r, column, field, true);
-    return close_field(r, column);
 }
 
 /* The numbers of columns [column, stop). */
 static hfsad_status read_features(reader *r, size_t column, size_t stop, double *x)
 {
     const size_t quick = stop < r->n_columns ? stop : r->n_columns - 1;
+    const char separator = r->separator;
     for (; column < stop; column++, x++) {
         const char *p = column < quick ? number_parse(r->at, r->end, x) : NULL;
-        if (p && p < r->end && *p == ',' && isfinite(*x)) {
+        if (p && p < r->end && *p == separator && isfinite(*x)) {
             r->at = p + 1;
             continue;
         }
-        const hfsad_status status = number_field(r, column, x);
+        const hfsad_status status = feature_field(r, column, x);
         if (status)
             return status;
     }
     return HFSAD_OK;
 }
-
-/* Whether the rest of the file is blank; a blank line before other text is refused. */
-static hfsad_status skip_blank(reader *r, bool *over)
-{
-    const char *p = skip_spaces(r, r->at);
-    *over = p == r->end;
-    if (*over || !at_line_end(r, p))
-        return HFSAD_OK;
-    while (p < r->end && (is_space(*p) || *p == '\r' || *p == '\n'))
-        p++;
-    *over = p == r->end;
-    if (*over)
-        return HFSAD_OK;
-    return line_error(r, "a blank line before the end; remove it");
-}
-
-/* ---- header ---- */
-
-typedef struct {
-    slice name;
-    size_t column;
-} sorted_column;
-
-static int compare_columns(const void *left, const void *right)
-{
-    const sorted_column *a = left, *b = right;
-    const size_t common = a->name.length < b->name.length ? a->name.length : b->name.length;
-    const int order = memcmp(a->name.text, b->name.text, common);
-    if (order != 0)
-        return order;
-    if (a->name.length != b->name.length)
-        return a->name.length < b->name.length ? -1 : 1;
-    return a->column < b->column ? -1 : 1;
-}
-
-static hfsad_status check_duplicates(const reader *r)
-{
-    sorted_column *sorted = alloc_raw(r->n_columns, sizeof *sorted);
-    if (!sorted)
-        return error_memory(r->err, r->n_columns * sizeof *sorted, "the header");
-    for (size_t c = 0; c < r->n_columns; c++)
-        sorted[c] = (sorted_column){r->columns[c], c};
-    qsort(sorted, r->n_columns, sizeof *sorted, compare_columns);
-    hfsad_status status = HFSAD_OK;
-    for (size_t i = 1; i < r->n_columns && !status; i++) {
-        const sorted_column *a = &sorted[i - 1], *b = &sorted[i];
-        if (a->name.length == b->name.length && memcmp(a->name.text, b->name.text, a->name.length) == 0)
-            status = column_error(r, b->column, "duplicate column: column %zu has the same name; rename or remove one",
-                                  a->column + 1);
-    }
-    free(sorted);
-    return status;
-}
-
-static bool is_called(slice name, const char *text)
-{
-    return name.length == strlen(text) && memcmp(name.text, text, name.length) == 0;
-}
-
-static const char *expected_header(const reader *r)
-{
-    return r->in->client.text ? "y,x1,x2,..." : "edge,client,y,x1,x2,...";
-}
-
-static hfsad_status refuse_missing(const reader *r, int kind, slice header)
-{
-    const char *name = SPECIAL_NAMES[kind];
-    char shown[EXCERPT_SIZE];
-    for (size_t c = 0; c < r->n_columns && kind != WEIGHT; c++)
-        if (r->columns[c].length == strlen(name) && strncasecmp(r->columns[c].text, name, strlen(name)) == 0)
-            return column_error(r, c, "expected \"%s\", in lower case", name);
-    if (kind == EDGE || kind == WEIGHT)
-        return HFSAD_OK; /* all clients are below the cloud, all weights are 1 */
-    return line_error(r, "no column \"%s\" in the header \"%s\"; expected %s", name, excerpt(shown, header),
-                      expected_header(r));
-}
-
-/* Whether a column is the special column of that kind. A weight comes directly after y; in any other place it is a
- * feature. */
-static bool is_special(const reader *r, size_t column, int kind)
-{
-    if (!is_called(r->columns[column], SPECIAL_NAMES[kind]))
-        return false;
-    return kind != WEIGHT || (column > 0 && is_called(r->columns[column - 1], SPECIAL_NAMES[Y]));
-}
-
-/* Finds the columns that are not features. */
-static hfsad_status find_specials(reader *r, slice header)
-{
-    bool found[SPECIALS] = {false};
-    for (size_t c = 0; c < r->n_columns; c++) {
-        if (r->columns[c].length == 0)
-            return column_error(r, c, "empty name in the header; expected a name for every column");
-        for (int kind = 0; kind < SPECIALS; kind++)
-            if (!found[kind] && is_special(r, c, kind)) {
-                found[kind] = true;
-                r->specials[r->n_specials++] = (special){c, kind};
-            }
-    }
-    const bool own = r->in->client.text;
-    for (size_t s = 0; own && s < r->n_specials; s++)
-        if (r->specials[s].kind == EDGE || r->specials[s].kind == CLIENT)
-            return column_error(r, r->specials[s].column,
-                                "this file belongs to a single client, named after the file; remove this column");
-    for (int kind = own ? Y : EDGE; kind < SPECIALS; kind++) {
-        const bool missing = !found[kind] && !(kind == Y && r->in->y_optional);
-        const hfsad_status status = missing ? refuse_missing(r, kind, header) : HFSAD_OK;
-        if (status)
-            return status;
-    }
-    const hfsad_status status = intake_y(r->in, r->name, found[Y]);
-    return status ? status : check_duplicates(r);
-}
-
-static hfsad_status read_header(reader *r)
-{
-    if (at_line_end(r, skip_spaces(r, r->at)))
-        return line_error(r, "the first line is blank; expected the header %s", expected_header(r));
-    const char *start = r->at;
-    size_t capacity = 0;
-    for (;;) {
-        slice name = {"", 0};
-        const hfsad_status status = read_text(r, r->n_columns, &name);
-        if (status)
-            return status;
-        if (!alloc_grow((void **)&r->columns, &capacity, r->n_columns + 1, sizeof *r->columns))
-            return error_memory(r->err, (r->n_columns + 1) * sizeof *r->columns, "the header");
-        r->columns[r->n_columns++] = name;
-        if (memchr(name.text, '\0', name.length))
-            return column_error(r, r->n_columns - 1, "a NUL byte; expected text in UTF-8");
-        if (r->at == r->end || *r->at != ',')
-            break;
-        r->at++;
-    }
-    const hfsad_status status = find_specials(r, (slice){start, (size_t)(r->at - start)});
-    if (status)
-        return status;
-    if (r->n_columns == r->n_specials)
-        return line_error(r, "no column with a feature in the header; expected %s", expected_header(r));
-    next_line(r);
-    r->body = r->at;
-    return HFSAD_OK;
-}
-
-/* ---- rows ---- */
 
 /* The features' names must be those of the other CSV files. */
 static hfsad_status check_names(const reader *r)
@@ -371,33 +72,67 @@ static hfsad_status check_names(const reader *r)
     hfsad_status status = HFSAD_OK;
     size_t feature = 0;
     for (size_t c = 0, s = 0; c < r->n_columns && !status; c++) {
-        if (s < r->n_specials && r->specials[s].column == c)
-            s++;
-        else
+        const special *here = s < r->n_specials && r->specials[s].column == c ? &r->specials[s++] : NULL;
+        if (!here)
             status = intake_name(r->in, r->name, c, feature++, r->columns[c]);
+        if (!here || here->role != COLUMN_CATEGORY)
+            continue;
+        const category *k = &r->in->memory.categories[here->category];
+        for (size_t l = 1; l < k->n_levels && !status; l++) {
+            char name[600];
+            const int length =
+                snprintf(name, sizeof name, "%.*s=%s", (int)(k->name.length < 255 ? k->name.length : 255), k->name.text,
+                         k->texts.text + k->levels[l]);
+            const size_t most = sizeof name - 1;
+            status =
+                intake_name(r->in, r->name, c, feature++, (slice){name, (size_t)length < most ? (size_t)length : most});
+        }
     }
     return status;
 }
 
-static hfsad_status read_special(reader *r, size_t column, int kind, builder_entry *entry)
+/* The level's feature is 1, the others are 0. */
+static hfsad_status read_category(reader *r, const special *s, double *x)
 {
-    if (kind == Y) {
-        entry->y_column = column + 1;
-        return number_field(r, column, &entry->y);
+    const category *k = &r->in->memory.categories[s->category];
+    slice field = {"", 0};
+    const hfsad_status status = csv_text_field(r, s->column, &field);
+    if (status)
+        return status;
+    const size_t level = category_find(k, field);
+    if (level == SIZE_MAX) {
+        char shown[EXCERPT_SIZE];
+        return csv_column_error(r, s->column, "\"%s\" is none of the %zu levels of this category (\"%s\", ...)",
+                                excerpt(shown, field), k->n_levels, k->texts.text + k->levels[0]);
     }
-    if (kind == WEIGHT) {
-        entry->weight_column = column + 1;
-        return number_field(r, column, &entry->weight);
+    for (size_t l = 1; l < k->n_levels; l++)
+        x[l - 1] = l == level;
+    return HFSAD_OK;
+}
+
+static hfsad_status read_special(reader *r, const special *s, builder_entry *entry)
+{
+    slice skipped;
+    hfsad_status status;
+    switch (s->role) {
+    case COLUMN_Y:
+        entry->y_column = s->column + 1;
+        return csv_number_field(r, s->column, &entry->y, NULL);
+    case COLUMN_WEIGHT:
+        entry->weight_column = s->column + 1;
+        return csv_number_field(r, s->column, &entry->weight, NULL);
+    case COLUMN_EDGE:
+        entry->edge_column = s->column + 1;
+        return csv_text_field(r, s->column, &entry->path);
+    case COLUMN_CLIENT:
+        entry->client_column = s->column + 1;
+        status = csv_text_field(r, s->column, &entry->client);
+        if (!status)
+            builder_expect(r->builder, entry->client);
+        return status;
+    default:
+        return csv_text_field(r, s->column, &skipped);
     }
-    if (kind == EDGE) {
-        entry->edge_column = column + 1;
-        return name_field(r, column, &entry->path);
-    }
-    entry->client_column = column + 1;
-    const hfsad_status status = name_field(r, column, &entry->client);
-    if (!status)
-        builder_expect(r->builder, entry->client);
-    return status;
 }
 
 static hfsad_status read_row(reader *r)
@@ -410,17 +145,24 @@ static hfsad_status read_row(reader *r)
                            .begun = r->in->client.text};
     double *x = builder_next_row(r->builder);
     size_t column = 0;
-    for (size_t s = 0; s < r->n_specials; s++) {
-        const size_t stop = r->specials[s].column;
-        hfsad_status status = read_features(r, column, stop, x);
-        if (!status)
-            status = read_special(r, stop, r->specials[s].kind, &entry);
+    for (const special *s = r->specials; s < r->specials + r->n_specials; s++) {
+        hfsad_status status = read_features(r, column, s->column, x);
+        x += s->column - column;
+        column = s->column + 1;
         if (status)
             return status;
-        x += stop - column;
-        column = stop + 1;
+        if (s->role == COLUMN_CATEGORY) {
+            status = read_category(r, s, x);
+            x += r->in->memory.categories[s->category].n_levels - 1;
+        } else {
+            status = read_special(r, s, &entry);
+        }
+        if (status)
+            return status;
     }
-    const hfsad_status status = read_features(r, column, r->n_columns, x);
+    hfsad_status status = read_features(r, column, r->n_columns, x);
+    if (!status && !r->in->client.text)
+        status = intake_deal(r->in, r->names_client, &entry);
     return status ? status : builder_commit(r->builder, &entry, r->err);
 }
 
@@ -430,7 +172,7 @@ static hfsad_status read_rows(reader *r, file_bytes *from)
     const size_t least = 2 * builder_features(r->builder); /* a digit and a comma per number */
     for (;;) {
         bool over;
-        hfsad_status status = skip_blank(r, &over);
+        hfsad_status status = csv_skip_blank(r, &over);
         if (status)
             return status;
         if (over)
@@ -441,12 +183,74 @@ static hfsad_status read_rows(reader *r, file_bytes *from)
         status = read_row(r);
         if (status)
             return status;
-        next_line(r);
+        csv_next_line(r);
         bytes_release(from, r->body, r->line_start);
     }
     if (builder_rows(r->builder) == before)
-        return line_error(r, "no row after the header; expected at least one for every client");
+        return csv_line_error(r, "no row after the header; expected at least one for every client");
     return HFSAD_OK;
+}
+
+/* ---- what the settings leave to the table: levels of categories, means of columns ---- */
+
+static hfsad_status scan_field(reader *r, const special *s, size_t column, size_t number)
+{
+    table_memory *m = &r->in->memory;
+    slice field = {"", 0};
+    double value;
+    if (!s && r->in->table.missing == MISSING_MEAN) {
+        bool hole = false;
+        const hfsad_status status = csv_number_field(r, column, &value, &hole);
+        if (!status && !hole) {
+            m->sums[number] += value;
+            m->counts[number]++;
+        }
+        return status;
+    }
+    const hfsad_status status = csv_text_field(r, column, &field);
+    if (status || !s || s->role != COLUMN_CATEGORY || m->categories[s->category].given)
+        return status;
+    if (field_is_hole(field))
+        return csv_column_error(r, column, "a category without a level; write a level such as \"other\"");
+    category *k = &m->categories[s->category];
+    for (size_t i = 0; i < field.length; i++)
+        if (field.text[i] == ',' || field.text[i] == '|' || (unsigned char)field.text[i] < ' ')
+            return csv_column_error(r, column,
+                                    "the level of a category holds a comma, a bar or a control character; "
+                                    "rename it");
+    if (k->n_levels == LEVELS_MOST && category_find(k, field) == SIZE_MAX)
+        return csv_column_error(r, column, "more than %d levels; is this a category? Remove it from data.categorical",
+                                LEVELS_MOST);
+    return category_add(k, field, r->err);
+}
+
+static hfsad_status scan_rows(reader *r)
+{
+    table_memory *m = &r->in->memory;
+    const size_t numbers = r->n_columns - r->n_specials;
+    if (!m->sums && numbers) {
+        m->sums = alloc_zero(numbers, sizeof *m->sums);
+        m->counts = alloc_zero(numbers, sizeof *m->counts);
+        m->n_sums = numbers;
+        if (!m->sums || !m->counts)
+            return error_memory(r->err, numbers * sizeof *m->sums, "the means of columns");
+    }
+    if (numbers != m->n_sums)
+        return csv_line_error(r, "%zu features, but %zu in the first file; expected the same number in all files",
+                              numbers, m->n_sums);
+    for (;;) {
+        bool over;
+        hfsad_status status = csv_skip_blank(r, &over);
+        if (status || over)
+            return status;
+        for (size_t c = 0, s = 0; c < r->n_columns && !status; c++) {
+            const special *here = s < r->n_specials && r->specials[s].column == c ? &r->specials[s++] : NULL;
+            status = scan_field(r, here, c, c - s);
+        }
+        if (status)
+            return status;
+        csv_next_line(r);
+    }
 }
 
 hfsad_status csv_take(intake *in, file_bytes *from, const char *name)
@@ -456,23 +260,35 @@ hfsad_status csv_take(intake *in, file_bytes *from, const char *name)
     hfsad_status status = text_begin(&r.at, r.end, name, expected, r.err);
     r.line_start = r.at;
     if (!status)
-        status = read_header(&r);
-    if (!status)
-        status = intake_begin(in, name, false, r.n_columns - r.n_specials);
-    if (!status)
-        status = check_names(&r);
-    r.builder = in->builder;
-    if (!status)
-        status = read_rows(&r, from);
+        status = csv_read_header(&r);
+    if (!status && in->scanning) {
+        status = scan_rows(&r);
+    } else if (!status) {
+        status = intake_begin(in, name, false, r.n_features);
+        if (!status)
+            status = check_names(&r);
+        r.builder = in->builder;
+        if (!status)
+            status = read_rows(&r, from);
+    }
     free(r.columns);
+    free(r.specials);
     return status;
 }
 
-hfsad_status csv_parse(const char *bytes, size_t size, const char *name, bool as_rows, dataset **d, hfsad_error *err)
+hfsad_status csv_parse(const char *bytes, size_t size, const char *name, const table_settings *table, bool as_rows,
+                       dataset **d, hfsad_error *err)
 {
     file_bytes from = {.bytes = bytes ? bytes : "", .size = size};
     intake in = {.err = err};
-    const hfsad_status status = csv_take(&in, &from, name);
+    hfsad_status status = intake_open(&in, table);
+    if (!status && columns_need_scan(&in.memory, &in.table)) {
+        in.scanning = true;
+        status = csv_take(&in, &from, name);
+        intake_scanned(&in);
+    }
+    if (!status)
+        status = csv_take(&in, &from, name);
     return intake_finish(&in, status, as_rows, d);
 }
 
@@ -482,16 +298,16 @@ static hfsad_status read_numbers(reader *r, double *values, size_t count, const 
     size_t found = 0;
     for (;; found++) {
         bool over;
-        hfsad_status status = skip_blank(r, &over);
+        hfsad_status status = csv_skip_blank(r, &over);
         if (status)
             return status;
         if (over)
             break;
         double beyond;
-        status = number_field(r, 0, found < count ? &values[found] : &beyond);
+        status = csv_number_field(r, 0, found < count ? &values[found] : &beyond, NULL);
         if (status)
             return status;
-        next_line(r);
+        csv_next_line(r);
     }
     if (found == count)
         return HFSAD_OK;
@@ -504,8 +320,14 @@ hfsad_status vector_parse(double *values, size_t count, const char *bytes, size_
 {
     const char *start = bytes ? bytes : "";
     slice column = {what, strlen(what)};
-    reader r = {
-        .name = name, .at = start, .end = start + size, .line = 1, .columns = &column, .n_columns = 1, .err = err};
+    reader r = {.name = name,
+                .at = start,
+                .end = start + size,
+                .line = 1,
+                .separator = ',',
+                .columns = &column,
+                .n_columns = 1,
+                .err = err};
     const hfsad_status status = text_begin(&r.at, r.end, name, "one number per line", err);
     r.line_start = r.at;
     return status ? status : read_numbers(&r, values, count, what);

@@ -10,8 +10,9 @@
 /* Takes the rows of a CSV file. */
 hfsad_status csv_take(intake *in, file_bytes *from, const char *name);
 
-/* `name` is the name of the file in messages; as_rows as in dataset_read. On failure *d is NULL. */
-hfsad_status csv_parse(const char *bytes, size_t size, const char *name, bool as_rows, dataset **d, hfsad_error *err);
+/* `name` is the name of the file in messages; table and as_rows as in dataset_read_table. On failure *d is NULL. */
+hfsad_status csv_parse(const char *bytes, size_t size, const char *name, const table_settings *table, bool as_rows,
+                       dataset **d, hfsad_error *err);
 /* See vector_read. */
 hfsad_status vector_parse(double *values, size_t count, const char *bytes, size_t size, const char *name,
                           const char *what, hfsad_error *err);

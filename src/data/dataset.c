@@ -142,6 +142,9 @@ void dataset_free(dataset *d)
     free(d->rows.y);
     free(d->rows.weight);
     free(d->feature_names);
+    free(d->categorical);
+    free(d->means);
+    free(d->order);
     free(d->centre);
     free(d->scale);
     hfsad_data_free(d->lender);

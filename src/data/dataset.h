@@ -18,6 +18,7 @@
 #ifndef HFSAD_DATA_DATASET_H
 #define HFSAD_DATA_DATASET_H
 
+#include "data/columns.h"
 #include "data/pages.h"
 
 enum { NO_NODE = 0xffffffff };
@@ -73,7 +74,11 @@ typedef struct {
     double *y; /* n_leaves */
     double *n; /* n_leaves: |x|^2, summed as dot8 does */
     row_table rows;
-    char *feature_names;    /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
+    char *feature_names; /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
+    char *categorical;   /* the table's categories with all levels (columns.h); NULL: none */
+    double *means;       /* of the table's features of numbers, in place of missing values; NULL: none are missing */
+    size_t n_means;
+    uint32_t *order;        /* place of each row of the input among the rows; NULL: not known */
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
     hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
@@ -107,7 +112,7 @@ size_t dataset_leaf_name(const dataset *d, size_t leaf, char *buffer, size_t siz
 typedef struct dataset_builder dataset_builder;
 
 hfsad_status dataset_builder_create(dataset_builder **b, size_t M, hfsad_error *err);
-/* Adds the row (y, x) of a client, with weight 1; a client may be below one inner node only. */
+/* Adds the row (y, x) of a client, with weight 1. */
 hfsad_status dataset_builder_add(dataset_builder *b, const char *path, const char *name, double y, const double *x,
                                  const char *file, size_t line, hfsad_error *err);
 /* Asks for the table `rows` also where every client has one dense row of weight 1. */
@@ -121,15 +126,20 @@ void dataset_free(dataset *d);
 /* Gives a data set whose x is lent a copy of its own, so that it can be changed. */
 hfsad_status dataset_own_rows(dataset *d, hfsad_error *err);
 
-/* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. as_rows: always in the table `rows`. */
+/* Whatever the spec's `data` names: a CSV file, a LIBSVM file, a folder. table: what the columns mean; NULL: nothing is
+ * stated. as_rows: always in the table `rows`. */
+hfsad_status dataset_read_table(dataset **d, const char *path, const table_settings *table, bool as_rows,
+                                hfsad_error *err);
+/* The same with nothing stated. */
 hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err);
 /* The rows of the client `name` below `path` ("" : the cloud) in the table `rows`: a file of this client alone (CSV
  * without edge and client, NPY, NPZ, LIBSVM), or, if `path` and `name` are NULL, any input of dataset_read. scratch: a
  * folder on whose disk dense rows are kept (pages.h), or NULL: in memory. */
-hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, const char *scratch,
-                                 hfsad_error *err);
-/* The same in the table `rows`, for callers that only predict: CSV files may lack the column y; rows.y is then NULL. */
-hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err);
+hfsad_status dataset_read_client(dataset **d, const char *file, const table_settings *table, const char *path,
+                                 const char *name, const char *scratch, hfsad_error *err);
+/* The same in the table `rows`, for callers that only predict: CSV files may lack the column y; rows.y is then NULL.
+ * Rows that name no client belong to the client `rows` below the cloud. */
+hfsad_status dataset_read_inputs(dataset **d, const char *path, const table_settings *table, hfsad_error *err);
 /* A file with one number per line; `count` numbers are expected. `what` names the setting for messages. */
 hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err);
 

@@ -17,7 +17,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#define KNOWN_ENDS ".csv, .npy, .npz, .svm, .libsvm or .txt"
+#define KNOWN_ENDS ".csv, .npy, .npz, .svm, .libsvm or .txt (.gz and .zst may follow)"
 
 enum { DEPTH_MOST = HFSAD_TIERS_MAX - 1 /* of a folder: a client is one deeper */ };
 
@@ -31,14 +31,21 @@ static const struct {
 
 data_format format_of(const char *name, size_t *stem)
 {
-    const size_t length = strlen(name);
+    static const char *const packed[] = {".gz", ".zst"};
+    const size_t whole = strlen(name);
+    size_t length = whole;
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        const size_t end = strlen(packed[i]);
+        if (whole > end && strcasecmp(name + whole - end, packed[i]) == 0)
+            length = whole - end;
+    }
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
         const size_t end = strlen(ENDS[i].end);
         *stem = length > end ? length - end : 0;
-        if (*stem > 0 && strcasecmp(name + *stem, ENDS[i].end) == 0)
+        if (*stem > 0 && strncasecmp(name + *stem, ENDS[i].end, end) == 0)
             return ENDS[i].format;
     }
-    *stem = length;
+    *stem = whole;
     return FORMAT_NONE;
 }
 

@@ -3,11 +3,78 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/rng.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_ROWS = 64 /* read before their number is estimated */ };
+
+hfsad_status intake_open(intake *in, const table_settings *table)
+{
+    if (table)
+        in->table = *table;
+    if (in->table.clients && !(in->deck = alloc_raw(in->table.clients, sizeof *in->deck)))
+        return error_memory(in->err, in->table.clients * sizeof *in->deck, "the order of clients");
+    return table_begin(&in->memory, &in->table, in->err);
+}
+
+void intake_scanned(intake *in)
+{
+    in->scanning = false;
+    in->bytes_before = 0;
+    in->with_y = in->without_y = 0;
+    for (size_t i = 0; i < in->memory.n_categories; i++)
+        if (!in->memory.categories[i].given)
+            category_sort(&in->memory.categories[i]);
+}
+
+/* Rounds of one row for every client, each in a random order: clients differ by one row at most. */
+static uint32_t next_client(intake *in)
+{
+    const uint32_t clients = in->table.clients;
+    const size_t place = in->dealt % clients;
+    if (place == 0) {
+        rng order = {rng_key(in->table.seed, in->dealt / clients), 0};
+        for (size_t i = 0; i < clients; i++)
+            in->deck[i] = i;
+        rng_shuffle(&order, in->deck, clients);
+    }
+    in->dealt++;
+    return (uint32_t)in->deck[place];
+}
+
+hfsad_status intake_deal(intake *in, bool named, builder_entry *entry)
+{
+    const table_settings *t = &in->table;
+    uint64_t edge = 0;
+    if (!named && !t->clients) { /* to be predicted */
+        entry->client = (slice){"rows", 4};
+        return HFSAD_OK;
+    }
+    if (!named) {
+        const uint32_t client = next_client(in);
+        edge = (uint64_t)client * t->edges / t->clients;
+        const int length = snprintf(in->dealt_client, sizeof in->dealt_client, "client%u", client + 1);
+        entry->client = (slice){in->dealt_client, (size_t)length};
+    } else if (t->edges) {
+        if (entry->path.length > 0)
+            return error_set(in->err, HFSAD_ERROR_INPUT,
+                             "%.*s: the rows name their edges, but data.split deals the clients over edges; remove "
+                             "data.split.edges",
+                             NAME_SHOWN, entry->file);
+        uint64_t hash = rng_mix(t->seed);
+        for (size_t i = 0; i < entry->client.length; i++)
+            hash = rng_mix(hash + (unsigned char)entry->client.text[i]);
+        edge = hash % t->edges;
+    }
+    if (t->edges) {
+        const int length = snprintf(in->dealt_edge, sizeof in->dealt_edge, "edge%llu", (unsigned long long)edge + 1);
+        entry->path = (slice){in->dealt_edge, (size_t)length};
+    }
+    return HFSAD_OK;
+}
 
 static hfsad_status make_builder(intake *in, const char *file, bool sparse, size_t features)
 {
@@ -141,26 +208,66 @@ static hfsad_status keep_names(const intake *in, dataset *d)
     return HFSAD_OK;
 }
 
+/* What a table of rows to predict must be read with. */
+static hfsad_status keep_table(const intake *in, dataset *d)
+{
+    const table_memory *m = &in->memory;
+    size_t size = 1;
+    for (size_t i = 0; i < m->n_categories; i++)
+        size += m->categories[i].name.length + m->categories[i].texts.size + 2 + m->categories[i].n_levels;
+    if (m->n_categories && !(d->categorical = alloc_raw(size, 1)))
+        return error_memory(in->err, size, "the categories");
+    char *to = d->categorical;
+    for (size_t i = 0; i < m->n_categories; i++) {
+        const category *c = &m->categories[i];
+        to += sprintf(to, "%s%.*s", i ? "," : "", (int)c->name.length, c->name.text);
+        for (size_t l = 0; l < c->n_levels; l++)
+            to += sprintf(to, "%c%s", l ? '|' : '=', c->texts.text + c->levels[l]);
+    }
+    if (in->table.missing != MISSING_MEAN || !m->n_sums)
+        return HFSAD_OK;
+    d->n_means = m->n_sums;
+    d->means = alloc_zero(m->n_sums, sizeof *d->means);
+    if (!d->means)
+        return error_memory(in->err, m->n_sums * sizeof *d->means, "the means");
+    for (size_t i = 0; i < m->n_sums; i++)
+        d->means[i] = m->counts[i] ? m->sums[i] / (double)m->counts[i] : 0;
+    return HFSAD_OK;
+}
+
 hfsad_status intake_finish(intake *in, hfsad_status status, bool as_rows, dataset **d)
 {
     *d = NULL;
     if (!status && as_rows)
         dataset_builder_use_rows(in->builder);
+    uint32_t *order = NULL;
+    if (!status && in->y_optional) {
+        order = alloc_raw(builder_rows(in->builder), sizeof *order);
+        if (!order)
+            status = error_memory(in->err, builder_rows(in->builder) * sizeof *order, "the order of the rows");
+        builder_tell_places(in->builder, order);
+    }
     if (status)
         dataset_builder_free(in->builder);
     else
         status = dataset_builder_finish(in->builder, d, in->err);
+    if (status)
+        free(order);
+    else
+        (*d)->order = order;
     if (!status && in->without_y > 0) {
         free((*d)->rows.y);
         (*d)->rows.y = NULL;
     }
-    if (!status)
-        status = keep_names(in, *d);
+    if (!status && !(status = keep_names(in, *d)))
+        status = keep_table(in, *d);
     if (status) {
         dataset_free(*d);
         *d = NULL;
     }
     free(in->texts.text);
     free(in->names);
+    free(in->deck);
+    table_end(&in->memory);
     return status;
 }

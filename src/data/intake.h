@@ -7,6 +7,7 @@
 
 #include "data/builder.h"
 #include "data/bytes.h"
+#include "data/columns.h"
 
 typedef struct {
     dataset_builder *builder;   /* made by the first file */
@@ -18,12 +19,23 @@ typedef struct {
     uint32_t *names;                  /* in texts: the features' names there */
     size_t n_names, names_capacity;
     text_pool texts;
+    table_settings table; /* what the columns mean */
+    table_memory memory;
+    bool scanning;       /* the files are read for what the settings leave to them; rows are not kept */
+    size_t *deck, dealt; /* of rows that are dealt: the clients of a round in random order, rows so far */
+    char dealt_client[24], dealt_edge[24];
     const char *scratch;      /* folder for dense rows; NULL: in memory */
-    bool y_optional;          /* CSV files may be without y, all of them */
+    bool y_optional;          /* rows to predict: CSV files may be without y, all of them, and without clients */
     size_t with_y, without_y; /* files so far */
     hfsad_error *err;
 } intake;
 
+/* First of all; table may be NULL. */
+hfsad_status intake_open(intake *in, const table_settings *table);
+/* The files were scanned: their rows are read next. */
+void intake_scanned(intake *in);
+/* The client of a row, and its edge, by data.split; named: the row names its client. */
+hfsad_status intake_deal(intake *in, bool named, builder_entry *entry);
 /* Makes the builder for the first file, holds the others against it, begins the client whose file it is. */
 hfsad_status intake_begin(intake *in, const char *file, bool sparse, size_t features);
 /* The name of a feature in column `column` (both counted from 0) of a file with a header: the same in all files. */

@@ -447,7 +447,6 @@ hfsad_status data_lay(hfsad_data *data, bool as_rows, bool needs_y, uint32_t *pl
     *d = NULL;
     hfsad_status status = check_whole(data, needs_y, err);
     if (!status && !(status = make_builder(data, &b, err))) {
-        builder_name_by_path(b);
         builder_tell_places(b, places);
         if (as_rows)
             dataset_builder_use_rows(b);

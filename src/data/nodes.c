@@ -163,7 +163,6 @@ hfsad_status nodes_parse(dataset **d, const char *text, const char *name, hfsad_
     hfsad_status status = dataset_builder_create(&r.b, 1, err);
     if (status)
         return status;
-    builder_name_by_path(r.b);
     status = take_text(&r, text);
     if (status) {
         dataset_builder_free(r.b);

@@ -28,6 +28,8 @@ static const struct {
 
 static hfsad_status take_file(intake *in, data_format format, const char *path)
 {
+    if (in->scanning && format != FORMAT_CSV)
+        return HFSAD_OK; /* numbers without names: no category, no hole */
     file_bytes f;
     hfsad_status status = bytes_open(&f, path, FORMATS[format].text, FORMATS[format].expected, in->err);
     if (!status)
@@ -45,7 +47,7 @@ static hfsad_status take_client(intake *in, const folder_tree *t, const tree_fil
         return error_memory(in->err, strlen(top), "a path");
     in->path = (slice){path, strlen(path)};
     in->client = (slice){f->name, f->stem};
-    in->bytes_after -= f->bytes;
+    in->bytes_after -= in->scanning ? 0 : f->bytes;
     const hfsad_status status = take_file(in, f->format, full);
     free(full);
     return status;
@@ -60,12 +62,12 @@ static hfsad_status take_tree(intake *in, const folder_tree *t, const char *top)
         paths[i] = t->folders[i].path;
     in->folders = paths;
     in->n_folders = t->n_folders;
-    for (size_t i = 0; i < t->n_files; i++)
+    for (size_t i = 0; i < t->n_files && !in->scanning; i++)
         in->bytes_after += t->files[i].bytes;
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < t->n_files && !status; i++)
         status = take_client(in, t, &t->files[i], top);
-    assert(status || in->builder); /* a folder without files and without folders is refused */
+    assert(status || in->scanning || in->builder); /* a folder without files and without folders is refused */
     free(paths);
     return status;
 }
@@ -80,43 +82,81 @@ static hfsad_status take_folder(intake *in, const char *top)
     return status;
 }
 
-static hfsad_status read_all(intake in, dataset **d, const char *path, bool as_rows)
+static hfsad_status take_any(intake *in, const char *path)
 {
-    hfsad_error *err = in.err;
     struct stat info;
     size_t stem;
     const data_format format = format_of(path, &stem);
-    hfsad_status status;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        status = take_folder(&in, path);
-    else if (format == FORMAT_NPY || format == FORMAT_NPZ)
-        status = error_set(err, HFSAD_ERROR_INPUT,
-                           "%.*s: an array has the rows of one client; expected a folder with such a file for every "
-                           "client, data/<edge>/<client>%s",
-                           NAME_SHOWN, path, path + stem);
-    else
-        status = take_file(&in, format == FORMAT_SVM ? format : FORMAT_CSV, path);
+        return take_folder(in, path);
+    if (format == FORMAT_NPY || format == FORMAT_NPZ)
+        return error_set(in->err, HFSAD_ERROR_INPUT,
+                         "%.*s: an array has the rows of one client; expected a folder with such a file for every "
+                         "client, data/<edge>/<client>%s",
+                         NAME_SHOWN, path, path + stem);
+    return take_file(in, format == FORMAT_SVM ? format : FORMAT_CSV, path);
+}
+
+static hfsad_status read_all(intake in, dataset **d, const char *path, const table_settings *table, bool as_rows)
+{
+    hfsad_status status = intake_open(&in, table);
+    if (!status && columns_need_scan(&in.memory, &in.table)) {
+        in.scanning = true;
+        status = take_any(&in, path);
+        intake_scanned(&in);
+    }
+    if (!status)
+        status = take_any(&in, path);
     return intake_finish(&in, status, as_rows, d);
+}
+
+hfsad_status dataset_read_table(dataset **d, const char *path, const table_settings *table, bool as_rows,
+                                hfsad_error *err)
+{
+    return read_all((intake){.err = err}, d, path, table, as_rows);
 }
 
 hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_error *err)
 {
-    return read_all((intake){.err = err}, d, path, as_rows);
+    return dataset_read_table(d, path, NULL, as_rows, err);
 }
 
-hfsad_status dataset_read_inputs(dataset **d, const char *path, hfsad_error *err)
+hfsad_status dataset_read_inputs(dataset **d, const char *path, const table_settings *table, hfsad_error *err)
 {
-    return read_all((intake){.err = err, .y_optional = true}, d, path, true);
+    return read_all((intake){.err = err, .y_optional = true}, d, path, table, true);
 }
 
-hfsad_status dataset_read_client(dataset **d, const char *file, const char *path, const char *name, const char *scratch,
-                                 hfsad_error *err)
+/* The rows of one client do not tell what the others' have. */
+static hfsad_status check_alone(const intake *in)
+{
+    if (in->table.missing == MISSING_MEAN && !in->table.means)
+        return error_set(in->err, HFSAD_ERROR_INPUT,
+                         "data.missing: a client with a file of its own does not know the mean over all clients; fill "
+                         "the missing values first");
+    for (size_t i = 0; i < in->memory.n_categories; i++)
+        if (!in->memory.categories[i].given)
+            return error_set(
+                in->err, HFSAD_ERROR_INPUT,
+                "data.categorical: a client with a file of its own does not know all levels of %.*s; write "
+                "them in the spec, %.*s=level|level",
+                (int)in->memory.categories[i].name.length, in->memory.categories[i].name.text,
+                (int)in->memory.categories[i].name.length, in->memory.categories[i].name.text);
+    return HFSAD_OK;
+}
+
+hfsad_status dataset_read_client(dataset **d, const char *file, const table_settings *table, const char *path,
+                                 const char *name, const char *scratch, hfsad_error *err)
 {
     if (!name)
-        return read_all((intake){.err = err, .scratch = scratch}, d, file, true);
+        return read_all((intake){.err = err, .scratch = scratch}, d, file, table, true);
     size_t stem;
     const data_format format = format_of(file, &stem);
     const bool known = format == FORMAT_NPY || format == FORMAT_NPZ || format == FORMAT_SVM;
     intake in = {.err = err, .path = {path, strlen(path)}, .client = {name, strlen(name)}, .scratch = scratch};
-    return intake_finish(&in, take_file(&in, known ? format : FORMAT_CSV, file), true, d);
+    hfsad_status status = intake_open(&in, table);
+    if (!status)
+        status = check_alone(&in);
+    if (!status)
+        status = take_file(&in, known ? format : FORMAT_CSV, file);
+    return intake_finish(&in, status, true, d);
 }

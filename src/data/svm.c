@@ -184,7 +184,7 @@ static hfsad_status read_client(reader *r, builder_entry *entry)
     if (start == end)
         return refuse(r, start,
                       "no client at the end of the row; expected its name as a comment, such as 1.5 3:0.2 17:1 # "
-                      "edge1/client7, or a folder with a file for every client");
+                      "edge1/client7, a folder with a file for every client, or data: {split: {clients: 10}}");
     const char *name = end;
     while (name > start && name[-1] != '/')
         name--;
@@ -211,7 +211,8 @@ static hfsad_status read_row(reader *r)
     if (builder_is_full(in->builder))
         status = intake_room(in, (size_t)(r->at - r->body), (size_t)(r->end - r->at), ROW_BYTES);
     if (status || (status = read_number(r, true, &entry.y)) || (status = read_pairs(r)) ||
-        (!in->client.text && (status = read_client(r, &entry))))
+        (!in->client.text && !in->table.clients && (status = read_client(r, &entry))) ||
+        (!in->client.text && (status = intake_deal(in, !in->table.clients, &entry))))
         return status;
     return builder_commit(in->builder, &entry, in->err);
 }
@@ -246,7 +247,5 @@ hfsad_status svm_take(intake *in, file_bytes *from, const char *name)
     if (status || (status = intake_begin(in, name, true, 0)))
         return status;
     r.body = r.at;
-    if (!in->client.text)
-        builder_name_by_path(in->builder);
     return read_rows(&r, from);
 }

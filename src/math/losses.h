@@ -17,6 +17,7 @@
 #include "math/loss_quantile.h"
 #include "math/loss_smoothed_quantile.h"
 #include "math/loss_squared.h"
+#include "math/loss_squared_hinge.h"
 
 VEC_FN vec loss_value(const hfsad_loss *loss, vec y, vec s)
 {

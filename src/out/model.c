@@ -248,6 +248,8 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
         status = read_count(s, "data.features", 1, &shape->features);
     if (!status)
         status = read_feature_names(s, m, shape->features);
+    if (!status)
+        status = model_read_columns(m, s->root, s->err);
     if (status)
         return status;
     if (!cJSON_IsBool(clients))
@@ -538,6 +540,7 @@ void model_free(model *m)
     patterns_free(&m->patterns);
     client_groups_free(&m->groups);
     free(m->feature_names);
+    model_free_columns(m);
     free(m->w);
     free(m->name_at);
     free(m->names);

@@ -23,6 +23,7 @@ typedef struct {
     size_t F;                /* features */
     bool intercept;          /* the last number of every model is one */
     char *feature_names;     /* F texts, each closed by a 0; NULL: unknown */
+    table_settings table;    /* how rows are read; texts and means are the model's */
     double *w;               /* n_nodes models of F numbers and, where there is one, the intercept */
     size_t *name_at;         /* n_nodes offsets into names */
     char *names;
@@ -42,6 +43,10 @@ hfsad_status model_read_models(model **m, const char *path, hfsad_error *err);
 /* The same of a run in memory. */
 hfsad_status model_of_run(model **m, const hfsad_run *run, hfsad_error *err);
 void model_free(model *m);
+
+/* How the spec of a summary says that tables are read. root: the summary. */
+hfsad_status model_read_columns(model *m, const void *root, hfsad_error *err);
+void model_free_columns(model *m);
 
 /* For those that fill one: the table of names; path is for messages. And the patterns of the overrides; false: no
  * memory. */

@@ -119,7 +119,7 @@ hfsad_status scoring_create(scoring *s, const char *folder, const char *path, mo
     *s = (scoring){.folder = folder, .path = path};
     hfsad_status status = model_read(&s->model, folder, err);
     if (!status)
-        status = dataset_read_inputs(&s->data, path, err);
+        status = dataset_read_inputs(&s->data, path, &s->model->table, err);
     if (!status)
         status = scoring_match(s, with, err);
     if (status)

@@ -203,7 +203,7 @@ static hfsad_status run_again(hfsad_path *p, hfsad_error *err)
             hfsad_run_iterate(run);
         if (i % every && i < iterations)
             continue;
-        status = hfsad_run_measure(run, &record->end.figures, err);
+        status = run_measure(run, &record->end.figures, err);
         record->measured = true;
         if (!status)
             report_row(record->report, &record->end.figures);

@@ -1,11 +1,14 @@
 #include "out/report.h"
 
+#include "base/clock.h"
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/read_file.h"
 #include "out/tables.h"
 #include "out/trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -248,6 +251,16 @@ static hfsad_status write_files(report *r, bool state_only, const hfsad_figures 
 hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err)
 {
     return write_files(r, false, figures, stopped, err);
+}
+
+hfsad_status report_write_timed(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds,
+                                double *next, hfsad_error *err)
+{
+    const double before = clock_seconds();
+    const hfsad_status status = report_write(r, figures, stopped, err);
+    const double after = clock_seconds();
+    *next = after + fmax(every_seconds, 10 * (after - before));
+    return status;
 }
 
 hfsad_status report_write_state(report *r, hfsad_error *err)

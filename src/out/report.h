@@ -28,6 +28,10 @@ const char *report_kept(const report *r, size_t *length);
 void report_row(report *r, const hfsad_figures *figures);
 /* Brings the folder up to date; figures: those of the current point. */
 hfsad_status report_write(report *r, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
+/* The same, and sets when, by clock_seconds, the folder is due again: not before ten times the time this took, so that
+ * writing a million clients' models does not become the main work. */
+hfsad_status report_write_timed(report *r, const hfsad_figures *figures, stop_reason stopped, double every_seconds,
+                                double *next, hfsad_error *err);
 /* Only state.csv and checkpoint.bin; the other files of the run already exist. */
 hfsad_status report_write_state(report *r, hfsad_error *err);
 

@@ -36,6 +36,7 @@ static hfsad_status fill_from_run(hfsad_result *r, hfsad_run *run, hfsad_error *
         status = spec_copy(&r->settings, run->resolved, err);
     if (status)
         return status;
+    r->settings->own = (hfsad_own_loss){0}; /* the program's callbacks need not outlive the run */
     r->stop = (hfsad_stop)record->end.stopped;
     run_verdict(run, run->spec, r->stop == HFSAD_STOP_RUNNING || r->stop == HFSAD_STOP_INTERRUPTED, &r->verdict);
     return take_groups(r, err);

@@ -249,6 +249,8 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return spec->federation.wire == WIRE_FLOAT; /* the only one that rounds */
     if (!strncmp(key, "federation.", 11))
         return false; /* how the processes came to the result, which does not depend on it or is a record's */
+    if (!strncmp(key, "columns.", 8) || !strncmp(key, "split.", 6))
+        return false; /* add_table has these */
 #define PARAMETER_APPLIES(name)                                                                                        \
     if (!strcmp(key, "loss." #name))                                                                                   \
         return uses_parameter(spec, LOSS_HAS_##name);
@@ -282,6 +284,30 @@ static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
     json_add_item(j, settings, "overrides", list);
 }
 
+/* How the table was read, as far as the spec says it: rows to predict are read alike. */
+static void add_table(json *j, cJSON *settings, const dataset *d, const hfsad_spec *spec)
+{
+    setting_at at;
+    for (size_t i = 0; settings_at(&spec_schema, i, &at); i++) {
+        const bool table = !strcmp(at.group->key, "columns") || !strcmp(at.group->key, "split");
+        if (table && !strcmp(at.row->name, "categorical") && d->categorical)
+            json_add_text(j, object_at(j, settings, at.group->key), at.row->name, d->categorical);
+        else if (table && spec->lines[at.index] != 0)
+            add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
+    }
+    if (!d->means)
+        return;
+    cJSON *list = cJSON_CreateArray();
+    for (size_t m = 0; m < d->n_means && j->ok; m++) {
+        cJSON *item = json_real(d->means[m]);
+        if (!list || !item || !cJSON_AddItemToArray(list, item)) {
+            cJSON_Delete(item);
+            j->ok = false;
+        }
+    }
+    json_add_item(j, object_at(j, settings, "columns"), "means", list);
+}
+
 static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec)
 {
     cJSON *settings = json_add_object(j, root, "settings");
@@ -294,6 +320,7 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
     json_add_text(j, object_at(j, settings, "run"), "start", run->start_kind);
     add_resolved(j, settings, run);
+    add_table(j, settings, run->data, spec);
     add_overrides(j, settings, spec);
 }
 

@@ -116,7 +116,7 @@ hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *er
     if (status)
         return status;
     if (!record->measured) { /* iterated by hand; one that has diverged is written, too */
-        hfsad_run_measure(run, &record->end.figures, NULL);
+        run_measure(run, &record->end.figures, NULL);
         record->measured = true;
     }
     if (run->spec->output.checkpoint && run->engine->links && !run->data_print)

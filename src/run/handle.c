@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "data/memory.h"
+#include "plan/read_table.h"
 #include "plan/tally.h"
 #include "run/save.h"
 #include "spec/pack.h"
@@ -194,13 +195,14 @@ static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_k
 static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *memory, hfsad_error *err)
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
+    const table_settings table = table_of_spec(spec);
     const bool as_rows = r->engine->as_rows || intercept || standardize || spec->own.value;
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
         status = data_lay(memory, as_rows, true, NULL, &r->data, err);
     else if (!status && !r->data)
-        status = dataset_read(&r->data, path, as_rows, err);
+        status = dataset_read_table(&r->data, path, &table, as_rows, err);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
     free(path);
@@ -349,7 +351,7 @@ static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
     return isfinite(f->objective + f->consensus_objective + f->consensus_gap) && !isinf(f->dual_residual);
 }
 
-hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
+hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
 {
     r->engine->measure(r, f);
     f->seconds = r->seconds;
@@ -357,6 +359,12 @@ hfsad_status hfsad_run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
                          (unsigned long long)f->iteration, r->engine->remedy);
     return HFSAD_OK;
+}
+
+hfsad_status hfsad_run_measure(hfsad_run *r, const hfsad_figures **figures, hfsad_error *err)
+{
+    *figures = &r->figures;
+    return run_measure(r, &r->figures, err);
 }
 
 bool hfsad_run_converged(const hfsad_run *r)

@@ -33,7 +33,14 @@ struct hfsad_run {
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
     hfsad_polish polish;              /* its result; all zero: not tried since the last iteration */
+    hfsad_figures figures;            /* of the last hfsad_run_measure */
+    hfsad_verdict verdict;            /* of the last hfsad_run_verdict */
 };
+
+/* The public functions of these names without hfsad_, into memory of the caller. */
+hfsad_status run_measure(hfsad_run *run, hfsad_figures *figures, hfsad_error *err);
+hfsad_status run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
+                        hfsad_polish *result, hfsad_error *err);
 
 /* hfsad_run_verdict by this spec; stands: the run has not come to its end. */
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *verdict);

@@ -13,6 +13,7 @@
 #include "data/features.h"
 #include "data/memory.h"
 #include "data/split.h"
+#include "plan/read_table.h"
 #include "run/save.h"
 #include "spec/pack.h"
 
@@ -171,7 +172,10 @@ static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_
 static hfsad_status read_heldout(path *p, const path_settings *settings, size_t features, hfsad_error *err)
 {
     const char *file = settings->file ? settings->file : "the held-out data", *of = p->spec->top.data;
-    hfsad_status status = settings->file ? dataset_read(&p->held, file, true, err)
+    table_settings table = table_of_spec(p->spec);
+    table.categorical = p->run->data->categorical; /* with the levels of the rows that are trained on */
+    table.means = p->run->data->means;
+    hfsad_status status = settings->file ? dataset_read_table(&p->held, file, &table, true, err)
                                          : data_lay(settings->heldout, true, true, NULL, &p->held, err);
     if (!status && p->held->M != features && !(p->held->rows.start && p->held->M < features))
         status =
@@ -190,7 +194,8 @@ static hfsad_status read_data(const path *p, hfsad_data *memory, dataset **d, hf
     char *file = spec_find_file(p->spec, p->spec->top.data);
     if (!file)
         return error_memory(err, strlen(p->spec->top.data), "a path");
-    const hfsad_status status = dataset_read(d, file, true, err);
+    const table_settings table = table_of_spec(p->spec);
+    const hfsad_status status = dataset_read_table(d, file, &table, true, err);
     free(file);
     return status;
 }
@@ -378,13 +383,13 @@ static hfsad_status iterate(path *p, hfsad_figures *f, path_ask stop, void *cont
         if (stop && stop(context))
             return error_set(err, HFSAD_ERROR_INPUT, "interrupted");
         if (rule && i % every == 0) {
-            const hfsad_status status = hfsad_run_measure(p->run, f, err);
+            const hfsad_status status = run_measure(p->run, f, err);
             if (status)
                 return status;
             over = hfsad_run_converged(p->run);
         }
     }
-    return hfsad_run_measure(p->run, f, err);
+    return run_measure(p->run, f, err);
 }
 
 void path_restart(path *p)

@@ -189,8 +189,8 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
 }
 
-hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
-                              hfsad_polish *result, hfsad_error *err)
+hfsad_status run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
+                        hfsad_polish *result, hfsad_error *err)
 {
     const double before = clock_seconds();
     const char *reason =
@@ -207,4 +207,13 @@ hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const
     result->seconds = clock_seconds() - before;
     r->polish = *result;
     return status;
+}
+
+hfsad_status hfsad_run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
+                              const hfsad_polish **result, hfsad_error *err)
+{
+    hfsad_polish found;
+    if (result)
+        *result = &r->polish;
+    return run_polish(r, proceed, context, &found, err);
 }

@@ -59,7 +59,7 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
         const bool interrupted = is_cancelled(t) && i < iterations, last = interrupted || i == iterations;
         const bool row = last || i % every == 0, due = !last && h->due && h->due(h->context);
         if (row || due) {
-            const hfsad_status status = hfsad_run_measure(t->run, &t->end->figures, err);
+            const hfsad_status status = run_measure(t->run, &t->end->figures, err);
             if (row || status)
                 add_row(t);
             if (status) {
@@ -81,7 +81,7 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
 
 static hfsad_status train(const training *t, hfsad_error *err)
 {
-    hfsad_status status = hfsad_run_measure(t->run, &t->end->figures, err);
+    hfsad_status status = run_measure(t->run, &t->end->figures, err);
     if (needs_row(t, status))
         add_row(t);
     if (!status && t->hooks->begun)
@@ -115,7 +115,7 @@ static hfsad_status follow(const training *t, hfsad_error *err)
         status = t->run->engine->next_row(t->run, &stop, err);
         if (status || stop == HFSAD_STOP_INTERRUPTED)
             break;
-        status = hfsad_run_measure(t->run, &t->end->figures, err);
+        status = run_measure(t->run, &t->end->figures, err);
         add_row(t);
         if (!status && !begun && h->begun)
             status = h->begun(h->context, &t->end->figures, err);
@@ -147,7 +147,7 @@ static hfsad_status polish(training *t, hfsad_error *err)
     hfsad_status status = h->trained ? h->trained(h->context, &t->end->figures, t->end->stopped, err) : HFSAD_OK;
     if (status)
         return status;
-    status = hfsad_run_polish(t->run, go_on, t, &result, err);
+    status = run_polish(t->run, go_on, t, &result, err);
     if (h->polished)
         h->polished(h->context);
     if (!result.accepted && is_cancelled(t))

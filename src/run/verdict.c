@@ -65,7 +65,8 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
         say(v, HFSAD_VERDICT_UNKNOWN, "the run ended before the polish, which finds a bound");
 }
 
-void hfsad_run_verdict(const hfsad_run *run, hfsad_verdict *verdict)
+const hfsad_verdict *hfsad_run_verdict(hfsad_run *run)
 {
-    run_verdict(run, run->spec, false, verdict);
+    run_verdict(run, run->spec, false, &run->verdict);
+    return &run->verdict;
 }

@@ -44,6 +44,11 @@ static const char *const TYPE_NAMES[] = {
 
 static hfsad_status find(const char *key, const char *value, setting_at *at, hfsad_error *err)
 {
+    char alias[SETTING_KEY_MAX];
+    if (!strncmp(key, "data.", 5)) {
+        settings_alias(key + 5, alias);
+        key = alias;
+    }
     if (settings_find(&spec_schema, key, at))
         return HFSAD_OK;
     source s = {.key = key, .value = value, .err = err};

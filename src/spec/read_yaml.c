@@ -23,6 +23,7 @@ typedef struct {
 } target;
 
 static hfsad_status read_value(source *s, const target *t, const char *key, int id, size_t line);
+static hfsad_status read_mapping(source *s, const target *t, const char *key, int id, size_t line);
 
 static yaml_node_t *node_at(source *s, int id)
 {
@@ -70,6 +71,45 @@ static hfsad_status fail_unknown(source *s, const target *t, size_t line, const 
                        strlen(name) > KEY_SHOWN_MAX ? "..." : "", hint);
 }
 
+static hfsad_status store_value(source *s, const target *t, const setting_at *at, setting_value value, size_t line)
+{
+    if (!t->base)
+        return HFSAD_OK;
+    if (!setting_store(at, t->base, value))
+        return error_memory(s->err, SETTING_TEXT_MAX, at->key);
+    if (t->spec)
+        t->spec->lines[at->index] = s->path ? (int)line : -1;
+    return HFSAD_OK;
+}
+
+/* A list of texts becomes one text, with commas between. */
+static hfsad_status read_list(source *s, const target *t, const setting_at *at, const yaml_node_t *node, size_t line)
+{
+    char *text = NULL;
+    size_t capacity = 0, used = 0;
+    hfsad_status status = HFSAD_OK;
+    for (const yaml_node_item_t *i = node->data.sequence.items.start; i < node->data.sequence.items.top; i++) {
+        const yaml_node_t *item = node_at(s, *i);
+        const bool good = item->type == YAML_SCALAR_NODE && !is_empty(item) && is_whole(item);
+        if (!good || strchr(text_of(item), ',')) {
+            status = source_fail(s, line, "'%s%s': an entry of the list is no name; expected text without commas",
+                                 t->label, at->key);
+            break;
+        }
+        if (!alloc_grow((void **)&text, &capacity, used + item->data.scalar.length + 3, 1)) {
+            status = error_memory(s->err, used, at->key);
+            break;
+        }
+        used += (size_t)snprintf(text + used, capacity - used, "%s%s", used ? "," : "", text_of(item));
+    }
+    if (!status && !used)
+        status = source_fail(s, line, "'%s%s' is an empty list; name a column, or remove the key", t->label, at->key);
+    if (!status)
+        status = store_value(s, t, at, (setting_value){.text = text}, line);
+    free(text);
+    return status;
+}
+
 static hfsad_status read_scalar(source *s, const target *t, const setting_at *at, int id, size_t line)
 {
     const yaml_node_t *node = node_at(s, id);
@@ -78,6 +118,8 @@ static hfsad_status read_scalar(source *s, const target *t, const setting_at *at
     setting_expected(at, expected, sizeof expected);
     if (is_empty(node))
         return source_fail(s, line, "'%s%s' has no value; expected %s, or remove the key", t->label, at->key, expected);
+    if (node->type == YAML_SEQUENCE_NODE && at->row->type == SETTING_TEXT && *at->row->range)
+        return read_list(s, t, at, node, line);
     if (node->type != YAML_SCALAR_NODE)
         return source_fail(s, line, "'%s%s' takes one value, not a %s; expected %s", t->label, at->key,
                            node->type == YAML_SEQUENCE_NODE ? "list" : "mapping", expected);
@@ -85,13 +127,7 @@ static hfsad_status read_scalar(source *s, const target *t, const setting_at *at
         return source_fail(s, line, "'%s%s' contains a NUL character; expected %s", t->label, at->key, expected);
     if (!setting_parse(at, text_of(node), is_plain(node), &value, why))
         return source_fail(s, line, "%s%s = %s", t->label, at->key, why);
-    if (!t->base)
-        return HFSAD_OK;
-    if (!setting_store(at, t->base, value))
-        return error_memory(s->err, node->data.scalar.length + 1, at->key);
-    if (t->spec)
-        t->spec->lines[at->index] = s->path ? (int)line : -1;
-    return HFSAD_OK;
+    return store_value(s, t, at, value, line);
 }
 
 static const yaml_node_t *find_twin(source *s, const yaml_node_t *mapping, const yaml_node_pair_t *pair)
@@ -217,10 +253,43 @@ static hfsad_status read_overrides(source *s, const target *t, int id, size_t li
     return HFSAD_OK;
 }
 
+/* `data: {file: F, y: COLUMN, split: {...}}`. */
+static hfsad_status read_table(source *s, const target *t, const yaml_node_t *node)
+{
+    bool named = false;
+    hfsad_status status = HFSAD_OK;
+    for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top && !status; p++) {
+        const yaml_node_t *word = node_at(s, p->key);
+        const size_t line = line_of(word);
+        char key[SETTING_KEY_MAX];
+        setting_at at;
+        if (word->type != YAML_SCALAR_NODE)
+            return source_fail(s, line, "a key of 'data' is a list or a mapping; expected a word such as 'file'");
+        const char *name = text_of(word);
+        const yaml_node_t *twin = find_twin(s, node, p);
+        if (twin)
+            return source_fail(s, line, "'data.%.60s' is given twice, first in line %zu; keep one", name,
+                               line_of(twin));
+        named = named || !strcmp(name, "file");
+        settings_alias(name, key);
+        if (!is_whole(word) || (strcmp(key, "split") != 0 && !settings_find(t->schema, key, &at)))
+            return source_fail(s, line,
+                               "unknown key 'data.%.60s'; expected file, y, client, edge, weight, features, "
+                               "categorical, missing or split",
+                               name);
+        status =
+            !strcmp(key, "split") ? read_mapping(s, t, key, p->value, line) : read_value(s, t, key, p->value, line);
+    }
+    return status || named ? status
+                           : source_fail(s, line_of(node), "'data' has no key 'file'; write 'data: {file: data.csv}'");
+}
+
 /* key is known: a setting, a mapping or the list. */
 static hfsad_status read_value(source *s, const target *t, const char *key, int id, size_t line)
 {
     setting_at at;
+    if (t->schema == &spec_schema && !strcmp(key, "data") && node_at(s, id)->type == YAML_MAPPING_NODE)
+        return read_table(s, t, node_at(s, id));
     if (settings_find(t->schema, key, &at))
         return read_scalar(s, t, &at, id, line);
     if (t->schema->list && !strcmp(key, t->schema->list))
@@ -304,6 +373,11 @@ hfsad_status source_find_key(source *s, const char *key)
 hfsad_status hfsad_spec_set(hfsad_spec *spec, const char *key, const char *value, hfsad_error *err)
 {
     assert(spec && key && value);
+    char alias[SETTING_KEY_MAX];
+    if (!strncmp(key, "data.", 5)) {
+        settings_alias(key + 5, alias);
+        key = alias;
+    }
     source s = {.key = key, .value = value, .err = err};
     target t = {&spec_schema, NULL, spec, ""};
     hfsad_status status = find_key(&s, &t, key);

@@ -9,7 +9,11 @@
  * Types: REAL (double; "auto" = NAN: the preset decides, an override inherits), WHOLE (int64_t; auto = -1),
  * CHOICE_xxx (int, index into the list of names; auto = -1), FLAG (int: 0, 1; auto = -1), TEXT (char *, NULL: unset).
  * The default is written as a spec would write it; "auto" and "none" are unset, "required" must be given.
- * Range: REAL and WHOLE as an interval such as "(0,1)", "[0,inf)"; "" otherwise.
+ * Range: REAL and WHOLE as an interval such as "(0,1)", "[0,inf)"; "list" for a TEXT that may be written as a list,
+ * whose entries are then joined by commas; "" otherwise.
+ *
+ * `data: {file: F, y: COLUMN, split: {...}}` is another way to write `data: F`, `columns: {y: COLUMN}` and `split:
+ * {...}`.
  */
 #ifndef HFSAD_SPEC_SETTINGS_H
 #define HFSAD_SPEC_SETTINGS_H
@@ -27,6 +31,27 @@
     X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets the keys below that are not given")                     \
     X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
       "training algorithm; fedavg and fedprox are sub-gradient baselines for comparison")
+
+#define SETTINGS_COLUMNS(X)                                                                                            \
+    X(COLUMNS, TEXT, y, "none", "", "name of the column to predict; none: y")                                          \
+    X(COLUMNS, TEXT, client, "none", "", "name of the column with the client of a row; none: client")                  \
+    X(COLUMNS, TEXT, edge, "none", "", "name of the column with the edge of a row; none: edge")                        \
+    X(COLUMNS, TEXT, weight, "none", "",                                                                               \
+      "name of the column with the weight of a row; none: weight, if it follows y directly")                           \
+    X(COLUMNS, TEXT, features, "none", "list",                                                                         \
+      "names of the features, * and ? are wildcards; none: all other columns")                                         \
+    X(COLUMNS, TEXT, categorical, "none", "list",                                                                      \
+      "names of the features that are categories, one-hot without the first level; region=north|south states the "     \
+      "levels")                                                                                                        \
+    X(COLUMNS, CHOICE_MISSING, missing, "refuse", "",                                                                  \
+      "feature without a value (empty, NA, NaN): an error, or the mean of the column")
+
+#define SETTINGS_SPLIT(X)                                                                                              \
+    X(SPLIT, WHOLE, clients, "0", "[0,1000000000]",                                                                    \
+      "number of clients that rows without a client are dealt over; 0: the rows name their clients")                   \
+    X(SPLIT, WHOLE, edges, "0", "[0,1000000000]", "number of edges that the clients are dealt over; 0: none")          \
+    X(SPLIT, TEXT, by, "none", "", "name of the column whose values are the clients")                                  \
+    X(SPLIT, WHOLE, seed, "1", "[0,9007199254740992]", "seed of the order in which rows are dealt")
 
 #define SETTINGS_LOSS(X)                                                                                               \
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
@@ -145,6 +170,8 @@
 /* C member, key prefix, group, heading. Members are declared from this list in this order. */
 #define SPEC_GROUPS(G)                                                                                                 \
     G(top, "", TOP, "What to train on")                                                                                \
+    G(columns, "columns", COLUMNS, "Columns of a table; also as keys of `data`")                                       \
+    G(split, "split", SPLIT, "Dealing the rows of a table over clients; also as `data: {split: ...}`")                 \
     G(features, "features", FEATURES, "Features")                                                                      \
     G(loss, "loss", LOSS, "Loss of the clients")                                                                       \
     G(link_client, "link.client", LINK, "Links between clients and edges")                                             \
@@ -178,6 +205,7 @@
 #define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define MODE_NAMES "sync", "async"
 #define STALE_NAMES "wait", "go_on"
+#define MISSING_NAMES "refuse", "mean"        /* index = missing_rule */
 #define WIRE_NAMES "double", "float", "delta" /* index = wire_encoding */
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
 #define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
@@ -209,6 +237,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_CHOICE_MODE int
 #define C_TYPE_CHOICE_STALE int
 #define C_TYPE_CHOICE_WIRE int
+#define C_TYPE_CHOICE_MISSING int
 #define C_TYPE_CHOICE_LINK int
 #define C_TYPE_CHOICE_PRIOR int
 #define SETTING_MEMBER(group, type, field, fallback, range, sentence) C_TYPE_##type field;
@@ -219,6 +248,12 @@ typedef struct {
 typedef struct {
     SETTINGS_LOSS(SETTING_MEMBER)
 } LOSS_settings;
+typedef struct {
+    SETTINGS_COLUMNS(SETTING_MEMBER)
+} COLUMNS_settings;
+typedef struct {
+    SETTINGS_SPLIT(SETTING_MEMBER)
+} SPLIT_settings;
 typedef struct {
     SETTINGS_FEATURES(SETTING_MEMBER)
 } FEATURES_settings;

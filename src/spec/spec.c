@@ -204,11 +204,13 @@ hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_
 
 hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err)
 {
-    if (!loss->value)
+    hfsad_own_loss own = {0};
+    memcpy(&own, loss, loss->size < sizeof own ? loss->size : sizeof own);
+    if (!own.value)
         return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its value");
-    if (!loss->prox && !loss->gradient)
+    if (!own.prox && !own.gradient)
         return error_set(err, HFSAD_ERROR_INPUT, "loss.kind own needs a function for its prox or its gradient");
-    spec->own = *loss;
+    spec->own = own;
     return HFSAD_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *const loss_names[] = {LOSS_NAMES NULL};
 static const char *const algorithm_names[] = {ALGORITHM_NAMES, NULL};
@@ -22,6 +23,7 @@ static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
 static const char *const mode_names[] = {MODE_NAMES, NULL};
 static const char *const stale_names[] = {STALE_NAMES, NULL};
 static const char *const wire_names[] = {WIRE_NAMES, NULL};
+static const char *const missing_names[] = {MISSING_NAMES, NULL};
 static const char *const link_names[] = {LINK_NAMES NULL};
 static const char *const prior_names[] = {PRIOR_NAMES NULL};
 
@@ -42,6 +44,7 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_CHOICE_MODE SETTING_CHOICE, mode_names
 #define TYPE_CHOICE_STALE SETTING_CHOICE, stale_names
 #define TYPE_CHOICE_WIRE SETTING_CHOICE, wire_names
+#define TYPE_CHOICE_MISSING SETTING_CHOICE, missing_names
 #define TYPE_CHOICE_LINK SETTING_CHOICE, link_names
 #define TYPE_CHOICE_PRIOR SETTING_CHOICE, prior_names
 #define ROW(GROUP, type, field, fallback, range, sentence)                                                             \
@@ -49,6 +52,8 @@ typedef override_settings OVERRIDE_settings;
 
 static const setting TOP_rows[] = {SETTINGS_TOP(ROW)};
 static const setting LOSS_rows[] = {SETTINGS_LOSS(ROW)};
+static const setting COLUMNS_rows[] = {SETTINGS_COLUMNS(ROW)};
+static const setting SPLIT_rows[] = {SETTINGS_SPLIT(ROW)};
 static const setting FEATURES_rows[] = {SETTINGS_FEATURES(ROW)};
 static const setting LINK_rows[] = {SETTINGS_LINK(ROW)};
 static const setting PRIOR_rows[] = {SETTINGS_PRIOR(ROW)};
@@ -94,6 +99,15 @@ bool settings_find(const settings_schema *schema, const char *key, setting_at *a
         if (!strcmp(at->key, key))
             return true;
     return false;
+}
+
+void settings_alias(const char *name, char key[SETTING_KEY_MAX])
+{
+    const bool split = !strncmp(name, "split", 5) && (!name[5] || name[5] == '.');
+    if (!strcmp(name, "file"))
+        snprintf(key, SETTING_KEY_MAX, "data");
+    else
+        snprintf(key, SETTING_KEY_MAX, split ? "%s" : "columns.%s", name);
 }
 
 size_t settings_count(const settings_schema *schema)
@@ -225,7 +239,7 @@ void setting_range_text(const setting *row, char *text, size_t size)
         snprintf(text, size, "true or false");
         break;
     case SETTING_TEXT:
-        snprintf(text, size, "text");
+        snprintf(text, size, *row->range ? "text or a list" : "text");
         break;
     case SETTING_CHOICE: {
         const setting_names names = choice_names(row);
@@ -354,25 +368,27 @@ static bool parse_choice(const setting_at *at, const char *text, int *index, cha
 
 static bool parse_flag(const setting_at *at, const char *text, int *flag, char *why)
 {
-    *flag = !strcmp(text, "true");
-    return *flag || !strcmp(text, "false") || refuse(at, text, "is neither true nor false", why);
+    static const char *const words[][4] = {{"false", "no", "off", "0"}, {"true", "yes", "on", "1"}};
+    for (*flag = 0; *flag < 2; ++*flag)
+        for (size_t i = 0; i < COUNT(words[0]); i++)
+            if (!strcasecmp(text, words[*flag][i]))
+                return true;
+    return refuse(at, text, "is neither true nor false", why);
 }
 
 bool setting_parse(const setting_at *at, const char *text, bool plain, setting_value *value, char *why)
 {
     const setting_type type = at->row->type;
-    if (plain && takes_none(at) && !strcmp(text, "none")) {
+    if ((plain || type != SETTING_TEXT) && takes_none(at) && !strcmp(text, "none")) {
         *value = setting_unset(at->row);
         if (at->schema->inherits && type == SETTING_REAL) /* a bound taken away, where unset would inherit it */
             value->real = INFINITY;
         return true;
     }
-    if (plain && takes_auto(at) && !strcmp(text, "auto")) {
+    if ((plain || type != SETTING_TEXT) && takes_auto(at) && !strcmp(text, "auto")) {
         *value = setting_unset(at->row);
         return true;
     }
-    if (!plain && type != SETTING_CHOICE && type != SETTING_TEXT)
-        return refuse(at, text, "is quoted and therefore text", why);
     switch (type) {
     case SETTING_REAL:
         return parse_number(at, text, &value->real, why);

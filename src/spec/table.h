@@ -50,6 +50,8 @@ typedef struct {
 bool settings_at(const settings_schema *schema, size_t i, setting_at *at);
 bool settings_find(const settings_schema *schema, const char *key, setting_at *at);
 size_t settings_count(const settings_schema *schema);
+/* The key that `name` below `data` stands for: data, columns.NAME, or split and what is below it. */
+void settings_alias(const char *name, char key[SETTING_KEY_MAX]);
 
 typedef struct {
     size_t count;
@@ -79,7 +81,7 @@ bool setting_is_unset(const setting_at *at, const void *base);
 /* What the default in the table says; unset for "auto", "none", "required" and if the schema inherits. */
 setting_value setting_default(const setting_at *at);
 /*
- * Reads one scalar. plain: it was not quoted, so "none" and 5 have their special meaning. value->text points to text.
+ * Reads one scalar. plain: it was not quoted, so "none" has its special meaning for a text. value->text points to text.
  * On an error, why (SETTING_WHY_MAX bytes) says what is wrong and what would be right.
  */
 bool setting_parse(const setting_at *at, const char *text, bool plain, setting_value *value, char *why);

@@ -1,74 +1,42 @@
 /* Events of a process of a federation: its log, and nodes of other runs. */
 #define _POSIX_C_SOURCE 200809L
-#include "base/clock.h"
-#include "member_parts.h"
+#include "net/member.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "progress.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static void stamp(char text[40])
+void member_log(const hfsad_member *m, hfsad_log_level level, const char *path, const char *event, const char *text,
+                const char *topic)
 {
-    const uint64_t now = clock_wall_ms();
-    const time_t seconds = (time_t)(now / 1000);
-    struct tm parts;
-    gmtime_r(&seconds, &parts);
-    const size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text + n, 40 - n, ".%03uZ", (unsigned)(now % 1000));
+    if (m->s.log)
+        m->s.log(m->s.context, &(hfsad_log){level, path, event, text, topic});
 }
 
-void member_log(const member_arguments *a, log_level level, const char *path, const char *event, const char *text,
-                const char *from)
-{
-    if ((int)level > a->level)
-        return;
-    if (a->log == 0) {
-        fprintf(stderr, "hfsad: %s%s%s%s%s%s%s%s\n", path, *path ? ": " : "", event, *text ? ": " : "", text,
-                *from ? " (" : "", from, *from ? ")" : "");
-        return;
-    }
-    char time[40];
-    stamp(time);
-    cJSON *line = cJSON_CreateObject();
-    const char *const fields[][2] = {{"time", time}, {"level", member_levels[level]},
-                                     {"node", path}, {"event", event},
-                                     {"text", text}, {"topic", from}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (*fields[i][1])
-            cJSON_AddStringToObject(line, fields[i][0], fields[i][1]);
-    char *printed = cJSON_PrintUnformatted(line);
-    if (printed)
-        fprintf(stderr, "%s\n", printed);
-    cJSON_free(printed);
-    cJSON_Delete(line);
-}
-
-static log_level level_of(host_event_kind kind)
+static hfsad_log_level level_of(host_event_kind kind)
 {
     switch (kind) {
     case HOST_STORE_FAILED:
     case HOST_REFUSED:
-        return LOG_ERROR;
+        return HFSAD_LOG_ERROR;
     case HOST_MESSAGE_REFUSED:
     case HOST_DISCONNECTED:
-        return LOG_WARNING;
+        return HFSAD_LOG_WARNING;
     case HOST_ROW:
     case HOST_RECORD:
-        return LOG_DEBUG;
+        return HFSAD_LOG_DEBUG;
     default:
-        return LOG_INFO;
+        return HFSAD_LOG_INFO;
     }
 }
 
 /* Refused messages must not fill the disk, and one kind must not hide another: a limited number of lines per minute for
  * each reason. The status counts all of them. */
-static bool is_flood(member *m, const char *why)
+static bool is_flood(hfsad_member *m, const char *why)
 {
     enum { LINES = 10 };
     static const double window = 60;
@@ -77,13 +45,13 @@ static bool is_flood(member *m, const char *why)
     if (now > f->since + window)
         *f = (flood){.since = now};
     if (++f->lines == LINES + 1)
-        member_log(&m->args, LOG_WARNING, "", "further messages refused for this reason are not logged for a minute",
+        member_log(m, HFSAD_LOG_WARNING, "", "further messages refused for this reason are not logged for a minute",
                    why, "");
     return f->lines > LINES;
 }
 
 /* To the parent, where that has another spec. */
-static void introduce(member *m)
+static void introduce(hfsad_member *m)
 {
     hfsad_error err;
     const message said = federation_introduce(m->f);
@@ -94,8 +62,8 @@ static void introduce(member *m)
 
 void member_on_event(void *context, const host_event *event)
 {
-    member *m = context;
-    log_level level = level_of(event->kind);
+    hfsad_member *m = context;
+    hfsad_log_level level = level_of(event->kind);
     if (event->kind == HOST_REFUSED && !m->is_wrong) {
         error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: %.350s", event->node, event->text);
         m->is_wrong = true;
@@ -110,7 +78,7 @@ void member_on_event(void *context, const host_event *event)
     }
     /* many nodes of one process lose the broker together, and most often it is back at once */
     if (event->kind == HOST_DISCONNECTED) {
-        level = LOG_DEBUG;
+        level = HFSAD_LOG_DEBUG;
         m->is_up = false;
         m->strangers[0] = m->strangers[1] = 0;
         const bool first = m->down_since == 0;
@@ -122,7 +90,7 @@ void member_on_event(void *context, const host_event *event)
         }
     }
     if (event->kind == HOST_CONNECTED) {
-        level = m->down_told ? LOG_INFO : LOG_DEBUG;
+        level = m->down_told ? HFSAD_LOG_INFO : HFSAD_LOG_DEBUG;
         m->down_told = false;
         m->down_since = 0;
         m->is_up = true;
@@ -130,17 +98,17 @@ void member_on_event(void *context, const host_event *event)
             introduce(m);
     }
     if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
-        level = LOG_DEBUG;
-    member_log(&m->args, level, event->node, host_event_text(event->kind), event->text, event->from);
-    if (event->kind == HOST_ROW && m->begun)
-        m->cloud->row(m->cloud->context, event->figures);
+        level = HFSAD_LOG_DEBUG;
+    member_log(m, level, event->node, host_event_text(event->kind), event->text, event->from);
+    if (event->kind == HOST_ROW && m->cloud.driver)
+        cloud_take_row(m->cloud.driver, event->figures);
 }
 
 void member_on_finish_row(void *context, const node *root, hfsad_figures *row)
 {
-    member *m = context;
-    if (m->begun)
-        m->cloud->finish_row(m->cloud->context, root, row);
+    hfsad_member *m = context;
+    if (m->cloud.driver)
+        cloud_finish_row(m->cloud.driver, root, row);
 }
 
 /* A message retained from an earlier run arrives once per connection and topic. A live parent sends more, at once when
@@ -150,7 +118,7 @@ enum { REMEMBERED = 1 };
 /* A node that hears its parent ignores another process with that name, which will detect that it is the second. */
 enum { FAMILIAR_MS = 10000 };
 
-static void meet_parent(member *m, const char *path, const char *from, const message *said, const char *why)
+static void meet_parent(hfsad_member *m, const char *path, const char *from, const message *said, const char *why)
 {
     unsigned *heard = &m->strangers[said->kind == MESSAGE_DOWN];
     if (why)
@@ -178,17 +146,17 @@ static void meet_parent(member *m, const char *path, const char *from, const mes
 }
 
 /* One line for each child and error, however often it reconnects. */
-static void meet_child(member *m, const char *from, const char *why)
+static void meet_child(hfsad_member *m, const char *from, const char *why)
 {
     const uint64_t which = rng_stream(from) ^ rng_stream(why);
     if (which != m->last_stranger)
-        member_log(&m->args, LOG_WARNING, from, "has another spec or list of nodes; they differ in", why, "");
+        member_log(m, HFSAD_LOG_WARNING, from, "has another spec or list of nodes; they differ in", why, "");
     m->last_stranger = which;
 }
 
 bool member_on_other_run(void *context, const char *path, const char *from, const message *said)
 {
-    member *m = context;
+    hfsad_member *m = context;
     char why[500];
     const bool explained = federation_explain(m->f, said, why, sizeof why);
     if (said->kind == MESSAGE_ANSWER && explained)

@@ -1,0 +1,438 @@
+/* See cmd_member.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "cmd_member.h"
+
+#include "base/clock.h"
+#include "net/state_path.h"
+#include "progress.h"
+#include "run.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+    const char *spec_path;
+    cli_texts sets;
+    hfsad_member_settings member;
+    log_options log;
+    int durability, rows; /* choices: the second is 1 */
+    int64_t keepalive;
+    bool quiet;
+    hfsad_spec *spec;
+    progress progress;
+    bool draws; /* progress has begun */
+    int status; /* of the end */
+} session;
+
+/* ---- options ---- */
+
+const char *const member_levels[] = {"error", "warning", "info", "debug", NULL};
+const char *const member_forms[] = {"text", "json", NULL};
+static const char *const durabilities[] = {"power", "process", NULL};
+static const char *const places[] = {"memory", "disk", NULL};
+
+static size_t common_options(session *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "set",
+         .kind = CLI_TEXTS,
+         .value = &a->sets,
+         .operand = "KEY=VALUE",
+         .help = "override a setting of the spec; use the same for all nodes"},
+        {.name = "broker",
+         .kind = CLI_TEXT,
+         .value = &a->member.broker,
+         .operand = "URL",
+         .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n(mqtt://localhost)"},
+        {.name = "keys",
+         .kind = CLI_TEXT,
+         .value = &a->member.keys,
+         .operand = "DIR",
+         .help = "folder made by hfsad keys, with ca.crt and the node's files\n"
+                 "below nodes/"},
+        {.name = "ca",
+         .kind = CLI_TEXT,
+         .value = &a->member.ca,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the authority"},
+        {.name = "certificate",
+         .kind = CLI_TEXT,
+         .value = &a->member.certificate,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the node"},
+        {.name = "key",
+         .kind = CLI_TEXT,
+         .value = &a->member.key,
+         .operand = "FILE",
+         .help = "instead of --keys: private key of the node"},
+        {.name = "insecure",
+         .kind = CLI_FLAG,
+         .value = &a->member.insecure,
+         .help = "allow mqtt:// to another machine: without TLS, everyone on\n"
+                 "the network path can read and change all messages"},
+        {.name = "state",
+         .kind = CLI_TEXT,
+         .value = &a->member.state,
+         .operand = "DIR",
+         .help = "folder for the state that survives a crash (spec-state/NAME)"},
+        {.name = "durability",
+         .kind = CLI_CHOICE,
+         .value = &a->durability,
+         .choices = durabilities,
+         .operand = "power|process",
+         .help = "failures that a state survives: power (the default): loss of\n"
+                 "power, by one disk sync per round; process: a crash only"},
+        {.name = "keepalive",
+         .kind = CLI_WHOLE,
+         .value = &a->keepalive,
+         .least = 5,
+         .most = 65535,
+         .operand = "SECONDS",
+         .help = "probe a connection after this number of silent seconds; a\n"
+                 "dead one is detected after at most twice that (30)"},
+        {.name = "metrics",
+         .kind = CLI_TEXT,
+         .value = &a->member.metrics,
+         .operand = "HOST:PORT",
+         .help = "serve metrics for Prometheus at this address, such as\n"
+                 "127.0.0.1:9100, without access control"},
+        {.name = "log",
+         .kind = CLI_CHOICE,
+         .value = &a->log.form,
+         .choices = member_forms,
+         .operand = "text|json",
+         .help = "format of the log on stderr (text)"},
+        {.name = "log-level",
+         .kind = CLI_CHOICE,
+         .value = &a->log.level,
+         .choices = member_levels,
+         .operand = "LEVEL",
+         .help = "error, warning, info (the default) or debug"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t inner_options(session *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "broker-below",
+         .kind = CLI_TEXT,
+         .value = &a->member.below,
+         .operand = "URL",
+         .help = "broker of the children, if it differs"},
+        {.name = "record",
+         .kind = CLI_TEXT,
+         .value = &a->member.record,
+         .operand = "FILE",
+         .help = "asynchronous mode: file for the record, written at the end"},
+        {.name = "linger",
+         .kind = CLI_REAL,
+         .value = &a->member.linger,
+         .least = 0,
+         .most = 1e6,
+         .operand = "SECONDS",
+         .help = "after the run: end this process after this number of silent\n"
+                 "seconds (6)"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t cloud_options(session *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "out",
+         .kind = CLI_TEXT,
+         .value = &a->member.out,
+         .operand = "DIR",
+         .help = "output folder (spec-out)"},
+        {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no table"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t edge_options(session *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "name", .kind = CLI_NEEDED, .value = &a->member.name, .operand = "PATH", .help = "such as edge1"},
+        {.name = "broker-above",
+         .kind = CLI_TEXT,
+         .value = &a->member.above,
+         .operand = "URL",
+         .help = "broker of the parent, if it differs"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t client_options(session *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "name",
+         .kind = CLI_TEXT,
+         .value = &a->member.name,
+         .operand = "PATH",
+         .help = "such as edge1/client7"},
+        {.name = "all-of",
+         .kind = CLI_TEXT,
+         .value = &a->member.all_of,
+         .operand = "EDGE",
+         .help = "instead of --name: all clients of an edge or of the cloud"},
+        {.name = "data",
+         .kind = CLI_TEXT,
+         .value = &a->member.data_file,
+         .operand = "FILE",
+         .help = "rows of the client, or data of the whole federation, from\n"
+                 "which the client reads its own rows; by default data of\n"
+                 "the spec"},
+        {.name = "rows",
+         .kind = CLI_CHOICE,
+         .value = &a->rows,
+         .choices = places,
+         .operand = "memory|disk",
+         .help = "place of dense rows: memory (the default), or disk: a\n"
+                 "scratch file beside the state folder, if the rows exceed\n"
+                 "the memory; the results are the same"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t role_options(session *a, hfsad_role role, cli_option *o)
+{
+    if (role == HFSAD_ROLE_CLIENT)
+        return client_options(a, o);
+    const size_t n = inner_options(a, o);
+    return n + (role == HFSAD_ROLE_CLOUD ? cloud_options(a, o + n) : edge_options(a, o + n));
+}
+
+static int parse(session *a, hfsad_role role, int argc, char **argv)
+{
+    static const char *const usages[] = {
+        [HFSAD_ROLE_CLOUD] = "cloud SPEC.yaml [--broker URL] [--keys DIR] [--state DIR] [--out DIR] ...",
+        [HFSAD_ROLE_EDGE] = "edge SPEC.yaml --name PATH [--broker URL] [--keys DIR] [--state DIR] ...",
+        [HFSAD_ROLE_CLIENT] = ("client SPEC.yaml --name PATH [--data FILE] [--broker URL] [--keys DIR] ...\n"
+                               "hfsad client SPEC.yaml --all-of EDGE [--data FILE] ..."),
+    };
+    static const char *const abouts[] = {
+        [HFSAD_ROLE_CLOUD] =
+            ("The root of a federation: sets up the nodes, steps once per global iteration, and writes the\n"
+             "output folder as `hfsad run` does."),
+        [HFSAD_ROLE_EDGE] = "An inner node of a federation, at any depth, between its children and its parent.",
+        [HFSAD_ROLE_CLIENT] = "A client of a federation. Its rows stay on this machine.",
+    };
+    cli_option options[24];
+    size_t n = role_options(a, role, options);
+    n += common_options(a, options + n);
+    const cli_syntax syntax = {
+        .usage = usages[role],
+        .about = abouts[role],
+        .options = options,
+        .n_options = n,
+        .least_words = 1,
+        .most_words = 1,
+        .words = "a spec file",
+        .after = "A killed process continues from its state folder, also on another machine. If the broker\n"
+                 "is down, the process waits for it.\n\n"
+                 "Exit status: 0 done, 1 failed, 2 spec, data, state folder, certificate or arguments are\n"
+                 "wrong, 129, 130, 143 interrupted.",
+    };
+    const int status = cli_parse(&syntax, argc, argv, &a->spec_path);
+    if (status == CLI_GO && role == HFSAD_ROLE_CLIENT && !a->member.name == !a->member.all_of)
+        return cli_wrong(argv[0], "give --name or --all-of");
+    return status;
+}
+
+int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command)
+{
+    hfsad_error err = {0};
+    if (hfsad_spec_load(spec, path, &err))
+        return cli_fail(&err);
+    const int status = cli_apply_sets(*spec, sets, command);
+    if (status != CLI_GO)
+        return status;
+    return hfsad_spec_check(*spec, &err) ? cli_fail(&err) : CLI_GO;
+}
+
+/* ---- log ---- */
+
+static void stamp(char text[40])
+{
+    const uint64_t now = clock_wall_ms();
+    const time_t seconds = (time_t)(now / 1000);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    const size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(text + n, 40 - n, ".%03uZ", (unsigned)(now % 1000));
+}
+
+void member_print(const log_options *o, const hfsad_log *said)
+{
+    if ((int)said->level > o->level)
+        return;
+    if (o->form == 0) {
+        fprintf(stderr, "hfsad: %s%s%s%s%s%s%s%s\n", said->node, *said->node ? ": " : "", said->event,
+                *said->text ? ": " : "", said->text, *said->topic ? " (" : "", said->topic, *said->topic ? ")" : "");
+        return;
+    }
+    char time[40];
+    stamp(time);
+    cJSON *line = cJSON_CreateObject();
+    const char *const fields[][2] = {{"time", time},       {"level", member_levels[said->level]},
+                                     {"node", said->node}, {"event", said->event},
+                                     {"text", said->text}, {"topic", said->topic}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (*fields[i][1])
+            cJSON_AddStringToObject(line, fields[i][0], fields[i][1]);
+    char *printed = cJSON_PrintUnformatted(line);
+    if (printed)
+        fprintf(stderr, "%s\n", printed);
+    cJSON_free(printed);
+    cJSON_Delete(line);
+}
+
+/* ---- callbacks ---- */
+
+static void on_log(void *context, const hfsad_log *line)
+{
+    member_print(&((const session *)context)->log, line);
+}
+
+/* Before the first row there may be training for the start; the rate is then that of this life's own iterations. */
+static void draw(session *c, const hfsad_turn *now)
+{
+    char detail[100];
+    if (!c->draws && now->round > 0 && !now->figures)
+        progress_start(&c->progress, "round", now->round, 0, c->quiet);
+    c->draws = c->draws || now->round > 0;
+    if (!now->figures) {
+        if (c->draws)
+            progress_draw(&c->progress, now->round, "before the run");
+        return;
+    }
+    if (c->progress.total == 0) {
+        int64_t total = 0;
+        (void)hfsad_spec_get_whole(c->spec, "run.iterations", &total, NULL);
+        progress_end(&c->progress);
+        progress_start(&c->progress, "iteration", now->figures->iteration, (uint64_t)total, c->quiet);
+    }
+    if (!progress_due(&c->progress))
+        return;
+    const int n = snprintf(detail, sizeof detail, "objective %.4g", now->figures->objective);
+    if (!isnan(now->figures->relative_error))
+        snprintf(detail + n, sizeof detail - (size_t)n, "  error %.1e", now->figures->relative_error);
+    progress_draw(&c->progress, now->figures->iteration, detail);
+}
+
+static bool on_turn(void *context, const hfsad_turn *now)
+{
+    session *c = context;
+    if (c->member.role == HFSAD_ROLE_CLOUD)
+        draw(c, now);
+    if (cli_interrupted())
+        cli_interrupts_heed();
+    return !cli_interrupted();
+}
+
+static void on_end(void *context, const hfsad_member_end *end)
+{
+    session *c = context;
+    progress_end(&c->progress);
+    if (!c->quiet && end->stop != HFSAD_STOP_INTERRUPTED)
+        fputs(end->table, stdout);
+    c->status = cli_finish_stdout(CLI_DONE);
+    if (*end->line)
+        fprintf(stderr, "hfsad: %s\n", end->line);
+    if (end->stop == HFSAD_STOP_DIVERGED)
+        c->status = CLI_FAILED;
+}
+
+/* ---- the command ---- */
+
+static int run_member(session *c)
+{
+    hfsad_error err = {0};
+    hfsad_member *member;
+    hfsad_stop stop;
+    if (hfsad_member_create(&member, c->spec, &c->member, &err))
+        return cli_fail(&err);
+    cli_catch_interrupts();
+    const hfsad_status status = hfsad_member_run(member, &stop, &err);
+    progress_end(&c->progress);
+    hfsad_member_free(member);
+    if (status)
+        return cli_fail(&err);
+    return stop == HFSAD_STOP_INTERRUPTED ? 128 + cli_interrupted() : c->status;
+}
+
+/* "spec-out" for the cloud, "spec-state/NAME" for the state; NULL: no memory. The folder of all states goes with the
+ * last state in it. */
+static int run_in_folders(session *c)
+{
+    const bool is_cloud = c->member.role == HFSAD_ROLE_CLOUD;
+    const char *name = is_cloud ? "cloud" : c->member.all_of ? c->member.all_of : c->member.name;
+    char *out = run_folder(c->spec_path, "out"), *states = run_folder(c->spec_path, "state");
+    char *state = states ? state_path(states, name, c->member.all_of != NULL) : NULL;
+    const bool own_state = !c->member.state;
+    int status = CLI_FAILED;
+    if (is_cloud && !c->member.out)
+        c->member.out = out;
+    if (own_state)
+        c->member.state = state;
+    if (out && state)
+        status = run_member(c);
+    else
+        fputs("hfsad: not enough memory\n", stderr);
+    if (own_state && states)
+        rmdir(states);
+    free(out);
+    free(state);
+    free(states);
+    return status;
+}
+
+int member_command(hfsad_role role, int argc, char **argv)
+{
+    session c = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)),
+                 .log.level = HFSAD_LOG_INFO,
+                 .member = {.size = sizeof c.member, .role = role, .log = on_log, .turn = on_turn, .ended = on_end}};
+    c.member.linger = role == HFSAD_ROLE_CLIENT ? 0 : 6;
+    c.member.context = &c;
+    if (!c.sets.room) {
+        fputs("hfsad: not enough memory\n", stderr);
+        return CLI_FAILED;
+    }
+    int status = parse(&c, role, argc, argv);
+    c.member.keepalive = (int)c.keepalive;
+    c.member.state_process = c.durability == 1;
+    c.member.rows_on_disk = c.rows == 1;
+    if (status == CLI_GO)
+        status = member_load(&c.spec, c.spec_path, &c.sets, argv[0]);
+    if (status == CLI_GO)
+        status = run_in_folders(&c);
+    hfsad_spec_free(c.spec);
+    free(c.sets.room);
+    return status;
+}
+
+int cmd_cloud(int argc, char **argv)
+{
+    return member_command(HFSAD_ROLE_CLOUD, argc, argv);
+}
+
+int cmd_edge(int argc, char **argv)
+{
+    return member_command(HFSAD_ROLE_EDGE, argc, argv);
+}
+
+int cmd_client(int argc, char **argv)
+{
+    return member_command(HFSAD_ROLE_CLIENT, argc, argv);
+}

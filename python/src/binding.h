@@ -1,0 +1,117 @@
+/*
+ * hfsad._core: the handles of hfsad/hfsad.h as Python objects. C does the marshalling, the package the classes.
+ *
+ * Only the limited API of CPython 3.11 is used, so one binary serves 3.11 and later. Arrays come and go by the buffer
+ * protocol: no header of numpy is needed.
+ *
+ * Every object remembers the process that made it. A child of fork has no threads of a run, so it must not free one.
+ */
+#ifndef HFSAD_PYTHON_BINDING_H
+#define HFSAD_PYTHON_BINDING_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <hfsad/hfsad.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+typedef struct {
+    PyObject_HEAD hfsad_spec *spec;
+} SpecObject;
+
+enum { DATA_VIEWS = 8 };
+
+typedef struct {
+    PyObject_HEAD hfsad_data *data;
+    size_t rows, features;
+    Py_buffer views[DATA_VIEWS]; /* arrays that the data borrows */
+    size_t n_views;
+} DataObject;
+
+/* A loss in Python: see own_loss.c. */
+typedef struct {
+    PyObject_HEAD PyObject *open, *value, *gradient, *prox; /* callables; NULL: not given */
+    PyObject *clients;                                      /* node -> what `open` made of its rows */
+    PyObject *error;                                        /* the first exception that a callable raised */
+    _Atomic(hfsad_run *) run;                               /* to be cancelled by an exception */
+    atomic_bool failed;
+} LossObject;
+
+typedef struct {
+    PyObject_HEAD hfsad_run *run;
+    PyObject *data, *loss; /* objects that the run borrows from; NULL: none */
+    pid_t owner;
+    atomic_bool busy;
+} RunObject;
+
+typedef struct {
+    PyObject_HEAD hfsad_result *result;
+} ResultObject;
+
+typedef struct {
+    PyObject_HEAD hfsad_path *path;
+    PyObject *data, *loss;
+    pid_t owner;
+    atomic_bool busy;
+} PathObject;
+
+/* Types of the module, made once when it is loaded. */
+extern PyTypeObject *spec_type, *data_type, *loss_type, *run_type, *result_type, *path_type, *array_type;
+extern PyType_Spec spec_type_spec, data_type_spec, loss_type_spec, run_type_spec, result_type_spec, path_type_spec,
+    array_type_spec;
+extern PyObject *diverged_error;
+
+/* Sets the exception that goes with the status; NULL, so that a caller can return it. */
+PyObject *raise_status(hfsad_status status, const hfsad_error *err);
+/* None, or the exception. */
+PyObject *none_or_raise(hfsad_status status, const hfsad_error *err);
+
+/* A read-only array of doubles that belongs to `owner`, which lives as long as the array. */
+PyObject *array_of(PyObject *owner, const double *at, size_t count);
+
+/* A PyArg_ParseTuple converter: a path, as str or os.PathLike, to bytes. */
+#define PATH_CONVERTER PyUnicode_FSConverter
+
+/* The UTF-8 texts of a sequence of str, of `count` if that is not SIZE_MAX; *keep owns the texts. NULL: an exception.
+ */
+const char **texts_of(PyObject *sequence, size_t count, PyObject **keep, size_t *found);
+
+/* The name of a setting -> its value as text. */
+PyObject *spec_dict(const hfsad_spec *spec);
+
+/* The own loss goes to the spec before a run or a path is made; NULL loss: nothing to do. */
+hfsad_status loss_attach(LossObject *loss, hfsad_spec *spec, hfsad_error *err);
+/* The exception that the loss has met is raised: -1; 0: there was none. */
+int loss_raise(LossObject *loss);
+
+/* A converter for "object of that type or None". */
+int data_or_none(PyObject *object, void *to);
+int loss_or_none(PyObject *object, void *to);
+
+/* One thread at a time may use a handle: false and an exception if it is in use. */
+bool begin_use(atomic_bool *busy);
+/* A handle of another process, or one whose constructor did not run: -1 and an exception. */
+int check_handle(const void *handle, pid_t owner);
+
+PyObject *result_wrap(hfsad_result *result);
+/* (kind, gap, text) */
+PyObject *verdict_tuple(const hfsad_verdict *verdict);
+
+/* A callback in Python of training in C, which runs without the interpreter. */
+typedef struct {
+    PyObject *callback; /* NULL: only signals are looked at, ten times a second */
+    PyThreadState *saved;
+    PyObject *type, *value, *trace; /* the exception that it raised, kept apart: losses may be called after it */
+    double looked;
+} Caller;
+
+/* Between caller_begin and caller_end no object may be touched outside caller_ask. */
+void caller_begin(Caller *caller, PyObject *callback);
+/* Takes the interpreter for a moment, looks at signals, and calls with what `make` makes. false: end the training. */
+bool caller_ask(Caller *caller, PyObject *(*make)(const void *from), const void *from);
+/* -1: an exception is set. */
+int caller_end(Caller *caller);
+
+#endif

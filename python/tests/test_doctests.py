@@ -1,0 +1,27 @@
+"""The examples of all docstrings and of docs/python.md."""
+import doctest, os, pathlib, subprocess, sys, unittest
+
+import hfsad
+from hfsad import _data, _estimators, _loss, _run, _spec
+
+SOURCE = pathlib.Path(os.environ["SOURCE_DIR"])
+
+
+class Examples(unittest.TestCase):
+    def test_own_loss(self):
+        """The loss in numpy, and the one in PyTorch, whose package scripts/need installs for CI."""
+        told = subprocess.run([sys.executable, SOURCE / "examples/own-loss.py"], check=True, capture_output=True, text=True).stdout
+        errors = [float(line.split()[-1]) for line in told.splitlines() if "relative error" in line]
+        self.assertLess(max(errors[1:]), 0.2 * errors[0])
+        self.assertEqual(len(errors), 3 if os.environ.get("CI") or "not installed" not in told else 2)
+
+
+def load_tests(loader, tests, pattern):
+    for module in (hfsad, _data, _estimators, _loss, _run, _spec):
+        tests.addTests(doctest.DocTestSuite(module))
+    tests.addTests(doctest.DocFileSuite(str(SOURCE / "docs/python.md"), module_relative=False))
+    return tests
+
+
+if __name__ == "__main__":
+    unittest.main()

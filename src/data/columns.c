@@ -1,0 +1,234 @@
+/* See columns.h. */
+#include "data/columns.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_MOST = 1024 /* bytes of a column's name that patterns are compared with */ };
+
+static slice trim(slice s)
+{
+    while (s.length > 0 && s.text[0] == ' ')
+        s.text++, s.length--;
+    while (s.length > 0 && s.text[s.length - 1] == ' ')
+        s.length--;
+    return s;
+}
+
+/* The next entry of a list that `mark` separates; false behind the last. */
+static bool next_entry(const char **at, const char *end, char mark, slice *entry)
+{
+    if (!*at || *at > end)
+        return false;
+    const char *stop = memchr(*at, mark, (size_t)(end - *at));
+    stop = stop ? stop : end;
+    *entry = trim((slice){*at, (size_t)(stop - *at)});
+    *at = stop + 1;
+    return true;
+}
+
+static bool same_text(slice a, slice b)
+{
+    return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
+}
+
+static bool is_called(slice name, const char *text)
+{
+    return same_text(name, (slice){text, strlen(text)});
+}
+
+/* ---- categories ---- */
+
+size_t category_find(const category *c, slice level)
+{
+    if (memchr(level.text, 0, level.length))
+        return SIZE_MAX;
+    for (size_t i = 0; i < c->n_levels; i++)
+        if (texts_same(&c->texts, c->levels[i], level))
+            return i;
+    return SIZE_MAX;
+}
+
+hfsad_status category_add(category *c, slice level, hfsad_error *err)
+{
+    if (category_find(c, level) != SIZE_MAX)
+        return HFSAD_OK;
+    if (memchr(level.text, ',', level.length) || memchr(level.text, '|', level.length)) {
+        char shown[EXCERPT_SIZE];
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "data.categorical: the level \"%s\" of %.*s holds a comma or a bar; rename it",
+                         excerpt(shown, level), (int)c->name.length, c->name.text);
+    }
+    if (c->n_levels == LEVELS_MOST)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "data.categorical: %.*s has more than %d levels; is it a category? Remove it from the list",
+                         (int)c->name.length, c->name.text, LEVELS_MOST);
+    if (!alloc_grow((void **)&c->levels, &c->capacity, c->n_levels + 1, sizeof *c->levels))
+        return error_memory(err, (c->n_levels + 1) * sizeof *c->levels, "the levels of a category");
+    const hfsad_status status = texts_add(&c->texts, level, &c->levels[c->n_levels], err);
+    c->n_levels += status == HFSAD_OK;
+    return status;
+}
+
+void category_sort(category *c)
+{
+    for (size_t i = 1; i < c->n_levels; i++) { /* there are few, and they come in blocks of equal ones */
+        const uint32_t level = c->levels[i];
+        size_t j = i;
+        for (; j > 0 && strcmp(c->texts.text + c->levels[j - 1], c->texts.text + level) > 0; j--)
+            c->levels[j] = c->levels[j - 1];
+        c->levels[j] = level;
+    }
+}
+
+/* "name" or "name=level|level". */
+static hfsad_status read_category(category *c, slice entry, hfsad_error *err)
+{
+    const char *sign = memchr(entry.text, '=', entry.length), *end = entry.text + entry.length;
+    c->name = sign ? trim((slice){entry.text, (size_t)(sign - entry.text)}) : entry;
+    c->given = sign != NULL;
+    hfsad_status status = HFSAD_OK;
+    slice level;
+    for (const char *at = sign ? sign + 1 : NULL; !status && next_entry(&at, end, '|', &level);)
+        status = category_add(c, level, err);
+    if (!status && (c->name.length == 0 || (c->given && c->n_levels == 0)))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "data.categorical: \"%.*s\" is no category; write the name of a column, or name=level|level "
+                         "with its levels",
+                         (int)(entry.length < 60 ? entry.length : 60), entry.text);
+    return status;
+}
+
+hfsad_status table_begin(table_memory *m, const table_settings *t, hfsad_error *err)
+{
+    size_t capacity = 0;
+    const char *at = t->categorical, *end = at ? at + strlen(at) : NULL;
+    hfsad_status status = HFSAD_OK;
+    for (slice entry; !status && next_entry(&at, end, ',', &entry);) {
+        if (!alloc_grow((void **)&m->categories, &capacity, m->n_categories + 1, sizeof *m->categories))
+            return error_memory(err, (m->n_categories + 1) * sizeof *m->categories, "the categories");
+        category *c = &m->categories[m->n_categories++];
+        memset(c, 0, sizeof *c);
+        status = read_category(c, entry, err);
+    }
+    return status;
+}
+
+void table_end(table_memory *m)
+{
+    for (size_t i = 0; i < m->n_categories; i++) {
+        free(m->categories[i].texts.text);
+        free(m->categories[i].levels);
+    }
+    free(m->categories);
+    free(m->sums);
+    free(m->counts);
+    *m = (table_memory){0};
+}
+
+bool columns_need_scan(const table_memory *m, const table_settings *t)
+{
+    bool need = t->missing == MISSING_MEAN && !t->means;
+    for (size_t i = 0; i < m->n_categories; i++)
+        need = need || !m->categories[i].given;
+    return need;
+}
+
+/* ---- roles ---- */
+
+const char *columns_name(const table_settings *t, column_role role, bool *stated)
+{
+    const char *const names[] = {
+        [COLUMN_EDGE] = "edge", [COLUMN_CLIENT] = "client", [COLUMN_Y] = "y", [COLUMN_WEIGHT] = "weight"};
+    const char *const given[] = {[COLUMN_EDGE] = t->edge,
+                                 [COLUMN_CLIENT] = t->by ? t->by : t->client,
+                                 [COLUMN_Y] = t->y,
+                                 [COLUMN_WEIGHT] = t->weight};
+    *stated = given[role] != NULL;
+    return *stated ? given[role] : names[role];
+}
+
+/* Whether the list names it; patterns count. */
+static bool list_has(const char *list, slice name)
+{
+    char text[NAME_MOST], pattern[NAME_MOST];
+    const char *end = list + strlen(list);
+    slice entry;
+    if (name.length >= sizeof text)
+        return false;
+    memcpy(text, name.text, name.length);
+    text[name.length] = 0;
+    while (next_entry(&list, end, ',', &entry)) {
+        if (same_text(entry, name))
+            return true;
+        if (entry.length >= sizeof pattern)
+            continue;
+        memcpy(pattern, entry.text, entry.length);
+        pattern[entry.length] = 0;
+        if (fnmatch(pattern, text, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+column_role columns_role(const table_memory *m, const table_settings *t, slice name, bool after_y, size_t *index)
+{
+    for (column_role role = COLUMN_EDGE; role <= COLUMN_WEIGHT; role++) {
+        bool stated;
+        if (is_called(name, columns_name(t, role, &stated)) && (role != COLUMN_WEIGHT || stated || after_y))
+            return role;
+    }
+    for (*index = 0; *index < m->n_categories; ++*index)
+        if (same_text(m->categories[*index].name, name))
+            return COLUMN_CATEGORY;
+    return t->features && !list_has(t->features, name) ? COLUMN_SKIPPED : COLUMN_FEATURE;
+}
+
+static bool header_has(const slice *header, size_t count, slice entry)
+{
+    char list[NAME_MOST];
+    for (size_t c = 0; c < count; c++)
+        if (same_text(header[c], entry))
+            return true;
+    if (entry.length >= sizeof list)
+        return false;
+    memcpy(list, entry.text, entry.length);
+    list[entry.length] = 0;
+    for (size_t c = 0; c < count; c++)
+        if (list_has(list, header[c]))
+            return true;
+    return false;
+}
+
+bool columns_unmatched(const table_settings *t, const slice *header, size_t count, slice *name, const char **key)
+{
+    const struct {
+        const char *key, *list;
+    } lists[] = {{"data.features", t->features}, {"data.categorical", t->categorical}, {"data.weight", t->weight}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const char *at = lists[i].list, *end = at ? at + strlen(at) : NULL;
+        while (next_entry(&at, end, ',', name)) {
+            const char *sign = i == 1 ? memchr(name->text, '=', name->length) : NULL;
+            if (sign)
+                *name = trim((slice){name->text, (size_t)(sign - name->text)});
+            *key = lists[i].key;
+            if (!header_has(header, count, *name))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool field_is_hole(slice field)
+{
+    static const char *const words[] = {"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_called(field, words[i]))
+            return true;
+    return false;
+}

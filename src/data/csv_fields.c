@@ -1,0 +1,231 @@
+/* Lines and fields of CSV text, and messages about them. */
+#include "data/csv_parts.h"
+
+#include "base/error.h"
+#include "data/parse_number.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NUMBER_BYTES = 64 /* of a number with a decimal comma */ };
+
+hfsad_status csv_line_error(const reader *r, const char *format, ...)
+{
+    char text[sizeof r->err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_set(r->err, HFSAD_ERROR_INPUT, "%.*s:%zu: %s", NAME_SHOWN, r->name, r->line, text);
+}
+
+hfsad_status csv_column_error(const reader *r, size_t column, const char *format, ...)
+{
+    char text[sizeof r->err->message], shown[EXCERPT_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (column >= r->n_columns) /* in the header, or beyond its last column */
+        return csv_line_error(r, "column %zu: %s", column + 1, text);
+    return csv_line_error(r, "column %zu (%s): %s", column + 1, excerpt(shown, r->columns[column]), text);
+}
+
+void csv_next_line(reader *r)
+{
+    if (r->at < r->end && *r->at == '\r')
+        r->at++;
+    if (r->at < r->end)
+        r->at++;
+    r->line++;
+    r->line_start = r->at;
+}
+
+static bool ends_field(const reader *r, char c)
+{
+    return c == r->separator || (r->separator == ' ' && c == '\t');
+}
+
+static const char *separator_name(const reader *r)
+{
+    return r->separator == ',' ? "comma" : r->separator == ';' ? "semicolon" : r->separator == '\t' ? "tab" : "space";
+}
+
+static hfsad_status read_quoted(reader *r, const char *p, size_t column, slice *field)
+{
+    const char *start = ++p;
+    while (p < r->end && *p != '\n' && (*p != '"' || (r->end - p > 1 && p[1] == '"')))
+        p += *p == '"' ? 2 : 1;
+    if (p == r->end || *p == '\n')
+        return csv_column_error(r, column, "a quote is not closed on its line; close it");
+    *field = (slice){start, (size_t)(p - start)};
+    r->at = r->separator == ' ' ? p + 1 : csv_skip_spaces(r, p + 1);
+    if (r->at < r->end && !ends_field(r, *r->at) && !csv_at_line_end(r, r->at))
+        return csv_column_error(r, column, "text after the closing quote; expected a %s", separator_name(r));
+    return HFSAD_OK;
+}
+
+hfsad_status csv_read_text(reader *r, size_t column, slice *field)
+{
+    const char *p = csv_skip_spaces(r, r->at), *start = p;
+    if (p < r->end && *p == '"')
+        return read_quoted(r, p, column, field);
+    for (; p < r->end && !ends_field(r, *p) && *p != '\n'; p++) {
+        if (*p == '"')
+            return csv_column_error(r, column, "a quote inside a field; expected quotes around the whole field");
+        if (*p == '\r' && csv_at_line_end(r, p))
+            break;
+    }
+    r->at = p;
+    while (p > start && csv_is_space(r, p[-1]))
+        p--;
+    *field = (slice){start, (size_t)(p - start)};
+    return HFSAD_OK;
+}
+
+bool csv_take_separator(reader *r)
+{
+    if (r->separator == ' ') {
+        r->at = csv_skip_spaces(r, r->at);
+        return !csv_at_line_end(r, r->at);
+    }
+    const bool there = r->at < r->end && *r->at == r->separator;
+    r->at += there;
+    return there;
+}
+
+/* The reader is behind the separator that is one too many. */
+static hfsad_status refuse_long_row(reader *r)
+{
+    size_t fields = r->n_columns;
+    slice first = {"", 0}, field = first;
+    do {
+        if (csv_read_text(r, fields, &field))
+            return HFSAD_ERROR_INPUT;
+        if (fields++ == r->n_columns)
+            first = field;
+    } while (csv_take_separator(r));
+    char shown[EXCERPT_SIZE];
+    return csv_line_error(r, "%zu fields, expected %zu: column %zu (\"%s\") is one too many", fields, r->n_columns,
+                          r->n_columns + 1, excerpt(shown, first));
+}
+
+hfsad_status csv_close_field(reader *r, size_t column)
+{
+    const bool last = column + 1 == r->n_columns;
+    if (csv_take_separator(r))
+        return last ? refuse_long_row(r) : HFSAD_OK;
+    if (last)
+        return HFSAD_OK;
+    char shown[EXCERPT_SIZE];
+    return csv_line_error(r, "%zu fields, expected %zu: column %zu (%s) is missing", column + 1, r->n_columns,
+                          column + 2, excerpt(shown, r->columns[column + 1]));
+}
+
+hfsad_status csv_text_field(reader *r, size_t column, slice *field)
+{
+    const hfsad_status status = csv_read_text(r, column, field);
+    return status ? status : csv_close_field(r, column);
+}
+
+/* ---- numbers ---- */
+
+/* Rows without a value in the column, from this row on. */
+static size_t count_holes(const reader *r, size_t column)
+{
+    reader walk = *r;
+    walk.err = NULL; /* what else may be wrong with these rows is not the matter */
+    walk.at = r->line_start;
+    size_t holes = 0;
+    for (bool over; !csv_skip_blank(&walk, &over) && !over; csv_next_line(&walk)) {
+        slice field = {"", 0};
+        for (size_t c = 0; c < r->n_columns; c++) {
+            if (csv_text_field(&walk, c, &field))
+                return holes;
+            holes += c == column && field_is_hole(field);
+        }
+    }
+    return holes;
+}
+
+static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
+{
+    char shown[EXCERPT_SIZE];
+    const size_t holes = r->body ? count_holes(r, column) : 0;
+    excerpt(shown, field);
+    if (field.length == 0 && holes < 2)
+        return csv_column_error(r, column, "empty field (a hole); expected a number");
+    if (holes < 2)
+        return csv_column_error(r, column, "\"%s\" is not finite; expected a finite number", shown);
+    return csv_column_error(r, column,
+                            "%s%s%s; %zu rows have no value in this column; expected numbers: fill them, remove the "
+                            "rows or the column, or set data.missing to mean",
+                            field.length ? "\"" : "", field.length ? shown : "empty field (a hole)",
+                            field.length ? "\" is no number" : "", holes);
+}
+
+static hfsad_status refuse_number(const reader *r, size_t column, slice field, bool infinite)
+{
+    char shown[EXCERPT_SIZE];
+    excerpt(shown, field);
+    if (field_is_hole(field))
+        return refuse_hole(r, column, field);
+    if (infinite)
+        return csv_column_error(r, column, "\"%s\" is too large for a double; expected a finite number", shown);
+    const size_t sign = field.text[0] == '-' || field.text[0] == '+';
+    if (field.length - sign >= 3 &&
+        (strncasecmp(field.text + sign, "nan", 3) == 0 || strncasecmp(field.text + sign, "inf", 3) == 0))
+        return csv_column_error(r, column, "\"%s\" is not finite; expected a finite number", shown);
+    return csv_column_error(r, column, "\"%s\" is not a number; " EXPECTED_NUMBER, shown);
+}
+
+/* Whether the field is a number. A decimal comma is one if semicolons separate the fields. */
+static bool parse_field(const reader *r, slice field, double *value)
+{
+    const char *end = field.text + field.length;
+    if (number_parse(field.text, end, value) == end && field.length > 0)
+        return true;
+    char text[NUMBER_BYTES];
+    const char *comma = r->separator == ';' ? memchr(field.text, ',', field.length) : NULL;
+    if (!comma || field.length > sizeof text)
+        return false;
+    memcpy(text, field.text, field.length);
+    text[comma - field.text] = '.';
+    return number_parse(text, text + field.length, value) == text + field.length;
+}
+
+hfsad_status csv_number_field(reader *r, size_t column, double *value, bool *hole)
+{
+    slice field = {"", 0};
+    const hfsad_status status = csv_read_text(r, column, &field);
+    if (status)
+        return status;
+    while (field.length > 0 && csv_is_space(r, *field.text)) /* spaces within quotes */
+        field.text++, field.length--;
+    while (field.length > 0 && csv_is_space(r, field.text[field.length - 1]))
+        field.length--;
+    if (hole && (*hole = field_is_hole(field)))
+        return csv_close_field(r, column);
+    if (!parse_field(r, field, value))
+        return refuse_number(r, column, field, false);
+    if (!isfinite(*value))
+        return refuse_number(r, column, field, true);
+    return csv_close_field(r, column);
+}
+
+hfsad_status csv_skip_blank(reader *r, bool *over)
+{
+    const char *p = csv_skip_spaces(r, r->at);
+    *over = p == r->end;
+    if (*over || !csv_at_line_end(r, p))
+        return HFSAD_OK;
+    while (p < r->end && (csv_is_space(r, *p) || *p == '\r' || *p == '\n'))
+        p++;
+    *over = p == r->end;
+    if (*over)
+        return HFSAD_OK;
+    return csv_line_error(r, "a blank line before the end; remove it");
+}

@@ -1,0 +1,442 @@
+/* A process of a federation: its brokers, its nodes, and the loop. */
+#define _GNU_SOURCE /* getrandom */
+#include "net/member.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "data/nodes.h"
+#include "net/broker_url.h"
+#include "net/certificate.h"
+#include "net/keys.h"
+#include "spec/pack.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { ABOVE, BELOW };
+/* How long a process that ends waits for the broker to have heard of it. */
+enum { LEAVE_MS = 1000 };
+
+/* ---- brokers ---- */
+
+static bool is_here(const char *name)
+{
+    return !strcmp(name, "localhost") || !strncmp(name, "127.", 4) || !strcmp(name, "::1");
+}
+
+hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *err)
+{
+    broker_url where;
+    const hfsad_status status = broker_url_read(&where, url, err);
+    if (status || where.tls || !where.port || is_here(where.host) || insecure)
+        return status;
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "broker '%.200s': models would be sent unencrypted; use mqtts:// with certificates of `hfsad "
+                     "keys`, or allow it",
+                     url);
+}
+
+static hfsad_status open_way(const hfsad_member *m, const char *url, const transport_handler *handler, transport **way,
+                             hfsad_error *err)
+{
+    char ca[KEYS_FILE_MAX];
+    const hfsad_member_settings *a = &m->s;
+    snprintf(ca, sizeof ca, "%s/ca.crt", a->keys ? a->keys : "");
+    const transport_broker broker = {
+        .url = url,
+        .ca = a->keys ? ca : a->ca,
+        .certificate = a->certificate,
+        .key = a->key,
+        .keepalive_s = a->keepalive,
+    };
+    return transport_mqtt_create(way, &broker, handler, err);
+}
+
+typedef struct {
+    const char *above, *below;
+} urls;
+
+static urls urls_of(const hfsad_member *m)
+{
+    const hfsad_member_settings *a = &m->s;
+    const char *both = a->broker ? a->broker : "mqtt://localhost";
+    const char *above = a->above ? a->above : both, *below = a->below ? a->below : both;
+    return (urls){m->s.role == HFSAD_ROLE_CLOUD ? below : above, m->s.role == HFSAD_ROLE_CLIENT ? above : below};
+}
+
+static hfsad_status check_way(const hfsad_member *m, const char *url, hfsad_error *err)
+{
+    transport *way = NULL;
+    hfsad_status status = member_check_broker(url, m->s.insecure, err);
+    if (!status)
+        status = open_way(m, url, &(transport_handler){0}, &way, err);
+    transport_free(way);
+    return status;
+}
+
+/* Before anything is written. */
+static hfsad_status check_ways(const hfsad_member *m, hfsad_error *err)
+{
+    const urls u = urls_of(m);
+    const hfsad_status status = check_way(m, u.above, err);
+    return status ? status : check_way(m, u.below, err);
+}
+
+static hfsad_status open_ways(hfsad_member *m, hfsad_error *err)
+{
+    const urls u = urls_of(m);
+    const transport_handler above = host_handler(m->h, true), below = host_handler(m->h, false);
+    hfsad_status status = open_way(m, u.above, &above, &m->way[ABOVE], err);
+    m->way[BELOW] = m->way[ABOVE];
+    if (!status && strcmp(u.above, u.below) != 0)
+        status = open_way(m, u.below, &below, &m->way[BELOW], err);
+    host_connect(m->h, m->way[ABOVE], m->way[BELOW]);
+    return status;
+}
+
+/* ---- nodes ---- */
+
+static hfsad_status join(hfsad_member *m, size_t number, hfsad_error *err)
+{
+    char path[TOPIC_MAX], certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    const dataset *d = federation_shape(m->f);
+    nodes_name(d, number, path, sizeof path);
+    if (number >= d->n_inner && !federation_has_rows(m->f, number - d->n_inner))
+        return error_set(err, HFSAD_ERROR_INPUT, "%s: the data has no rows of this client; name its file of rows",
+                         path);
+    const bool own = m->s.keys && keys_node_files(m->s.keys, path, certificate, key);
+    const char *public = own ? certificate : m->s.certificate, *private = own ? key : m->s.key;
+    const hfsad_status status = public && private ? certificate_check_node(path, public, private, err) : HFSAD_OK;
+    return status ? status : federation_join(m->f, m->h, number, own ? certificate : NULL, own ? key : NULL, err);
+}
+
+static hfsad_status find_node(const hfsad_member *m, const char *name, bool leaf, size_t *number, hfsad_error *err)
+{
+    const dataset *d = federation_shape(m->f);
+    *number = nodes_find(d, name);
+    if (*number == SIZE_MAX || leaf != (*number >= d->n_inner))
+        return error_set(err, HFSAD_ERROR_INPUT, "no %s %.200s in this federation; `hfsad nodes` lists its nodes",
+                         leaf ? "client" : "inner node", name);
+    return HFSAD_OK;
+}
+
+/* m->number: the node, or the edge whose clients are wanted. */
+static hfsad_status check_names(hfsad_member *m, hfsad_error *err)
+{
+    const bool all = m->s.all_of != NULL;
+    if (m->s.role == HFSAD_ROLE_CLOUD)
+        return HFSAD_OK;
+    const hfsad_status status =
+        find_node(m, all ? m->s.all_of : m->s.name, m->s.role == HFSAD_ROLE_CLIENT && !all, &m->number, err);
+    if (!status && m->number == 0 && !all)
+        return error_set(err, HFSAD_ERROR_INPUT, "start the cloud with `hfsad cloud`");
+    if (!status && all && federation_shape(m->f)->inner[m->number].n_leaves == 0)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.200s has no clients as direct children", m->s.all_of);
+    return status;
+}
+
+static hfsad_status join_all(hfsad_member *m, hfsad_error *err)
+{
+    const dataset *d = federation_shape(m->f);
+    hfsad_status status = HFSAD_OK;
+    if (!m->s.all_of)
+        return join(m, m->number, err);
+    const inner_node *edge = &d->inner[m->number];
+    for (size_t leaf = edge->first_leaf; leaf < edge->first_leaf + edge->n_leaves && !status; leaf++)
+        status = join(m, d->n_inner + leaf, err);
+    return status;
+}
+
+/* ---- the loop ---- */
+
+static uint64_t draw_process(void)
+{
+    uint64_t drawn = 0;
+    while (drawn == 0)
+        if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+            drawn = (uint64_t)clock();
+    return drawn >> 12 | 1;
+}
+
+static hfsad_status open_metrics(hfsad_member *m, hfsad_error *err)
+{
+    char text[100];
+    if (!m->s.metrics)
+        return HFSAD_OK;
+    const hfsad_status status = metrics_create(&m->metrics, m->s.metrics, err);
+    if (!status) {
+        snprintf(text, sizeof text, "port %u, /metrics", metrics_port(m->metrics));
+        member_log(m, HFSAD_LOG_INFO, "", "serves metrics", text, "");
+    }
+    return status;
+}
+
+static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
+{
+    size_t prints;
+    const double *about = federation_prints(m->f, &prints);
+    const host_settings settings = {
+        .run = m->spec->federation.name,
+        .run_id = federation_run(m->f),
+        .state = m->state,
+        .about = about,
+        .about_size = prints * sizeof *about,
+        .encoding = (wire_encoding)m->spec->federation.wire,
+        .local_seconds = m->spec->federation.local_seconds,
+        .status_ms = 2000,
+        .context = m,
+        .event = member_on_event,
+        .finish_row = member_on_finish_row,
+        .other_run = member_on_other_run,
+        .maker = m->f,
+        .make = federation_make,
+        .process = draw_process(),
+    };
+    const hfsad_status status = host_create(&m->h, &settings, err);
+    return status ? status : open_ways(m, err);
+}
+
+static void tell_of_broker(hfsad_member *m)
+{
+    if (m->down_since == 0 || m->down_told || clock_seconds() < m->down_since + 1)
+        return;
+    m->down_told = true;
+    member_log(m, HFSAD_LOG_WARNING, host_path(m->h, 0), "waits for the broker", m->down_text, "");
+}
+
+/* In synchronous mode all nodes wait for a missing one; log that. */
+static void tell_of_neighbours(hfsad_member *m)
+{
+    static const double patience = 10;
+    const node *n = host_node(m->h, 0);
+    const uint64_t round = n ? node_get_status(n).round + 1 : 0;
+    const double now = clock_seconds();
+    if (round != m->seen_round || m->seen_at == 0 || m->down_since > 0) {
+        if (m->wait_told && m->down_since == 0)
+            member_log(m, HFSAD_LOG_INFO, host_path(m->h, 0), "goes on", "", "");
+        m->seen_round = round;
+        m->seen_at = now;
+        m->wait_told = false;
+    } else if (!m->wait_told && now > m->seen_at + patience) {
+        m->wait_told = true;
+        member_log(m, HFSAD_LOG_INFO, host_path(m->h, 0), "waits for others",
+                   n ? "no round for 10 s; `hfsad status` shows which nodes are up"
+                     : "some nodes have not been heard; `hfsad status` shows which nodes are up",
+                   "");
+    }
+}
+
+/* Between turns: false if the member is cancelled. */
+static bool goes_on(hfsad_member *m)
+{
+    const node *n = host_node(m->h, 0);
+    const hfsad_turn now = {n ? node_get_status(n).round : 0, m->cloud.has_row ? &m->cloud.figures : NULL};
+    if (m->s.turn && !m->s.turn(m->s.context, &now))
+        hfsad_member_cancel(m);
+    return !atomic_load(&m->cancelled);
+}
+
+/* Until all below know that the run has ended, or until the time is over. */
+static void pass_the_end_on(hfsad_member *m)
+{
+    static const double seconds = 6;
+    hfsad_error err;
+    const double end = clock_seconds() + seconds;
+    while (!host_all_dismissed(m->h) && clock_seconds() < end && goes_on(m) && !host_step(m->h, 50, &err))
+        continue;
+    for (int i = 0; i < 3; i++)
+        if (host_step(m->h, 10, &err))
+            return;
+}
+
+/* The nodes that train with this cloud cannot see this error. */
+static void dismiss(hfsad_member *m, const hfsad_error *why)
+{
+    hfsad_error err;
+    if (m->s.role == HFSAD_ROLE_CLOUD && m->s.linger > 0 && !host_dismiss(m->h, why->message, &err))
+        pass_the_end_on(m);
+}
+
+static hfsad_status turn(hfsad_member *m, int64_t timeout_ms, hfsad_error *err)
+{
+    hfsad_status status = host_step(m->h, timeout_ms, err);
+    metrics_turn(m->metrics, m->h);
+    tell_of_broker(m);
+    tell_of_neighbours(m);
+    if (!status && !m->is_wrong && federation_broken(m->f)) {
+        error_set(&m->wrong, HFSAD_ERROR_INPUT, "%.200s: %.400s", host_path(m->h, 0), federation_broken(m->f)->message);
+        m->is_wrong = true;
+    }
+    if (!status && m->is_wrong) {
+        if (m->is_dismissed)
+            pass_the_end_on(m);
+        *err = m->wrong;
+        status = HFSAD_ERROR_INPUT;
+    }
+    (void)goes_on(m);
+    return status;
+}
+
+/* Children that have not heard of the end ask for it again. */
+static hfsad_status linger(hfsad_member *m, hfsad_error *err)
+{
+    double quiet_since = clock_seconds();
+    uint64_t heard = host_get_counts(m->h).heard;
+    hfsad_status status = HFSAD_OK;
+    while (!status && goes_on(m) && clock_seconds() < quiet_since + m->s.linger) {
+        status = host_step(m->h, 50, err);
+        metrics_turn(m->metrics, m->h);
+        if (host_get_counts(m->h).heard != heard)
+            quiet_since = clock_seconds();
+        heard = host_get_counts(m->h).heard;
+    }
+    /* what was said last must leave before the connection does */
+    for (int i = 0; i < 3 && !status; i++)
+        status = host_step(m->h, 10, err);
+    return status;
+}
+
+static hfsad_status turn_until_cancelled(void *context, hfsad_error *err)
+{
+    hfsad_member *m = context;
+    const hfsad_status status = turn(m, m->metrics ? 200 : 1000, err); /* a request for metrics waits for a turn */
+    return status || !atomic_load(&m->cancelled) ? status : CLOUD_INTERRUPTED;
+}
+
+static hfsad_status play(hfsad_member *m, hfsad_error *err)
+{
+    const inquiry_turns turns = {m, turn_until_cancelled};
+    hfsad_status status = HFSAD_OK;
+    if (m->s.role != HFSAD_ROLE_CLOUD) {
+        while (!status && !host_ended(m->h))
+            status = turns.turn(m, err);
+        m->stop = status ? HFSAD_STOP_INTERRUPTED : HFSAD_STOP_ITERATIONS;
+    } else if (!(status = federation_play(m->f, m->h, &turns, err))) {
+        status = member_train(m, &turns, err);
+    }
+    return status == CLOUD_INTERRUPTED ? HFSAD_OK : status;
+}
+
+static hfsad_status serve(hfsad_member *m, hfsad_error *err)
+{
+    hfsad_status status = play(m, err);
+    if (status == HFSAD_ERROR_INPUT && !m->is_wrong)
+        dismiss(m, err);
+    if (status || m->stop == HFSAD_STOP_INTERRUPTED)
+        return status;
+    status = member_write_record(m, err);
+    return status || m->s.role == HFSAD_ROLE_CLIENT ? status : linger(m, err);
+}
+
+hfsad_status hfsad_member_run(hfsad_member *m, hfsad_stop *stop, hfsad_error *err)
+{
+    const hfsad_status status = serve(m, err);
+    host_leave(m->h, LEAVE_MS);
+    if (stop)
+        *stop = m->stop;
+    return status;
+}
+
+void hfsad_member_cancel(hfsad_member *m)
+{
+    atomic_store(&m->cancelled, true);
+}
+
+/* ---- set-up ---- */
+
+static hfsad_status copy_settings(hfsad_member *m, const hfsad_member_settings *given, hfsad_error *err)
+{
+    hfsad_member_settings *s = &m->s;
+    const char **const all[] = {&s->name,        &s->all_of, &s->nodes, &s->data_file, &s->broker,
+                                &s->above,       &s->below,  &s->keys,  &s->ca,        &s->key,
+                                &s->certificate, &s->state,  &s->out,   &s->record,    &s->metrics};
+    static_assert(sizeof all / sizeof *all <= sizeof m->texts / sizeof *m->texts, "room for all texts");
+    memcpy(s, given, given->size < sizeof *s ? given->size : sizeof *s);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (*all[i] && !(m->texts[i] = strdup(*all[i])))
+            return error_memory(err, strlen(*all[i]), "a text");
+        *all[i] = m->texts[i];
+    }
+    if (s->role == HFSAD_ROLE_CLOUD)
+        s->name = "cloud";
+    if (!s->state)
+        return error_set(err, HFSAD_ERROR_INPUT, "a process of a federation needs a state folder");
+    if (s->role == HFSAD_ROLE_CLOUD && !s->out)
+        return error_set(err, HFSAD_ERROR_INPUT, "the cloud needs an output folder");
+    if (!s->name == !s->all_of || (s->all_of && s->role != HFSAD_ROLE_CLIENT))
+        return error_set(err, HFSAD_ERROR_INPUT, "give the name of the node, or the node whose clients are wanted");
+    return HFSAD_OK;
+}
+
+static hfsad_status open_all(hfsad_member *m, hfsad_error *err)
+{
+    dataset *shape;
+    hfsad_status status = member_find_scratch(m, err);
+    if (!status)
+        status = member_shape(&shape, m->spec, m->s.nodes, m->scratch, err);
+    if (!status)
+        status = federation_create(&m->f, m->spec, shape, err);
+    if (!status)
+        status = check_ways(m, err);
+    if (!status && m->s.role == HFSAD_ROLE_CLIENT)
+        status = member_read_rows(m, err);
+    if (!status)
+        status = check_names(m, err);
+    if (!status && m->s.role == HFSAD_ROLE_CLOUD)
+        status = member_open_out(m, err);
+    if (!status)
+        status = open_metrics(m, err);
+    if (!status)
+        status = member_open_state(m, err);
+    if (!status)
+        status = open_host(m, err);
+    return status ? status : join_all(m, err);
+}
+
+hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_spec *spec, const hfsad_member_settings *settings,
+                                 hfsad_error *err)
+{
+    hfsad_member *m = alloc_zero(1, sizeof *m);
+    *member = NULL;
+    if (!m)
+        return error_memory(err, sizeof *m, "a process of a federation");
+    m->cloud.lock = -1;
+    m->stop = HFSAD_STOP_INTERRUPTED;
+    hfsad_status status = copy_settings(m, settings, err);
+    if (!status)
+        status = spec_check_settings(spec, !m->s.nodes, err);
+    if (!status)
+        status = spec_copy(&m->spec, spec, err);
+    if (!status)
+        status = open_all(m, err);
+    if (status) {
+        hfsad_member_free(m);
+        return status;
+    }
+    *member = m;
+    return HFSAD_OK;
+}
+
+void hfsad_member_free(hfsad_member *m)
+{
+    if (!m)
+        return;
+    metrics_free(m->metrics);
+    host_free(m->h);
+    if (m->way[BELOW] != m->way[ABOVE])
+        transport_free(m->way[BELOW]);
+    transport_free(m->way[ABOVE]);
+    member_close_out(m);
+    member_close_state(m);
+    federation_free(m->f);
+    free(m->scratch);
+    hfsad_spec_free(m->spec);
+    for (size_t i = 0; i < sizeof m->texts / sizeof *m->texts; i++)
+        free(m->texts[i]);
+    free(m);
+}

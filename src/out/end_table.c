@@ -1,0 +1,205 @@
+/* See end_table.h. */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
+#include "out/end_table.h"
+
+#include "data/features.h"
+#include "out/groups.h"
+#include "plan/choices.h"
+#include "polish/task.h"
+#include "run/handle.h"
+#include "spec/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Label and value, the value broken at spaces to stay within 80 columns. */
+static void put_row(FILE *o, const char *label, const char *value)
+{
+    enum { COLUMN = 21, WIDTH = 80 };
+    fprintf(o, "%-*s", COLUMN, label);
+    int at = COLUMN;
+    while (*value) {
+        const int length = (int)strcspn(value, " ");
+        if (at > COLUMN && at + 1 + length > WIDTH) {
+            fprintf(o, "\n%*s", COLUMN, "");
+            at = COLUMN;
+        } else if (at > COLUMN) {
+            fputc(' ', o);
+            at++;
+        }
+        fprintf(o, "%.*s", length, value);
+        at += length;
+        value += length + (value[length] == ' ');
+    }
+    fputc('\n', o);
+}
+
+static void put_number(FILE *o, const char *label, double v)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.8g", v);
+    put_row(o, label, text);
+}
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void put_data(FILE *o, const dataset *d)
+{
+    char text[300], each[100] = "";
+    const clients_per_edge clients = count_clients(d);
+    if (d->n_inner > 1 && clients.least == clients.most)
+        snprintf(each, sizeof each, " (%zu each)", clients.least);
+    else if (d->n_inner > 1)
+        snprintf(each, sizeof each, " (%zu to %zu each)", clients.least, clients.most);
+    const size_t F = features_count(d);
+    char rows[60] = "";
+    if (d->n_rows > d->n_leaves)
+        snprintf(rows, sizeof rows, ", %zu rows", d->n_rows);
+    snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s%s, %zu feature%s%s, %" PRIu32 " tier%s", d->n_inner - 1,
+             plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, rows, F, plural(F),
+             d->M > F ? " and intercept" : "", d->depth, plural(d->depth));
+    put_row(o, "data", text);
+}
+
+static void put_loss(FILE *o, const hfsad_spec *spec)
+{
+    static const char *const presets[] = {PRESET_NAMES}, *const algorithms[] = {ALGORITHM_NAMES};
+    const hfsad_loss loss = loss_of(&spec->loss, NULL);
+    char text[300];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
+    n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
+    if (isfinite(spec->loss.box))
+        snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
+    put_row(o, "loss", text);
+    if (spec->top.algorithm != ALGORITHM_HFSAD)
+        put_row(o, "algorithm", algorithms[spec->top.algorithm]);
+    n = (size_t)snprintf(text, sizeof text, "%s", presets[spec->top.preset]);
+    if (spec->n_overrides)
+        snprintf(text + n, sizeof text - n, ", %zu override%s", spec->n_overrides, plural(spec->n_overrides));
+    put_row(o, "preset", text);
+}
+
+static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
+{
+    static const char *const reasons[] = {
+        [STOP_RUNNING] = "?",
+        [STOP_ITERATIONS] = "iteration limit",
+        [STOP_TOLERANCE] = "tolerances met",
+        [STOP_INTERRUPTED] = "interrupted",
+        [STOP_DIVERGED] = "diverged: the iterates are no longer finite",
+    };
+    char text[200];
+    const hfsad_figures *f = &end->figures;
+    const unsigned threads = pool_threads(run->threads);
+    put_row(o, "start", run->start_kind ? run->start_kind : "?");
+    put_row(o, "stopped", reasons[end->stopped]);
+    snprintf(text, sizeof text, "%" PRIu64 " in %.3g s, %.4g per second, %u thread%s", f->iteration, f->seconds,
+             f->seconds > 0 ? (double)f->iteration / f->seconds : 0.0, threads, plural(threads));
+    put_row(o, "iterations", text);
+}
+
+/* "25 clients in a group of their own: edge1/client3, edge2/client7, ..." */
+static void put_group(FILE *o, const hfsad_run *run, const node_groups *g, uint32_t group)
+{
+    enum { SHOWN = 6 };
+    char text[80 + SHOWN * 70], name[64];
+    size_t shown = 0, n = (size_t)snprintf(text, sizeof text, "%zu client%s on %s own:", g->clients[group],
+                                           plural(g->clients[group]), g->clients[group] == 1 ? "its" : "their");
+    const size_t inner = run->data->n_inner;
+    for (size_t node = inner; node < hfsad_run_nodes(run) && shown <= SHOWN; node++) {
+        if (g->group[node] != group)
+            continue;
+        hfsad_run_node_name(run, node, name, sizeof name);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", shown ? ", " : " ", shown < SHOWN ? name : "...");
+        shown++;
+    }
+    put_row(o, "", text);
+}
+
+static void put_groups(FILE *o, const hfsad_run *run)
+{
+    enum { LINES = 8 };
+    node_groups g;
+    char text[100];
+    if (groups_find(&g, run, NULL) || g.count == 0)
+        return;
+    snprintf(text, sizeof text, "%zu found: %zu client%s with the cloud's model", g.count, g.clients[0],
+             plural(g.clients[0]));
+    put_row(o, "groups", text);
+    for (uint32_t i = 1; i < g.count && i <= LINES; i++)
+        put_group(o, run, &g, i);
+    if (g.count > LINES + 1)
+        put_row(o, "", "and others; summary.json lists all");
+    groups_free(&g);
+}
+
+static void put_polish(FILE *o, const hfsad_polish *p)
+{
+    char text[300];
+    if (p->accepted)
+        snprintf(text, sizeof text, "objective %.10g, by %.1e lower, gap %.1e", p->objective_after,
+                 p->objective_before - p->objective_after, p->gap);
+    else
+        snprintf(text, sizeof text, "not done: %s", p->reason[0] ? p->reason : "the run ended before");
+    put_row(o, "polish", text);
+    if (p->accepted) {
+        snprintf(text, sizeof text, "%" PRIu64 " in %.3g s", p->exchanges, p->seconds);
+        put_row(o, "exchanges", text);
+    }
+    if (p->accepted && !isnan(p->relative_error))
+        put_number(o, "polished error", p->relative_error);
+}
+
+static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const report *written, const train_end *end)
+{
+    const hfsad_figures *f = &end->figures;
+    const theorem_report *theorem = report_theorem(written);
+    char text[300];
+    put_data(o, run->data);
+    put_loss(o, spec);
+    put_end(o, run, end);
+    put_number(o, "objective", f->objective);
+    put_number(o, "consensus objective", f->consensus_objective);
+    if (run->engine->links) {
+        put_number(o, "primal residual", f->primal_residual);
+        put_number(o, "dual residual", f->dual_residual);
+    }
+    put_number(o, "consensus gap", f->consensus_gap);
+    if (run->engine->links)
+        put_number(o, "smoothing gap", f->smoothing_gap);
+    if (run->truth)
+        put_number(o, "relative error", f->relative_error);
+    if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
+        put_polish(o, &run->polish);
+    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_count(run->data));
+    put_row(o, "non-zero", text);
+    put_groups(o, run);
+    snprintf(text, sizeof text, "%s%s",
+             theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
+    if (run->engine->links)
+        put_row(o, "Theorem 1", text);
+    hfsad_verdict verdict;
+    run_verdict(run, spec, end->stopped == STOP_INTERRUPTED, &verdict);
+    put_row(o, "verdict", verdict.text);
+}
+
+char *table_text(hfsad_run *run, const hfsad_spec *spec, const report *written, const train_end *end, const char *out)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *o = open_memstream(&text, &size);
+    if (!o)
+        return NULL;
+    put_table(o, run, spec, written, end);
+    put_row(o, "written to", out);
+    if (fclose(o) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
