@@ -554,7 +554,7 @@ class Member:
         phase = SETUP if s["result"] is None else FINAL if s["finished"] else TRAIN
         self.say("status", STATUS, phase, s.get("round", 0), 1, 0.0,
                  [float(s.get("k", 0)), 0.0] + [0.0] * 7 + [float(self.process), float(s["result"] is not None),
-                                                           float(int(time.time() * 1000))] + [0.0] * 7)
+                                                           float(int(time.time() * 1000))] + [0.0] * 8)
 
     def run(self):
         if self.s.get("finished"):

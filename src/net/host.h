@@ -82,6 +82,7 @@ enum {
     HOST_STATUS_WAITS,     /* number of children that it waits for, ... */
     HOST_STATUS_WAITS_FOR, /* ... slot of the first, ... */
     HOST_STATUS_WAITS_MS,  /* ... and for how long */
+    HOST_STATUS_UPTIME,    /* of the process, in ms, by a clock that is not set */
     HOST_STATUS_ITERATION, /* of the last row of the trace, -1: none. From here on the root only */
     HOST_STATUS_OBJECTIVE,
     HOST_STATUS_PRIMAL,
@@ -102,8 +103,8 @@ void host_connect(host *h, transport *above, transport *below);
 
 typedef struct {
     const char *path;
-    const char *const *children; /* paths in the order of their slots */
-    size_t n_children;
+    const char *const *children;   /* paths in the order of their slots */
+    size_t n_children, n_inner;    /* n_inner: the first of them have children themselves */
     const char *certificate, *key; /* its own, or NULL */
 } host_place;
 
@@ -165,6 +166,8 @@ typedef struct {
 } host_waits;
 host_waits host_get_waits(const host *h, size_t i);
 bool host_waits_for(const host *h, size_t i, size_t slot);
+/* "edge1/client2, edge1/client7 and 3 more for 12 s"; "" if it waits for no child. */
+void host_describe_waits(const host *h, size_t i, char *text, size_t size);
 /* The path of a child; NULL: there is none. */
 const char *host_child(const host *h, size_t i, size_t slot);
 

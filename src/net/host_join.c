@@ -21,6 +21,7 @@ static bool name_nodes(hosted *at, const host_place *place)
     at->parent = topic_parent(place->path, parent) ? strdup(parent) : NULL;
     at->children = alloc_zero(place->n_children, sizeof *at->children);
     at->n_children = place->n_children;
+    at->n_inner = place->n_inner;
     if (!at->path || !at->children || (topic_parent(place->path, parent) && !at->parent))
         return false;
     for (size_t c = 0; c < place->n_children; c++) {

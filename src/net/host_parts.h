@@ -33,7 +33,7 @@ typedef struct {
     unsigned twins;      /* how often an older process of this name has said that it lives, in this connection */
     char *path, *parent; /* parent: NULL for the root */
     child_name *children;
-    size_t n_children;
+    size_t n_children, n_inner;
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
     bool early;          /* it has taken host.frame in before its own copy came */
@@ -67,6 +67,7 @@ typedef struct {
 
 struct host {
     host_settings s;
+    uint64_t began; /* on clock_ms */
     char *run;
     transport *way[WAYS];
     sense senses[WAYS];

@@ -53,6 +53,7 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
     values[HOST_STATUS_TERM] = at->n ? (double)node_begun(at->n) : 0;
     values[HOST_STATUS_INSTANCE] = h->s.state ? (double)store_instance(h->s.state) : 0;
     values[HOST_STATUS_GARBLED] = (double)(at->garbled + at->strangers);
+    values[HOST_STATUS_UPTIME] = (double)(clock_ms() - h->began);
     values[HOST_STATUS_WAITS] = (double)waits.count;
     values[HOST_STATUS_WAITS_FOR] = (double)waits.first;
     values[HOST_STATUS_WAITS_MS] = (double)waits.ms;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* ---- children ---- */
@@ -73,6 +74,21 @@ host_waits host_get_waits(const host *h, size_t i)
     return waits;
 }
 
+void host_describe_waits(const host *h, size_t i, char *text, size_t size)
+{
+    enum { SHOWN = 4 };
+    const host_waits waits = host_get_waits(h, i);
+    size_t shown = 0, at = 0;
+    text[0] = 0;
+    for (size_t c = 0; c < h->all[i].n_children && shown < SHOWN && at < size; c++)
+        if (host_waits_for(h, i, c))
+            at += (size_t)snprintf(text + at, size - at, "%s%.100s", shown++ ? ", " : "", host_child(h, i, c));
+    if (waits.count > shown && at < size)
+        at += (size_t)snprintf(text + at, size - at, " and %zu more", waits.count - shown);
+    if (waits.count && at < size)
+        snprintf(text + at, size - at, " for %llu s", (unsigned long long)waits.ms / 1000);
+}
+
 const char *host_child(const host *h, size_t i, size_t slot)
 {
     const hosted *at = &h->all[i];
@@ -102,7 +118,7 @@ static void end_run(host *h, hosted *at, const char *why)
 void host_meet_liar(host *h, hosted *at, const char *path, size_t slot)
 {
     char why[INQUIRY_WHY_MOST];
-    if (!at->n || !node_child_lies(at->n, slot))
+    if (!(at->n && node_child_lies(at->n, slot)) && !(at->q && inquiry_child_lies(at->q, slot)))
         return;
     snprintf(why, sizeof why,
              "%.90s has sent messages beyond the bounds of the mathematics to %.50s: repair or replace it", path,
@@ -115,7 +131,7 @@ void host_hear_complaint(host *h, hosted *at, size_t from, const message *m)
 {
     char why[INQUIRY_WHY_MOST + 1];
     size_t i = 0;
-    if (m->run != h->s.run_id || from == NODE_PARENT || !at->n || node_child_is_leaf(at->n, from))
+    if (m->run != h->s.run_id || from == NODE_PARENT || from >= at->n_inner)
         return;
     for (; i < m->count && i < INQUIRY_WHY_MOST; i++) /* it goes to a terminal */
         why[i] = m->values[i] >= ' ' && m->values[i] <= '~' ? (char)m->values[i] : '?';
@@ -162,8 +178,9 @@ void host_meet_newer(host *h, const hosted *at, const char *path, size_t from, c
 }
 
 /* Of two processes of one name, the one with the smaller list of these stays: the one that has come further, has a
- * state, was started less often from its folder; then by the numbers that were drawn. No clock decides. */
-enum { RANKS = 5 };
+ * state; if both have none, was started first; then the one that was started less often from its folder, and by the
+ * numbers that were drawn. The clocks that count the time since a start cannot be set. */
+enum { RANKS = 6 };
 typedef struct {
     double by[RANKS];
 } ranks;
@@ -171,8 +188,17 @@ typedef struct {
 static ranks rank_of(const message *m)
 {
     const double *v = m->values, stateless = m->phase != NODE_PHASE_TRAIN && m->phase != NODE_PHASE_FINAL;
-    return (ranks){
-        {-v[HOST_STATUS_K], stateless, v[HOST_STATUS_TERM], v[HOST_STATUS_INSTANCE], v[HOST_STATUS_PROCESS]}};
+    return (ranks){{-v[HOST_STATUS_K], stateless, stateless ? -v[HOST_STATUS_UPTIME] : 0, v[HOST_STATUS_TERM],
+                    v[HOST_STATUS_INSTANCE], v[HOST_STATUS_PROCESS]}};
+}
+
+static bool is_before(const ranks *a, const ranks *b)
+{
+    static const double alike[RANKS] = {[2] = 500}; /* a message takes its time */
+    size_t i = 0;
+    while (i < RANKS - 1 && fabs(a->by[i] - b->by[i]) <= alike[i])
+        i++;
+    return a->by[i] < b->by[i];
 }
 
 void host_meet_twin(host *h, hosted *at, const message *m)
@@ -185,10 +211,7 @@ void host_meet_twin(host *h, hosted *at, const message *m)
         return;
     const message own = host_status_of(h, at, true, values);
     const ranks theirs = rank_of(m), mine = rank_of(&own);
-    size_t i = 0;
-    while (i < RANKS - 1 && theirs.by[i] == mine.by[i])
-        i++;
-    if (!(theirs.by[i] < mine.by[i])) {
+    if (!is_before(&theirs, &mine)) {
         at->status_due = 0;
         return;
     }

@@ -223,10 +223,13 @@ static void tell_of_neighbours(hfsad_member *m)
         m->seen_at = now;
         m->wait_told = false;
     } else if (!m->wait_told && now > m->seen_at + patience) {
+        char names[500];
+        host_describe_waits(m->h, 0, names, sizeof names);
         m->wait_told = true;
-        member_log(m, HFSAD_LOG_INFO, host_path(m->h, 0), "waits for others",
-                   n ? "no round for 10 s; `hfsad status` shows which nodes are up"
-                     : "some nodes have not been heard; `hfsad status` shows which nodes are up",
+        member_log(m, HFSAD_LOG_INFO, host_path(m->h, 0), names[0] ? "waits for" : "waits for others",
+                   names[0] ? names
+                   : n      ? "no round for 10 s; `hfsad status` shows which nodes are up"
+                            : "no question of the set-up has come; `hfsad status` shows which nodes are up",
                    "");
     }
 }

@@ -591,11 +591,6 @@ bool node_child_lies(const node *n, size_t c)
     return n->inner.child[c].lies >= (n->s.exclude_after ? n->s.exclude_after : 1);
 }
 
-bool node_child_is_leaf(const node *n, size_t c)
-{
-    return n->s.children[c].leaf;
-}
-
 uint64_t node_begun(const node *n)
 {
     return n->begun;

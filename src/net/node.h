@@ -263,7 +263,6 @@ uint64_t node_child_k(const node *n, size_t c);
 bool node_child_trains(const node *n, size_t c);
 /* Whether a child has sent so many messages beyond the bounds that its parent cannot go on with it. */
 bool node_child_lies(const node *n, size_t c);
-bool node_child_is_leaf(const node *n, size_t c);
 /* How often it was started. */
 uint64_t node_begun(const node *n);
 /* Root: where it waits for the polish of the model w, M numbers that stay until node_take_polish; NULL: it does not. */
