@@ -75,6 +75,9 @@ enum { CLI_GO = -1 };
  * or the exit status where the command is over: after the help, or after a line on stderr that says what is wrong.
  */
 int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **words);
+/* From now on called in place of the printed help; NULL: the help again. */
+typedef void (*cli_describer)(const cli_syntax *syntax);
+void cli_describe_with(cli_describer describer);
 
 /* "hfsad: message" on stderr; the exit status for err: 2 for wrong input, 1 otherwise. */
 int cli_fail(const hfsad_error *err);

@@ -218,7 +218,8 @@ static void the_best_of_several_starts(void **state)
     for (uint64_t seed = 1; seed <= 4; seed++) {
         char number[16];
         snprintf(number, sizeof number, "%d", (int)seed);
-        const char *pairs[] = {"loss", LOSSES[1], "run.start", "normal", "run.seed", number, "run.tries", "6", NULL};
+        const char *pairs[] = {"loss",      LOSSES[1], "run.start",  "normal", "run.seed", number,
+                               "run.tries", "6",       "run.cycles", "false",  NULL};
         hfsad_run *best = run_with((unsigned)seed, data(7), pairs);
         pairs[7] = "1";
         hfsad_run *first = run_of(data(7), pairs);

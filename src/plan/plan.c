@@ -246,7 +246,7 @@ static inner_class inner_class_of(const preset *t, size_t i, const override_sett
 /* A loss that is to come from a program. */
 static hfsad_status check_own(const hfsad_spec *spec, const leaf_class *c, const char *node, hfsad_error *err)
 {
-    if (c->loss.kind != HFSAD_LOSS_OWN)
+    if (c->loss.kind != HFSAD_LOSS_OWN || (spec->own_elsewhere && !spec->own.value))
         return HFSAD_OK;
     const bool linearized = c->solver.method == ROWS_LINEARIZED;
     const char *wrong = !spec->own.value                       ? "no loss was supplied (hfsad_spec_own_loss)"

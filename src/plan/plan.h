@@ -72,7 +72,8 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
                           hfsad_error *err);
 /* What a spec without run.start begins from, where no link lets go. */
 const char *start_default(const hfsad_spec *spec);
-/* start_vector, and the intercept where a regression has one. */
+/* start_vector, and the intercept where a regression has one. Phase retrieval with run.cycles: or the robust start, if
+ * that has the smaller loss. */
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                          hfsad_error *err);
 /* The index-th further start: a direction drawn, of that length. */

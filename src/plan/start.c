@@ -261,10 +261,46 @@ static hfsad_status start_log_intercept(double *start, const dataset *d, const s
     return status;
 }
 
+/* The sum of the loss at w. */
+static hfsad_status loss_at(const double *w, size_t M, const surveyor *ask, double *loss, hfsad_error *err)
+{
+    const survey_question q = {SURVEY_LOSS, M, w, 0, 1};
+    return ask->ask(ask->context, &q, loss, err);
+}
+
+/* Phase retrieval: the robust start in the place of one with a larger loss, because a run cannot leave the valley that
+ * it begins in. Data that have no robust start (mostly negative observations) keep theirs. */
+static hfsad_status start_better(double *start, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                                 hfsad_error *err)
+{
+    double *robust = alloc_zero(d->M, sizeof *robust), given = 0, other = 0;
+    if (!robust)
+        return error_memory(err, d->M * sizeof *robust, "the robust start");
+    hfsad_status status = start_vector(robust, "robust", d, (uint64_t)spec->run.seed, ask, err);
+    if (status == HFSAD_ERROR_INPUT) {
+        free(robust);
+        return HFSAD_OK;
+    }
+    if (!status && !(status = loss_at(start, d->M, ask, &given, err)))
+        status = loss_at(robust, d->M, ask, &other, err);
+    if (!status && !(given <= other))
+        memcpy(start, robust, d->M * sizeof *start);
+    free(robust);
+    return status;
+}
+
+static bool wants_better(const hfsad_spec *spec, const char *kind)
+{
+    return loss_kinds[spec->loss.kind]->majorised && spec->top.algorithm == ALGORITHM_HFSAD &&
+           spec->top.preset == PRESET_TUNED && spec->run.cycles == 1 && strcmp(kind, "robust") != 0;
+}
+
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                          hfsad_error *err)
 {
-    const hfsad_status status = start_vector(start, kind, d, (uint64_t)spec->run.seed, ask, err);
+    hfsad_status status = start_vector(start, kind, d, (uint64_t)spec->run.seed, ask, err);
+    if (!status && wants_better(spec, kind))
+        status = start_better(start, spec, d, ask, err);
     const loss_start intercept = loss_kinds[spec->loss.kind]->start;
     if (!status && d->rows.constant != 0 && intercept == LOSS_START_LOG)
         return start_log_intercept(start, d, ask, err);

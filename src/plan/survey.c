@@ -99,8 +99,18 @@ static void answer_energy(const survey_client *c, double *answer)
     answer[1] = e.energy;
 }
 
+static void answer_loss(const survey_client *c, const double *w, double *answer)
+{
+    for (size_t r = 0; r < c->rows.count; r++)
+        answer[0] += row_weight(&c->rows, r) * hfsad_loss_value(&c->loss, c->rows.y[r], row_dot(&c->rows, r, w));
+    if (c->mean)
+        answer[0] /= rows_weight(&c->rows);
+}
+
 static void answer_own(const survey_client *c, const survey_question *q, double *answer)
 {
+    if (!c->own) /* a client with a loss of the library among others */
+        return;
     const own_facts f = own_measure(&c->rows, c->M, c->node, c->own, q->values[0], c->scratch);
     answer[0] = f.slope;
     answer[1] = f.bend;
@@ -134,6 +144,9 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
         return;
     case SURVEY_ENERGY:
         answer_energy(c, answer);
+        return;
+    case SURVEY_LOSS:
+        answer_loss(c, q->values, answer);
         return;
     case SURVEY_MOMENTS:
         rows_sum_columns(&c->rows, q->values + 1, q->values[0] != 0, answer);
@@ -179,19 +192,13 @@ bool survey_question_fits(const survey_question *q, size_t M)
     const struct {
         size_t count, most, sums;
     } sizes[] = {
-        [SURVEY_CENTRE] = {0, 0, 2},
-        [SURVEY_SCALE] = {1, 1, 5},
-        [SURVEY_OWN] = {1, 1, 1},
-        [SURVEY_BOUND] = {0, 1, 0},
-        [SURVEY_COLUMNS] = {0, 0, M + 2},
-        [SURVEY_BELOW] = {N, 0, N + 1},
-        [SURVEY_BELOW_ONE] = {N, 0, N + 1},
-        [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
-        [SURVEY_TRUNCATED] = {1 + M, 0, M},
-        [SURVEY_ROBUST] = {1 + M, 0, M},
-        [SURVEY_LEFT] = {M, 0, 2},
-        [SURVEY_ENERGY] = {0, 0, 2},
-        [SURVEY_MOMENTS] = {1 + M, 0, 1 + 2 * M},
+        [SURVEY_CENTRE] = {0, 0, 2},        [SURVEY_SCALE] = {1, 1, 5},
+        [SURVEY_OWN] = {1, 1, 1},           [SURVEY_BOUND] = {0, 1, 0},
+        [SURVEY_COLUMNS] = {0, 0, M + 2},   [SURVEY_BELOW] = {N, 0, N + 1},
+        [SURVEY_BELOW_ONE] = {N, 0, N + 1}, [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
+        [SURVEY_TRUNCATED] = {1 + M, 0, M}, [SURVEY_ROBUST] = {1 + M, 0, M},
+        [SURVEY_LEFT] = {M, 0, 2},          [SURVEY_ENERGY] = {0, 0, 2},
+        [SURVEY_LOSS] = {M, 0, 1},          [SURVEY_MOMENTS] = {1 + M, 0, 1 + 2 * M},
     };
     return (size_t)q->kind < sizeof sizes / sizeof *sizes && q->count == sizes[q->kind].count &&
            q->most == sizes[q->kind].most && q->sums == sizes[q->kind].sums;

@@ -25,6 +25,7 @@ typedef enum {
     SURVEY_ROBUST,    /* scale, v -> sum w T(y/(|x|^2 scale)) x <x,v> / |x|^2, T(t) = 1 - 1/t, at least -10 */
     SURVEY_LEFT,      /* w -> sum of weights, of weight (y - <x,w>) */
     SURVEY_ENERGY,    /* -> sum w, w |x|^2: what features_prepare makes an intercept's column from */
+    SURVEY_LOSS,      /* w -> sum of the loss at w */
     SURVEY_MOMENTS,   /* whether squares, centre -> rows_sum_columns of features.h; M: without an intercept */
 } survey_kind;
 

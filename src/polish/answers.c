@@ -99,9 +99,10 @@ static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s
     return p;
 }
 
+static const hfsad_loss absolute = {.kind = HFSAD_LOSS_ABSOLUTE, .box = INFINITY};
+
 static row_part phase_part(double c, double y, double s, double a, double t, const polish_question *q)
 {
-    static const hfsad_loss absolute = {.kind = HFSAD_LOSS_ABSOLUTE, .box = INFINITY};
     const double factor = 2 * t, away = s - t, bend = 2 * q->beta * c;
     row_part p = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
     p.envelope += bend / 2 * away * away;
@@ -175,18 +176,34 @@ static void answer_commit(const polish_client *o, const polish_question *q, doub
     }
 }
 
+/* The row's slope moved by u, and what its tangent there has below the model at s: the kink's multiplier within its
+ * bounds, and the tangent of the parabola at s + <x,u>. */
+static double repair_phase(double c, double y, double s, double a, double t, double along, const polish_question *q,
+                           double *slope)
+{
+    const double factor = 2 * t, bend = 2 * q->beta * c, left = factor * s - (y + t * t);
+    const row_part kink = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
+    const double next = fmax(-c, fmin(c, kink.slope + kink.bend * factor * along));
+    *slope = factor * next + bend * (s - t + along);
+    return c * fabs(left) - next * left + bend / 2 * along * along;
+}
+
 static void answer_repair(const polish_client *o, const polish_question *q, double *answer)
 {
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r);
-        if (!(c > 0) || loss_kind_of(o->loss)->majorised)
+        if (!(c > 0))
             continue;
-        const double y = o->rows.y[r], s = row_dot(&o->rows, r, q->point);
-        const row_part p = part_at(o, q, r, c, s);
-        const double moved = p.bend > 0 ? p.bend * row_dot(&o->rows, r, q->vector) : 0;
-        const double a = polish_cut(o->loss, c, y, p.slope + moved);
+        const double y = o->rows.y[r], s = row_dot(&o->rows, r, q->point), along = row_dot(&o->rows, r, q->vector);
+        double a;
+        if (loss_kind_of(o->loss)->majorised) {
+            answer[o->M] += repair_phase(c, y, s, o->multiplier[r], o->anchor[r], along, q, &a);
+        } else {
+            const row_part p = part_at(o, q, r, c, s);
+            a = polish_cut(o->loss, c, y, p.slope + (p.bend > 0 ? p.bend * along : 0));
+            answer[o->M] += polish_gap(o->loss, c, y, s, a);
+        }
         row_add(&o->rows, r, a, answer);
-        answer[o->M] += polish_gap(o->loss, c, y, s, a);
     }
 }
 

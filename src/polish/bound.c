@@ -114,7 +114,7 @@ double polish_bound(polish_state *s, const double *w, double enough)
     enum { REPAIRS = 3 };
     double best = bound_of(s, w, s->gap);
     memset(s->shift, 0, s->M * sizeof *s->shift);
-    for (int i = 0; i < REPAIRS && best > enough && !s->p->anchored; i++) {
+    for (int i = 0; i < REPAIRS && best > enough; i++) {
         if (!set_repair(s, w) || !polish_direction(s))
             break;
         for (size_t m = 0; m < s->M; m++)

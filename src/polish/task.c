@@ -39,12 +39,21 @@ bool polish_is_convex(const plan *p, size_t n_inner)
     return true;
 }
 
+/* Whether some client's loss is phase retrieval's. */
+static bool is_anchored(const plan *p)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (loss_kind_of(&p->leaf_classes[c].loss)->majorised)
+            return true;
+    return false;
+}
+
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M)
 {
     if (spec->run.polish >= 0)
         return spec->run.polish == 1;
     return spec->top.algorithm == ALGORITHM_HFSAD && spec->top.preset != PRESET_PAPER && spec->run.iterations > 0 &&
-           M <= POLISH_DIRECT && !polish_why_not(p, n_inner) && polish_is_convex(p, n_inner);
+           M <= POLISH_DIRECT && !polish_why_not(p, n_inner) && (polish_is_convex(p, n_inner) || is_anchored(p));
 }
 
 /* The smallest of all clients, because they share one model. */
@@ -66,11 +75,10 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .n_priors = d->n_inner,
         .priors = priors,
         .direct = POLISH_DIRECT,
+        .anchored = is_anchored(p),
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
-        problem->anchored = problem->anchored || loss_kind_of(&plan_leaf(p, leaf)->loss)->majorised;
     return priors != NULL;
 }
 

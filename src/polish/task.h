@@ -12,10 +12,9 @@ enum { POLISH_DIRECT = 512 }; /* coordinates up to which a second derivative is 
 const char *polish_why_not(const plan *p, size_t n_inner);
 /* Whether the problem of one model for all is convex. */
 bool polish_is_convex(const plan *p, size_t n_inner);
-/* Whether a run of this spec ends with the polish: run.polish is true, or it is auto, the problem is convex, of one
- * model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run without iterations shows its
- * start.
- */
+/* Whether a run of this spec ends with the polish: run.polish is true, or it is auto, the problem is convex or
+ * phase retrieval, of one model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run
+ * without iterations shows its start. */
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
 /* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
  */

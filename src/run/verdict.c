@@ -38,6 +38,28 @@ static void judge_polished(const hfsad_run *run, hfsad_verdict *v)
             "run.iterations");
 }
 
+/* A problem that is not convex. The gap of its polish is how far the convex model of F around the last point may still
+ * fall: 0 at a stationary point of the unsmoothed problem. */
+static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
+{
+    const hfsad_polish *p = &run->polish;
+    const double size = fmax(p->objective_after, as_good_as_zero * p->objective_zero), part = p->gap / size;
+    char frozen[80] = "";
+    v->gap = p->gap;
+    if (p->objective_before > 1.01 * size)
+        snprintf(frozen, sizeof frozen, "; the iterations ended %.3g%% above it",
+                 100 * (p->objective_before / size - 1));
+    if (part <= HFSAD_VERDICT_GAP)
+        say(v, HFSAD_VERDICT_CONVERGED,
+            "stationary: a convex model of the objective around this point falls by at most %.1e of it; not convex, so "
+            "other minima may be lower%s",
+            part, frozen);
+    else
+        say(v, HFSAD_VERDICT_NOT_CONVERGED,
+            "a convex model of the objective around this point may fall by %.3g%% of it; try more run.iterations%s",
+            100 * part, frozen);
+}
+
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *v)
 {
     const size_t n_inner = run->data->n_inner, M = run->data->M;
@@ -46,11 +68,7 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
     if (run->polish.accepted && polish_is_convex(run->plan, n_inner))
         judge_polished(run, v);
     else if (run->polish.accepted)
-        say(v, HFSAD_VERDICT_UNKNOWN,
-            "the problem is not convex; the model is stationary to %.1e of the slopes' size, which other minima may "
-            "be, "
-            "too",
-            run->polish.residual);
+        judge_stationary(run, v);
     else if (run->polish.unbounded)
         say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add a prior (prior.cloud) or loss.box", run->polish.reason);
     else if (why || run->polish.reason[0])

@@ -55,7 +55,7 @@
 
 #define SETTINGS_LOSS(X)                                                                                               \
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
-      "loss of a row; own: supplied by a C program through hfsad_spec_own_loss")                                       \
+      "loss of a row; own: supplied by a program through hfsad_spec_own_loss")                                         \
     X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
     X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                            \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
@@ -106,11 +106,14 @@
       "preset paper); else zero")                                                                                      \
     X(RUN, WHOLE, tries, "1", "[1,100]",                                                                               \
       "number of starts to try, 20 iterations each; the best is kept; the first is `start`, the others are random")    \
+    X(RUN, FLAG, cycles, "true", "",                                                                                   \
+      "phase-retrieval with the preset tuned: begin at the robust start if its loss is smaller than that of `start`; " \
+      "begin a new cycle at the best point when a run has frozen; false: neither")                                     \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
     X(RUN, FLAG, polish, "auto", "",                                                                                   \
       "after the iterations, go on to the exact optimum of one model for all nodes, with a bound on what is missing; " \
-      "phase-retrieval: to a stationary point; auto: if the problem is convex, has one model for all and at most 512 " \
-      "coordinates, but not with the preset paper")                                                                    \
+      "phase-retrieval: to a stationary point; auto: if the problem is convex or phase-retrieval, has one model for "  \
+      "all and at most 512 coordinates, but not with the preset paper")                                                \
     X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")
 
 #define SETTINGS_PARTICIPATION(X)                                                                                      \
@@ -306,6 +309,7 @@ struct hfsad_spec {
     size_t n_overrides;
     override_settings *overrides;
     hfsad_own_loss own; /* all NULL: none */
+    bool own_elsewhere; /* a process of a federation: clients of other processes bring the own loss */
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
 
