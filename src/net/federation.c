@@ -53,7 +53,7 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
                          "without + and #, of at most %d bytes",
                          spec->federation.name, TOPIC_RUN_MAX - 1);
     const char *wrong =
-        spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation supports only hfsad"
+        algorithm_is_baseline(spec->top.algorithm) ? "algorithm: a federation supports only hfsad and star"
         : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
             ? TREE_ASYNC_DRAWS
             : NULL;
@@ -413,7 +413,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .tied = f->tied,
                   .trial = f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
-                  .polish = federation_polishes(f, f->p) ? FEDERATION_POLISH_HEAD + f->shape->M : 0};
+                  .polish = federation_polishes(f, f->p) ? federation_polish_numbers(f->p, f->shape->M) : 0};
     return tree_settings(&f->t, f->spec, err);
 }
 
