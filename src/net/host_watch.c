@@ -187,7 +187,8 @@ typedef struct {
 
 static ranks rank_of(const message *m)
 {
-    const double *v = m->values, stateless = m->phase != NODE_PHASE_TRAIN && m->phase != NODE_PHASE_FINAL;
+    const double *v = m->values;
+    const bool stateless = m->phase != NODE_PHASE_TRAIN && m->phase != NODE_PHASE_FINAL;
     return (ranks){{-v[HOST_STATUS_K], stateless, stateless ? -v[HOST_STATUS_UPTIME] : 0, v[HOST_STATUS_TERM],
                     v[HOST_STATUS_INSTANCE], v[HOST_STATUS_PROCESS]}};
 }
