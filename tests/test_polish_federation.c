@@ -15,6 +15,8 @@ static const problem polished[] = {
     {"quantile", 3, two, two_clients, 6, 12, 0, false, "loss: {kind: quantile, tau: 0.7}\nrun: {polish: true}\n"},
     {"phase retrieval", 5, deep, deep_clients, 5, 9, 0, false,
      "loss: {kind: phase-retrieval, box: 5}\nrun: {polish: true}\n"},
+    {"star", 3, two, two_clients, 6, 12, 0, false,
+     "algorithm: star\nloss: {kind: quantile, tau: 0.7}\nprior: {cloud: {penalty: l1, weight: 1, lambda: 0.5}}\n"},
 };
 
 typedef struct {
@@ -174,8 +176,8 @@ static const double *polish(world *w, uint64_t life)
     assert_true(federation_shape(root->f)->M <= 16);
     w->asked = w->attempts = 0;
     limit(w, 0);
-    const hfsad_status status =
-        federation_polish_from(root->f, root->q, &turns, life, federation_outcome(root->f)->start, w->numbers, &err);
+    const hfsad_status status = federation_polish_from(root->f, root->q, &turns, life,
+                                                       federation_outcome(root->f)->start, NULL, w->numbers, &err);
     unlimit(w, 0);
     ok(status, &err);
     return w->numbers;

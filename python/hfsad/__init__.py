@@ -22,7 +22,8 @@ __version__ = _core.version
 # Their modules are imported at the first use: scikit-learn takes a second to load.
 _ESTIMATORS = ("HuberRegressor", "LADRegressor", "LinearRegression", "LinearSVC", "LogisticRegression", "PhaseRetrieval",
                "PoissonRegressor", "QuantileRegressor")
-_LAZY = {**{name: "_estimators" for name in _ESTIMATORS}}
+_LAZY = {**{name: "_estimators" for name in _ESTIMATORS},
+         **{name: "_federation" for name in ("Client", "Cloud", "Edge", "Federation", "program")}}
 
 __all__ = ["Data", "DivergedError", "Interrupted", "Loss", "Path", "Progress", "Result", "Setting", "Spec", "Verdict",
            "compare", "load", "path", "run", "settings", *_LAZY]

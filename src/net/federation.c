@@ -53,9 +53,7 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
                          "without + and #, of at most %d bytes",
                          spec->federation.name, TOPIC_RUN_MAX - 1);
     const char *wrong =
-        spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation supports only hfsad"
-        : spec->loss.kind == (int)HFSAD_LOSS_OWN
-            ? "loss.kind: own is for programs that link the library, not for a federation"
+        algorithm_is_baseline(spec->top.algorithm) ? "algorithm: a federation supports only hfsad and star"
         : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
             ? TREE_ASYNC_DRAWS
             : NULL;
@@ -415,7 +413,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .tied = f->tied,
                   .trial = f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
-                  .polish = federation_polishes(f, f->p) ? FEDERATION_POLISH_HEAD + f->shape->M : 0};
+                  .polish = federation_polishes(f, f->p) ? federation_polish_numbers(f->p, f->shape->M) : 0};
     return tree_settings(&f->t, f->spec, err);
 }
 
@@ -425,7 +423,14 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
     federation *f = context;
     *n = NULL;
     const hfsad_status status = take_result(f, result, count, err);
-    return status ? status : tree_node(n, &f->t, nodes_find(f->shape, path), err);
+    if (status)
+        return status;
+    const size_t number = nodes_find(f->shape, path);
+    if (number >= f->shape->n_inner && plan_leaf(f->p, number - f->shape->n_inner)->loss.kind == HFSAD_LOSS_OWN &&
+        !f->spec->own.value)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%s: loss.kind: own, but its program supplies no loss (hfsad_spec_own_loss)", path);
+    return tree_node(n, &f->t, number, err);
 }
 
 static size_t message_most(const federation *f)

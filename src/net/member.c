@@ -414,8 +414,13 @@ hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_spec *spec, 
         status = spec_check_settings(spec, !m->s.nodes, err);
     if (!status)
         status = spec_copy(&m->spec, spec, err);
-    if (!status)
+    if (!status && m->s.role == HFSAD_ROLE_CLIENT && spec->loss.kind == (int)HFSAD_LOSS_OWN && !spec->own.value)
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "loss.kind: own: no loss was supplied; a program supplies it through hfsad_spec_own_loss");
+    if (!status) {
+        m->spec->own_elsewhere = true;
         status = open_all(m, err);
+    }
     if (status) {
         hfsad_member_free(m);
         return status;

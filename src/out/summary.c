@@ -366,6 +366,8 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
     json_add_real(j, figures, "dual_residual", f->dual_residual);
     json_add_real(j, figures, "consensus_gap", f->consensus_gap);
     json_add_real(j, figures, "smoothing_gap", f->smoothing_gap);
+    if (run->has_star)
+        json_add_real(j, figures, "gap_bound", f->gap_bound);
     if (run->truth)
         json_add_real(j, figures, "relative_error", f->relative_error);
     json_add_whole(j, figures, "nonzero_coefficients", count_nonzero(run));
@@ -485,6 +487,13 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
         json_add_whole(j, safeguard, "last_iteration", last);
 }
 
+static int algorithm_of(const hfsad_run *run, const hfsad_spec *spec)
+{
+    return run->plan->star                         ? ALGORITHM_STAR
+           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
+                                                   : spec->top.algorithm;
+}
+
 char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
                    const hfsad_figures *figures, stop_reason stopped)
 {
@@ -492,7 +501,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     cJSON *root = cJSON_CreateObject();
     json_add_text(j, root, "version", hfsad_version());
     json_add_text(j, root, "spec", spec->path);
-    json_add_text(j, root, "algorithm", algorithm_names[spec->top.algorithm]);
+    json_add_text(j, root, "algorithm", algorithm_names[algorithm_of(run, spec)]);
     json_add_text(j, root, "stopped", stop_reason_name(stopped));
     json_add_whole(j, root, "iterations", figures->iteration);
     json_add_real(j, root, "seconds", figures->seconds);

@@ -41,6 +41,9 @@ typedef struct {
     bool keep_w;          /* keep every client's own w */
     bool rounds;          /* what nodes say to each other is rounded, as base/wire.h says */
     double stop_absolute, stop_relative;
+    bool star;          /* solved by polish/star.h: there are no iterations of HFSAD */
+    double gap;         /* relative, at which the star stops */
+    uint64_t limit;     /* of the star's rows */
     double star_c;      /* the preset's c of clients, for the safeguard of a star */
     double length;      /* the likely size of a model */
     hfsad_own_loss own; /* of the clients whose loss is their program's */
