@@ -232,7 +232,7 @@ PYTHON
 python3 stop.py || fail "interrupted"
 [ "$(names stopped)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
 grep -q '"stopped":.*interrupted' stopped/summary.json || fail "an interrupted run does not say so"
-expect 0 run tuned.yaml --set run.polish=false --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --out there --quiet
+expect 0 run tuned.yaml --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --set run.polish=false --out there --quiet
 cmp stopped/model.csv there/model.csv || fail "an interrupted run has other models than one that ends there"
 rm -r there
 mv here there

@@ -25,12 +25,12 @@ static void leaf_round(node *n, const double *w_parent, uint64_t round)
         memcpy(n->w, w_parent, tied(n) * sizeof *n->w);
     n->average.seen = sent;
     averaging_step(n->s.average, n->s.p, n->s.leaf, &n->s.rows, n->s.M, round - 1, w_parent, n->w, n->leaf.centre);
-    n->k++;
+    n->k += n->s.leaf->local_steps;
 }
 
 static void measure_leaf(node *n, const double *w0, const double *w_parent, tally *t)
 {
-    *t = (tally){.up = (double)n->sent_up, .clients = averaging_mass(n->s.leaf, &n->s.rows)};
+    *t = (tally){.up = (double)n->sent_up, .intercepts = averaging_mass(n->s.leaf, &n->s.rows), .clients = 1};
     averaging_measure(n->s.leaf, &n->s.rows, n->s.M, n->w, leaf_consensus(n, w0, w_parent), &t->tier[n->s.depth - 1]);
 }
 
@@ -66,12 +66,12 @@ static void inner_round(node *n, uint64_t round)
     uint32_t last = n->last;
     n->average.since += averaging_steps(n->s.average, averaging_least_steps(n->s.p), round - 1);
     hear_children(n, round);
+    n->k += node_draw(n, n->s.inner->participation, n->s.key, &n->average.drawn, round); /* as its parent counts */
     if (!node_draw(n, n->s.inner->participation, n->s.key, &last, round) || !average(n))
         return;
     n->average.moved = n->average.sends = true;
     n->sent_up += n->s.depth > 1 || n->last < last; /* the cloud uses only the last of an iteration */
     n->last = last;
-    n->k++;
 }
 
 static void root_round(node *n)
@@ -120,7 +120,7 @@ static void measure_inner(node *n, const double *w0, const double *w_parent, tal
 
 static void take_tally(node *n, tally *t)
 {
-    n->average.mass = t->clients;
+    n->average.mass = t->intercepts;
 }
 
 /* ---- messages ---- */

@@ -291,19 +291,14 @@ static bool take_memory(baseline *b)
     return b->w && b->inner_w && b->inner && b->mass && b->moved && b->part && b->last && b->key && b->sums && b->space;
 }
 
-/* In the order of plan/tally.h; the children's are there. */
+/* In the order in which nodes hear of it; the children's are there. */
 static double mass_below(const baseline *b, const inner_node *node)
 {
-    const size_t slots = run_slots(b->M), end = (size_t)node->first_leaf + node->n_leaves;
     double mass = 0;
     for (size_t c = node->first_inner; c < (size_t)node->first_inner + node->n_inner; c++)
         mass += b->inner[c].mass;
-    for (size_t first = node->first_leaf; first < end; first += slots) {
-        double run = 0;
-        for (size_t leaf = first; leaf < end && leaf < first + slots; leaf++)
-            run += b->mass[leaf];
-        mass += run;
-    }
+    for (size_t leaf = node->first_leaf; leaf < (size_t)node->first_leaf + node->n_leaves; leaf++)
+        mass += b->mass[leaf];
     return mass;
 }
 
