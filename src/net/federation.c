@@ -322,6 +322,8 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     const seat *at = context;
     federation *f = at->f;
     hfsad_error err;
+    if (question->kind >= INQUIRY_GROUPS)
+        return personal_client_answer(at, question, numbers);
     if (question->kind >= INQUIRY_POLISH)
         return polish_client_answer(at, question, numbers);
     if (!has_good_constant(f, question) || standardise(f, question->columns, question->n_columns, &err))
@@ -423,7 +425,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .average = links ? NULL : &f->rule,
                   .trial = links && f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
-                  .polish = federation_polishes(f, f->p) ? federation_polish_numbers(f->p, f->shape->M) : 0};
+                  .polish = federation_end_numbers(f, f->p)};
     return tree_settings(&f->t, f->spec, err);
 }
 
@@ -446,10 +448,11 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
 static size_t message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
-    const size_t curve =
-                     !algorithm_is_baseline(f->spec->top.algorithm) ? 0 : baseline_step_groups(f->shape) * (M + 1) + 8,
-                 questions = survey > curve ? survey : curve, setup = questions > f->n_prints ? questions : f->n_prints,
-                 polish = polish_message_most(f), most = setup > polish ? setup : polish;
+    const size_t groups_of = algorithm_is_baseline(f->spec->top.algorithm) ? baseline_step_groups(f->shape) : 0,
+                 curve = groups_of * (M + 1) + 8, questions = survey > curve ? survey : curve,
+                 setup = questions > f->n_prints ? questions : f->n_prints, polish = polish_message_most(f),
+                 groups = personal_message_most(f), end = polish > groups ? polish : groups,
+                 most = setup > end ? setup : end;
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
