@@ -393,6 +393,8 @@ static uint64_t groups_attempt(uint64_t life)
 size_t federation_end_numbers(const federation *f, const plan *p)
 {
     const size_t groups = federation_groups_numbers(f, p);
+    if (algorithm_is_baseline(f->spec->top.algorithm))
+        return 0;
     return groups || federation_polishes(f, p) ? federation_polish_numbers(p, f->shape->M) + groups : 0;
 }
 
