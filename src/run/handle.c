@@ -408,20 +408,11 @@ size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t
     return length;
 }
 
-/* The groups' models by the client's weights. */
-static void personal_model(const hfsad_run *r, size_t leaf, double *w)
-{
-    const personal_result *g = &r->personal.found;
-    memset(w, 0, r->data->M * sizeof *w);
-    for (size_t k = 0; k < g->K; k++)
-        for (size_t m = 0; m < r->data->M; m++)
-            w[m] += g->p[leaf * g->K + k] * g->w[k * r->data->M + m];
-}
-
 void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 {
-    if (node >= r->data->n_inner && r->personal.found.p)
-        personal_model(r, node - r->data->n_inner, w);
+    const personal_result *g = &r->personal.found;
+    if (node >= r->data->n_inner && g->p)
+        mixture_model(&(mixture){g->K, g->T, g->share, g->w}, r->data->M, g->p + (node - r->data->n_inner) * g->K, w);
     else if (node < r->data->n_inner || r->polished)
         memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else
