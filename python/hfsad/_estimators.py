@@ -62,7 +62,7 @@ class _Problem:
         self.total = float(len(y) if weight is None else weight.sum())
 
     def solve(self, y: np.ndarray, loss: dict[str, Any], penalty: str | None = None, lam: float = 0.0, ratio: float = 0.5,
-              factor: np.ndarray | None = None) -> "_Solution":
+              factor: np.ndarray | None = None, start: Result | None = None) -> "_Solution":
         """Minimises the sum of weighted losses + penalty."""
         e = self.estimator
         one_model = e.link == "tv" and loss["kind"] != "phase-retrieval"
@@ -86,7 +86,7 @@ class _Problem:
             last[0] = p.iteration + (p.polish[0] if p.polish else 0)
 
         try:
-            found = run(spec, data, callback=count, threads=e.threads or 0, progress=False)
+            found = run(spec, data, callback=count, threads=e.threads or 0, progress=False, warm_start=start)
         except ValueError as error:
             if " is nan;" in str(error):
                 raise ValueError(f"{error}. Input contains NaN") from None  # scikit-learn's word for it
@@ -335,9 +335,10 @@ class HuberRegressor(_Regressor):
         problem = _Problem(self, X, y, weight, clients, edges)
         weights = np.ones(len(problem.y)) if problem.weight is None else problem.weight
 
-        def at(scale: float) -> tuple[_Solution, float]:
+        def at(scale: float, before: _Solution | None) -> tuple[_Solution, float]:
             loss = {"kind": "huber", "delta": self.epsilon * scale}
-            solution = problem.solve(problem.y, loss, "l2", self.alpha * scale)
+            start = before.result if before is not None and self.link == "tv" else None
+            solution = problem.solve(problem.y, loss, "l2", self.alpha * scale, start=start)
             rest = np.abs(problem.y - dot(problem.X, solution.coef) - solution.intercept)
             return solution, self._best_scale(rest, weights)
 
@@ -363,15 +364,17 @@ class HuberRegressor(_Regressor):
     def _search(self, at: Any, scale: float) -> tuple[_Solution, float]:
         """The scale that its own model calls for: secant steps on the difference."""
         before: tuple[float, float] | None = None
-        exact = min(self.tol, 1e-9)
-        for _ in range(self.max_iter):
-            solution, wanted = at(scale)
+        solution: _Solution | None = None
+        exact = min(self.tol, 1e-7)
+        for _ in range(max(1, self.max_iter)):
+            solution, wanted = at(scale, solution)
             if abs(wanted - scale) <= exact * scale:
                 break
             slope = (wanted - before[1]) / (scale - before[0]) if before and scale != before[0] else 0.0
             before = (scale, wanted)
             step = (wanted - scale) / (1 - slope) if slope < 0.95 else wanted - scale
             scale = scale + step if scale + step > 0.1 * scale else wanted
+        assert solution is not None
         return solution, scale
 
 
