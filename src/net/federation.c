@@ -504,6 +504,7 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
     const host_place place = {.path = path,
                               .children = (const char *const *)children,
                               .n_children = count,
+                              .n_inner = number < f->shape->n_inner ? f->shape->inner[number].n_inner : 0,
                               .certificate = certificate,
                               .key = key};
     if (!status) {

@@ -152,7 +152,7 @@ typedef struct {
     double *values; /* of the question as it goes out, with its head */
     double *answer;
     uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
-    unsigned fruitless;          /* attempts in a row in which a client was lost at the first question */
+    uint64_t lost, progress;     /* attempts in which a client was lost; questions of the solver that were answered */
     const federation_rows *rows; /* NULL: none, or nobody looks */
     double *row;                 /* the numbers of the first */
     uint64_t n_rows;
@@ -163,9 +163,9 @@ typedef struct {
 
 /* Numbers of all questions that are kept. */
 enum { PAST_MOST = 1 << 24 };
-/* The first question asks for nothing that was before: a client that is lost there again and again would be for ever.
- * Other attempts may follow each other without end, as everything in training may. */
-enum { FRUITLESS_MOST = 100 };
+/* Attempts that may be lost beyond the number of the solver's questions that were answered. Clients that are killed now
+ * and then stay below it; a client that says it is lost again and again cannot, whichever questions it answers. */
+enum { LOST_MOST = 100 };
 /* Attempts of a life have different numbers than those of the next. */
 enum { RETRIES_BIT = 20 };
 
@@ -229,10 +229,10 @@ static void keep(asker *a)
 /* A client is lost: the next attempt begins with the questions that were kept. */
 static void retry(asker *a)
 {
-    a->fruitless = a->number > 0 ? 0 : a->fruitless + 1;
+    a->lost++;
     a->attempt++;
     a->number = a->again = 0;
-    if (a->fruitless >= FRUITLESS_MOST || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
+    if (a->lost >= LOST_MOST + a->progress || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
         a->why = HAS_LOST;
     else if (a->forgets)
         a->why = BEGINS_ANEW;
@@ -272,6 +272,7 @@ static bool ask(void *context, const polish_question *q, double *sum)
     }
     if (a->why != GOES_ON)
         return false;
+    a->progress++;
     keep(a);
     memcpy(sum, a->answer + 1, polish_length(q->kind, a->M) * sizeof *sum);
     return true;

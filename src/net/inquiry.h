@@ -92,6 +92,12 @@ void inquiry_repeat(inquiry *q);
 bool inquiry_speaks(const inquiry *q);
 bool inquiry_next_letter(inquiry *q, node_letter *letter);
 
+/* Whether a child has given an answer that no rows can have. */
+bool inquiry_child_lies(const inquiry *q, size_t c);
+/* Whether it waits for this child's answer, and since when, on the clock of inquiry_tick. */
+bool inquiry_waits_for(const inquiry *q, size_t c);
+uint64_t inquiry_waits_since(const inquiry *q);
+
 /* The result, of an earlier life or at the root: another one is an error from now on. */
 hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hfsad_error *err);
 

@@ -162,6 +162,8 @@
     X(FEDERATION, REAL, stale_seconds, "60", "(0,1000000]", "async: go_on: seconds to wait for such a child first")    \
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
       "async: seconds of local steps per round; none: local_steps steps")                                              \
+    X(FEDERATION, WHOLE, exclude_after, "3", "[1,1000000]",                                                            \
+      "messages of a child beyond the bounds of the mathematics after which the run ends and names it")                \
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
       "encoding of models on the wire: exact, rounded to float, or exact as compressed differences; with float, "      \
       "`hfsad run` rounds too")
