@@ -62,6 +62,7 @@ features: {intercept: global, standardize: true}
 run: {iterations: 10, edge_rounds: 2, polish: true}
 YAML
 sed 's/iterations: 10,/iterations: 200, stop: {relative: 0.05},/' polished.yaml >settled.yaml # polished where it stops by itself
+{ cat polished.yaml && echo 'personal: groups'; } >grouped.yaml
 cat >async.yaml <<'YAML'
 data: d/data.csv
 truth: d/truth.csv
@@ -74,7 +75,7 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half floats loose polished settled; do
+for spec in tuned deep half floats loose polished settled grouped; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     whole run-$spec up-$spec "$spec: up and run"
@@ -202,6 +203,9 @@ done
 expect 0 run polished.yaml --set run.iterations=1 --out short-polished --quiet # most of it is the polish
 PAUSE=0.05 python3 kill.py polished 10 "$seed" --set run.iterations=1 || fail "polished: killed (SEED=$seed)"
 whole short-polished killed-polished "polished: killed (SEED=$seed)"
+expect 0 run grouped.yaml --set run.iterations=1 --set run.polish=false --out short-grouped --quiet
+PAUSE=0.05 python3 kill.py grouped 6 "$seed" --set run.iterations=1 --set run.polish=false || fail "grouped: killed (SEED=$seed)"
+whole short-grouped killed-grouped "grouped: killed (SEED=$seed)"
 
 echo "-- stopped, moved, continued"
 cat >stop.py <<'PYTHON'
