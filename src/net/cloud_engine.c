@@ -156,7 +156,23 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     return HFSAD_OK;
 }
 
-static const engine cloud_engine = {
+/* They were found with the polish. */
+static hfsad_status groups(hfsad_run *r, personal_result *found, const char **why, hfsad_error *err)
+{
+    cloud_driver *c = r->driver;
+    const federation_rows rows = {r, take_star_row};
+    const hfsad_status status = federation_polish(c->f, host_inquiry(c->h, 0), c->turns, c->root, &rows, err);
+    if (status == CLOUD_INTERRUPTED) {
+        *why = "interrupted";
+        return HFSAD_OK;
+    }
+    const double *numbers = status ? NULL : node_get_polish(c->root);
+    if (numbers)
+        *why = federation_groups_take(c->f, numbers + federation_polish_numbers(r->plan, r->data->M), found);
+    return status;
+}
+
+static const engine links_engine = {
     .links = true,
     .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
     .next_row = next_row,
@@ -167,6 +183,18 @@ static const engine cloud_engine = {
     .knows = knows,
     .repairs = repairs,
     .polish = polish,
+    .groups = groups,
+};
+
+static const engine averaging_engine = {
+    .links = false,
+    .remedy = "a smaller baseline.step, or another run.start",
+    .next_row = next_row,
+    .measure = measure,
+    .converged = converged,
+    .inner_model = inner_model,
+    .leaf_model = leaf_model,
+    .knows = knows,
 };
 
 /* ---- the run ---- */
@@ -203,7 +231,8 @@ hfsad_status cloud_create(cloud_driver **out, federation *f, host *h, const hfsa
     c->run.spec = (hfsad_spec *)spec;
     c->run.scales = result->scales;
     c->run.nu_f = result->nu_f;
-    c->run.engine = &cloud_engine;
+    c->run.engine = !algorithm_is_baseline(spec->top.algorithm) ? &links_engine : &averaging_engine;
+    c->run.rule = *federation_rule(f);
     c->run.driver = c;
     c->run.start = (double *)result->start;
     c->run.start_kind = federation_start_kind(f);
@@ -222,7 +251,7 @@ void cloud_free(cloud_driver *c)
     pool_free(c->run.threads);
     free(c->run.truth);
     free(c->run.start_kind);
-    free(c->run.polished);
+    run_unpolish(&c->run);
     free(c->place);
     free(c->scratch);
     free(c);

@@ -26,7 +26,8 @@ struct polish_memory {
 bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
-    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !plan_why_apart(p, n_inner);
+    return !algorithm_is_baseline(f->spec->top.algorithm) && polish_is_due(f->spec, p, n_inner, f->shape->M) &&
+           !plan_why_apart(p, n_inner);
 }
 
 size_t polish_message_most(const federation *f)
@@ -49,7 +50,7 @@ void polish_forget(federation *f)
 
 /* ---- a client ---- */
 
-static client_rows rows_of(const federation *f, size_t leaf)
+client_rows federation_client_rows(const federation *f, size_t leaf)
 {
     client_rows rows = dataset_rows(f->t.rows, f->own[leaf]);
     rows.constant = f->shape->rows.constant;
@@ -91,7 +92,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
     if (!(v[0] >= 0 && v[0] <= most && v[1] >= 1 && v[1] <= most))
         return false;
-    const client_rows rows = rows_of(f, at->leaf);
+    const client_rows rows = federation_client_rows(f, at->leaf);
     const leaf_class *class = plan_leaf(f->p, at->leaf);
     polish_memory *m = memory_of(f, at->leaf, rows.count);
     if (!m)
@@ -383,16 +384,34 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
     return a.status == HFSAD_ERROR_MEMORY ? HFSAD_OK : a.status; /* for lack of memory only the polish is given up */
 }
 
+/* Polish and groups of one life have different numbers. */
+static uint64_t groups_attempt(uint64_t life)
+{
+    return (life << RETRIES_BIT) + (UINT64_C(1) << (RETRIES_BIT - 1));
+}
+
+size_t federation_end_numbers(const federation *f, const plan *p)
+{
+    const size_t groups = federation_groups_numbers(f, p);
+    if (algorithm_is_baseline(f->spec->top.algorithm))
+        return 0;
+    return groups || federation_polishes(f, p) ? federation_polish_numbers(p, f->shape->M) + groups : 0;
+}
+
 hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
                                const federation_rows *rows, hfsad_error *err)
 {
     uint64_t life;
     const double *w = node_wants_polish(root, &life), no_memory = POLISH_NO_MEMORY;
-    const size_t count = federation_polish_numbers(f->p, f->shape->M);
+    const size_t count = federation_end_numbers(f, f->p), polish = federation_polish_numbers(f->p, f->shape->M);
+    hfsad_status status = HFSAD_OK;
     if (!w)
         return HFSAD_OK;
     double *numbers = alloc_zero(count, sizeof *numbers);
-    const hfsad_status status = numbers ? federation_polish_from(f, q, turns, life, w, rows, numbers, err) : HFSAD_OK;
+    if (numbers && federation_polishes(f, f->p))
+        status = federation_polish_from(f, q, turns, life, w, rows, numbers, err);
+    if (!status && numbers && count > polish)
+        status = federation_groups_from(f, q, turns, groups_attempt(life), w, numbers + polish, err);
     if (!status)
         node_take_polish(root, numbers ? numbers : &no_memory, numbers ? count : 1);
     free(numbers);

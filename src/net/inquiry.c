@@ -91,6 +91,7 @@ static const kind_row kind_rows[] = {
     {.first = INQUIRY_RESULT, .announced = true, .kept = true},
     {.first = INQUIRY_END, .announced = true, .last_word = true},
     {.first = INQUIRY_POLISH, .in_order = true},
+    {.first = INQUIRY_GROUPS, .in_order = true},
 };
 
 static const kind_row *row_of(const inquiry_question *question)

@@ -146,8 +146,10 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surve
     r->start_kind = spec_find_start(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    const hfsad_status status =
+    hfsad_status status =
         start_plain(r->start, consensus ? start_default(spec) : r->start_kind, spec, r->data, ask, err);
+    if (!status && !r->engine->links)
+        status = baseline_rule_of(&r->rule, spec, r->data, r->plan, r->start, ask, err);
     const bool searches = consensus || (spec->run.tries > 1 && r->engine->links);
     return status || !searches ? status : search_start(r, spec, consensus, err);
 }
@@ -323,14 +325,21 @@ void hfsad_run_free(hfsad_run *r)
     free(r->truth);
     free(r->start);
     free(r->start_kind);
-    free(r->polished);
+    run_unpolish(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
     free(r);
 }
 
+void run_ungroup(hfsad_run *r)
+{
+    personal_free(&r->personal.found);
+    r->personal = (run_personal){0};
+}
+
 void run_unpolish(hfsad_run *r)
 {
+    run_ungroup(r);
     free(r->polished);
     r->polished = NULL;
     r->has_star = false;
@@ -347,9 +356,7 @@ void hfsad_run_iterate(hfsad_run *r)
 
 static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
 {
-    if (r->engine->links)
-        return figures_are_finite(f);
-    return isfinite(f->objective + f->consensus_objective + f->consensus_gap) && !isinf(f->dual_residual);
+    return r->engine->links ? figures_are_finite(f) : averaging_is_finite(f);
 }
 
 hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
@@ -403,7 +410,10 @@ size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t
 
 void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 {
-    if (node < r->data->n_inner || r->polished)
+    const personal_result *g = &r->personal.found;
+    if (node >= r->data->n_inner && g->p)
+        mixture_model(&(mixture){g->K, g->T, g->share, g->w}, r->data->M, g->p + (node - r->data->n_inner) * g->K, w);
+    else if (node < r->data->n_inner || r->polished)
         memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else
         r->engine->leaf_model(r, node - r->data->n_inner, w);
