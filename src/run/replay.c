@@ -177,6 +177,8 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     if (!at || !find_inner(r, text, (size_t)(at - text), &i))
         return bad_line(r, number, "it names no edge of this tree");
     at++;
+    if (strcmp(at + strlen(at) - 1, "-") == 0)
+        return bad_line(r, number, "a row or the end was made without some nodes, which a replay cannot repeat");
     if (strncmp(at, "row ", 4) == 0)
         return read_row(r, at + 3, i, number);
     l.end = strncmp(at, "end ", 4) == 0;
