@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/bytes.h"
-#include "data/folder.h"
+#include "data/format.h"
 #include "data/memory.h"
 #include "data/nodes.h"
 #include "plan/read_table.h"
@@ -96,18 +96,19 @@ static bool is_own_file(const hfsad_member *m, const char *path)
     file_bytes f;
     size_t at = 0, stem;
     bool stated;
-    const data_format format = format_of(path, &stem);
+    const data_format *format = format_or_csv(path, &stem);
     if ((stat(path, &info) == 0 && S_ISDIR(info.st_mode)) || (table.clients && !m->s.data_file))
         return false; /* the latter: rows of all, which are dealt */
-    if (format == FORMAT_NPY || format == FORMAT_NPZ)
+    if (format->clients == CLIENTS_NONE)
         return true;
     char *line = bytes_open(&f, path, true, "rows", NULL) ? NULL : next_line(&f, &at);
-    while (format == FORMAT_SVM && line && strchr("#\r\n", line[strspn(line, " \t")])) { /* no row yet */
+    while (format->clients == CLIENTS_COMMENT && line && strchr("#\r\n", line[strspn(line, " \t")])) { /* no row yet */
         free(line);
         line = next_line(&f, &at);
     }
-    const bool own = line && !(format == FORMAT_SVM ? names_node(m, line)
-                                                    : names_column(line, columns_name(&table, COLUMN_CLIENT, &stated)));
+    const bool own = line && !(format->clients == CLIENTS_COMMENT
+                                   ? names_node(m, line)
+                                   : names_column(line, columns_name(&table, COLUMN_CLIENT, &stated)));
     free(line);
     bytes_close(&f);
     return own;
