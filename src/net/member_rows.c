@@ -56,6 +56,17 @@ hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, const char *n
     return status;
 }
 
+hfsad_status hfsad_nodes_list(const hfsad_spec *spec, char **text, hfsad_error *err)
+{
+    dataset *shape;
+    const hfsad_status status = member_shape(&shape, spec, NULL, NULL, err);
+    *text = status ? NULL : nodes_text(shape);
+    if (status)
+        return status;
+    dataset_free(shape);
+    return *text ? HFSAD_OK : error_memory(err, 0, "the list of nodes");
+}
+
 /* Whether the comment at the end of a row of LIBSVM names a node of the federation. */
 static bool names_node(const hfsad_member *m, char *row)
 {

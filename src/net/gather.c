@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "gather.h"
+#include "net/gather.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
