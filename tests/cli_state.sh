@@ -161,7 +161,7 @@ for which in edge1 edge1++clients; do
     setpriv --pdeathsig KILL "$HFSAD" up spec.yaml --out out --state bad --log-level info --quiet >/dev/null 2>stderr.txt &
     up=$!
     members="$members $up"
-    named() { grep -q "waits to be readmitted: the state folder bad/$which is empty, and the run has come to round [0-9]*" stderr.txt &&
+    named() { grep -q "waits for its state folder: the state folder bad/$which is empty, and the run has come to round [0-9]*" stderr.txt &&
         grep -q "a child has not the state.*has an empty state folder, and this node has seen step [0-9]*" stderr.txt; }
     until_true 20 named || fail "an empty folder of $which: $(cat stderr.txt)"
     kill "$up"

@@ -23,7 +23,7 @@ typedef struct host host;
     X(RECORD, "a step was made")                                                                                       \
     X(ENDED, "the run has ended")                                                                                      \
     X(DISMISSED, "the cloud has ended the run")                                                                        \
-    X(STATE_LOST, "waits to be readmitted")                                                                            \
+    X(STATE_LOST, "waits for its state folder")                                                                        \
     X(CHILD_BEHIND, "a child has not the state that this node has seen")                                               \
     X(CHILD_ABSENT, "goes on without")                                                                                 \
     X(CHILD_BACK, "goes on with")                                                                                      \

@@ -11,8 +11,7 @@
 /* ---- children ---- */
 
 static const char advice[] =
-    "restore a copy of its folder that is not older, readmit it (`hfsad readmit`), or restart the run with new "
-    "state folders for all nodes";
+    "restore a copy of its folder that is not older, or restart the run with new state folders for all nodes";
 
 /* A child that has left, or lives without a state, though its messages have been part of the training. It may be
  * believed: it says so itself, and its own process does not go on. */
