@@ -221,6 +221,24 @@ static void print_support(const evaluation *e)
     print_ratio("relative error", cloud.relative_error, "?");
 }
 
+static void print_measures(const evaluation *e)
+{
+    const measure_sums *m = &e->nodes[0].measures;
+    if (e->numbers) {
+        print_row("RMSE, MAE", "%.6g, %.6g", measure_of(m, MEASURE_rmse), measure_of(m, MEASURE_mae));
+        print_ratio("R2", measure_of(m, MEASURE_r2), "none: all y are equal");
+    }
+    if (!e->labels)
+        return;
+    print_ratio("AUC", measure_of(m, MEASURE_auc), "none: one class only");
+    print_ratio("F1", measure_of(m, MEASURE_f1), "none: no positive");
+    print_row("confusion", "of 1: %.6g right, %.6g wrong; of -1: %.6g right, %.6g wrong",
+              measure_of(m, MEASURE_true_positive), measure_of(m, MEASURE_false_negative),
+              measure_of(m, MEASURE_true_negative), measure_of(m, MEASURE_false_positive));
+    if (!isnan(measure_of(m, MEASURE_calibration)))
+        print_row("calibration error", "%.6g", measure_of(m, MEASURE_calibration));
+}
+
 static void print_table(const evaluation *e)
 {
     const scoring *s = e->scoring;
@@ -244,6 +262,7 @@ static void print_table(const evaluation *e)
         print_row("accuracy", "%.6g", accuracy_of(all));
     if (e->levels)
         print_row("coverage", "%.6g, tau %.6g", coverage_of(all), level_of(all));
+    print_measures(e);
     print_support(e);
     if (e->sets)
         print_groups(e);
@@ -254,7 +273,7 @@ static void print_table(const evaluation *e)
 
 /* ---- the command ---- */
 
-static hfsad_status measure(evaluation *e, bool quiet, hfsad_error *err)
+static hfsad_status measure_all(evaluation *e, bool quiet, hfsad_error *err)
 {
     const dataset *d = e->scoring->data;
     double *scores = calloc(e->scoring->most_rows, sizeof *scores);
@@ -327,7 +346,7 @@ static int carry_out(const evaluate_arguments *a)
     if (!status)
         status = evaluation_create(&e, &s, truth, &err);
     if (!status)
-        status = measure(&e, a->quiet, &err);
+        status = measure_all(&e, a->quiet, &err);
     if (!status && (a->groups || s.model->groups.count))
         status = evaluation_split(&e, a->groups ? &groups : &s.model->groups, a->groups, &err);
     const int exit_status = status ? cli_fail(&err) : conclude(&e, a);

@@ -305,7 +305,8 @@ static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
                            s->path->lambdas,
                            s->path->w,
                            s->path->lambdas[s->path->chosen],
-                           hfsad_run_intercept(path_run(s->path->path))};
+                           hfsad_run_intercept(path_run(s->path->path)),
+                           path_run(s->path->path)->data->feature_names};
     return svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
 }
 

@@ -102,22 +102,22 @@ static void print_axis(FILE *out, double least, double most)
     fputs(")\n", out);
 }
 
-/* Axes and margins; the legend is below them. */
-static void print_frame(FILE *out, const char *x_label, const char *y_label, size_t legend_rows)
+/* Axes and margins; the legend is below them. The left margin is gnuplot's, as wide as the labels. tics: share of the
+ * height that the labels of the x axis need beyond one line. */
+static void print_frame(FILE *out, const char *x_label, const char *y_label, size_t legend_rows, double tics)
 {
     fprintf(out,
             "set datafile missing 'NaN'\n"
             "set xlabel '%s' offset 0,0.4\n"
-            "set ylabel '%s' offset 0.4,0\n"
+            "set ylabel '%s'\n"
             "set border 3 linewidth 0.7\n"
             "set tics nomirror out scale 0.6,0.3\n"
             "set grid ytics linewidth 0.5 linetype 1 linecolor rgb '#e4e4e4'\n"
-            "set lmargin screen 0.145\n"
             "set rmargin screen 0.965\n"
             "set tmargin screen 0.975\n"
             "set bmargin screen %g\n"
             "set key at screen 0.53,0.015 bottom center vertical maxrows %zu Left reverse samplen 3.6 spacing 1.15\n",
-            x_label, y_label, 0.16 + 0.045 * (double)legend_rows, legend_rows);
+            x_label, y_label, 0.16 + tics + 0.045 * (double)legend_rows, legend_rows);
 }
 
 static void print_x_range(FILE *out, double most)
@@ -159,7 +159,7 @@ void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
                 widen(height(p->points, curves[k], i), &least, &most);
         }
     print_data(out, p);
-    print_frame(out, p->x_label, p->y_label, (p->n_series + 1) / 2);
+    print_frame(out, p->x_label, p->y_label, (p->n_series + 1) / 2, 0);
     print_x_range(out, p->points > 1 ? (double)(p->points - 1) : 1);
     print_axis(out, least, most);
     fputs("draw = \"plot", out);
@@ -211,7 +211,7 @@ void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const ch
         }
         print_curve(out, c, curve);
     }
-    print_frame(out, p->x_label, p->y_label, (p->n_curves + 1) / 2);
+    print_frame(out, p->x_label, p->y_label, (p->n_curves + 1) / 2, 0);
     print_x_range(out, x_most > 0 ? x_most : 1);
     print_axis(out, least, most);
     fputs("draw = \"plot", out);
@@ -259,6 +259,32 @@ static size_t choose_lines(const lambda_plot *p, path_line *lines)
     return n;
 }
 
+/* A feature's name, cut to what a legend holds; without names w_{1} and so on. */
+static void print_feature(FILE *out, const char *names, size_t m)
+{
+    enum { SHOWN = 24 };
+    char text[SHOWN + 1];
+    if (!names) {
+        fprintf(out, "w_{%zu}", m + 1);
+        return;
+    }
+    while (m-- > 0)
+        names += strlen(names) + 1;
+    size_t length = strlen(names) < SHOWN ? strlen(names) : SHOWN;
+    while (length > 0 && ((unsigned char)names[length] & 0xc0) == 0x80) /* not within a character */
+        length--;
+    memcpy(text, names, length);
+    text[length] = 0;
+    print_plain(out, text);
+}
+
+static size_t name_length(const char *names, size_t m)
+{
+    while (names && m-- > 0)
+        names += strlen(names) + 1;
+    return names ? strlen(names) : 0;
+}
+
 static void print_lambda_data(FILE *out, const lambda_plot *p, const path_line *lines, size_t n)
 {
     fputs("$data << END\n", out);
@@ -280,8 +306,12 @@ void lambda_plot_script(FILE *out, const lambda_plot *p, const char *png, const 
         least = fmin(least, p->lambda[i]);
         most = fmax(most, p->lambda[i]);
     }
+    size_t longest = 0;
+    for (size_t k = 0; k < named; k++)
+        longest = name_length(p->names, lines[k].m) > longest ? name_length(p->names, lines[k].m) : longest;
+    const size_t columns = longest > 16 ? 1 : longest > 8 ? 2 : 3; /* of the legend */
     print_lambda_data(out, p, lines, n);
-    print_frame(out, "{/Symbol l}", "coefficient in the cloud", (named + 2) / 3);
+    print_frame(out, "{/Symbol l}", "coefficient in the cloud", (named + columns - 1) / columns, 0);
     fprintf(
         out,
         "set logscale x 10\n"
@@ -296,12 +326,14 @@ void lambda_plot_script(FILE *out, const lambda_plot *p, const char *png, const 
         if (k >= named)
             fprintf(out, "%s $data using 1:%zu with lines linecolor rgb '#b0b0b0' linewidth 0.7 notitle",
                     k + 1 < n ? "," : "", k + 2);
-    for (size_t k = 0; k < named; k++)
+    for (size_t k = 0; k < named; k++) {
         fprintf(out,
                 "%s $data using 1:%zu with linespoints linecolor rgb '#%s' linewidth 1.2 pointtype %d pointsize 0.4 "
-                "pointinterval %zu title 'w_{%zu}'",
-                k || n > named ? "," : "", k + 2, LOOKS[k].colour, LOOKS[k].mark, p->points > 8 ? p->points / 8 : 1,
-                lines[k].m + 1);
+                "pointinterval %zu title '",
+                k || n > named ? "," : "", k + 2, LOOKS[k].colour, LOOKS[k].mark, p->points > 8 ? p->points / 8 : 1);
+        print_feature(out, p->names, lines[k].m);
+        fputs(p->names ? "' noenhanced" : "'", out);
+    }
     print_drawing(out, png, svg);
 }
 
@@ -324,17 +356,33 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
                                                  4, 6, 8}; /* open marks, so that the lines below are visible */
     for (size_t b = 0; b < p->n_bundles; b++)
         print_bundle(out, b, p->M, &p->bundles[b]);
-    print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2);
+    const bool named = p->names && p->M <= TICS_MOST;
+    size_t longest = 0;
+    const char *name = p->names;
+    for (size_t m = 0; named && m < p->M; m++, name += strlen(name) + 1)
+        longest = strlen(name) > longest ? strlen(name) : longest;
+    print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2,
+                longest > 2 ? 0.012 * (double)(longest < 24 ? longest : 24) : 0);
     fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
             (double)p->M + 0.3);
-    if (p->M <= TICS_MOST)
+    if (named) {
+        fputs("set xtics rotate by -40 noenhanced (", out);
+        for (size_t m = 0; m < p->M; m++) {
+            fputs(m ? ", '" : "'", out);
+            print_feature(out, p->names, m);
+            fprintf(out, "' %zu", m + 1);
+        }
+        fputs(")\n", out);
+    } else if (p->M <= TICS_MOST) {
         fputs("set xtics 1\n", out);
+    }
     fputs("draw = \"plot", out);
     for (size_t i = 0; i < p->n_bundles; i++) {
         const plot_bundle *b = &p->bundles[i];
         fprintf(out, "%s $bundle%zu using 1:2 with ", i ? "," : "", i);
         if (b->style == BUNDLE_THIN)
-            fprintf(out, "lines linecolor rgb '#%s' linewidth 0.5 dashtype 1", LOOKS[b->look].colour);
+            fprintf(out, "%s linecolor rgb '#%s' linewidth 0.5 dashtype 1",
+                    named ? "linespoints pointtype 7 pointsize 0.4" : "lines", LOOKS[b->look].colour);
         else if (b->style == BUNDLE_DASHED)
             fprintf(out, "lines linecolor rgb '#%s' linewidth 1.4 dashtype (6,4)", LOOKS[b->look].colour);
         else

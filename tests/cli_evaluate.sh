@@ -126,6 +126,28 @@ def figures(below):
     all_ranked = math.fsum(r[0] for r in ranked)
     f["coverage"] = ratio(math.fsum(r[0] for r in ranked if r[2] <= r[3]), all_ranked)
     f["tau"] = ratio(math.fsum(r[0] * r[4]["tau"] for r in ranked), all_ranked)
+    numbers = [(r[0], r[2], r[3] ** 2 if r[4]["kind"] == "phase-retrieval" else r[3]) for r in mine if r not in two]
+    w = math.fsum(r[0] for r in numbers)
+    f["rmse"] = f["mae"] = f["r2"] = None
+    if numbers:
+        square = math.fsum(c * (y - p) ** 2 for c, y, p in numbers)
+        mean = math.fsum(c * y for c, y, p in numbers) / w
+        f["rmse"], f["mae"] = math.sqrt(square / w), math.fsum(c * abs(y - p) for c, y, p in numbers) / w
+        f["r2"] = 1 - ratio(square, math.fsum(c * (y - mean) ** 2 for c, y, p in numbers)) if len({y for c, y, p in numbers}) > 1 else None
+    count = lambda sign, right: math.fsum(r[0] for r in two if (r[2] > 0) == sign and ((r[3] >= 0) == (r[2] > 0)) == right)
+    names = {"true_positive": (1, 1), "false_negative": (1, 0), "true_negative": (0, 1), "false_positive": (0, 0)}
+    f.update({n: count(*k) if two else None for n, k in names.items()})
+    f["auc"] = f["f1"] = f["calibration"] = None
+    if two:
+        f["f1"] = ratio(2 * f["true_positive"], 2 * f["true_positive"] + f["false_positive"] + f["false_negative"])
+        pairs = [(a[0] * b[0], (a[3] > b[3]) + (a[3] == b[3]) / 2) for a in two if a[2] > 0 for b in two if b[2] < 0]
+        f["auc"] = ratio(math.fsum(c * v for c, v in pairs), math.fsum(c for c, v in pairs))
+    sure = [(r[0], 1 / (1 + math.exp(-r[3])), r[2] > 0) for r in two if r[4]["kind"] == "logistic"]
+    if sure:
+        bins = {}
+        for c, p, up in sure:
+            bins.setdefault(min(9, int(10 * p)), []).append(c * (p - up))
+        f["calibration"] = math.fsum(abs(math.fsum(b)) for b in bins.values()) / math.fsum(r[0] for r in sure)
     return f
 
 
@@ -152,6 +174,10 @@ kinds = {r[4]["kind"] for c in clients.values() for r in c}
 columns = ["node", "rows", "weight", "loss", "total"]
 columns += ["accuracy"] * bool(kinds & {"logistic", "hinge"}) + ["coverage", "tau"] * ("quantile" in kinds)
 columns += ["model", "nonzero"] + ["recall", "precision", "relative_error"] * bool(truth)
+measures = ["rmse", "mae", "r2"] * bool(kinds - {"logistic", "hinge"})
+measures += ["auc", "f1", "calibration", "true_positive", "false_positive", "true_negative", "false_negative"] * bool(
+    kinds & {"logistic", "hinge"})
+columns += measures
 
 head, *body = csv.reader(open(out + "/evaluation.csv"))
 assert head == columns, head
@@ -185,7 +211,7 @@ for key, nodes in (("worst_edge", edges), ("worst_client", clients)):
         assert summary[key]["node"] in nodes and same(found[summary[key]["node"]]["loss"], worst(nodes))
 median = statistics.median(found[c]["loss"] for c in clients)
 assert same(summary["median_client_loss"], median), (summary["median_client_loss"], median)
-for key in ("accuracy", "coverage", "tau"):
+for key in ["accuracy", "coverage", "tau"] + measures:
     assert (key in summary) == (key in columns)
     assert key not in summary or same(summary[key], found["cloud"][key]), key
 tier = lambda c: "cloud" if chosen(c) == "cloud" else "own" if chosen(c) == c else "edge"

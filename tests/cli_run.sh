@@ -412,7 +412,6 @@ refuse_data 'edge,client,y,x1,x2\ne,a,1,1,1\ne,b,1,one,1\n' ':3'
 refuse_data 'edge,client,y,x1,x2\ne,a,1,1,1\ne,b,1,nan,1\n' ':3'
 refuse_data 'edge,client,y,x1,x2\ne,a,1,1,1\ne,b,1,1e999,1\n' ':3'
 refuse_data 'edge,client,y,x1,x1\ne,a,1,1,1\n' 'x1'
-refuse_data 'edge,client,y,x1\ne,a,1,1\nf,a,1,1\n' 'a'
 printf x >file
 refuse 'give another output folder (--out)' spec.yaml --out file
 refuse 'file/a' spec.yaml --out file/a

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "data/dataset.h"
+#include "plan/read_table.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static FILE *open_block(const char *line, bool *program)
     *program = strcmp(line, "```python\n") == 0;
     if (*program)
         return fopen("example.py", "w");
-    if (sscanf(line, "```text %999s", path) != 1)
+    if (sscanf(line, "```text %999s", path) != 1 && sscanf(line, "```yaml %999s", path) != 1)
         return NULL;
     for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -149,8 +150,44 @@ static void test_weighted(void **state)
         check("npz", 3, rows);
 }
 
+/* The data of a spec on the page. */
+static dataset *table(const char *spec_path)
+{
+    hfsad_spec *spec;
+    hfsad_error err;
+    dataset *d;
+    if (hfsad_spec_load(&spec, spec_path, &err))
+        fail_msg("%s", err.message);
+    const table_settings settings = table_of_spec(spec);
+    if (dataset_read_table(&d, spec->top.data, &settings, true, &err))
+        fail_msg("%s", err.message);
+    hfsad_spec_free(spec);
+    return d;
+}
+
+static void test_tables(void **state)
+{
+    (void)state;
+    dataset *d = table("sales.yaml");
+    static const char names[] = "age\0size1\0size2\0region=south\0region=west";
+    static const double first[] = {3, 1, 2, 0, 0}, third[] = {4.5, 5, 6, 0, 1}; /* the mean of 3 and 6 */
+    assert_int_equal(d->M, 5);
+    assert_memory_equal(d->feature_names, names, sizeof names);
+    assert_int_equal(d->n_leaves, 2);
+    assert_memory_equal(d->rows.x, first, sizeof first);
+    assert_memory_equal(d->rows.x + 5, third, sizeof third); /* of the same shop, after its other row */
+    assert_true(d->rows.y[0] == 10 && d->rows.weight[0] == 2);
+    dataset_free(d);
+    d = table("dealt.yaml");
+    assert_int_equal(d->n_leaves, 2);
+    assert_int_equal(d->n_inner, 3);
+    assert_int_equal(d->rows.first[1], 2);
+    dataset_free(d);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_federation), cmocka_unit_test(test_weighted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_federation), cmocka_unit_test(test_weighted),
+                                       cmocka_unit_test(test_tables)};
     return cmocka_run_group_tests(tests, write_examples, remove_examples);
 }

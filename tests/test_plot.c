@@ -241,13 +241,15 @@ static void bundles_of_models(void **state)
         }
         const double truth[M] = {-1, -2, -3}, *one = truth;
         const plot_bundle bundles[] = {{"it's \"all\"", BUNDLE_THIN, 0, n, w}, {"truth", BUNDLE_MARKS, 1, 1, &one}};
-        const model_plot p = {M, 2, bundles};
+        const model_plot p = {M, 2, bundles, n == 1 ? "age\0it's\0x" : NULL};
         char *text = NULL;
         size_t size, drawn = 0, last = 0;
         FILE *out = open_memstream(&text, &size);
         model_plot_script(out, &p, "a.png", "a.svg");
         assert_int_equal(fclose(out), 0);
         assert_non_null(strstr(text, "title 'it?s ?all?'"));
+        assert_true((n == 1) == (strstr(text, "('age' 1, 'it?s' 2, 'x' 3)") != NULL));
+        assert_null(strstr(text, "lmargin")); /* gnuplot's own is as wide as the labels */
         assert_non_null(strstr(text, "$bundle1 << END\n1 -1\n2 -2\n3 -3\n\nEND\n"));
         const char *at = text + strlen("$bundle0 << END\n");
         for (; strncmp(at, "END\n", 4) != 0; drawn++) {

@@ -571,6 +571,11 @@ typedef struct {
     double total;    /* of the clients' losses: each a sum or a mean, as loss.scale says */
     double accuracy; /* logistic, hinge: share of right labels */
     double coverage; /* quantile: share of rows with y at or below the prediction */
+    /* Rows without labels: root mean square and mean absolute error of the prediction, share of explained variance. */
+    double rmse, mae, r2;
+    /* Rows with labels, of which 1 is the positive: area under the ROC curve, F1; logistic: mean distance between the
+     * probability and the share of positives in ten bins; weight of the rows by label and prediction. */
+    double auc, f1, calibration, true_positive, false_positive, true_negative, false_negative;
 } hfsad_row_figures;
 
 typedef struct hfsad_evaluation hfsad_evaluation;

@@ -23,6 +23,7 @@ void evaluation_free(evaluation *e)
 {
     free(e->nodes);
     free(e->groups);
+    free(e->scores);
     *e = (evaluation){0};
 }
 
@@ -77,9 +78,18 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
         f.loss += weight * hfsad_loss_value(&law.loss, y, scores[r]);
         if (!isfinite(f.loss))
             return scoring_overflow(s, leaf, r, "loss", err);
+        if (labels)
+            measures_label(&f.measures, weight, y > 0, score_label(scores[r]) > 0);
+        else
+            measures_number(&f.measures, weight, y, score_prediction(kind, scores[r]));
         f.right += labels && y == score_label(scores[r]) ? weight : 0;
         f.covered += levels && y <= scores[r] ? weight : 0;
     }
+    if (labels && !e->scores && !(e->scores = alloc_zero(s->data->n_rows, sizeof *e->scores)))
+        return error_memory(err, s->data->n_rows * sizeof *e->scores, "the predictions");
+    if (labels)
+        memcpy(e->scores + s->data->rows.first[leaf], scores, rows.count * sizeof *scores);
+    e->numbers |= !labels;
     f.labelled = labels ? f.weight : 0;
     f.ranked = levels ? f.weight : 0;
     f.level = levels ? f.weight * law.loss.tau : 0;
@@ -101,6 +111,68 @@ static void add_figures(row_figures *to, const row_figures *f)
     to->ranked += f->ranked;
     to->covered += f->covered;
     to->level += f->level;
+    measures_add(&to->measures, &f->measures);
+}
+
+/* Adds the leaf's rows with labels to the list; returns its new length. */
+static size_t list_rows(const evaluation *e, size_t leaf, ranked_row *list, size_t count)
+{
+    const client_rows rows = dataset_rows(e->scoring->data, leaf);
+    const hfsad_loss_kind kind = scoring_law(e->scoring, leaf).loss.kind;
+    const double *scores = e->scores + e->scoring->data->rows.first[leaf];
+    for (size_t r = 0; r < rows.count && loss_kinds[kind]->labels; r++)
+        list[count++] = (ranked_row){
+            .score = scores[r],
+            .weight = row_weight(&rows, r),
+            .probability = loss_kinds[kind]->predict ? score_prediction(kind, scores[r]) : NAN,
+            .positive = rows.y[r] > 0,
+        };
+    return count;
+}
+
+/* Of all leaves below an inner node. */
+static size_t list_below(const evaluation *e, size_t i, ranked_row *list, size_t count)
+{
+    const inner_node *node = &e->scoring->data->inner[i];
+    for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++)
+        count = list_rows(e, leaf, list, count);
+    for (size_t child = node->first_inner; child < node->first_inner + node->n_inner; child++)
+        count = list_below(e, child, list, count);
+    return count;
+}
+
+static hfsad_status rank_nodes(evaluation *e, hfsad_error *err)
+{
+    const dataset *d = e->scoring->data;
+    if (!e->labels)
+        return HFSAD_OK;
+    ranked_row *list = alloc_raw(d->n_rows, sizeof *list);
+    if (!list)
+        return error_memory(err, d->n_rows * sizeof *list, "the ranks of the rows");
+    for (size_t i = 0; i < d->n_inner; i++)
+        measures_rank(&e->nodes[i].measures, list, list_below(e, i, list, 0));
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        measures_rank(&e->nodes[d->n_inner + leaf].measures, list, list_rows(e, leaf, list, 0));
+    free(list);
+    return HFSAD_OK;
+}
+
+static hfsad_status rank_groups(evaluation *e, const uint32_t *group_of, hfsad_error *err)
+{
+    const dataset *d = e->scoring->data;
+    if (!e->labels)
+        return HFSAD_OK;
+    ranked_row *list = alloc_raw(d->n_rows, sizeof *list);
+    if (!list)
+        return error_memory(err, d->n_rows * sizeof *list, "the ranks of the rows");
+    for (uint32_t g = 0; g < e->sets->count; g++) {
+        size_t count = 0;
+        for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+            count = group_of[leaf] == g ? list_rows(e, leaf, list, count) : count;
+        measures_rank(&e->groups[g].rows.measures, list, count);
+    }
+    free(list);
+    return HFSAD_OK;
 }
 
 static void sum_up(evaluation *e)
@@ -152,7 +224,8 @@ hfsad_status evaluation_finish(evaluation *e, hfsad_error *err)
         e->used_edge += node > 0 && node < m->n_inner;
         e->used_cloud += node == 0;
     }
-    return find_median(e, err);
+    const hfsad_status status = rank_nodes(e, err);
+    return status ? status : find_median(e, err);
 }
 
 hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const char *path, hfsad_error *err)
@@ -163,12 +236,18 @@ hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const ch
     if (!e->groups)
         return error_memory(err, sets->count * sizeof *e->groups, "the groups");
     e->sets = sets;
+    uint32_t *group_of = alloc_raw(d->n_leaves, sizeof *group_of);
+    if (!group_of)
+        return error_memory(err, d->n_leaves * sizeof *group_of, "the groups");
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         dataset_leaf_name(d, leaf, name, sizeof name);
         const uint32_t group = client_groups_find(sets, name);
-        if (group == GROUP_NONE)
+        group_of[leaf] = group;
+        if (group == GROUP_NONE) {
+            free(group_of);
             return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no group for %.300s, which is in %.300s", path, name,
                              e->scoring->path);
+        }
         group_figures *g = &e->groups[group];
         g->clients++;
         add_figures(&g->rows, &e->nodes[d->n_inner + leaf]);
@@ -176,7 +255,9 @@ hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const ch
     }
     for (size_t i = 0; i < sets->count; i++)
         e->groups[i].relative_error /= (double)e->groups[i].clients;
-    return HFSAD_OK;
+    const hfsad_status status = rank_groups(e, group_of, err);
+    free(group_of);
+    return status;
 }
 
 double mean_loss(const row_figures *f)

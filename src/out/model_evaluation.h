@@ -6,6 +6,7 @@
 #define HFSAD_OUT_MODEL_EVALUATION_H
 
 #include "out/batch.h"
+#include "out/measures.h"
 #include "out/model_scoring.h"
 
 /* Sums over the rows of a client, or of all clients below a node. A row counts as much as its weight. */
@@ -16,6 +17,7 @@ typedef struct {
     double total;                  /* of the clients' f: their rows' sum, or mean, as loss.scale has it */
     double labelled, right;        /* weight of the rows with labels; of those whose label was predicted */
     double ranked, covered, level; /* of the rows under the quantile loss; of those with y <= prediction; tau of each */
+    measure_sums measures;
 } row_figures;
 
 typedef struct {
@@ -36,7 +38,8 @@ typedef struct {
     const scoring *scoring;
     const double *truth;                    /* F numbers; NULL: not known */
     row_figures *nodes;                     /* of the data: n_inner, then n_leaves */
-    bool labels, levels;                    /* whether any client has labels, or quantiles */
+    bool labels, levels, numbers;           /* whether any client has labels, quantiles, or numbers */
+    double *scores;                         /* of all rows, if there are labels; otherwise NULL */
     size_t worst_client;                    /* leaf; the first if several are equal */
     size_t worst_edge;                      /* inner node, 0: there are no edges */
     double median_loss;                     /* over the clients; between the two in the middle of an even number */
@@ -54,6 +57,12 @@ hfsad_status evaluation_finish(evaluation *e, hfsad_error *err);
 /* Then fills `groups`. sets must outlive it; path: their file, for messages. Error if a client has no group. */
 hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const char *path, hfsad_error *err);
 void evaluation_free(evaluation *e);
+
+/* Whether some row has this measure. */
+static inline bool evaluation_has(const evaluation *e, measure kind)
+{
+    return measure_kinds[kind].labels ? e->labels : e->numbers;
+}
 
 double mean_loss(const row_figures *f);
 /* NAN where no row counts. */

@@ -29,6 +29,23 @@ static void put_whole(whole_file *f, uint64_t v)
     whole_file_put(f, text, 1 + number_write_whole(text + 1, v));
 }
 
+static void put_model(whole_file *f, const evaluation *e, uint32_t of)
+{
+    if (of == MODEL_NONE) {
+        put_text(f, e->truth ? ",,,,," : ",,");
+        return;
+    }
+    const support_figures support = evaluation_support(e, of);
+    put_text(f, ",");
+    put_text(f, model_name(e->scoring->model, of));
+    put_whole(f, support.nonzero);
+    if (e->truth) {
+        put_real(f, support.recall);
+        put_real(f, support.precision);
+        put_real(f, support.relative_error);
+    }
+}
+
 /* Names hold no comma and no quote: the data's reader has seen to it, and a model's name is one of the data's. */
 static void put_node(whole_file *f, const evaluation *e, size_t node)
 {
@@ -47,19 +64,10 @@ static void put_node(whole_file *f, const evaluation *e, size_t node)
         put_real(f, coverage_of(figures));
         put_real(f, level_of(figures));
     }
-    if (of == MODEL_NONE) {
-        put_text(f, e->truth ? ",,,,,\n" : ",,\n");
-        return;
-    }
-    const support_figures support = evaluation_support(e, of);
-    put_text(f, ",");
-    put_text(f, model_name(e->scoring->model, of));
-    put_whole(f, support.nonzero);
-    if (e->truth) {
-        put_real(f, support.recall);
-        put_real(f, support.precision);
-        put_real(f, support.relative_error);
-    }
+    put_model(f, e, of);
+    for (measure kind = 0; kind < MEASURES; kind++)
+        if (evaluation_has(e, kind))
+            put_real(f, measure_of(&figures->measures, kind));
     put_text(f, "\n");
 }
 
@@ -70,7 +78,13 @@ void evaluation_table(whole_file *f, const evaluation *e)
     put_text(f, e->labels ? ",accuracy" : "");
     put_text(f, e->levels ? ",coverage,tau" : "");
     put_text(f, ",model,nonzero");
-    put_text(f, e->truth ? ",recall,precision,relative_error\n" : "\n");
+    put_text(f, e->truth ? ",recall,precision,relative_error" : "");
+    for (measure kind = 0; kind < MEASURES; kind++)
+        if (evaluation_has(e, kind)) {
+            put_text(f, ",");
+            put_text(f, measure_kinds[kind].name);
+        }
+    put_text(f, "\n");
     for (size_t node = 0; node < d->n_inner + d->n_leaves; node++)
         put_node(f, e, node);
 }
@@ -99,6 +113,13 @@ static void add_node(json *j, cJSON *root, const char *key, const evaluation *e,
     json_add_real(j, object, "loss", mean_loss(&e->nodes[node]));
 }
 
+static void add_measures(json *j, cJSON *object, const evaluation *e, const row_figures *f)
+{
+    for (measure kind = 0; kind < MEASURES; kind++)
+        if (evaluation_has(e, kind))
+            json_add_real(j, object, measure_kinds[kind].name, measure_of(&f->measures, kind));
+}
+
 static void add_rows(json *j, cJSON *root, const evaluation *e)
 {
     const dataset *d = e->scoring->data;
@@ -119,6 +140,7 @@ static void add_rows(json *j, cJSON *root, const evaluation *e)
         json_add_real(j, root, "coverage", coverage_of(all));
         json_add_real(j, root, "tau", level_of(all));
     }
+    add_measures(j, root, e, all);
 }
 
 static void add_models(json *j, cJSON *root, const evaluation *e)
@@ -155,6 +177,7 @@ static void add_groups(json *j, cJSON *root, const evaluation *e)
             json_add_real(j, object, "coverage", coverage_of(&g->rows));
         if (e->truth)
             json_add_real(j, object, "relative_error", g->relative_error);
+        add_measures(j, object, e, &g->rows);
         if (!object || !cJSON_AddItemToArray(list, object))
             j->ok = false;
     }

@@ -73,7 +73,7 @@ struct hfsad_evaluation {
     double median;
 };
 
-static hfsad_status measure(evaluation *e, hfsad_error *err)
+static hfsad_status measure_all(evaluation *e, hfsad_error *err)
 {
     double *scores = alloc_raw(e->scoring->most_rows, sizeof *scores);
     hfsad_status status =
@@ -113,7 +113,7 @@ hfsad_status hfsad_result_evaluate(const hfsad_result *r, hfsad_data *data, hfsa
     if (!status)
         status = evaluation_create(&e, &s, NULL, err);
     if (!status)
-        status = measure(&e, err);
+        status = measure_all(&e, err);
     if (!status)
         status = keep(made, &e, err);
     evaluation_free(&e);
@@ -157,6 +157,16 @@ void hfsad_evaluation_figures(const hfsad_evaluation *e, size_t node, hfsad_row_
         .total = f->total,
         .accuracy = accuracy_of(f),
         .coverage = coverage_of(f),
+        .rmse = measure_of(&f->measures, MEASURE_rmse),
+        .mae = measure_of(&f->measures, MEASURE_mae),
+        .r2 = measure_of(&f->measures, MEASURE_r2),
+        .auc = measure_of(&f->measures, MEASURE_auc),
+        .f1 = measure_of(&f->measures, MEASURE_f1),
+        .calibration = measure_of(&f->measures, MEASURE_calibration),
+        .true_positive = measure_of(&f->measures, MEASURE_true_positive),
+        .false_positive = measure_of(&f->measures, MEASURE_false_positive),
+        .true_negative = measure_of(&f->measures, MEASURE_true_negative),
+        .false_negative = measure_of(&f->measures, MEASURE_false_negative),
     };
     memcpy(figures, &all, figures->size < sizeof all ? figures->size : sizeof all);
 }
