@@ -230,9 +230,8 @@ void inner_begin_anew(node *n)
     const hfsad_link link = {n->w, n->w, 0};
     for (size_t c = 0; c < n->s.n_children; c++) {
         const node_child *as = &n->s.children[c];
-        const hfsad_link_rule rule = !as->leaf   ? guard_rule(&as->rule, n->repairs)
-                                     : n->s.star ? guard_star_rule(n->s.p, &as->rule, n->repairs)
-                                                 : as->rule;
+        const hfsad_link_rule rule = as->leaf ? guard_leaf_rule(n->s.p, &as->rule, n->s.star, n->repairs)
+                                              : guard_rule(n->s.p, &as->rule, n->repairs);
         child_state *child = &n->inner.child[c];
         inner_assume(n, c, &rule, &link);
         child->k = 0;
@@ -254,6 +253,7 @@ void root_conclude(node *n, const tally *t)
         stage_conclude(n, f);
         return;
     }
+    guard_note(&n->root.guard, n->s.p, n->s.M, f->iteration, f->consensus_objective, n->question.w);
     stop_rule(&n->root.stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
     n->async.stopping = n->async.stopping || (n->s.async && n->root.stop.converged); /* nodes are not idle yet */
     n->root.row_ready = true;

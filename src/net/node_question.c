@@ -115,7 +115,7 @@ static void pass_figures_on(node *n)
     if (is_root(n))
         return;
     const hfsad_link link = {n->z, n->q, n->k};
-    kernels()->link_measure(&class->rule, &link, n->s.M, n->w, q->parent, q->w, &q->own.tier[n->s.depth - 1]);
+    kernels()->link_measure(&n->rule, &link, n->s.M, n->w, q->parent, q->w, &q->own.tier[n->s.depth - 1]);
     q->own.dual[n->s.depth - 1] = n->dual;
 }
 

@@ -41,6 +41,8 @@ typedef struct {
     bool keep_w;          /* keep every client's own w */
     bool rounds;          /* what nodes say to each other is rounded, as base/wire.h says */
     double stop_absolute, stop_relative;
+    bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
+    double pace;        /* by what r grows in an edge round at last */
     double star_c;      /* the preset's c of clients, for the safeguard of a star */
     double length;      /* the likely size of a model */
     hfsad_own_loss own; /* of the clients whose loss is their program's */
