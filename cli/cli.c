@@ -273,8 +273,19 @@ static bool help_wanted(int argc, char **argv)
     return false;
 }
 
+static cli_describer describer;
+
+void cli_describe_with(cli_describer given)
+{
+    describer = given;
+}
+
 int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **words)
 {
+    if (help_wanted(argc, argv) && describer) {
+        describer(syntax);
+        return CLI_DONE;
+    }
     if (help_wanted(argc, argv)) {
         print_help(syntax);
         return cli_finish_stdout(CLI_DONE);

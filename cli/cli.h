@@ -10,7 +10,7 @@
 
 #include "hfsad/hfsad.h"
 
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2, CLI_AGAIN = 75 /* EX_TEMPFAIL of sysexits.h */ };
 
 /* argv[0] is the command's name; the return value is the exit status. */
 int cmd_run(int argc, char **argv);
@@ -19,6 +19,7 @@ int cmd_path(int argc, char **argv);
 int cmd_paper(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
+int cmd_assign(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
@@ -75,6 +76,9 @@ enum { CLI_GO = -1 };
  * or the exit status where the command is over: after the help, or after a line on stderr that says what is wrong.
  */
 int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **words);
+/* From now on called in place of the printed help; NULL: the help again. */
+typedef void (*cli_describer)(const cli_syntax *syntax);
+void cli_describe_with(cli_describer describer);
 
 /* "hfsad: message" on stderr; the exit status for err: 2 for wrong input, 1 otherwise. */
 int cli_fail(const hfsad_error *err);

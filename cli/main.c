@@ -1,15 +1,9 @@
 /* hfsad: the table of commands. */
-#include "cli.h"
+#include "describe.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-
-typedef struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} command;
 
 static const command commands[] = {
     {"run", cmd_run, "train models from a spec file"},
@@ -18,6 +12,7 @@ static const command commands[] = {
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
     {"generate", cmd_generate, "generate data from a known model, such as that of the paper"},
     {"predict", cmd_predict, "predict rows with the models of a run"},
+    {"assign", cmd_assign, "find the groups of new clients by their rows"},
     {"evaluate", cmd_evaluate, "measure the models of a run on held-out rows"},
     {"plot", cmd_plot, "draw the models of a run, coloured by group"},
     {"up", cmd_up, "run a federation of processes on this machine; same bits as `run`"},
@@ -43,6 +38,7 @@ static void print_usage(FILE *out)
         fprintf(out, "  %-10s  %s\n", commands[i].name, commands[i].summary);
     fputs("\n"
           "  hfsad COMMAND --help   help for one command\n"
+          "  hfsad help --man [COMMAND], hfsad help --completion bash|zsh   for packages\n"
           "  hfsad --version        print the version\n\n"
           "Exit status: 0 done, 1 the run failed, 2 the spec, data or arguments are wrong,\n"
           "129, 130 and 143 interrupted by SIGHUP, Ctrl-C and SIGTERM.\n",
@@ -77,6 +73,26 @@ static int unknown(const char *name)
     return cli_wrong("", "unknown command '%s'; known: %s", shown, list);
 }
 
+/* For packages: hfsad help --man [COMMAND], hfsad help --completion bash|zsh. */
+static int help_for_packages(int argc, char **argv)
+{
+    const bool man = !strcmp(argv[2], "--man");
+    const command *c = man && argc > 3 ? find(argv[3]) : NULL;
+    if (man && argc > 3 && !c)
+        return unknown(argv[3]);
+    if (c)
+        describe_command(c);
+    else if (man)
+        describe_program(commands, N_COMMANDS);
+    else if (argc > 3 && !strcmp(argv[3], "bash"))
+        describe_for_bash(commands, N_COMMANDS);
+    else if (argc > 3 && !strcmp(argv[3], "zsh"))
+        describe_for_zsh(commands, N_COMMANDS);
+    else
+        return cli_wrong("", "help --completion takes bash or zsh");
+    return cli_finish_stdout(CLI_DONE);
+}
+
 static int help(const char *name)
 {
     char *arguments[] = {(char *)name, (char *)"--help", NULL};
@@ -100,10 +116,12 @@ int main(int argc, char **argv)
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h"))
         return help(NULL);
+    if (!strcmp(name, "help") && argc > 2 && (!strcmp(argv[2], "--man") || !strcmp(argv[2], "--completion")))
+        return help_for_packages(argc, argv);
     if (!strcmp(name, "help"))
         return help(argc > 2 ? argv[2] : NULL);
     if (!strcmp(name, "--version")) {
-        printf("hfsad %s\n", hfsad_version());
+        printf("hfsad %s\nbuilt with " HFSAD_BUILT_WITH "\n", hfsad_version());
         return cli_finish_stdout(CLI_DONE);
     }
     const command *c = find(name);

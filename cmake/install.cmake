@@ -1,4 +1,4 @@
-# Headers, libraries, program, CMake package and pkg-config files.
+# Headers, libraries, program, man pages, completions, CMake package and pkg-config files.
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hfsad)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -18,6 +18,13 @@ configure_package_config_file(cmake/hfsadConfig.cmake.in ${PROJECT_BINARY_DIR}/h
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hfsadConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hfsadConfig.cmake ${PROJECT_BINARY_DIR}/hfsadConfigVersion.cmake
         DESTINATION ${package_dir})
+
+# Man pages and completions are the program's own words.
+install(CODE "execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/pages $<TARGET_FILE:hfsad_program> ${PROJECT_BINARY_DIR}/pages
+                              COMMAND_ERROR_IS_FATAL ANY)")
+install(DIRECTORY ${PROJECT_BINARY_DIR}/pages/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/pages/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/pages/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
 
 # The prefix is written relative to the file itself, so that a moved installation still works.
 file(RELATIVE_PATH pkgconfig_to_prefix /prefix/${pkgconfig_dir} /prefix)

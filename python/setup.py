@@ -16,7 +16,7 @@ class FromCMake(build_ext):
         subprocess.run(["cmake", "--build", BUILD, "--parallel", jobs, "--target", "python_package"], check=True)
         to = pathlib.Path(self.get_ext_fullpath(extension.name))
         to.parent.mkdir(parents=True, exist_ok=True)
-        for name in ("_core.abi3.so", "hfsad"):
+        for name in ("_core.abi3.so", "_net.abi3.so", "hfsad"):
             shutil.copy2(BUILD / "python" / "hfsad" / name, to.with_name(name))
 
 

@@ -31,7 +31,7 @@ assert len(rows) == 21 and list(rows[0])[:4] == ["iteration", "objective", "cons
 for row in rows:
     for name, text in row.items():
         value = float(text)
-        none = name in ("smoothing_gap",) or "_residual" in name
+        none = name in ("smoothing_gap", "gap_bound") or "_residual" in name
         assert math.isnan(value) == none, (name, text)
     assert row["objective"] == row["consensus_objective"]
 # the last row from model.csv and the data

@@ -62,6 +62,7 @@ features: {intercept: global, standardize: true}
 run: {iterations: 10, edge_rounds: 2, polish: true}
 YAML
 sed 's/iterations: 10,/iterations: 200, stop: {relative: 0.05},/' polished.yaml >settled.yaml # polished where it stops by itself
+{ cat polished.yaml && echo 'personal: groups'; } >grouped.yaml
 cat >async.yaml <<'YAML'
 data: d/data.csv
 truth: d/truth.csv
@@ -74,7 +75,7 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half floats loose polished settled; do
+for spec in tuned deep half floats loose polished settled grouped; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     whole run-$spec up-$spec "$spec: up and run"
@@ -202,6 +203,9 @@ done
 expect 0 run polished.yaml --set run.iterations=1 --out short-polished --quiet # most of it is the polish
 PAUSE=0.05 python3 kill.py polished 10 "$seed" --set run.iterations=1 || fail "polished: killed (SEED=$seed)"
 whole short-polished killed-polished "polished: killed (SEED=$seed)"
+expect 0 run grouped.yaml --set run.iterations=1 --set run.polish=false --out short-grouped --quiet
+PAUSE=0.05 python3 kill.py grouped 6 "$seed" --set run.iterations=1 --set run.polish=false || fail "grouped: killed (SEED=$seed)"
+whole short-grouped killed-grouped "grouped: killed (SEED=$seed)"
 
 echo "-- stopped, moved, continued"
 cat >stop.py <<'PYTHON'
@@ -222,7 +226,7 @@ PYTHON
 python3 stop.py || fail "interrupted"
 [ "$(names stopped)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
 grep -q '"stopped":.*interrupted' stopped/summary.json || fail "an interrupted run does not say so"
-expect 0 run tuned.yaml --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --out there --quiet
+expect 0 run tuned.yaml --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --set run.polish=false --out there --quiet
 cmp stopped/model.csv there/model.csv || fail "an interrupted run has other models than one that ends there"
 rm -r there
 mv here there
@@ -351,7 +355,7 @@ start_broker keys/mosquitto.conf
 secure="--broker mqtts://localhost:$port --keys keys"
 # shellcheck disable=SC2086 # lists of words
 {
-long="--set run.iterations=400"
+long="--set run.iterations=400 --set run.cycles=false" # a new cycle would make the frames below old
 expect 0 run secure.yaml $long --out run-400 --quiet
 setpriv --pdeathsig KILL "$HFSAD" cloud secure.yaml $long $secure --linger 0 --out up-400 --quiet 2>cloud.log &
 cloud=$!
@@ -409,7 +413,7 @@ while kill -0 "$cloud" 2>/dev/null && [ "$rounds" -lt 40 ]; do
 done
 [ "$rounds" -gt 0 ] || fail "the run was over before anybody could disturb it"
 # shellcheck disable=SC2086 # a list of words
-expect 0 status secure.yaml --set run.iterations=400 $secure
+expect 0 status secure.yaml --set run.iterations=400 --set run.cycles=false $secure
 grep -q '^  edge1 ' stdout.txt || fail "status: $(cat stdout.txt)"
 wait "$cloud" || fail "the cloud among strangers: $(cat cloud.log)"
 same run-400 up-400 "among strangers"

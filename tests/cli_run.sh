@@ -345,6 +345,7 @@ for command in "" run settings; do
 done
 expect 0 --version
 grep -qx 'hfsad [0-9]*\.[0-9]*\.[0-9]*' stdout.txt || fail "--version"
+grep -q '^built with .* libyaml [0-9.]*, .*OpenSSL [0-9.]*' stdout.txt || fail "--version does not say with what it was built"
 expect 2
 [ -s stdout.txt ] && fail "no command: usage belongs on stderr"
 

@@ -318,7 +318,7 @@ static void trace_holds_what_it_was_made_for(void **state)
         commas += t.text[i] == ',';
     }
     assert_int_equal(lines, 4);
-    assert_int_equal(commas, 4 * (10 + 32));
+    assert_int_equal(commas, 4 * (11 + 32));
     trace_free(&t);
 }
 
@@ -340,14 +340,15 @@ static void trace_columns(void **state)
                              .bytes_down = 10,
                              .tiers = 1,
                              .primal_tier = {11},
-                             .dual_tier = {12}};
+                             .dual_tier = {12},
+                             .gap_bound = 13};
     const char *expected[] = {
         "iteration,objective,consensus_objective,primal_residual,dual_residual,consensus_gap,smoothing_gap,seconds,"
-        "bytes_up,bytes_down,primal_residual_tier1,dual_residual_tier1\n"
-        "3,0.10000000000000001,2,3,4,5,6,8,9,10,11,12\n",
+        "bytes_up,bytes_down,primal_residual_tier1,dual_residual_tier1,gap_bound\n"
+        "3,0.10000000000000001,2,3,4,5,6,8,9,10,11,12,13\n",
         "iteration,objective,consensus_objective,primal_residual,dual_residual,consensus_gap,smoothing_gap,seconds,"
-        "bytes_up,bytes_down,relative_error,primal_residual_tier1,dual_residual_tier1\n"
-        "3,0.10000000000000001,2,3,4,5,6,8,9,10,7,11,12\n"};
+        "bytes_up,bytes_down,relative_error,primal_residual_tier1,dual_residual_tier1,gap_bound\n"
+        "3,0.10000000000000001,2,3,4,5,6,8,9,10,7,11,12,13\n"};
     for (int truth = 0; truth < 2; truth++) {
         assert_int_equal(trace_create(&t, 1, 1, truth, &err), HFSAD_OK);
         trace_append(&t, &f);
@@ -441,7 +442,7 @@ static void files_of_a_run(void **state)
         report_row(x.report, &x.figures);
         assert_int_equal(report_write(x.report, &x.figures, i ? STOP_ITERATIONS : STOP_RUNNING, &err), HFSAD_OK);
         assert_int_equal(count_entries(x.out), 5);
-        assert_int_equal(check_table("out/trace.csv", 14), 3 + i);
+        assert_int_equal(check_table("out/trace.csv", 15), 3 + i);
         assert_int_equal(check_table("out/model.csv", 3), 1 + 3 + 5);
         assert_int_equal(check_table("out/state.csv", 7), 1 + 2 + 5);
     }

@@ -378,6 +378,8 @@ typedef struct {
     uint64_t bytes_up, bytes_down;
     size_t tiers; /* tier t: the links at depth t + 1 */
     double primal_tier[HFSAD_TIERS_MAX], dual_tier[HFSAD_TIERS_MAX];
+    double
+        gap_bound; /* upper bound on the objective less its minimum; INFINITY: none yet, NAN: only the star has one */
 } hfsad_figures;
 
 /* A federation in this process: the tree, the data and the state of every link. */

@@ -8,7 +8,7 @@ array([ 1., -2.])
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import DivergedError
@@ -17,12 +17,18 @@ from ._loss import Loss
 from ._run import Interrupted, Path, Progress, Result, Verdict, compare, load, path, run
 from ._spec import Setting, Spec, settings
 
+if TYPE_CHECKING:
+    from ._estimators import (HuberRegressor, LADRegressor, LinearRegression, LinearSVC, LogisticRegression, PhaseRetrieval,
+                              PoissonRegressor, QuantileRegressor)
+    from ._federation import Client, Cloud, Edge, Federation, program
+
 __version__ = _core.version
 
 # Their modules are imported at the first use: scikit-learn takes a second to load.
 _ESTIMATORS = ("HuberRegressor", "LADRegressor", "LinearRegression", "LinearSVC", "LogisticRegression", "PhaseRetrieval",
                "PoissonRegressor", "QuantileRegressor")
-_LAZY = {**{name: "_estimators" for name in _ESTIMATORS}}
+_LAZY = {**{name: "_estimators" for name in _ESTIMATORS},
+         **{name: "_federation" for name in ("Client", "Cloud", "Edge", "Federation", "program")}}
 
 __all__ = ["Data", "DivergedError", "Interrupted", "Loss", "Path", "Progress", "Result", "Setting", "Spec", "Verdict",
            "compare", "load", "path", "run", "settings", *_LAZY]

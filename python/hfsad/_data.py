@@ -1,7 +1,9 @@
 """hfsad.Data: rows in memory."""
 from __future__ import annotations
 
+import csv
 import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -103,6 +105,7 @@ class Data:
             codes, paths = np.arange(self.rows) * parts // self.rows, [f"part{i + 1}" for i in range(parts)]
         core.codes(np.ascontiguousarray(codes, dtype=np.int64), paths)
         self.paths, self.has_y = paths, y is not None
+        self._arrays = (X if dense is None else dense, y, weight, codes, feature_names)
         if feature_names is not None:
             core.feature_names(list(feature_names))
         if truth is not None:
@@ -141,6 +144,31 @@ class Data:
         if isinstance(data, tuple) and len(data) == 2:
             return cls(*data)
         raise TypeError(f"data: {type(data).__name__}; expected hfsad.Data, a data frame, a mapping, (X, y) or a file name")
+
+    def _write(self, folder: pathlib.Path) -> pathlib.Path:
+        """The rows as a file that the program reads, with all digits: CSV, or LIBSVM if they are sparse."""
+        X, y, weight, codes, names = self._arrays
+        y = np.asarray(y, dtype=np.float64).tolist()
+        paths = [self.paths[code] for code in codes]
+        if self._sparse:
+            if weight is not None:
+                raise ValueError("sparse rows with weights have no file format; hfsad.run takes them")
+            start, column, value = (part.tolist() for part in _csr(X))
+            with open(folder / "data.svm", "w") as file:
+                for r, path in enumerate(paths):
+                    row = " ".join(f"{column[i] + 1}:{value[i]!r}" for i in range(start[r], start[r + 1]))
+                    file.write(f"{y[r]!r} {row} # {path}\n")
+            return folder / "data.svm"
+        edged = any("/" in path for path in self.paths)
+        with open(folder / "data.csv", "w", newline="") as file:
+            write = csv.writer(file, lineterminator="\n").writerow
+            write(["edge"] * edged + ["client", "y"] + ["weight"] * (weight is not None)
+                  + list(names or (f"x{m + 1}" for m in range(self.features))))
+            for r, path in enumerate(paths):
+                edge, _, client = path.rpartition("/")
+                write([edge] * edged + [client, repr(y[r])] + ([repr(float(np.asarray(weight)[r]))] if weight is not None else [])
+                      + [repr(v) for v in X[r].tolist()])
+        return folder / "data.csv"
 
     def __repr__(self) -> str:
         return f"Data({self.rows} rows, {self.features} features, {len(self.paths)} clients)"

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -91,6 +92,25 @@ class Spec:
             else:
                 core.set_yaml(key, value if isinstance(value, str) else json.dumps(value))
         return core
+
+    def _command(self, folder: pathlib.Path, data: Any) -> list[str]:
+        """The spec as words of a command line of the program; data in memory is written to the folder."""
+        values = {key: _plain(value) for key, value in self._settings.items() if value is not None}
+        if data is not None:
+            values["data"] = str(data._write(folder))
+        elif isinstance(values.get("data"), str):
+            values["data"] = os.path.abspath(values["data"])
+        if self._path is not None:
+            return [self._path, *(f"--set={key}={json.dumps(value)}" for key, value in values.items())]
+        nested: dict[str, Any] = {}
+        for key, value in values.items():
+            *above, last = key.split(".")
+            at = nested
+            for part in above:
+                at = at.setdefault(part, {})
+            at[last] = value
+        (folder / "spec.yaml").write_text(json.dumps(nested, indent=1))  # JSON is YAML
+        return [str(folder / "spec.yaml")]
 
     @property
     def loss(self) -> Loss | None:

@@ -78,6 +78,9 @@ PyObject *array_of(PyObject *owner, const double *at, size_t count);
  */
 const char **texts_of(PyObject *sequence, size_t count, PyObject **keep, size_t *found);
 
+/* The members of hfsad.Progress; takes the reference to polish. */
+PyObject *figures_tuple(const hfsad_figures *figures, PyObject *polish);
+
 /* The name of a setting -> its value as text. */
 PyObject *spec_dict(const hfsad_spec *spec);
 
@@ -89,6 +92,10 @@ int loss_raise(LossObject *loss);
 /* A converter for "object of that type or None". */
 int data_or_none(PyObject *object, void *to);
 int loss_or_none(PyObject *object, void *to);
+
+/* Names of the capsules in which handles go from hfsad._core to hfsad._net. */
+#define SPEC_CAPSULE "hfsad_spec"
+#define DATA_CAPSULE "hfsad_data"
 
 /* One thread at a time may use a handle: false and an exception if it is in use. */
 bool begin_use(atomic_bool *busy);
@@ -106,6 +113,8 @@ typedef struct {
     PyObject *type, *value, *trace; /* the exception that it raised, kept apart: losses may be called after it */
     double looked;
 } Caller;
+
+double seconds_now(void);
 
 /* Between caller_begin and caller_end no object may be touched outside caller_ask. */
 void caller_begin(Caller *caller, PyObject *callback);

@@ -179,7 +179,15 @@ int data_or_none(PyObject *object, void *to)
     return 1;
 }
 
+/* For hfsad._net; the data must outlive the capsule. */
+static PyObject *data_handle(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    return PyCapsule_New(((DataObject *)self)->data, DATA_CAPSULE, NULL);
+}
+
 static PyMethodDef methods[] = {
+    {"handle", data_handle, METH_NOARGS, "The handle, for hfsad._net."},
     {"dense", data_dense, METH_O, "dense(X): rows x features doubles, with any strides."},
     {"csr", data_csr, METH_VARARGS, "csr(start, column, value): compressed sparse rows."},
     {"y", data_y, METH_O, "y(array): one double per row."},

@@ -215,7 +215,31 @@ int loss_or_none(PyObject *object, void *to)
     return 1;
 }
 
+static PyObject *attach_to(PyObject *self, PyObject *spec)
+{
+    hfsad_error err;
+    if (!PyObject_TypeCheck(spec, spec_type)) {
+        PyErr_SetString(PyExc_TypeError, "attach: expected hfsad._core.Spec");
+        return NULL;
+    }
+    return none_or_raise(loss_attach((LossObject *)self, ((SpecObject *)spec)->spec, &err), &err);
+}
+
+static PyObject *raise_error(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    if (loss_raise((LossObject *)self))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"attach", attach_to, METH_O, "attach(spec): for a process of a federation; the loss must outlive it."},
+    {"raise_error", raise_error, METH_NOARGS, "Raises the exception that a callable has raised, if there is one."},
+    {NULL, NULL, 0, NULL},
+};
 static PyType_Slot slots[] = {{Py_tp_new, loss_new},
+                              {Py_tp_methods, methods},
                               {Py_tp_dealloc, loss_free},
                               {Py_tp_traverse, loss_traverse},
                               {Py_tp_clear, loss_clear},

@@ -58,12 +58,9 @@ static void run_free(PyObject *object)
 static PyObject *make_progress(const void *from)
 {
     const hfsad_progress *p = from;
-    const hfsad_figures *f = p->figures;
     PyObject *polish =
         p->polish ? Py_BuildValue("Kd", (unsigned long long)p->polish->exchanges, p->polish->gap) : Py_NewRef(Py_None);
-    return Py_BuildValue("KddddddddKKN", (unsigned long long)f->iteration, f->objective, f->consensus_objective,
-                         f->primal_residual, f->dual_residual, f->consensus_gap, f->smoothing_gap, f->relative_error,
-                         f->seconds, (unsigned long long)f->bytes_up, (unsigned long long)f->bytes_down, polish);
+    return figures_tuple(p->figures, polish);
 }
 
 static bool on_progress(void *context, const hfsad_progress *progress)

@@ -116,7 +116,15 @@ static PyObject *spec_values(PyObject *self, PyObject *nothing)
     return spec_dict(((SpecObject *)self)->spec);
 }
 
+/* For hfsad._net; the spec must outlive the capsule. */
+static PyObject *spec_handle(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    return PyCapsule_New(((SpecObject *)self)->spec, SPEC_CAPSULE, NULL);
+}
+
 static PyMethodDef methods[] = {
+    {"handle", spec_handle, METH_NOARGS, "The handle, for hfsad._net."},
     {"set", spec_set, METH_VARARGS, "set(key, value): a bool, int, float or str."},
     {"set_yaml", spec_set_yaml, METH_VARARGS, "set_yaml(key, text): the value as YAML."},
     {"check", spec_check, METH_NOARGS, "ValueError if a setting is missing or does not go with another."},

@@ -28,6 +28,18 @@ void row_add(const client_rows *rows, size_t r, double a, double *w)
             w[m] += a * x[m];
 }
 
+void row_add_scaled(const client_rows *rows, size_t r, double a, const double *scale, double *w)
+{
+    const size_t first = row_from(rows, r);
+    const size_t end = rows->start ? rows->start[r + 1] : first + rows->F;
+    for (size_t i = first; i < end; i++) {
+        const size_t m = rows->start ? rows->column[i] : i - first;
+        w[m] += a * rows->x[i] * scale[m];
+    }
+    if (rows->constant != 0)
+        w[rows->F] += a * rows->constant * scale[rows->F];
+}
+
 void row_add_squares(const client_rows *rows, size_t r, double a, double *sum)
 {
     const size_t first = row_from(rows, r);

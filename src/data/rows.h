@@ -18,6 +18,8 @@ static inline size_t row_from(const client_rows *rows, size_t r)
 /* What most of the files need of a row: <x, w> and w += a x. */
 double row_dot(const client_rows *rows, size_t r, const double *w);
 void row_add(const client_rows *rows, size_t r, double a, double *w);
+/* w_m += a x_m scale_m */
+void row_add_scaled(const client_rows *rows, size_t r, double a, const double *scale, double *w);
 /* The same with the squares of x. */
 void row_add_squares(const client_rows *rows, size_t r, double a, double *sum);
 /* |x|^2, the intercept's column included. */

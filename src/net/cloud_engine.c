@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "data/features.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,11 +95,47 @@ static hfsad_status next_row(hfsad_run *r, hfsad_stop *stop, hfsad_error *err)
     return status;
 }
 
+/* ---- rows of a star, which are kept with the result ---- */
+
+static void keep_row(const hfsad_figures *f, double *numbers)
+{
+    const double kept[FEDERATION_ROW] = {f->objective,        f->primal_residual,    f->dual_residual,  f->gap_bound,
+                                         (double)f->bytes_up, (double)f->bytes_down, f->relative_error, f->seconds};
+    memcpy(numbers, kept, sizeof kept);
+}
+
+static hfsad_figures kept_row(const hfsad_run *r, uint64_t number, const double *v)
+{
+    hfsad_figures f = {.iteration = number,
+                       .objective = v[0],
+                       .consensus_objective = v[0],
+                       .primal_residual = v[1],
+                       .dual_residual = v[2],
+                       .gap_bound = v[3],
+                       .bytes_up = (uint64_t)v[4],
+                       .bytes_down = (uint64_t)v[5],
+                       .relative_error = v[6],
+                       .seconds = v[7],
+                       .tiers = r->data->depth};
+    for (size_t i = 0; i < f.tiers; i++)
+        f.primal_tier[i] = f.dual_tier[i] = NAN;
+    return f;
+}
+
+static void take_star_row(void *context, const polish_row *row, double *numbers)
+{
+    hfsad_run *r = context;
+    run_take_star(r, row);
+    keep_row(&r->star, numbers);
+}
+
 /* A polish of an earlier life stays in the root's state. */
 static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const char **why, hfsad_error *err)
 {
     cloud_driver *c = r->driver;
-    const hfsad_status status = federation_polish(c->f, host_inquiry(c->h, 0), c->turns, c->root, err);
+    const federation_rows rows = {r, take_star_row};
+    const bool known = node_get_polish(c->root) != NULL;
+    const hfsad_status status = federation_polish(c->f, host_inquiry(c->h, 0), c->turns, c->root, &rows, err);
     if (status == CLOUD_INTERRUPTED) {
         *why = "interrupted";
         return HFSAD_OK;
@@ -110,8 +147,29 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     if (*why)
         return HFSAD_OK;
     *found = federation_polish_result(numbers);
-    memcpy(w, numbers + FEDERATION_POLISH_HEAD, r->data->M * sizeof *w);
+    const double *model = numbers + FEDERATION_POLISH_HEAD, *first = model + r->data->M;
+    memcpy(w, model, r->data->M * sizeof *w);
+    for (uint64_t i = 0; known && i < federation_polish_rows(numbers); i++) {
+        const hfsad_figures row = kept_row(r, i + 1, first + i * FEDERATION_ROW);
+        run_take_star_figures(r, &row, model);
+    }
     return HFSAD_OK;
+}
+
+/* They were found with the polish. */
+static hfsad_status groups(hfsad_run *r, personal_result *found, const char **why, hfsad_error *err)
+{
+    cloud_driver *c = r->driver;
+    const federation_rows rows = {r, take_star_row};
+    const hfsad_status status = federation_polish(c->f, host_inquiry(c->h, 0), c->turns, c->root, &rows, err);
+    if (status == CLOUD_INTERRUPTED) {
+        *why = "interrupted";
+        return HFSAD_OK;
+    }
+    const double *numbers = status ? NULL : node_get_polish(c->root);
+    if (numbers)
+        *why = federation_groups_take(c->f, numbers + federation_polish_numbers(r->plan, r->data->M), found);
+    return status;
 }
 
 static const engine cloud_engine = {
@@ -125,6 +183,7 @@ static const engine cloud_engine = {
     .knows = knows,
     .repairs = repairs,
     .polish = polish,
+    .groups = groups,
 };
 
 /* ---- the run ---- */
@@ -180,7 +239,7 @@ void cloud_free(cloud_driver *c)
     pool_free(c->run.threads);
     free(c->run.truth);
     free(c->run.start_kind);
-    free(c->run.polished);
+    run_unpolish(&c->run);
     free(c->place);
     free(c->scratch);
     free(c);
@@ -240,7 +299,7 @@ hfsad_status cloud_train(cloud_driver *c, const train_hooks *hooks, train_end *e
         status = c->turns->turn(c->turns->context, err);
     if (status == CLOUD_INTERRUPTED)
         status = HFSAD_OK;
-    if (c->has_row)
+    if (c->has_row && !c->run.has_star)
         end->figures = c->row;
     if (status || host_ended(c->h))
         return status;

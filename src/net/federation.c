@@ -53,9 +53,7 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
                          "without + and #, of at most %d bytes",
                          spec->federation.name, TOPIC_RUN_MAX - 1);
     const char *wrong =
-        spec->top.algorithm != ALGORITHM_HFSAD ? "algorithm: a federation supports only hfsad"
-        : spec->loss.kind == (int)HFSAD_LOSS_OWN
-            ? "loss.kind: own is for programs that link the library, not for a federation"
+        algorithm_is_baseline(spec->top.algorithm) ? "algorithm: a federation supports only hfsad and star"
         : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
             ? TREE_ASYNC_DRAWS
             : NULL;
@@ -318,6 +316,8 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     const seat *at = context;
     federation *f = at->f;
     hfsad_error err;
+    if (question->kind >= INQUIRY_GROUPS)
+        return personal_client_answer(at, question, numbers);
     if (question->kind >= INQUIRY_POLISH)
         return polish_client_answer(at, question, numbers);
     if (!has_good_constant(f, question) || standardise(f, question->columns, question->n_columns, &err))
@@ -415,7 +415,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .tied = f->tied,
                   .trial = f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
-                  .polish = federation_polishes(f, f->p) ? FEDERATION_POLISH_HEAD + f->shape->M : 0};
+                  .polish = federation_end_numbers(f, f->p)};
     return tree_settings(&f->t, f->spec, err);
 }
 
@@ -425,14 +425,22 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
     federation *f = context;
     *n = NULL;
     const hfsad_status status = take_result(f, result, count, err);
-    return status ? status : tree_node(n, &f->t, nodes_find(f->shape, path), err);
+    if (status)
+        return status;
+    const size_t number = nodes_find(f->shape, path);
+    if (number >= f->shape->n_inner && plan_leaf(f->p, number - f->shape->n_inner)->loss.kind == HFSAD_LOSS_OWN &&
+        !f->spec->own.value)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%s: loss.kind: own, but its program supplies no loss (hfsad_spec_own_loss)", path);
+    return tree_node(n, &f->t, number, err);
 }
 
 static size_t message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
     const size_t setup = survey > f->n_prints ? survey : f->n_prints, polish = polish_message_most(f),
-                 most = setup > polish ? setup : polish;
+                 groups = personal_message_most(f), end = polish > groups ? polish : groups,
+                 most = setup > end ? setup : end;
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
@@ -499,6 +507,7 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
     const host_place place = {.path = path,
                               .children = (const char *const *)children,
                               .n_children = count,
+                              .n_inner = number < f->shape->n_inner ? f->shape->inner[number].n_inner : 0,
                               .certificate = certificate,
                               .key = key};
     if (!status) {

@@ -9,6 +9,7 @@
 #include "net/host.h"
 #include "net/inquiry.h"
 #include "net/tree.h"
+#include "personal/grow.h"
 #include "polish/polish.h"
 
 typedef struct federation federation;
@@ -52,6 +53,12 @@ size_t federation_message_most(const federation *f);
 /* Puts a node into the host; certificate and key may be NULL. */
 hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
                              hfsad_error *err);
+/* What hears of the rows of a star; numbers: FEDERATION_ROW of them, to be kept with the result. */
+enum { FEDERATION_ROW = 8 };
+typedef struct {
+    void *context;
+    void (*row)(void *context, const polish_row *row, double *numbers);
+} federation_rows;
 /* A node's part in the set-up, to be freed with its context (by free) before the federation. */
 hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err);
 /* The root's set-up from the first question to its node, or until a turn fails. A root that already has its node is set
@@ -61,18 +68,23 @@ hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns,
  * for it. */
 hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *turns, hfsad_error *err);
 hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
-                               hfsad_error *err);
+                               const federation_rows *rows, hfsad_error *err);
 /* The polish from w; life: how often the root has begun. numbers: those of node_get_polish. A status is a turn's. */
 hfsad_status federation_polish_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t life,
-                                    const double *w, double *numbers, hfsad_error *err);
+                                    const double *w, const federation_rows *rows, double *numbers, hfsad_error *err);
 /* For host_settings.make: the node from the set-up's result. */
 hfsad_status federation_make(void *federation, const char *path, const double *result, size_t count, node **n,
                              hfsad_error *err);
 /* The result in force, once a node has been made. */
 const federation_result *federation_outcome(const federation *f);
-/* The numbers of node_get_polish: these of the result, then the model. */
-enum { FEDERATION_POLISH_HEAD = 10 };
+/* The numbers of node_get_polish: these of the result, then the model; of a star then the rows. */
+enum { FEDERATION_POLISH_HEAD = 11 };
+/* How many they are, and how many rows. */
+size_t federation_polish_numbers(const plan *p, size_t M);
+uint64_t federation_polish_rows(const double *numbers);
 polish_result federation_polish_result(const double *numbers);
+/* The groups behind the model; the reason for which there are none, or NULL. The result is to be freed in any case. */
+const char *federation_groups_take(const federation *f, const double *numbers, personal_result *result);
 /* Why there is neither; NULL: there are. */
 const char *federation_polish_failure(const double *numbers);
 /* What the spec begins from: a kind of start or the name of a file, to be freed. */

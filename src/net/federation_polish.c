@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "plan/client_terms.h"
+#include "polish/star_client.h"
 #include "polish/task.h"
 
 #include <stdlib.h>
@@ -17,41 +18,38 @@
 
 struct polish_memory {
     uint64_t attempt, number; /* of the last question */
-    double committed;         /* the last POLISH_COMMIT's answer, which cannot be made twice */
-    double rows[];            /* multiplier, bend, anchor of each */
+    double *last;             /* the last answer of a kind that cannot be made twice: POLISH_COMMIT, POLISH_ROUND */
+    star_client *star;
+    double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
 };
 
 bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
-    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !polish_why_not(p, n_inner);
+    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !plan_why_apart(p, n_inner);
 }
 
 size_t polish_message_most(const federation *f)
 {
-    const size_t M = features_count(f->shape) + 1, answer = 1 + polish_longest(M, POLISH_DIRECT),
-                 question = INQUIRY_POLISH_HEAD + 2 * M;
-    const bool may = f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
-    return !may ? 0 : answer > question ? answer : question;
-}
-
-/* A question has one vector at least, which may not be looked at. */
-static size_t vectors_of(polish_kind kind)
-{
-    const size_t vectors = polish_vectors(kind);
-    return vectors ? vectors : 1;
+    const size_t M = features_count(f->shape) + 1;
+    const bool star = f->spec->top.algorithm == ALGORITHM_STAR || f->spec->top.algorithm == ALGORITHM_AUTO;
+    const bool may = star || f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
+    return may ? INQUIRY_POLISH_HEAD + polish_longest(M, POLISH_DIRECT) : 0;
 }
 
 void polish_forget(federation *f)
 {
     for (size_t leaf = 0; f->polish && leaf < f->shape->n_leaves; leaf++)
-        free(f->polish[leaf]);
+        if (f->polish[leaf]) {
+            star_client_free(f->polish[leaf]->star);
+            free(f->polish[leaf]);
+        }
     free(f->polish);
 }
 
 /* ---- a client ---- */
 
-static client_rows rows_of(const federation *f, size_t leaf)
+client_rows federation_client_rows(const federation *f, size_t leaf)
 {
     client_rows rows = dataset_rows(f->t.rows, f->own[leaf]);
     rows.constant = f->shape->rows.constant;
@@ -60,10 +58,12 @@ static client_rows rows_of(const federation *f, size_t leaf)
 
 static polish_memory *memory_of(federation *f, size_t leaf, size_t rows)
 {
+    const size_t last = f->shape->M + STAR_NUMBERS;
     if (!f->polish)
         f->polish = alloc_zero(f->shape->n_leaves, sizeof(polish_memory *));
-    if (f->polish && !f->polish[leaf])
-        f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + 3 * rows * sizeof(double));
+    if (f->polish && !f->polish[leaf] &&
+        (f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + (3 * rows + last) * sizeof(double))))
+        f->polish[leaf]->last = f->polish[leaf]->rows + 3 * rows;
     return f->polish ? f->polish[leaf] : NULL;
 }
 
@@ -72,6 +72,8 @@ static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t 
 {
     if (number == 1) {
         memset(m->rows, 0, 3 * rows * sizeof *m->rows);
+        star_client_free(m->star);
+        m->star = NULL;
         m->attempt = attempt;
         m->number = 0;
     }
@@ -82,14 +84,14 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
 {
     federation *f = at->f;
     const size_t M = f->shape->M, kind = (size_t)(question->kind - INQUIRY_POLISH);
-    const size_t count = INQUIRY_POLISH_HEAD + (kind < POLISH_KINDS ? vectors_of((polish_kind)kind) : 0) * M;
+    const size_t count = INQUIRY_POLISH_HEAD + (kind < POLISH_KINDS ? polish_down((polish_kind)kind, M) : 0);
     if (!f->result || kind >= POLISH_KINDS || question->count != count || question->most != 1 ||
         question->sums != polish_length((polish_kind)kind, M))
         return false;
     const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
     if (!(v[0] >= 0 && v[0] <= most && v[1] >= 1 && v[1] <= most))
         return false;
-    const client_rows rows = rows_of(f, at->leaf);
+    const client_rows rows = federation_client_rows(f, at->leaf);
     const leaf_class *class = plan_leaf(f->p, at->leaf);
     polish_memory *m = memory_of(f, at->leaf, rows.count);
     if (!m)
@@ -107,23 +109,26 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .multiplier = m->rows,
         .bend = m->rows + rows.count,
         .anchor = m->rows + 2 * rows.count,
+        .star = &m->star,
     };
-    const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M};
-    if (kind == POLISH_COMMIT && m->number == number)
-        numbers[1] = m->committed;
+    const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4]};
+    const bool moves = kind == POLISH_COMMIT || kind == POLISH_ROUND;
+    if (moves && m->number == number)
+        memcpy(numbers + 1, m->last, question->sums * sizeof *numbers);
     else
         polish_answer(&client, &asked, numbers + 1);
-    m->committed = numbers[1];
+    if (moves)
+        memcpy(m->last, numbers + 1, question->sums * sizeof *numbers);
     m->number = number;
     return true;
 }
 
 /* ---- the root ---- */
 
-/* A question as it is asked again; vectors: as many as its kind has, of M numbers. */
+/* A question as it is asked again; vectors: polish_down numbers. */
 typedef struct {
     polish_kind kind;
-    double kappa, beta;
+    double kappa, beta, step;
     double *vectors;
 } asked;
 
@@ -146,8 +151,11 @@ typedef struct {
     size_t again;   /* of them: the next to be asked again; n_past: none */
     double *values; /* of the question as it goes out, with its head */
     double *answer;
-    uint64_t attempt, number; /* number: of the last question of this attempt that was answered */
-    unsigned fruitless;       /* attempts in a row in which a client was lost at the first question */
+    uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
+    uint64_t lost, progress;     /* attempts in which a client was lost; questions of the solver that were answered */
+    const federation_rows *rows; /* NULL: none, or nobody looks */
+    double *row;                 /* the numbers of the first */
+    uint64_t n_rows;
     giving_up why;
     hfsad_status status;
     hfsad_error *err;
@@ -155,9 +163,9 @@ typedef struct {
 
 /* Numbers of all questions that are kept. */
 enum { PAST_MOST = 1 << 24 };
-/* The first question asks for nothing that was before: a client that is lost there again and again would be for ever.
- * Other attempts may follow each other without end, as everything in training may. */
-enum { FRUITLESS_MOST = 100 };
+/* Attempts that may be lost beyond the number of the solver's questions that were answered. Clients that are killed now
+ * and then stay below it; a client that says it is lost again and again cannot, whichever questions it answers. */
+enum { LOST_MOST = 100 };
 /* Attempts of a life have different numbers than those of the next. */
 enum { RETRIES_BIT = 20 };
 
@@ -170,10 +178,11 @@ static void forget_past(asker *a)
 
 static inquiry_question question_of(asker *a, const asked *q)
 {
-    const size_t count = vectors_of(q->kind) * a->M;
-    const double head[INQUIRY_POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta};
+    const size_t count = polish_down(q->kind, a->M);
+    const double head[INQUIRY_POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta, q->step};
     memcpy(a->values, head, sizeof head);
-    memcpy(a->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
+    if (count)
+        memcpy(a->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
     return (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
                               .most = 1,
                               .sums = polish_length(q->kind, a->M),
@@ -181,24 +190,36 @@ static inquiry_question question_of(asker *a, const asked *q)
                               .values = a->values};
 }
 
-/* What a client has is made by anchors and commits, one after the other, and by the last look at the values. */
+/* What a client has is made by anchors, commits, metrics and rounds, one after the other, and by the last look at the
+ * values. */
+static bool is_kept(polish_kind kind)
+{
+    return kind == POLISH_ANCHOR || kind == POLISH_COMMIT || kind == POLISH_VALUE || kind == POLISH_METRIC ||
+           kind == POLISH_METRIC_DIAGONAL || kind == POLISH_ROUND;
+}
+
 static void keep(asker *a)
 {
     const polish_kind kind = a->current.kind;
-    if (a->forgets || (kind != POLISH_ANCHOR && kind != POLISH_COMMIT && kind != POLISH_VALUE))
+    const size_t count = polish_down(kind, a->M);
+    if (kind == POLISH_FORGET) {
+        forget_past(a);
+        a->again = 0;
+    }
+    if (a->forgets || !is_kept(kind))
         return;
     for (size_t i = 0; kind == POLISH_VALUE && i < a->n_past; i++)
         if (a->past[i].kind == POLISH_VALUE) {
             free(a->past[i].vectors);
             memmove(a->past + i, a->past + i + 1, (--a->n_past - i) * sizeof *a->past);
         }
-    double *vectors = (a->n_past + 1) * a->M <= PAST_MOST ? alloc_zero(a->M, sizeof *vectors) : NULL;
+    double *vectors = (a->n_past + 1) * count <= PAST_MOST ? alloc_zero(count, sizeof *vectors) : NULL;
     a->forgets = !vectors || !alloc_grow((void **)&a->past, &a->past_room, a->n_past + 1, sizeof *a->past);
     if (a->forgets) {
         free(vectors);
         forget_past(a);
     } else {
-        memcpy(vectors, a->current.vectors, a->M * sizeof *vectors);
+        memcpy(vectors, a->current.vectors, count * sizeof *vectors);
         a->past[a->n_past] = a->current;
         a->past[a->n_past++].vectors = vectors;
     }
@@ -208,10 +229,10 @@ static void keep(asker *a)
 /* A client is lost: the next attempt begins with the questions that were kept. */
 static void retry(asker *a)
 {
-    a->fruitless = a->number > 0 ? 0 : a->fruitless + 1;
+    a->lost++;
     a->attempt++;
     a->number = a->again = 0;
-    if (a->fruitless >= FRUITLESS_MOST || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
+    if (a->lost >= LOST_MOST + a->progress || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
         a->why = HAS_LOST;
     else if (a->forgets)
         a->why = BEGINS_ANEW;
@@ -234,14 +255,13 @@ static void ask_once(asker *a, const asked *q)
 static bool ask(void *context, const polish_question *q, double *sum)
 {
     asker *a = context;
-    const size_t bytes = a->M * sizeof *sum;
+    const size_t points = polish_points(q->kind, a->M), count = polish_down(q->kind, a->M) - points;
     double *v = a->current.vectors;
-    a->current = (asked){q->kind, q->kappa, q->beta, v};
-    memset(v, 0, 2 * bytes);
-    if (q->vector)
-        memcpy(v, q->vector, bytes);
-    if (vectors_of(q->kind) == 2)
-        memcpy(v + a->M, q->point, bytes);
+    a->current = (asked){q->kind, q->kappa, q->beta, q->step, v};
+    if (count)
+        memcpy(v, q->vector, count * sizeof *v);
+    if (points)
+        memcpy(v + count, q->point, points * sizeof *v);
     for (bool done = false; !done && a->why == GOES_ON;) {
         const uint64_t before = a->number;
         const bool again = a->again < a->n_past;
@@ -252,12 +272,33 @@ static bool ask(void *context, const polish_question *q, double *sum)
     }
     if (a->why != GOES_ON)
         return false;
+    a->progress++;
     keep(a);
     memcpy(sum, a->answer + 1, polish_length(q->kind, a->M) * sizeof *sum);
     return true;
 }
 
-static void pack(double *to, const polish_result *r)
+size_t federation_polish_numbers(const plan *p, size_t M)
+{
+    return FEDERATION_POLISH_HEAD + M + (p->star ? (size_t)p->limit * FEDERATION_ROW : 0);
+}
+
+uint64_t federation_polish_rows(const double *numbers)
+{
+    return (uint64_t)numbers[10];
+}
+
+/* If the solver begins anew, its rows are the same. */
+static void take_row(void *context, const polish_row *row)
+{
+    asker *a = context;
+    if (row->number <= a->n_rows)
+        return;
+    a->rows->row(a->rows->context, row, a->row + a->n_rows * FEDERATION_ROW);
+    a->n_rows = row->number;
+}
+
+static void pack(double *to, const polish_result *r, uint64_t rows)
 {
     const double numbers[FEDERATION_POLISH_HEAD] = {
         r->finished ? POLISH_FINISHED : POLISH_UNFINISHED,
@@ -270,6 +311,7 @@ static void pack(double *to, const polish_result *r)
         (double)r->up,
         (double)r->stages,
         r->zero,
+        (double)rows,
     };
     memcpy(to, numbers, sizeof numbers);
 }
@@ -305,6 +347,7 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
     bool solved = polish_problem_make(&problem, f->p, f->shape);
     problem.ask = ask;
     problem.context = a;
+    problem.row = a->rows && problem.star ? take_row : NULL;
     for (bool anew = true; anew && solved;) {
         memcpy(numbers + FEDERATION_POLISH_HEAD, w, a->M * sizeof *w);
         a->why = GOES_ON;
@@ -313,18 +356,20 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
         anew = a->why == BEGINS_ANEW;
     }
     free((hfsad_penalty *)problem.priors);
-    pack(numbers, &found);
+    pack(numbers, &found, a->n_rows);
     return solved;
 }
 
 hfsad_status federation_polish_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t life,
-                                    const double *w, double *numbers, hfsad_error *err)
+                                    const double *w, const federation_rows *rows, double *numbers, hfsad_error *err)
 {
     const size_t M = f->shape->M;
-    asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .err = err};
-    a.values = alloc_zero(INQUIRY_POLISH_HEAD + 2 * M, sizeof *a.values);
-    a.current.vectors = alloc_zero(2 * M, sizeof *a.current.vectors);
-    a.answer = alloc_zero(1 + polish_longest(M, POLISH_DIRECT), sizeof *a.answer);
+    asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .rows = rows, .err = err};
+    a.row = numbers + FEDERATION_POLISH_HEAD + M;
+    const size_t longest = polish_longest(M, POLISH_DIRECT);
+    a.values = alloc_zero(INQUIRY_POLISH_HEAD + longest, sizeof *a.values);
+    a.current.vectors = alloc_zero(longest, sizeof *a.current.vectors);
+    a.answer = alloc_zero(1 + longest, sizeof *a.answer);
     const bool solved = a.values && a.current.vectors && a.answer && solve(&a, f, w, numbers);
     if (!solved || a.why != GOES_ON)
         memset(numbers, 0, (FEDERATION_POLISH_HEAD + M) * sizeof *numbers);
@@ -338,16 +383,32 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
     return a.status == HFSAD_ERROR_MEMORY ? HFSAD_OK : a.status; /* for lack of memory only the polish is given up */
 }
 
+/* Polish and groups of one life have different numbers. */
+static uint64_t groups_attempt(uint64_t life)
+{
+    return (life << RETRIES_BIT) + (UINT64_C(1) << (RETRIES_BIT - 1));
+}
+
+size_t federation_end_numbers(const federation *f, const plan *p)
+{
+    const size_t groups = federation_groups_numbers(f, p);
+    return groups || federation_polishes(f, p) ? federation_polish_numbers(p, f->shape->M) + groups : 0;
+}
+
 hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
-                               hfsad_error *err)
+                               const federation_rows *rows, hfsad_error *err)
 {
     uint64_t life;
     const double *w = node_wants_polish(root, &life), no_memory = POLISH_NO_MEMORY;
-    const size_t count = FEDERATION_POLISH_HEAD + f->shape->M;
+    const size_t count = federation_end_numbers(f, f->p), polish = federation_polish_numbers(f->p, f->shape->M);
+    hfsad_status status = HFSAD_OK;
     if (!w)
         return HFSAD_OK;
     double *numbers = alloc_zero(count, sizeof *numbers);
-    const hfsad_status status = numbers ? federation_polish_from(f, q, turns, life, w, numbers, err) : HFSAD_OK;
+    if (numbers && federation_polishes(f, f->p))
+        status = federation_polish_from(f, q, turns, life, w, rows, numbers, err);
+    if (!status && numbers && count > polish)
+        status = federation_groups_from(f, q, turns, groups_attempt(life), w, numbers + polish, err);
     if (!status)
         node_take_polish(root, numbers ? numbers : &no_memory, numbers ? count : 1);
     free(numbers);

@@ -60,8 +60,9 @@ void report_free(report *r)
 void report_row(report *r, const hfsad_figures *figures)
 {
     trace_append(&r->trace, figures);
-    /* The last row of a run that ends between two rows of the grid would not be there in a longer one. */
-    if (figures->iteration % (uint64_t)r->spec->run.trace_every == 0)
+    /* The last row of a run that ends between two rows of the grid would not be there in a longer one; a star that is
+     * resumed begins anew. */
+    if (figures->iteration % (uint64_t)r->spec->run.trace_every == 0 && !r->run->has_star)
         r->kept = r->trace.length;
 }
 

@@ -1,12 +1,14 @@
 /* summary.json; see summary.h. */
 #include "out/summary.h"
 
+#include "base/alloc.h"
 #include "base/wire.h"
 #include "data/builder.h"
 #include "data/features.h"
 #include "out/format_number.h"
 #include "out/groups.h"
 #include "out/json.h"
+#include "personal/personal_task.h"
 #include "plan/guard.h"
 #include "polish/task.h"
 #include "spec/table.h"
@@ -366,6 +368,8 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
     json_add_real(j, figures, "dual_residual", f->dual_residual);
     json_add_real(j, figures, "consensus_gap", f->consensus_gap);
     json_add_real(j, figures, "smoothing_gap", f->smoothing_gap);
+    if (run->has_star)
+        json_add_real(j, figures, "gap_bound", f->gap_bound);
     if (run->truth)
         json_add_real(j, figures, "relative_error", f->relative_error);
     json_add_whole(j, figures, "nonzero_coefficients", count_nonzero(run));
@@ -382,11 +386,46 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
     json_add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
 }
 
+/* What `hfsad assign` goes by, in the user's units. */
+static void add_group_model(json *j, cJSON *group, const hfsad_run *run, uint32_t k)
+{
+    const personal_result *found = &run->personal.found;
+    const size_t M = run->data->M;
+    double *w = alloc_zero(M, sizeof *w);
+    j->ok = j->ok && w;
+    if (!w)
+        return;
+    json_add_real(j, group, "share", found->share[k]);
+    model_to_user(run->data, found->w + k * M, w);
+    cJSON *model = cJSON_CreateArray();
+    for (size_t m = 0; m < M; m++)
+        cJSON_AddItemToArray(model, json_real(w[m]));
+    json_add_item(j, group, "model", model);
+    free(w);
+}
+
+static void add_personal(json *j, cJSON *root, const hfsad_run *run)
+{
+    const run_personal *p = &run->personal;
+    const uint64_t links = run->data->n_leaves + run->data->n_inner - 1;
+    cJSON *personal = json_add_object(j, root, "personal");
+    json_add_whole(j, personal, "groups", p->found.K);
+    json_add_text(j, personal, "reason", p->found.K || p->reason[0] ? p->reason : "the run has not come to it");
+    if (!p->found.K)
+        return;
+    json_add_real(j, personal, "scale", p->found.T);
+    json_add_real(j, personal, "bic_fall", p->found.gain);
+    json_add_whole(j, personal, "exchanges", p->found.exchanges);
+    json_add_whole(j, personal, "bytes_up", links * p->found.up * sizeof(double));
+    json_add_whole(j, personal, "bytes_down", links * p->found.down * sizeof(double));
+    json_add_real(j, personal, "seconds", p->seconds);
+}
+
 /* The groups, the cloud's first; the others with their clients' names. */
 static void add_groups(json *j, cJSON *root, const hfsad_run *run)
 {
     node_groups g;
-    if (run->engine->knows && !run->engine->knows(run, hfsad_run_nodes(run) - 1))
+    if (!run->personal.found.K && run->engine->knows && !run->engine->knows(run, hfsad_run_nodes(run) - 1))
         return;
     if (groups_find(&g, run, NULL))
         j->ok = false;
@@ -404,6 +443,8 @@ static void add_groups(json *j, cJSON *root, const hfsad_run *run)
             }
         if (names)
             json_add_item(j, group, "names", names);
+        if (run->personal.found.K)
+            add_group_model(j, group, run, i);
         if (!group || !cJSON_AddItemToArray(groups, group))
             j->ok = false;
     }
@@ -485,6 +526,13 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
         json_add_whole(j, safeguard, "last_iteration", last);
 }
 
+static int algorithm_of(const hfsad_run *run, const hfsad_spec *spec)
+{
+    return run->plan->star                         ? ALGORITHM_STAR
+           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
+                                                   : spec->top.algorithm;
+}
+
 char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
                    const hfsad_figures *figures, stop_reason stopped)
 {
@@ -492,7 +540,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     cJSON *root = cJSON_CreateObject();
     json_add_text(j, root, "version", hfsad_version());
     json_add_text(j, root, "spec", spec->path);
-    json_add_text(j, root, "algorithm", algorithm_names[spec->top.algorithm]);
+    json_add_text(j, root, "algorithm", algorithm_names[algorithm_of(run, spec)]);
     json_add_text(j, root, "stopped", stop_reason_name(stopped));
     json_add_whole(j, root, "iterations", figures->iteration);
     json_add_real(j, root, "seconds", figures->seconds);
@@ -507,6 +555,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     add_verdict(j, root, run, spec, stopped);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
         add_polish(j, root, run);
+    if (personal_is_due(spec))
+        add_personal(j, root, run);
     add_groups(j, root, run);
     add_settings(j, root, run, spec);
     add_choices(j, root, run);

@@ -39,6 +39,7 @@ static void write_head(trace *t)
         at += sprintf(at, ",relative_error");
     for (size_t tier = 1; tier <= t->tiers; tier++)
         at += sprintf(at, ",primal_residual_tier%zu,dual_residual_tier%zu", tier, tier);
+    at += sprintf(at, ",gap_bound");
     *at++ = '\n';
     t->length = (size_t)(at - t->text);
 }
@@ -46,7 +47,7 @@ static void write_head(trace *t)
 hfsad_status trace_create(trace *t, uint64_t rows, size_t tiers, bool relative_error, hfsad_error *err)
 {
     assert(tiers <= HFSAD_TIERS_MAX);
-    const size_t columns = N_COLUMNS + 1 + 2 * tiers;
+    const size_t columns = N_COLUMNS + 2 + 2 * tiers;
     *t = (trace){
         .tiers = tiers, .relative_error = relative_error, .row_size = columns * (NUMBER_LONGEST + 1) + NUMBER_SIZE};
     const size_t head = 16 * NUMBER_SIZE + 4 * columns * NUMBER_SIZE;
@@ -98,6 +99,8 @@ void trace_append(trace *t, const hfsad_figures *figures)
         *at++ = ',';
         at = write_REAL(at, figures->dual_tier[tier]);
     }
+    *at++ = ',';
+    at = write_REAL(at, figures->gap_bound);
     *at++ = '\n';
     t->length = (size_t)(at - t->text);
 }

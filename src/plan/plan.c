@@ -16,7 +16,7 @@
  *          Without run.cycles and from a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c),
  *          because what is frozen stays
  */
-#include "plan/plan.h"
+#include "plan/method.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -246,7 +246,7 @@ static inner_class inner_class_of(const preset *t, size_t i, const override_sett
 /* A loss that is to come from a program. */
 static hfsad_status check_own(const hfsad_spec *spec, const leaf_class *c, const char *node, hfsad_error *err)
 {
-    if (c->loss.kind != HFSAD_LOSS_OWN)
+    if (c->loss.kind != HFSAD_LOSS_OWN || (spec->own_elsewhere && !spec->own.value))
         return HFSAD_OK;
     const bool linearized = c->solver.method == ROWS_LINEARIZED;
     const char *wrong = !spec->own.value                       ? "no loss was supplied (hfsad_spec_own_loss)"
@@ -448,6 +448,24 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
     return HFSAD_OK;
 }
 
+static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
+{
+    const hfsad_spec *spec = t->spec;
+    const bool asked = spec->top.algorithm == ALGORITHM_STAR;
+    if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || spec->top.preset == PRESET_PAPER || spec->run.polish == 0))
+        return HFSAD_OK;
+    const char *why = plan_why_no_star(spec, p, t->d->n_inner);
+    if (why && asked)
+        return error_set(err, HFSAD_ERROR_INPUT, "algorithm: star cannot train this: %s; use auto or hfsad", why);
+    if (why || t->consensus)
+        return HFSAD_OK;
+    p->star = true;
+    p->gap = spec->stop.gap;
+    p->limit = p->iterations;
+    p->iterations = 0;
+    return HFSAD_OK;
+}
+
 static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
 {
     const hfsad_spec *spec = t->spec;
@@ -467,6 +485,8 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     hfsad_status status;
     if ((status = plan_leaves(p, t, err)) || (status = plan_inner(p, t, err)) ||
         (status = check_overrides(&t->choices, err)) || (status = check_labels(p, t->d, err)))
+        return status;
+    if ((status = choose_method(p, t, err)))
         return status;
     return check_counters(p, err);
 }

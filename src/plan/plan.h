@@ -43,6 +43,9 @@ typedef struct {
     double stop_absolute, stop_relative;
     bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
     double pace;        /* by what r grows in an edge round at last */
+    bool star;          /* solved by polish/star.h: there are no iterations of HFSAD */
+    double gap;         /* relative, at which the star stops */
+    uint64_t limit;     /* of the star's rows */
     double star_c;      /* the preset's c of clients, for the safeguard of a star */
     double length;      /* the likely size of a model */
     hfsad_own_loss own; /* of the clients whose loss is their program's */

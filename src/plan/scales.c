@@ -126,6 +126,6 @@ hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const data
         .noise = kind->noise(&loss, spread) * noise / sqrt(M) / clients,
         .length = energy > 0 ? size / sqrt(energy / weight / M) : size,
     };
-    const bool own = spec->loss.kind == (int)HFSAD_LOSS_OWN && spec->own.value;
+    const bool own = spec->loss.kind == (int)HFSAD_LOSS_OWN && (spec->own.value || spec->own_elsewhere);
     return own ? own_scales(t, clients, ask, err) : HFSAD_OK;
 }

@@ -109,6 +109,8 @@ static void answer_loss(const survey_client *c, const double *w, double *answer)
 
 static void answer_own(const survey_client *c, const survey_question *q, double *answer)
 {
+    if (!c->own) /* a client with a loss of the library among others */
+        return;
     const own_facts f = own_measure(&c->rows, c->M, c->node, c->own, q->values[0], c->scratch);
     answer[0] = f.slope;
     answer[1] = f.bend;

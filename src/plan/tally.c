@@ -101,6 +101,7 @@ void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, b
     f->dual_residual = dual_known && !isnan(dual) ? sqrt(dual) : NAN;
     f->consensus_gap = total.gap;
     f->smoothing_gap = total.smoothing;
+    f->gap_bound = NAN;
     f->bytes_up = (uint64_t)t->up * M * sizeof(double);
     f->bytes_down = (uint64_t)t->down * M * sizeof(double);
     if (t->broken > 0 || !figures_are_finite(f))

@@ -1,17 +1,43 @@
 #include "polish/answers.h"
 
 #include "math/losses.h"
+#include "polish/star_client.h"
 
 #include <string.h>
 
 const double polish_steps[POLISH_STEPS] = {4,   2,    1.4, 1,    0.75, 0.55, 0.4,  0.3,
                                            0.2, 0.14, 0.1, 0.07, 0.04, 0.02, 1e-2, 1e-3};
 
-size_t polish_vectors(polish_kind kind)
+size_t polish_points(polish_kind kind, size_t M)
 {
-    static const size_t vectors[POLISH_KINDS] = {[POLISH_ANCHOR] = 1,  [POLISH_VALUE] = 1,  [POLISH_LINE] = 2,
-                                                 [POLISH_PRODUCT] = 1, [POLISH_COMMIT] = 1, [POLISH_REPAIR] = 2};
-    return vectors[kind];
+    return kind == POLISH_LINE || kind == POLISH_REPAIR ? M : 0;
+}
+
+size_t polish_down(polish_kind kind, size_t M)
+{
+    switch (kind) {
+    case POLISH_SCALES:
+    case POLISH_DIAGONAL:
+    case POLISH_HESSIAN:
+    case POLISH_GRAM:
+    case POLISH_GRAM_DIAGONAL:
+    case POLISH_FORGET:
+    case POLISH_KINDS:
+        return 0;
+    case POLISH_METRIC:
+        return M * (M + 1) / 2;
+    case POLISH_ANCHOR:
+    case POLISH_VALUE:
+    case POLISH_LINE:
+    case POLISH_PRODUCT:
+    case POLISH_COMMIT:
+    case POLISH_REPAIR:
+    case POLISH_SPREAD:
+    case POLISH_METRIC_DIAGONAL:
+    case POLISH_ROUND:
+        break;
+    }
+    return M + polish_points(kind, M);
 }
 
 size_t polish_length(polish_kind kind, size_t M)
@@ -25,13 +51,25 @@ size_t polish_length(polish_kind kind, size_t M)
         return POLISH_VECTORS * M + POLISH_COUNTS;
     case POLISH_HESSIAN:
         return M * (M + 1) / 2;
+    case POLISH_GRAM:
+        return M * (M + 1) / 2 + 1;
+    case POLISH_GRAM_DIAGONAL:
+        return M + 1;
     case POLISH_LINE:
         return POLISH_STEPS;
+    case POLISH_SPREAD:
+        return POLISH_LEVELS;
     case POLISH_DIAGONAL:
     case POLISH_PRODUCT:
         return M;
+    case POLISH_METRIC:
+    case POLISH_METRIC_DIAGONAL:
+        return 2;
+    case POLISH_ROUND:
+        return M + STAR_NUMBERS;
     case POLISH_ANCHOR:
     case POLISH_COMMIT:
+    case POLISH_FORGET:
     case POLISH_KINDS:
         break;
     }
@@ -40,10 +78,12 @@ size_t polish_length(polish_kind kind, size_t M)
 
 size_t polish_longest(size_t M, size_t direct)
 {
-    static const polish_kind kinds[] = {POLISH_SCALES, POLISH_VALUE, POLISH_LINE};
-    size_t longest = M <= direct ? polish_length(POLISH_HESSIAN, M) : 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        longest = polish_length(kinds[i], M) > longest ? polish_length(kinds[i], M) : longest;
+    size_t longest = 0;
+    for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
+        const bool squared = kind == POLISH_HESSIAN || kind == POLISH_GRAM || kind == POLISH_METRIC;
+        const size_t up = polish_length(kind, M), down = polish_down(kind, M), most = up > down ? up : down;
+        longest = (!squared || M <= direct) && most > longest ? most : longest;
+    }
     return longest;
 }
 
@@ -259,7 +299,7 @@ static void answer_product(const polish_client *o, const double *v, double *answ
 }
 
 /* The columns of a row rise, so an entry's partners before it make its line of the triangle. */
-static void add_square(const client_rows *rows, size_t r, double bend, double *triangle)
+void polish_add_square(const client_rows *rows, size_t r, double bend, double *triangle)
 {
     const size_t from = row_from(rows, r);
     const size_t count = rows->start ? rows->start[r + 1] - from : rows->F;
@@ -284,7 +324,31 @@ static void answer_hessian(const polish_client *o, double *answer)
 {
     for (size_t r = 0; r < o->rows.count; r++)
         if (o->bend[r] > 0)
-            add_square(&o->rows, r, o->bend[r], answer);
+            polish_add_square(&o->rows, r, o->bend[r], answer);
+}
+
+static void answer_gram(const polish_client *o, bool whole, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        if (!(c > 0))
+            continue;
+        if (whole)
+            polish_add_square(&o->rows, r, c, answer);
+        else
+            row_add_squares(&o->rows, r, c, answer);
+        answer[whole ? o->M * (o->M + 1) / 2 : o->M] += c;
+    }
+}
+
+static void answer_spread(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r), away = fabs(o->rows.y[r] - row_dot(&o->rows, r, q->vector));
+        for (int i = 0; i < POLISH_LEVELS; i++)
+            if (away <= ldexp(q->kappa, 2 * i - POLISH_LEVELS))
+                answer[i] += c;
+    }
 }
 
 void polish_answer(const polish_client *o, const polish_question *q, double *answer)
@@ -317,6 +381,25 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_REPAIR:
         answer_repair(o, q, answer);
+        break;
+    case POLISH_GRAM:
+    case POLISH_GRAM_DIAGONAL:
+        answer_gram(o, q->kind == POLISH_GRAM, answer);
+        break;
+    case POLISH_SPREAD:
+        answer_spread(o, q, answer);
+        break;
+    case POLISH_METRIC:
+    case POLISH_METRIC_DIAGONAL:
+        star_client_begin(o, q, answer);
+        break;
+    case POLISH_ROUND:
+        star_client_round(o, q, answer);
+        break;
+    case POLISH_FORGET:
+        memset(o->multiplier, 0, o->rows.count * sizeof *o->multiplier);
+        star_client_free(*o->star);
+        *o->star = NULL;
         break;
     case POLISH_KINDS:
         break;

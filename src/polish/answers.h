@@ -28,8 +28,16 @@ typedef enum {
     POLISH_COMMIT,   /* the multipliers become those at `vector`; answer: by how much, added up */
     POLISH_REPAIR, /* not for phase retrieval. The slopes at `point`, moved by bend * <x, vector> and cut to the slopes
                       that the loss has; answer: their sum over rows of slope * x, then the rows' gaps (polish_gap) */
+    POLISH_GRAM,   /* answer: sum of c x x', its lower triangle row by row, then sum of c */
+    POLISH_GRAM_DIAGONAL,   /* the same with the diagonal only */
+    POLISH_SPREAD,          /* answer: the weight of rows with |y - <x, vector>| <= kappa 4^(i - POLISH_LEVELS/2) */
+    POLISH_METRIC,          /* vector: POLISH_GRAM's sum, beta: that of c; star_client_begin */
+    POLISH_METRIC_DIAGONAL, /* the same with the diagonal only */
+    POLISH_ROUND,           /* star_client_round */
+    POLISH_FORGET,          /* the multipliers become 0, and what the rounds kept is dropped; answer: 0 */
     POLISH_KINDS
 } polish_kind;
+enum { POLISH_LEVELS = 64 };
 
 typedef struct {
     polish_kind kind;
@@ -37,6 +45,7 @@ typedef struct {
     double beta;  /* of phase retrieval, in [0, 1] */
     const double *vector;
     const double *point; /* POLISH_LINE and POLISH_REPAIR only */
+    double step;         /* POLISH_METRIC and POLISH_ROUND only */
 } polish_question;
 
 /* Falling. */
@@ -62,11 +71,14 @@ enum {
 };
 enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, and how many they are */
 
-/* Vectors of M numbers that go down with a question. */
-size_t polish_vectors(polish_kind kind);
+/* Numbers that go down with a question, and how many of them are `point`. */
+size_t polish_down(polish_kind kind, size_t M);
+size_t polish_points(polish_kind kind, size_t M);
 /* Length of an answer, and of the longest; direct: limit on the coordinates for POLISH_HESSIAN. */
 size_t polish_length(polish_kind kind, size_t M);
 size_t polish_longest(size_t M, size_t direct);
+
+typedef struct star_client star_client;
 
 typedef struct {
     const hfsad_loss *loss;
@@ -76,6 +88,7 @@ typedef struct {
     double *multiplier; /* count; 0 at first */
     double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
+    star_client **star; /* made by POLISH_METRIC; to be freed */
 } polish_client;
 
 /* c phi(y, s) less the tangent of slope a that touches it: c phi(y, s) + (c phi)*(a) - a s >= 0, 0 if a is a slope at
@@ -84,6 +97,9 @@ typedef struct {
 double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a);
 /* The slope of c phi next to a. */
 double polish_cut(const hfsad_loss *loss, double c, double y, double a);
+
+/* triangle += bend x x' */
+void polish_add_square(const client_rows *rows, size_t r, double bend, double *triangle);
 
 /* answer: polish_length numbers, all written. Touches only what the client owns. */
 void polish_answer(const polish_client *client, const polish_question *question, double *answer);

@@ -2,20 +2,21 @@
 #include "polish/inner.h"
 
 #include "math/dot.h"
+#include "polish/triangle.h"
 
 #include <math.h>
 #include <string.h>
 
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point)
 {
-    const polish_question q = {kind, s->kappa, s->beta, vector, point};
+    const polish_question q = {kind, s->kappa, s->beta, vector, point, s->step};
     s->spent = s->result->exchanges >= POLISH_EXCHANGES;
     if (s->gone || s->spent || !s->p->ask(s->p->context, &q, s->answer)) {
         s->gone = !s->spent;
         return false;
     }
     s->result->exchanges++;
-    s->result->down += polish_vectors(kind) * s->M;
+    s->result->down += polish_down(kind, s->M);
     s->result->up += polish_length(kind, s->M);
     return true;
 }
@@ -76,34 +77,6 @@ double polish_size(const polish_state *s, const double *g)
     return most;
 }
 
-/* In place: the lower triangle becomes its factor L; a pivot that rounding has taken is put back. */
-static void factorise(size_t M, double *h)
-{
-    for (size_t i = 0; i < M; i++) {
-        double *line = h + i * (i + 1) / 2;
-        const double whole = line[i];
-        for (size_t j = 0; j <= i; j++) {
-            const double *other = h + j * (j + 1) / 2;
-            const double rest = line[j] - dot8(j, line, other);
-            line[j] = j < i ? rest / other[j] : sqrt(fmax(rest, 1e-15 * whole));
-        }
-    }
-}
-
-static void solve_triangles(size_t M, const double *l, double *v)
-{
-    for (size_t i = 0; i < M; i++) {
-        const double *line = l + i * (i + 1) / 2;
-        v[i] = (v[i] - dot8(i, line, v)) / line[i];
-    }
-    for (size_t i = M; i-- > 0;) {
-        const double *line = l + i * (i + 1) / 2;
-        v[i] /= line[i];
-        for (size_t j = 0; j < i; j++)
-            v[j] -= v[i] * line[j];
-    }
-}
-
 static bool direct_direction(polish_state *s)
 {
     if (!polish_ask(s, POLISH_HESSIAN, NULL, NULL))
@@ -112,8 +85,8 @@ static bool direct_direction(polish_state *s)
         s->answer[m * (m + 1) / 2 + m] += s->bend[m];
         s->direction[m] = -s->g[m];
     }
-    factorise(s->M, s->answer);
-    solve_triangles(s->M, s->answer, s->direction);
+    triangle_factorise(s->M, s->answer);
+    triangle_solve(s->M, s->answer, s->direction);
     return true;
 }
 

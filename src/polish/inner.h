@@ -11,11 +11,12 @@ typedef struct {
     const polish_problem *p;
     polish_result *result;
     size_t M;
-    double kappa, beta;
-    double theta; /* of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
-    double stiff; /* factor of rho */
-    bool gone;    /* ask gave up */
-    bool spent;   /* POLISH_EXCHANGES were made */
+    double kappa, beta, step; /* of the questions */
+    double theta;             /* of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
+    double stiff;             /* factor of rho */
+    uint64_t rows;            /* of polish_row so far */
+    bool gone;                /* ask gave up */
+    bool spent;               /* POLISH_EXCHANGES were made */
     bool direct;
     bool whole; /* the last step of Newton's was */
 

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
-#include "polish/inner.h"
+#include "polish/star.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 
 /* Relative to F: where an outer step's bound ends a stage, and less than which no stage is worth another. */
 static const double enough = 1e-11, worth = 1e-10;
+/* Of F at 0: below this F counts as 0. */
+static const double as_good_as_zero = 1e-9;
 
 static double prior_value(const polish_problem *p, const double *w)
 {
@@ -172,7 +174,8 @@ static double record(polish_state *s, stage *t)
     const double there = s->loss + prior_value(s->p, s->trial), model = s->model + prior_model(s, s->trial) + t->shift;
     const double size = polish_size(s, s->g);
     t->merit = merit_of(s, s->trial, fabs(model));
-    const double bound = polish_bound(s, s->trial, enough * fmax(fabs(model), s->floor));
+    const double goal = 0.5 * s->p->gap * fmax(fabs(model), as_good_as_zero * s->result->zero);
+    const double bound = polish_bound(s, s->trial, fmax(goal, enough * fmax(fabs(model), s->floor)));
     if (there < t->least) {
         memcpy(t->best, s->trial, s->M * sizeof *t->best);
         t->least = s->result->after = there;
@@ -185,6 +188,23 @@ static double record(polish_state *s, stage *t)
     }
     t->bound = fmax(t->lowest - t->lower, 0);
     return bound + model - t->lowest;
+}
+
+static bool is_close(const polish_state *s, const stage *t)
+{
+    return s->p->gap > 0 && t->bound <= s->p->gap * fmax(t->least - t->bound, as_good_as_zero * s->result->zero);
+}
+
+static void add_row(polish_state *s, const stage *t, double primal, double dual)
+{
+    const polish_row row = {++s->rows, t->least, primal, dual, t->bound, s->result->down, s->result->up, t->best};
+    if (s->p->row)
+        s->p->row(s->p->context, &row);
+}
+
+static bool is_over(const polish_state *s, const stage *t)
+{
+    return s->gone || s->spent || is_close(s, t) || (s->p->limit && s->rows >= s->p->limit);
 }
 
 /* From s->w. */
@@ -213,6 +233,9 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
             return;
         const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
         const double limit = fmax(enough * size, 4 * s->rounding);
+        add_row(s, t, s->result->residual, t->merit);
+        if (is_over(s, t))
+            return;
         const bool done = fmin(bound, t->positive ? t->lowest : bound) <= fmax(limit, t->part * (t->begin - t->lowest));
         /* smooth losses are flat at their minimum: the model is to settle, not only F */
         if (done && (at->share > 0 || t->part > 0 || t->merit <= 1e-9 * size || ++settled > 2))
@@ -233,6 +256,61 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         smallest = fmin(smallest, t->merit);
         last = t->merit;
     }
+}
+
+/* ---- the star, before Newton's method ---- */
+
+typedef struct {
+    polish_state *s;
+    stage *t;
+    const stage_scales *at;
+} star_stage;
+
+static bool see_round(void *context, const double *w, double objective, double primal, double dual)
+{
+    const star_stage *a = context;
+    stage *t = a->t;
+    if (objective < t->least) {
+        memcpy(t->best, w, a->s->M * sizeof *w);
+        t->lowest = t->least = a->s->result->after = objective;
+        t->bound = fmax(t->lowest - t->lower, 0);
+    }
+    add_row(a->s, t, primal, dual);
+    return !is_over(a->s, t);
+}
+
+/* The clients' slopes are those of their last round: kappa is so large that looking does not move them. */
+static bool certify(void *context, const double *w)
+{
+    const star_stage *a = context;
+    polish_state *s = a->s;
+    s->kappa = 1e4 * fmax(a->at->mean, 1e-300);
+    s->beta = 0;
+    set_weights(s, a->at);
+    memcpy(s->trial, w, s->M * sizeof *w);
+    if (!polish_look(s, s->trial))
+        return true;
+    (void)record(s, a->t);
+    return is_close(s, a->t);
+}
+
+/* Newton's method begins where the star ends, but with wide envelopes and no slopes: with those of the star, which are
+ * nearly right, too few rows are in their kinks to show the way. */
+static void solve_star(polish_state *s, const stage_scales *at, stage *t)
+{
+    star_stage a = {s, t, at};
+    const star_watch watch = {&a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least};
+    const double kappa = s->kappa;
+    s->theta = 0;
+    memcpy(t->best, s->w, s->M * sizeof *s->w);
+    if (star_solve(s, &watch))
+        memcpy(s->w, t->best, s->M * sizeof *s->w);
+    memcpy(s->centre, s->w, s->M * sizeof *s->w);
+    s->kappa = kappa;
+    s->beta = s->step = 0;
+    s->theta = 1e-2;
+    if (!is_over(s, t))
+        (void)polish_ask(s, POLISH_FORGET, NULL, NULL);
 }
 
 static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const double *w)
@@ -264,10 +342,13 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!begin_stage(s, at, t, w))
             break;
-        if (i == 0)
+        if (s->p->star)
+            solve_star(s, at, t);
+        if (!is_over(s, t) && i == 0)
             widen(s, at);
-        solve_stage(s, at, t);
-        if (s->gone)
+        if (!is_over(s, t))
+            solve_stage(s, at, t);
+        if (s->gone && !s->p->star)
             break;
         const double fall = t->begin - t->least, promised = t->begin - t->lowest;
         if (fall > 0)
@@ -276,7 +357,8 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
         s->result->after = t->least;
         s->result->bound = repeats ? promised + t->bound : t->bound;
         const double small = worth * fmax(fabs(t->begin), s->floor);
-        if (!repeats || s->spent || promised <= small || t->least <= small || (s->beta >= 1 && fall <= small))
+        if (!repeats || s->gone || s->spent || promised <= small || t->least <= small ||
+            (s->beta >= 1 && fall <= small))
             break;
         if (fall < 0.2 * promised)
             s->beta = fmin(1, s->beta * 8);

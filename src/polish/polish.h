@@ -16,6 +16,16 @@
 
 #include "polish/answers.h"
 
+/* What a row of the trace says: after every round of the star and every outer step of Newton's method. */
+typedef struct {
+    uint64_t number;  /* from 1 */
+    double objective; /* F at the best point so far */
+    double primal, dual;
+    double bound;      /* how far that may be above the minimum; INFINITY: not known yet */
+    uint64_t down, up; /* as in polish_result, so far */
+    const double *w;
+} polish_row;
+
 typedef struct {
     size_t M;
     size_t boxed; /* number of leading coordinates that are bounded */
@@ -24,6 +34,13 @@ typedef struct {
     const hfsad_penalty *priors; /* one for every inner node */
     size_t direct;               /* limit on the coordinates for POLISH_HESSIAN; beyond it POLISH_PRODUCT is asked */
     bool anchored;               /* some client's loss is phase retrieval's */
+    bool star;                   /* begin with star.h; the problem is convex */
+    bool whole_metric;           /* its metric is not the diagonal only */
+    size_t clients;
+    double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
+    uint64_t limit; /* of rows; 0: none */
+    /* NULL: nobody looks. */
+    void (*row)(void *context, const polish_row *row);
     /* sum: polish_length numbers; false: give up. */
     bool (*ask)(void *context, const polish_question *question, double *sum);
     void *context;

@@ -6,39 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *link_forbids(const hfsad_penalty *p)
-{
-    if (penalty_is_concave(p))
-        return "link: mcp and scad let nodes keep models of their own";
-    if (!(hfsad_penalty_slope(p) > 0) || penalty_is_flat(p))
-        return "link: some nodes are not tied to each other";
-    return p->free ? "features.intercept: clients or edges have intercepts of their own" : NULL;
-}
-
-const char *polish_why_not(const plan *p, size_t n_inner)
-{
-    const char *why = NULL;
-    for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN)
-            return "loss.kind: nothing is known of a program's own loss but what it answers";
-    for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
-        why = link_forbids(&p->leaf_classes[c].rule.penalty);
-    for (size_t i = 1; i < n_inner && !why; i++) /* the cloud has no link */
-        why = link_forbids(&p->inner[i].rule.penalty);
-    return why;
-}
-
-bool polish_is_convex(const plan *p, size_t n_inner)
-{
-    for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (!loss_kind_of(&p->leaf_classes[c].loss)->conjugate)
-            return false;
-    for (size_t i = 0; i < n_inner; i++)
-        if (penalty_is_concave(&p->inner[i].prior) && p->inner[i].prior.weight > 0)
-            return false;
-    return true;
-}
-
 /* Whether some client's loss is phase retrieval's. */
 static bool is_anchored(const plan *p)
 {
@@ -50,10 +17,13 @@ static bool is_anchored(const plan *p)
 
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M)
 {
+    if (p->star)
+        return p->limit > 0;
     if (spec->run.polish >= 0)
         return spec->run.polish == 1;
-    return spec->top.algorithm == ALGORITHM_HFSAD && spec->top.preset != PRESET_PAPER && spec->run.iterations > 0 &&
-           M <= POLISH_DIRECT && !polish_why_not(p, n_inner) && (polish_is_convex(p, n_inner) || is_anchored(p));
+    return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&
+           spec->run.iterations > 0 && M <= POLISH_DIRECT && !plan_why_apart(p, n_inner) &&
+           (plan_is_convex(p, n_inner) || is_anchored(p));
 }
 
 /* The smallest of all clients, because they share one model. */
@@ -75,6 +45,11 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .n_priors = d->n_inner,
         .priors = priors,
         .direct = POLISH_DIRECT,
+        .clients = d->n_leaves,
+        .star = p->star,
+        .gap = p->gap,
+        .limit = p->limit,
+        .whole_metric = d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST,
         .anchored = is_anchored(p),
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)
@@ -115,17 +90,22 @@ static bool ties(const dataset *d, const plan *p, double nu_f)
            (d->n_inner == 1 || t.edge_weight >= most * t.edge_weight_needed);
 }
 
+static const char separable[] =
+    "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum";
+
 void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
                   double objective)
 {
     to->unbounded = found->finished && is_separable(p, found);
-    if (!found->finished)
+    if (p->star) { /* what it has found is the run's model, however far that is */
+        to->accepted = isfinite(found->after);
+        snprintf(to->reason, sizeof to->reason, "%s", to->unbounded ? separable : found->finished ? "" : "interrupted");
+    } else if (!found->finished)
         snprintf(to->reason, sizeof to->reason, "interrupted");
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(to->reason, sizeof to->reason, "no better model was found");
     else if (to->unbounded)
-        snprintf(to->reason, sizeof to->reason,
-                 "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum");
+        snprintf(to->reason, sizeof to->reason, "%s", separable);
     else if (!ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
         snprintf(
             to->reason, sizeof to->reason,

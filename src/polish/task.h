@@ -3,15 +3,13 @@
 #ifndef HFSAD_POLISH_TASK_H
 #define HFSAD_POLISH_TASK_H
 
-#include "plan/plan.h"
+#include "plan/method.h"
 #include "polish/polish.h"
 
 enum { POLISH_DIRECT = 512 }; /* coordinates up to which a second derivative is sent */
+/* Numbers that the clients of a star may keep for a metric that is not diagonal. */
+enum { STAR_NUMBERS_MOST = 1 << 27 };
 
-/* Why the plan's problem is not that of one model for all; NULL: it is. */
-const char *polish_why_not(const plan *p, size_t n_inner);
-/* Whether the problem of one model for all is convex. */
-bool polish_is_convex(const plan *p, size_t n_inner);
 /* Whether a run of this spec ends with the polish: run.polish is true, or it is auto, the problem is convex or
  * phase retrieval, of one model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run
  * without iterations shows its start. */

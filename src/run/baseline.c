@@ -323,7 +323,7 @@ void baseline_measure(baseline *b, hfsad_figures *f)
     }
     f->iteration = b->iteration;
     f->objective = f->consensus_objective = objective;
-    f->primal_residual = f->dual_residual = f->smoothing_gap = NAN;
+    f->primal_residual = f->dual_residual = f->smoothing_gap = f->gap_bound = NAN;
     f->consensus_gap = gap;
     f->relative_error = b->truth ? model_error(b->d, b->inner_w, b->truth, b->sign_free, b->space) : NAN;
     f->bytes_up = b->bytes_up;

@@ -101,5 +101,5 @@ static const engine baseline_engine = {
 
 const engine *engine_of(const hfsad_spec *spec)
 {
-    return spec->top.algorithm == ALGORITHM_HFSAD ? &sim_engine : &baseline_engine;
+    return algorithm_is_baseline(spec->top.algorithm) ? &baseline_engine : &sim_engine;
 }

@@ -323,16 +323,24 @@ void hfsad_run_free(hfsad_run *r)
     free(r->truth);
     free(r->start);
     free(r->start_kind);
-    free(r->polished);
+    run_unpolish(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
     free(r);
 }
 
+void run_ungroup(hfsad_run *r)
+{
+    personal_free(&r->personal.found);
+    r->personal = (run_personal){0};
+}
+
 void run_unpolish(hfsad_run *r)
 {
+    run_ungroup(r);
     free(r->polished);
     r->polished = NULL;
+    r->has_star = false;
     r->polish = (hfsad_polish){0};
 }
 
@@ -353,6 +361,10 @@ static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
 
 hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
 {
+    if (r->has_star) {
+        *f = r->star;
+        return HFSAD_OK;
+    }
     r->engine->measure(r, f);
     f->seconds = r->seconds;
     if (!is_finite(r, f))
@@ -398,7 +410,10 @@ size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t
 
 void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 {
-    if (node < r->data->n_inner || r->polished)
+    const personal_result *g = &r->personal.found;
+    if (node >= r->data->n_inner && g->p)
+        mixture_model(&(mixture){g->K, g->T, g->share, g->w}, r->data->M, g->p + (node - r->data->n_inner) * g->K, w);
+    else if (node < r->data->n_inner || r->polished)
         memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else
         r->engine->leaf_model(r, node - r->data->n_inner, w);

@@ -8,6 +8,13 @@
 
 #include <stdatomic.h>
 
+/* The groups that were found after the run (`personal: groups`). */
+typedef struct {
+    personal_result found; /* K = 0: none */
+    char reason[200];      /* why there are none; "": not tried since the last iteration, or they are there */
+    double seconds;
+} run_personal;
+
 struct hfsad_run {
     dataset *data;
     plan *plan;
@@ -32,9 +39,15 @@ struct hfsad_run {
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
-    hfsad_polish polish;              /* its result; all zero: not tried since the last iteration */
-    hfsad_figures figures;            /* of the last hfsad_run_measure */
-    hfsad_verdict verdict;            /* of the last hfsad_run_verdict */
+    void (*star_row)(void *context, const hfsad_figures *row); /* hears of the rows of a star; NULL: nobody */
+    void *star_context;
+    double star_begun;   /* on clock_seconds */
+    hfsad_figures star;  /* its last row */
+    bool has_star;       /* there is one, since the last iteration */
+    hfsad_polish polish; /* its result; all zero: not tried since the last iteration */
+    run_personal personal;
+    hfsad_figures figures; /* of the last hfsad_run_measure */
+    hfsad_verdict verdict; /* of the last hfsad_run_verdict */
 };
 
 /* The public functions of these names without hfsad_, into memory of the caller. */
@@ -44,10 +57,17 @@ hfsad_status run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfs
 
 /* hfsad_run_verdict by this spec; stands: the run has not come to its end. */
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *verdict);
+/* Whether the objective is proven to be this close to its minimum, relatively. */
+bool verdict_is_close(const hfsad_polish *polish, double gap);
 /* Fills run->resolved from spec, plan and start. */
 hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
+/* A row of the star: its figures, and its model becomes that of all nodes. */
+void run_take_star(hfsad_run *run, const polish_row *row);
+/* The same where the figures are known already; w: M numbers. */
+void run_take_star_figures(hfsad_run *run, const hfsad_figures *figures, const double *w);
 /* Back to the engine's models. */
 void run_unpolish(hfsad_run *run);
+void run_ungroup(hfsad_run *run);
 /* The model of an inner node, as the run has it. */
 static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 {

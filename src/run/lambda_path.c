@@ -204,10 +204,12 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
 {
     dataset *data = NULL;
     hfsad_status status = spec_check_settings(spec, !settings->memory, err);
-    if (!status && spec->top.algorithm != ALGORITHM_HFSAD)
+    if (!status && algorithm_is_baseline(spec->top.algorithm))
         status = error_set(err, HFSAD_ERROR_INPUT, "algorithm: a path is made by hfsad; leave the baselines out");
     if (!status)
         status = spec_copy(&p->spec, spec, err);
+    if (!status)
+        p->spec->top.algorithm = ALGORITHM_HFSAD;
     if (!status &&
         settings->share > 0) { /* without a share the data lie as for `hfsad run`, and can be resumed by it */
         status = read_data(p, settings->memory, &data, err);

@@ -3,6 +3,7 @@
  * node the inner children's sums in their order, then its leaves'.
  */
 #include "base/clock.h"
+#include "polish/star_client.h"
 #include "polish/task.h"
 
 #include "base/alloc.h"
@@ -21,6 +22,7 @@ enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
 typedef struct {
     hfsad_run *run;
     double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
+    star_client **star;                 /* n_leaves */
     double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
     double *total;                      /* sum of a node for every depth */
     double *answers;
@@ -47,6 +49,7 @@ static void answer_leaf(void *context, size_t item, unsigned thread)
         .multiplier = a->multiplier + row,
         .bend = a->bend + row,
         .anchor = a->anchor ? a->anchor + row : NULL,
+        .star = &a->star[leaf],
     };
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
@@ -119,14 +122,19 @@ static bool take_room(asker *a)
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
     a->bend = alloc_zero(d->n_rows, sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
+    a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
     a->total = alloc_zero((d->depth + 1) * length, sizeof(double));
     a->answers = alloc_zero(a->wave * length, sizeof(double));
-    return a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total && a->answers;
+    return a->star && a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total &&
+           a->answers;
 }
 
 static void give_back(asker *a)
 {
+    for (size_t leaf = 0; a->star && leaf < a->run->data->n_leaves; leaf++)
+        star_client_free(a->star[leaf]);
+    free(a->star);
     free(a->multiplier);
     free(a->bend);
     free(a->anchor);
@@ -135,12 +143,18 @@ static void give_back(asker *a)
     free(a->answers);
 }
 
+static void take_row(void *context, const polish_row *row)
+{
+    run_take_star(((asker *)context)->run, row);
+}
+
 static bool solve(asker *a, double *w)
 {
     polish_problem problem;
     bool done = polish_problem_make(&problem, a->run->plan, a->run->data);
     problem.ask = ask;
     problem.context = a;
+    problem.row = problem.star ? take_row : NULL;
     done = done && polish_solve(&problem, w, &a->result);
     free((hfsad_penalty *)problem.priors);
     count(a);
@@ -155,6 +169,39 @@ static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *
         result->relative_error =
             model_error(r->data, r->polished, r->truth, signs_are_free(r->plan, r->data->n_leaves), scratch);
     free(scratch);
+}
+
+void run_take_star_figures(hfsad_run *r, const hfsad_figures *figures, const double *w)
+{
+    memcpy(r->polished, w, r->data->M * sizeof *w);
+    r->star = *figures;
+    r->has_star = true;
+    if (r->star_row)
+        r->star_row(r->star_context, figures);
+}
+
+void run_take_star(hfsad_run *r, const polish_row *row)
+{
+    const dataset *d = r->data;
+    const uint64_t bytes = (d->n_leaves + d->n_inner - 1) * sizeof(double);
+    hfsad_figures f = {.iteration = row->number,
+                       .objective = row->objective,
+                       .consensus_objective = row->objective,
+                       .primal_residual = row->primal,
+                       .dual_residual = row->dual,
+                       .relative_error = NAN,
+                       .seconds = r->seconds + clock_seconds() - r->star_begun,
+                       .bytes_up = bytes * row->up,
+                       .bytes_down = bytes * row->down,
+                       .tiers = d->depth,
+                       .gap_bound = row->bound};
+    for (size_t i = 0; i < f.tiers; i++)
+        f.primal_tier[i] = f.dual_tier[i] = NAN;
+    double *scratch = r->truth ? alloc_zero(d->M, sizeof *scratch) : NULL;
+    if (scratch)
+        f.relative_error = model_error(d, row->w, r->truth, signs_are_free(r->plan, d->n_leaves), scratch);
+    free(scratch);
+    run_take_star_figures(r, &f, row->w);
 }
 
 /* By the clients of this process; false: no memory. */
@@ -194,11 +241,12 @@ hfsad_status run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad
 {
     const double before = clock_seconds();
     const char *reason =
-        r->engine->links ? polish_why_not(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
+        r->engine->links ? plan_why_apart(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
     asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
     *result = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
     run_unpolish(r);
+    r->star_begun = before;
     if (reason)
         snprintf(result->reason, sizeof result->reason, "%s", reason);
     const hfsad_status status = reason ? HFSAD_OK : polish(r, &a, result, err);

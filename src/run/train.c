@@ -1,7 +1,9 @@
 /* See train.h. */
 #include "run/train.h"
 
+#include "personal/personal_task.h"
 #include "polish/task.h"
+#include "run/personal_run.h"
 
 const char *hfsad_stop_name(hfsad_stop stop)
 {
@@ -25,6 +27,7 @@ typedef struct {
     const train_settings *settings;
     const train_hooks *hooks;
     train_end *end;
+    bool pending; /* the star's last row is not in the trace yet */
 } training;
 
 static bool is_cancelled(const training *t)
@@ -45,13 +48,13 @@ static bool needs_row(const training *t, hfsad_status status)
     const uint64_t done = t->end->figures.iteration;
     if (t->settings->origin != TRAIN_RESUMED)
         return true;
-    return done % (uint64_t)t->run->spec->run.trace_every && (status || done == (uint64_t)t->run->spec->run.iterations);
+    return done % (uint64_t)t->run->spec->run.trace_every && (status || done == t->run->plan->iterations);
 }
 
 /* From where the run stands to the last row of the trace. */
 static hfsad_status iterate(const training *t, hfsad_error *err)
 {
-    const uint64_t iterations = (uint64_t)t->run->spec->run.iterations;
+    const uint64_t iterations = t->run->plan->iterations;
     const uint64_t every = (uint64_t)t->run->spec->run.trace_every;
     const train_hooks *h = t->hooks;
     for (uint64_t i = t->end->figures.iteration + 1; i <= iterations; i++) {
@@ -98,7 +101,7 @@ static hfsad_status train(const training *t, hfsad_error *err)
         t->end->stopped = STOP_TOLERANCE;
         return HFSAD_OK;
     }
-    if (atomic_load(&t->run->cancelled) && t->end->figures.iteration < (uint64_t)t->run->spec->run.iterations) {
+    if (atomic_load(&t->run->cancelled) && t->end->figures.iteration < t->run->plan->iterations) {
         t->end->stopped = STOP_INTERRUPTED;
         return HFSAD_OK;
     }
@@ -136,6 +139,41 @@ static bool go_on(void *context, const hfsad_polish *so_far)
     return !t->hooks->polishing || t->hooks->polishing(t->hooks->context, so_far);
 }
 
+/* ---- the star: all of its training is in the polish ---- */
+
+static bool star_goes_on(void *context, const hfsad_polish *so_far)
+{
+    (void)so_far;
+    return !is_cancelled(context);
+}
+
+static void see_star_row(void *context, const hfsad_figures *row)
+{
+    training *t = context;
+    const train_hooks *h = t->hooks;
+    t->end->figures = *row;
+    t->pending = row->iteration % t->run->plan->trace_every != 0;
+    if (!t->pending)
+        add_row(t);
+    if (h->visit)
+        h->visit(h->context, row->iteration, row, h->due && h->due(h->context));
+}
+
+static hfsad_status train_star(training *t, hfsad_error *err)
+{
+    hfsad_polish result;
+    t->run->star_row = see_star_row;
+    t->run->star_context = t;
+    const hfsad_status status = run_polish(t->run, star_goes_on, t, &result, err);
+    t->run->star_row = NULL;
+    if (t->pending)
+        add_row(t);
+    t->end->stopped = is_cancelled(t) && result.reason[0]            ? STOP_INTERRUPTED
+                      : verdict_is_close(&result, t->run->plan->gap) ? STOP_TOLERANCE
+                                                                     : STOP_ITERATIONS;
+    return status;
+}
+
 static hfsad_status polish(training *t, hfsad_error *err)
 {
     const train_hooks *h = t->hooks;
@@ -144,6 +182,8 @@ static hfsad_status polish(training *t, hfsad_error *err)
     if (!polish_is_due(t->run->spec, t->run->plan, d->n_inner, d->M) ||
         (t->end->stopped != STOP_ITERATIONS && t->end->stopped != STOP_TOLERANCE))
         return HFSAD_OK;
+    if (t->run->plan->star)
+        return train_star(t, err);
     hfsad_status status = h->trained ? h->trained(h->context, &t->end->figures, t->end->stopped, err) : HFSAD_OK;
     if (status)
         return status;
@@ -155,14 +195,31 @@ static hfsad_status polish(training *t, hfsad_error *err)
     return status;
 }
 
+static bool group_on(void *context)
+{
+    return !is_cancelled(context);
+}
+
+static hfsad_status find_groups(training *t, hfsad_error *err)
+{
+    if (!personal_is_due(t->run->spec) || (t->end->stopped != STOP_ITERATIONS && t->end->stopped != STOP_TOLERANCE))
+        return HFSAD_OK;
+    const hfsad_status status = run_find_groups(t->run, group_on, t, err);
+    if (!t->run->personal.found.finished && is_cancelled(t))
+        t->end->stopped = STOP_INTERRUPTED;
+    return status;
+}
+
 hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end *end, hfsad_error *err)
 {
     static const train_hooks none = {0};
-    training t = {run, settings, settings->hooks ? settings->hooks : &none, end};
+    training t = {run, settings, settings->hooks ? settings->hooks : &none, end, false};
     *end = (train_end){.stopped = STOP_DIVERGED};
     hfsad_status status = run->engine->next_row ? follow(&t, err) : train(&t, err);
     if (!status)
         status = polish(&t, err);
+    if (!status)
+        status = find_groups(&t, err);
     atomic_store(&run->cancelled, false);
     return status;
 }

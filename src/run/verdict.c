@@ -20,10 +20,20 @@ static void say(hfsad_verdict *v, hfsad_verdict_kind kind, const char *format, .
     v->kind = kind;
 }
 
+static double least_of(const hfsad_polish *p)
+{
+    return fmax(p->objective_after - p->gap, as_good_as_zero * p->objective_zero);
+}
+
+bool verdict_is_close(const hfsad_polish *p, double gap)
+{
+    return p->gap <= gap * least_of(p);
+}
+
 static void judge_polished(const hfsad_run *run, hfsad_verdict *v)
 {
     const hfsad_polish *p = &run->polish;
-    const double least = fmax(p->objective_after - p->gap, as_good_as_zero * p->objective_zero), part = p->gap / least;
+    const double least = least_of(p), part = p->gap / least;
     v->gap = p->gap;
     if (part <= HFSAD_VERDICT_GAP)
         say(v, HFSAD_VERDICT_CONVERGED, "the objective is at most %.1e above its minimum, %.1e of it", p->gap, part);
@@ -63,19 +73,19 @@ static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *v)
 {
     const size_t n_inner = run->data->n_inner, M = run->data->M;
-    const char *why = run->engine->links ? polish_why_not(run->plan, n_inner) : "algorithm: a baseline has no bound";
+    const char *why = run->engine->links ? plan_why_apart(run->plan, n_inner) : "algorithm: a baseline has no bound";
     *v = (hfsad_verdict){.gap = NAN};
-    if (run->polish.accepted && polish_is_convex(run->plan, n_inner))
+    if (run->polish.unbounded)
+        say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add a prior (prior.cloud) or loss.box", run->polish.reason);
+    else if (run->polish.accepted && plan_is_convex(run->plan, n_inner))
         judge_polished(run, v);
     else if (run->polish.accepted)
         judge_stationary(run, v);
-    else if (run->polish.unbounded)
-        say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add a prior (prior.cloud) or loss.box", run->polish.reason);
     else if (why || run->polish.reason[0])
         say(v, HFSAD_VERDICT_UNKNOWN, "%s", why ? why : run->polish.reason);
     else if (stands)
         say(v, HFSAD_VERDICT_UNKNOWN, "the run has not come to its end");
-    else if (!polish_is_convex(run->plan, n_inner))
+    else if (!plan_is_convex(run->plan, n_inner))
         say(v, HFSAD_VERDICT_UNKNOWN, "the problem is not convex; run.polish=true goes on to a stationary point");
     else if (!polish_is_due(spec, run->plan, n_inner, M))
         say(v, HFSAD_VERDICT_UNKNOWN, "only the polish finds a bound; run.polish=true adds it");

@@ -30,7 +30,14 @@
     X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
     X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets the keys below that are not given")                     \
     X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
-      "training algorithm; fedavg and fedprox are sub-gradient baselines for comparison")
+      "training algorithm: hfsad; star, for convex problems with one model for all nodes; fedavg and fedprox, "        \
+      "sub-gradient baselines for comparison; auto: star if the problem allows it, except with the preset paper or "   \
+      "run.polish=false, otherwise hfsad")                                                                             \
+    X(TOP, CHOICE_PERSONAL, personal, "none", "",                                                                      \
+      "groups: after the run, find groups of clients that share a model; see docs/personal.md")
+
+#define SETTINGS_GROUPS(X)                                                                                             \
+    X(GROUPS, WHOLE, most, "8", "[1,32]", "personal: groups: upper limit on the number of groups")
 
 #define SETTINGS_COLUMNS(X)                                                                                            \
     X(COLUMNS, TEXT, y, "none", "", "name of the column to predict; none: y")                                          \
@@ -55,7 +62,7 @@
 
 #define SETTINGS_LOSS(X)                                                                                               \
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
-      "loss of a row; own: supplied by a C program through hfsad_spec_own_loss")                                       \
+      "loss of a row; own: supplied by a program through hfsad_spec_own_loss")                                         \
     X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
     X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                            \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
@@ -124,7 +131,10 @@
 
 #define SETTINGS_STOP(X)                                                                                               \
     X(STOP, REAL, absolute, "0", "[0,inf)", "stop when both residuals per constraint are below this; 0: off")          \
-    X(STOP, REAL, relative, "0", "[0,inf)", "the same relative to the norms of iterates and multipliers; 0: off")
+    X(STOP, REAL, relative, "0", "[0,inf)", "the same relative to the norms of iterates and multipliers; 0: off")      \
+    X(STOP, REAL, gap, "1e-4", "[0,1]",                                                                                \
+      "star: stop when the objective is proven to be at most this far above its minimum, relative to it; 0: as close " \
+      "as rounding permits")
 
 #define SETTINGS_BASELINE(X)                                                                                           \
     X(BASELINE, REAL, step, "auto", "(0,inf)", "first step size on a client's mean loss; auto: from the data")         \
@@ -157,6 +167,8 @@
     X(FEDERATION, REAL, stale_seconds, "60", "(0,1000000]", "async: go_on: seconds to wait for such a child first")    \
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
       "async: seconds of local steps per round; none: local_steps steps")                                              \
+    X(FEDERATION, WHOLE, exclude_after, "3", "[1,1000000]",                                                            \
+      "messages of a child beyond the bounds of the mathematics after which the run ends and names it")                \
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
       "encoding of models on the wire: exact, rounded to float, or exact as compressed differences; with float, "      \
       "`hfsad run` rounds too")
@@ -171,6 +183,7 @@
 /* C member, key prefix, group, heading. Members are declared from this list in this order. */
 #define SPEC_GROUPS(G)                                                                                                 \
     G(top, "", TOP, "What to train on")                                                                                \
+    G(groups, "groups", GROUPS, "Groups of clients")                                                                   \
     G(columns, "columns", COLUMNS, "Columns of a table; also as keys of `data`")                                       \
     G(split, "split", SPLIT, "Dealing the rows of a table over clients; also as `data: {split: ...}`")                 \
     G(features, "features", FEATURES, "Features")                                                                      \
@@ -197,7 +210,8 @@
 
 #define LOSS_NAME(KIND, prefix, name) name,
 #define LOSS_NAMES HFSAD_LOSS_LIST(LOSS_NAME) /* index = hfsad_loss_kind */
-#define ALGORITHM_NAMES "hfsad", "fedavg", "fedprox"
+#define ALGORITHM_NAMES "hfsad", "fedavg", "fedprox", "star"
+#define PERSONAL_NAMES "none", "groups"
 #define STEP_RULE_NAMES "constant", "power", "geometric"
 #define SHAPE_NAMES "sqrt", "geometric", "sqrt-geometric"
 #define PRESET_NAMES "paper", "tuned"
@@ -213,7 +227,12 @@
 #define LINK_NAMES HFSAD_PENALTY_LIST(LINK_NAME)   /* index = hfsad_penalty_kind; a link of kind none ties nothing */
 #define PRIOR_NAMES HFSAD_PENALTY_LIST(PRIOR_NAME) /* index = hfsad_penalty_kind */
 
-enum { ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX };
+enum { PERSONAL_NONE, PERSONAL_GROUPS };
+enum { ALGORITHM_AUTO = -1, ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX, ALGORITHM_STAR };
+static inline bool algorithm_is_baseline(int algorithm)
+{
+    return algorithm == ALGORITHM_FEDAVG || algorithm == ALGORITHM_FEDPROX;
+}
 enum { SHAPE_SQRT, SHAPE_GEOMETRIC, SHAPE_SQRT_GEOMETRIC };
 enum { STEP_RULE_CONSTANT, STEP_RULE_POWER, STEP_RULE_GEOMETRIC };
 enum { PRESET_PAPER, PRESET_TUNED };
@@ -228,6 +247,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_FLAG int
 #define C_TYPE_TEXT char *
 #define C_TYPE_CHOICE_ALGORITHM int
+#define C_TYPE_CHOICE_PERSONAL int
 #define C_TYPE_CHOICE_STEP_RULE int
 #define C_TYPE_CHOICE_SHAPE int
 #define C_TYPE_CHOICE_PRESET int
@@ -246,6 +266,9 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 typedef struct {
     SETTINGS_TOP(SETTING_MEMBER)
 } TOP_settings;
+typedef struct {
+    SETTINGS_GROUPS(SETTING_MEMBER)
+} GROUPS_settings;
 typedef struct {
     SETTINGS_LOSS(SETTING_MEMBER)
 } LOSS_settings;
@@ -307,6 +330,7 @@ struct hfsad_spec {
     size_t n_overrides;
     override_settings *overrides;
     hfsad_own_loss own; /* all NULL: none */
+    bool own_elsewhere; /* a process of a federation: clients of other processes bring the own loss */
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
 

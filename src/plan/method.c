@@ -1,0 +1,68 @@
+#include "plan/method.h"
+
+#include "math/loss_kind.h"
+
+#include <math.h>
+
+static const char *link_forbids(const hfsad_penalty *p)
+{
+    if (penalty_is_concave(p))
+        return "link: mcp and scad let nodes keep models of their own";
+    if (!(hfsad_penalty_slope(p) > 0) || penalty_is_flat(p))
+        return "link: some nodes are not tied to each other";
+    return p->free ? "features.intercept: clients or edges have intercepts of their own" : NULL;
+}
+
+const char *plan_why_apart(const plan *p, size_t n_inner)
+{
+    const char *why = NULL;
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN)
+            return "loss.kind: nothing is known of a program's own loss but what it answers";
+    for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
+        why = link_forbids(&p->leaf_classes[c].rule.penalty);
+    for (size_t i = 1; i < n_inner && !why; i++) /* the cloud has no link */
+        why = link_forbids(&p->inner[i].rule.penalty);
+    return why;
+}
+
+bool plan_is_convex(const plan *p, size_t n_inner)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        if (!loss_kind_of(&p->leaf_classes[c].loss)->conjugate)
+            return false;
+    for (size_t i = 0; i < n_inner; i++)
+        if (penalty_is_concave(&p->inner[i].prior) && p->inner[i].prior.weight > 0)
+            return false;
+    return true;
+}
+
+/* Links by hand may be too weak to tie the nodes. */
+static bool has_links(const hfsad_spec *spec)
+{
+    bool any = !isnan(spec->link_client.weight) || !isnan(spec->link_edge.weight) || !isnan(spec->link_client.lambda) ||
+               !isnan(spec->link_edge.lambda);
+    for (size_t i = 0; i < spec->n_overrides; i++)
+        any = any || !isnan(spec->overrides[i].link.weight) || !isnan(spec->overrides[i].link.lambda);
+    return any;
+}
+
+static bool has_absences(const hfsad_spec *spec)
+{
+    bool any = spec->participation.client < 1 || spec->participation.edge < 1;
+    for (size_t i = 0; i < spec->n_overrides; i++)
+        any = any || spec->overrides[i].participation < 1;
+    return any;
+}
+
+const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner)
+{
+    const char *apart = plan_why_apart(p, n_inner);
+    return apart                                 ? apart
+           : !plan_is_convex(p, n_inner)         ? "the problem is not convex"
+           : has_links(spec)                     ? "link: weights by hand may not tie the nodes to one model"
+           : has_absences(spec)                  ? "run.participation: every node must take part in every round"
+           : spec->federation.mode == MODE_ASYNC ? "federation.mode: async rounds do not wait for all nodes"
+           : spec->run.tries > 1                 ? "run.tries: only hfsad tries several starts"
+                                                 : NULL;
+}

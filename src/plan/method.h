@@ -1,0 +1,14 @@
+/* Which problem a plan states, and by which method it is solved. */
+#ifndef HFSAD_PLAN_METHOD_H
+#define HFSAD_PLAN_METHOD_H
+
+#include "plan/plan.h"
+
+/* Why the plan's problem is not that of one model for all; NULL: it is. */
+const char *plan_why_apart(const plan *p, size_t n_inner);
+/* Whether the problem of one model for all is convex. */
+bool plan_is_convex(const plan *p, size_t n_inner);
+/* Why the star (polish/star.h) cannot train this; NULL: it can. */
+const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner);
+
+#endif

@@ -1,0 +1,255 @@
+#include "polish/star.h"
+
+#include "base/alloc.h"
+#include "math/dot.h"
+#include "polish/lasso.h"
+#include "polish/star_client.h"
+#include "polish/triangle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rounds that Newton's method costs about as much as. */
+enum { NEWTON = 100, OFTEN = 10, HISTORY = 4096 };
+
+/* A bound is asked for where the estimate is at most this times the goal, and again where it has fallen by this much:
+ * the bound repairs the slopes, so that it is often the better. */
+static const double hopeful = 10, again = 0.3;
+
+typedef struct {
+    polish_state *s;
+    const star_watch *watch;
+    lasso *step;
+    bool diagonal;
+    size_t M, size; /* size: numbers of G */
+    double *G, *m, *anchor, *z, *Gz, *before, *box, *best;
+    double total; /* sum of c */
+    double sigma;
+    double least;           /* objective of best */
+    double first, last;     /* residual: of the first round since the restart, of the last round */
+    uint64_t since, round;  /* rounds since the restart, and in all */
+    double certified;       /* estimate at the last attempt to certify */
+    double lowest[HISTORY]; /* estimate, least so far, by round */
+} star;
+
+static double prior_at(const polish_state *s, const double *w)
+{
+    double sum = 0;
+    for (size_t m = 0; m < s->M; m++)
+        sum += s->l1[m] * fabs(w[m]) + s->ridge[m] / 2 * w[m] * w[m];
+    return sum;
+}
+
+static void times_G(const star *a, const double *v, double *product)
+{
+    if (a->diagonal)
+        for (size_t m = 0; m < a->M; m++)
+            product[m] = a->G[m] * v[m];
+    else
+        triangle_product(a->M, a->G, v, product);
+}
+
+static size_t diagonal_of(const star *a, size_t m)
+{
+    return a->diagonal ? m : m * (m + 1) / 2 + m;
+}
+
+/* The weighted median of |y - <x, w>|, to a factor of 4. */
+static bool find_spread(star *a, double *spread)
+{
+    polish_state *s = a->s;
+    s->kappa = a->least > 0 ? a->least / a->total : 1;
+    if (!polish_ask(s, POLISH_SPREAD, s->w, NULL))
+        return false;
+    int i = 0;
+    while (i < POLISH_LEVELS - 1 && s->answer[i] < a->total / 2)
+        i++;
+    *spread = ldexp(s->kappa, 2 * i - POLISH_LEVELS);
+    return true;
+}
+
+/* G, and sigma to begin with. */
+static bool find_metric(star *a)
+{
+    polish_state *s = a->s;
+    double spread, n_clients = (double)s->p->clients, tiny = 1e-12;
+    if (!polish_ask(s, a->diagonal ? POLISH_GRAM_DIAGONAL : POLISH_GRAM, NULL, NULL))
+        return false;
+    memcpy(a->G, s->answer, a->size * sizeof *a->G);
+    a->total = s->answer[a->size];
+    if (!(a->total > 0) || !find_spread(a, &spread))
+        return false;
+    for (size_t m = 0; m < a->M; m++)
+        tiny = s->l1[m] > 0 ? 1e-10 : tiny;
+    tiny *= (double)a->M;
+    s->kappa = spread;
+    s->beta = a->total;
+    s->step = tiny;
+    if (!polish_ask(s, a->diagonal ? POLISH_METRIC_DIAGONAL : POLISH_METRIC, a->G, NULL) || s->answer[0] < n_clients)
+        return false;
+    a->sigma = s->answer[1] / a->total;
+    for (size_t m = 0; m < a->M; m++) {
+        double *g = a->G + diagonal_of(a, m);
+        *g += *g > 0 ? tiny * *g : 1;
+    }
+    return a->sigma > 0;
+}
+
+/* How far F at z may be above the minimum, by the clients' slopes, if they are nearly feasible. */
+static double estimate(const star *a, const double *h, double gap, double level)
+{
+    const polish_state *s = a->s;
+    double sum = fmax(gap, 0);
+    for (size_t m = 0; m < a->M; m++) {
+        const double z = a->z[m], ridge = s->ridge[m];
+        const double excess = fmax(fabs(h[m]) - s->l1[m], 0), box = a->box[m];
+        sum += h[m] * z + s->l1[m] * fabs(z) + ridge / 2 * z * z;
+        if (ridge > 0)
+            sum += excess * excess / (2 * ridge);
+        else if (isfinite(box))
+            sum += excess * box;
+        else
+            sum += excess * (fabs(z) + 0.1 * level / s->scale[m]);
+    }
+    return fabs(sum);
+}
+
+/* sigma follows the ratio of movements; then everything begins again from here. */
+static void restart(star *a, double moved)
+{
+    double dz = 0;
+    for (size_t m = 0; m < a->M; m++)
+        a->before[m] = a->z[m] - a->before[m];
+    double *product = a->s->work;
+    times_G(a, a->before, product);
+    dz = sqrt(fmax(dot8(a->M, a->before, product), 0));
+    const double size = sqrt(fmax(dot8(a->M, a->z, a->Gz), 0)), dy = sqrt(fmax(moved, 0)), old = a->sigma;
+    if (dz > 1e-14 * size && dy > 0)
+        a->sigma = fmin(fmax(pow(old, 0.25) * pow(dy / dz, 0.75), old / 5), 5 * old);
+    for (size_t m = 0; m < a->M; m++)
+        a->m[m] = a->Gz[m] + old / a->sigma * (a->m[m] - a->Gz[m]);
+    memcpy(a->anchor, a->m, a->M * sizeof *a->m);
+    a->since = 0;
+}
+
+static bool restarts(const star *a, double residual)
+{
+    const double old = 0.36 * (double)a->round;
+    return a->since > 3 && (residual <= 0.2 * a->first || (residual <= 0.6 * a->first && residual > a->last) ||
+                            (double)a->since >= fmax(6, old));
+}
+
+/* m goes on as the clients' s_j do. */
+static void follow(star *a, const double *p)
+{
+    const double t = (double)a->since, old = 1 / (t + 2), new = (t + 1) / (t + 2);
+    for (size_t m = 0; m < a->M; m++) {
+        const double away = a->Gz[m] - a->m[m] - p[m] / a->sigma;
+        a->m[m] = old * a->anchor[m] + new *(a->m[m] + 2 * away);
+    }
+    a->since++;
+}
+
+/* Whether the estimates fall fast enough to go on. */
+static bool is_worth(const star *a)
+{
+    const double goal = 0.5 * a->watch->gap * fabs(a->least), now = a->lowest[a->round];
+    if (a->round < 2 * OFTEN || a->round % OFTEN || now <= goal)
+        return true;
+    const uint64_t half = a->round / 2;
+    const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
+    return rate * NEWTON >= log(now / goal);
+}
+
+/* One exchange. false: end. */
+static bool play_round(star *a)
+{
+    polish_state *s = a->s;
+    const lasso_problem p = {a->M, a->G, a->diagonal, a->m, s->l1, s->ridge, a->box, 1 / a->sigma};
+    lasso_solve(a->step, &p, a->z);
+    times_G(a, a->z, a->Gz);
+    s->kappa = a->sigma;
+    s->beta = a->round ? 0.1 * a->last / sqrt((double)s->p->clients) : 0;
+    s->step = (double)a->since;
+    if (!polish_ask(s, POLISH_ROUND, a->z, NULL))
+        return false;
+    a->round++;
+    const double *h = s->answer, *numbers = h + a->M, objective = numbers[STAR_LOSS] + prior_at(s, a->z);
+    const double residual = sqrt(fmax(numbers[STAR_RESIDUAL], 0)), moved = numbers[STAR_MOVED];
+    const double guess = estimate(a, h, numbers[STAR_GAP], objective);
+    if (objective < a->least) {
+        a->least = objective;
+        memcpy(a->best, a->z, a->M * sizeof *a->best);
+    }
+    a->lowest[a->round] = fmin(guess, a->lowest[a->round - 1]);
+    if (a->since == 0) {
+        a->first = residual;
+        memcpy(a->before, a->z, a->M * sizeof *a->before);
+    }
+    follow(a, h);
+    const bool begins = restarts(a, residual);
+    if (begins)
+        restart(a, moved);
+    a->last = residual;
+    return a->watch->round(a->watch->context, a->best, a->least, residual, sqrt(fmax(moved, 0)));
+}
+
+static bool iterate(star *a)
+{
+    const star_watch *watch = a->watch;
+    memcpy(a->z, a->s->w, a->M * sizeof *a->z);
+    memcpy(a->best, a->z, a->M * sizeof *a->best);
+    times_G(a, a->z, a->m);
+    memcpy(a->anchor, a->m, a->M * sizeof *a->m);
+    a->lowest[0] = a->certified = INFINITY;
+    while (a->round + 1 < HISTORY && play_round(a)) {
+        const double now = a->lowest[a->round], goal = watch->gap * fabs(a->least);
+        if (now <= hopeful * goal && now <= again * a->certified) {
+            a->certified = now;
+            if (watch->certify(watch->context, a->best))
+                return true;
+        }
+        if (!is_worth(a))
+            return true;
+    }
+    return !a->s->gone;
+}
+
+static double *take_room(star *a)
+{
+    enum { VECTORS = 7 };
+    double *room = alloc_zero(a->size + VECTORS * a->M, sizeof *room);
+    double **const vectors[VECTORS] = {&a->m, &a->anchor, &a->z, &a->Gz, &a->before, &a->box, &a->best};
+    for (size_t i = 0; room && i < VECTORS; i++)
+        *vectors[i] = room + a->size + i * a->M;
+    a->G = room;
+    return room;
+}
+
+bool star_solve(polish_state *s, const star_watch *watch)
+{
+    star *a = alloc_zero(1, sizeof *a);
+    double *room = NULL;
+    bool done = false;
+    if (a) {
+        a->s = s;
+        a->watch = watch;
+        a->M = s->M;
+        a->diagonal = !s->p->whole_metric;
+        a->size = a->diagonal ? a->M : a->M * (a->M + 1) / 2;
+        a->least = watch->least;
+        a->step = lasso_create(a->M, a->diagonal);
+        room = take_room(a);
+    }
+    if (a && a->step && room) {
+        for (size_t m = 0; m < a->M; m++)
+            a->box[m] = coordinate_box(s, m);
+        done = find_metric(a) && iterate(a);
+    }
+    if (a)
+        lasso_free(a->step);
+    free(room);
+    free(a);
+    return done;
+}

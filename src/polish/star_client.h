@@ -1,0 +1,35 @@
+/*
+ * A client's part in the star (star.h). In the metric
+ *
+ *     B_j = c_j/C (G/4 + D) + 3/4 G_j        G = sum over all rows of c x x', G_j: over this client's; D: a small
+ * diagonal
+ *
+ * whose sum over the clients is G + D, it answers the cloud's z with
+ *
+ *     x = argmin f_j(x) + sigma/2 |x - v|^2_B,  v = 2 z - s       s <- anchor/(t+2) + (t+1)/(t+2) (s + 2 (x - z))
+ *
+ * by coordinate ascent on the rows' slopes a_r, which are the multipliers of answers.h: x = v - B^-1 sum a_r x_r /
+ * sigma.
+ */
+#ifndef HFSAD_POLISH_STAR_CLIENT_H
+#define HFSAD_POLISH_STAR_CLIENT_H
+
+#include "polish/answers.h"
+
+/* Behind the sum of a_r x_r. */
+enum {
+    STAR_LOSS,     /* at z */
+    STAR_RESIDUAL, /* |x - z|^2_B */
+    STAR_MOVED,    /* how far sigma (s - z) has come since the last restart, squared, in B */
+    STAR_GAP,      /* polish_gap of the rows, at z */
+    STAR_NUMBERS
+};
+
+/* Before the first round, or with another metric: makes what the rounds need. answer: 1, or 0 for lack of memory; then
+ * c times the loss's likely bend, kappa being the scale of y. */
+void star_client_begin(const polish_client *o, const polish_question *question, double *answer);
+/* question->kappa: sigma; beta: by how much the last sweep may move x; step: t. */
+void star_client_round(const polish_client *o, const polish_question *question, double *answer);
+void star_client_free(star_client *c);
+
+#endif

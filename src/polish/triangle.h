@@ -1,0 +1,16 @@
+/* Symmetric matrices by their lower triangle, row by row, and Cholesky's factor in its place. */
+#ifndef HFSAD_POLISH_TRIANGLE_H
+#define HFSAD_POLISH_TRIANGLE_H
+
+#include <stddef.h>
+
+/* A pivot that rounding has taken is put back. */
+void triangle_factorise(size_t M, double *h);
+/* v becomes L^-1 v. */
+void triangle_forward(size_t M, const double *l, double *v);
+/* v becomes (L L')^-1 v. */
+void triangle_solve(size_t M, const double *l, double *v);
+/* product = matrix v */
+void triangle_product(size_t M, const double *h, const double *v, double *product);
+
+#endif
