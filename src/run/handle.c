@@ -146,8 +146,10 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surve
     r->start_kind = spec_find_start(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    const hfsad_status status =
+    hfsad_status status =
         start_plain(r->start, consensus ? start_default(spec) : r->start_kind, spec, r->data, ask, err);
+    if (!status && !r->engine->links)
+        status = baseline_rule_of(&r->rule, spec, r->data, r->plan, r->start, ask, err);
     const bool searches = consensus || (spec->run.tries > 1 && r->engine->links);
     return status || !searches ? status : search_start(r, spec, consensus, err);
 }
@@ -354,9 +356,7 @@ void hfsad_run_iterate(hfsad_run *r)
 
 static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
 {
-    if (r->engine->links)
-        return figures_are_finite(f);
-    return isfinite(f->objective + f->consensus_objective + f->consensus_gap) && !isinf(f->dual_residual);
+    return r->engine->links ? figures_are_finite(f) : averaging_is_finite(f);
 }
 
 hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
