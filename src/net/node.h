@@ -87,6 +87,7 @@ typedef struct {
     bool stale_waits;     /* a child that is K_a global iterations behind is waited for, ... */
     uint32_t stale_ms;    /* ... or for this long only */
     uint32_t steps_most;  /* local steps of a client's round follow its speed, up to this many; 0: they are fixed */
+    uint32_t answer_ms;   /* rows and the end wait this long for the answers of children, unless stale_waits */
 } node_pace;
 
 /* What a node is made of. Everything is copied but p, average, rows and the classes, which must outlive it. */
@@ -114,14 +115,14 @@ typedef struct {
     const leaf_class *leaf;   /* NULL: an inner node or the root */
     const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */
     double y, n;              /* of that row */
-    client_rows rows;         /* where x is NULL */
+    client_rows rows;         /* if x is NULL */
     bool keeps_w;             /* plan_keeps_w */
     size_t number;            /* of the node, for a program's own loss */
     const inner_class *inner; /* NULL: a leaf */
     size_t n_children;
     const node_child *children; /* inner ones first, then the leaves, each in the order of their slots */
     size_t links;               /* of the whole tree; root only */
-    bool absences;              /* somebody in the tree may sit out; root only */
+    bool absences;              /* a node of the tree may be absent; root only */
 
     size_t part;   /* numbers of a MODEL at most; 0: NODE_PART, or M */
     size_t polish; /* numbers of a polish's result, which the root waits for before it asks for the models; 0: none */
@@ -158,7 +159,7 @@ const char *node_refusal_text(node_refusal refusal);
 /* A sender: the parent, or the slot of a child. */
 enum { NODE_PARENT = SIZE_MAX };
 
-/* Takes a message in. m and its numbers are the caller's. Returns whether it was news; where it was not, *why (may be
+/* Takes a message in. m and its numbers are the caller's. Returns whether it was news; if not, *why (may be
  * NULL) says why. Old ones are no fault: they come whenever a message is repeated. */
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
@@ -247,7 +248,7 @@ void node_model(const node *n, double *w);
  * stays. Lost in a crash. */
 void node_look(node *n);
 /* Root, once it has ended or looked: the models of all nodes below it, in the order that the head of this file says;
- * NULL where they never came. */
+ * NULL if they never came. */
 const double *node_models_below(const node *n);
 
 typedef struct {
@@ -262,6 +263,8 @@ bool node_waits_for(const node *n, size_t c);
 uint64_t node_waits_since(const node *n);
 /* Of a child: the counter of its link in its last UP, and whether a round has begun for it. */
 uint64_t node_child_k(const node *n, size_t c);
+/* Asynchronous: whether it goes on without this child, which was waited for in vain. */
+bool node_child_is_absent(const node *n, size_t c);
 bool node_child_trains(const node *n, size_t c);
 /* Whether a child has sent so many messages beyond the bounds that its parent cannot go on with it. */
 bool node_child_lies(const node *n, size_t c);
