@@ -55,6 +55,24 @@ static bool has_absences(const hfsad_spec *spec)
     return any;
 }
 
+static bool is_scheduled(const SCHEDULE_settings *s)
+{
+    return !isnan(s->c) || !isnan(s->alpha) || !isnan(s->growth) || !isnan(s->relax) || s->shape >= 0;
+}
+
+bool plan_is_by_hand(const hfsad_spec *spec)
+{
+    bool any = is_scheduled(&spec->schedule_client) || is_scheduled(&spec->schedule_edge) ||
+               spec->link_client.penalty >= 0 || spec->link_edge.penalty >= 0 || spec->loss.solver >= 0;
+    for (size_t i = 0; i < spec->n_overrides; i++) {
+        const override_settings *o = &spec->overrides[i];
+        any = any || is_scheduled(&o->schedule) || o->link.penalty >= 0 || o->local_steps >= 0 || o->loss.solver >= 0;
+    }
+    return any || spec->top.preset == PRESET_PAPER || spec->run.polish >= 0 || spec->run.start ||
+           spec->run.edge_rounds != 10 || spec->run.local_steps != 1 || spec->stop.absolute > 0 ||
+           spec->stop.relative > 0;
+}
+
 const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner)
 {
     const char *apart = plan_why_apart(p, n_inner);
