@@ -10,7 +10,7 @@
 
 #include "hfsad/hfsad.h"
 
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG = 2, CLI_AGAIN = 75 /* EX_TEMPFAIL of sysexits.h */ };
 
 /* argv[0] is the command's name; the return value is the exit status. */
 int cmd_run(int argc, char **argv);

@@ -241,8 +241,9 @@ static int parse(session *a, hfsad_role role, int argc, char **argv)
         .words = "a spec file",
         .after = "A killed process continues from its state folder, also on another machine. If the broker\n"
                  "is down, the process waits for it.\n\n"
-                 "Exit status: 0 done, 1 failed, 2 spec, data, state folder, certificate or arguments are\n"
-                 "wrong, 129, 130, 143 interrupted.",
+                 "Exit status: 0 done, 1 the run has failed, 2 spec, data, state folder, certificate or\n"
+                 "arguments are wrong, 75 a failure that a restart may fix (memory, disk, clock), 129, 130, 143\n"
+                 "interrupted.",
     };
     const int status = cli_parse(&syntax, argc, argv, &a->spec_path);
     if (status == CLI_GO && role == HFSAD_ROLE_CLIENT && !a->member.name == !a->member.all_of)
@@ -356,19 +357,27 @@ static void on_end(void *context, const hfsad_member_end *end)
 
 /* ---- the command ---- */
 
+/* A lack of memory, a disk that fails and a clock that is wrong may be over when the process is started again. */
+static int fail_member(const hfsad_error *err)
+{
+    const int status = cli_fail(err);
+    return status == CLI_FAILED && (err->status == HFSAD_ERROR_IO || err->status == HFSAD_ERROR_MEMORY) ? CLI_AGAIN
+                                                                                                        : status;
+}
+
 static int run_member(session *c)
 {
     hfsad_error err = {0};
     hfsad_member *member;
     hfsad_stop stop;
     if (hfsad_member_create(&member, c->spec, &c->member, &err))
-        return cli_fail(&err);
+        return fail_member(&err);
     cli_catch_interrupts();
     const hfsad_status status = hfsad_member_run(member, &stop, &err);
     progress_end(&c->progress);
     hfsad_member_free(member);
     if (status)
-        return cli_fail(&err);
+        return fail_member(&err);
     return stop == HFSAD_STOP_INTERRUPTED ? 128 + cli_interrupted() : c->status;
 }
 

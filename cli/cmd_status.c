@@ -16,6 +16,9 @@
 #include <string.h>
 
 /* What a node has said last at a broker. */
+/* A node that waits for less is not worth a line. */
+enum { WAIT_SHOWN_MS = 3000 };
+
 typedef struct {
     bool heard, lives, has_numbers; /* a will has none */
     uint64_t run, phase, round;
@@ -227,6 +230,7 @@ static void print_node(const session *s, size_t number, int depth)
     for (size_t i = 0; i < NODE_REFUSALS; i++)
         if (i != NODE_REFUSED_OLD)
             refused += r->values[HOST_STATUS_REFUSED + i];
+    refused += r->values[HOST_STATUS_GARBLED];
     printf("%*s%-*s  %-9s  %-8s", 2 * depth, "", 24 - 2 * depth, slash ? slash + 1 : name, state_of(s, r),
            phase_name(r));
     if (r->has_numbers)
@@ -238,6 +242,27 @@ static void print_node(const session *s, size_t number, int depth)
         print_node(s, tree_child(d, number, c), depth + 1);
 }
 
+/* Which node waits for which child, and for how long. */
+static void print_waits(const session *s)
+{
+    const dataset *d = federation_shape(s->f);
+    for (size_t i = 0; i < d->n_inner; i++) {
+        const report_of *r = report_on(s, i);
+        const double *v = r->values, count = v[HOST_STATUS_WAITS], ms = v[HOST_STATUS_WAITS_MS];
+        const size_t slot = (size_t)v[HOST_STATUS_WAITS_FOR];
+        char name[TOPIC_MAX], child[TOPIC_MAX];
+        if (!r->has_numbers || !is_live(r) || !(count > 0) || !(ms >= WAIT_SHOWN_MS) || slot >= tree_children(d, i))
+            continue;
+        nodes_name(d, i, name, sizeof name);
+        nodes_name(d, tree_child(d, i, slot), child, sizeof child);
+        printf("\n%s waits for %s", name, child);
+        if (count > 1)
+            printf(" and %.0f more", count - 1);
+        printf(" for %.0f s", ms / 1000);
+    }
+    putchar('\n');
+}
+
 static void print_all(const session *s)
 {
     const report_of *cloud = report_on(s, 0);
@@ -245,6 +270,7 @@ static void print_all(const session *s)
     printf("%-24s  %-9s  %-8s  %8s  %8s  %8s  %12s  %12s\n", "node", "state", "phase", "round", "refused", "repeated",
            "bytes sent", "received");
     print_node(s, 0, 0);
+    print_waits(s);
     if (cloud->has_numbers && cloud->run == federation_run(s->f) && figures[HOST_STATUS_ITERATION] >= 0)
         printf("\niteration %.0f of %" PRId64 ", objective %.6g, residuals: primal %.3g, dual %.3g\n",
                figures[HOST_STATUS_ITERATION], s->spec->run.iterations, figures[HOST_STATUS_OBJECTIVE],

@@ -68,6 +68,7 @@ features: {intercept: global}
 prior: {cloud: {penalty: l1, weight: 1, lambda: 1}}
 YAML
 sed 's/iterations: 10,/iterations: 200, stop: {relative: 0.05},/' polished.yaml >settled.yaml # polished where it stops by itself
+{ cat polished.yaml && echo 'personal: groups'; } >grouped.yaml
 cat >async.yaml <<'YAML'
 data: d/data.csv
 truth: d/truth.csv
@@ -80,7 +81,7 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half floats loose polished settled star; do
+for spec in tuned deep half floats loose polished settled grouped star; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     whole run-$spec up-$spec "$spec: up and run"
@@ -211,6 +212,9 @@ whole short-polished killed-polished "polished: killed (SEED=$seed)"
 PAUSE=0.05 python3 kill.py star 8 "$seed" --set run.stop.gap=0 || fail "star: killed (SEED=$seed)"
 expect 0 run star.yaml --set run.stop.gap=0 --out exact-star --quiet
 whole exact-star killed-star "star: killed (SEED=$seed)"
+expect 0 run grouped.yaml --set run.iterations=1 --set run.polish=false --out short-grouped --quiet
+PAUSE=0.05 python3 kill.py grouped 6 "$seed" --set run.iterations=1 --set run.polish=false || fail "grouped: killed (SEED=$seed)"
+whole short-grouped killed-grouped "grouped: killed (SEED=$seed)"
 
 echo "-- stopped, moved, continued"
 cat >stop.py <<'PYTHON'
@@ -231,7 +235,7 @@ PYTHON
 python3 stop.py || fail "interrupted"
 [ "$(names stopped)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
 grep -q '"stopped":.*interrupted' stopped/summary.json || fail "an interrupted run does not say so"
-expect 0 run tuned.yaml --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --out there --quiet
+expect 0 run tuned.yaml --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --set run.polish=false --out there --quiet
 cmp stopped/model.csv there/model.csv || fail "an interrupted run has other models than one that ends there"
 rm -r there
 mv here there

@@ -113,4 +113,28 @@ federate tree north/b "north south" "north/a south/c" 0 18
 federate mixed b east "a east/c" 12
 federate star c "" "a b" 100
 grep -q '"repairs":.*[1-9]' run-star/summary.json || fail "star: no repair"
+
+# A client that lies ends the run, by its name, and nothing of what it says gets to the others.
+lies() {
+    local sets=() settings=() node cloud status
+    for node in $tree federation.name="lie-$1"; do
+        sets+=(--set "$node")
+        settings+=("$node")
+    done
+    begin "cloud-lie.log" "$HFSAD" cloud tree.yaml "${sets[@]}" --broker "mqtt://127.0.0.1:$port" --out "lie-$1" --state "$1-cloud" --linger 1 --quiet
+    cloud=$last
+    for node in north south; do begin "edge-$node.log" "$HFSAD" edge tree.yaml "${sets[@]}" --name $node --state "$1-$node" --broker "mqtt://127.0.0.1:$port" --linger 0; done
+    for node in north/a south/c; do begin "client.log" "$HFSAD" client tree.yaml "${sets[@]}" --name $node --state "$1-${node/\//-}" --broker "mqtt://127.0.0.1:$port"; done
+    LIE=$1 DIE=-1 begin foreign.log timeout -k 1 60 "$python" "$tests/foreign_client.py" "$port" tree-nodes.txt north/b "$(tail -n 1 tree/north/b.csv)" "$1.json" "${settings[@]}"
+    until_true 20 eval '! kill -0 '"$cloud" || { fail "$1: the cloud does not end: $(tail -n 3 edge-north.log foreign.log)"; kill -9 "$cloud"; }
+    end_of "$cloud"
+    [ "$?" = 2 ] && grep -q 'north/b has sent messages beyond the bounds' cloud-lie.log || fail "$1: the cloud says $(cat cloud-lie.log)"
+    grep -q 'a message was refused: with a number beyond the bounds.*north/b' edge-north.log || fail "$1: the edge says $(cat edge-north.log)"
+    cut -d, -f1-7 "lie-$1/trace.csv" | grep -qiE ',nan|,-?inf|e\+[1-9][0-9]' && fail "$1: the trace has $(tail -n 1 "lie-$1/trace.csv")"
+    for node in ${members/ $broker/}; do
+        kill -9 "$node" 2>/dev/null
+        end_of "$node"
+    done
+}
+for lie in huge answer; do lies $lie; done
 finish

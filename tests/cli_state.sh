@@ -152,8 +152,40 @@ for which in cloud edge1 edge1++clients lost; do
     says "^hfsad: .*the state of [a-z0-9/]* in bad/$which is older than what [a-z0-9/]* has seen: round [0-9]*, that one is at [0-9]*; restore"
     [ $SECONDS -le 30 ] || fail "$which: refused after $SECONDS s"
 done
+# An empty folder is named on both sides: by the node, and by its parent.
+for which in edge1 edge1++clients; do
+    rm -rf bad out
+    mkdir bad
+    cp -r late/[!+]* late/+nodes bad
+    rm -r "bad/$which"
+    setpriv --pdeathsig KILL "$HFSAD" up spec.yaml --out out --state bad --log-level info --quiet >/dev/null 2>stderr.txt &
+    up=$!
+    members="$members $up"
+    named() { grep -q "waits to be readmitted: the state folder bad/$which is empty, and the run has come to round [0-9]*" stderr.txt &&
+        grep -q "a child has not the state.*has an empty state folder, and this node has seen step [0-9]*" stderr.txt; }
+    until_true 20 named || fail "an empty folder of $which: $(cat stderr.txt)"
+    kill "$up"
+    wait "$up" 2>/dev/null
+done
 expect 0 up spec.yaml --out went-on --state late --quiet
 same_output run went-on || fail "goes on after all that"
+
+echo "-- an old copy of an asynchronous client's folder"
+sed 's/600/3000/' spec.yaml >async.yaml
+echo 'federation: {mode: async, quorum: 1}' >>async.yaml
+sed -i 's/spec.yaml/async.yaml/' killed.py
+rm -rf early late
+python3 killed.py early 60 || fail "up is killed"
+until_true 20 unused
+mkdir late
+cp -r early/[!+]* early/+nodes late
+python3 killed.py late 400 || fail "up is killed"
+until_true 20 unused
+rm -r late/edge1++clients
+cp -r early/edge1++clients late
+timeout 60 "$HFSAD" up async.yaml --out out --state late --quiet >stdout.txt 2>stderr.txt
+[ $? = 2 ] || fail "an old copy of asynchronous clients: $(cat stderr.txt)"
+says "the state of edge1/client[0-9] in late/edge1++clients is older than what edge1 has seen"
 
 echo "-- an earlier version"
 mkdir old

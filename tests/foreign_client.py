@@ -372,7 +372,7 @@ class Member:
         self.root = "hfsad/%s/" % client.set.name
         self.up, self.model = Channel(), Channel()
         self.granted, self.ends, self.over, self.status_due = False, 0, None, 0.0
-        self.instance, self.started = random.getrandbits(52), int(time.time() * 1000)
+        self.process = random.getrandbits(52)
         self.counts = [0] * 6  # refused: run, kind, size, value, future, old
         if self.s["result"] is not None and not self.s["finished"]:
             if self.s["up_round"] > 0:
@@ -387,6 +387,12 @@ class Member:
         self.mqtt.publish(self.root + self.path + "/" + topic, frame, qos=0, retain=True)
 
     def say(self, topic, kind, phase, round_, k=0, sigma=0.0, values=()):
+        lie = os.environ.get("LIE") if round_ > 9 else None  # for a test of what its parent believes
+        if lie and kind == UP:
+            sigma = {"sigma": 1e12, "frozen": 1.7e308}.get(lie, sigma)
+            values = [1e300] * len(values) if lie == "huge" else [1.7976931348623157e308] * len(values) if lie == "infinite" else values
+        if lie == "answer" and kind == ANSWER and phase & 255 == TRAIN:
+            values = [-1e300] * len(values)
         self.publish(topic, Message(kind, self.s["run"], phase, round_, k, sigma, list(values)).encode())
 
     # ---- connection ----
@@ -547,8 +553,8 @@ class Member:
         s = self.s
         phase = SETUP if s["result"] is None else FINAL if s["finished"] else TRAIN
         self.say("status", STATUS, phase, s.get("round", 0), 1, 0.0,
-                 [float(s.get("k", 0)), 0.0] + [0.0] * 6 + [float(self.instance), float(self.started), float(int(time.time() * 1000)),
-                                                           0.0, 0.0])
+                 [float(s.get("k", 0)), 0.0] + [0.0] * 7 + [float(self.process), float(s["result"] is not None),
+                                                           float(int(time.time() * 1000))] + [0.0] * 8)
 
     def run(self):
         if self.s.get("finished"):

@@ -31,6 +31,7 @@ def content(folder, name):
             del summary[key]
         del summary["settings"]["output"]["every_seconds"]
         summary.get("polish", {}).pop("seconds", None)
+        summary.get("personal", {}).pop("seconds", None)
         return list(summary.items())  # with its order
     if name == "checkpoint.bin":
         return checkpoint(folder)

@@ -9,6 +9,8 @@
 #include "federation.h"
 #include "weather.h"
 
+#include <float.h>
+
 /* ---- the world ---- */
 
 enum { REMEMBERED = 64 };
@@ -117,6 +119,17 @@ static void commit_and_send(world *w, size_t number)
 
 /* ---- strangers ---- */
 
+/* Whether sigma never overflows, which ends all bounds. */
+static bool is_tame(const tree *t)
+{
+    const plan *const all[] = {t->p, t->tied, t->trial};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t c = 0; all[i] && c < all[i]->n_leaf_classes; c++)
+            if (all[i]->leaf_classes[c].rule.schedule.c > 1e100)
+                return false;
+    return true;
+}
+
 static message nonsense(world *w, double *values, size_t to, node_refusal *why)
 {
     const size_t M = w->d->M;
@@ -129,7 +142,16 @@ static message nonsense(world *w, double *values, size_t to, node_refusal *why)
     m.values = values;
     for (size_t i = 0; i < m.count; i++)
         values[i] = 1e3;
-    switch (below(&w->sky.r, 5)) {
+    switch (below(&w->sky.r, is_tame(&w->t) ? 6 : 5)) {
+    case 5: /* a lie of the right form */
+        m.kind = MESSAGE_UP;
+        m.round = round + (to ? 1 : w->t.p->edge_rounds);
+        m.count = M;
+        m.sigma = below(&w->sky.r, 2) ? 1e12 : 1;
+        for (size_t i = 0; i < M; i++)
+            values[i] = below(&w->sky.r, 2) ? 1e30 : -1e300;
+        *why = NODE_REFUSED_BOUND;
+        break;
     case 0:
         m.run ^= (uint64_t)1 << below(&w->sky.r, 64);
         *why = NODE_REFUSED_RUN;
@@ -193,9 +215,45 @@ static uint64_t next_event(const world *w)
     return next;
 }
 
+/* A child's message with a lie in it, handed over before the true one. */
+static void lie(world *w, const parcel *p)
+{
+    message m = copy_of(&p->m);
+    if (m.kind == MESSAGE_UP && m.phase) {
+        switch (below(&w->sky.r, 5)) {
+        case 0:
+            m.sigma *= below(&w->sky.r, 2) ? 1e12 : 1.001;
+            break;
+        case 1:
+            m.sigma = DBL_MAX;
+            break;
+        case 2:
+            m.values[0] = below(&w->sky.r, 2) ? 1e300 : -1e40;
+            break;
+        case 3:
+            m.values[0] = DBL_MAX; /* infinity */
+            break;
+        default:
+            m.k += 1 + below(&w->sky.r, 5000) + 3 * w->t.p->edge_rounds * !!w->t.async;
+        }
+    } else if (m.kind == MESSAGE_ANSWER && m.count > w->d->M + 7 && (m.phase & 255) == NODE_PHASE_TRAIN) {
+        m.values[below(&w->sky.r, 2) ? 5 : 9] = below(&w->sky.r, 2) ? -1 : -1e300; /* clients, penalty */
+    } else {
+        free(m.values);
+        return;
+    }
+    if (node_handle(w->node[p->to], p->from, &m, NULL))
+        fail_msg("weather %" PRIu64 ": node %zu believes a lie: kind %d, round %" PRIu64 ", k %" PRIu64
+                 ", sigma %g, %g",
+                 w->seed, p->to, (int)m.kind, m.round, m.k, m.sigma, m.values[0]);
+    free(m.values);
+}
+
 static void deliver(world *w, parcel p)
 {
     node_tick(w->node[p.to], w->sky.now);
+    if (p.from != NODE_PARENT && w->sky.weather.hostile > 0 && is_tame(&w->t) && below(&w->sky.r, 4) == 0)
+        lie(w, &p);
     if (w->t.async && p.to >= w->d->n_inner && below(&w->sky.r, 4) == 0)
         node_set_local_steps(w->node[p.to], 1 + (uint32_t)below(&w->sky.r, 3));
     node_refusal why = NODE_REFUSED_OLD;
@@ -362,7 +420,7 @@ static void count_record(blob *record, totals *sum)
 static void run_async(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
 {
     static const node_pace paces[] = {
-        {0.5, 500, true, 0}, {0.01, 100, true, 0}, {1, 200, false, 3000}, {0.3, 50, false, 500}};
+        {0.5, 500, true, 0, 3}, {0.01, 100, true, 0, 3}, {1, 200, false, 3000, 3}, {0.3, 50, false, 500, 3}};
     prepared made = prepare(p, seed);
     made.p->at_least_every = 2;
     for (size_t i = 0; i < runs; i++) {
@@ -529,7 +587,7 @@ static void test_diverged_async(void **state)
         prepared made = prepare_wild(p, seed);
         tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
         t.async = true;
-        t.pace = (node_pace){0.5, 500, true, 0};
+        t.pace = (node_pace){0.5, 500, true, 0, 3};
         world *w = world_create(&t, foul[seed % 4], seed);
         play(w);
         const bool off = node_ended(w->node[0]) == NODE_DIVERGED;

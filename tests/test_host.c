@@ -298,7 +298,7 @@ static void test_async(void **state)
                            .run = RUN,
                            .patience = {5, 100},
                            .async = true,
-                           .pace = {0.5, 20, true, 0}}};
+                           .pace = {0.5, 20, true, 0, NODE_STEPS_MOST}}};
         begin(&p);
         while (!host_ended(p.h)) {
             ok(host_step(p.h, 1000, &err), &err);
@@ -357,14 +357,25 @@ static void test_twin(void **state)
     prepared made = prepare(&problems[1], 3);
     process p = {.made = &made,
                  .t = {.d = made.d, .p = made.p, .start = made.start, .run = RUN, .patience = {50, 1000}}};
-    double values[HOST_STATUS_ITERATION] = {[HOST_STATUS_INSTANCE] = 5, [HOST_STATUS_STARTED] = -1};
-    const message m = {.kind = MESSAGE_STATUS, .run = RUN, .k = 1, .count = HOST_STATUS_ITERATION, .values = values};
+    double values[HOST_STATUS_ITERATION] = {[HOST_STATUS_PROCESS] = 5};
+    message m = {.kind = MESSAGE_STATUS, .run = RUN, .k = 1, .count = HOST_STATUS_ITERATION, .values = values};
     unsigned char frame[1000];
     size_t size;
     assert_true(message_bytes_most(m.count) <= sizeof frame);
     assert_int_equal(message_encode(NULL, &m, WIRE_DOUBLE, NULL, frame, &size), MESSAGE_FAULT_NONE);
     begin(&p);
     const transport_handler to = host_handler(p.h, true);
+    for (int i = 0; i < 3; i++) {
+        to.event(to.context, 0, TRANSPORT_UP, "");
+        to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
+        ok(host_step(p.h, 0, &err), &err);
+    }
+    for (int i = 0; i < 3; i++) /* it has no state, and this one has */
+        to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
+    ok(host_step(p.h, 0, &err), &err);
+    m.phase = NODE_PHASE_TRAIN;
+    values[HOST_STATUS_K] = (double)node_get_status(host_node(p.h, 0)).k + 1e6; /* it is further */
+    assert_int_equal(message_encode(NULL, &m, WIRE_DOUBLE, NULL, frame, &size), MESSAGE_FAULT_NONE);
     for (int i = 0; i < 3; i++) {
         to.event(to.context, 0, TRANSPORT_UP, "");
         to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);

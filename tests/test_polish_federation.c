@@ -30,7 +30,8 @@ typedef struct {
     const double *result; /* of the set-up; NULL: not yet */
     size_t n_result;
     unsigned kills;                              /* of clients that are still to come */
-    size_t liar;                                 /* a node that always says it is lost; 0: none */
+    size_t liar;                                 /* a node that says it is lost; 0: none ... */
+    uint64_t lies_from;                          /* ... from this question of an attempt on */
     size_t left;                                 /* allocations of the root; SIZE_MAX: as many as it likes */
     bool once;                                   /* then there is memory again */
     uint64_t asked;                              /* the root's questions */
@@ -96,7 +97,7 @@ static void deliver(world *w, size_t number, const node_letter *letter)
         w->asked++;
         w->attempts += v[0] >= INQUIRY_POLISH && v[INQUIRY_HEAD + 1] == 1;
     }
-    if (letter->to_parent && number == w->liar && w->result)
+    if (letter->to_parent && number == w->liar && w->result && (m->round & 0xffffff) >= w->lies_from)
         m->values[0] = 1;
     if (letter->to_parent)
         hand_over(w, tree_parent(w->d, number), tree_slot(w->d, number), m);
@@ -234,8 +235,14 @@ static void test_lost(void **state)
     assert_true(numbers[0] == POLISH_LOST && numbers[1] == 0);
     assert_non_null(strstr(federation_polish_failure(numbers), "fails"));
     assert_true(w->attempts == 100 && w->asked == 100);
+    for (w->lies_from = 2; w->lies_from < 4; w->lies_from++) { /* also if it answers the first ones */
+        w->attempts = 0;
+        numbers = polish(w, w->lies_from);
+        if (numbers[0] != POLISH_LOST || w->attempts < 100 || w->attempts > 300)
+            fail_msg("from question %d: %g, %d attempts", (int)w->lies_from, numbers[0], (int)w->attempts);
+    }
     w->liar = 0; /* the next life may find it there again */
-    numbers = polish(w, 2);
+    numbers = polish(w, 5);
     compare_polish(w, run, numbers);
     world_free(w, run);
 }

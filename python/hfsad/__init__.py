@@ -8,7 +8,7 @@ array([ 1., -2.])
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import DivergedError
@@ -16,6 +16,11 @@ from ._data import Data
 from ._loss import Loss
 from ._run import Interrupted, Path, Progress, Result, Verdict, compare, load, path, run
 from ._spec import Setting, Spec, settings
+
+if TYPE_CHECKING:
+    from ._estimators import (HuberRegressor, LADRegressor, LinearRegression, LinearSVC, LogisticRegression, PhaseRetrieval,
+                              PoissonRegressor, QuantileRegressor)
+    from ._federation import Client, Cloud, Edge, Federation, program
 
 __version__ = _core.version
 

@@ -51,14 +51,14 @@ except ImportError:  # numpy is enough
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
             y = np.asarray(y, dtype=float)
             weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
-            rest = weight @ (y - self.predict(X)) ** 2
+            rest = weight @ (y - self.predict(X)) ** 2  # type: ignore[attr-defined]
             return 1 - rest / (weight @ (y - np.average(y, weights=weight)) ** 2)
 
     class ClassifierMixin:  # type: ignore[no-redef]
         _estimator_type = "classifier"
 
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-            return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+            return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))  # type: ignore[attr-defined]
 
 
 def _check_names(estimator: Any, X: Any, reset: bool) -> None:

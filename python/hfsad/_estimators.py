@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -191,12 +191,12 @@ class QuantileRegressor(_Regressor):
     (shared)
     """
 
-    def __init__(self, *, quantile=0.5, alpha=1.0, fit_intercept=True, solver="interior-point", solver_options=None, max_iter=300,
-                 threads=None, link="tv"):
+    def __init__(self, *, quantile: float = 0.5, alpha: float = 1.0, fit_intercept: bool = True, solver: str = "interior-point",
+                 solver_options: dict | None = None, max_iter: int = 300, threads: int | None = None, link: str = "tv") -> None:
         self.quantile, self.alpha, self.fit_intercept, self.solver = quantile, alpha, fit_intercept, solver
         self.solver_options, self.max_iter, self.threads, self.link = solver_options, max_iter, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         loss = {"kind": "quantile", "tau": float(self.quantile)}
         return self._fit_penalised(X, y, sample_weight, clients, edges, loss, "l1", self.alpha)
@@ -220,10 +220,11 @@ class LADRegressor(_Regressor):
     (shared)
     """
 
-    def __init__(self, *, alpha=0.0, fit_intercept=True, max_iter=300, threads=None, link="tv"):
+    def __init__(self, *, alpha: float = 0.0, fit_intercept: bool = True, max_iter: int = 300, threads: int | None = None,
+                 link: str = "tv") -> None:
         self.alpha, self.fit_intercept, self.max_iter, self.threads, self.link = alpha, fit_intercept, max_iter, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         return self._fit_penalised(X, y, sample_weight, clients, edges, {"kind": "absolute"}, "l1", self.alpha)
 
@@ -243,11 +244,12 @@ class LinearRegression(_Regressor):
     (shared)
     """
 
-    def __init__(self, *, fit_intercept=True, copy_X=True, n_jobs=None, positive=False, max_iter=300, threads=None, link="tv"):
+    def __init__(self, *, fit_intercept: bool = True, copy_X: bool = True, n_jobs: int | None = None, positive: bool = False,
+                 max_iter: int = 300, threads: int | None = None, link: str = "tv") -> None:
         self.fit_intercept, self.copy_X, self.n_jobs, self.positive = fit_intercept, copy_X, n_jobs, positive
         self.max_iter, self.threads, self.link = max_iter, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         if self.positive:
             raise ValueError("positive: coefficients with a sign are not supported; expected False")
@@ -270,20 +272,21 @@ class PoissonRegressor(_Regressor):
     (shared)
     """
 
-    def __init__(self, *, alpha=1.0, fit_intercept=True, solver="lbfgs", max_iter=300, tol=1e-4, warm_start=False, verbose=0,
-                 threads=None, link="tv"):
+    def __init__(self, *, alpha: float = 1.0, fit_intercept: bool = True, solver: str = "lbfgs", max_iter: int = 300,
+                 tol: float = 1e-4, warm_start: bool = False, verbose: int = 0, threads: int | None = None,
+                 link: str = "tv") -> None:
         self.alpha, self.fit_intercept, self.solver, self.max_iter, self.tol = alpha, fit_intercept, solver, max_iter, tol
         self.warm_start, self.verbose, self.threads, self.link = warm_start, verbose, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         return self._fit_penalised(X, y, sample_weight, clients, edges, {"kind": "poisson"}, "l2", self.alpha)
 
-    def predict(self, X, clients=None, edges=None):
+    def predict(self, X: Any, clients: Any = None, edges: Any = None) -> np.ndarray:
         """The expected count of each row."""
         return np.exp(self._linear(X, clients, edges))
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the deviance that is explained, as scikit-learn's."""
         y = np.asarray(y, dtype=np.float64)
 
@@ -292,7 +295,7 @@ class PoissonRegressor(_Regressor):
 
         return 1 - deviance(self.predict(X)) / deviance(np.average(y, weights=sample_weight))
 
-    def _more_tags(self):
+    def _more_tags(self) -> dict[str, Any]:
         return {"requires_positive_y": True}
 
 
@@ -319,12 +322,12 @@ class HuberRegressor(_Regressor):
     scale_, outliers_ : the scale, and the rows beyond ``epsilon`` scales.
     """
 
-    def __init__(self, *, epsilon=1.35, max_iter=100, alpha=0.0001, warm_start=False, fit_intercept=True, tol=1e-5, threads=None,
-                 link="tv"):
+    def __init__(self, *, epsilon: float = 1.35, max_iter: int = 100, alpha: float = 0.0001, warm_start: bool = False,
+                 fit_intercept: bool = True, tol: float = 1e-5, threads: int | None = None, link: str = "tv") -> None:
         self.epsilon, self.max_iter, self.alpha, self.warm_start = epsilon, max_iter, alpha, warm_start
         self.fit_intercept, self.tol, self.threads, self.link = fit_intercept, tol, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         if not self.epsilon >= 1 or not self.alpha >= 0:
             raise ValueError(f"epsilon {self.epsilon}, alpha {self.alpha}; expected epsilon of at least 1 and alpha of at least 0")
@@ -393,20 +396,20 @@ class PhaseRetrieval(_Regressor):
 
     fit_intercept = False
 
-    def __init__(self, *, max_iter=300, random_state=1, threads=None, link="tv"):
+    def __init__(self, *, max_iter: int = 300, random_state: int | None = 1, threads: int | None = None, link: str = "tv") -> None:
         self.max_iter, self.random_state, self.threads, self.link = max_iter, random_state, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         X, y, weight = self._numbers(X, y, sample_weight)
         problem = _Problem(self, X, y, weight, clients, edges)
         return self._keep_one(problem.solve(problem.y, {"kind": "phase-retrieval"}))
 
-    def predict(self, X, clients=None, edges=None):
+    def predict(self, X: Any, clients: Any = None, edges: Any = None) -> np.ndarray:
         """The square of the inner product."""
         return self._linear(X, clients, edges) ** 2
 
-    def _more_tags(self):
+    def _more_tags(self) -> dict[str, Any]:
         order = "not convex: rows in another order may lead to another minimum"
         return {"poor_score": True, "requires_positive_y": True, "_xfail_checks": {"check_sample_weights_invariance": order}}
 
@@ -490,15 +493,17 @@ class LogisticRegression(_Classifier):
     (shared)
     """
 
-    def __init__(self, penalty="l2", *, dual=False, tol=1e-4, C=1.0, fit_intercept=True, intercept_scaling=1, class_weight=None,
-                 random_state=None, solver="lbfgs", max_iter=300, multi_class="auto", verbose=0, warm_start=False, n_jobs=None,
-                 l1_ratio=None, threads=None, link="tv"):
+    def __init__(self, penalty: str | None = "l2", *, dual: bool = False, tol: float = 1e-4, C: float = 1.0,
+                 fit_intercept: bool = True, intercept_scaling: float = 1, class_weight: dict | str | None = None,
+                 random_state: int | None = None, solver: str = "lbfgs", max_iter: int = 300, multi_class: str = "auto",
+                 verbose: int = 0, warm_start: bool = False, n_jobs: int | None = None, l1_ratio: float | None = None,
+                 threads: int | None = None, link: str = "tv") -> None:
         self.penalty, self.dual, self.tol, self.C, self.fit_intercept = penalty, dual, tol, C, fit_intercept
         self.intercept_scaling, self.class_weight, self.random_state, self.solver = intercept_scaling, class_weight, random_state, solver
         self.max_iter, self.multi_class, self.verbose, self.warm_start, self.n_jobs = max_iter, multi_class, verbose, warm_start, n_jobs
         self.l1_ratio, self.threads, self.link = l1_ratio, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         kinds = {"l2": "l2", "l1": "l1", "elasticnet": "elastic-net", None: None, "none": None}
         if self.penalty not in kinds:
@@ -511,7 +516,7 @@ class LogisticRegression(_Classifier):
         return self._fit_classes(X, y, sample_weight, clients, edges, {"kind": "logistic"}, kinds[self.penalty],
                                  0.5 if self.l1_ratio is None else self.l1_ratio, column)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes."""
         scores = self._linear(X)
         share = 0.5 * (1 + np.tanh(0.5 * scores))
@@ -519,7 +524,7 @@ class LogisticRegression(_Classifier):
             return np.column_stack([1 - share[:, 0], share[:, 0]])
         return share / share.sum(axis=1, keepdims=True)
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the probabilities."""
         return np.log(self.predict_proba(X))
 
@@ -542,13 +547,15 @@ class LinearSVC(_Classifier):
     (shared)
     """
 
-    def __init__(self, penalty="l2", loss="squared_hinge", *, dual=True, tol=1e-4, C=1.0, multi_class="ovr", fit_intercept=True,
-                 intercept_scaling=1, class_weight=None, verbose=0, random_state=None, max_iter=300, threads=None, link="tv"):
+    def __init__(self, penalty: str | None = "l2", loss: str = "squared_hinge", *, dual: bool = True, tol: float = 1e-4,
+                 C: float = 1.0, multi_class: str = "ovr", fit_intercept: bool = True, intercept_scaling: float = 1,
+                 class_weight: dict | str | None = None, verbose: int = 0, random_state: int | None = None, max_iter: int = 300,
+                 threads: int | None = None, link: str = "tv") -> None:
         self.penalty, self.loss, self.dual, self.tol, self.C, self.multi_class = penalty, loss, dual, tol, C, multi_class
         self.fit_intercept, self.intercept_scaling, self.class_weight = fit_intercept, intercept_scaling, class_weight
         self.verbose, self.random_state, self.max_iter, self.threads, self.link = verbose, random_state, max_iter, threads, link
 
-    def fit(self, X, y, sample_weight=None, clients=None, edges=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
         kinds = {"hinge": "hinge", "squared_hinge": "squared-hinge"}
         if self.penalty not in ("l2", "l1"):

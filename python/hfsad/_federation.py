@@ -47,14 +47,14 @@ class _Member:
                  log: Callable[[str, str, str, str, str], None] = _to_log):
         self.spec, self.name, self.all_of = Spec(spec), name, all_of
         self.data = self._rows(data)
-        self._texts = {"broker": broker, "above": above, "below": below, "metrics": metrics}
+        self._texts: dict[str, Any] = {"broker": broker, "above": above, "below": below, "metrics": metrics}
         files = {"keys": keys, "ca": ca, "certificate": certificate, "key": key, "out": out, "record": record,
                  "state": state or f"{self.spec['federation.name']}-state/{(name or f'{all_of}+').replace('/', '+')}"}
         self._texts.update({what: None if file is None else os.fspath(file) for what, file in files.items()})
         self._texts["nodes"] = _nodes_text(nodes, self.data.features if isinstance(self.data, Data) else None)
         if durability not in ("power", "process"):
             raise ValueError(f'durability: "{durability}"; expected power or process')
-        self._numbers = {"insecure": insecure, "durable_process": durability == "process", "linger": (0.0 if self._role == 2 else 6.0) if linger is None else linger}
+        self._numbers: dict[str, Any] = {"insecure": insecure, "durable_process": durability == "process", "linger": (0.0 if self._role == 2 else 6.0) if linger is None else linger}
         self._log, self._cancelled = log, False
 
     def _rows(self, data: Any) -> Data | str | None:

@@ -330,6 +330,16 @@ hfsad_status certificate_check_node(const char *name, const char *certificate, c
     else if (c && k && !X509_check_private_key(c, k))
         status = error_set(err, HFSAD_ERROR_INPUT,
                            "%.300s is not the key of the certificate %.300s: give a matching pair", key, certificate);
+    else if (c && X509_cmp_current_time(X509_get0_notBefore(c)) > 0)
+        status = error_set(err, HFSAD_ERROR_IO,
+                           "%.300s is not valid yet: the clock of this machine is before the certificate's start; set "
+                           "the clock",
+                           certificate);
+    else if (c && X509_cmp_current_time(X509_get0_notAfter(c)) < 0)
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.300s has expired: issue a new certificate, or set the clock "
+                           "of this machine",
+                           certificate);
     EVP_PKEY_free(k);
     X509_free(c);
     BIO_free(private);

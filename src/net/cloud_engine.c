@@ -156,6 +156,22 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     return HFSAD_OK;
 }
 
+/* They were found with the polish. */
+static hfsad_status groups(hfsad_run *r, personal_result *found, const char **why, hfsad_error *err)
+{
+    cloud_driver *c = r->driver;
+    const federation_rows rows = {r, take_star_row};
+    const hfsad_status status = federation_polish(c->f, host_inquiry(c->h, 0), c->turns, c->root, &rows, err);
+    if (status == CLOUD_INTERRUPTED) {
+        *why = "interrupted";
+        return HFSAD_OK;
+    }
+    const double *numbers = status ? NULL : node_get_polish(c->root);
+    if (numbers)
+        *why = federation_groups_take(c->f, numbers + federation_polish_numbers(r->plan, r->data->M), found);
+    return status;
+}
+
 static const engine cloud_engine = {
     .links = true,
     .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
@@ -167,6 +183,7 @@ static const engine cloud_engine = {
     .knows = knows,
     .repairs = repairs,
     .polish = polish,
+    .groups = groups,
 };
 
 /* ---- the run ---- */
@@ -222,7 +239,7 @@ void cloud_free(cloud_driver *c)
     pool_free(c->run.threads);
     free(c->run.truth);
     free(c->run.start_kind);
-    free(c->run.polished);
+    run_unpolish(&c->run);
     free(c->place);
     free(c->scratch);
     free(c);

@@ -316,6 +316,8 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     const seat *at = context;
     federation *f = at->f;
     hfsad_error err;
+    if (question->kind >= INQUIRY_GROUPS)
+        return personal_client_answer(at, question, numbers);
     if (question->kind >= INQUIRY_POLISH)
         return polish_client_answer(at, question, numbers);
     if (!has_good_constant(f, question) || standardise(f, question->columns, question->n_columns, &err))
@@ -413,7 +415,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .tied = f->tied,
                   .trial = f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
-                  .polish = federation_polishes(f, f->p) ? federation_polish_numbers(f->p, f->shape->M) : 0};
+                  .polish = federation_end_numbers(f, f->p)};
     return tree_settings(&f->t, f->spec, err);
 }
 
@@ -437,7 +439,8 @@ static size_t message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
     const size_t setup = survey > f->n_prints ? survey : f->n_prints, polish = polish_message_most(f),
-                 most = setup > polish ? setup : polish;
+                 groups = personal_message_most(f), end = polish > groups ? polish : groups,
+                 most = setup > end ? setup : end;
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
@@ -504,6 +507,7 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
     const host_place place = {.path = path,
                               .children = (const char *const *)children,
                               .n_children = count,
+                              .n_inner = number < f->shape->n_inner ? f->shape->inner[number].n_inner : 0,
                               .certificate = certificate,
                               .key = key};
     if (!status) {

@@ -9,6 +9,7 @@
 #include "net/host.h"
 #include "net/inquiry.h"
 #include "net/tree.h"
+#include "personal/grow.h"
 #include "polish/polish.h"
 
 typedef struct federation federation;
@@ -82,6 +83,8 @@ enum { FEDERATION_POLISH_HEAD = 11 };
 size_t federation_polish_numbers(const plan *p, size_t M);
 uint64_t federation_polish_rows(const double *numbers);
 polish_result federation_polish_result(const double *numbers);
+/* The groups behind the model; the reason for which there are none, or NULL. The result is to be freed in any case. */
+const char *federation_groups_take(const federation *f, const double *numbers, personal_result *result);
 /* Why there is neither; NULL: there are. */
 const char *federation_polish_failure(const double *numbers);
 /* What the spec begins from: a kind of start or the name of a file, to be freed. */

@@ -47,8 +47,22 @@ bool federation_is_consensus(const federation *f, const plan *p);
 
 /* Of the polish: whether there is one, the most numbers of a message, and a client's answer. */
 bool federation_polishes(const federation *f, const plan *p);
+/* Numbers that the root keeps of polish and groups; 0: there is neither. */
+size_t federation_end_numbers(const federation *f, const plan *p);
 size_t polish_message_most(const federation *f);
 bool polish_client_answer(const seat *at, const inquiry_question *question, double *numbers);
 void polish_forget(federation *f);
+
+/* Of the groups: the numbers of their result, 0: none are looked for; the most numbers of a message; a client's answer;
+ * the whole, from the cloud's model w; why there are none in numbers, or NULL and the result, to be freed in any case.
+ */
+size_t federation_groups_numbers(const federation *f, const plan *p);
+size_t personal_message_most(const federation *f);
+bool personal_client_answer(const seat *at, const inquiry_question *question, double *numbers);
+hfsad_status federation_groups_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t attempt,
+                                    const double *w, double *numbers, hfsad_error *err);
+
+/* The rows of a client of this process, as it trains on them. */
+client_rows federation_client_rows(const federation *f, size_t leaf);
 
 #endif

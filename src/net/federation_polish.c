@@ -49,7 +49,7 @@ void polish_forget(federation *f)
 
 /* ---- a client ---- */
 
-static client_rows rows_of(const federation *f, size_t leaf)
+client_rows federation_client_rows(const federation *f, size_t leaf)
 {
     client_rows rows = dataset_rows(f->t.rows, f->own[leaf]);
     rows.constant = f->shape->rows.constant;
@@ -91,7 +91,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
     if (!(v[0] >= 0 && v[0] <= most && v[1] >= 1 && v[1] <= most))
         return false;
-    const client_rows rows = rows_of(f, at->leaf);
+    const client_rows rows = federation_client_rows(f, at->leaf);
     const leaf_class *class = plan_leaf(f->p, at->leaf);
     polish_memory *m = memory_of(f, at->leaf, rows.count);
     if (!m)
@@ -152,7 +152,7 @@ typedef struct {
     double *values; /* of the question as it goes out, with its head */
     double *answer;
     uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
-    unsigned fruitless;          /* attempts in a row in which a client was lost at the first question */
+    uint64_t lost, progress;     /* attempts in which a client was lost; questions of the solver that were answered */
     const federation_rows *rows; /* NULL: none, or nobody looks */
     double *row;                 /* the numbers of the first */
     uint64_t n_rows;
@@ -163,9 +163,9 @@ typedef struct {
 
 /* Numbers of all questions that are kept. */
 enum { PAST_MOST = 1 << 24 };
-/* The first question asks for nothing that was before: a client that is lost there again and again would be for ever.
- * Other attempts may follow each other without end, as everything in training may. */
-enum { FRUITLESS_MOST = 100 };
+/* Attempts that may be lost beyond the number of the solver's questions that were answered. Clients that are killed now
+ * and then stay below it; a client that says it is lost again and again cannot, whichever questions it answers. */
+enum { LOST_MOST = 100 };
 /* Attempts of a life have different numbers than those of the next. */
 enum { RETRIES_BIT = 20 };
 
@@ -230,10 +230,10 @@ static void keep(asker *a)
 /* A client is lost: the next attempt begins with the questions that were kept. */
 static void retry(asker *a)
 {
-    a->fruitless = a->number > 0 ? 0 : a->fruitless + 1;
+    a->lost++;
     a->attempt++;
     a->number = a->again = 0;
-    if (a->fruitless >= FRUITLESS_MOST || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
+    if (a->lost >= LOST_MOST + a->progress || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
         a->why = HAS_LOST;
     else if (a->forgets)
         a->why = BEGINS_ANEW;
@@ -273,6 +273,7 @@ static bool ask(void *context, const polish_question *q, double *sum)
     }
     if (a->why != GOES_ON)
         return false;
+    a->progress++;
     keep(a);
     memcpy(sum, a->answer + 1, polish_length(q->kind, a->M) * sizeof *sum);
     return true;
@@ -383,16 +384,32 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
     return a.status == HFSAD_ERROR_MEMORY ? HFSAD_OK : a.status; /* for lack of memory only the polish is given up */
 }
 
+/* Polish and groups of one life have different numbers. */
+static uint64_t groups_attempt(uint64_t life)
+{
+    return (life << RETRIES_BIT) + (UINT64_C(1) << (RETRIES_BIT - 1));
+}
+
+size_t federation_end_numbers(const federation *f, const plan *p)
+{
+    const size_t groups = federation_groups_numbers(f, p);
+    return groups || federation_polishes(f, p) ? federation_polish_numbers(p, f->shape->M) + groups : 0;
+}
+
 hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
                                const federation_rows *rows, hfsad_error *err)
 {
     uint64_t life;
     const double *w = node_wants_polish(root, &life), no_memory = POLISH_NO_MEMORY;
-    const size_t count = federation_polish_numbers(f->p, f->shape->M);
+    const size_t count = federation_end_numbers(f, f->p), polish = federation_polish_numbers(f->p, f->shape->M);
+    hfsad_status status = HFSAD_OK;
     if (!w)
         return HFSAD_OK;
     double *numbers = alloc_zero(count, sizeof *numbers);
-    const hfsad_status status = numbers ? federation_polish_from(f, q, turns, life, w, rows, numbers, err) : HFSAD_OK;
+    if (numbers && federation_polishes(f, f->p))
+        status = federation_polish_from(f, q, turns, life, w, rows, numbers, err);
+    if (!status && numbers && count > polish)
+        status = federation_groups_from(f, q, turns, groups_attempt(life), w, numbers + polish, err);
     if (!status)
         node_take_polish(root, numbers ? numbers : &no_memory, numbers ? count : 1);
     free(numbers);

@@ -48,6 +48,7 @@ hfsad_status host_create(host **out, const host_settings *settings, hfsad_error 
     }
     h->s = *settings;
     h->s.run = h->run;
+    h->began = clock_ms();
     h->last.iteration = UINT64_MAX;
     for (int way = 0; way < WAYS; way++)
         h->senses[way] = (sense){h, way};

@@ -23,6 +23,8 @@ typedef struct host host;
     X(RECORD, "a step was made")                                                                                       \
     X(ENDED, "the run has ended")                                                                                      \
     X(DISMISSED, "the cloud has ended the run")                                                                        \
+    X(STATE_LOST, "waits to be readmitted")                                                                            \
+    X(CHILD_BEHIND, "a child has not the state that this node has seen")                                               \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 
@@ -52,7 +54,6 @@ typedef struct {
     double
         local_seconds;  /* asynchronous: clients step as often as fits into this time; 0 or NAN: as their class says */
     uint32_t status_ms; /* how often a node says that it lives; 0: never */
-    bool watches;       /* listens to what children say of themselves, for host_get_links */
     void *context;
     void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: not called */
     /* Completes a row before it is stored: relative_error and seconds. NULL: not called. */
@@ -62,8 +63,7 @@ typedef struct {
     /* Makes a node from the result of the set-up; for host_enter. */
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
-    uint64_t instance, started; /* of this process: a random number and its start time in ms since 1970; 0: no check for
-                                   a second process */
+    uint64_t process; /* a random number of this process; 0: no check for a second one */
 } host_settings;
 
 /* What a STATUS says, after node_status.k: of a living node, and of one that has left in order. A will has no numbers.
@@ -72,11 +72,17 @@ enum {
     HOST_STATUS_K,
     HOST_STATUS_REPEATED,
     HOST_STATUS_REFUSED,
-    HOST_STATUS_INSTANCE = HOST_STATUS_REFUSED + NODE_REFUSALS,
-    HOST_STATUS_STARTED,
+    HOST_STATUS_PROCESS = HOST_STATUS_REFUSED + NODE_REFUSALS, /* random number of the process */
+    HOST_STATUS_TERM, /* how often the node was started from its state folder, 0: it has no state */
     HOST_STATUS_SAID, /* when, in ms since 1970 */
     HOST_STATUS_SENT, /* bytes of the process so far */
     HOST_STATUS_RECEIVED,
+    HOST_STATUS_INSTANCE,  /* number of the state folder, 0: it has none */
+    HOST_STATUS_GARBLED,   /* frames refused for their bytes or their sender */
+    HOST_STATUS_WAITS,     /* number of children that it waits for, ... */
+    HOST_STATUS_WAITS_FOR, /* ... slot of the first, ... */
+    HOST_STATUS_WAITS_MS,  /* ... and for how long */
+    HOST_STATUS_UPTIME,    /* of the process, in ms, by a clock that is not set */
     HOST_STATUS_ITERATION, /* of the last row of the trace, -1: none. From here on the root only */
     HOST_STATUS_OBJECTIVE,
     HOST_STATUS_PRIMAL,
@@ -97,8 +103,8 @@ void host_connect(host *h, transport *above, transport *below);
 
 typedef struct {
     const char *path;
-    const char *const *children; /* paths in the order of their slots */
-    size_t n_children;
+    const char *const *children;   /* paths in the order of their slots */
+    size_t n_children, n_inner;    /* n_inner: the first of them have children themselves */
     const char *certificate, *key; /* its own, or NULL */
 } host_place;
 
@@ -148,10 +154,22 @@ host_counts host_get_counts(const host *h);
 typedef struct {
     bool connected;              /* to all its brokers */
     uint64_t parent_ms;          /* since the last message of this run from its parent; UINT64_MAX: never */
-    size_t children, live;       /* live: said so lately; counted where settings.watches */
+    size_t children, live;       /* live: said so lately */
     uint64_t garbled, strangers; /* messages refused before the node saw them: bytes, topic or sender */
 } host_links;
 host_links host_get_links(const host *h, size_t i);
+
+/* Which children a node waits for; ms: how long. */
+typedef struct {
+    size_t count, first; /* first: its slot */
+    uint64_t ms;
+} host_waits;
+host_waits host_get_waits(const host *h, size_t i);
+bool host_waits_for(const host *h, size_t i, size_t slot);
+/* "edge1/client2, edge1/client7 and 3 more for 12 s"; "" if it waits for no child. */
+void host_describe_waits(const host *h, size_t i, char *text, size_t size);
+/* The path of a child; NULL: there is none. */
+const char *host_child(const host *h, size_t i, size_t slot);
 
 /* Of the trace, of this life of the root; NULL: none. */
 const hfsad_figures *host_last_row(const host *h);

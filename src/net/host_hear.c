@@ -16,12 +16,11 @@ static void refuse(const host *h, const hosted *at, const char *topic, const cha
 /* How many steps fit into a time, if `steps` of them took so long. */
 static uint32_t steps_in(double time, double took, uint64_t steps)
 {
-    enum { MOST = 1000 };
-    const double fit = took > 0 ? time * (double)steps / took : MOST;
-    return fit > MOST ? MOST : fit < 1 ? 1 : (uint32_t)fit;
+    const double fit = took > 0 ? time * (double)steps / took : NODE_STEPS_MOST;
+    return fit > NODE_STEPS_MOST ? NODE_STEPS_MOST : fit < 1 ? 1 : (uint32_t)fit;
 }
 
-static child_name *child_of(const hosted *at, const char *path)
+child_name *host_child_of(const hosted *at, const char *path)
 {
     const child_name wanted = {.path = (char *)path};
     return bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
@@ -38,40 +37,9 @@ static bool sender_of(hosted *at, const char *path, topic_kind kind, sender *fro
         *from = (sender){NODE_PARENT, kind == TOPIC_DOWN ? &at->heard : NULL};
         return at->parent && strcmp(path, at->parent) == 0;
     }
-    child_name *found = child_of(at, path);
+    child_name *found = host_child_of(at, path);
     *from = (sender){found ? found->slot : 0, found && kind == TOPIC_UP ? &found->heard : NULL};
     return found != NULL;
-}
-
-/* A child says that it lives, or its will that it is gone. */
-static void note_child(const host *h, const hosted *at, const char *path, const message *m)
-{
-    child_name *found = child_of(at, path);
-    if (found)
-        found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : clock_ms() + 3 * (uint64_t)h->s.status_ms;
-}
-
-/* The node's own status comes back. Where it is another process's, the older one stays; that it is gone may have been
- * said by a younger one. */
-static void meet_twin(host *h, hosted *at, const message *m)
-{
-    if (m->k == 0)
-        at->status_due = 0;
-    if (m->k == 0 || m->count < HOST_STATUS_SAID || m->values[HOST_STATUS_INSTANCE] == (double)h->s.instance)
-        return;
-    const double theirs = m->values[HOST_STATUS_STARTED], mine = (double)h->s.started;
-    const bool older = theirs < mine || (theirs == mine && m->values[HOST_STATUS_INSTANCE] < (double)h->s.instance);
-    if (!older) {
-        at->status_due = 0;
-        return;
-    }
-    hfsad_error err;
-    if (++at->twins >= HOST_TWINS)
-        host_break_down(h,
-                        error_set(&err, HFSAD_ERROR_INPUT,
-                                  "%s already runs in another process: end that process, or use another name",
-                                  at->path),
-                        &err);
 }
 
 /* With two brokers a status is said at both. */
@@ -121,10 +89,17 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
 {
     hfsad_error err;
     hfsad_status failed = HFSAD_OK;
+    if (is_setup(m) && m->kind == MESSAGE_ANSWER && m->round == HOST_COMPLAINT) {
+        host_hear_complaint(h, at, from, m);
+        *why = NODE_REFUSED_OLD;
+        return false;
+    }
     if (!at->q || !is_setup(m)) {
         if (at->n)
             return node_handle(at->n, from, m, why);
         *why = m->run == h->s.run_id ? NODE_REFUSED_OLD : NODE_REFUSED_RUN;
+        if (from == NODE_PARENT && m->run == h->s.run_id)
+            host_note_training(h, at, m);
         return false;
     }
     const bool news = inquiry_handle(at->q, from, m, why, &failed, &err);
@@ -194,25 +169,6 @@ static void answer_stranger(const hosted *at, const message *m)
         node_repeat(at->n);
 }
 
-/* A neighbour says something of a round that this node cannot have come to. In lock step no node is ahead of its
- * neighbours, so this one goes on from an old copy of its state, or from none. A child is believed only before this
- * node has made a step: later it could end a run by a lie. */
-static void meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m)
-{
-    hfsad_error err;
-    const uint64_t round = node_get_status(at->n).round;
-    if (!h->s.state || m->run != h->s.run_id || (from != NODE_PARENT && round != at->woke))
-        return;
-    host_break_down(
-        h,
-        error_set(&err, HFSAD_ERROR_INPUT,
-                  "the state of %.100s in %.200s is older than what %.100s has seen: round %llu, that one is "
-                  "at %llu; restore a copy of the folder that is not older, or restart the run with new "
-                  "state folders for all nodes",
-                  at->path, store_folder(h->s.state), path, (unsigned long long)round, (unsigned long long)m->round),
-        &err);
-}
-
 /* quiet: of a refusal for another run nothing is told. */
 static void handle(host *h, hosted *at, const char *topic, const char *path, const sender *from, const message *m,
                    bool quiet, const void *bytes, size_t size)
@@ -227,8 +183,10 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
     if (!news && !old && !(quiet && why == NODE_REFUSED_RUN))
         refuse(h, at, topic, node_refusal_text(why));
+    if (!news && why == NODE_REFUSED_BOUND)
+        host_meet_liar(h, at, path, from->slot);
     if (!news && why == NODE_REFUSED_FUTURE && at->n)
-        meet_newer(h, at, path, from->slot, m);
+        host_meet_newer(h, at, path, from->slot, m);
     if (news && at->n && node_follows(at->n) && !(at->q && is_setup(m)))
         note_news(h, at, m, bytes, size, before);
     if (from->before &&
@@ -278,11 +236,11 @@ static void receive(void *context, size_t member, const char *topic, const void 
         if (own && m.k == 0)
             at->leaves[s->way] = false;
         if (own && !h->leaving && s->way == own_way(h, at))
-            meet_twin(h, at, &m);
+            host_meet_twin(h, at, &m);
         return;
     }
-    if (kind == TOPIC_STATUS && h->s.watches) {
-        note_child(h, at, path, &m);
+    if (kind == TOPIC_STATUS) {
+        host_note_child(h, at, path, &m);
         return;
     }
     h->heard++;
@@ -319,7 +277,7 @@ static void connection(void *context, size_t member, transport_event event, cons
     hosted *at = &h->all[h->whose[s->way][member]];
     at->connected[s->way] = event == TRANSPORT_UP;
     if (event == TRANSPORT_UP) {
-        at->twins = 0;
+        at->twins = at->left_out = 0;
         if (at->n)
             node_repeat(at->n);
         if (at->q && !at->n)

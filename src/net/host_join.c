@@ -21,6 +21,7 @@ static bool name_nodes(hosted *at, const host_place *place)
     at->parent = topic_parent(place->path, parent) ? strdup(parent) : NULL;
     at->children = alloc_zero(place->n_children, sizeof *at->children);
     at->n_children = place->n_children;
+    at->n_inner = place->n_inner;
     if (!at->path || !at->children || (topic_parent(place->path, parent) && !at->parent))
         return false;
     for (size_t c = 0; c < place->n_children; c++) {
@@ -44,9 +45,9 @@ static size_t filters_of(const host *h, const hosted *at, int way, char filters[
     for (int kind = 0; kind < TOPICS; kind++) {
         const bool from_parent = topic_to_children((topic_kind)kind);
         if (kind == TOPIC_STATUS) { /* its own: a second process of its name shows there */
-            if (h->s.instance && !topic_write(filters[count++], h->run, at->path, TOPIC_STATUS))
+            if (h->s.process && !topic_write(filters[count++], h->run, at->path, TOPIC_STATUS))
                 return 0;
-            if (h->s.watches && at->n_children && (same || way == BELOW) &&
+            if (h->s.process && at->n_children && (same || way == BELOW) &&
                 !topic_write(filters[count++], h->run, below, TOPIC_STATUS))
                 return 0;
             continue;
@@ -140,6 +141,8 @@ hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *e
     hfsad_status status = take_place(h, &(hosted){.n = n}, place, &taken, err);
     if (!taken)
         node_free(n);
+    if (!status)
+        status = host_take_room(h, HOST_STATUS_NUMBERS, err);
     if (!status)
         status = host_take_room(h, node_message_most(n), err);
     if (!status)

@@ -21,6 +21,8 @@ typedef struct {
     char *path;
     size_t slot;
     uint64_t lives_until; /* as it said itself; 0: it is gone or was never heard */
+    double stateless;     /* process that has said it has no state though training has begun; 0: none */
+    bool behind;          /* of this child it was told that it has not the state that it should */
     vector_before heard;  /* of its UPs */
 } child_name;
 
@@ -31,13 +33,14 @@ typedef struct {
     unsigned twins;      /* how often an older process of this name has said that it lives, in this connection */
     char *path, *parent; /* parent: NULL for the root */
     child_name *children;
-    size_t n_children;
+    size_t n_children, n_inner;
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
     bool early;          /* it has taken host.frame in before its own copy came */
     bool unkept;         /* node_follows, and messages alone do not give its state: that must be put */
     bool awake;          /* it has been handed a message in this life, ... */
     uint64_t woke;       /* ... in this round */
+    unsigned left_out;   /* how often its parent has spoken of training, in this connection, and it has no node */
     bool has_row, ended, dismissed;
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
@@ -64,6 +67,7 @@ typedef struct {
 
 struct host {
     host_settings s;
+    uint64_t began; /* on clock_ms */
     char *run;
     transport *way[WAYS];
     sense senses[WAYS];
@@ -100,7 +104,22 @@ hfsad_status host_wait(const host *h, int64_t timeout_ms, hfsad_error *err);
 /* Within a handler: the next turn fails so. */
 void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
 
+/* A child says that it lives, or its will that it is gone (host_watch.c). */
+void host_note_child(const host *h, hosted *at, const char *path, const message *m);
+/* The node's own status comes back: its own, or a second process's. */
+void host_meet_twin(host *h, hosted *at, const message *m);
+/* A child has sent a message beyond the bounds; after several the run ends, and the reason names the child. */
+void host_meet_liar(host *h, hosted *at, const char *path, size_t slot);
+/* Number of an ANSWER of the set-up by which an inner node says why it has ended the run; its parent ends too. */
+enum { HOST_COMPLAINT = 0x7fffffff };
+void host_hear_complaint(host *h, hosted *at, size_t from, const message *m);
+/* A neighbour says something that this node cannot have come to. */
+void host_meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m);
+/* Its parent trains, and it has no node. */
+void host_note_training(const host *h, hosted *at, const message *m);
+
 /* Of child_name. */
+child_name *host_child_of(const hosted *at, const char *path);
 int host_by_path(const void *a, const void *b);
 /* Upper limit on the count of numbers of a received message. */
 hfsad_status host_take_room(host *h, size_t most, hfsad_error *err);

@@ -48,8 +48,15 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
     values[HOST_STATUS_REPEATED] = (double)status.repeated;
     for (size_t i = 0; i < NODE_REFUSALS; i++)
         values[HOST_STATUS_REFUSED + i] = (double)status.refused[i];
-    values[HOST_STATUS_INSTANCE] = (double)h->s.instance;
-    values[HOST_STATUS_STARTED] = (double)h->s.started;
+    const host_waits waits = host_get_waits(h, (size_t)(at - h->all));
+    values[HOST_STATUS_PROCESS] = (double)h->s.process;
+    values[HOST_STATUS_TERM] = at->n ? (double)node_begun(at->n) : 0;
+    values[HOST_STATUS_INSTANCE] = h->s.state ? (double)store_instance(h->s.state) : 0;
+    values[HOST_STATUS_GARBLED] = (double)(at->garbled + at->strangers);
+    values[HOST_STATUS_UPTIME] = (double)(clock_ms() - h->began);
+    values[HOST_STATUS_WAITS] = (double)waits.count;
+    values[HOST_STATUS_WAITS_FOR] = (double)waits.first;
+    values[HOST_STATUS_WAITS_MS] = (double)waits.ms;
     values[HOST_STATUS_SAID] = (double)clock_wall_ms();
     values[HOST_STATUS_SENT] = (double)bytes_of(h, true);
     values[HOST_STATUS_RECEIVED] = (double)bytes_of(h, false);
@@ -91,7 +98,7 @@ static hfsad_status send_status(host *h, hosted *at, bool lives, hfsad_error *er
         if (at->member[way] == SIZE_MAX)
             continue;
         status = host_send(h, at, way, TOPIC_STATUS, &m, err);
-        at->leaves[way] = !lives && h->s.instance && at->connected[way]; /* it listens to itself */
+        at->leaves[way] = !lives && h->s.process && at->connected[way]; /* it listens to itself */
     }
     return status;
 }

@@ -24,7 +24,8 @@ struct inquiry {
     double *asked;   /* head and numbers, as it came and goes */
     size_t n_asked, asked_room;
     bool *heard;
-    double *parts; /* n_children answers */
+    unsigned *lies; /* answers of each child that cannot be */
+    double *parts;  /* n_children answers */
     size_t parts_room;
     double *totals;
     size_t totals_room;
@@ -44,10 +45,12 @@ hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_err
 {
     inquiry *q = alloc_zero(1, sizeof *q);
     *out = NULL;
-    if (q)
+    if (q) {
         q->heard = alloc_zero(setup->n_children, sizeof *q->heard);
-    if (!q || !q->heard) {
-        free(q);
+        q->lies = alloc_zero(setup->n_children, sizeof *q->lies);
+    }
+    if (!q || !q->heard || !q->lies) {
+        inquiry_free(q);
         return error_memory(err, sizeof *q, "the set-up of a node");
     }
     q->s = *setup;
@@ -61,6 +64,7 @@ void inquiry_free(inquiry *q)
         return;
     free(q->asked);
     free(q->heard);
+    free(q->lies);
     free(q->parts);
     free(q->totals);
     free(q->result);
@@ -87,6 +91,7 @@ static const kind_row kind_rows[] = {
     {.first = INQUIRY_RESULT, .announced = true, .kept = true},
     {.first = INQUIRY_END, .announced = true, .last_word = true},
     {.first = INQUIRY_POLISH, .in_order = true},
+    {.first = INQUIRY_GROUPS, .in_order = true},
 };
 
 static const kind_row *row_of(const inquiry_question *question)
@@ -309,6 +314,39 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
     return q->send_answer = true;
 }
 
+/* Whether sums over rows can come to this: counts and weights are not negative, nor are squares and lengths. */
+static bool is_possible(const inquiry_question *question, const double *v)
+{
+    size_t from = 0, to = 0; /* numbers that are not negative */
+    const size_t size = question->most + question->sums;
+    switch (question->kind) {
+    case SURVEY_SCALE:
+    case SURVEY_BOUND:
+    case SURVEY_BELOW:
+    case SURVEY_BELOW_ONE:
+    case SURVEY_BELOW_FIT:
+    case SURVEY_ENERGY:
+        to = size;
+        break;
+    case SURVEY_CENTRE:
+    case SURVEY_LEFT:
+    case SURVEY_MOMENTS:
+        to = 1;
+        break;
+    case SURVEY_COLUMNS:
+        to = size > 2 ? size - 2 : 0;
+        break;
+    case INQUIRY_SHAPE:
+        return (v[0] == 0 || v[0] == 1) && (v[1] == 0 || v[1] == 1) && v[2] >= 1 && v[2] <= 0x1p53 &&
+               v[2] == floor(v[2]);
+    default:
+        break;
+    }
+    while (from < to && v[from] >= 0)
+        from++;
+    return from == to;
+}
+
 static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *why)
 {
     inquiry_question question;
@@ -318,6 +356,10 @@ static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *
     const size_t size = question.most + question.sums;
     if (m->count != size)
         return refuse(why, NODE_REFUSED_SIZE);
+    if (!is_possible(&question, m->values)) {
+        q->lies[c]++;
+        return refuse(why, NODE_REFUSED_BOUND);
+    }
     if (size)
         memcpy(q->parts + c * size, m->values, size * sizeof *q->parts);
     q->heard[c] = true;
@@ -385,6 +427,21 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
     letter->m.values = q->asked;
     letter->m.count = q->n_asked;
     return true;
+}
+
+bool inquiry_child_lies(const inquiry *q, size_t c)
+{
+    return q->lies[c] > 0;
+}
+
+bool inquiry_waits_for(const inquiry *q, size_t c)
+{
+    return q->state == ASKS && !q->heard[c];
+}
+
+uint64_t inquiry_waits_since(const inquiry *q)
+{
+    return q->ask.since;
 }
 
 const char *inquiry_dismissal(const inquiry *q)

@@ -30,7 +30,8 @@ enum {
     INQUIRY_RESULT,      /* the result -> sum: 1 of every node */
     INQUIRY_END,         /* the root has found a mistake and ends: why, a byte a number -> sum: 1 of every node */
     INQUIRY_POLISH, /* and above: polish_kind; attempt, number, kappa, beta, step, vectors -> most: 1: lost; sums */
-    INQUIRY_KINDS = INQUIRY_POLISH + 16
+    INQUIRY_GROUPS = INQUIRY_POLISH + 16, /* and above: mixture_kind; its numbers -> sums */
+    INQUIRY_KINDS = INQUIRY_GROUPS + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 5 };
 /* How the polish ended, the first number of its result; where it failed there is no other. */
@@ -91,6 +92,12 @@ void inquiry_repeat(inquiry *q);
 /* Whether there is a letter to send. */
 bool inquiry_speaks(const inquiry *q);
 bool inquiry_next_letter(inquiry *q, node_letter *letter);
+
+/* Whether a child has given an answer that no rows can have. */
+bool inquiry_child_lies(const inquiry *q, size_t c);
+/* Whether it waits for this child's answer, and since when, on the clock of inquiry_tick. */
+bool inquiry_waits_for(const inquiry *q, size_t c);
+uint64_t inquiry_waits_since(const inquiry *q);
 
 /* The result, of an earlier life or at the root: another one is an error from now on. */
 hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hfsad_error *err);

@@ -154,7 +154,7 @@ static hfsad_status join_all(hfsad_member *m, hfsad_error *err)
 
 /* ---- the loop ---- */
 
-static uint64_t draw_instance(void)
+static uint64_t draw_process(void)
 {
     uint64_t drawn = 0;
     while (drawn == 0)
@@ -189,15 +189,13 @@ static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
         .encoding = (wire_encoding)m->spec->federation.wire,
         .local_seconds = m->spec->federation.local_seconds,
         .status_ms = 2000,
-        .watches = m->metrics != NULL,
         .context = m,
         .event = member_on_event,
         .finish_row = member_on_finish_row,
         .other_run = member_on_other_run,
         .maker = m->f,
         .make = federation_make,
-        .instance = draw_instance(),
-        .started = clock_wall_ms(),
+        .process = draw_process(),
     };
     const hfsad_status status = host_create(&m->h, &settings, err);
     return status ? status : open_ways(m, err);
@@ -225,10 +223,13 @@ static void tell_of_neighbours(hfsad_member *m)
         m->seen_at = now;
         m->wait_told = false;
     } else if (!m->wait_told && now > m->seen_at + patience) {
+        char names[500];
+        host_describe_waits(m->h, 0, names, sizeof names);
         m->wait_told = true;
-        member_log(m, HFSAD_LOG_INFO, host_path(m->h, 0), "waits for others",
-                   n ? "no round for 10 s; `hfsad status` shows which nodes are up"
-                     : "some nodes have not been heard; `hfsad status` shows which nodes are up",
+        member_log(m, HFSAD_LOG_INFO, host_path(m->h, 0), names[0] ? "waits for" : "waits for others",
+                   names[0] ? names
+                   : n      ? "no round for 10 s; `hfsad status` shows which nodes are up"
+                            : "no question of the set-up has come; `hfsad status` shows which nodes are up",
                    "");
     }
 }

@@ -24,6 +24,8 @@ static hfsad_log_level level_of(host_event_kind kind)
     case HOST_REFUSED:
         return HFSAD_LOG_ERROR;
     case HOST_MESSAGE_REFUSED:
+    case HOST_STATE_LOST:
+    case HOST_CHILD_BEHIND:
     case HOST_DISCONNECTED:
         return HFSAD_LOG_WARNING;
     case HOST_ROW:

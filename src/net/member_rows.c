@@ -17,13 +17,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A tree that was read, if its names can be names of nodes; otherwise it is freed. */
+static hfsad_status checked(hfsad_status status, dataset **shape, hfsad_error *err)
+{
+    if (status || !(status = nodes_check_names(*shape, err)))
+        return status;
+    dataset_free(*shape);
+    *shape = NULL;
+    return status;
+}
+
 hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, const char *nodes, const char *scratch,
                           hfsad_error *err)
 {
-    if (nodes) {
-        const hfsad_status parsed = nodes_parse(shape, nodes, "the list of nodes", err);
-        return parsed ? parsed : nodes_check_names(*shape, err);
-    }
+    if (nodes)
+        return checked(nodes_parse(shape, nodes, "the list of nodes", err), shape, err);
     const bool listed = spec->federation.nodes != NULL;
     char *path = spec_find_file(spec, listed ? spec->federation.nodes : spec->top.data), *text = NULL;
     dataset *d = NULL;
@@ -32,7 +40,7 @@ hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, const char *n
     if (!status && listed) {
         status = nodes_read(shape, path, err);
         free(path);
-        return status ? status : nodes_check_names(*shape, err);
+        return checked(status, shape, err);
     }
     if (!status)
         status = dataset_read_client(&d, path, &table, NULL, NULL, scratch, err);

@@ -29,15 +29,21 @@ static void put_one(FILE *f, const char *name, const char *type, const char *hel
     put_value(f, value);
 }
 
-/* name{node="path" */
-static void put_node(FILE *f, const char *name, const char *path)
+/* In a label, between quotation marks. */
+static void put_text(FILE *f, const char *path)
 {
-    fprintf(f, "hfsad_%s{node=\"", name);
     for (; *path; path++) {
         if (*path == '"' || *path == '\\')
             fputc('\\', f);
         fputc(*path, f);
     }
+}
+
+/* name{node="path" */
+static void put_node(FILE *f, const char *name, const char *path)
+{
+    fprintf(f, "hfsad_%s{node=\"", name);
+    put_text(f, path);
     fputc('"', f);
 }
 
@@ -137,6 +143,24 @@ static void write_refused(FILE *f, const host *h)
     }
 }
 
+static void write_waits(FILE *f, const host *h)
+{
+    static const char name[] = "waits_for_seconds";
+    put_head(f, name, "gauge", "Seconds for which the node has waited for this child.");
+    for (size_t i = 0; i < host_nodes(h); i++) {
+        const host_waits waits = host_get_waits(h, i);
+        for (size_t c = waits.first; waits.count > 0 && c < host_get_links(h, i).children; c++) {
+            if (!host_waits_for(h, i, c))
+                continue;
+            put_node(f, name, host_path(h, i));
+            fputs(",child=\"", f);
+            put_text(f, host_child(h, i, c));
+            fputs("\"}", f);
+            put_value(f, (double)waits.ms / 1000);
+        }
+    }
+}
+
 /* ---- of the process ---- */
 
 static double resident_bytes(void)
@@ -211,6 +235,7 @@ void metrics_write(FILE *f, const host *h)
 {
     write_nodes(f, h);
     write_refused(f, h);
+    write_waits(f, h);
     write_process(f, h);
     const hfsad_figures *row = host_last_row(h);
     if (row)

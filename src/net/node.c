@@ -6,6 +6,7 @@
 #include "core/draw.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     hfsad_link link = {n->z, n->q, 0};
     hfsad_link_start(&link, setup->M, n->s.start);
     node_find_rule(n);
+    bounds_reach(n);
     n->root.guard.star = setup->star;
     if (n->root.guard.calm) {
         memcpy(n->root.guard.calm, n->s.start, setup->M * sizeof *n->w);
@@ -224,6 +226,7 @@ void node_begin_anew(node *n, const double *w)
     memmove(n->w, w, bytes);
     memcpy(n->z, n->w, bytes);
     memcpy(n->q, n->w, bytes);
+    bounds_reach(n);
     n->k = 0;
     n->dual = guard_dual(n->dual);
     n->repairs++;
@@ -248,10 +251,12 @@ static bool fits_sender(const node *n, size_t from, message_kind kind)
  * earlier life of the parent had got of UPs, a later one may have lost. */
 static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
 {
-    double said = -1;
+    double said = NAN;
     for (size_t i = 1; i + 1 < m->count; i += 2)
         if (m->values[i] == (double)n->s.slot)
             said = m->values[i + 1];
+    if (said < 0 && m->k == 0 && m->values[0] >= (double)n->parent_begun) /* the parent has seen this counter */
+        return node_refuse(n, why, -said > (double)n->k ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     if (!(said >= 0 && said <= 0x1p53))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->k == 2)
@@ -266,6 +271,8 @@ static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
     }
     if (m->phase != NODE_PHASE_TRAIN || m->values[0] < (double)n->parent_begun)
         return node_refuse(n, why, NODE_REFUSED_OLD);
+    if (n->s.async && said > (double)n->up_round)
+        return node_refuse(n, why, NODE_REFUSED_FUTURE); /* every UP is in a state before it is sent */
     if (said >= (double)n->up_round && n->up.live) {
         channel_stop(&n->up);
         if (n->s.async)
@@ -459,12 +466,14 @@ static message ack_letter(node *n, bool end)
     n->inner.slots[m.count++] = (double)n->begun;
     for (size_t c = 0; c < n->s.n_children; c++) {
         child_state *child = &n->inner.child[c];
-        const bool wanted =
-            take_flag(&child->ack_up) && (n->s.async || child->has); /* or a round was opened afterwards */
+        const bool wanted = take_flag(&child->ack_up) &&
+                            (n->s.async || child->has || child->is_behind); /* or a round was opened afterwards */
         if (!end && !wanted)
             continue;
         n->inner.slots[m.count++] = (double)c;
-        n->inner.slots[m.count++] = end ? (double)(n->answer.round < 0 ? 0 : n->answer.round) : (double)child->need;
+        n->inner.slots[m.count++] = end                            ? (double)(n->answer.round < 0 ? 0 : n->answer.round)
+                                    : take_flag(&child->is_behind) ? -(double)child->k
+                                                                   : (double)child->need;
     }
     return m;
 }
@@ -552,6 +561,39 @@ node_status node_get_status(const node *n)
     status.round = n->round;
     status.k = !is_root(n) ? n->k : n->s.async ? n->async.version : n->round / n->K;
     return status;
+}
+
+bool node_waits_for(const node *n, size_t c)
+{
+    const child_state *child = &n->inner.child[c];
+    if (n->question.state == QUESTION_ASKED)
+        return !child->answered;
+    return n->state == NODE_TRAINS && (n->s.async ? async_is_stale(n, c) : !child->has);
+}
+
+uint64_t node_waits_since(const node *n)
+{
+    return n->question.state == QUESTION_ASKED ? n->question.ask.since : n->down.since;
+}
+
+uint64_t node_child_k(const node *n, size_t c)
+{
+    return n->inner.child[c].k;
+}
+
+bool node_child_trains(const node *n, size_t c)
+{
+    return n->inner.child[c].need > 0;
+}
+
+bool node_child_lies(const node *n, size_t c)
+{
+    return n->inner.child[c].lies >= (n->s.exclude_after ? n->s.exclude_after : 1);
+}
+
+uint64_t node_begun(const node *n)
+{
+    return n->begun;
 }
 
 const double *node_wants_polish(node *n, uint64_t *begun)

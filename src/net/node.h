@@ -63,6 +63,8 @@ enum {
     NODE_STAGE_BIT = 32
 };
 
+/* Local steps of a client's round, if they follow its speed. */
+enum { NODE_STEPS_MOST = 1000 };
 /* Numbers of a MODEL: a MiB, which brokers take. */
 enum { NODE_PART = 1 << 17 };
 
@@ -70,8 +72,10 @@ enum { NODE_PART = 1 << 17 };
 typedef struct {
     bool leaf;
     double participation;
-    uint64_t key; /* of its draws: rng_key(seed, rng_stream(its name)) */
-    size_t nodes; /* of its subtree, itself included */
+    uint64_t key;         /* of its draws: rng_key(seed, rng_stream(its name)) */
+    size_t nodes;         /* of its subtree, itself included */
+    size_t leaves;        /* of these, clients */
+    uint32_t local_steps; /* of a leaf */
     hfsad_link_rule rule;
 } node_child;
 
@@ -81,6 +85,7 @@ typedef struct {
     uint32_t deadline_ms; /* or this long after its last step, if one child has */
     bool stale_waits;     /* a child that is K_a global iterations behind is waited for, ... */
     uint32_t stale_ms;    /* ... or for this long only */
+    uint32_t steps_most;  /* local steps of a client's round follow its speed, up to this many; 0: they are fixed */
 } node_pace;
 
 /* What a node is made of. Everything is copied but p, rows and the classes, which must outlive it. */
@@ -96,11 +101,13 @@ typedef struct {
     int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
     const double *start; /* M */
     node_patience patience;
-    bool guarded;   /* the safeguard is on: plan_is_guarded, and synchronous */
-    bool star;      /* and what it watches is a star */
-    size_t tied;    /* plan_tied; root only */
-    bool async;     /* asynchronous training */
-    node_pace pace; /* of that */
+    bool tame;              /* no schedule of the tree comes near an overflow: children have bounds (node_bounds.c) */
+    bool guarded;           /* the safeguard is on: plan_is_guarded, and synchronous */
+    bool star;              /* and what it watches is a star */
+    size_t tied;            /* plan_tied; root only */
+    unsigned exclude_after; /* messages beyond the bounds after which a child is named; 0: 1 */
+    bool async;             /* asynchronous training */
+    node_pace pace;         /* of that */
 
     const leaf_class *leaf;   /* NULL: an inner node or the root */
     const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */
@@ -133,6 +140,7 @@ void node_free(node *n);
     X(KIND, "of a kind that does not come from there")                                                                 \
     X(SIZE, "with a wrong number of numbers")                                                                          \
     X(VALUE, "with a number that is not finite or makes no sense")                                                     \
+    X(BOUND, "with a number beyond the bounds of the mathematics")                                                     \
     X(FUTURE, "with a counter from the future")                                                                        \
     X(OLD, "old or repeated")
 
@@ -246,6 +254,17 @@ typedef struct {
     uint64_t repeated; /* letters sent more than once */
 } node_status;
 node_status node_get_status(const node *n);
+/* Whether it waits for this child, for its UP or for its answer to the question in hand; and since when, on the clock
+ * of node_tick. */
+bool node_waits_for(const node *n, size_t c);
+uint64_t node_waits_since(const node *n);
+/* Of a child: the counter of its link in its last UP, and whether a round has begun for it. */
+uint64_t node_child_k(const node *n, size_t c);
+bool node_child_trains(const node *n, size_t c);
+/* Whether a child has sent so many messages beyond the bounds that its parent cannot go on with it. */
+bool node_child_lies(const node *n, size_t c);
+/* How often it was started. */
+uint64_t node_begun(const node *n);
 /* Root: where it waits for the polish of the model w, M numbers that stay until node_take_polish; NULL: it does not. */
 const double *node_wants_polish(node *n, uint64_t *begun);
 /* Numbers that are missing are 0. */

@@ -151,8 +151,14 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     }
     if (is_frozen(n) && !is_asking_for_figures(n))
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    if (!(m->sigma > 0) || m->k <= child->k || m->k > UINT32_MAX)
+    if (m->k <= child->k) {
+        n->ack_up = child->ack_up = child->is_behind = true;
         return node_refuse(n, why, NODE_REFUSED_VALUE);
+    }
+    if (!(m->sigma > 0) || m->k > UINT32_MAX)
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (!bounds_of_turn(n, c, m->k - child->k) || !bounds_of_up(n, c, m))
+        return node_refuse_lie(n, c, why);
     if (!alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + 1, sizeof *n->async.heard))
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
@@ -186,10 +192,15 @@ static uint64_t lag_allowed(const node *n)
     return n->s.p->at_least_every * (is_root(n) ? 1 : n->K);
 }
 
+bool async_is_stale(const node *n, size_t c)
+{
+    return n->async.version + 1 - n->inner.child[c].need > lag_allowed(n);
+}
+
 static bool somebody_is_stale(const node *n)
 {
     for (size_t c = 0; c < n->s.n_children; c++)
-        if (n->async.version + 1 - n->inner.child[c].need > lag_allowed(n))
+        if (async_is_stale(n, c))
             return true;
     return false;
 }

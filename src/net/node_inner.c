@@ -135,16 +135,19 @@ static void open_round(node *n)
     for (size_t c = 0; c < n->s.n_children; c++) {
         child_state *child = &n->inner.child[c];
         const node_child *as = &n->s.children[c];
-        bool takes_part = false;
+        uint64_t draws = 0;
         for (uint64_t r = n->round + 1; r <= end; r++)
-            takes_part |= node_draw(n, as->participation, as->key, &child->last, r);
-        takes_part |= n->s.guarded && !as->leaf;
+            draws += node_draw(n, as->participation, as->key, &child->last, r);
+        const bool takes_part = draws > 0 || (n->s.guarded && !as->leaf);
+        if (end > n->inner.opened) /* not if a question has closed the round before it was done */
+            child->due_k += draws * (as->leaf ? as->local_steps : 1);
         child->told = !takes_part;
         if (!takes_part)
             continue;
         child->need = end;
         child->has = false;
     }
+    n->inner.opened = end;
     node_move(n, NODE_TRAINS);
     node_send(n, &n->down);
 }
@@ -165,6 +168,7 @@ void node_step(node *n)
     n->dual = inner_step(&n->s.inner->prior, is_root(n) ? NULL : &n->rule, is_root(n) ? NULL : &link, n->s.M,
                          n->inner.sum, sigma, n->inner.w_parent, n->w);
     n->k = link.k;
+    bounds_reach(n);
     n->sent_down += n->s.n_children;
 }
 
@@ -229,13 +233,10 @@ void inner_begin_anew(node *n)
     memcpy(n->inner.w_parent, n->w, n->s.M * sizeof *n->w);
     const hfsad_link link = {n->w, n->w, 0};
     for (size_t c = 0; c < n->s.n_children; c++) {
-        const node_child *as = &n->s.children[c];
-        const hfsad_link_rule rule = !as->leaf   ? guard_rule(&as->rule, n->repairs)
-                                     : n->s.star ? guard_star_rule(n->s.p, &as->rule, n->repairs)
-                                                 : as->rule;
+        const hfsad_link_rule rule = child_rule(n, c);
         child_state *child = &n->inner.child[c];
         inner_assume(n, c, &rule, &link);
-        child->k = 0;
+        child->k = child->due_k = 0;
         child->strain = (guard_strain){0, 0};
     }
 }
@@ -363,8 +364,15 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
         n->ack_up = n->ack_up || child->ack_up;
         return node_refuse(n, why, m->round > child->need ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     }
-    if (!(m->sigma > 0) || m->k < child->k || m->k > UINT32_MAX)
+    if (m->k < child->k) {
+        n->ack_up = child->ack_up = child->is_behind = true;
         return node_refuse(n, why, NODE_REFUSED_VALUE);
+    }
+    if (!(m->sigma > 0) || m->k > UINT32_MAX)
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (m->k != child->due_k || !bounds_of_up(n, c, m) ||
+        (strained && !bounds_of_strain(n, c, m->values[n->s.M], m->values[n->s.M + 1])))
+        return node_refuse_lie(n, c, why);
     if (strained)
         child->strain = (guard_strain){m->values[n->s.M], m->values[n->s.M + 1]};
     child->has = child->told = true;

@@ -72,12 +72,15 @@ typedef struct {
     uint32_t last;     /* iteration in which it last took part */
     uint64_t need;     /* the round whose UP its parent works with */
     uint64_t k;        /* of its last UP */
+    uint64_t due_k;    /* in lock step: k of the UP of `need` */
+    unsigned lies;     /* messages beyond the bounds; not kept over a crash */
     bool has;          /* that UP is there; not kept over a crash */
     bool told;         /* it has acknowledged the DOWN of the open round */
     bool answered;     /* the question in hand */
     uint64_t parts;    /* of its models that have come */
     uint64_t answer_k; /* asynchronous: its counter when it answered */
-    bool ack_up;       /* to be told that it has come */
+    bool ack_up;       /* to be told that it has come, ... */
+    bool is_behind;    /* ... or that its state is older than what its parent has seen */
     bool ack_part;     /* to be told which part is wanted */
     bool fresh;        /* asynchronous: it has sent something since the last step */
     double sigma;
@@ -102,6 +105,7 @@ typedef struct {
 /* An inner node or the root: its children. */
 typedef struct {
     double *w_parent;
+    uint64_t opened; /* the last round that was opened */
     child_state *child;
     double *child_u;       /* n_children rows */
     double *child_figures; /* n_children rows of tally_numbers */
@@ -163,6 +167,7 @@ struct node {
     hfsad_link_rule rule; /* as it is now */
     uint64_t repairs;     /* of the safeguard */
     double dual;          /* of the last round */
+    double reach;         /* an inner node's largest |w_m| so far */
     double *u;            /* M */
 
     /* rounds, and the messages that carry them */
@@ -228,6 +233,17 @@ void numbers_hide(double *v, size_t count);
 double *numbers_to_say(double *room, double *v, size_t count);
 /* The numbers of a message that has come, as they are where they come from; false: it is refused. */
 bool numbers_take(node *n, message *m, node_refusal *why);
+
+/* bounds on what a child can say (node_bounds.c) */
+hfsad_link_rule child_rule(const node *n, size_t c);
+/* Its w has changed. */
+void bounds_reach(node *n);
+bool bounds_of_up(const node *n, size_t c, const message *m);
+bool bounds_of_strain(const node *n, size_t c, double sum, double count);
+bool bounds_of_turn(const node *n, size_t c, uint64_t steps);
+bool bounds_of_tally(const node *n, size_t c, const double *numbers);
+/* Refuses a message beyond them. */
+bool node_refuse_lie(node *n, size_t c, node_refusal *why);
 
 hfsad_status leaf_create(node *n, hfsad_error *err);
 void leaf_free(node *n);
@@ -306,6 +322,8 @@ void async_row(node *n);
 bool async_may_open(const node *n);
 void async_open(node *n);
 bool async_is_ready(const node *n);
+/* Whether a child is so far behind that it may be waited for. */
+bool async_is_stale(const node *n, size_t c);
 void async_step(node *n);
 /* When it will be ready without a message, UINT64_MAX: never. */
 uint64_t async_due(const node *n);

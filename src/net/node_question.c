@@ -481,6 +481,8 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    if (!n->inner.child[c].answered && row->up == UP_TALLY && !bounds_of_tally(n, c, m->values))
+        return node_refuse_lie(n, c, why);
     if (n->inner.child[c].answered || !take_answer(n, row, c, m))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     inner_advance(n);

@@ -47,6 +47,8 @@ static void pass_leaf(const word_transfer *t, node *n)
 static void pass_inner(const word_transfer *t, node *n)
 {
     words_pass_flag(t, &n->took_part);
+    words_pass_reals(t, &n->reach, 1);
+    words_pass(t, &n->inner.opened);
     words_pass_flag(t, &n->inner.has_settled);
     words_pass_reals(t, &n->inner.settled, 1);
     if (!is_root(n))
@@ -56,6 +58,7 @@ static void pass_inner(const word_transfer *t, node *n)
         words_pass_32(t, &child->last);
         words_pass(t, &child->need);
         words_pass(t, &child->k);
+        words_pass(t, &child->due_k);
         words_pass_reals(t, &child->strain.sum, 1);
         words_pass_reals(t, &child->strain.count, 1);
     }

@@ -171,6 +171,11 @@ hfsad_status store_open_as(store **out, const char *folder, const store_user *us
     return status;
 }
 
+uint64_t store_instance(const store *s)
+{
+    return s->f.sequence ? s->f.owner >> 12 : 0;
+}
+
 const char *store_folder(store *s)
 {
     return s->f.folder;

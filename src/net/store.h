@@ -38,6 +38,8 @@ typedef struct {
 hfsad_status store_open_as(store **s, const char *folder, const store_user *user, hfsad_error *err);
 /* The folder, for messages; the store's. */
 const char *store_folder(store *s);
+/* A number that was drawn when the folder was first written, of at most 52 bits; 0: nothing was ever committed. */
+uint64_t store_instance(const store *s);
 typedef struct {
     uint64_t run;
     uint64_t commits;                  /* so far */

@@ -170,6 +170,7 @@ static const char *tls_advice(const char *fault)
         {"verify failed", "; its certificate was not issued by the authority that this node was given"},
         {"unknown ca", "; this node's certificate was issued by another authority: use that of the broker"},
         {"revoked", "; this node's certificate was revoked: issue a new one"},
+        {"not yet valid", "; a certificate is not valid yet: is the clock of this machine or of the broker behind?"},
         {"expired", "; this node's certificate has expired: issue a new one"},
         {"certificate required", "; give this node its certificate and key"},
         {"wrong version", "; does it speak TLS at this port?"},

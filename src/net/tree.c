@@ -54,7 +54,9 @@ hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
     const FEDERATION_settings *f = &spec->federation;
     t->patience = tree_patience(t->d);
     t->async = f->mode == MODE_ASYNC;
-    t->pace = (node_pace){f->quorum, milliseconds(f->deadline), f->stale == STALE_WAIT, milliseconds(f->stale_seconds)};
+    t->pace = (node_pace){f->quorum, milliseconds(f->deadline), f->stale == STALE_WAIT, milliseconds(f->stale_seconds),
+                          f->local_seconds > 0 ? NODE_STEPS_MOST : 0};
+    t->exclude_after = (unsigned)f->exclude_after;
     if (!t->async)
         return HFSAD_OK;
     if (plan_leaves_sit_out(t->p) || plan_inner_sit_out(t->p, t->d->n_inner))
@@ -100,6 +102,14 @@ static size_t subtree(const dataset *d, size_t number)
     return nodes;
 }
 
+static size_t leaves_below(const dataset *d, size_t number)
+{
+    size_t leaves = number >= d->n_inner;
+    for (size_t c = 0; c < tree_children(d, number); c++)
+        leaves += leaves_below(d, tree_child(d, number, c));
+    return leaves;
+}
+
 static hfsad_status inner_node_of(node **n, const tree *t, size_t number, node_setup *s, hfsad_error *err)
 {
     const dataset *d = t->d;
@@ -118,6 +128,8 @@ static hfsad_status inner_node_of(node **n, const tree *t, size_t number, node_s
                 leaf ? plan_leaf(t->p, child - d->n_inner)->participation : t->p->inner[child].participation,
             .key = key_of(t, child),
             .nodes = subtree(d, child),
+            .leaves = leaves_below(d, child),
+            .local_steps = leaf ? plan_leaf(t->p, child - d->n_inner)->local_steps : 1,
             .rule = leaf ? plan_leaf(t->p, child - d->n_inner)->rule : t->p->inner[child].rule,
         };
     }
@@ -160,6 +172,18 @@ static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s,
     return status;
 }
 
+/* Whether sums of sigma stay far from an overflow, r(k) being 1e8 at most. */
+static bool is_tame(const plan *p, size_t n_inner)
+{
+    static const double most = 1e150;
+    bool tame = true;
+    for (size_t i = 0; i < p->n_leaf_classes; i++)
+        tame = tame && p->leaf_classes[i].rule.schedule.c < most;
+    for (size_t i = 1; i < n_inner; i++)
+        tame = tame && p->inner[i].rule.schedule.c < most;
+    return tame;
+}
+
 static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage, const double *start, node **n,
                                hfsad_error *err)
 {
@@ -176,9 +200,11 @@ static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage,
         .intercept = t.intercept,
         .start = start,
         .patience = t.patience,
+        .tame = is_tame(t.p, d->n_inner),
         .guarded = plan_is_guarded(t.p, d->n_inner) && !t.async,
         .star = t.p->inner[0].watched && d->n_inner == 1 && !t.async,
         .tied = plan_tied(t.p, d->M, d->n_inner),
+        .exclude_after = t.exclude_after,
         .async = t.async,
         .pace = t.pace,
         .number = number,

@@ -14,6 +14,7 @@ typedef struct {
     int intercept; /* INTERCEPT_xxx */
     uint64_t run;
     node_patience patience;
+    unsigned exclude_after;
     bool async;
     node_pace pace;
     const plan *tied;  /* of a consensus start, which is trained for its iterations; NULL: none */

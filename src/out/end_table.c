@@ -104,15 +104,22 @@ static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
     put_row(o, "iterations", text);
 }
 
-/* "25 clients in a group of their own: edge1/client3, edge2/client7, ..." */
+/* "25 clients on their own: edge1/client3, edge2/client7, ...", or with the number of a group that was looked for. */
 static void put_group(FILE *o, const hfsad_run *run, const node_groups *g, uint32_t group)
 {
     enum { SHOWN = 6 };
-    char text[80 + SHOWN * 70], name[64];
-    size_t shown = 0, n = (size_t)snprintf(text, sizeof text, "%zu client%s on %s own:", g->clients[group],
-                                           plural(g->clients[group]), g->clients[group] == 1 ? "its" : "their");
+    char text[80 + SHOWN * 70], name[64], number[32] = "";
+    const size_t clients = g->clients[group];
+    const bool known = run->personal.found.p || !run->personal.found.K;
+    if (run->personal.found.K)
+        snprintf(number, sizeof number, "%" PRIu32 ": ", group + 1);
+    size_t shown = 0, n = (size_t)snprintf(text, sizeof text, "%s%zu client%s%s%s", number, clients, plural(clients),
+                                           number[0]      ? ""
+                                           : clients == 1 ? " on its own"
+                                                          : " on their own",
+                                           known ? ":" : "");
     const size_t inner = run->data->n_inner;
-    for (size_t node = inner; node < hfsad_run_nodes(run) && shown <= SHOWN; node++) {
+    for (size_t node = inner; known && node < hfsad_run_nodes(run) && shown <= SHOWN; node++) {
         if (g->group[node] != group)
             continue;
         hfsad_run_node_name(run, node, name, sizeof name);
@@ -126,13 +133,24 @@ static void put_groups(FILE *o, const hfsad_run *run)
 {
     enum { LINES = 8 };
     node_groups g;
-    char text[100];
+    char text[300];
+    const run_personal *p = &run->personal;
+    if (p->reason[0]) {
+        snprintf(text, sizeof text, "not looked for: %s", p->reason);
+        put_row(o, "groups", text);
+    }
     if (groups_find(&g, run, NULL) || g.count == 0)
         return;
-    snprintf(text, sizeof text, "%zu found: %zu client%s with the cloud's model", g.count, g.clients[0],
-             plural(g.clients[0]));
+    if (p->found.K > 1)
+        snprintf(text, sizeof text, "%zu found in %" PRIu64 " exchanges, %.3g s", g.count, p->found.exchanges,
+                 p->seconds);
+    else if (p->found.K)
+        snprintf(text, sizeof text, "1: all clients share the cloud's model");
+    else
+        snprintf(text, sizeof text, "%zu found: %zu client%s with the cloud's model", g.count, g.clients[0],
+                 plural(g.clients[0]));
     put_row(o, "groups", text);
-    for (uint32_t i = 1; i < g.count && i <= LINES; i++)
+    for (uint32_t i = p->found.K > 1 ? 0 : 1; i < g.count && i <= LINES; i++)
         put_group(o, run, &g, i);
     if (g.count > LINES + 1)
         put_row(o, "", "and others; summary.json lists all");

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "run/handle.h"
+#include "run/personal_run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,11 +67,33 @@ static void place(search *s, size_t node)
     g->group[node] = i < g->count ? i : (uint32_t)g->count - 1;
 }
 
+/* As personal/grow.h found them, the largest first; inner nodes are in that one. Without the clients' weights at the
+ * cloud only its estimate of their numbers is known. */
+static hfsad_status take_found(node_groups *g, const hfsad_run *run, hfsad_error *err)
+{
+    const dataset *d = run->data;
+    const personal_result *found = &run->personal.found;
+    g->group = alloc_zero(d->n_inner + d->n_leaves, sizeof *g->group);
+    g->clients = alloc_zero(found->K, sizeof *g->clients);
+    if (!g->group || !g->clients) {
+        groups_free(g);
+        return error_memory(err, d->n_leaves * sizeof *g->group, "the groups");
+    }
+    g->count = found->K;
+    for (size_t k = 0; k < found->K && !found->p; k++)
+        g->clients[k] = (size_t)(found->share[k] * (double)d->n_leaves + 0.5);
+    for (size_t leaf = 0; leaf < d->n_leaves && found->p; leaf++)
+        g->clients[g->group[d->n_inner + leaf] = run_group_of(run, leaf)]++;
+    return HFSAD_OK;
+}
+
 hfsad_status groups_find(node_groups *g, const hfsad_run *run, hfsad_error *err)
 {
     const dataset *d = run->data;
     const size_t nodes = d->n_inner + d->n_leaves;
     *g = (node_groups){0};
+    if (run->personal.found.K)
+        return take_found(g, run, err);
     if (!run->engine->links || !plan_lets_go(run->plan, d->n_inner))
         return HFSAD_OK;
     g->group = alloc_zero(nodes, sizeof *g->group);

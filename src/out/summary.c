@@ -1,12 +1,14 @@
 /* summary.json; see summary.h. */
 #include "out/summary.h"
 
+#include "base/alloc.h"
 #include "base/wire.h"
 #include "data/builder.h"
 #include "data/features.h"
 #include "out/format_number.h"
 #include "out/groups.h"
 #include "out/json.h"
+#include "personal/personal_task.h"
 #include "plan/guard.h"
 #include "polish/task.h"
 #include "spec/table.h"
@@ -384,11 +386,43 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
     json_add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
 }
 
+/* What `hfsad assign` goes by, in the user's units. */
+static void add_group_model(json *j, cJSON *group, const hfsad_run *run, uint32_t k)
+{
+    const personal_result *found = &run->personal.found;
+    const size_t M = run->data->M;
+    double *w = alloc_zero(M, sizeof *w);
+    j->ok = j->ok && w;
+    if (!w)
+        return;
+    json_add_real(j, group, "share", found->share[k]);
+    model_to_user(run->data, found->w + k * M, w);
+    json_add_item(j, group, "model", cJSON_CreateDoubleArray(w, (int)M));
+    free(w);
+}
+
+static void add_personal(json *j, cJSON *root, const hfsad_run *run)
+{
+    const run_personal *p = &run->personal;
+    const uint64_t links = run->data->n_leaves + run->data->n_inner - 1;
+    cJSON *personal = json_add_object(j, root, "personal");
+    json_add_whole(j, personal, "groups", p->found.K);
+    json_add_text(j, personal, "reason", p->found.K || p->reason[0] ? p->reason : "the run has not come to it");
+    if (!p->found.K)
+        return;
+    json_add_real(j, personal, "scale", p->found.T);
+    json_add_real(j, personal, "bic_fall", p->found.gain);
+    json_add_whole(j, personal, "exchanges", p->found.exchanges);
+    json_add_whole(j, personal, "bytes_up", links * p->found.up * sizeof(double));
+    json_add_whole(j, personal, "bytes_down", links * p->found.down * sizeof(double));
+    json_add_real(j, personal, "seconds", p->seconds);
+}
+
 /* The groups, the cloud's first; the others with their clients' names. */
 static void add_groups(json *j, cJSON *root, const hfsad_run *run)
 {
     node_groups g;
-    if (run->engine->knows && !run->engine->knows(run, hfsad_run_nodes(run) - 1))
+    if (!run->personal.found.K && run->engine->knows && !run->engine->knows(run, hfsad_run_nodes(run) - 1))
         return;
     if (groups_find(&g, run, NULL))
         j->ok = false;
@@ -406,6 +440,8 @@ static void add_groups(json *j, cJSON *root, const hfsad_run *run)
             }
         if (names)
             json_add_item(j, group, "names", names);
+        if (run->personal.found.K)
+            add_group_model(j, group, run, i);
         if (!group || !cJSON_AddItemToArray(groups, group))
             j->ok = false;
     }
@@ -516,6 +552,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     add_verdict(j, root, run, spec, stopped);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
         add_polish(j, root, run);
+    if (personal_is_due(spec))
+        add_personal(j, root, run);
     add_groups(j, root, run);
     add_settings(j, root, run, spec);
     add_choices(j, root, run);

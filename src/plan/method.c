@@ -76,11 +76,12 @@ bool plan_is_by_hand(const hfsad_spec *spec)
 const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner)
 {
     const char *apart = plan_why_apart(p, n_inner);
-    return apart                                 ? apart
-           : !plan_is_convex(p, n_inner)         ? "the problem is not convex"
-           : has_links(spec)                     ? "link: weights by hand may not tie the nodes to one model"
-           : has_absences(spec)                  ? "run.participation: every node must take part in every round"
-           : spec->federation.mode == MODE_ASYNC ? "federation.mode: async rounds do not wait for all nodes"
-           : spec->run.tries > 1                 ? "run.tries: only hfsad tries several starts"
-                                                 : NULL;
+    return apart                                   ? apart
+           : !plan_is_convex(p, n_inner)           ? "the problem is not convex"
+           : has_links(spec)                       ? "link: weights by hand may not tie the nodes to one model"
+           : has_absences(spec)                    ? "run.participation: every node must take part in every round"
+           : spec->federation.mode == MODE_ASYNC   ? "federation.mode: async rounds do not wait for all nodes"
+           : spec->top.personal == PERSONAL_GROUPS ? "personal: groups are found from a run of hfsad"
+           : spec->run.tries > 1                   ? "run.tries: only hfsad tries several starts"
+                                                   : NULL;
 }

@@ -3,6 +3,7 @@
 #ifndef HFSAD_RUN_ENGINE_H
 #define HFSAD_RUN_ENGINE_H
 
+#include "personal/grow.h"
 #include "polish/polish.h"
 #include "spec/settings.h"
 
@@ -28,6 +29,9 @@ typedef struct {
     /* The polish, from w to w; *why: the reason for which there is none, or NULL. A NULL function: polish_run.c asks
      * the clients of this process. */
     hfsad_status (*polish)(hfsad_run *r, double *w, polish_result *found, const char **why, hfsad_error *err);
+    /* The groups, from the cloud's model; *why likewise. A NULL function: personal_run.c asks the clients of this
+     * process. */
+    hfsad_status (*groups)(hfsad_run *r, personal_result *found, const char **why, hfsad_error *err);
 } engine;
 
 /* By the spec's `algorithm`. */

@@ -323,14 +323,21 @@ void hfsad_run_free(hfsad_run *r)
     free(r->truth);
     free(r->start);
     free(r->start_kind);
-    free(r->polished);
+    run_unpolish(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
     free(r);
 }
 
+void run_ungroup(hfsad_run *r)
+{
+    personal_free(&r->personal.found);
+    r->personal = (run_personal){0};
+}
+
 void run_unpolish(hfsad_run *r)
 {
+    run_ungroup(r);
     free(r->polished);
     r->polished = NULL;
     r->has_star = false;
@@ -401,9 +408,21 @@ size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t
     return length;
 }
 
+/* The groups' models by the client's weights. */
+static void personal_model(const hfsad_run *r, size_t leaf, double *w)
+{
+    const personal_result *g = &r->personal.found;
+    memset(w, 0, r->data->M * sizeof *w);
+    for (size_t k = 0; k < g->K; k++)
+        for (size_t m = 0; m < r->data->M; m++)
+            w[m] += g->p[leaf * g->K + k] * g->w[k * r->data->M + m];
+}
+
 void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 {
-    if (node < r->data->n_inner || r->polished)
+    if (node >= r->data->n_inner && r->personal.found.p)
+        personal_model(r, node - r->data->n_inner, w);
+    else if (node < r->data->n_inner || r->polished)
         memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else
         r->engine->leaf_model(r, node - r->data->n_inner, w);

@@ -8,6 +8,13 @@
 
 #include <stdatomic.h>
 
+/* The groups that were found after the run (`personal: groups`). */
+typedef struct {
+    personal_result found; /* K = 0: none */
+    char reason[200];      /* why there are none; "": not tried since the last iteration, or they are there */
+    double seconds;
+} run_personal;
+
 struct hfsad_run {
     dataset *data;
     plan *plan;
@@ -34,10 +41,11 @@ struct hfsad_run {
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
     void (*star_row)(void *context, const hfsad_figures *row); /* hears of the rows of a star; NULL: nobody */
     void *star_context;
-    double star_begun;     /* on clock_seconds */
-    hfsad_figures star;    /* its last row */
-    bool has_star;         /* there is one, since the last iteration */
-    hfsad_polish polish;   /* its result; all zero: not tried since the last iteration */
+    double star_begun;   /* on clock_seconds */
+    hfsad_figures star;  /* its last row */
+    bool has_star;       /* there is one, since the last iteration */
+    hfsad_polish polish; /* its result; all zero: not tried since the last iteration */
+    run_personal personal;
     hfsad_figures figures; /* of the last hfsad_run_measure */
     hfsad_verdict verdict; /* of the last hfsad_run_verdict */
 };
@@ -59,6 +67,7 @@ void run_take_star(hfsad_run *run, const polish_row *row);
 void run_take_star_figures(hfsad_run *run, const hfsad_figures *figures, const double *w);
 /* Back to the engine's models. */
 void run_unpolish(hfsad_run *run);
+void run_ungroup(hfsad_run *run);
 /* The model of an inner node, as the run has it. */
 static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 {

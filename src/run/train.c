@@ -1,7 +1,9 @@
 /* See train.h. */
 #include "run/train.h"
 
+#include "personal/personal_task.h"
 #include "polish/task.h"
+#include "run/personal_run.h"
 
 const char *hfsad_stop_name(hfsad_stop stop)
 {
@@ -193,6 +195,21 @@ static hfsad_status polish(training *t, hfsad_error *err)
     return status;
 }
 
+static bool group_on(void *context)
+{
+    return !is_cancelled(context);
+}
+
+static hfsad_status find_groups(training *t, hfsad_error *err)
+{
+    if (!personal_is_due(t->run->spec) || (t->end->stopped != STOP_ITERATIONS && t->end->stopped != STOP_TOLERANCE))
+        return HFSAD_OK;
+    const hfsad_status status = run_find_groups(t->run, group_on, t, err);
+    if (!t->run->personal.found.finished && is_cancelled(t))
+        t->end->stopped = STOP_INTERRUPTED;
+    return status;
+}
+
 hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end *end, hfsad_error *err)
 {
     static const train_hooks none = {0};
@@ -201,6 +218,8 @@ hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end
     hfsad_status status = run->engine->next_row ? follow(&t, err) : train(&t, err);
     if (!status)
         status = polish(&t, err);
+    if (!status)
+        status = find_groups(&t, err);
     atomic_store(&run->cancelled, false);
     return status;
 }

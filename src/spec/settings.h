@@ -33,7 +33,12 @@
       "training algorithm: hfsad; star, for convex problems with one model for all nodes; fedavg and fedprox, "        \
       "sub-gradient baselines for comparison; auto: star if the problem allows it and no setting that only hfsad has " \
       "(schedule, link, edge_rounds, local_steps, start, stop.absolute, stop.relative, polish, preset paper) is "      \
-      "changed, otherwise hfsad")
+      "changed, otherwise hfsad")                                                                                      \
+    X(TOP, CHOICE_PERSONAL, personal, "none", "",                                                                      \
+      "groups: after the run, find groups of clients that share a model; see docs/personal.md")
+
+#define SETTINGS_GROUPS(X)                                                                                             \
+    X(GROUPS, WHOLE, most, "8", "[1,32]", "personal: groups: upper limit on the number of groups")
 
 #define SETTINGS_COLUMNS(X)                                                                                            \
     X(COLUMNS, TEXT, y, "none", "", "name of the column to predict; none: y")                                          \
@@ -163,6 +168,8 @@
     X(FEDERATION, REAL, stale_seconds, "60", "(0,1000000]", "async: go_on: seconds to wait for such a child first")    \
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
       "async: seconds of local steps per round; none: local_steps steps")                                              \
+    X(FEDERATION, WHOLE, exclude_after, "3", "[1,1000000]",                                                            \
+      "messages of a child beyond the bounds of the mathematics after which the run ends and names it")                \
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
       "encoding of models on the wire: exact, rounded to float, or exact as compressed differences; with float, "      \
       "`hfsad run` rounds too")
@@ -177,6 +184,7 @@
 /* C member, key prefix, group, heading. Members are declared from this list in this order. */
 #define SPEC_GROUPS(G)                                                                                                 \
     G(top, "", TOP, "What to train on")                                                                                \
+    G(groups, "groups", GROUPS, "Groups of clients")                                                                   \
     G(columns, "columns", COLUMNS, "Columns of a table; also as keys of `data`")                                       \
     G(split, "split", SPLIT, "Dealing the rows of a table over clients; also as `data: {split: ...}`")                 \
     G(features, "features", FEATURES, "Features")                                                                      \
@@ -204,6 +212,7 @@
 #define LOSS_NAME(KIND, prefix, name) name,
 #define LOSS_NAMES HFSAD_LOSS_LIST(LOSS_NAME) /* index = hfsad_loss_kind */
 #define ALGORITHM_NAMES "hfsad", "fedavg", "fedprox", "star"
+#define PERSONAL_NAMES "none", "groups"
 #define STEP_RULE_NAMES "constant", "power", "geometric"
 #define SHAPE_NAMES "sqrt", "geometric", "sqrt-geometric"
 #define PRESET_NAMES "paper", "tuned"
@@ -219,6 +228,7 @@
 #define LINK_NAMES HFSAD_PENALTY_LIST(LINK_NAME)   /* index = hfsad_penalty_kind; a link of kind none ties nothing */
 #define PRIOR_NAMES HFSAD_PENALTY_LIST(PRIOR_NAME) /* index = hfsad_penalty_kind */
 
+enum { PERSONAL_NONE, PERSONAL_GROUPS };
 enum { ALGORITHM_AUTO = -1, ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX, ALGORITHM_STAR };
 static inline bool algorithm_is_baseline(int algorithm)
 {
@@ -238,6 +248,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_FLAG int
 #define C_TYPE_TEXT char *
 #define C_TYPE_CHOICE_ALGORITHM int
+#define C_TYPE_CHOICE_PERSONAL int
 #define C_TYPE_CHOICE_STEP_RULE int
 #define C_TYPE_CHOICE_SHAPE int
 #define C_TYPE_CHOICE_PRESET int
@@ -256,6 +267,9 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 typedef struct {
     SETTINGS_TOP(SETTING_MEMBER)
 } TOP_settings;
+typedef struct {
+    SETTINGS_GROUPS(SETTING_MEMBER)
+} GROUPS_settings;
 typedef struct {
     SETTINGS_LOSS(SETTING_MEMBER)
 } LOSS_settings;

@@ -14,6 +14,7 @@
 
 static const char *const loss_names[] = {LOSS_NAMES NULL};
 static const char *const algorithm_names[] = {ALGORITHM_NAMES, NULL};
+static const char *const personal_names[] = {PERSONAL_NAMES, NULL};
 static const char *const step_rule_names[] = {STEP_RULE_NAMES, NULL};
 static const char *const shape_names[] = {SHAPE_NAMES, NULL};
 static const char *const preset_names[] = {PRESET_NAMES, NULL};
@@ -35,6 +36,7 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_TEXT SETTING_TEXT, NULL
 #define TYPE_CHOICE_LOSS SETTING_CHOICE, loss_names
 #define TYPE_CHOICE_ALGORITHM SETTING_CHOICE, algorithm_names
+#define TYPE_CHOICE_PERSONAL SETTING_CHOICE, personal_names
 #define TYPE_CHOICE_STEP_RULE SETTING_CHOICE, step_rule_names
 #define TYPE_CHOICE_SHAPE SETTING_CHOICE, shape_names
 #define TYPE_CHOICE_PRESET SETTING_CHOICE, preset_names
@@ -52,6 +54,7 @@ typedef override_settings OVERRIDE_settings;
 
 static const setting TOP_rows[] = {SETTINGS_TOP(ROW)};
 static const setting LOSS_rows[] = {SETTINGS_LOSS(ROW)};
+static const setting GROUPS_rows[] = {SETTINGS_GROUPS(ROW)};
 static const setting COLUMNS_rows[] = {SETTINGS_COLUMNS(ROW)};
 static const setting SPLIT_rows[] = {SETTINGS_SPLIT(ROW)};
 static const setting FEATURES_rows[] = {SETTINGS_FEATURES(ROW)};

@@ -1,0 +1,225 @@
+/* What a process knows of its neighbours besides their messages of training: which live, which it waits for, which of
+ * them have not the state that they should have, and whether another process has its name. */
+#include "base/clock.h"
+#include "net/host_parts.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- children ---- */
+
+static const char advice[] =
+    "restore a copy of its folder that is not older, readmit it (`hfsad readmit`), or restart the run with new "
+    "state folders for all nodes";
+
+/* A child that has left, or lives without a state, though its messages have been part of the training. It may be
+ * believed: it says so itself, and its own process does not go on. */
+static void note_state(const host *h, const hosted *at, child_name *child, const message *m)
+{
+    char text[500];
+    const double k = m->values[HOST_STATUS_K], process = m->values[HOST_STATUS_PROCESS];
+    const uint64_t seen = node_child_k(at->n, child->slot);
+    const bool set_up = m->phase == NODE_PHASE_SETUP;
+    if (m->k == 0 && !set_up && k < (double)seen) {
+        snprintf(text, sizeof text, "%.100s was at step %.0f when it ended, and this node has seen step %llu: %s",
+                 child->path, k, (unsigned long long)seen, advice);
+    } else if (m->k == 1 && set_up && node_child_trains(at->n, child->slot)) {
+        const bool again = child->stateless == process; /* one may have been on its way for long */
+        child->stateless = process;
+        if (!again)
+            return;
+        snprintf(text, sizeof text, "%.100s has an empty state folder, and this node has seen step %llu: %s",
+                 child->path, (unsigned long long)seen, advice);
+    } else {
+        child->behind = child->behind && m->k == 0;
+        return;
+    }
+    if (!child->behind)
+        host_tell(h, HOST_CHILD_BEHIND, at->path, text, "", NULL);
+    child->behind = true;
+}
+
+void host_note_child(const host *h, hosted *at, const char *path, const message *m)
+{
+    child_name *found = host_child_of(at, path);
+    if (!found)
+        return;
+    found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : clock_ms() + 3 * (uint64_t)h->s.status_ms;
+    if (at->n && m->run == h->s.run_id && m->count > HOST_STATUS_TERM)
+        note_state(h, at, found, m);
+}
+
+bool host_waits_for(const host *h, size_t i, size_t slot)
+{
+    const hosted *at = &h->all[i];
+    return (at->q && inquiry_waits_for(at->q, slot)) || (at->n && node_waits_for(at->n, slot));
+}
+
+host_waits host_get_waits(const host *h, size_t i)
+{
+    const hosted *at = &h->all[i];
+    host_waits waits = {0};
+    for (size_t c = 0; c < at->n_children; c++) {
+        if (!host_waits_for(h, i, c))
+            continue;
+        const uint64_t since =
+                           at->q && inquiry_waits_for(at->q, c) ? inquiry_waits_since(at->q) : node_waits_since(at->n),
+                       now = clock_ms();
+        if (waits.count++ == 0)
+            waits.first = c;
+        waits.ms = now > since ? now - since : 0;
+    }
+    return waits;
+}
+
+void host_describe_waits(const host *h, size_t i, char *text, size_t size)
+{
+    enum { SHOWN = 4 };
+    const host_waits waits = host_get_waits(h, i);
+    size_t shown = 0, at = 0;
+    text[0] = 0;
+    for (size_t c = 0; c < h->all[i].n_children && shown < SHOWN && at < size; c++)
+        if (host_waits_for(h, i, c))
+            at += (size_t)snprintf(text + at, size - at, "%s%.100s", shown++ ? ", " : "", host_child(h, i, c));
+    if (waits.count > shown && at < size)
+        at += (size_t)snprintf(text + at, size - at, " and %zu more", waits.count - shown);
+    if (waits.count && at < size)
+        snprintf(text + at, size - at, " for %llu s", (unsigned long long)waits.ms / 1000);
+}
+
+const char *host_child(const host *h, size_t i, size_t slot)
+{
+    const hosted *at = &h->all[i];
+    for (size_t c = 0; c < at->n_children; c++)
+        if (at->children[c].slot == slot)
+            return at->children[c].path;
+    return NULL;
+}
+
+/* Ends the run here, and tells the parent why, so that it ends too: up to the cloud, which tells all nodes. */
+static void end_run(host *h, hosted *at, const char *why)
+{
+    hfsad_error err;
+    double values[INQUIRY_WHY_MOST];
+    message m = {.kind = MESSAGE_ANSWER,
+                 .run = h->s.run_id,
+                 .phase = NODE_PHASE_SETUP,
+                 .round = HOST_COMPLAINT,
+                 .values = values};
+    for (; why[m.count] && m.count < INQUIRY_WHY_MOST; m.count++)
+        values[m.count] = (unsigned char)why[m.count];
+    if (at->parent && host_send(h, at, ABOVE, TOPIC_ANSWER, &m, &err))
+        return;
+    host_break_down(h, error_set(&err, HFSAD_ERROR_INPUT, "%.500s", why), &err);
+}
+
+void host_meet_liar(host *h, hosted *at, const char *path, size_t slot)
+{
+    char why[INQUIRY_WHY_MOST];
+    if (!(at->n && node_child_lies(at->n, slot)) && !(at->q && inquiry_child_lies(at->q, slot)))
+        return;
+    snprintf(why, sizeof why,
+             "%.90s has sent messages beyond the bounds of the mathematics to %.50s: repair or replace it", path,
+             at->path);
+    end_run(h, at, why);
+}
+
+/* From inner nodes only: a client cannot end a run by its word. */
+void host_hear_complaint(host *h, hosted *at, size_t from, const message *m)
+{
+    char why[INQUIRY_WHY_MOST + 1];
+    size_t i = 0;
+    if (m->run != h->s.run_id || from == NODE_PARENT || from >= at->n_inner)
+        return;
+    for (; i < m->count && i < INQUIRY_WHY_MOST; i++) /* it goes to a terminal */
+        why[i] = m->values[i] >= ' ' && m->values[i] <= '~' ? (char)m->values[i] : '?';
+    why[i] = 0;
+    end_run(h, at, why);
+}
+
+/* ---- this node ---- */
+
+/* Training begins when every node has the set-up's result on its disk, so the folder of this one was lost. A message
+ * that the broker remembers of an earlier run comes once in a connection. */
+void host_note_training(const host *h, hosted *at, const message *m)
+{
+    char text[500];
+    if ((m->kind != MESSAGE_DOWN && m->kind != MESSAGE_ASK) || m->phase == NODE_PHASE_SETUP || ++at->left_out != 2)
+        return;
+    snprintf(text, sizeof text, "the state folder %.200s is empty, and the run has come to round %llu: %s",
+             h->s.state ? store_folder(h->s.state) : "of this process", (unsigned long long)m->round, advice);
+    host_tell(h, HOST_STATE_LOST, at->path, text, "", NULL);
+}
+
+/* In lock step no node is ahead of its neighbours, so this one goes on from an old copy of its state, or from none. A
+ * child is believed only before this node has made a step: later it could end a run by a lie. */
+void host_meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m)
+{
+    hfsad_error err;
+    const node_status status = node_get_status(at->n);
+    if (!h->s.state || m->run != h->s.run_id || (from != NODE_PARENT && status.round != at->woke))
+        return;
+    if (m->kind == MESSAGE_ACK)
+        error_set(&err, HFSAD_ERROR_INPUT,
+                  "the state of %.100s in %.200s is older than what %.100s has seen: that one has an UP that is not in "
+                  "it, after step %llu; restore a copy of the folder that is not older, or restart the run with new "
+                  "state folders for all nodes",
+                  at->path, store_folder(h->s.state), path, (unsigned long long)status.k);
+    else
+        error_set(&err, HFSAD_ERROR_INPUT,
+                  "the state of %.100s in %.200s is older than what %.100s has seen: round %llu, that one is "
+                  "at %llu; restore a copy of the folder that is not older, or restart the run with new "
+                  "state folders for all nodes",
+                  at->path, store_folder(h->s.state), path, (unsigned long long)status.round,
+                  (unsigned long long)m->round);
+    host_break_down(h, HFSAD_ERROR_INPUT, &err);
+}
+
+/* Of two processes of one name, the one with the smaller list of these stays: the one that has come further, has a
+ * state; if both have none, was started first; then the one that was started less often from its folder, and by the
+ * numbers that were drawn. The clocks that count the time since a start cannot be set. */
+enum { RANKS = 6 };
+typedef struct {
+    double by[RANKS];
+} ranks;
+
+static ranks rank_of(const message *m)
+{
+    const double *v = m->values;
+    const bool stateless = m->phase != NODE_PHASE_TRAIN && m->phase != NODE_PHASE_FINAL;
+    return (ranks){{-v[HOST_STATUS_K], stateless, stateless ? -v[HOST_STATUS_UPTIME] : 0, v[HOST_STATUS_TERM],
+                    v[HOST_STATUS_INSTANCE], v[HOST_STATUS_PROCESS]}};
+}
+
+static bool is_before(const ranks *a, const ranks *b)
+{
+    static const double alike[RANKS] = {[2] = 500}; /* a message takes its time */
+    size_t i = 0;
+    while (i < RANKS - 1 && fabs(a->by[i] - b->by[i]) <= alike[i])
+        i++;
+    return a->by[i] < b->by[i];
+}
+
+void host_meet_twin(host *h, hosted *at, const message *m)
+{
+    double values[HOST_STATUS_NUMBERS];
+    hfsad_error err;
+    if (m->k == 0)
+        at->status_due = 0;
+    if (m->k == 0 || m->count < HOST_STATUS_ITERATION || m->values[HOST_STATUS_PROCESS] == (double)h->s.process)
+        return;
+    const message own = host_status_of(h, at, true, values);
+    const ranks theirs = rank_of(m), mine = rank_of(&own);
+    if (!is_before(&theirs, &mine)) {
+        at->status_due = 0;
+        return;
+    }
+    if (++at->twins >= HOST_TWINS)
+        host_break_down(h,
+                        error_set(&err, HFSAD_ERROR_INPUT,
+                                  "%s already runs in another process: end that process, or use another name",
+                                  at->path),
+                        &err);
+}

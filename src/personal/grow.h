@@ -1,0 +1,44 @@
+/*
+ * The cloud's side of the groups (mixture.h): a mixture is grown from one model by splits. A group is split along the
+ * direction in which its clients' gradients differ most, all models are fitted anew together with the clients' weights,
+ * and the split stays if the BIC falls. The caller transports a question to the clients and sums the answers.
+ */
+#ifndef HFSAD_PERSONAL_GROW_H
+#define HFSAD_PERSONAL_GROW_H
+
+#include "personal/mixture.h"
+
+typedef struct {
+    size_t M, boxed; /* boxed: number of leading coordinates that are bounded */
+    double box;      /* INFINITY: none */
+    size_t n_priors;
+    const hfsad_penalty *priors; /* of every group's model */
+    const hfsad_loss *loss;      /* of all clients */
+    size_t most;                 /* limit on the number of groups */
+    size_t n_clients;
+    bool members; /* ask for the clients' weights at the end */
+    /* sum: mixture_length numbers; false: give up. */
+    bool (*ask)(void *context, const mixture_question *question, double *sum);
+    void *context;
+} personal_problem;
+
+typedef struct {
+    size_t K; /* 1: all clients share one model */
+    double T;
+    double share[MIXTURE_MOST];
+    double *w;          /* K M */
+    double *p;          /* n_clients K; NULL: not asked for, or one group */
+    uint64_t exchanges; /* questions, each answered by all clients */
+    uint64_t down, up;  /* numbers sent to, and by, every client */
+    double gain;        /* by what the BIC fell from one group to K */
+    bool finished;      /* false: given up by ask, or broken */
+    bool broken;        /* models or scale were no longer finite */
+} personal_result;
+
+/* w: where the first model begins. false: no memory; the result is to be freed in any case. */
+bool personal_grow(const personal_problem *problem, const double *w, personal_result *result);
+/* Numbers of the longest answer. */
+size_t personal_longest(const personal_problem *problem);
+void personal_free(personal_result *result);
+
+#endif

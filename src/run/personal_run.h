@@ -1,0 +1,12 @@
+/* The groups of a run (personal/grow.h), found after its training. */
+#ifndef HFSAD_RUN_PERSONAL_RUN_H
+#define HFSAD_RUN_PERSONAL_RUN_H
+
+#include "run/handle.h"
+
+/* proceed: false gives up. The result is in run->personal; for lack of a reason a failure leaves none. */
+hfsad_status run_find_groups(hfsad_run *run, bool (*proceed)(void *context), void *context, hfsad_error *err);
+/* The group of a leaf: that of its largest weight. 0 if there is one group, or the weights are not known. */
+uint32_t run_group_of(const hfsad_run *run, size_t leaf);
+
+#endif

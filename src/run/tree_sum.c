@@ -1,0 +1,74 @@
+/* See tree_sum.h. */
+#include "run/tree_sum.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAVE_DOUBLES = 1 << 20, WAVE_LEAST = 64 }; /* answers that are held at once */
+enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
+
+bool tree_sum_take(tree_sum *s)
+{
+    const size_t wave = WAVE_DOUBLES / s->longest > WAVE_LEAST ? WAVE_DOUBLES / s->longest : WAVE_LEAST;
+    s->wave = wave < s->d->n_leaves ? wave : s->d->n_leaves;
+    s->total = alloc_zero((s->d->depth + 1) * s->longest, sizeof(double));
+    s->answers = alloc_zero(s->wave * s->longest, sizeof(double));
+    return s->total && s->answers;
+}
+
+void tree_sum_give_back(tree_sum *s)
+{
+    free(s->total);
+    free(s->answers);
+}
+
+static void answer_one(void *context, size_t item, unsigned thread)
+{
+    const tree_sum *s = context;
+    s->answer(s->context, s->first + item, thread, s->answers + item * s->length);
+}
+
+static void answer_leaves(tree_sum *s, size_t count)
+{
+    const size_t *first = s->d->rows.first;
+    const size_t rows = first ? first[s->first + count] - first[s->first] : count;
+    if (rows * s->d->M >= WORTH_A_THREAD)
+        pool_run(s->threads, count, answer_one, s);
+    else
+        for (size_t i = 0; i < count; i++)
+            answer_one(s, i, 0);
+}
+
+static void add_leaves(tree_sum *s, const inner_node *node, double *sum)
+{
+    for (size_t done = 0; done < node->n_leaves; done += s->wave) {
+        const size_t left = node->n_leaves - done, count = left < s->wave ? left : s->wave;
+        s->first = node->first_leaf + done;
+        answer_leaves(s, count);
+        for (size_t i = 0; i < count; i++)
+            for (size_t m = 0; m < s->length; m++)
+                sum[m] += s->answers[i * s->length + m];
+    }
+}
+
+/* A tree is no deeper than HFSAD_TIERS_MAX. */
+static void sum_node(tree_sum *s, const inner_node *node, double *sum)
+{
+    double *below = sum + s->length;
+    memset(sum, 0, s->length * sizeof *sum);
+    for (uint32_t c = 0; c < node->n_inner; c++) {
+        sum_node(s, &s->d->inner[node->first_inner + c], below);
+        for (size_t m = 0; m < s->length; m++)
+            sum[m] += below[m];
+    }
+    add_leaves(s, node, sum);
+}
+
+void tree_sum_ask(tree_sum *s, size_t length, double *sum)
+{
+    s->length = length;
+    sum_node(s, &s->d->inner[0], s->total);
+    memcpy(sum, s->total, length * sizeof *sum);
+}

@@ -1,0 +1,25 @@
+/* The sum over all clients of this process of the vectors that they answer a question with, added up as in
+ * plan/survey.h: of a node the inner children's sums in their order, then its leaves'. */
+#ifndef HFSAD_RUN_TREE_SUM_H
+#define HFSAD_RUN_TREE_SUM_H
+
+#include "base/pool.h"
+#include "data/dataset.h"
+
+typedef struct {
+    const dataset *d;
+    pool *threads;
+    size_t longest;                                                              /* answer */
+    void (*answer)(void *context, size_t leaf, unsigned thread, double *answer); /* of `length` numbers */
+    void *context;
+    size_t length;           /* of the question in hand */
+    double *total, *answers; /* tree_sum_take's */
+    size_t wave, first;
+} tree_sum;
+
+/* Takes the room for questions of up to `longest` numbers; false: no memory. */
+bool tree_sum_take(tree_sum *s);
+void tree_sum_give_back(tree_sum *s);
+void tree_sum_ask(tree_sum *s, size_t length, double *sum);
+
+#endif
