@@ -126,7 +126,7 @@ static void set_rows(star_client *c, const polish_client *o)
     const size_t M = c->M;
     if (!c->diagonal) {
         memcpy(c->L, c->B, M * (M + 1) / 2 * sizeof *c->L);
-        triangle_factorise(M, c->L);
+        triangle_factorise_fast(M, c->L);
         triangle_forward_many(M, c->L, c->count, c->white);
     }
     for (size_t m = 0; c->diagonal && m < M; m++)

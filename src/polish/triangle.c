@@ -1,20 +1,49 @@
 #include "polish/triangle.h"
 
 #include "core/kernels.h"
+#include "math/dot.h"
 
 #include <math.h>
 
-void triangle_factorise(size_t M, double *h)
+static void factorise(size_t M, double *h, double (*dot)(size_t M, const double *a, const double *b))
 {
-    const kernel_table *k = kernels();
     for (size_t i = 0; i < M; i++) {
         double *line = h + i * (i + 1) / 2;
         const double whole = line[i];
         for (size_t j = 0; j <= i; j++) {
             const double *other = h + j * (j + 1) / 2;
-            const double rest = line[j] - k->dot(j, line, other);
+            const double rest = line[j] - dot(j, line, other);
             line[j] = j < i ? rest / other[j] : sqrt(fmax(rest, 1e-15 * whole));
         }
+    }
+}
+
+static double plain_dot(size_t M, const double *a, const double *b)
+{
+    return dot8(M, a, b);
+}
+
+void triangle_factorise(size_t M, double *h)
+{
+    factorise(M, h, plain_dot);
+}
+
+void triangle_factorise_fast(size_t M, double *h)
+{
+    factorise(M, h, kernels()->dot);
+}
+
+void triangle_solve(size_t M, const double *l, double *v)
+{
+    for (size_t i = 0; i < M; i++) {
+        const double *line = l + i * (i + 1) / 2;
+        v[i] = (v[i] - dot8(i, line, v)) / line[i];
+    }
+    for (size_t i = M; i-- > 0;) {
+        const double *line = l + i * (i + 1) / 2;
+        v[i] /= line[i];
+        for (size_t j = 0; j < i; j++)
+            v[j] -= v[i] * line[j];
     }
 }
 
@@ -22,7 +51,7 @@ void triangle_forward(size_t M, const double *l, double *v)
 {
     for (size_t i = 0; i < M; i++) {
         const double *line = l + i * (i + 1) / 2;
-        v[i] = (v[i] - kernels()->dot(i, line, v)) / line[i];
+        v[i] = (v[i] - dot8(i, line, v)) / line[i];
     }
 }
 
@@ -49,12 +78,6 @@ void triangle_backward(size_t M, const double *l, double *v)
         v[i] /= line[i];
         kernels()->add_scaled(i, -v[i], line, v);
     }
-}
-
-void triangle_solve(size_t M, const double *l, double *v)
-{
-    triangle_forward(M, l, v);
-    triangle_backward(M, l, v);
 }
 
 void triangle_product(size_t M, const double *h, const double *v, double *product)
