@@ -19,6 +19,7 @@ int cmd_path(int argc, char **argv);
 int cmd_paper(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
+int cmd_assign(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_settings(int argc, char **argv);

@@ -18,10 +18,10 @@ static const int64_t SEED_MOST = INT64_C(1) << 53;
 
 const char *const generate_kind_names[KINDS + 1] = {"phase-retrieval", "quantile", "clustered", NULL};
 const char *const generate_noise_names[] = {NOISE_NAMES, NULL};
-const char *const generate_task_names[] = {"regression", "classification", NULL};
+const char *const generate_task_names[] = {"regression", "classification", "counts", NULL};
 const char *const generate_spread_names[] = {"client", "edge", NULL};
-const char *const generate_loss_names[] = {"quantile", "absolute",  "squared",           "huber", "logistic",
-                                           "hinge",    "expectile", "smoothed-quantile", NULL};
+const char *const generate_loss_names[] = {"quantile", "absolute",  "squared",           "huber",   "logistic",
+                                           "hinge",    "expectile", "smoothed-quantile", "poisson", NULL};
 
 /* ---- options ---- */
 
@@ -106,10 +106,10 @@ static void list_clustered(option_list *list, generate_arguments *a)
 {
     const cli_option clustered[] = {
         {"task", CLI_CHOICE, &a->task, 0, 0, generate_task_names, "TASK",
-         "regression, or classification: y is -1 or 1 (regression)"},
+         "regression; classification: y is -1 or 1; counts: y is\n0, 1, 2, ... (regression)"},
         {"loss", CLI_CHOICE, &a->loss, 0, 0, generate_loss_names, "LOSS",
          "loss of the spec: quantile, smoothed-quantile, expectile,\nabsolute, squared, huber; logistic, hinge for "
-         "classes\n(quantile; logistic)"},
+         "classes;\npoisson for counts (quantile; logistic; poisson)"},
         {"groups", CLI_WHOLE, &a->groups, 2, GROUPS_MOST, NULL, "G",
          "number of models, including that of the majority (2)"},
         {"minority", CLI_REAL, &a->minority, 1e-6, 0.5, NULL, "SHARE", "share that follows the other models (0.1)"},
@@ -258,9 +258,11 @@ static int parse_arguments(generate_arguments *a, int argc, char **argv)
 
 /* ---- checks ---- */
 
-static bool is_classes(int loss)
+static int task_of(int loss)
 {
-    return loss == LOSS_LOGISTIC || loss == LOSS_HINGE;
+    return loss == LOSS_LOGISTIC || loss == LOSS_HINGE ? TASK_CLASSIFICATION
+           : loss == LOSS_POISSON                      ? TASK_COUNTS
+                                                       : TASK_REGRESSION;
 }
 
 /* Options of a noise law or a loss that is not the one in force. */
@@ -311,18 +313,24 @@ static int settle(generate_arguments *a, const char *command)
     if (a->kind == KIND_PHASE_RETRIEVAL)
         return CLI_GO;
     if (a->task < 0)
-        a->task = is_classes(a->loss) ? TASK_CLASSIFICATION : TASK_REGRESSION;
+        a->task = task_of(a->loss);
     if (a->loss < 0)
-        a->loss = a->task == TASK_CLASSIFICATION ? LOSS_LOGISTIC : LOSS_QUANTILE;
-    if (is_classes(a->loss) != (a->task == TASK_CLASSIFICATION))
+        a->loss = a->task == TASK_CLASSIFICATION ? LOSS_LOGISTIC
+                  : a->task == TASK_COUNTS       ? LOSS_POISSON
+                                                 : LOSS_QUANTILE;
+    if (task_of(a->loss) != a->task)
         return cli_wrong(command, "--loss %s does not fit --task %s; use %s", generate_loss_names[a->loss],
                          generate_task_names[a->task],
-                         is_classes(a->loss) ? "quantile, smoothed-quantile, expectile, absolute, squared or huber"
-                                             : "logistic or hinge");
+                         a->task == TASK_CLASSIFICATION ? "logistic or hinge"
+                         : a->task == TASK_COUNTS       ? "poisson"
+                                                  : "quantile, smoothed-quantile, expectile, absolute, squared or "
+                                                    "huber");
+    if (a->task == TASK_COUNTS && a->noise > NOISE_GAUSSIAN)
+        return cli_wrong(command, "--noise is not for --task counts, whose noise is that of the counts");
     if (a->noise < 0)
-        a->noise = is_classes(a->loss)                                    ? NOISE_LOGISTIC
-                   : a->loss == LOSS_SQUARED || a->loss == LOSS_EXPECTILE ? NOISE_GAUSSIAN
-                                                                          : NOISE_STUDENT;
+        a->noise = a->task == TASK_CLASSIFICATION                                                   ? NOISE_LOGISTIC
+                   : a->task == TASK_COUNTS || a->loss == LOSS_SQUARED || a->loss == LOSS_EXPECTILE ? NOISE_GAUSSIAN
+                                                                                                    : NOISE_STUDENT;
     const int status = check_applies(a, command);
     fill_in(&a->df, 2);
     fill_in(&a->outliers, 0.1);

@@ -2,8 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_member.h"
 
-#include "base/clock.h"
-#include "net/state_path.h"
 #include "progress.h"
 #include "run.h"
 
@@ -266,12 +264,12 @@ int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, cons
 
 static void stamp(char text[40])
 {
-    const uint64_t now = clock_wall_ms();
-    const time_t seconds = (time_t)(now / 1000);
+    struct timespec now;
     struct tm parts;
-    gmtime_r(&seconds, &parts);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
     const size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text + n, 40 - n, ".%03uZ", (unsigned)(now % 1000));
+    snprintf(text + n, 40 - n, ".%03uZ", (unsigned)(now.tv_nsec / 1000000));
 }
 
 void member_print(const log_options *o, const hfsad_log *said)
@@ -388,21 +386,21 @@ static int run_in_folders(session *c)
     const bool is_cloud = c->member.role == HFSAD_ROLE_CLOUD;
     const char *name = is_cloud ? "cloud" : c->member.all_of ? c->member.all_of : c->member.name;
     char *out = run_folder(c->spec_path, "out"), *states = run_folder(c->spec_path, "state");
-    char *state = states ? state_path(states, name, c->member.all_of != NULL) : NULL;
+    char state[4096];
+    const bool named = states && hfsad_state_folder(states, name, c->member.all_of != NULL, state, sizeof state);
     const bool own_state = !c->member.state;
     int status = CLI_FAILED;
     if (is_cloud && !c->member.out)
         c->member.out = out;
     if (own_state)
         c->member.state = state;
-    if (out && state)
+    if (out && named)
         status = run_member(c);
     else
         fputs("hfsad: not enough memory\n", stderr);
     if (own_state && states)
         rmdir(states);
     free(out);
-    free(state);
     free(states);
     return status;
 }

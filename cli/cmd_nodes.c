@@ -1,8 +1,5 @@
 /* hfsad nodes: the list of nodes that machines without data need. */
 #include "cmd_member.h"
-#include "net/member.h"
-
-#include "data/nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,17 +8,16 @@ static int print_nodes(const char *path, const cli_texts *sets)
 {
     hfsad_error err = {0};
     hfsad_spec *spec = NULL;
-    dataset *shape = NULL;
     int status = member_load(&spec, path, sets, "nodes");
     if (status == CLI_GO) {
         char *text = NULL;
-        status = member_shape(&shape, spec, NULL, NULL, &err) ? cli_fail(&err) : CLI_DONE;
-        if (status == CLI_DONE && (text = nodes_text(shape)))
+        status = hfsad_nodes_list(spec, &text, &err) ? cli_fail(&err) : CLI_DONE;
+        if (status == CLI_DONE) {
             fputs(text, stdout);
+            status = cli_finish_stdout(CLI_DONE);
+        }
         free(text);
-        status = status ? status : cli_finish_stdout(CLI_DONE);
     }
-    dataset_free(shape);
     hfsad_spec_free(spec);
     return status;
 }

@@ -4,13 +4,12 @@
 #include "base/read_file.h"
 #include "cmd_member.h"
 #include "net/member.h"
-#include "net/state_path.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/whole_file.h"
 #include "data/nodes.h"
-#include "gather.h"
+#include "net/gather.h"
 #include "out/report.h"
 #include "progress.h"
 #include "run.h"
@@ -98,15 +97,12 @@ static child *add_child(session *s)
 
 static void add_state(session *s, child *c, const char *path, bool clients)
 {
-    char *folder = state_path(s->state, path, clients);
+    char folder[4096];
     add_word(s, c, "--state");
-    if (!folder || s->failed) {
-        s->failed = true;
-        free(folder);
+    s->failed = s->failed || !hfsad_state_folder(s->state, path, clients, folder, sizeof folder);
+    if (s->failed)
         return;
-    }
     add_word(s, c, "%s", folder);
-    free(folder);
     if (!s->failed)
         c->state = c->words[c->n_words - 1];
 }

@@ -40,7 +40,8 @@ enum {
     LOSS_LOGISTIC,
     LOSS_HINGE,
     LOSS_EXPECTILE,
-    LOSS_SMOOTHED_QUANTILE
+    LOSS_SMOOTHED_QUANTILE,
+    LOSS_POISSON
 };
 /* Whether <x,w> is the tau-quantile of y. */
 static inline bool generate_has_level(int loss)

@@ -12,6 +12,7 @@ static const command commands[] = {
     {"paper", cmd_paper, "run the paper's experiment and plot it"},
     {"generate", cmd_generate, "generate data from a known model, such as that of the paper"},
     {"predict", cmd_predict, "predict rows with the models of a run"},
+    {"assign", cmd_assign, "find the groups of new clients by their rows"},
     {"evaluate", cmd_evaluate, "measure the models of a run on held-out rows"},
     {"plot", cmd_plot, "draw the models of a run, coloured by group"},
     {"up", cmd_up, "run a federation of processes on this machine; same bits as `run`"},

@@ -3,7 +3,6 @@
 #define HFSAD_CLI_RUN_H
 
 #include "cli.h"
-#include "out/report.h"
 
 typedef struct {
     const char *spec_path, *out;

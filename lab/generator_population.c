@@ -251,6 +251,22 @@ static void draw_features(const population_law *law, const client_source *s, siz
         x[m] += law->shift * rng_next_normal(&centre);
 }
 
+/* The Poisson number of this mean at the quantile of a normal number; from 500 on the normal law is near enough. */
+static double count_at(double mean, double normal)
+{
+    static const double near_normal = 500;
+    if (!(mean < near_normal))
+        return fmax(0, floor(mean + sqrt(mean) * normal + 0.5));
+    const double at = 0.5 * erfc(-normal / sqrt(2));
+    double share = exp(-mean), sum = share, count = 0;
+    while (sum < at && count < 4 * near_normal) {
+        count++;
+        share *= mean / count;
+        sum += share;
+    }
+    return count;
+}
+
 /* Fills x and returns y. */
 static double draw_row(const population *p, const client_source *s, size_t row, double *x)
 {
@@ -258,6 +274,10 @@ static double draw_row(const population *p, const client_source *s, size_t row, 
     draw_features(law, s, row, x);
     const double spread = law->heteroscedastic ? (1 + fabs(x[0])) / 2 : 1;
     const double noise = noise_sample(&law->noise, s->noise, row) - p->offset;
+    for (size_t m = 0; m < law->features && law->task == TASK_COUNTS; m++)
+        x[m] /= 4;
+    if (law->task == TASK_COUNTS)
+        return count_at(exp(dot8(law->features, x, s->w) + s->intercept), noise);
     const double observed = dot8(law->features, x, s->w) + s->intercept + spread * noise;
     if (law->task == TASK_CLASSIFICATION)
         return observed > 0 ? 1 : -1;

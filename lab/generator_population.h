@@ -4,6 +4,8 @@
  *
  *     regression       y = <x, w_g> + b_edge + s(x) (noise - its tau-quantile)
  *     classification   y = the sign of <x, w_g> + b_edge + s(x) noise, -1 or 1
+ *     counts           y = a Poisson number of mean exp(<x, w_g> + b_edge), by the normal number `noise`; x is a
+ * quarter as large, so that the means stay moderate
  *
  * so the tau-quantile of y given x is <x, w_g> + b_edge whatever the noise; s = 1 or, heteroscedastic, (1 + |x_1|)/2. A
  * client's features are normal with the covariances rho^|i-j| and a mean of the client; the b_edge are normal with mean
@@ -19,7 +21,7 @@
 #include "lab/generator.h"
 #include "lab/generator_noise.h"
 
-typedef enum { TASK_REGRESSION, TASK_CLASSIFICATION } population_task;
+typedef enum { TASK_REGRESSION, TASK_CLASSIFICATION, TASK_COUNTS } population_task;
 typedef enum { MINORITY_BY_CLIENT, MINORITY_BY_EDGE } minority_spread;
 
 typedef struct {

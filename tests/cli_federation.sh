@@ -67,6 +67,14 @@ loss: {kind: quantile, tau: 0.7}
 features: {intercept: global}
 prior: {cloud: {penalty: l1, weight: 1, lambda: 1}}
 YAML
+cat >averaged.yaml <<'YAML'
+data: deep
+algorithm: fedprox
+loss: {kind: quantile, tau: 0.7}
+prior: {cloud: {penalty: l1, lambda: 0.3}, edge: {penalty: l1, lambda: 0.1}}
+features: {intercept: edge}
+run: {iterations: 16, edge_rounds: 3, trace_every: 4, participation: {client: 0.6, edge: 0.7}}
+YAML
 sed 's/iterations: 10,/iterations: 200, stop: {relative: 0.05},/' polished.yaml >settled.yaml # polished where it stops by itself
 { cat polished.yaml && echo 'personal: groups'; } >grouped.yaml
 cat >async.yaml <<'YAML'
@@ -81,10 +89,11 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half floats loose polished settled grouped star; do
+for spec in tuned deep half floats loose polished settled grouped averaged star; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
-    whole run-$spec up-$spec "$spec: up and run"
+    [ $spec = averaged ] || whole run-$spec up-$spec "$spec: up and run" # a baseline has no links
+    same run-$spec up-$spec "$spec: up and run"
     [ ! -e $spec-state ] || fail "$spec: the state is still there"
 done
 grep -q '"stopped":.*tolerance' up-settled/summary.json || fail "settled: $(grep '"stopped"' up-settled/summary.json)"
@@ -200,11 +209,12 @@ except subprocess.TimeoutExpired:
 print(f"{spec}: killed {sum(done.values())} times: {done}")
 sys.exit(status)
 PYTHON
-for spec in tuned deep half floats loose; do
+for spec in tuned deep half floats loose averaged; do
     long=run.iterations=$((15 * kills)) # it must not end before
     expect 0 run $spec.yaml --set $long --out long-$spec --quiet
     python3 kill.py $spec "$kills" "$seed" --set $long || fail "$spec: killed (SEED=$seed)"
-    whole long-$spec killed-$spec "$spec: killed (SEED=$seed)"
+    [ $spec = averaged ] || whole long-$spec killed-$spec "$spec: killed (SEED=$seed)"
+    same long-$spec killed-$spec "$spec: killed (SEED=$seed)"
 done
 expect 0 run polished.yaml --set run.iterations=1 --out short-polished --quiet # most of it is the polish
 PAUSE=0.05 python3 kill.py polished 10 "$seed" --set run.iterations=1 || fail "polished: killed (SEED=$seed)"
@@ -310,8 +320,10 @@ says '\--insecure'
 expect_line 2 edge tuned.yaml --name edge1 --broker mqtt://nowhere.invalid --insecure $list
 says 'nowhere.invalid'
 }
-expect_line 2 up tuned.yaml --set algorithm=fedavg
-says 'algorithm'
+expect_line 2 up tuned.yaml --set algorithm=fedavg --set federation.mode=async
+says 'federation.mode sync'
+expect_line 2 up tuned.yaml --set algorithm=fedavg --set federation.wire=float
+says 'federation.wire double'
 echo 'edge1/client1' >bad.txt
 expect_line 2 cloud tuned.yaml --set federation.nodes=bad.txt
 says 'number of features is missing'

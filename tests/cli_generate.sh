@@ -184,13 +184,26 @@ PYTHON
 expect 0 generate clustered --edges 2 --clients 10 --features 4 --rows 2 --names gateway,device --out devices
 cmp -s <(tail -n +2 devices/data.csv | cut -d, -f2 | uniq) <(tail -n +2 devices/groups.csv | cut -d, -f1) ||
     fail "groups.csv has other names"
-for folder in clustered whole-edges classes devices; do again "$folder"; done
+expect 0 generate clustered --edges 4 --clients 10 --features 6 --rows 200 --loss poisson --minority 0.2 --out counts
+python3 - <<'PYTHON' || fail "counts are not Poisson numbers of the mean exp(<x,w>)"
+import csv, math
+truth = {g: [float(line) for line in open(f"counts/truth-{g}.csv")] for g in (1, 2)}
+group = {client: int(g) for client, g in list(csv.reader(open("counts/groups.csv")))[1:]}
+n = left = squares = 0
+for edge, client, y, *x in list(csv.reader(open("counts/data.csv")))[1:]:
+    mean = math.exp(sum(float(a) * b for a, b in zip(x, truth[group[client]])))
+    assert float(y) >= 0 and float(y) == int(float(y)), y
+    z = (float(y) - mean) / math.sqrt(mean)
+    n, left, squares = n + 1, left + z, squares + z * z
+assert n == 8000 and abs(left / n) < 5 / math.sqrt(n) and abs(squares / n - 1) < 0.15, (n, left / n, squares / n)
+PYTHON
+for folder in clustered whole-edges classes devices counts; do again "$folder"; done
 grep -q 'kind: hinge}' classes/spec.yaml || fail "the spec has another loss"
 
 # ---- the specs run, and what they find is nearer to the truth than their start ----
 
 expect 0 generate clustered --edges 5 --clients 10 --features 5 --rows 80 --out two-laws
-for folder in quantile1 quantile7 whole-edges classes two-laws; do
+for folder in quantile1 quantile7 whole-edges classes two-laws counts; do
     expect 0 run "$folder/spec.yaml" --quiet --set run.iterations=40 --out "$folder/run"
     [ "$(wc -l <"$folder/run/trace.csv")" = 42 ] || fail "$folder: no trace of 41 rows"
 done

@@ -174,6 +174,10 @@ def draw_spec(draw, folder, longer):
         spec["schedule"] = {"client": {"c": draw.choice([1e-3, 0.1, 1e30, 1e300])}}
     if draw.random() < 0.15:
         spec["overrides"] = draw_overrides(draw, clients)
+    if draw.random() < 0.2:
+        spec["algorithm"] = draw.choice(["fedavg", "fedprox"])
+        if spec["federation"]["wire"] == "float":  # only links round
+            spec["federation"]["wire"] = "double"
     if draw.random() < 0.15:
         spec["federation"]["name"] = draw.choice(["a b", "é", "x" * 60, "run1"])
     with open(os.path.join(folder, "spec.yaml"), "w") as file:

@@ -76,6 +76,21 @@ static void mean_gradient(const dataset *d, size_t leaf, const hfsad_loss *loss,
         g[m] /= total;
 }
 
+/* The rule of these settings; the loss is that of the plan's clients. */
+static baseline_rule rule_of(hfsad_spec *spec, const dataset *d, const plan *p, const double *start)
+{
+    hfsad_error err = {0};
+    local_survey local;
+    baseline_rule rule;
+    spec->loss.kind = (int)p->leaf_classes[0].loss.kind;
+    spec->loss.scale = p->leaf_classes[0].mean ? SCALE_MEAN : SCALE_SUM;
+    ok(local_survey_make(&local, spec, d, &err), &err);
+    const surveyor ask = local_surveyor(&local);
+    ok(baseline_rule_of(&rule, spec, d, p, start, &ask, &err), &err);
+    local_survey_free(&local);
+    return rule;
+}
+
 static baseline *make(const dataset *d, const plan *p, const baseline_rule *rule, const double *start, pool *threads)
 {
     hfsad_error err = {0};
@@ -500,7 +515,7 @@ static void weighted_median(void **state)
         const double start = 0;
         ok(spec_create(&spec, "spec.yaml", &err), &err);
         spec->top.algorithm = ALGORITHM_FEDAVG;
-        ok(baseline_rule_of(&rule, spec, d, p, &start, threads, &err), &err);
+        rule = rule_of(spec, d, p, &start);
         baseline *b = make(d, p, &rule, &start, threads);
         hfsad_figures f = {0};
         for (int i = 0; i < 3000; i++)
@@ -575,24 +590,24 @@ static void step_from_data(void **state)
     baseline_rule a, b, c, e, g;
     ok(spec_create(&spec, "spec.yaml", &err), &err);
     spec->top.algorithm = ALGORITHM_FEDPROX;
-    ok(baseline_rule_of(&a, spec, d, p, start, threads, &err), &err);
+    a = rule_of(spec, d, p, start);
     assert_true(a.step.kind == STEP_POWER && a.step.shrink == 0.5);
     assert_near(a.rho * a.step.size, 1, 1e-12);
     for (size_t i = 0; i < d->n_rows; i++)
         d->rows.y[i] *= 10;
-    ok(baseline_rule_of(&b, spec, d, p, start, threads, &err), &err);
-    assert_near(b.step.size, 10 * a.step.size, 1e-9 * b.step.size);
+    b = rule_of(spec, d, p, start);
+    assert_near(b.step.size, 10 * a.step.size, 1e-7 * b.step.size);
     for (size_t i = 0; i < d->n_rows * M; i++)
         d->rows.x[i] *= 10;
-    ok(baseline_rule_of(&c, spec, d, p, start, threads, &err), &err);
-    assert_near(c.step.size, b.step.size / 100, 1e-9 * b.step.size);
+    c = rule_of(spec, d, p, start);
+    assert_near(c.step.size, b.step.size / 100, 1e-7 * b.step.size);
     p->leaf_classes[0].local_steps = 3; /* a client by itself bends more than the mean of many */
-    ok(baseline_rule_of(&e, spec, d, p, start, threads, &err), &err);
+    e = rule_of(spec, d, p, start);
     assert_true(e.step.size < c.step.size);
     spec->top.algorithm = ALGORITHM_FEDAVG;
     spec->baseline.step = 0.25;
     spec->baseline.rule = STEP_RULE_GEOMETRIC;
-    ok(baseline_rule_of(&g, spec, d, p, start, threads, &err), &err);
+    g = rule_of(spec, d, p, start);
     assert_true(g.step.size == 0.25 && g.rho == 0);
     assert_near(step_length(&g.step, 100, 0, 0), 0.25e-3, 1e-9);
     hfsad_spec_free(spec);

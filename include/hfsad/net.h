@@ -98,6 +98,13 @@ typedef struct {
     void (*ended)(void *context, const hfsad_member_end *end);
 } hfsad_member_settings;
 
+/* The list of nodes of a spec, as `hfsad nodes` prints it: the number of features and the paths of all clients, from
+ * federation.nodes or from the data. *text is to be freed by free. */
+HFSAD_API hfsad_status hfsad_nodes_list(const hfsad_spec *spec, char **text, hfsad_error *err);
+/* The state folder that the program uses for a node, "folder/edge1+client7", or for all clients of an inner node,
+ * "folder/edge1++clients", into a buffer of `size` bytes; false: too long. */
+HFSAD_API bool hfsad_state_folder(const char *folder, const char *node, bool clients, char *path, size_t size);
+
 /* Checks and opens everything: spec, tree, rows, certificates, state folder. Nothing is sent. The spec and the texts of
  * settings are copied; data must not change until the member is freed. */
 HFSAD_API hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_spec *spec,

@@ -102,7 +102,8 @@ class Data:
             raise ValueError("edges are given without clients; give both, or neither")
         else:
             parts = max(1, min(parts, self.rows))
-            codes, paths = np.arange(self.rows) * parts // self.rows, [f"part{i + 1}" for i in range(parts)]
+            ends = np.arange(parts + 1) * self.rows // parts
+            codes, paths = np.repeat(np.arange(parts), np.diff(ends)), [f"part{i + 1}" for i in range(parts)]
         core.codes(np.ascontiguousarray(codes, dtype=np.int64), paths)
         self.paths, self.has_y = paths, y is not None
         self._arrays = (X if dense is None else dense, y, weight, codes, feature_names)

@@ -61,37 +61,47 @@ class _Problem:
         self.column = column
         self.total = float(len(y) if weight is None else weight.sum())
 
-    def solve(self, y: np.ndarray, loss: dict[str, Any], penalty: str | None = None, lam: float = 0.0, ratio: float = 0.5,
-              factor: np.ndarray | None = None) -> "_Solution":
-        """Minimises the sum of weighted losses + penalty."""
+    def _spec(self, loss: dict[str, Any], penalty: str | None, lam: float, ratio: float) -> dict[str, Any]:
         e = self.estimator
-        one_model = e.link == "tv" and loss["kind"] != "phase-retrieval"
-        spec: dict[str, Any] = {"loss": loss, "link.client.penalty": e.link, "link.edge.penalty": "tv",
-                                "prior.edge.penalty": "none", "prior.cloud.penalty": "none",
+        spec: dict[str, Any] = {"algorithm": "hfsad", "loss": loss, "link.client.penalty": e.link, "link.edge.penalty": "tv",
+                                "prior.edge.penalty": "none", "prior.cloud.penalty": "none", "run.iterations": e.max_iter,
+                                "run.seed": getattr(e, "random_state", None),
                                 "features.intercept": "global" if e.fit_intercept and not self.column else "none"}
         if penalty and lam > 0:
             spec.update({"prior.cloud.penalty": penalty, "prior.cloud.weight": 1.0, "prior.cloud.lambda": lam})
             if penalty == "elastic-net":
                 spec["prior.cloud.ratio"] = ratio
-        if one_model:
-            spec.update({"run.iterations": 0, "run.polish": True})  # the last stage alone reaches the optimum
-        else:
-            spec["run.iterations"] = e.max_iter
-            spec["run.seed"] = getattr(e, "random_state", None)
+        return spec
+
+    def solve(self, y: np.ndarray, loss: dict[str, Any], penalty: str | None = None, lam: float = 0.0, ratio: float = 0.5,
+              factor: np.ndarray | None = None, start: Result | None = None) -> "_Solution":
+        """Minimises the sum of weighted losses + penalty."""
+        threads = self.estimator.threads
+        spec = self._spec(loss, penalty, lam, ratio)
         weight = self.weight if factor is None else factor if self.weight is None else factor * self.weight
-        data = Data(self.X, y, weight=weight, clients=self.clients, parts=_cores(e.threads))
-        last = [0]
+        data = Data(self.X, y, weight=weight, clients=self.clients, parts=_cores(threads))
+        done = [0, 0]  # iterations before this stage, and now
 
         def count(p: Any) -> None:
-            last[0] = p.iteration + (p.polish[0] if p.polish else 0)
+            done[1] = done[0] + p.iteration + (p.polish[0] if p.polish else 0)
+
+        def train(more: dict[str, Any]) -> Result:
+            done[0] = done[1]
+            return run({**spec, **more}, data, callback=count, threads=threads or 0, progress=False, warm_start=start)
 
         try:
-            found = run(spec, data, callback=count, threads=e.threads or 0, progress=False)
+            if not self.estimator._has_optimum():
+                found = train({})
+            else:
+                # The last stage of a run alone nearly always reaches the optimum. Otherwise a whole run goes further.
+                found = train({"run.iterations": 0, "run.polish": True})
+                if found.verdict.kind != "converged":
+                    found = train({})
         except ValueError as error:
             if " is nan;" in str(error):
                 raise ValueError(f"{error}. Input contains NaN") from None  # scikit-learn's word for it
             raise
-        return _Solution(self, found, max(1, last[0]))
+        return _Solution(self, found, max(1, done[1]))
 
 
 class _Solution:
@@ -120,6 +130,10 @@ class _Estimator(BaseEstimator):
             raise ValueError(f'link: "{self.link}"; expected one of tv, mcp, scad')
         return X, y, check_weight(sample_weight, X.shape[0])
 
+    def _has_optimum(self) -> bool:
+        """Convex, with one model for all clients: the optimum can be proven."""
+        return self.link == "tv"
+
     def _keep(self, found: list[_Solution]) -> None:
         """The attributes that a solution leaves; one solution for each class if there are more than two."""
         first = found[0]
@@ -128,7 +142,7 @@ class _Estimator(BaseEstimator):
         self.certificate_: Any = first.verdict if len(found) == 1 else [solution.verdict for solution in found]
         self._trace = first.trace
         for solution in found:
-            if solution.verdict.kind == "not converged":
+            if self._has_optimum() and solution.verdict.kind != "converged":
                 warnings.warn(solution.verdict.text, ConvergenceWarning, stacklevel=4)
 
     @property
@@ -335,9 +349,10 @@ class HuberRegressor(_Regressor):
         problem = _Problem(self, X, y, weight, clients, edges)
         weights = np.ones(len(problem.y)) if problem.weight is None else problem.weight
 
-        def at(scale: float) -> tuple[_Solution, float]:
+        def at(scale: float, before: _Solution | None) -> tuple[_Solution, float]:
             loss = {"kind": "huber", "delta": self.epsilon * scale}
-            solution = problem.solve(problem.y, loss, "l2", self.alpha * scale)
+            start = before.result if before is not None and self.link == "tv" else None
+            solution = problem.solve(problem.y, loss, "l2", self.alpha * scale, start=start)
             rest = np.abs(problem.y - dot(problem.X, solution.coef) - solution.intercept)
             return solution, self._best_scale(rest, weights)
 
@@ -363,15 +378,17 @@ class HuberRegressor(_Regressor):
     def _search(self, at: Any, scale: float) -> tuple[_Solution, float]:
         """The scale that its own model calls for: secant steps on the difference."""
         before: tuple[float, float] | None = None
-        exact = min(self.tol, 1e-9)
-        for _ in range(self.max_iter):
-            solution, wanted = at(scale)
+        solution: _Solution | None = None
+        exact = min(self.tol, 1e-7)
+        for _ in range(max(1, self.max_iter)):
+            solution, wanted = at(scale, solution)
             if abs(wanted - scale) <= exact * scale:
                 break
             slope = (wanted - before[1]) / (scale - before[0]) if before and scale != before[0] else 0.0
             before = (scale, wanted)
             step = (wanted - scale) / (1 - slope) if slope < 0.95 else wanted - scale
             scale = scale + step if scale + step > 0.1 * scale else wanted
+        assert solution is not None
         return solution, scale
 
 
@@ -395,6 +412,9 @@ class PhaseRetrieval(_Regressor):
     """
 
     fit_intercept = False
+
+    def _has_optimum(self) -> bool:
+        return False
 
     def __init__(self, *, max_iter: int = 300, random_state: int | None = 1, threads: int | None = None, link: str = "tv") -> None:
         self.max_iter, self.random_state, self.threads, self.link = max_iter, random_state, threads, link

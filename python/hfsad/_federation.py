@@ -183,6 +183,8 @@ class Federation:
             except OSError:
                 continue
             kind = words[1] if len(words) > 1 else ""
+            if kind == "up":  # about to become another program
+                continue
             if kind not in ("cloud", "edge", "client"):
                 found["broker"] = int(child)
                 continue

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/csv_parts.h"
+#include "data/format.h"
 #include "data/parse_number.h"
 
 #include <math.h>
@@ -344,3 +345,12 @@ hfsad_status vector_read(double *values, size_t count, const char *path, const c
     bytes_close(&f);
     return status;
 }
+
+const data_format csv_format = {
+    .ends = {".csv"},
+    .expected = EXPECTED_CSV,
+    .text = true,
+    .columns = true,
+    .clients = CLIENTS_COLUMN,
+    .take = csv_take,
+};

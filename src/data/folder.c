@@ -17,37 +17,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#define KNOWN_ENDS ".csv, .npy, .npz, .svm, .libsvm or .txt (.gz and .zst may follow)"
-
 enum { DEPTH_MOST = HFSAD_TIERS_MAX - 1 /* of a folder: a client is one deeper */ };
-
-static const struct {
-    const char *end;
-    data_format format;
-} ENDS[] = {
-    {".csv", FORMAT_CSV}, {".npy", FORMAT_NPY},    {".npz", FORMAT_NPZ},
-    {".svm", FORMAT_SVM}, {".libsvm", FORMAT_SVM}, {".txt", FORMAT_SVM},
-};
-
-data_format format_of(const char *name, size_t *stem)
-{
-    static const char *const packed[] = {".gz", ".zst"};
-    const size_t whole = strlen(name);
-    size_t length = whole;
-    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
-        const size_t end = strlen(packed[i]);
-        if (whole > end && strcasecmp(name + whole - end, packed[i]) == 0)
-            length = whole - end;
-    }
-    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
-        const size_t end = strlen(ENDS[i].end);
-        *stem = length > end ? length - end : 0;
-        if (*stem > 0 && strncasecmp(name + *stem, ENDS[i].end, end) == 0)
-            return ENDS[i].format;
-    }
-    *stem = whole;
-    return FORMAT_NONE;
-}
 
 /* ---- order ---- */
 
@@ -146,12 +116,13 @@ static hfsad_status add_file(folder_tree *t, size_t folder, const char *name, co
                              hfsad_error *err)
 {
     size_t stem;
-    const data_format format = format_of(name, &stem);
-    if (format == FORMAT_NONE)
+    char ends[100];
+    const data_format *format = format_of(name, &stem);
+    format_ends(ends, sizeof ends);
+    if (!format)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.*s: not a data file by its name; expected " KNOWN_ENDS
-                         " (names that begin with a dot are skipped)",
-                         NAME_SHOWN, full);
+                         "%.*s: not a data file by its name; expected %s (names that begin with a dot are skipped)",
+                         NAME_SHOWN, full, ends);
     if (!S_ISREG(info->st_mode))
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s: neither a file nor a folder; remove it", NAME_SHOWN, full);
     if (!alloc_grow((void **)&t->files, &t->files_capacity, t->n_files + 1, sizeof *t->files))
@@ -201,10 +172,12 @@ static hfsad_status list(folder_tree *t, size_t folder, const char *top, const c
             break;
     }
     closedir(open);
+    char ends[100];
+    format_ends(ends, sizeof ends);
     if (!status && t->n_folders == folders && t->n_files == files)
-        status = error_set(err, HFSAD_ERROR_INPUT,
-                           "%.*s: an empty folder; expected clients' files (" KNOWN_ENDS ") or folders of them",
-                           NAME_SHOWN, full);
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%.*s: an empty folder; expected clients' files (%s) or folders of them",
+                      NAME_SHOWN, full, ends);
     if (t->n_folders > folders)
         qsort(t->folders + folders, t->n_folders - folders, sizeof *t->folders, compare_folders);
     if (t->n_files > files)

@@ -2,12 +2,8 @@
 #ifndef HFSAD_DATA_FOLDER_H
 #define HFSAD_DATA_FOLDER_H
 
+#include "data/format.h"
 #include "data/names.h"
-
-typedef enum { FORMAT_NONE, FORMAT_CSV, FORMAT_NPY, FORMAT_NPZ, FORMAT_SVM } data_format;
-
-/* By the end of a file's name. *stem: the length of the name without it. */
-data_format format_of(const char *name, size_t *stem);
 
 typedef struct {
     char *path;    /* below the top: "region2/edge1"; "" for the top itself */
@@ -20,7 +16,7 @@ typedef struct {
 typedef struct {
     char *name; /* with its extension */
     size_t folder, stem, bytes;
-    data_format format;
+    const data_format *format;
 } tree_file;
 
 typedef struct {

@@ -6,6 +6,7 @@
 #include "data/npy.h"
 
 #include "base/error.h"
+#include "data/format.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -279,3 +280,12 @@ hfsad_status npy_take(intake *in, file_bytes *from, const char *name)
         status = intake_expect(in, h.shape[0], from->size);
     return status ? status : take_rows(in, from, &h, name);
 }
+
+const data_format npy_format = {
+    .ends = {".npy"},
+    .expected = EXPECTED_NPY,
+    .text = false,
+    .columns = false,
+    .clients = CLIENTS_NONE,
+    .take = npy_take,
+};

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/format.h"
 #include "data/npy.h"
 
 #include <assert.h>
@@ -258,3 +259,12 @@ hfsad_status npz_take(intake *in, file_bytes *from, const char *name)
         zip_discard(a.zip);
     return status;
 }
+
+const data_format npz_format = {
+    .ends = {".npz"},
+    .expected = EXPECTED_NPZ,
+    .text = false,
+    .columns = false,
+    .clients = CLIENTS_NONE,
+    .take = npz_take,
+};

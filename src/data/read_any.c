@@ -3,37 +3,21 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/read_file.h"
-#include "data/csv.h"
 #include "data/folder.h"
-#include "data/npy.h"
-#include "data/npz.h"
-#include "data/svm.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* The reader of each format, and the description of the expected file. */
-static const struct {
-    hfsad_status (*take)(intake *in, file_bytes *from, const char *name);
-    bool text;
-    const char *expected;
-} FORMATS[] = {
-    [FORMAT_CSV] = {csv_take, true, EXPECTED_CSV},
-    [FORMAT_NPY] = {npy_take, false, EXPECTED_NPY},
-    [FORMAT_NPZ] = {npz_take, false, EXPECTED_NPZ},
-    [FORMAT_SVM] = {svm_take, true, EXPECTED_SVM},
-};
-
-static hfsad_status take_file(intake *in, data_format format, const char *path)
+static hfsad_status take_file(intake *in, const data_format *format, const char *path)
 {
-    if (in->scanning && format != FORMAT_CSV)
+    if (in->scanning && !format->columns)
         return HFSAD_OK; /* numbers without names: no category, no hole */
     file_bytes f;
-    hfsad_status status = bytes_open(&f, path, FORMATS[format].text, FORMATS[format].expected, in->err);
+    hfsad_status status = bytes_open(&f, path, format->text, format->expected, in->err);
     if (!status)
-        status = FORMATS[format].take(in, &f, path);
+        status = format->take(in, &f, path);
     in->bytes_before += f.size;
     bytes_close(&f);
     return status;
@@ -86,15 +70,15 @@ static hfsad_status take_any(intake *in, const char *path)
 {
     struct stat info;
     size_t stem;
-    const data_format format = format_of(path, &stem);
+    const data_format *format = format_or_csv(path, &stem);
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return take_folder(in, path);
-    if (format == FORMAT_NPY || format == FORMAT_NPZ)
+    if (format->clients == CLIENTS_NONE)
         return error_set(in->err, HFSAD_ERROR_INPUT,
                          "%.*s: an array has the rows of one client; expected a folder with such a file for every "
                          "client, data/<edge>/<client>%s",
                          NAME_SHOWN, path, path + stem);
-    return take_file(in, format == FORMAT_SVM ? format : FORMAT_CSV, path);
+    return take_file(in, format, path);
 }
 
 static hfsad_status read_all(intake in, dataset **d, const char *path, const table_settings *table, bool as_rows)
@@ -150,13 +134,11 @@ hfsad_status dataset_read_client(dataset **d, const char *file, const table_sett
     if (!name)
         return read_all((intake){.err = err, .scratch = scratch}, d, file, table, true);
     size_t stem;
-    const data_format format = format_of(file, &stem);
-    const bool known = format == FORMAT_NPY || format == FORMAT_NPZ || format == FORMAT_SVM;
     intake in = {.err = err, .path = {path, strlen(path)}, .client = {name, strlen(name)}, .scratch = scratch};
     hfsad_status status = intake_open(&in, table);
     if (!status)
         status = check_alone(&in);
     if (!status)
-        status = take_file(&in, known ? format : FORMAT_CSV, file);
+        status = take_file(&in, format_or_csv(file, &stem), file);
     return intake_finish(&in, status, true, d);
 }

@@ -7,6 +7,7 @@
 #include "data/svm.h"
 
 #include "base/error.h"
+#include "data/format.h"
 #include "data/parse_number.h"
 
 #include <math.h>
@@ -249,3 +250,12 @@ hfsad_status svm_take(intake *in, file_bytes *from, const char *name)
     r.body = r.at;
     return read_rows(&r, from);
 }
+
+const data_format svm_format = {
+    .ends = {".svm", ".libsvm", ".txt"},
+    .expected = EXPECTED_SVM,
+    .text = true,
+    .columns = false,
+    .clients = CLIENTS_COMMENT,
+    .take = svm_take,
+};

@@ -6,6 +6,7 @@
 #include "data/features.h"
 #include "data/nodes.h"
 #include "net/topic.h"
+#include "plan/baseline_step.h"
 #include "spec/pack.h"
 
 #include <float.h>
@@ -53,7 +54,12 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
                          "without + and #, of at most %d bytes",
                          spec->federation.name, TOPIC_RUN_MAX - 1);
     const char *wrong =
-        algorithm_is_baseline(spec->top.algorithm) ? "algorithm: a federation supports only hfsad and star"
+        algorithm_is_baseline(spec->top.algorithm) && spec->federation.mode == MODE_ASYNC
+            ? "algorithm: fedavg and fedprox need federation.mode sync"
+        : algorithm_is_baseline(spec->top.algorithm) && spec->federation.wire == WIRE_FLOAT
+            ? "algorithm: fedavg and fedprox need federation.wire double or delta"
+        : algorithm_is_baseline(spec->top.algorithm) && spec->loss.kind == (int)HFSAD_LOSS_OWN
+            ? "algorithm: the baselines do not support an own loss"
         : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
             ? TREE_ASYNC_DRAWS
             : NULL;
@@ -301,7 +307,7 @@ bool federation_has_rows(const federation *f, size_t leaf)
 static bool needs_table(const federation *f, const client_rows *rows)
 {
     return rows->count > 1 || rows->start || rows->weight || f->spec->features.intercept != INTERCEPT_NONE ||
-           f->spec->features.standardize == 1;
+           f->spec->features.standardize == 1 || algorithm_is_baseline(f->spec->top.algorithm);
 }
 
 /* The intercept's column changes the shape, on which nodes rely once there is a result. */
@@ -348,9 +354,10 @@ static bool answer(void *context, const inquiry_question *question, double *numb
 
 const char *federation_kind_of(const federation *f, const plan *p)
 {
-    return f->spec->run.start                   ? f->spec->run.start
-           : plan_lets_go(p, f->shape->n_inner) ? "consensus"
-                                                : start_default(f->spec);
+    return f->spec->run.start ? f->spec->run.start
+           : !algorithm_is_baseline(f->spec->top.algorithm) && plan_lets_go(p, f->shape->n_inner)
+               ? "consensus"
+               : start_default(f->spec);
 }
 
 bool federation_is_consensus(const federation *f, const plan *p)
@@ -405,6 +412,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
     if (status || (status = plan_stages(f, err)))
         return status;
+    const bool links = !algorithm_is_baseline(f->spec->top.algorithm);
+    f->rule = baseline_rule_with(f->spec, f->p, result[NU_F]);
     f->t = (tree){.d = f->shape,
                   .p = f->p,
                   .start = f->outcome.start,
@@ -413,7 +422,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .intercept = f->spec->features.intercept,
                   .run = f->run,
                   .tied = f->tied,
-                  .trial = f->spec->run.tries > 1 ? &f->trial : NULL,
+                  .average = links ? NULL : &f->rule,
+                  .trial = links && f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
                   .polish = federation_end_numbers(f, f->p)};
     return tree_settings(&f->t, f->spec, err);
@@ -438,7 +448,9 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
 static size_t message_most(const federation *f)
 {
     const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
-    const size_t setup = survey > f->n_prints ? survey : f->n_prints, polish = polish_message_most(f),
+    const size_t groups_of = algorithm_is_baseline(f->spec->top.algorithm) ? baseline_step_groups(f->shape) : 0,
+                 curve = groups_of * (M + 1) + 8, questions = survey > curve ? survey : curve,
+                 setup = questions > f->n_prints ? questions : f->n_prints, polish = polish_message_most(f),
                  groups = personal_message_most(f), end = polish > groups ? polish : groups,
                  most = setup > end ? setup : end;
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
@@ -537,6 +549,11 @@ const dataset *federation_shape(const federation *f)
 plan *federation_plan(const federation *f)
 {
     return f->p;
+}
+
+const baseline_rule *federation_rule(const federation *f)
+{
+    return &f->rule;
 }
 
 bool federation_is_async(const federation *f)

@@ -43,6 +43,8 @@ bool federation_has_rows(const federation *f, size_t leaf);
 
 uint64_t federation_run(const federation *f);
 const dataset *federation_shape(const federation *f);
+/* The rule of FedAvg and FedProx, once a node has been made. */
+const baseline_rule *federation_rule(const federation *f);
 /* The plan, once a node has been made. */
 plan *federation_plan(const federation *f);
 bool federation_is_async(const federation *f);

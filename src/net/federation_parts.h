@@ -6,7 +6,8 @@
 
 /* What a client keeps from one question of the polish to the next. */
 typedef struct polish_memory polish_memory;
-/* The numbers of the set-up's result before its start. */
+/* The numbers of the set-up's result before its start. NU_F: the first step of FedAvg and FedProx, which have no
+ * theorem. */
 enum { MANY, CONSTANT, ROWS, COLUMNS, OMEGA, BEND, NOISE, LENGTH, NU_F, QUESTIONS, BYTES_UP, BYTES_DOWN, RESULT_HEAD };
 
 struct federation {
@@ -26,9 +27,10 @@ struct federation {
     size_t n_prints;
     local_survey survey; /* of shape: which loss is whose */
     bool surveys;
-    plan *p, *tied; /* tied: of a consensus start, or NULL */
-    plan trial;     /* of run.tries; its pointers belong to p */
-    double *result; /* in force; NULL: none */
+    plan *p, *tied;     /* tied: of a consensus start, or NULL */
+    baseline_rule rule; /* of FedAvg and FedProx */
+    plan trial;         /* of run.tries; its pointers belong to p */
+    double *result;     /* in force; NULL: none */
     size_t n_result;
     federation_result outcome;
     tree t;

@@ -26,7 +26,8 @@ struct polish_memory {
 bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
-    return polish_is_due(f->spec, p, n_inner, f->shape->M) && !plan_why_apart(p, n_inner);
+    return !algorithm_is_baseline(f->spec->top.algorithm) && polish_is_due(f->spec, p, n_inner, f->shape->M) &&
+           !plan_why_apart(p, n_inner);
 }
 
 size_t polish_message_most(const federation *f)
@@ -393,6 +394,8 @@ static uint64_t groups_attempt(uint64_t life)
 size_t federation_end_numbers(const federation *f, const plan *p)
 {
     const size_t groups = federation_groups_numbers(f, p);
+    if (algorithm_is_baseline(f->spec->top.algorithm))
+        return 0;
     return groups || federation_polishes(f, p) ? federation_polish_numbers(p, f->shape->M) + groups : 0;
 }
 

@@ -136,11 +136,14 @@ static hfsad_status ask_plan(federation *f, asker *a, double *head, double *star
     plan *p = NULL;
     data_scales scales;
     double nu_f = 0;
+    baseline_rule rule = {0};
     hfsad_status status;
     if (!(status = data_scales_find(&scales, f->spec, f->shape, &all, err)) &&
         !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
         !(status = theorem_bound(&nu_f, &all, err)))
         status = ask_start(f, a, p, start, err);
+    if (!status && algorithm_is_baseline(f->spec->top.algorithm))
+        status = baseline_rule_of(&rule, f->spec, f->shape, p, start, &all, err);
     plan_free(p);
     if (status)
         return status;
@@ -148,7 +151,7 @@ static hfsad_status ask_plan(federation *f, asker *a, double *head, double *star
                             scales.bend,
                             scales.noise,
                             scales.length,
-                            at_most(nu_f),
+                            rule.step.size > 0 ? rule.step.size : at_most(nu_f),
                             (double)a->cost.questions,
                             (double)a->cost.bytes_up,
                             (double)a->cost.bytes_down};

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/bytes.h"
-#include "data/folder.h"
+#include "data/format.h"
 #include "data/memory.h"
 #include "data/nodes.h"
 #include "plan/read_table.h"
@@ -56,6 +56,17 @@ hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, const char *n
     return status;
 }
 
+hfsad_status hfsad_nodes_list(const hfsad_spec *spec, char **text, hfsad_error *err)
+{
+    dataset *shape;
+    const hfsad_status status = member_shape(&shape, spec, NULL, NULL, err);
+    *text = status ? NULL : nodes_text(shape);
+    if (status)
+        return status;
+    dataset_free(shape);
+    return *text ? HFSAD_OK : error_memory(err, 0, "the list of nodes");
+}
+
 /* Whether the comment at the end of a row of LIBSVM names a node of the federation. */
 static bool names_node(const hfsad_member *m, char *row)
 {
@@ -96,18 +107,19 @@ static bool is_own_file(const hfsad_member *m, const char *path)
     file_bytes f;
     size_t at = 0, stem;
     bool stated;
-    const data_format format = format_of(path, &stem);
+    const data_format *format = format_or_csv(path, &stem);
     if ((stat(path, &info) == 0 && S_ISDIR(info.st_mode)) || (table.clients && !m->s.data_file))
         return false; /* the latter: rows of all, which are dealt */
-    if (format == FORMAT_NPY || format == FORMAT_NPZ)
+    if (format->clients == CLIENTS_NONE)
         return true;
     char *line = bytes_open(&f, path, true, "rows", NULL) ? NULL : next_line(&f, &at);
-    while (format == FORMAT_SVM && line && strchr("#\r\n", line[strspn(line, " \t")])) { /* no row yet */
+    while (format->clients == CLIENTS_COMMENT && line && strchr("#\r\n", line[strspn(line, " \t")])) { /* no row yet */
         free(line);
         line = next_line(&f, &at);
     }
-    const bool own = line && !(format == FORMAT_SVM ? names_node(m, line)
-                                                    : names_column(line, columns_name(&table, COLUMN_CLIENT, &stated)));
+    const bool own = line && !(format->clients == CLIENTS_COMMENT
+                                   ? names_node(m, line)
+                                   : names_column(line, columns_name(&table, COLUMN_CLIENT, &stated)));
     free(line);
     bytes_close(&f);
     return own;

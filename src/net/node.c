@@ -26,7 +26,7 @@ static bool take_memory(node *n)
 {
     const size_t M = n->s.M;
     double *start = alloc_zero(M, sizeof *start);
-    n->w = alloc_zero(M, sizeof(double));
+    n->w = alloc_zero(M + 1, sizeof(double));
     n->z = alloc_zero(M, sizeof(double));
     n->q = alloc_zero(M, sizeof(double));
     n->u = alloc_zero(M + 2, sizeof(double));
@@ -50,6 +50,8 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     if (!n)
         return error_memory(err, sizeof *n, "a node");
     n->s = *setup;
+    n->a = setup->average ? &ALGORITHM_AVERAGING : &ALGORITHM_LINKS;
+    n->talks = n->a->talks || setup->guarded;
     if (!n->s.part)
         n->s.part = setup->M > NODE_PART ? setup->M : NODE_PART;
     n->K = setup->p->edge_rounds;
@@ -397,18 +399,12 @@ message node_letter_of(const node *n, message_kind kind, uint64_t phase, uint64_
 static message up_letter(node *n)
 {
     message m = node_letter_of(n, MESSAGE_UP, NODE_PHASE_TRAIN, n->up_round);
-    const hfsad_link link = {n->z, n->q, n->k};
-    const double sigma = hfsad_link_message(&n->rule, &link, n->s.M, n->u);
+    double sigma;
+    m.count = n->a->message_up(n, &sigma);
     numbers_hide(n->u, n->s.M);
     m.k = n->k;
     m.sigma = number_hide(sigma);
     m.values = n->u;
-    m.count = n->s.M;
-    if (n->s.guarded && n->s.inner) {
-        const guard_strain own = guard_link(n->s.inner, &link, n->s.M), below = inner_strain(n);
-        n->u[m.count++] = own.sum + below.sum;
-        n->u[m.count++] = own.count + below.count;
-    }
     return m;
 }
 
@@ -452,8 +448,8 @@ static message down_letter(node *n)
 {
     message m = node_letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->async.version : n->round) + 1);
     m.k = n->begun;
-    m.values = numbers_to_say(n->inner.partial, n->w, n->s.M);
-    m.count = n->s.M;
+    m.count = n->s.M + n->a->down;
+    m.values = numbers_to_say(n->inner.partial, n->w, m.count);
     return m;
 }
 

@@ -47,6 +47,7 @@
 #include "plan/guard.h"
 #include "plan/share.h"
 #include "plan/tally.h"
+#include "run/averaging.h"
 
 typedef struct node node;
 
@@ -88,7 +89,7 @@ typedef struct {
     uint32_t steps_most;  /* local steps of a client's round follow its speed, up to this many; 0: they are fixed */
 } node_pace;
 
-/* What a node is made of. Everything is copied but p, rows and the classes, which must outlive it. */
+/* What a node is made of. Everything is copied but p, average, rows and the classes, which must outlive it. */
 typedef struct {
     uint64_t run;
     const plan *p; /* the numbers of the run; classes are not looked up in it */
@@ -107,7 +108,8 @@ typedef struct {
     size_t tied;            /* plan_tied; root only */
     unsigned exclude_after; /* messages beyond the bounds after which a child is named; 0: 1 */
     bool async;             /* asynchronous training */
-    node_pace pace;         /* of that */
+    const baseline_rule *average; /* FedAvg or FedProx; NULL: HFSAD */
+    node_pace pace;               /* of that */
 
     const leaf_class *leaf;   /* NULL: an inner node or the root */
     const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */

@@ -124,7 +124,9 @@ static bool may_open(const node *n)
         return false;
     if (n->round == node_next_measure(n) || look_holds(n))
         return false;
-    const bool measured = (int64_t)n->round == n->answer.round || (n->s.guarded && n->round % n->K == 0);
+    if (n->a->take_down && !is_root(n) && n->down_round != period_start(n, n->round + 1))
+        return false; /* it passes on what comes down */
+    const bool measured = (int64_t)n->round == n->answer.round || (n->talks && n->round % n->K == 0);
     const bool passed_over = question_holds(n) && q->round > n->round; /* no DOWN: it sits out until that question */
     return is_root(n) || !measured || n->down_round > n->round || passed_over;
 }
@@ -132,13 +134,15 @@ static bool may_open(const node *n)
 static void open_round(node *n)
 {
     const uint64_t end = n->round + n->unit;
+    if (n->a->open_round)
+        n->a->open_round(n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         child_state *child = &n->inner.child[c];
         const node_child *as = &n->s.children[c];
         uint64_t draws = 0;
         for (uint64_t r = n->round + 1; r <= end; r++)
             draws += node_draw(n, as->participation, as->key, &child->last, r);
-        const bool takes_part = draws > 0 || (n->s.guarded && !as->leaf);
+        const bool takes_part = draws > 0 || (n->talks && !as->leaf);
         if (end > n->inner.opened) /* not if a question has closed the round before it was done */
             child->due_k += draws * (as->leaf ? as->local_steps : 1);
         child->told = !takes_part;
@@ -158,7 +162,7 @@ static bool is_ready(const node *n)
         if (!n->inner.child[c].has)
             return false;
     const uint64_t round = n->round + n->unit;
-    return is_root(n) || (!n->s.guarded && !takes_part_in(n, round)) || n->down_round == period_start(n, round);
+    return is_root(n) || (!n->talks && !takes_part_in(n, round)) || n->down_round == period_start(n, round);
 }
 
 void node_step(node *n)
@@ -173,7 +177,7 @@ void node_step(node *n)
 }
 
 /* One round of an inner node, if it takes part. */
-static void take_round(node *n, uint64_t round)
+void links_inner_round(node *n, uint64_t round)
 {
     const uint32_t last = n->last;
     n->dual = 0;
@@ -187,16 +191,16 @@ static void take_round(node *n, uint64_t round)
 static void step(node *n)
 {
     if (is_root(n))
-        node_step(n);
+        n->a->root_round(n);
     else
-        take_round(n, n->round + 1);
+        n->a->inner_round(n, n->round + 1);
     n->round += n->unit;
     channel_stop(&n->down);
     const bool runs_off =
         is_root(n) && n->s.guarded &&
         guard_decide(&n->root.guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, inner_strain(n));
     node_move(n, runs_off ? NODE_REPAIRS : NODE_RESTS);
-    if (is_root(n) || n->round % n->period || !(n->took_part || n->s.guarded))
+    if (is_root(n) || n->round % n->period || !(n->took_part || n->talks))
         return;
     n->took_part = false;
     n->up_round = n->round;
@@ -249,7 +253,7 @@ void root_conclude(node *n, const tally *t)
     hfsad_figures *f = &n->root.row;
     *f = (hfsad_figures){.relative_error = NAN, .seconds = NAN};
     const bool last = n->question.round >= n->end_round;
-    tally_figures(t, n->s.M, n->s.tiers, n->s.async && last ? n->async.version : n->question.round / n->K, true, f);
+    n->a->make_figures(n, t, n->s.async && last ? n->async.version : n->question.round / n->K, f);
     if (is_prelude(n)) {
         n->answer.round = (int64_t)n->question.round;
         stage_conclude(n, f);
@@ -260,7 +264,7 @@ void root_conclude(node *n, const tally *t)
     n->root.row_ready = true;
     memcpy(n->root.row_w, n->question.w, n->s.M * sizeof *n->root.row_w);
     n->answer.round = (int64_t)n->question.round;
-    if (!figures_are_finite(f))
+    if (!n->a->is_finite(f))
         n->root.end = NODE_DIVERGED;
     else if (n->s.async ? n->async.stopping && last : n->root.stop.converged)
         n->root.end = NODE_CONVERGED;
@@ -330,7 +334,7 @@ void inner_advance(node *n)
 
 static bool handle_down(node *n, const message *m, node_refusal *why)
 {
-    if (m->count != n->s.M)
+    if (m->count != n->s.M + n->a->down)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round <= n->down_round) {
         if (m->round == n->down_round) {
@@ -342,12 +346,14 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
     const uint64_t before = m->round - 1;
     uint32_t last;
     if (before % n->period || before >= node_next_measure(n) ||
-        (n->s.guarded ? before != n->round : !node_sits_out_until(n, before, &last)))
+        (n->talks ? before != n->round : !node_sits_out_until(n, before, &last)))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (m->round > n->up_round)
         channel_stop(&n->up);
     n->down_round = m->round;
     memcpy(n->inner.w_parent, m->values, n->s.M * sizeof *n->inner.w_parent);
+    if (n->a->take_down)
+        n->a->take_down(n, m->values, m->values[n->s.M]);
     n->changed = true;
     node_greet(n, m->k);
     return true;
@@ -356,7 +362,7 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
 static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->inner.child[c];
-    const bool strained = n->s.guarded && !n->s.children[c].leaf;
+    const bool strained = n->talks && !n->s.children[c].leaf;
     if (m->count != n->s.M + (strained ? 2 : 0))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round != child->need || child->has) {

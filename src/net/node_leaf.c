@@ -58,7 +58,7 @@ hfsad_status leaf_create(node *n, hfsad_error *err)
     n->leaf.data_print = print_of_rows(s);
     if (!s->x) {
         n->leaf.factor = client_factor(s->leaf, &s->rows);
-        if (client_is_factored(s->leaf, &s->rows, s->M))
+        if (!s->average && client_is_factored(s->leaf, &s->rows, s->M))
             n->leaf.squared = squared_create(&s->rows, s->M, n->leaf.factor);
     }
     return HFSAD_OK;
@@ -163,7 +163,7 @@ static bool play(node *n, uint64_t first, const double *w_parent)
         const uint32_t last = n->last;
         n->dual = 0;
         if (node_draw(n, n->s.leaf->participation, n->s.key, &n->last, r)) {
-            leaf_step(n, w_parent, n->s.leaf->local_steps);
+            n->a->leaf_round(n, w_parent, r);
             took_part = true;
             n->sent_up += n->period == 1 || last < n->last; /* the cloud uses only the last of an iteration */
         }
@@ -175,7 +175,7 @@ static bool play(node *n, uint64_t first, const double *w_parent)
 bool leaf_handle_down(node *n, const message *m, node_refusal *why)
 {
     uint32_t last;
-    if (m->count != n->s.M)
+    if (m->count != n->s.M + n->a->down)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round <= n->down_round || m->round <= n->round) {
         if (m->round == n->down_round)
@@ -198,8 +198,7 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
     return true;
 }
 
-/* w_0, with the node's own intercept if it has one. */
-static const double *consensus_model(node *n, const double *w0, const double *w_parent)
+const double *leaf_consensus(node *n, const double *w0, const double *w_parent)
 {
     const size_t M = n->s.M;
     double *w = n->u;
@@ -211,7 +210,7 @@ static const double *consensus_model(node *n, const double *w0, const double *w_
     return w;
 }
 
-void leaf_measure(node *n, const double *w0, const double *w_parent, tally *t)
+void links_measure_leaf(node *n, const double *w0, const double *w_parent, tally *t)
 {
     const size_t tier = n->s.depth - 1;
     *t = (tally){.up = (double)n->sent_up, .clients = 1};
@@ -226,7 +225,7 @@ void leaf_measure(node *n, const double *w0, const double *w_parent, tally *t)
     }
     const rows_leaf leaf = rows_of(n, w_parent);
     const hfsad_link link = {n->z, n->q, n->k};
-    const double *w = n->s.keeps_w ? n->w : n->z, *common = consensus_model(n, w0, w_parent);
+    const double *w = n->s.keeps_w ? n->w : n->z, *common = leaf_consensus(n, w0, w_parent);
     t->tier[tier].loss = kernels()->rows_loss(&leaf.problem, w);
     t->tier[tier].consensus_loss = kernels()->rows_loss(&leaf.problem, common);
     kernels()->link_measure(leaf.rule, &link, n->s.M, w, w_parent, common, &t->tier[tier]);

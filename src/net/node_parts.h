@@ -144,8 +144,47 @@ typedef struct {
     start_search search; /* first: NULL if there is one stage */
 } root_part;
 
+/* FedAvg and FedProx. */
+typedef struct {
+    double seen;    /* number of the parent's last model that was adopted */
+    double since;   /* steps that clients made since the last average or adoption */
+    double mass;    /* of all clients below */
+    uint32_t drawn; /* last iteration in which it was drawn; node.last: in which it has averaged */
+    bool moved;     /* averaged since its parent last sent */
+    bool sends;     /* the next DOWN has a new model */
+} average_part;
+
+/* The steps of an algorithm. */
+typedef struct {
+    bool talks;  /* inner nodes process every DOWN and send UP in every period, whether they take part or not */
+    size_t down; /* numbers of a DOWN beyond w */
+    /* A client that takes part in the round, and an inner node in a round in which it may; the root after a global
+     * iteration. */
+    void (*leaf_round)(node *n, const double *w_parent, uint64_t round);
+    void (*inner_round)(node *n, uint64_t round);
+    void (*root_round)(node *n);
+    /* The numbers of an UP into n->u, and its sigma; returns how many they are. */
+    size_t (*message_up)(node *n, double *sigma);
+    /* An inner node has the parent's w, and the number beyond it; before its next DOWN. NULL: nothing to do. */
+    void (*take_down)(node *n, const double *w, double sent);
+    void (*open_round)(node *n);
+    /* This node's part of the figures: its own, without its children's. */
+    void (*measure_leaf)(node *n, const double *w0, const double *w_parent, tally *t);
+    void (*measure_inner)(node *n, const double *w0, const double *w_parent, tally *t);
+    /* An inner node has the tally of all below it. */
+    void (*take_tally)(node *n, tally *t);
+    void (*make_figures)(const node *n, const tally *t, uint64_t iteration, hfsad_figures *f);
+    bool (*is_finite)(const hfsad_figures *f);
+} algorithm_steps;
+extern const algorithm_steps ALGORITHM_LINKS, ALGORITHM_AVERAGING;
+/* Of HFSAD: a client's part of the figures, and a round of an inner node. */
+void links_measure_leaf(node *n, const double *w0, const double *w_parent, tally *t);
+void links_inner_round(node *n, uint64_t round);
+
 struct node {
     node_setup s;
+    const algorithm_steps *a;
+    bool talks;            /* a->talks, or the safeguard is on */
     uint64_t K;            /* edge_rounds */
     uint64_t end_round;    /* the last */
     uint64_t period, unit; /* rounds per DOWN of the parent, and per own one */
@@ -162,7 +201,7 @@ struct node {
     answer answer;
 
     /* the link to its parent */
-    double *w, *z, *q;
+    double *w, *z, *q; /* w has M + 1 numbers: the last is a->down's */
     uint32_t k, last;
     hfsad_link_rule rule; /* as it is now */
     uint64_t repairs;     /* of the safeguard */
@@ -184,6 +223,7 @@ struct node {
 
     leaf_part leaf;
     inner_part inner;
+    average_part average;
     async_part async;
     root_part root;
 };
@@ -334,8 +374,8 @@ void async_end(node *n);
 void inner_advance(node *n);
 /* Root: the row of the trace is there. */
 void root_conclude(node *n, const tally *t);
-/* A client's answer to a question for figures at round. */
-void leaf_measure(node *n, const double *w0, const double *w_parent, tally *t);
+/* w_0, with the client's own intercept if it has one; in n->u. */
+const double *leaf_consensus(node *n, const double *w0, const double *w_parent);
 /* Whether it sits out all rounds after the last one done, up to `round`; *last then goes with it. */
 bool node_sits_out_until(const node *n, uint64_t round, uint32_t *last);
 /* A client takes these rounds as done. */

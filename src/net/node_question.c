@@ -67,7 +67,7 @@ static bool answer_figures(node *n, const message *m, uint64_t number)
         (void)node_sits_out_until(n, number, &last);
         leaf_skip_to(n, number, last);
     }
-    leaf_measure(n, m->values, n->s.depth == 1 ? m->values : m->values + M, &t);
+    n->a->measure_leaf(n, m->values, n->s.depth == 1 ? m->values : m->values + M, &t);
     node_answer(n, &t, number);
     n->answer.k = n->k;
     return true;
@@ -103,20 +103,13 @@ static bool begin_figures(node *n, const message *m, uint64_t number)
 /* This node's part of the figures. Asynchronous training continues while the answers arrive. */
 static void pass_figures_on(node *n)
 {
-    const inner_class *class = n->s.inner;
     question *q = &n->question;
+    if (n->a->take_down && !is_root(n) && q->round > 0) /* the end of an iteration */
+        n->a->take_down(n, q->parent, (double)q->round);
     memcpy(q->w + (is_root(n) ? 0 : n->s.M), n->w, n->s.M * sizeof *n->w);
-    q->own = (tally){.priors = kernels()->prior_value(&class->prior, n->s.M, n->w),
-                     .consensus_priors = kernels()->prior_value(&class->prior, n->s.M, q->w),
-                     .up = (double)n->sent_up,
-                     .down = (double)n->sent_down};
+    n->a->measure_inner(n, q->w, q->parent, &q->own);
     q->asked_version = n->async.version;
     n->changed = n->changed || n->s.async;
-    if (is_root(n))
-        return;
-    const hfsad_link link = {n->z, n->q, n->k};
-    kernels()->link_measure(&class->rule, &link, n->s.M, n->w, q->parent, q->w, &q->own.tier[n->s.depth - 1]);
-    q->own.dual[n->s.depth - 1] = n->dual;
 }
 
 /* The children's tallies in the order of plan/tally.h; intercepts one after another. */
@@ -140,20 +133,6 @@ static void add_children(const node *n, tally *t)
     }
 }
 
-/* If clients or edges have their own intercepts, the nodes above are not tied: they report the mean over the clients
- * below. */
-static void settle(node *n, tally *t)
-{
-    const size_t leaves = n->s.n_children - inner_first_leaf(n);
-    const bool own_client = n->s.intercept == INTERCEPT_CLIENT;
-    const double *w = n->question.w + (is_root(n) ? 0 : n->s.M);
-    if (n->s.intercept == INTERCEPT_EDGE)
-        t->intercepts += (double)leaves * w[n->s.M - 1];
-    n->inner.has_settled = own_client || (n->s.intercept == INTERCEPT_EDGE && leaves == 0);
-    if (n->inner.has_settled)
-        n->inner.settled = t->intercepts / t->clients;
-}
-
 static bool finish_figures(node *n)
 {
     tally t = n->question.own;
@@ -162,7 +141,7 @@ static bool finish_figures(node *n)
     else if (n->s.async && n->question.round > 0)
         async_row(n);
     add_children(n, &t);
-    settle(n, &t);
+    n->a->take_tally(n, &t);
     if (is_root(n))
         root_conclude(n, &t);
     else

@@ -1,27 +1,22 @@
-/* See state_path.h. */
-#include "net/state_path.h"
+/* hfsad_state_folder: unique names, because names of nodes have no +. */
+#include "hfsad/net.h"
 
 #include "base/rng.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-char *state_path(const char *folder, const char *path, bool clients)
+bool hfsad_state_folder(const char *folder, const char *node, bool clients, char *path, size_t size)
 {
     enum { NAME_MOST = 200 }; /* a folder's has 255 bytes at most */
-    const char *ending = clients ? "++clients" : "";
-    const size_t size = strlen(folder) + NAME_MOST + 40;
-    char *made = malloc(size);
-    if (!made)
-        return NULL;
-    const int at = snprintf(made, size, "%s/%.*s", folder, NAME_MOST, path);
-    for (char *c = made + strlen(folder) + 1; *c; c++)
+    char print[20] = "";
+    if (strlen(node) > NAME_MOST)
+        snprintf(print, sizeof print, "++%016" PRIx64, rng_stream(node));
+    const int length = snprintf(path, size, "%s/%.*s%s%s", folder, NAME_MOST, node, print, clients ? "++clients" : "");
+    if (length < 0 || (size_t)length >= size)
+        return false;
+    for (char *c = path + strlen(folder) + 1; *c; c++)
         *c = *c == '/' ? '+' : *c;
-    if (strlen(path) > NAME_MOST)
-        snprintf(made + at, size - (size_t)at, "++%016" PRIx64 "%s", rng_stream(path), ending);
-    else
-        snprintf(made + at, size - (size_t)at, "%s", ending);
-    return made;
+    return true;
 }

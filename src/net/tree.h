@@ -20,7 +20,8 @@ typedef struct {
     const plan *tied;  /* of a consensus start, which is trained for its iterations; NULL: none */
     const plan *trial; /* of every one of `tries` starts; NULL: there is one */
     uint64_t tries;
-    size_t part, polish; /* of node_setup */
+    const baseline_rule *average; /* FedAvg or FedProx; NULL: HFSAD */
+    size_t part, polish;          /* of node_setup */
 } tree;
 
 /* Why an asynchronous federation refuses a spec with draws. */

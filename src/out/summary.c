@@ -397,7 +397,10 @@ static void add_group_model(json *j, cJSON *group, const hfsad_run *run, uint32_
         return;
     json_add_real(j, group, "share", found->share[k]);
     model_to_user(run->data, found->w + k * M, w);
-    json_add_item(j, group, "model", cJSON_CreateDoubleArray(w, (int)M));
+    cJSON *model = cJSON_CreateArray();
+    for (size_t m = 0; m < M; m++)
+        cJSON_AddItemToArray(model, json_real(w[m]));
+    json_add_item(j, group, "model", model);
     free(w);
 }
 

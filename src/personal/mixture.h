@@ -81,6 +81,8 @@ typedef struct {
 size_t mixture_scratch(size_t M);
 /* answer: mixture_length numbers, all written. */
 void mixture_answer(const mixture_client *client, const mixture_question *q, double *answer);
+/* A client's model: the groups' by its weights. */
+void mixture_model(const mixture *m, size_t M, const double *p, double *w);
 /* p of a client: K numbers. */
 void mixture_weights(const mixture_client *client, const mixture *m, double *p);
 

@@ -81,6 +81,14 @@ void mixture_weights(const mixture_client *c, const mixture *m, double *p)
     weigh(m, f, p);
 }
 
+void mixture_model(const mixture *m, size_t M, const double *p, double *w)
+{
+    memset(w, 0, M * sizeof *w);
+    for (size_t k = 0; k < m->K; k++)
+        for (size_t i = 0; i < M; i++)
+            w[i] += p[k] * m->w[k * M + i];
+}
+
 /* g = gradient of the client's loss at w. */
 static void gradient(const mixture_client *c, const double *w, double kappa, double *g)
 {

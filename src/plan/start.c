@@ -42,29 +42,6 @@ static hfsad_status ask(const spectrum *s, survey_kind kind, size_t count, size_
     return s->ask->ask(s->ask->context, &q, totals, err);
 }
 
-/* The weighted median, found by counting below thresholds: first powers of 4 around the guess, then finer ones. A
- * median at or below 0 is 0. */
-static hfsad_status half_point(const spectrum *s, survey_kind kind, double guess, double *at, hfsad_error *err)
-{
-    enum { ROUNDS = 7, N = SURVEY_THRESHOLDS };
-    const size_t count = N + (kind == SURVEY_BELOW_FIT ? s->M : 0);
-    double totals[N + 1], low = 0, high = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < N; i++)
-            s->values[i] = round ? low + (high - low) * (i + 1) / N : ldexp(guess, 2 * (i - N / 2));
-        const hfsad_status status = ask(s, kind, count, N + 1, totals, err);
-        if (status)
-            return status;
-        int first = 0; /* threshold with half of the weight below */
-        while (first < N - 1 && totals[1 + first] < totals[0] / 2)
-            first++;
-        low = first ? s->values[first - 1] : low;
-        high = s->values[first];
-    }
-    *at = high;
-    return HFSAD_OK;
-}
-
 static hfsad_status matrix(void *context, const double *v, double *product, hfsad_error *err)
 {
     const spectrum *s = context;
@@ -92,9 +69,9 @@ static hfsad_status prepare(spectrum *s, double *guess, double *totals, hfsad_er
         s->column[m] = s->kind == SURVEY_ROBUST ? sqrt(totals[m] / n) : 1;
     double median;
     if (s->kind == SURVEY_TRUNCATED)
-        status = half_point(s, SURVEY_BELOW, y, &median, err);
+        status = survey_half_point(s->ask, SURVEY_BELOW, s->values, SURVEY_THRESHOLDS, y, &median, err);
     else
-        status = half_point(s, SURVEY_BELOW_ONE, *guess, &median, err);
+        status = survey_half_point(s->ask, SURVEY_BELOW_ONE, s->values, SURVEY_THRESHOLDS, *guess, &median, err);
     const double of_square = 0.4549; /* the median of the square of a normal number of variance 1 */
     s->parameter = s->kind == SURVEY_TRUNCATED ? 3 * median : median / of_square;
     return status;
@@ -105,7 +82,8 @@ static hfsad_status fit_length(const spectrum *s, double guess, double *v, hfsad
 {
     double square;
     memcpy(s->values + SURVEY_THRESHOLDS, v, s->M * sizeof *v);
-    const hfsad_status status = half_point(s, SURVEY_BELOW_FIT, guess * (double)s->M, &square, err);
+    const hfsad_status status = survey_half_point(s->ask, SURVEY_BELOW_FIT, s->values, SURVEY_THRESHOLDS + s->M,
+                                                  guess * (double)s->M, &square, err);
     for (size_t m = 0; m < s->M; m++)
         v[m] *= sqrt(square);
     return status;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "data/rows.h"
-#include "plan/scales.h"
+#include "plan/baseline_step.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,6 +44,8 @@ static double compared(const survey_client *c, const survey_question *q, size_t 
     if (q->kind == SURVEY_BELOW_ONE)
         return y / row_norm2(&c->rows, r);
     const double p = row_dot(&c->rows, r, q->values + SURVEY_THRESHOLDS);
+    if (q->kind == SURVEY_MISFIT)
+        return fabs(y - (loss_kind_of(&c->loss)->majorised ? p * p : p));
     *weight *= p * p;
     return y / (p * p);
 }
@@ -136,6 +138,7 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
     case SURVEY_BELOW:
     case SURVEY_BELOW_ONE:
     case SURVEY_BELOW_FIT:
+    case SURVEY_MISFIT:
         answer_below(c, q, answer);
         return;
     case SURVEY_TRUNCATED:
@@ -144,6 +147,10 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
         return;
     case SURVEY_ENERGY:
         answer_energy(c, answer);
+        return;
+    case SURVEY_CURVE:
+    case SURVEY_CURVE_ALONE:
+        baseline_step_answer(c, q, answer);
         return;
     case SURVEY_LOSS:
         answer_loss(c, q->values, answer);
@@ -158,6 +165,28 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
     }
 }
 
+hfsad_status survey_half_point(const surveyor *ask, survey_kind kind, double *values, size_t count, double guess,
+                               double *at, hfsad_error *err)
+{
+    enum { ROUNDS = 7, N = SURVEY_THRESHOLDS };
+    double totals[N + 1], low = 0, high = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < N; i++)
+            values[i] = round ? low + (high - low) * (i + 1) / N : ldexp(guess, 2 * (i - N / 2));
+        const survey_question q = {kind, count, values, 0, N + 1};
+        const hfsad_status status = ask->ask(ask->context, &q, totals, err);
+        if (status)
+            return status;
+        int first = 0; /* threshold with half of the weight below */
+        while (first < N - 1 && totals[1 + first] < totals[0] / 2)
+            first++;
+        low = first ? values[first - 1] : low;
+        high = values[first];
+    }
+    *at = high;
+    return HFSAD_OK;
+}
+
 void survey_combine(const survey_question *q, double *totals, const double *answer)
 {
     for (size_t i = 0; i < q->most; i++)
@@ -169,7 +198,8 @@ void survey_combine(const survey_question *q, double *totals, const double *answ
 hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
 {
     *s = (local_survey){.d = d, .spec = spec};
-    const size_t answer = d->M + SURVEY_THRESHOLDS + 8;
+    const size_t groups = baseline_step_groups(d) * (d->M + 1), plain = d->M + SURVEY_THRESHOLDS + 8,
+                 answer = spec && algorithm_is_baseline(spec->top.algorithm) && groups > plain ? groups : plain;
     s->room_size = (size_t)(d->depth + 2) * answer + 5 * d->M;
     s->room = alloc_zero(s->room_size, sizeof *s->room);
     if (!s->room || (spec && !choices_make(&s->choices, spec, d))) {
@@ -188,18 +218,33 @@ void local_survey_free(local_survey *s)
 
 bool survey_question_fits(const survey_question *q, size_t M)
 {
-    const size_t N = SURVEY_THRESHOLDS;
+    const size_t N = SURVEY_THRESHOLDS, numbers = q->count > 4 ? q->count - 4 : 0, groups = numbers / M;
     const struct {
         size_t count, most, sums;
     } sizes[] = {
-        [SURVEY_CENTRE] = {0, 0, 2},        [SURVEY_SCALE] = {1, 1, 5},
-        [SURVEY_OWN] = {1, 1, 1},           [SURVEY_BOUND] = {0, 1, 0},
-        [SURVEY_COLUMNS] = {0, 0, M + 2},   [SURVEY_BELOW] = {N, 0, N + 1},
-        [SURVEY_BELOW_ONE] = {N, 0, N + 1}, [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
-        [SURVEY_TRUNCATED] = {1 + M, 0, M}, [SURVEY_ROBUST] = {1 + M, 0, M},
-        [SURVEY_LEFT] = {M, 0, 2},          [SURVEY_ENERGY] = {0, 0, 2},
-        [SURVEY_LOSS] = {M, 0, 1},          [SURVEY_MOMENTS] = {1 + M, 0, 1 + 2 * M},
+        [SURVEY_CENTRE] = {0, 0, 2},
+        [SURVEY_SCALE] = {1, 1, 5},
+        [SURVEY_OWN] = {1, 1, 1},
+        [SURVEY_BOUND] = {0, 1, 0},
+        [SURVEY_COLUMNS] = {0, 0, M + 2},
+        [SURVEY_BELOW] = {N, 0, N + 1},
+        [SURVEY_BELOW_ONE] = {N, 0, N + 1},
+        [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
+        [SURVEY_TRUNCATED] = {1 + M, 0, M},
+        [SURVEY_ROBUST] = {1 + M, 0, M},
+        [SURVEY_LEFT] = {M, 0, 2},
+        [SURVEY_ENERGY] = {0, 0, 2},
+        [SURVEY_LOSS] = {M, 0, 1},
+        [SURVEY_MISFIT] = {N + M, 0, N + 1},
+        [SURVEY_CURVE] = {4 + groups * M, 0, groups * (M + 1)},
+        [SURVEY_CURVE_ALONE] = {4 + M, q->most, 0},
+        [SURVEY_MOMENTS] = {1 + M, 0, 1 + 2 * M},
     };
+    if (q->kind == SURVEY_CURVE || q->kind == SURVEY_CURVE_ALONE) {
+        const size_t of = q->kind == SURVEY_CURVE ? groups : q->most;
+        if (numbers < M || q->values[3] != (double)of || of == 0)
+            return false;
+    }
     return (size_t)q->kind < sizeof sizes / sizeof *sizes && q->count == sizes[q->kind].count &&
            q->most == sizes[q->kind].most && q->sums == sizes[q->kind].sums;
 }
@@ -213,8 +258,11 @@ static hfsad_status client_of(const local_survey *s, size_t leaf, survey_client 
 hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows rows, survey_client *c,
                                 hfsad_error *err)
 {
-    *c = (survey_client){
-        .rows = rows, .M = s->d->M, .node = s->d->n_inner + leaf, .scratch = s->room + s->room_size - 4 * s->d->M};
+    *c = (survey_client){.rows = rows,
+                         .M = s->d->M,
+                         .node = s->d->n_inner + leaf,
+                         .parent = dataset_parent(s->d, leaf),
+                         .scratch = s->room + s->room_size - 4 * s->d->M};
     if (!s->spec)
         return HFSAD_OK;
     override_settings special;

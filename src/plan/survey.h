@@ -13,20 +13,23 @@
 #include "plan/choices.h"
 
 typedef enum {
-    SURVEY_CENTRE,    /* -> sum w, sum w y; w: a row's weight */
-    SURVEY_SCALE,     /* centre -> most pull; sum energy, sqrt(noise), weight (scales.h), w |y - centre|, w */
-    SURVEY_OWN,       /* length -> most slope; sum bend, of a program's own loss */
-    SURVEY_BOUND,     /* -> most pull within the box: Theorem 1's nu_f */
-    SURVEY_COLUMNS,   /* -> sum w x_m^2 of the M columns, w y, w |x|^2 */
-    SURVEY_BELOW,     /* thresholds -> sum w, and of the rows with y <= threshold, of each */
-    SURVEY_BELOW_ONE, /* likewise y/|x|^2 <= threshold */
-    SURVEY_BELOW_FIT, /* thresholds, M numbers v -> with p = <x,v>^2: sum w p, and of those with y/p <= threshold */
-    SURVEY_TRUNCATED, /* limit, v -> sum w min(max(y, 0), limit) x <x,v> */
-    SURVEY_ROBUST,    /* scale, v -> sum w T(y/(|x|^2 scale)) x <x,v> / |x|^2, T(t) = 1 - 1/t, at least -10 */
-    SURVEY_LEFT,      /* w -> sum of weights, of weight (y - <x,w>) */
-    SURVEY_ENERGY,    /* -> sum w, w |x|^2: what features_prepare makes an intercept's column from */
-    SURVEY_LOSS,      /* w -> sum of the loss at w */
-    SURVEY_MOMENTS,   /* whether squares, centre -> rows_sum_columns of features.h; M: without an intercept */
+    SURVEY_CENTRE,      /* -> sum w, sum w y; w: a row's weight */
+    SURVEY_SCALE,       /* centre -> most pull; sum energy, sqrt(noise), weight (scales.h), w |y - centre|, w */
+    SURVEY_OWN,         /* length -> most slope; sum bend, of a program's own loss */
+    SURVEY_BOUND,       /* -> most pull within the box: Theorem 1's nu_f */
+    SURVEY_COLUMNS,     /* -> sum w x_m^2 of the M columns, w y, w |x|^2 */
+    SURVEY_BELOW,       /* thresholds -> sum w, and of the rows with y <= threshold, of each */
+    SURVEY_BELOW_ONE,   /* likewise y/|x|^2 <= threshold */
+    SURVEY_BELOW_FIT,   /* thresholds, M numbers v -> with p = <x,v>^2: sum w p, and of those with y/p <= threshold */
+    SURVEY_TRUNCATED,   /* limit, v -> sum w min(max(y, 0), limit) x <x,v> */
+    SURVEY_ROBUST,      /* scale, v -> sum w T(y/(|x|^2 scale)) x <x,v> / |x|^2, T(t) = 1 - 1/t, at least -10 */
+    SURVEY_LEFT,        /* w -> sum of weights, of weight (y - <x,w>) */
+    SURVEY_ENERGY,      /* -> sum w, w |x|^2: what features_prepare makes an intercept's column from */
+    SURVEY_MOMENTS,     /* whether squares, centre -> rows_sum_columns of features.h; M: without an intercept */
+    SURVEY_MISFIT,      /* thresholds, w -> as BELOW, of |y - <x,w>|, or |y - <x,w>^2| */
+    SURVEY_CURVE,       /* of baseline_step.c -> of every group: sum a, sum a kappa mean(x x^T) v */
+    SURVEY_CURVE_ALONE, /* the same -> of every group: most kappa |mean(x x^T)| of a client */
+    SURVEY_LOSS,        /* w -> sum of the loss at w */
 } survey_kind;
 
 enum { SURVEY_THRESHOLDS = 32 };
@@ -51,9 +54,14 @@ typedef struct {
     hfsad_loss loss;
     bool mean;                 /* its loss is the mean over its rows */
     const hfsad_own_loss *own; /* NULL: none */
-    size_t node;
+    size_t node, parent;
     double *scratch; /* 4 M numbers */
 } survey_client;
+
+/* The weighted median, found by counting below thresholds: first powers of 4 around the guess, then finer ones. values:
+ * of the question, count of them, the thresholds first. */
+hfsad_status survey_half_point(const surveyor *ask, survey_kind kind, double *values, size_t count, double guess,
+                               double *at, hfsad_error *err);
 
 void survey_answer(const survey_client *c, const survey_question *q, double *answer);
 /* Adds a child's answer to the total. */

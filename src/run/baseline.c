@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/draw.h"
-#include "core/kernels.h"
 #include "run/sim.h"
 
 #include <math.h>
@@ -37,19 +36,12 @@ struct baseline {
     uint8_t *part;  /* leaves: leaf_part of this round */
     uint32_t *last; /* leaves */
     uint64_t *key;
-    double *loss, *gap; /* leaves: of a measurement */
-    double *space;      /* M per thread */
+    link_sums *sums; /* leaves: of a measurement */
+    double *space;   /* M per thread */
     uint32_t least_steps;
     uint64_t iteration, round, bytes_up, bytes_down;
-    double t; /* step of this round */
     bool last_round, sign_free;
 };
-
-double baseline_mass(const dataset *d, const plan *p, size_t leaf)
-{
-    const client_rows rows = dataset_rows(d, leaf);
-    return plan_leaf(p, leaf)->mean ? 1 : rows_weight(&rows);
-}
 
 /* Below this count of numbers a thread costs more than it gains. */
 enum { WORTH_A_THREAD = 16384 };
@@ -81,30 +73,9 @@ static double *leaf_w(const baseline *b, size_t leaf, const inner_node *parent)
     return b->w + dataset_place(b->d, parent, (uint32_t)(leaf - parent->first_leaf)).first;
 }
 
-/* The client's loss with this factor of its rows' weights. */
-static rows_problem problem_of(const baseline *b, size_t leaf, double factor)
-{
-    return (rows_problem){
-        .loss = &plan_leaf(b->p, leaf)->loss, .rows = dataset_rows(b->d, leaf), .M = b->M, .factor = factor};
-}
-
 static bool takes_part(const baseline *b, double probability, uint64_t key, uint32_t *last)
 {
     return draw_takes_part(probability, key, b->round + 1, b->p->edge_rounds, b->p->at_least_every, last);
-}
-
-/* The step on <g, w> + rho/2 |w - anchor|^2 in closed form; for rho = 0 it is the plain one, to the bit. */
-static void client_step(const baseline *b, const leaf_class *class, double t, const double *anchor, const double *g,
-                        double *w)
-{
-    const double keep = 1 / (1 + t * b->rule.rho), box = class->loss.box;
-    const size_t tied = b->M - class->rule.penalty.free;
-    for (size_t m = 0; m < tied; m++)
-        w[m] = keep * (w[m] - t * g[m]) + (1 - keep) * anchor[m];
-    for (size_t m = tied; m < b->M; m++)
-        w[m] -= t * g[m];
-    for (size_t m = 0; m < b->F; m++)
-        w[m] = w[m] > box ? box : w[m] < -box ? -box : w[m];
 }
 
 static void step_leaf(baseline *b, size_t leaf, unsigned thread)
@@ -121,77 +92,44 @@ static void step_leaf(baseline *b, size_t leaf, unsigned thread)
     if (!b->moved[leaf])
         memcpy(w, anchor, (b->M - class->rule.penalty.free) * sizeof *w);
     b->moved[leaf] = 1;
-    if (!(b->mass[leaf] > 0))
-        return;
-    rows_problem problem = problem_of(b, leaf, 1);
-    problem.factor = 1 / rows_weight(&problem.rows);
-    /* Whoever makes more steps makes shorter ones, or his loss would count for more than the objective says. */
-    const double t = b->t * b->least_steps / class->local_steps;
-    for (uint32_t step = class->local_steps; step > 0; step--) {
-        kernels()->rows_subgradient(&problem, w, g);
-        client_step(b, class, t, anchor, g, w);
-    }
+    const client_rows rows = dataset_rows(b->d, leaf);
+    averaging_step(&b->rule, b->p, class, &rows, b->M, b->round, anchor, w, g);
 }
-
-typedef struct {
-    const double *w;
-    double mass; /* 0: it did not move */
-    bool own;    /* its last coordinate is its own */
-} child;
 
 static size_t children(const inner_node *node)
 {
     return (size_t)node->n_inner + node->n_leaves;
 }
 
-static child child_at(const baseline *b, const inner_node *node, size_t slot)
+typedef struct {
+    const baseline *b;
+    const inner_node *node;
+} averaged;
+
+static averaging_part part_at(const void *context, size_t slot)
 {
+    const averaged *at = context;
+    const baseline *b = at->b;
+    const inner_node *node = at->node;
     if (slot < node->n_inner) {
         const size_t i = node->first_inner + slot;
-        return (child){b->inner_w + i * b->M, b->inner[i].moved ? b->inner[i].mass : 0,
-                       b->p->inner[i].rule.penalty.free > 0};
+        return (averaging_part){b->inner_w + i * b->M, b->inner[i].moved ? b->inner[i].mass : 0,
+                                b->p->inner[i].rule.penalty.free > 0};
     }
     const size_t leaf = node->first_leaf + slot - node->n_inner;
-    return (child){leaf_w(b, leaf, node), b->moved[leaf] ? b->mass[leaf] : 0,
-                   plan_leaf(b->p, leaf)->rule.penalty.free > 0};
+    return (averaging_part){leaf_w(b, leaf, node), b->moved[leaf] ? b->mass[leaf] : 0,
+                            plan_leaf(b->p, leaf)->rule.penalty.free > 0};
 }
 
-static void prior_step(const hfsad_penalty *prior, size_t M, double step, double *w)
-{
-    if (penalty_is_flat(prior) || !(step > 0))
-        return;
-    for (size_t m = 0; m < M - prior->free; m++)
-        w[m] = hfsad_penalty_prox(prior, w[m], step, 0);
-}
-
-/* Whether any child moved. If all children have their own intercepts, the node's model contains their mean; it is not
- * sent. */
+/* Whether any child moved. */
 static bool average(baseline *b, size_t i)
 {
-    const inner_node *node = &b->d->inner[i];
-    const size_t n = children(node), F = b->F;
-    double *w = b->inner_w + i * b->M, total = 0, tied = 0;
-    for (size_t slot = 0; slot < n; slot++) {
-        const child c = child_at(b, node, slot);
-        total += c.mass;
-        tied += c.own ? 0 : c.mass;
-    }
-    if (!(total > 0))
-        return false;
-    memset(w, 0, b->M * sizeof *w);
-    for (size_t slot = 0; slot < n; slot++) {
-        const child c = child_at(b, node, slot);
-        if (!(c.mass > 0))
-            continue;
-        const double share = c.mass / total;
-        for (size_t m = 0; m < F; m++)
-            w[m] += share * c.w[m];
-        if (F < b->M && (!c.own || !(tied > 0)))
-            w[F] += c.mass / (tied > 0 ? tied : total) * c.w[F];
-    }
-    prior_step(&b->p->inner[i].prior, b->M, b->inner[i].since / b->inner[i].mass, w);
-    b->inner[i].since = 0;
-    return true;
+    const averaged at = {b, &b->d->inner[i]};
+    const bool moved = averaging_mean(&b->p->inner[i].prior, b->inner[i].since / b->inner[i].mass, b->M,
+                                      children(at.node), part_at, &at, b->F < b->M, b->inner_w + i * b->M);
+    if (moved)
+        b->inner[i].since = 0;
+    return moved;
 }
 
 static void step_inner(baseline *b, size_t i, unsigned thread)
@@ -243,10 +181,9 @@ static void send_down(baseline *b)
 static void play_round(baseline *b)
 {
     const dataset *d = b->d;
-    b->t = step_length(&b->rule.step, b->round, 0, 0);
     for_each(b, 0, d->n_leaves, d->n_rows, step_leaf);
     for (size_t i = 0; i < d->n_inner; i++)
-        b->inner[i].since += b->t * b->least_steps;
+        b->inner[i].since += averaging_steps(&b->rule, b->least_steps, b->round);
     for (size_t end = d->n_inner, first; end > 1; end = first) { /* the deepest first */
         first = end - 1;
         while (first > 1 && d->inner[first - 1].depth == d->inner[end - 1].depth)
@@ -285,52 +222,47 @@ static const double *consensus_model(const baseline *b, size_t leaf, const doubl
     return room;
 }
 
-static double largest_gap(size_t M, const double *w, const double *w0)
-{
-    double gap = 0;
-    for (size_t m = 0; m < M; m++)
-        gap = fabs(w[m] - w0[m]) <= gap ? gap : fabs(w[m] - w0[m]); /* not fmax, which would hide a NaN */
-    return gap;
-}
-
 static void measure_leaf(baseline *b, size_t leaf, unsigned thread)
 {
-    const uint32_t parent = dataset_parent(b->d, leaf);
-    const leaf_class *class = plan_leaf(b->p, leaf);
-    const double *w = leaf_w(b, leaf, &b->d->inner[parent]);
-    rows_problem problem = problem_of(b, leaf, 1);
-    if (class->mean)
-        problem.factor = 1 / rows_weight(&problem.rows);
+    const uint32_t parent_of = dataset_parent(b->d, leaf);
+    const double *w = leaf_w(b, leaf, &b->d->inner[parent_of]);
+    const client_rows rows = dataset_rows(b->d, leaf);
     const double *w0 =
-        consensus_model(b, leaf, w, b->inner_w + (size_t)parent * b->M, parent, b->space + (size_t)thread * b->M);
-    b->loss[leaf] = kernels()->rows_loss(&problem, w0);
-    b->gap[leaf] = largest_gap(b->M - class->rule.penalty.free, w, w0);
+        consensus_model(b, leaf, w, b->inner_w + (size_t)parent_of * b->M, parent_of, b->space + (size_t)thread * b->M);
+    averaging_measure(plan_leaf(b->p, leaf), &rows, b->M, w, w0, &b->sums[leaf]);
+}
+
+/* The order of plan/tally.h. */
+static void measure_node(const baseline *b, size_t i, tally *t)
+{
+    const inner_node *node = &b->d->inner[i];
+    const size_t slots = run_slots(b->M), end = (size_t)node->first_leaf + node->n_leaves;
+    const double *w = b->inner_w + i * b->M;
+    *t = (tally){.consensus_priors = kernels()->prior_value(&b->p->inner[i].prior, b->M, b->inner_w)};
+    if (i)
+        t->tier[node->depth - 1].gap = averaging_gap(b->M - b->p->inner[i].rule.penalty.free, w, b->inner_w);
+    for (size_t c = node->first_inner; c < (size_t)node->first_inner + node->n_inner; c++) {
+        tally child;
+        measure_node(b, c, &child); /* no deeper than HFSAD_TIERS_MAX */
+        tally_add(t, &child);
+    }
+    for (size_t first = node->first_leaf; first < end; first += slots) {
+        link_sums run = {0};
+        for (size_t leaf = first; leaf < end && leaf < first + slots; leaf++)
+            link_sums_add(&run, &b->sums[leaf]);
+        link_sums_add(&t->tier[node->depth], &run);
+    }
 }
 
 void baseline_measure(baseline *b, hfsad_figures *f)
 {
-    double objective = 0, gap = 0;
+    tally t;
     for_each(b, 0, b->d->n_leaves, b->d->n_rows, measure_leaf);
-    for (size_t leaf = 0; leaf < b->d->n_leaves; leaf++) {
-        objective += b->loss[leaf];
-        gap = b->gap[leaf] <= gap ? gap : b->gap[leaf];
-    }
-    for (size_t i = 0; i < b->d->n_inner; i++) {
-        objective += kernels()->prior_value(&b->p->inner[i].prior, b->M, b->inner_w);
-        const double here =
-            i ? largest_gap(b->M - b->p->inner[i].rule.penalty.free, b->inner_w + i * b->M, b->inner_w) : 0;
-        gap = here <= gap ? gap : here;
-    }
-    f->iteration = b->iteration;
-    f->objective = f->consensus_objective = objective;
-    f->primal_residual = f->dual_residual = f->smoothing_gap = f->gap_bound = NAN;
-    f->consensus_gap = gap;
+    measure_node(b, 0, &t);
+    averaging_figures(&t, b->M, b->d->depth, b->iteration, f);
     f->relative_error = b->truth ? model_error(b->d, b->inner_w, b->truth, b->sign_free, b->space) : NAN;
     f->bytes_up = b->bytes_up;
     f->bytes_down = b->bytes_down;
-    f->tiers = b->d->depth;
-    for (size_t t = 0; t < f->tiers; t++)
-        f->primal_tier[t] = f->dual_tier[t] = NAN;
 }
 
 const double *baseline_inner_model(const baseline *b, size_t i)
@@ -354,22 +286,30 @@ static bool take_memory(baseline *b)
     b->part = alloc_zero(d->n_leaves, 1);
     b->last = alloc_zero(d->n_leaves, sizeof *b->last);
     b->key = alloc_zero(d->n_leaves, sizeof *b->key);
-    b->loss = alloc_zero(d->n_leaves, sizeof(double));
-    b->gap = alloc_zero(d->n_leaves, sizeof(double));
+    b->sums = alloc_zero(d->n_leaves, sizeof *b->sums);
     b->space = alloc_zero(pool_threads(b->threads) * b->M, sizeof(double));
-    return b->w && b->inner_w && b->inner && b->mass && b->moved && b->part && b->last && b->key && b->loss && b->gap &&
-           b->space;
+    return b->w && b->inner_w && b->inner && b->mass && b->moved && b->part && b->last && b->key && b->sums && b->space;
+}
+
+/* In the order in which nodes hear of it; the children's are there. */
+static double mass_below(const baseline *b, const inner_node *node)
+{
+    double mass = 0;
+    for (size_t c = node->first_inner; c < (size_t)node->first_inner + node->n_inner; c++)
+        mass += b->inner[c].mass;
+    for (size_t leaf = node->first_leaf; leaf < (size_t)node->first_leaf + node->n_leaves; leaf++)
+        mass += b->mass[leaf];
+    return mass;
 }
 
 static void make_nodes(baseline *b, const double *start)
 {
     const dataset *d = b->d;
     char name[HFSAD_TIERS_MAX * 256];
-    b->least_steps = UINT32_MAX;
+    b->least_steps = averaging_least_steps(b->p);
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        const uint32_t steps = plan_leaf(b->p, leaf)->local_steps;
-        b->least_steps = steps < b->least_steps ? steps : b->least_steps;
-        b->mass[leaf] = baseline_mass(d, b->p, leaf);
+        const client_rows rows = dataset_rows(d, leaf);
+        b->mass[leaf] = averaging_mass(plan_leaf(b->p, leaf), &rows);
         dataset_leaf_name(d, leaf, name, sizeof name);
         b->key[leaf] = rng_key(b->p->seed, rng_stream(name));
         dataset_scatter(d, b->w, leaf, start);
@@ -377,10 +317,7 @@ static void make_nodes(baseline *b, const double *start)
     for (size_t i = d->n_inner; i-- > 0;) { /* children before their parents */
         const inner_node *node = &d->inner[i];
         averaging_node *a = &b->inner[i];
-        for (size_t leaf = node->first_leaf; leaf < (size_t)node->first_leaf + node->n_leaves; leaf++)
-            a->mass += b->mass[leaf];
-        if (i)
-            b->inner[node->parent].mass += a->mass;
+        a->mass = mass_below(b, node);
         a->key = rng_key(b->p->seed, rng_stream(node->name));
         memcpy(b->inner_w + i * b->M, start, b->M * sizeof *start);
     }
@@ -422,8 +359,7 @@ void baseline_free(baseline *b)
     free(b->part);
     free(b->last);
     free(b->key);
-    free(b->loss);
-    free(b->gap);
+    free(b->sums);
     free(b->space);
     free(b);
 }

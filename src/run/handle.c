@@ -146,8 +146,10 @@ static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surve
     r->start_kind = spec_find_start(spec, kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    const hfsad_status status =
+    hfsad_status status =
         start_plain(r->start, consensus ? start_default(spec) : r->start_kind, spec, r->data, ask, err);
+    if (!status && !r->engine->links)
+        status = baseline_rule_of(&r->rule, spec, r->data, r->plan, r->start, ask, err);
     const bool searches = consensus || (spec->run.tries > 1 && r->engine->links);
     return status || !searches ? status : search_start(r, spec, consensus, err);
 }
@@ -354,9 +356,7 @@ void hfsad_run_iterate(hfsad_run *r)
 
 static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
 {
-    if (r->engine->links)
-        return figures_are_finite(f);
-    return isfinite(f->objective + f->consensus_objective + f->consensus_gap) && !isinf(f->dual_residual);
+    return r->engine->links ? figures_are_finite(f) : averaging_is_finite(f);
 }
 
 hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
@@ -408,20 +408,11 @@ size_t hfsad_run_node_name(const hfsad_run *r, size_t node, char *buffer, size_t
     return length;
 }
 
-/* The groups' models by the client's weights. */
-static void personal_model(const hfsad_run *r, size_t leaf, double *w)
-{
-    const personal_result *g = &r->personal.found;
-    memset(w, 0, r->data->M * sizeof *w);
-    for (size_t k = 0; k < g->K; k++)
-        for (size_t m = 0; m < r->data->M; m++)
-            w[m] += g->p[leaf * g->K + k] * g->w[k * r->data->M + m];
-}
-
 void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 {
-    if (node >= r->data->n_inner && r->personal.found.p)
-        personal_model(r, node - r->data->n_inner, w);
+    const personal_result *g = &r->personal.found;
+    if (node >= r->data->n_inner && g->p)
+        mixture_model(&(mixture){g->K, g->T, g->share, g->w}, r->data->M, g->p + (node - r->data->n_inner) * g->K, w);
     else if (node < r->data->n_inner || r->polished)
         memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else

@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "gather.h"
+#include "net/gather.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -169,6 +169,9 @@ hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const g
                            const char *out, bool *whole, hfsad_error *err)
 {
     gathering g = {.spec = spec, .out = out, .whole = true};
+    *whole = true;
+    if (algorithm_is_baseline(spec->top.algorithm)) /* a run of a baseline has no such files */
+        return HFSAD_OK;
     hfsad_status status = open_federation(&g, shape, err);
     for (size_t i = 0; i < count && !status && g.whole; i++)
         status = take_process(&g, &processes[i], err);

@@ -1,6 +1,6 @@
 /* The state folders of all processes of a federation on this machine, put together as one run. */
-#ifndef HFSAD_CLI_GATHER_H
-#define HFSAD_CLI_GATHER_H
+#ifndef HFSAD_NET_GATHER_H
+#define HFSAD_NET_GATHER_H
 
 #include "data/dataset.h"
 
