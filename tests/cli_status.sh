@@ -68,6 +68,8 @@ end_of client1 143
 look $above $below
 grep -q '^client1 gone training [1-9]' seen.txt || fail "a client that was stopped: $(cat stdout.txt)"
 is client2 live && is edge1 live || fail "the others: $(cat stdout.txt)"
+waits() { look $above $below && grep -q '^edge1 waits for edge1/client1 for [1-9][0-9]* s' stdout.txt; }
+until_true 20 waits || fail "status does not name the node that is waited for: $(cat stdout.txt)"
 kill -TERM "${process[edge1]}"
 end_of edge1 143
 for url in $above $below "$above $below"; do

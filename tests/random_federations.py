@@ -8,6 +8,8 @@ settings. A spec that is refused must be refused by both, in the same words. Mod
   kill   processes of the federation are killed with -9 at drawn moments
   stop   `up` itself gets SIGINT, SIGTERM or SIGKILL up to four times and is started again; where it has left a
          checkpoint, `run --resume` must go on from there to the same end as well
+  async  the federation is asynchronous, and processes are killed or frozen; `run --replay` of its record must leave the
+         same model and trace
 
 A seed fixes data, spec and, as far as processes allow it, what is done to them. The cases of one call have the seeds SEED, SEED + 1, ….
 A failure is printed with its seed, and its folder is kept. Exit status: 0, 1 after a failure or where too few of the
@@ -342,6 +344,61 @@ class Case:
         shutil.rmtree(self.path("resumed"))
         self.done.append("resumed")
 
+    def make_async(self):
+        """The spec as an asynchronous one that waits for all, so that every row has all nodes and can be repeated."""
+        with open(self.path("spec.yaml")) as file:
+            spec = json.load(file)
+        spec["run"] = {**{key: v for key, v in spec["run"].items() if key != "participation"}, "polish": False}
+        spec["federation"].update(mode="async", quorum=self.draw.choice([0.2, 0.5, 1]), deadline=self.draw.choice([0.05, 1]), stale="wait")
+        for key in ("algorithm", "baseline"):
+            spec.pop(key, None)  # hfsad alone is asynchronous
+        for override in spec.get("overrides", []):
+            override.pop("participation", None)
+        spec["overrides"] = [o for o in spec.get("overrides", []) if len(o) > 1]
+        with open(self.path("spec.yaml"), "w") as file:
+            json.dump(spec, file, ensure_ascii=False)
+
+    def freeze(self, process):
+        alive = [pid for pid in children(process.pid) if command_line(pid) not in (b"", command_line(process.pid))]
+        if not alive:
+            return
+        victim = self.draw.choice(alive)
+        try:
+            os.kill(victim, signal.SIGSTOP)
+            self.a_moment(process)
+            os.kill(victim, signal.SIGCONT)
+            self.done.append("freeze")
+        except ProcessLookupError:
+            pass
+
+    def check_async(self):
+        """The exit status, if the replay leaves what the federation has left."""
+        self.make_async()
+        process, end = self.start(self.up, "up.log"), time.monotonic() + self.patience
+        while process.poll() is None and len(self.done) < KILLS and time.monotonic() < end:
+            self.a_moment(process)
+            if self.draw.random() < 0.5:
+                self.freeze(process)
+                continue
+            alive = [pid for pid in children(process.pid) if command_line(pid) not in (b"", command_line(process.pid))]
+            if alive and process.poll() is None:
+                try:
+                    os.kill(self.draw.choice(alive), signal.SIGKILL)
+                    self.done.append("kill")
+                except ProcessLookupError:
+                    pass
+        found = self.wait(process, f"up, after {self.done},")
+        if found not in ENDED or not os.path.exists(self.path("up", "record")):
+            return found
+        again = self.call("run", "spec.yaml", "--replay", "up/record", "--out", "run", "--quiet", log="run.log")
+        if again != found:
+            raise Failure(f"exit status {found} of up, {again} of run --replay: {self.said('run.log')}; after {self.done}")
+        told = subprocess.run([sys.executable, os.path.join(TESTS, "same_output.py"), "--models", "run", "up"], cwd=self.folder,
+                              capture_output=True, text=True)
+        if told.returncode:
+            raise Failure((told.stdout + told.stderr).strip())
+        return found
+
     def check_refusal(self):
         """In one line, by both the same, and nothing is written. The cloud of a federation has no file of data to name."""
         run, up = self.said("run.log"), self.said("up.log")
@@ -352,6 +409,8 @@ class Case:
 
     def check(self):
         """The exit status of both, if they are alike."""
+        if self.mode == "async":
+            return self.check_async()
         self.wanted = self.call("run", "spec.yaml", "--out", "run", "--quiet", log="run.log")
         trained = self.wanted in ENDED
         found = getattr(self, self.mode)() if trained else self.plain()
@@ -395,7 +454,7 @@ def one(options, mode, seed, work):
         print(f"FAIL: --mode {mode} --seed {seed} --count 1: {failure}; see {kept}", flush=True)
         return None, case.done
     if options.verbose:
-        print(f"{mode} {seed}: exit status {status} {' '.join(case.done)} {case.said('run.log')}", flush=True)
+        print(f"{mode} {seed}: exit status {status} {' '.join(case.done)} {case.said('run.log' if os.path.exists(case.path('run.log')) else 'up.log')}", flush=True)
     shutil.rmtree(folder)
     return status, case.done
 
@@ -423,7 +482,7 @@ def many(options, mode, work):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mode", choices=["plain", "kill", "stop", "all"], default="all", help="(all: one after another)")
+    parser.add_argument("--mode", choices=["plain", "kill", "stop", "async", "all"], default="all", help="(all: one after another)")
     parser.add_argument("--seed", type=int, help="of the first case (drawn)")
     parser.add_argument("--count", type=int, help="cases of each mode (10; any number where --seconds is given)")
     parser.add_argument("--seconds", type=float, help="begin no other case of a mode after this time")
@@ -448,7 +507,7 @@ def main():
     options = arguments()
     os.environ["PATH"] += ":/usr/sbin"  # mosquitto is there
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else what a shell starts with & would hand on that it ignores it
-    modes = ["plain", "kill", "stop"] if options.mode == "all" else [options.mode]
+    modes = ["plain", "kill", "stop", "async"] if options.mode == "all" else [options.mode]
     with tempfile.TemporaryDirectory() as work:
         return 0 if all([many(options, mode, work) for mode in modes]) else 1
 

@@ -419,8 +419,10 @@ static void count_record(blob *record, totals *sum)
 
 static void run_async(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
 {
-    static const node_pace paces[] = {
-        {0.5, 500, true, 0, 3}, {0.01, 100, true, 0, 3}, {1, 200, false, 3000, 3}, {0.3, 50, false, 500, 3}};
+    static const node_pace paces[] = {{0.5, 500, true, 0, 3, 0},
+                                      {0.01, 100, true, 0, 3, 0},
+                                      {1, 200, false, 3000, 3, 1000000},
+                                      {0.3, 50, false, 500, 3, 1000000}};
     prepared made = prepare(p, seed);
     made.p->at_least_every = 2;
     for (size_t i = 0; i < runs; i++) {
@@ -587,7 +589,7 @@ static void test_diverged_async(void **state)
         prepared made = prepare_wild(p, seed);
         tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
         t.async = true;
-        t.pace = (node_pace){0.5, 500, true, 0, 3};
+        t.pace = (node_pace){0.5, 500, true, 0, 3, 0};
         world *w = world_create(&t, foul[seed % 4], seed);
         play(w);
         const bool off = node_ended(w->node[0]) == NODE_DIVERGED;

@@ -298,7 +298,7 @@ static void test_async(void **state)
                            .run = RUN,
                            .patience = {5, 100},
                            .async = true,
-                           .pace = {0.5, 20, true, 0, NODE_STEPS_MOST}}};
+                           .pace = {0.5, 20, true, 0, NODE_STEPS_MOST, 0}}};
         begin(&p);
         while (!host_ended(p.h)) {
             ok(host_step(p.h, 1000, &err), &err);

@@ -25,6 +25,8 @@ typedef struct host host;
     X(DISMISSED, "the cloud has ended the run")                                                                        \
     X(STATE_LOST, "waits to be readmitted")                                                                            \
     X(CHILD_BEHIND, "a child has not the state that this node has seen")                                               \
+    X(CHILD_ABSENT, "goes on without")                                                                                 \
+    X(CHILD_BACK, "goes on with")                                                                                      \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 

@@ -22,6 +22,7 @@ typedef struct {
     size_t slot;
     uint64_t lives_until; /* as it said itself; 0: it is gone or was never heard */
     double stateless;     /* process that has said it has no state though training has begun; 0: none */
+    bool absent;          /* it was told that the node goes on without it */
     bool behind;          /* of this child it was told that it has not the state that it should */
     vector_before heard;  /* of its UPs */
 } child_name;
@@ -106,6 +107,8 @@ void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
 
 /* A child says that it lives, or its will that it is gone (host_watch.c). */
 void host_note_child(const host *h, hosted *at, const char *path, const message *m);
+/* Tells which children it goes on without, and which are back. */
+void host_tell_absences(const host *h, hosted *at);
 /* The node's own status comes back: its own, or a second process's. */
 void host_meet_twin(host *h, hosted *at, const message *m);
 /* A child has sent a message beyond the bounds; after several the run ends, and the reason names the child. */

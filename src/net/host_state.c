@@ -323,6 +323,8 @@ bool host_commit(host *h)
     h->result_kept = h->result != NULL;
     for (size_t i = 0; i < h->count; i++) {
         hosted *at = &h->all[i];
+        if (at->uncommitted)
+            host_tell_absences(h, at);
         at->uncommitted = false;
         at->unkept = at->unkept && !at->n;
         if (at->has_row)

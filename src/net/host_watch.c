@@ -51,6 +51,17 @@ void host_note_child(const host *h, hosted *at, const char *path, const message 
         note_state(h, at, found, m);
 }
 
+void host_tell_absences(const host *h, hosted *at)
+{
+    for (size_t c = 0; at->n && c < at->n_children; c++) {
+        child_name *child = &at->children[c];
+        const bool absent = node_child_is_absent(at->n, child->slot);
+        if (absent != child->absent)
+            host_tell(h, absent ? HOST_CHILD_ABSENT : HOST_CHILD_BACK, at->path, child->path, "", NULL);
+        child->absent = absent;
+    }
+}
+
 bool host_waits_for(const host *h, size_t i, size_t slot)
 {
     const hosted *at = &h->all[i];
@@ -69,7 +80,8 @@ host_waits host_get_waits(const host *h, size_t i)
                        now = clock_ms();
         if (waits.count++ == 0)
             waits.first = c;
-        waits.ms = now > since ? now - since : 0;
+        const uint64_t from = since > h->began ? since : h->began; /* a question may be older than the first tick */
+        waits.ms = now > from ? now - from : 0;
     }
     return waits;
 }

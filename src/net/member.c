@@ -214,7 +214,8 @@ static void tell_of_neighbours(hfsad_member *m)
 {
     static const double patience = 10;
     const node *n = host_node(m->h, 0);
-    const uint64_t round = n ? node_get_status(n).round + 1 : 0;
+    const node_status status = n ? node_get_status(n) : (node_status){0};
+    const uint64_t round = n ? status.round + status.k + 1 : 0; /* asynchronous: only k moves */
     const double now = clock_seconds();
     if (round != m->seen_round || m->seen_at == 0 || m->down_since > 0) {
         if (m->wait_told && m->down_since == 0)

@@ -26,6 +26,7 @@ static hfsad_log_level level_of(host_event_kind kind)
     case HOST_MESSAGE_REFUSED:
     case HOST_STATE_LOST:
     case HOST_CHILD_BEHIND:
+    case HOST_CHILD_ABSENT:
     case HOST_DISCONNECTED:
         return HFSAD_LOG_WARNING;
     case HOST_ROW:
@@ -47,8 +48,7 @@ static bool is_flood(hfsad_member *m, const char *why)
     if (now > f->since + window)
         *f = (flood){.since = now};
     if (++f->lines == LINES + 1)
-        member_log(m, HFSAD_LOG_WARNING, "", "further messages refused for this reason are not logged for a minute",
-                   why, "");
+        member_log(m, HFSAD_LOG_WARNING, "", "further lines of this kind are not logged for a minute", why, "");
     return f->lines > LINES;
 }
 
@@ -99,7 +99,9 @@ void member_on_event(void *context, const host_event *event)
         if (m->strangers[0] || m->strangers[1])
             introduce(m);
     }
-    if (event->kind == HOST_MESSAGE_REFUSED && is_flood(m, event->text))
+    const bool may_flood =
+        event->kind == HOST_MESSAGE_REFUSED || event->kind == HOST_CHILD_ABSENT || event->kind == HOST_CHILD_BACK;
+    if (may_flood && is_flood(m, event->text))
         level = HFSAD_LOG_DEBUG;
     member_log(m, level, event->node, host_event_text(event->kind), event->text, event->from);
     if (event->kind == HOST_ROW && m->cloud.driver)

@@ -577,6 +577,11 @@ uint64_t node_child_k(const node *n, size_t c)
     return n->inner.child[c].k;
 }
 
+bool node_child_is_absent(const node *n, size_t c)
+{
+    return n->inner.child[c].absent;
+}
+
 bool node_child_trains(const node *n, size_t c)
 {
     return n->inner.child[c].need > 0;

@@ -87,6 +87,7 @@ typedef struct {
     bool stale_waits;     /* a child that is K_a global iterations behind is waited for, ... */
     uint32_t stale_ms;    /* ... or for this long only */
     uint32_t steps_most;  /* local steps of a client's round follow its speed, up to this many; 0: they are fixed */
+    uint32_t answer_ms;   /* rows and the end wait this long for the answers of children, unless stale_waits */
 } node_pace;
 
 /* What a node is made of. Everything is copied but p, average, rows and the classes, which must outlive it. */
@@ -262,6 +263,8 @@ bool node_waits_for(const node *n, size_t c);
 uint64_t node_waits_since(const node *n);
 /* Of a child: the counter of its link in its last UP, and whether a round has begun for it. */
 uint64_t node_child_k(const node *n, size_t c);
+/* Asynchronous: whether it goes on without this child, which was waited for in vain. */
+bool node_child_is_absent(const node *n, size_t c);
 bool node_child_trains(const node *n, size_t c);
 /* Whether a child has sent so many messages beyond the bounds that its parent cannot go on with it. */
 bool node_child_lies(const node *n, size_t c);

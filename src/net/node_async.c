@@ -164,6 +164,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     n->changed = true;
     n->ack_up = child->ack_up = true;
     child->need = m->round;
+    child->absent = false;
     child->fresh = true;
     child->k = m->k;
     child->sigma = m->sigma;
@@ -194,7 +195,7 @@ static uint64_t lag_allowed(const node *n)
 
 bool async_is_stale(const node *n, size_t c)
 {
-    return n->async.version + 1 - n->inner.child[c].need > lag_allowed(n);
+    return !n->inner.child[c].absent && n->async.version + 1 - n->inner.child[c].need > lag_allowed(n);
 }
 
 static bool somebody_is_stale(const node *n)
@@ -213,6 +214,23 @@ static size_t count_fresh(const node *n)
     return fresh;
 }
 
+static size_t count_absent(const node *n)
+{
+    size_t absent = 0;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        absent += n->inner.child[c].absent;
+    return absent;
+}
+
+/* Training goes on while a row of the trace waits, so the wait costs no step. */
+bool async_answers_without(const node *n)
+{
+    const question *q = &n->question;
+    if (!n->s.async || n->s.pace.stale_waits || (q->row == &QUESTION_FIGURES && q->round == 0))
+        return false;
+    return n->now - q->ask.since >= n->s.pace.answer_ms;
+}
+
 bool async_is_ready(const node *n)
 {
     const size_t fresh = count_fresh(n);
@@ -220,11 +238,18 @@ bool async_is_ready(const node *n)
         return false;
     if (somebody_is_stale(n) && (n->s.pace.stale_waits || n->now - n->async.since < n->s.pace.stale_ms))
         return false;
-    return (double)fresh >= n->s.pace.quorum * (double)n->s.n_children ||
+    return (double)fresh >= n->s.pace.quorum * (double)(n->s.n_children - count_absent(n)) ||
            n->now - n->async.since >= n->s.pace.deadline_ms;
 }
 
-uint64_t async_due(const node *n)
+/* When the question in hand goes on without those that have not answered. */
+static uint64_t question_due(const node *n)
+{
+    const uint64_t due = n->question.ask.since + n->s.pace.answer_ms;
+    return n->question.state == QUESTION_ASKED && !n->s.pace.stale_waits && due > n->now ? due : UINT64_MAX;
+}
+
+static uint64_t step_due(const node *n)
 {
     if (n->state != NODE_TRAINS || count_fresh(n) == 0)
         return UINT64_MAX;
@@ -235,7 +260,21 @@ uint64_t async_due(const node *n)
     return n->s.pace.stale_waits ? UINT64_MAX : patience > deadline ? patience : deadline;
 }
 
+uint64_t async_due(const node *n)
+{
+    const uint64_t answers = question_due(n), step = step_due(n);
+    return answers < step ? answers : step;
+}
+
 /* ---- the record ---- */
+
+static bool all_have_answered(const node *n)
+{
+    bool all = true;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        all = all && n->inner.child[c].answered;
+    return all;
+}
 
 /* Lack of memory shows as a record that cannot be replayed, never as another run. */
 static void put(node *n, const char *text)
@@ -247,7 +286,7 @@ static void put(node *n, const char *text)
     n->async.lines_size += size;
 }
 
-static void put_heard(node *n)
+static void put_heard(node *n, bool whole)
 {
     char text[80];
     for (size_t i = 0; i < n->async.n_heard; i++) {
@@ -255,7 +294,7 @@ static void put_heard(node *n)
                  n->async.heard[i].version, n->async.heard[i].k);
         put(n, text);
     }
-    put(n, "\n");
+    put(n, whole ? "\n" : " -\n");
     n->async.n_heard = 0;
 }
 
@@ -264,7 +303,9 @@ void async_step(node *n)
     char text[80];
     snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, n->async.version + 1, n->down_round);
     put(n, text);
-    put_heard(n);
+    put_heard(n, true);
+    for (size_t c = 0; c < n->s.n_children && !n->s.pace.stale_waits; c++) /* the wait is paid once for an absence */
+        n->inner.child[c].absent = n->inner.child[c].absent || async_is_stale(n, c);
     node_step(n);
     n->async.version++;
     node_move(n, NODE_RESTS);
@@ -283,13 +324,14 @@ void async_row(node *n)
     char text[80];
     snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->question.round, n->question.asked_version);
     put(n, text);
-    for (size_t c = 0; c < n->s.n_children; c++) {
+    const bool whole = all_have_answered(n);
+    for (size_t c = 0; c < n->s.n_children && whole; c++) {
         if (!n->s.children[c].leaf)
             continue;
         snprintf(text, sizeof text, " %zu:%" PRIu64, c, n->inner.child[c].answer_k);
         put(n, text);
     }
-    put(n, "\n");
+    put(n, whole ? "\n" : " -\n"); /* a row without some nodes is not repeated */
 }
 
 void async_end(node *n)
@@ -297,5 +339,5 @@ void async_end(node *n)
     char text[80];
     snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
     put(n, text);
-    put_heard(n);
+    put_heard(n, all_have_answered(n));
 }

@@ -83,6 +83,7 @@ typedef struct {
     bool is_behind;    /* ... or that its state is older than what its parent has seen */
     bool ack_part;     /* to be told which part is wanted */
     bool fresh;        /* asynchronous: it has sent something since the last step */
+    bool absent;       /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
     double sigma;
     guard_strain strain; /* of an inner child's link and all below */
 } child_state;
@@ -364,6 +365,8 @@ void async_open(node *n);
 bool async_is_ready(const node *n);
 /* Whether a child is so far behind that it may be waited for. */
 bool async_is_stale(const node *n, size_t c);
+/* Whether a question goes on without the answers that have not come. */
+bool async_answers_without(const node *n);
 void async_step(node *n);
 /* When it will be ready without a message, UINT64_MAX: never. */
 uint64_t async_due(const node *n);

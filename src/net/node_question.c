@@ -118,12 +118,16 @@ static void add_children(const node *n, tally *t)
     const size_t count = node_figures_count(n), leaves = inner_first_leaf(n), slots = run_slots(n->s.M);
     tally child;
     for (size_t c = 0; c < leaves; c++) {
+        if (!n->inner.child[c].answered)
+            continue;
         tally_unpack(&child, n->s.tiers, n->inner.child_figures + c * count);
         tally_add(t, &child);
     }
     for (size_t first = leaves; first < n->s.n_children; first += slots) {
         tally run = {0};
         for (size_t c = first; c < n->s.n_children && c < first + slots; c++) {
+            if (!n->inner.child[c].answered)
+                continue;
             tally_unpack(&child, n->s.tiers, n->inner.child_figures + c * count);
             t->intercepts += child.intercepts;
             child.intercepts = 0;
@@ -176,6 +180,9 @@ static void begin_models(node *n)
 static bool gather_models(node *n)
 {
     node_model(n, n->inner.models);
+    for (size_t c = 0; c < n->s.n_children; c++) /* of the absent: the model that they were to be tied to */
+        for (size_t i = 0; !n->inner.child[c].answered && i < n->s.children[c].nodes; i++)
+            memcpy(n->inner.models + models_before(n, c) + i * n->s.M, n->inner.models, n->s.M * sizeof(double));
     n->inner.has_models = true;
     n->answer.part = 0;
     return true;
@@ -183,7 +190,8 @@ static bool gather_models(node *n)
 
 static place where_models(const node *n, uint64_t number)
 {
-    if ((int64_t)number != n->answer.round)
+    const bool passed_over = n->s.async && (int64_t)number > n->answer.round; /* the last figures went without it */
+    if ((int64_t)number != n->answer.round && !passed_over)
         return PLACE_EARLY;
     return n->answer.final ? PLACE_AGAIN : PLACE_NEW;
 }
@@ -191,6 +199,8 @@ static place where_models(const node *n, uint64_t number)
 static bool begin_final(node *n, const message *m, uint64_t number)
 {
     (void)m;
+    if (n->s.async)
+        n->answer.round = (int64_t)number;
     if (n->s.leaf ? !n->s.async : number >= n->up_round && !n->took_part)
         channel_stop(&n->up);
     if (n->s.inner && n->s.async)
@@ -474,17 +484,23 @@ bool question_handle(node *n, size_t from, const question_row *row, const messag
     return from == NODE_PARENT ? hear_question(n, row, m, number, why) : hear_answer(n, from, row, m, number, why);
 }
 
+/* Or all that are waited for, and one at least: with no answer there is nothing to say. */
 static bool all_answered(const node *n)
 {
-    for (size_t c = 0; c < n->s.n_children; c++)
-        if (!n->inner.child[c].answered)
+    bool any = n->s.n_children == 0;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        if (!n->inner.child[c].answered && !async_answers_without(n))
             return false;
-    return true;
+        any = any || n->inner.child[c].answered;
+    }
+    return any;
 }
 
 static void finish(node *n)
 {
     const question_row *row = n->question.row;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        n->inner.child[c].absent = n->inner.child[c].absent || !n->inner.child[c].answered;
     question_move(&n->question, QUESTION_NONE);
     n->changed = n->changed || row->kept;
     channel_stop(&n->question.ask);

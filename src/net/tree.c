@@ -54,8 +54,12 @@ hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
     const FEDERATION_settings *f = &spec->federation;
     t->patience = tree_patience(t->d);
     t->async = f->mode == MODE_ASYNC;
-    t->pace = (node_pace){f->quorum, milliseconds(f->deadline), f->stale == STALE_WAIT, milliseconds(f->stale_seconds),
-                          f->local_seconds > 0 ? NODE_STEPS_MOST : 0};
+    t->pace = (node_pace){f->quorum,
+                          milliseconds(f->deadline),
+                          f->stale == STALE_WAIT,
+                          f->stale_seconds > 0 ? milliseconds(f->stale_seconds) : 0,
+                          f->local_seconds > 0 ? NODE_STEPS_MOST : 0,
+                          milliseconds(f->deadline)};
     t->exclude_after = (unsigned)f->exclude_after;
     if (!t->async)
         return HFSAD_OK;

@@ -168,15 +168,25 @@ static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
     return *at ? bad_line(r, number, "text after its last number") : HFSAD_OK;
 }
 
+/* What stands behind the name of a node. */
+static bool begins_line(const char *text)
+{
+    return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0;
+}
+
 /* text ends with a 0 */
 static hfsad_status read_line(replay *r, const char *text, size_t number)
 {
     const char *at = strchr(text, ' ');
     size_t i;
     line l = {.number = number};
-    if (!at || !find_inner(r, text, (size_t)(at - text), &i))
+    while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
+        at = strchr(at + 1, ' ');
+    if (!at)
         return bad_line(r, number, "it names no edge of this tree");
     at++;
+    if (strcmp(at + strlen(at) - 1, "-") == 0)
+        return bad_line(r, number, "a row or the end was made without some nodes, which a replay cannot repeat");
     if (strncmp(at, "row ", 4) == 0)
         return read_row(r, at + 3, i, number);
     l.end = strncmp(at, "end ", 4) == 0;

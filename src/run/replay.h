@@ -15,7 +15,8 @@
  *
  * is a question for figures other than the first and the last: its number, the number of steps of the node when it
  * forwarded the question, and the counters of its leaves' links when they answered. The nodes of a row need not have
- * answered at the same time.
+ * answered at the same time. A row or an end that was made without
+ * some nodes closes with a lone dash: such a run cannot be repeated.
  */
 #ifndef HFSAD_RUN_REPLAY_H
 #define HFSAD_RUN_REPLAY_H

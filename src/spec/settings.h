@@ -161,11 +161,12 @@
     X(FEDERATION, REAL, quorum, "0.5", "(0,1]",                                                                        \
       "async: a node steps when this share of its children has sent something new")                                    \
     X(FEDERATION, REAL, deadline, "10", "(0,1000000]",                                                                 \
-      "async: or after this number of seconds if at least one child has")                                              \
-    X(FEDERATION, CHOICE_STALE, stale, "wait", "",                                                                     \
-      "async: wait for a child that is run.participation.at_least_every global iterations behind, or go on without "   \
-      "it")                                                                                                            \
-    X(FEDERATION, REAL, stale_seconds, "60", "(0,1000000]", "async: go_on: seconds to wait for such a child first")    \
+      "async: or after this number of seconds if at least one child has; rows and the end wait that long for answers") \
+    X(FEDERATION, CHOICE_STALE, stale, "go_on", "",                                                                    \
+      "async: a child that is run.participation.at_least_every global iterations behind: go on without it until it "   \
+      "speaks again, or wait for it")                                                                                  \
+    X(FEDERATION, REAL, stale_seconds, "0", "[0,1000000]",                                                             \
+      "async: go_on: seconds to wait for such a child first, once for an absence")                                     \
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
       "async: seconds of local steps per round; none: local_steps steps")                                              \
     X(FEDERATION, WHOLE, exclude_after, "3", "[1,1000000]",                                                            \

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Asynchronous training does not wait for the dead: with one client killed and one stopped of ten, the cloud steps on at the pace of
+# the others, rows appear, the run ends, and the absent are named; a client that comes back joins in. Needs HFSAD.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+. "$tests/broker.sh"
+
+expect 0 generate quantile --edges 2 --clients 5 --features 3 --rows 8 --out . --quiet
+printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
+start_broker plain.conf
+# shellcheck disable=SC2206 # words
+sets=(--set federation.mode=async --set run.iterations=100000000 --set run.trace_every=50 --set run.polish=false --set federation.deadline=2)
+begin() {
+    setpriv --pdeathsig KILL "$HFSAD" "${@:2}" "${sets[@]}" --broker mqtt://localhost:$port --state "states/$1" 2>"$1.log" >/dev/null &
+    last=$!
+    members="$members $last"
+}
+begin_all() {
+    begin cloud cloud spec.yaml --out out --quiet
+    cloud=$last
+    for edge in 1 2; do begin edge$edge edge spec.yaml --name edge$edge; done
+    for i in {1..5}; do
+        begin 1c$i client spec.yaml --name edge1/client$i
+        pids[i]=$last
+        begin 2c$i client spec.yaml --name edge2/client$((i + 5))
+    done
+}
+declare -a pids
+rows() { [ "$(wc -l <out/trace.csv)" -gt "$1" ]; }
+last_row() { tail -n 1 out/trace.csv | cut -d, -f1; }
+# pace: global iterations in two seconds, by the rows of the trace
+pace() {
+    local before
+    before=$("$HFSAD" status spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --wait 0.3 | sed -n 's/^iteration \([0-9]*\) .*/\1/p')
+    read -r -t 3 <><(:)
+    echo $(($("$HFSAD" status spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --wait 0.3 | sed -n 's/^iteration \([0-9]*\) .*/\1/p') - before))
+}
+begin_all
+until_true 30 rows 3 || fail "no rows: $(cat cloud.log)"
+whole=$(pace)
+kill -STOP "${pids[2]}"
+kill -KILL "${pids[4]}"
+absent() { grep -q 'goes on without: edge1/client2' edge1.log && grep -q 'goes on without: edge1/client4' edge1.log; }
+until_true 30 absent || fail "the absent are not named: $(cat edge1.log)"
+read -r -t 3 <><(:) # rows are taken without them from now on
+less=$(pace)
+echo "iterations in three seconds: $whole with all, $less without two of ten"
+[ "$less" -gt 0 ] && [ $((10 * less)) -ge $((5 * whole)) ] || fail "the pace is $less, $whole with all"
+kill -CONT "${pids[2]}"
+back() { grep -q 'goes on with: edge1/client2' edge1.log; }
+until_true 20 back || fail "a client that is back is not heard: $(cat edge1.log)"
+
+# The end does not wait for the dead either.
+kill -9 ${members/ $broker/} 2>/dev/null
+wait ${members/ $broker/} 2>/dev/null
+members=" $broker"
+rm -rf states out
+sets+=(--set run.iterations=3000 --set federation.name=end)
+begin_all
+until_true 30 grep -q 'client4: set up' 1c4.log || fail "no training: $(cat 1c4.log)"
+kill -KILL "${pids[4]}"
+until_true 60 eval "! kill -0 $cloud" || fail "the run does not end without a client: $(cat cloud.log edge1.log)"
+wait "$cloud" || fail "the cloud: $(cat cloud.log)"
+grep -q 'goes on without: edge1/client4' edge1.log || fail "the absent is not named"
+[ "$(last_row)" = 3000 ] && [ "$(wc -l <out/model.csv)" = 14 ] || fail "the output of a run without a client: $(last_row)"
+finish
