@@ -158,7 +158,7 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
     return status;
 }
 
-/* The lock comes first: nobody replaces the checkpoint while it is read. */
+/* The lock comes first: no process replaces the checkpoint while it is read. */
 static hfsad_status open_checkpoint(session *s, hfsad_error *err)
 {
     struct stat info;

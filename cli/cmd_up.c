@@ -40,7 +40,7 @@ typedef struct {
     double started;
     int fast_ends;       /* in a row */
     bool done;           /* ended well */
-    bool quiet;          /* nobody need see what it says */
+    bool quiet;          /* its output is not shown */
     char *state;         /* its folder; one of the words */
     size_t first, count; /* its nodes */
 } child;

@@ -15,8 +15,8 @@
  *
  * Threads: any thread may call any function, but no two threads may use the same handle at the same time. Exceptions:
  *   - hfsad_run_cancel: at any time from any thread or signal handler, as long as the run exists;
- *   - an hfsad_result, an hfsad_evaluation and an hfsad_spec that nobody changes: read by any number of threads;
- *   - an hfsad_data that nobody changes: any number of runs, predictions and evaluations on it at the same time.
+ *   - an hfsad_result, an hfsad_evaluation and an hfsad_spec that no thread changes: read by any number of threads;
+ *   - an hfsad_data that no thread changes: any number of runs, predictions and evaluations on it at the same time.
  * Results do not depend on the number of threads, nor on what other threads do.
  */
 #ifndef HFSAD_HFSAD_H
@@ -94,7 +94,7 @@ enum { HFSAD_PENALTY_COUNT = HFSAD_PENALTY_LIST(HFSAD_PENALTY_ONE) };
 typedef struct {
     hfsad_penalty_kind kind;
     double weight, lambda, gamma;
-    size_t free;  /* the last so many coordinates of a vector have no penalty: an intercept */
+    size_t free;  /* number of coordinates at the end of a vector without penalty: an intercept */
     double ratio; /* elastic-net: from 0 to 1 */
 } hfsad_penalty;
 
@@ -102,7 +102,7 @@ typedef struct {
 HFSAD_API double hfsad_penalty_value(const hfsad_penalty *p, double t, double mu);
 /* derivative of the smoothed value; mu > 0 (mu may be INFINITY). */
 HFSAD_API double hfsad_penalty_gradient(const hfsad_penalty *p, double t, double mu);
-/* a global minimiser of value(x, mu) + (x - v)^2 / (2 step), step > 0, also where that is not convex. */
+/* a global minimiser of value(x, mu) + (x - v)^2 / (2 step), step > 0, also if that is not convex. */
 HFSAD_API double hfsad_penalty_prox(const hfsad_penalty *p, double v, double step, double mu);
 /* the slope beside 0: weight * lambda, times ratio for elastic-net, 0 for l2 and none. No slope of l1, mcp and scad is
  * larger. */
@@ -274,13 +274,13 @@ HFSAD_API bool hfsad_settings_at(size_t i, hfsad_setting *setting);
 typedef struct {
     size_t node;          /* as in hfsad_run_node_name */
     size_t rows;          /* at least 1 */
-    size_t M;             /* numbers of a model: features, and the intercept last where there is one */
+    size_t M;             /* numbers of a model: features, and the intercept last if there is one */
     const double *y;      /* rows */
     const double *weight; /* rows; NULL: all 1 */
     const void *inside;   /* for the functions below */
 } hfsad_client;
 
-/* <x, w> of a row; g += a x; the row as M numbers. A row costs its non-zeros where the data is sparse, and all three
+/* <x, w> of a row; g += a x; the row as M numbers. A row costs its non-zeros if the data is sparse, and all three
  * know of intercept and standardisation. */
 HFSAD_API double hfsad_client_dot(const hfsad_client *client, size_t row, const double *w);
 HFSAD_API void hfsad_client_add(const hfsad_client *client, size_t row, double a, double *g);
@@ -373,7 +373,7 @@ typedef struct {
     double objective, consensus_objective;
     double primal_residual, dual_residual;
     double consensus_gap, smoothing_gap;
-    double relative_error; /* NAN where the truth is not known */
+    double relative_error; /* NAN if the truth is not known */
     double seconds;
     uint64_t bytes_up, bytes_down;
     size_t tiers; /* tier t: the links at depth t + 1 */
@@ -414,7 +414,7 @@ typedef struct {
     double gap;      /* upper bound on objective_after less its least value (convex problems); INFINITY: not known;
                  NAN: not accepted */
     double residual; /* largest derivative that is left over the sum of what it is made of */
-    double relative_error; /* NAN where the truth is not known */
+    double relative_error; /* NAN if the truth is not known */
     uint64_t exchanges;    /* questions that went to all clients and came back as sums */
     uint64_t bytes_up, bytes_down;
     double seconds;
@@ -455,20 +455,20 @@ HFSAD_API hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hf
  * may differ. On failure the run is as it was. */
 HFSAD_API hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err);
 
-/* Numbers of a model: the features, and the intercept behind them where there is one. */
+/* Numbers of a model: the features, and the intercept behind them if there is one. */
 HFSAD_API size_t hfsad_run_features(const hfsad_run *run);
 HFSAD_API bool hfsad_run_intercept(const hfsad_run *run);
 HFSAD_API size_t hfsad_run_nodes(const hfsad_run *run);
 /* Node 0 is the cloud, then the inner nodes by depth, then the clients: "cloud", "edge1", "edge1/client7". The
  * name is written to buffer (cut to size) and its full length is returned. */
 HFSAD_API size_t hfsad_run_node_name(const hfsad_run *run, size_t node, char *buffer, size_t size);
-/* Copies the node's w, in the units of the data. A client's own w is kept where the spec's output.clients is true;
+/* Copies the node's w, in the units of the data. A client's own w is kept if the spec's output.clients is true;
  * otherwise its copy z stands for it. */
 HFSAD_API void hfsad_run_node_model(const hfsad_run *run, size_t node, double *w);
 
 /* ---- training ---- */
 
-/* Why a run stands where it stands. */
+/* Why a run has stopped. */
 #define HFSAD_STOP_LIST(X)                                                                                             \
     X(RUNNING, "running")                                                                                              \
     X(ITERATIONS, "iterations")                                                                                        \
@@ -496,10 +496,10 @@ typedef struct {
 typedef bool (*hfsad_callback)(void *context, const hfsad_progress *progress);
 
 /*
- * Trains from where the run stands, by run.iterations, run.stop, run.trace_every and run.polish. callback, which may be
- * NULL, sees every row of the trace, the start as iteration 0, and the polish. *result, unless result is NULL, becomes
- * what came of it, also after HFSAD_ERROR_DIVERGED; otherwise NULL on failure. A run that was cancelled goes on by
- * another call, to the same bits.
+ * Trains from the current state of the run, by run.iterations, run.stop, run.trace_every and run.polish. callback,
+ * which may be NULL, sees every row of the trace, the start as iteration 0, and the polish. *result, unless result is
+ * NULL, becomes what came of it, also after HFSAD_ERROR_DIVERGED; otherwise NULL on failure. A run that was cancelled
+ * goes on by another call, to the same bits.
  */
 HFSAD_API hfsad_status hfsad_run_train(hfsad_run *run, hfsad_callback callback, void *context, hfsad_result **result,
                                        hfsad_error *err);
@@ -595,7 +595,7 @@ HFSAD_API double hfsad_evaluation_median(const hfsad_evaluation *evaluation);
 
 /* ---- paths over lambda ---- */
 
-/* The same run for one lambda of a prior after another, from large to small, each from where the one before ended. */
+/* The same run for one lambda of a prior after another, from large to small, each from the end of the one before. */
 typedef struct hfsad_path hfsad_path;
 
 typedef enum { HFSAD_SELECT_HELDOUT, HFSAD_SELECT_BIC, HFSAD_SELECT_AIC } hfsad_select;

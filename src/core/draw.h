@@ -1,4 +1,4 @@
-/* Who takes part in a round: the same nodes under every algorithm. */
+/* Participation in a round: the same nodes under every algorithm. */
 #ifndef HFSAD_CORE_DRAW_H
 #define HFSAD_CORE_DRAW_H
 

@@ -31,7 +31,7 @@ hfsad_status builder_lend(dataset_builder *b, const lent_rows *lent, size_t rows
 /* The client of the last row that was committed; the next one with `begun` set belongs to the client that is chosen. */
 uint32_t builder_client(const dataset_builder *b);
 void builder_choose(dataset_builder *b, uint32_t client);
-/* Sparse rows of at least so many features. */
+/* Sparse rows of at least this number of features. */
 void builder_widen(dataset_builder *b, size_t features);
 /* Room for a number per row, which finishing fills: the place of each row in the order of the leaves. */
 void builder_tell_places(dataset_builder *b, uint32_t *places);

@@ -33,7 +33,7 @@ struct dataset_builder {
     double *rows, *y, *weight; /* weight: NULL while all are 1 */
     lent_rows lent;            /* x is NULL: rows are the builder's own */
     double *lent_row;          /* room for one of them, unless their numbers are side by side */
-    uint32_t *places;          /* NULL: nobody asks */
+    uint32_t *places;          /* NULL: no caller asks */
     row_pages *pages;          /* NULL: rows are in memory; otherwise rows is NULL until all are there */
     uint32_t *client_of;       /* each row's client, in the end the row's place */
     size_t n_rows, capacity, doubles;

@@ -1,6 +1,6 @@
 /*
- * The meaning of a table's columns, as the key `data` of a spec states it: which column is y, who the client of a row
- * is, which columns are features, which of them are categories, what becomes of missing values.
+ * The meaning of a table's columns, as the key `data` of a spec states it: which column is y, which client a row
+ * belongs to, which columns are features, which of them are categories, what becomes of missing values.
  */
 #ifndef HFSAD_DATA_COLUMNS_H
 #define HFSAD_DATA_COLUMNS_H

@@ -5,7 +5,7 @@
  *     edge1/                an inner node, where its place among its siblings is not that of its first client
  *     edge1/client7         a client
  *
- * and lines that are empty or begin with #. Who reads it has a data set that knows names, slots and M and whose clients
+ * and lines that are empty or begin with #. The reader gets a data set that knows names, slots and M and whose clients
  * have no rows.
  */
 #ifndef HFSAD_DATA_NODES_H

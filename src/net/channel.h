@@ -1,4 +1,4 @@
-/* A last value on its way: it is sent, and sent again until nobody waits for it. The one way in which anything in a
+/* A last value on its way: it is sent, and retransmitted until no node waits for it. The one way in which anything in a
  * federation is repeated. Times are in ms. */
 #ifndef HFSAD_NET_CHANNEL_H
 #define HFSAD_NET_CHANNEL_H
@@ -12,7 +12,7 @@ typedef struct {
 } node_patience;
 
 typedef struct {
-    bool live;  /* somebody waits for it */
+    bool live;  /* a node waits for it */
     bool send;  /* now */
     bool again; /* it has been sent before */
     uint64_t due;

@@ -204,7 +204,7 @@ static hfsad_status standardise_in_place(federation *f, const double *columns, h
     return HFSAD_OK;
 }
 
-/* A root that begins again asks for the rows as they came, so both are kept where they cannot be read again. A question
+/* A root that begins again asks for the rows as they came, so both are kept if they cannot be read again. A question
  * that a broker remembers of an earlier run may have had other columns; with a result there are nodes that read the
  * table. */
 static hfsad_status standardise(federation *f, const double *columns, size_t count, hfsad_error *err)

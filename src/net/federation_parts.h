@@ -15,7 +15,7 @@ struct federation {
     dataset *shape, *rows;
     dataset standard; /* the same with the values standardised; NULL for x: not made. x is that of rows, which are
                          then no longer as they came, or its own */
-    dataset *raw;     /* rows as they came where `rows` are not, while they are asked for; NULL: not read */
+    dataset *raw;     /* original rows if `rows` are standardised, while they are asked for; NULL: not read */
     federation_reader *read; /* NULL: they cannot be read again */
     void *read_context;
     double *standard_by; /* means and deviations */

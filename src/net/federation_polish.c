@@ -154,7 +154,7 @@ typedef struct {
     double *answer;
     uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
     uint64_t lost, progress;     /* attempts in which a client was lost; questions of the solver that were answered */
-    const federation_rows *rows; /* NULL: none, or nobody looks */
+    const federation_rows *rows; /* NULL: none, or no caller wants them */
     double *row;                 /* the numbers of the first */
     uint64_t n_rows;
     giving_up why;

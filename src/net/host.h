@@ -113,7 +113,7 @@ typedef struct {
 /* Takes ownership of the node, also on failure. If the store has a state for its path, the node continues from it. */
 hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err);
 
-/* A node that is yet to be set up: it takes part in the set-up and becomes a node by settings.make; where the store has
+/* A node that is yet to be set up: it takes part in the set-up and becomes a node by settings.make; if the store has
  * the set-up's result it does so at once. q and context (freed by free) are taken over, also on failure. most: numbers
  * of a message of the set-up. */
 hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err);
@@ -127,7 +127,7 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err);
 /* Says something to a node's parent that no node has said, and that is for this moment only. Handlers may, too. */
 hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 /* The root has found a mistake: all nodes below are told why, as long as turns are taken, and nothing else is done any
- * more. Refused where an older process is the root. */
+ * more. Refused if an older process is the root. */
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err);
 /* Whether all below its nodes have heard of that. */
 bool host_all_dismissed(const host *h);

@@ -13,7 +13,7 @@ static void refuse(const host *h, const hosted *at, const char *topic, const cha
     host_tell(h, HOST_MESSAGE_REFUSED, at->path, why, topic, NULL);
 }
 
-/* How many steps fit into a time, if `steps` of them took so long. */
+/* The number of steps that fit into a time, if `steps` of them took `seconds`. */
 static uint32_t steps_in(double time, double took, uint64_t steps)
 {
     const double fit = took > 0 ? time * (double)steps / took : NODE_STEPS_MOST;

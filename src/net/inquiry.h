@@ -34,7 +34,7 @@ enum {
     INQUIRY_KINDS = INQUIRY_GROUPS + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 5 };
-/* How the polish ended, the first number of its result; where it failed there is no other. */
+/* How the polish ended, the first number of its result; if it failed, the only one. */
 enum {
     POLISH_UNFINISHED,
     POLISH_FINISHED,

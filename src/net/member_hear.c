@@ -52,7 +52,7 @@ static bool is_flood(hfsad_member *m, const char *why)
     return f->lines > LINES;
 }
 
-/* To the parent, where that has another spec. */
+/* To a parent with another spec. */
 static void introduce(hfsad_member *m)
 {
     hfsad_error err;

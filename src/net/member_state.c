@@ -15,7 +15,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-/* Where rows on the disk go: the state folder or, as long as nobody has made it, the nearest folder above it. */
+/* The folder for rows on the disk: the state folder or, until it exists, the nearest folder above it. */
 hfsad_status member_find_scratch(hfsad_member *m, hfsad_error *err)
 {
     struct stat info;

@@ -97,7 +97,7 @@ size_t message_bytes_most(size_t count)
 
 /* ---- little-endian numbers ---- */
 
-/* Without a branch, so that it is vector code: a number is not finite where its exponent is all ones. */
+/* Without a branch, so that it is vector code: a number is not finite if its exponent is all ones. */
 static bool all_finite(const double *v, size_t count)
 {
     const uint64_t exponent = UINT64_C(0x7ff) << 52;

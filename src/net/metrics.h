@@ -20,7 +20,7 @@ hfsad_status metrics_create(metrics **m, const char *address, hfsad_error *err);
 void metrics_free(metrics *m);
 unsigned metrics_port(const metrics *m);
 
-/* To be called in every turn: if somebody asks, writes the text by metrics_write and hands it over. NULL is allowed. */
+/* Call it in every turn: on a request it writes the text by metrics_write and hands it over. NULL is allowed. */
 void metrics_turn(metrics *m, const host *h);
 
 /* The text. */

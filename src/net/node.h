@@ -115,14 +115,14 @@ typedef struct {
     const leaf_class *leaf;   /* NULL: an inner node or the root */
     const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */
     double y, n;              /* of that row */
-    client_rows rows;         /* where x is NULL */
+    client_rows rows;         /* if x is NULL */
     bool keeps_w;             /* plan_keeps_w */
     size_t number;            /* of the node, for a program's own loss */
     const inner_class *inner; /* NULL: a leaf */
     size_t n_children;
     const node_child *children; /* inner ones first, then the leaves, each in the order of their slots */
     size_t links;               /* of the whole tree; root only */
-    bool absences;              /* somebody in the tree may sit out; root only */
+    bool absences;              /* a node of the tree may be absent; root only */
 
     size_t part;   /* numbers of a MODEL at most; 0: NODE_PART, or M */
     size_t polish; /* numbers of a polish's result, which the root waits for before it asks for the models; 0: none */
@@ -159,7 +159,7 @@ const char *node_refusal_text(node_refusal refusal);
 /* A sender: the parent, or the slot of a child. */
 enum { NODE_PARENT = SIZE_MAX };
 
-/* Takes a message in. m and its numbers are the caller's. Returns whether it was news; where it was not, *why (may be
+/* Takes a message in. m and its numbers are the caller's. Returns whether it was news; if not, *why (may be
  * NULL) says why. Old ones are no fault: they come whenever a message is repeated. */
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
@@ -248,7 +248,7 @@ void node_model(const node *n, double *w);
  * stays. Lost in a crash. */
 void node_look(node *n);
 /* Root, once it has ended or looked: the models of all nodes below it, in the order that the head of this file says;
- * NULL where they never came. */
+ * NULL if they never came. */
 const double *node_models_below(const node *n);
 
 typedef struct {

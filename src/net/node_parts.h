@@ -194,7 +194,7 @@ struct node {
     bool changed;
     uint64_t begun; /* how often it was started */
     node_status status;
-    double *shown; /* the message in hand, where it has numbers that are not finite */
+    double *shown; /* the current message, if it has numbers that are not finite */
     size_t shown_room;
 
     node_state state;

@@ -155,7 +155,7 @@ static void pass_state(const word_transfer *t, node *n)
         pass_async(t, n);
 }
 
-/* What a state begins with: whose it is. */
+/* A state begins with a print of its node. */
 static uint64_t print_of(const node *n)
 {
     uint64_t sum = words_sum_add(n->s.run, n->s.key);

@@ -29,7 +29,7 @@ hfsad_status store_open(store **s, const char *folder, uint64_t run, hfsad_error
 #define STORE_ABOUT "+about" /* no path of a node */
 typedef struct {
     uint64_t run;
-    const char *shown; /* the folder that a message names, where this is a part of it; NULL: this one */
+    const char *shown; /* the folder that a message names, if this folder is a part of it; NULL: this one */
     const void *context;
     /* Describes the difference from another run in words; false: unknown. NULL: not available. */
     bool (*explain)(const void *context, const void *about, size_t size, char *text, size_t room);
@@ -56,7 +56,7 @@ void store_relax(store *s);
 void store_set_room(store *s, uint64_t bytes);
 /* What was not committed is lost. NULL is allowed. */
 void store_close(store *s);
-/* The same; where nothing was ever committed its files are removed too, so that another run may have the folder. */
+/* The same; if nothing was ever committed, its files are removed too, so that another run may have the folder. */
 void store_discard(store *s);
 /* Removes the files of a store that is not open; the folder stays. */
 void store_remove(const char *folder);

@@ -54,7 +54,8 @@ bool store_entries_add(store_entries *list, uint32_t kind, uint32_t about, uint6
     return true;
 }
 
-/* Space for so many bytes and for the rest of a record's last sector, at an address from which a disk can take it. */
+/* Space for this number of bytes and for the rest of a record's last sector, at an address from which a disk can take
+ * it. */
 static bool make_room(store_buffer *b, size_t size)
 {
     if (size + 2 * STORE_SECTOR <= b->room)

@@ -106,7 +106,7 @@ bool store_file_is_empty(const store_file *f); /* nothing is in hand */
 uint64_t store_file_log_bytes(const store_file *f);
 /* The record in hand goes to the log. On failure it is dropped. */
 hfsad_status store_file_append(store_file *f, hfsad_error *err);
-/* Begins a snapshot; what is in hand is given to the caller, who frees it. */
+/* Begins a snapshot; the caller gets the current content and frees it. */
 hfsad_status store_file_begin(store_file *f, store_buffer *in_hand, hfsad_error *err);
 /* The snapshot takes the place of the file. On failure nothing has changed or, if f->first has, only the sync of the
  * folder is missing: the next commit makes up for it. */

@@ -38,7 +38,7 @@ typedef struct {
     bool marked_differs;
 } reader;
 
-/* At most WINDOW bytes of the file; NULL: there are not so many, or f->trouble. */
+/* At most WINDOW bytes of the file; NULL: the file is shorter, or f->trouble. */
 static const unsigned char *look(reader *r, uint64_t at, size_t size)
 {
     store_file *f = r->f;

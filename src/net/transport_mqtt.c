@@ -181,7 +181,7 @@ static const char *tls_advice(const char *fault)
     return "";
 }
 
-/* What it may be where somebody takes connections and closes them before a word; "": something else. */
+/* The likely cause if a server accepts connections and closes them without a message; "": something else. */
 static const char *other_tongue(const member *m, int code, int reason)
 {
     const mqtt *t = m->owner;
@@ -362,7 +362,7 @@ static int read_some(member *m, int *reason)
     return code;
 }
 
-/* Whether a handshake has begun, which needs somebody to take it. */
+/* Whether a handshake has begun: a server answers at this port. */
 static bool has_greeted(const member *m)
 {
     const SSL *ssl = mosquitto_ssl_get(m->handle);

@@ -145,7 +145,7 @@ void checkpoint_close(checkpoint *c)
     *c = (checkpoint){0};
 }
 
-/* output.clients is not among them: where no w is kept, z is measured in its place. Nor is run.trace_every: the stop
+/* output.clients is not among them: if no w is kept, z is measured in its place. Nor is run.trace_every: the stop
  * rule looks at the rows of the trace. */
 static bool may_differ(const char *key)
 {

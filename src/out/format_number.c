@@ -47,7 +47,7 @@ static uint64_t scaled(uint64_t m, int e, int k, uint64_t *floored)
     return *floored + (rest > half || (rest == half && (*floored & 1)));
 }
 
-/* v > 0. The 17 digits as a whole number and the place of the first one; false where this way is closed. */
+/* v > 0. The 17 digits as a whole number and the place of the first one; false if this way fails. */
 static bool find_digits(double v, uint64_t *digits, int *place)
 {
     if (!(v >= 1e-11 && v < 1e17))

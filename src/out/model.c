@@ -48,7 +48,7 @@ static hfsad_status refuse_file(const mapped_file *f, const char *reason, hfsad_
     return error_set(err, HFSAD_ERROR_INPUT, "%.*s cannot be read: %s; " EXPECTED_FOLDER, PATH_SHOWN, f->path, reason);
 }
 
-/* name: of a file in the folder, or NULL where `folder` is the file itself. */
+/* name: of a file in the folder, or NULL if `folder` is the file itself. */
 static hfsad_status map_file(mapped_file *f, const char *folder, const char *name, hfsad_error *err)
 {
     *f = (mapped_file){.path = path_join(folder, name ? name : ""), .bytes = ""};
@@ -88,7 +88,7 @@ static hfsad_status read_count(const summary *s, const char *key, double least, 
     return HFSAD_OK;
 }
 
-/* Leaves *index as it is where the item is not there. */
+/* Leaves *index as it is if the item is missing. */
 static hfsad_status read_choice(const summary *s, const char *key, const cJSON *item, const char *const *names,
                                 size_t count, int *index)
 {
@@ -197,7 +197,7 @@ static hfsad_status read_group(const summary *s, const cJSON *names, client_grou
     return status;
 }
 
-/* Not there where no link lets go. The first is the cloud's, whose clients are not named. */
+/* Missing if no link lets go. The first group is the cloud's; its clients are not named. */
 static hfsad_status read_groups(const summary *s, client_groups *g)
 {
     const cJSON *list = json_at(s->root, "groups"), *entry;
@@ -211,7 +211,7 @@ static hfsad_status read_groups(const summary *s, client_groups *g)
     return status;
 }
 
-/* A summary has them where the data had. */
+/* A summary has them if the data had them. */
 static hfsad_status read_feature_names(const summary *s, model *m, double features)
 {
     static const char key[] = "data.feature_names", expected[] = "a list with the name of every feature";
@@ -405,7 +405,7 @@ static hfsad_status read_model(reader *r, slice line)
     return HFSAD_OK;
 }
 
-/* The slot of the name, or the free one where it would stand. */
+/* The slot of the name, or the free slot for it. */
 static uint32_t *find_slot(const model *m, const char *name)
 {
     size_t i = rng_mix(rng_stream(name)) & (m->n_slots - 1);

@@ -24,7 +24,7 @@ typedef struct {
     bool intercept;          /* the last number of every model is one */
     char *feature_names;     /* F texts, each closed by a 0; NULL: unknown */
     table_settings table;    /* how rows are read; texts and means are the model's */
-    double *w;               /* n_nodes models of F numbers and, where there is one, the intercept */
+    double *w;               /* n_nodes models of F numbers and, if there is one, the intercept */
     size_t *name_at;         /* n_nodes offsets into names */
     char *names;
     uint32_t *slots; /* names to nodes, open addressing */
@@ -33,7 +33,7 @@ typedef struct {
     size_t n_overrides;
     model_override *overrides;
     pattern_list patterns; /* of these */
-    client_groups groups;  /* that the run found, called 1 (the cloud's), 2, …; none where no link lets go */
+    client_groups groups;  /* that the run found, called 1 (the cloud's), 2, …; none if no link lets go */
 } model;
 
 /* A folder that is missing, of something else, cut short or with numbers that are not finite is HFSAD_ERROR_INPUT. */
@@ -53,7 +53,7 @@ void model_free_columns(model *m);
 hfsad_status model_index(model *m, const char *path, hfsad_error *err);
 bool model_list_patterns(model *m);
 
-/* The node of that name: "cloud", "edge1", "edge1/client7"; MODEL_NONE where there is none. */
+/* The node of that name: "cloud", "edge1", "edge1/client7"; MODEL_NONE if there is none. */
 uint32_t model_find(const model *m, const char *name);
 
 static inline size_t model_width(const model *m)

@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     size_t nonzero; /* features, without the intercept */
-    /* Where the truth is known; NAN where they are 0/0. */
+    /* If the truth is known; NAN if they are 0/0. */
     double recall, precision;
     double relative_error; /* |w - t|^2 / |t|^2; for phase retrieval the smaller of that for t and -t */
 } support_figures;
@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     size_t clients;
     row_figures rows;
-    double relative_error; /* mean of those of the models that the clients got; NAN where the truth is not known */
+    double relative_error; /* mean of those of the models that the clients got; NAN if the truth is not known */
 } group_figures;
 
 typedef struct {
@@ -65,7 +65,7 @@ static inline bool evaluation_has(const evaluation *e, measure kind)
 }
 
 double mean_loss(const row_figures *f);
-/* NAN where no row counts. */
+/* NAN if no row counts. */
 double accuracy_of(const row_figures *f);
 double coverage_of(const row_figures *f);
 double level_of(const row_figures *f);

@@ -36,7 +36,7 @@ static hfsad_status check_features(const scoring *s, hfsad_error *err)
         SHOWN, s->path, of_data, SHOWN, s->folder, of_model);
 }
 
-/* An inner node's own model, MODEL_NONE where there is none; a client of the same name is something else. */
+/* An inner node's own model, MODEL_NONE if there is none; a client of the same name is something else. */
 static uint32_t find_inner(const model *m, const char *name)
 {
     const uint32_t node = model_find(m, name);

@@ -59,7 +59,7 @@ static void span_add(span *s, double v)
     s->count++;
 }
 
-/* One number where all nodes agree, [least, most] where they do not, nothing where it means nothing. */
+/* One number if all nodes agree, [least, most] if they do not, nothing if it has no meaning. */
 static void add_span(json *j, cJSON *object, const char *key, const span *s)
 {
     if (!s->count)
@@ -109,7 +109,7 @@ static void spans_add_rule(tier_spans *s, const hfsad_link_rule *rule)
         span_add(&s->growth, rule->schedule.growth);
 }
 
-/* "tv", or ["tv","mcp"] where overrides mix them. */
+/* "tv", or ["tv","mcp"] if overrides mix them. */
 static void add_kinds(json *j, cJSON *object, const char *key, const bool *kinds, int count, const char *const *names)
 {
     cJSON *list = cJSON_CreateArray();
@@ -161,7 +161,7 @@ static void add_baseline(json *j, cJSON *settings, const baseline_rule *rule)
     json_add_real(j, object, "rho", rule->rho);
 }
 
-/* What preset and overrides came to. The edges' part is left out where all clients are right below the cloud. */
+/* The numbers of preset and overrides. The edges' part is left out if all clients are directly below the cloud. */
 static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
 {
     const plan *p = run->plan;
@@ -196,7 +196,7 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
         add_schedule(j, schedule, "edge", &edge);
 }
 
-/* The object at a key such as "run.participation", made where it is missing. */
+/* The object at a key such as "run.participation", made if it is missing. */
 static cJSON *object_at(json *j, cJSON *object, const char *key)
 {
     char part[SETTING_KEY_MAX];

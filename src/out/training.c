@@ -142,7 +142,7 @@ hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error 
     return whole_file_end(&f, err);
 }
 
-/* A checkpoint of hfsad_run_save may have no trace; the rows then begin where the run stands. */
+/* A checkpoint of hfsad_run_save may have no trace; the rows then begin at the current iteration. */
 hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err)
 {
     checkpoint c;

@@ -7,10 +7,10 @@
 typedef struct {
     report *report;
     train_end end; /* RUNNING until a training has ended */
-    bool measured; /* end.figures are those of where the run was last measured */
+    bool measured; /* end.figures are those of the last measurement */
 } training_record;
 
-/* Made where it is missing. */
+/* Made if it is missing. */
 hfsad_status training_record_of(hfsad_run *run, training_record **record, hfsad_error *err);
 
 #endif

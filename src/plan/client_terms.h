@@ -8,7 +8,7 @@
 double client_factor(const leaf_class *class, const client_rows *rows);
 /* Whether a client's squared loss is worth a factor: it may take no more memory than the rows it is made of. */
 bool client_is_factored(const leaf_class *class, const client_rows *rows, size_t M);
-/* Whether the clients' own w are kept: they are asked for, or somebody's next step begins there. many: the data is in
+/* Whether the clients' own w are kept: they are asked for, or a client's next step begins there. many: the data is in
  * the table of rows. */
 bool plan_keeps_w(const plan *p, bool many);
 /* Whether any node may sit out a round. */

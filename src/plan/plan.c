@@ -9,7 +9,7 @@
  * tuned    c of a client = ease * bend, the mean bend of a client's loss per coordinate; alpha = a hundredth of the
  *          likely size of a model
  *     convex losses: r(k) = sqrt(k); c of an inner node = a tenth of its children's c added up, below the cloud times
- *          K_m, since w_0 rests for so many steps of the edge's multiplier
+ *          K_m, because w_0 rests for that number of steps of the edge's multiplier
  *     phase retrieval: r grows by 1 + 0.02/K_m^0.3 a round in the end, because the residuals shrink from the size of
  *          the signal to that of the noise; c of an inner node = 0.4 times its children's c added up,
  *          alpha = omega_0/(4 c): a link so soft that its multiplier forgets what it gathered while w_0 rested.

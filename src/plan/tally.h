@@ -40,7 +40,7 @@ typedef struct {
     bool converged;
 } stop_state;
 
-/* links: of the whole tree; absences: somebody may sit out. */
+/* links: of the whole tree; absences: a node may be absent. */
 void stop_rule(stop_state *s, const plan *p, const tally *t, const hfsad_figures *f, size_t M, size_t links,
                bool absences);
 

@@ -39,7 +39,7 @@ typedef struct {
     size_t clients;
     double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
     uint64_t limit; /* of rows; 0: none */
-    /* NULL: nobody looks. */
+    /* NULL: no caller wants them. */
     void (*row)(void *context, const polish_row *row);
     /* sum: polish_length numbers; false: give up. */
     bool (*ask)(void *context, const polish_question *question, double *sum);

@@ -20,7 +20,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
 
 /* What came of it, as far as it has come; links: of the tree. */
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links);
-/* Whether it may take the place of the run's models, whose objective is `objective`; a reason where it may not.
+/* Whether it may take the place of the run's models, whose objective is `objective`; a reason if it may not.
  * relative_error and seconds are the caller's. */
 void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
                   double objective);

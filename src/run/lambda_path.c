@@ -299,7 +299,7 @@ typedef struct {
     double loss, weight;
 } loss_sum;
 
-/* The cloud's model as the leaf's rows see it, with the intercept of whoever has one of his own; NO_NODE: the cloud's.
+/* The cloud's model as the leaf's rows see it, with the intercept of a node that has its own; NO_NODE: the cloud's.
  */
 static const double *model_for(const path *p, uint32_t leaf, double *w)
 {

@@ -53,7 +53,7 @@ struct sim {
     pool *threads;
     size_t M;
     double *z, *q, *w;  /* leaves, block layout; w may be NULL */
-    uint32_t *k, *last; /* leaves; last only where somebody may sit out */
+    uint32_t *k, *last; /* leaves; last only if a node may be absent */
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
@@ -69,7 +69,7 @@ struct sim {
     guard_state guard;           /* calm: NULL where nothing is watched */
     hfsad_link_rule *leaf_rules; /* of every class, after the repairs of a star; NULL: the plan's */
     stop_state stop;
-    bool absences;  /* somebody may sit out */
+    bool absences;  /* a node may be absent */
     bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
     bool first_round, last_round, want_dual, dual_known;
 };

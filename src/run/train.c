@@ -70,7 +70,8 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
                 return status;
             }
         }
-        if (interrupted || (row && !last && atomic_load(&t->run->cancelled))) /* the latter: by whoever saw the row */
+        if (interrupted ||
+            (row && !last && atomic_load(&t->run->cancelled))) /* the latter: by the hook that saw the row */
             t->end->stopped = STOP_INTERRUPTED;
         else if (row && hfsad_run_converged(t->run))
             t->end->stopped = STOP_TOLERANCE;
