@@ -47,7 +47,7 @@ wheel: python ## build an installable wheel in build/wheel
 	@scripts/need wheel
 	@rm -rf $(BUILD)/wheel $(BUILD)/wheel-source
 	@cp -r python $(BUILD)/wheel-source
-	@cd $(BUILD)/wheel-source && HFSAD_ROOT=$(CURDIR) HFSAD_BUILD=$(abspath $(BUILD)) $(alone) /usr/bin/python3 -m build --wheel \
+	@cd $(BUILD)/wheel-source && HFSAD_BUILT=yes HFSAD_ROOT=$(CURDIR) HFSAD_BUILD=$(abspath $(BUILD)) $(alone) /usr/bin/python3 -m build --wheel \
 	    --no-isolation --outdir $(abspath $(BUILD))/wheel . >build.log 2>&1 || { cat build.log; false; }
 	@ls $(BUILD)/wheel/*.whl
 

@@ -308,7 +308,8 @@ typedef struct {
     double (*gradient)(void *context, const hfsad_client *client, const double *w, double *g);
 } hfsad_own_loss;
 
-/* What clients whose loss.kind is `own` use. The struct is copied. */
+/* What clients whose loss.kind is `own` use. The struct is copied. In a federation the process of a client supplies it;
+ * the cloud and the edges need only the kind. */
 HFSAD_API hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err);
 
 /* ---- data in memory ---- */

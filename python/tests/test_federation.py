@@ -51,6 +51,7 @@ class Members(unittest.TestCase):
                 inner = [hfsad.Edge(above or spec, name, nodes=nodes, state=folder / name, **common) for name in ("north", "south")]
                 cloud = hfsad.Cloud(above or spec, nodes=nodes, state=folder / "cloud", out=folder / "out", **common)
                 clients = [make_client(name, {"nodes": nodes, "state": folder / name.replace("/", "+"), **common}) for name in CLIENTS]
+                members = [member for member in (cloud, *inner, *clients) if member]
                 ends = {}
 
                 def join(member):
@@ -58,10 +59,10 @@ class Members(unittest.TestCase):
                         ends[member.name] = member.join()
                     except Exception as error:
                         ends[member.name] = error
-                        for other in (cloud, *inner, *clients):  # they would wait for it
+                        for other in members:  # they would wait for it
                             other.cancel()
 
-                threads = [threading.Thread(target=join, args=(member,)) for member in [cloud, *inner, *clients]]
+                threads = [threading.Thread(target=join, args=(member,)) for member in members]
                 for thread in threads:
                     thread.start()
                 for thread in threads:
@@ -72,6 +73,25 @@ class Members(unittest.TestCase):
         ends = self.play(SPEC, lambda name, common: hfsad.Client(SPEC, name, data=rows(name), **common))
         np.testing.assert_array_equal(ends["cloud"].models.array, hfsad.run(SPEC, data()).models.array)
         self.assertEqual({ends[name] for name in CLIENTS}, {"iterations"})
+
+    def test_program_beside_python(self):
+        """A client of the program among clients of Python: the same bits."""
+        processes = []
+
+        def make(name, common):
+            if name != "south/d":
+                return hfsad.Client(SPEC, name, data=rows(name), **common)
+            folder = common["state"].parent
+            command = hfsad.Spec(SPEC)._command(folder, hfsad.Data(*rows(name), clients=np.full(15, name)))
+            (folder / "nodes").write_text(common["nodes"])
+            processes.append(subprocess.Popen([hfsad.program(), "client", *command, f"--set=federation.nodes={folder}/nodes",
+                                               f"--name={name}", f"--broker={common['broker']}", f"--state={common['state']}",
+                                               "--log-level=error"]))
+            return None
+
+        ends = self.play(SPEC, make)
+        self.assertEqual(processes[0].wait(20), 0)
+        np.testing.assert_array_equal(ends["cloud"].models.array, hfsad.run(SPEC, data()).models.array)
 
     def test_own_loss(self):
         """Cloud and edges need not have the loss."""

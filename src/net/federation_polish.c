@@ -166,7 +166,7 @@ typedef struct {
 enum { PAST_MOST = 1 << 24 };
 /* Attempts that may be lost beyond the number of the solver's questions that were answered. Clients that are killed now
  * and then stay below it; a client that says it is lost again and again cannot, whichever questions it answers. */
-enum { LOST_MOST = 100 };
+enum { LOST_MOST = 1000 };
 /* Attempts of a life have different numbers than those of the next. */
 enum { RETRIES_BIT = 20 };
 

@@ -151,6 +151,8 @@ static bool may_differ(const char *key)
 {
     static const char *const keys[] = {"data",
                                        "truth",
+                                       "personal",
+                                       "groups.most",
                                        "run.iterations",
                                        "run.polish",
                                        "run.stop.absolute",
@@ -170,10 +172,11 @@ hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, 
     const size_t count = spec_differences(c->spec, spec, may_differ, keys, sizeof keys);
     if (!count)
         return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.200s was made with %s for %s; only run.iterations, run.stop, run.polish, output.state, "
-                     "output.every_seconds and output.checkpoint may change",
-                     c->name, count > 1 ? "other values" : "another value", keys);
+    return error_set(
+        err, HFSAD_ERROR_INPUT,
+        "%.200s was made with %s for %s; only run.iterations, run.stop, run.polish, personal, groups, output.state, "
+        "output.every_seconds and output.checkpoint may change",
+        c->name, count > 1 ? "other values" : "another value", keys);
 }
 
 hfsad_status checkpoint_check_run(const checkpoint *c, hfsad_run *run, hfsad_error *err)

@@ -237,11 +237,15 @@ static void maximise(grower *g, fitted *m, bool held)
 }
 
 /* A client is what the mixture has one of, so a coordinate costs the logarithm of their number; a group more costs as
- * many as four numbers estimated from all rows, because it is the best of many ways to part the clients. */
+ * many as four numbers estimated from all rows, because it is the best of many ways to part the clients. exp(-loss) of
+ * labels with a kink is no probability, and falls faster by chance: there a coordinate costs the logarithm of the rows.
+ */
 double bic_of(const grower *g, const fitted *m)
 {
-    const double numbers = (double)(m->K * g->M + m->K - 1);
-    return 2 * m->likelihood + numbers * log((double)g->p->n_clients) + (double)(m->K - 1) * 4 * log(g->rows);
+    const loss_kind *kind = loss_kind_of(g->p->loss);
+    const double numbers = (double)(m->K * g->M + m->K - 1), groups = (double)(m->K - 1);
+    const double each = kind->labels && !kind->bend ? g->rows : (double)g->p->n_clients;
+    return 2 * m->likelihood + numbers * log(each) + 4 * groups * log(g->rows);
 }
 
 /* The last step went too far: halfway back. */
