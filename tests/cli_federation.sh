@@ -367,7 +367,7 @@ start_broker keys/mosquitto.conf
 secure="--broker mqtts://localhost:$port --keys keys"
 # shellcheck disable=SC2086 # lists of words
 {
-long="--set run.iterations=400"
+long="--set run.iterations=400 --set run.cycles=false" # a new cycle would make the frames below old
 expect 0 run secure.yaml $long --out run-400 --quiet
 setpriv --pdeathsig KILL "$HFSAD" cloud secure.yaml $long $secure --linger 0 --out up-400 --quiet 2>cloud.log &
 cloud=$!
@@ -425,7 +425,7 @@ while kill -0 "$cloud" 2>/dev/null && [ "$rounds" -lt 40 ]; do
 done
 [ "$rounds" -gt 0 ] || fail "the run was over before anybody could disturb it"
 # shellcheck disable=SC2086 # a list of words
-expect 0 status secure.yaml --set run.iterations=400 $secure
+expect 0 status secure.yaml --set run.iterations=400 --set run.cycles=false $secure
 grep -q '^  edge1 ' stdout.txt || fail "status: $(cat stdout.txt)"
 wait "$cloud" || fail "the cloud among strangers: $(cat cloud.log)"
 same run-400 up-400 "among strangers"

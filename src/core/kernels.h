@@ -24,6 +24,7 @@ typedef struct {
     uint32_t *k;
     const uint8_t *active; /* one per leaf, or NULL: all take part */
     const double *w_parent;
+    bool majorant;    /* phase retrieval: the prox of the majorant around <x, w_parent> */
     double *scratch;  /* leaf_run_scratch doubles */
     double *sum_u;    /* out, M: sum over the run of u */
     double sum_sigma; /* out: sum over the run of sigma(k+1) */
@@ -40,6 +41,7 @@ typedef struct {
     double *z, *q, *w;
     uint32_t *k;
     const double *w_parent;
+    bool majorant;  /* as in leaf_run; the exact method only */
     double *centre; /* M */
 } rows_leaf;
 
