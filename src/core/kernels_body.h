@@ -419,6 +419,7 @@ VEC_FN vec row_cut(vec a, size_t m, size_t M)
     return M - m >= VEC_LANES ? a : vec_select(vec_mask((1u << (M - m)) - 1), a, vec_zero());
 }
 
+#include "core/linear_body.h"
 #include "core/rows_body.h"
 
 /* If the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
@@ -728,4 +729,8 @@ const kernel_table KERNELS = {
     .inner_update = inner_update,
     .prior_value = prior_value,
     .add = add,
+    .dot = linear_dot,
+    .dot4 = linear_dot4,
+    .add_scaled = linear_add,
+    .add4 = linear_add4,
 };

@@ -452,7 +452,7 @@ static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
 {
     const hfsad_spec *spec = t->spec;
     const bool asked = spec->top.algorithm == ALGORITHM_STAR;
-    if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || spec->top.preset == PRESET_PAPER || spec->run.polish == 0))
+    if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || plan_is_by_hand(spec)))
         return HFSAD_OK;
     const char *why = plan_why_no_star(spec, p, t->d->n_inner);
     if (why && asked)

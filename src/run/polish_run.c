@@ -231,7 +231,14 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     }
     if (why)
         snprintf(result->reason, sizeof result->reason, "%s", why);
-    else if (done)
+    if (why && r->has_star) { /* how far it has come */
+        result->accepted = true;
+        result->gap = r->star.gap_bound;
+        result->objective_after = r->star.objective;
+    }
+    if (why)
+        return HFSAD_OK;
+    if (done)
         judge(r, a, figures.objective, result);
     return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
 }
