@@ -126,6 +126,7 @@ static hfsad_spec *spec_of(const problem *p, const way *how)
     hfsad_spec *spec;
     must(hfsad_spec_create(&spec, &err), &err);
     spec_put(spec, "data", "memory");
+    spec_put(spec, "algorithm", "hfsad"); /* its iterations are timed one by one */
     spec_put(spec, "loss.kind", "quantile");
     spec_put_number(spec, "loss.tau", p->tau);
     spec_put(spec, "prior.cloud.penalty", "l1");

@@ -181,7 +181,8 @@ static int add_spec(compare_session *s, const char *path, const char *command)
         const int status = run_algorithm(&a, command, &algorithm);
         if (status != CLI_GO)
             return status;
-        return add_run(s, (compare_task){.spec_path = path}, run_folder(path, ALGORITHMS[algorithm]), NULL);
+        return add_run(s, (compare_task){.spec_path = path},
+                       run_folder(path, algorithm < 0 ? "auto" : ALGORITHMS[algorithm]), NULL);
     }
     char part[CLI_SHOWN_SIZE];
     for (const char *at = s->args.algorithms; next_part(&at, part, sizeof part);) {

@@ -158,7 +158,7 @@ refused "baseline.step" run spec.yaml --set algorithm=fedavg --set baseline.step
 refused "baseline.decay" run spec.yaml --set algorithm=fedavg --set baseline.decay=1.5
 refused "baseline.rho" run spec.yaml --set algorithm=fedprox --set baseline.rho=-1
 cp -r cmp before
-expect_line 2 compare spec.yaml cmp/spec-hfsad --out cmp
+expect_line 2 compare spec.yaml cmp/spec-hfsad --set algorithm=hfsad --out cmp
 says "give another --out"
 diff -r cmp before >/dev/null || fail "a folder that was given has changed"
 finish

@@ -61,6 +61,12 @@ loss: {kind: quantile, tau: 0.7}
 features: {intercept: global, standardize: true}
 run: {iterations: 10, edge_rounds: 2, polish: true}
 YAML
+cat >star.yaml <<'YAML'
+data: deep
+loss: {kind: quantile, tau: 0.7}
+features: {intercept: global}
+prior: {cloud: {penalty: l1, weight: 1, lambda: 1}}
+YAML
 cat >averaged.yaml <<'YAML'
 data: deep
 algorithm: fedprox
@@ -83,7 +89,7 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half floats loose polished settled grouped averaged; do
+for spec in tuned deep half floats loose polished settled grouped averaged star; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     [ $spec = averaged ] || whole run-$spec up-$spec "$spec: up and run" # a baseline has no links
@@ -213,6 +219,9 @@ done
 expect 0 run polished.yaml --set run.iterations=1 --out short-polished --quiet # most of it is the polish
 PAUSE=0.05 python3 kill.py polished 10 "$seed" --set run.iterations=1 || fail "polished: killed (SEED=$seed)"
 whole short-polished killed-polished "polished: killed (SEED=$seed)"
+PAUSE=0.05 python3 kill.py star 8 "$seed" --set run.stop.gap=0 || fail "star: killed (SEED=$seed)"
+expect 0 run star.yaml --set run.stop.gap=0 --out exact-star --quiet
+whole exact-star killed-star "star: killed (SEED=$seed)"
 expect 0 run grouped.yaml --set run.iterations=1 --set run.polish=false --out short-grouped --quiet
 PAUSE=0.05 python3 kill.py grouped 6 "$seed" --set run.iterations=1 --set run.polish=false || fail "grouped: killed (SEED=$seed)"
 whole short-grouped killed-grouped "grouped: killed (SEED=$seed)"
@@ -367,7 +376,7 @@ start_broker keys/mosquitto.conf
 secure="--broker mqtts://localhost:$port --keys keys"
 # shellcheck disable=SC2086 # lists of words
 {
-long="--set run.iterations=400"
+long="--set run.iterations=400 --set run.cycles=false" # a new cycle would make the frames below old
 expect 0 run secure.yaml $long --out run-400 --quiet
 setpriv --pdeathsig KILL "$HFSAD" cloud secure.yaml $long $secure --linger 0 --out up-400 --quiet 2>cloud.log &
 cloud=$!
@@ -425,7 +434,7 @@ while kill -0 "$cloud" 2>/dev/null && [ "$rounds" -lt 40 ]; do
 done
 [ "$rounds" -gt 0 ] || fail "the run was over before anybody could disturb it"
 # shellcheck disable=SC2086 # a list of words
-expect 0 status secure.yaml --set run.iterations=400 $secure
+expect 0 status secure.yaml --set run.iterations=400 --set run.cycles=false $secure
 grep -q '^  edge1 ' stdout.txt || fail "status: $(cat stdout.txt)"
 wait "$cloud" || fail "the cloud among strangers: $(cat cloud.log)"
 same run-400 up-400 "among strangers"

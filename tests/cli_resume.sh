@@ -26,7 +26,7 @@ cat >phase.yaml <<'YAML'
 data: one.csv
 truth: truth.csv
 loss: {kind: phase-retrieval, box: 5}
-run: {iterations: 300, trace_every: 10}
+run: {iterations: 300, trace_every: 10, cycles: false}
 YAML
 cat >quantile.yaml <<'YAML'
 data: many.csv

@@ -55,7 +55,7 @@ PYTHON
 loss='loss: {kind: huber}\nfeatures: {intercept: global}\n'
 spec() { # NAME DATA
     # shellcheck disable=SC2059
-    printf "data: $2\n$loss" >"$1.yaml"
+    printf "algorithm: hfsad\ndata: $2\n$loss" >"$1.yaml"
 }
 train() { # NAME DATA: what the spec of that name trains
     spec "$1" "$2"

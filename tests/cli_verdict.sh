@@ -46,10 +46,12 @@ expect 0 up spec.yaml --out up --quiet
 cmp out/model.csv up/model.csv || fail "up: another model"
 [ "$(verdict out)" = "$(verdict up)" ] || fail "up: $(verdict up)"
 
-# No minimum: the classes can be separated. The run keeps its own model.
+# No minimum: the classes can be separated. The run says so; hfsad keeps its own model.
 printf 'data: apart.csv\nloss: {kind: logistic}\n' >apart.yaml
 expect 0 run apart.yaml --out apart
 [[ $(verdict apart) == "False not converged: a plane separates the classes"*"add a prior"* ]] || fail "apart: $(verdict apart)"
+expect 0 run apart.yaml --out apart --set algorithm=hfsad
+[[ $(verdict apart) == "False not converged: a plane separates the classes"*"add a prior"* ]] || fail "apart, hfsad: $(verdict apart)"
 expect 0 run apart.yaml --out own --set run.polish=false
 cmp apart/model.csv own/model.csv || fail "apart: not the run's own model"
 [[ $(verdict own) == "None not known: "*"run.polish=true"* ]] || fail "own: $(verdict own)"

@@ -41,6 +41,15 @@ static const problem problems[] = {
      "loss: {kind: phase-retrieval, box: 5}\nrun: {iterations: 6, edge_rounds: 3}\n"},
     {"phase retrieval", 3, two, two_clients, 7, 1, 0, false,
      "loss: {kind: phase-retrieval, box: 5}\npreset: paper\nrun: {iterations: 5, edge_rounds: 4}\n"},
+    {"cycles", 3, two, two_clients, 4, 1, 0, false,
+     "loss: {kind: phase-retrieval, box: 5}\nschedule: {client: {growth: 1.5}, edge: {growth: 1.5}}\n"
+     "run: {iterations: 16, edge_rounds: 40}\n"},
+    {"cycles of many rows", 5, deep, deep_clients, 3, 4, 0, false,
+     "loss: {kind: phase-retrieval}\nschedule: {client: {growth: 1.5}, edge: {growth: 1.5}}\n"
+     "run: {iterations: 20, edge_rounds: 40, local_steps: 2, participation: {client: 0.8}}\n"},
+    {"cycles of a star", 1, flat, flat_clients, 3, 1, 0, false,
+     "loss: {kind: phase-retrieval, box: 5}\nschedule: {client: {growth: 1.5}, edge: {growth: 1.5}}\n"
+     "run: {iterations: 16, edge_rounds: 40}\n"},
     {"absences", 3, two, two_clients, 6, 1, 0, false,
      "loss: {kind: absolute}\nrun: {iterations: 12, edge_rounds: 2, trace_every: 3, participation: {client: 0.3, edge: "
      "0.6, at_least_every: 2}}\n"},
@@ -186,6 +195,8 @@ TOOL void simulate(outcome *o, const dataset *d, const plan *p, const double *st
         o->moved += repairs > o->repairs && memcmp(sim_cloud(s), start, (o->M - 1) * sizeof *start) != 0;
         o->repairs = repairs;
     }
+    if (p->cycles && p->iterations >= 16 && o->repairs == 0)
+        fail_msg("no cycle was begun in %" PRIu64 " iterations", p->iterations);
     for (size_t i = 0; i < d->n_inner; i++)
         memcpy(o->models + i * o->M, sim_inner_model(s, i), o->M * sizeof(double));
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)

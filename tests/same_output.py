@@ -9,7 +9,10 @@ def checkpoint(folder):
     data = open(os.path.join(folder, "checkpoint.bin"), "rb").read()
     words = struct.unpack(f"<{len(data) // 8}Q", data)
     iteration = int(list(csv.reader(open(os.path.join(folder, "trace.csv"), newline="")))[-1][0])
-    rounds = json.load(open(os.path.join(folder, "summary.json")))["settings"]["run"]["edge_rounds"]
+    summary = json.load(open(os.path.join(folder, "summary.json")))
+    rounds = summary["settings"]["run"]["edge_rounds"]
+    if summary["algorithm"] == "star":
+        iteration = 0  # its rows are no iterations: a star that is resumed begins anew
     places = [i for i, word in enumerate(words)
               if word == len(words) - i - 2 and words[i + 1 : i + 3] == (iteration, iteration * rounds)]
     assert places

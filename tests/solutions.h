@@ -267,11 +267,12 @@ TOOL double solve(const problem *p)
     return isnan(defined_bend(&p->loss, 1, 0)) ? solve_by_program(p) : solve_by_newton(p);
 }
 
-TOOL hfsad_run *open_run(const setting *s, unsigned threads)
+TOOL hfsad_run *open_run_by(const char *algorithm, const setting *s, unsigned threads)
 {
     FILE *f = open_in_folder("spec.yaml");
-    fprintf(f, "data: data.csv\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, h: %g, scale: %s",
-            loss_names[s->loss.kind], s->loss.tau, s->loss.delta, s->loss.h, s->how & MEAN ? "mean" : "sum");
+    const bool limited = strcmp(algorithm, "star") == 0; /* its iterations are a limit */
+    fprintf(f, "data: data.csv\nalgorithm: %s\npreset: tuned\nloss: {kind: %s, tau: %g, delta: %g, h: %g, scale: %s",
+            algorithm, loss_names[s->loss.kind], s->loss.tau, s->loss.delta, s->loss.h, s->how & MEAN ? "mean" : "sum");
     if (isfinite(s->loss.box))
         fprintf(f, ", box: %g", s->loss.box);
     fprintf(f, "%s}\n", s->how & LINEARIZED ? ", solver: linearized" : "");
@@ -279,8 +280,8 @@ TOOL hfsad_run *open_run(const setting *s, unsigned threads)
             s->how & STANDARDIZE ? "true" : "false");
     if (s->l1 > 0)
         fprintf(f, "prior: {cloud: {penalty: l1, lambda: 1, weight: %g}}\n", s->l1);
-    fprintf(f, "run: {iterations: %llu, edge_rounds: %d, participation: {client: %g}}\n", (unsigned long long)s->more,
-            s->edge_rounds, s->participation);
+    fprintf(f, "run: {iterations: %llu, edge_rounds: %d, participation: {client: %g}, stop: {gap: 0}}\n",
+            limited ? 300 : (unsigned long long)s->more, s->edge_rounds, s->participation);
     assert_int_equal(fclose(f), 0);
     hfsad_error err;
     hfsad_spec *spec;
@@ -290,6 +291,11 @@ TOOL hfsad_run *open_run(const setting *s, unsigned threads)
     ok(hfsad_run_create(&run, spec, threads, &err), &err);
     hfsad_spec_free(spec);
     return run;
+}
+
+TOOL hfsad_run *open_run(const setting *s, unsigned threads)
+{
+    return open_run_by("hfsad", s, threads);
 }
 
 #define LOSS(kind, tau, delta)                                                                                         \

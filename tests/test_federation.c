@@ -676,6 +676,8 @@ static void test_look(void **state)
     static const weather fair, drizzle = {.lose = 0.2, .twice = 0.2, .late = 0.1, .crash = 0.002, .hostile = 0.1};
     (void)state;
     for (size_t i = 0; i < PROBLEMS; i++) {
+        if (!strncmp(problems[i].name, "cycles", 6))
+            continue; /* a run that ends there begins other cycles than one that goes on */
         look_at(&problems[i], fair, 40, 0);
         look_at(&problems[i], drizzle, 41, 4 + i);
     }

@@ -62,14 +62,20 @@ static void a_small_c_is_repaired(void **state)
 {
     (void)state;
     for (size_t kind = 0; kind < KINDS; kind++) {
-        hfsad_run *usual = run_of(data(7), (const char *const[]){"loss", LOSSES[kind], NULL});
+        hfsad_run *usual = run_of(data(7), (const char *const[]){"loss", LOSSES[kind], "run.cycles", "false", NULL});
         const double best = objective_after(usual, 300);
         assert_int_equal(repairs(usual), 0);
         const double right = usual->plan->inner[1].rule.schedule.c;
         char c[32];
         snprintf(c, sizeof c, "%.17g", right / 50);
-        const char *const pairs[] = {"loss", LOSSES[kind],          "schedule.edge.c",
-                                     c,      "schedule.edge.shape", kind == 1 ? "sqrt-geometric" : "sqrt",
+        const char *const pairs[] = {"loss",
+                                     LOSSES[kind],
+                                     "schedule.edge.c",
+                                     c,
+                                     "schedule.edge.shape",
+                                     kind == 1 ? "sqrt-geometric" : "sqrt",
+                                     "run.cycles",
+                                     "false",
                                      NULL};
         hfsad_run *small = run_of(data(7), pairs);
         const double reached = objective_after(small, 300);

@@ -6,6 +6,7 @@
 
 #include "core/fold.h"
 #include "core/kernels.h"
+#include "run/state.h"
 
 /* Every shape, with and without over-relaxation. */
 static hfsad_schedule schedule_for(size_t i)
@@ -39,6 +40,7 @@ static double *state_after(const char *name, const dataset *d, const plan *p, in
     assert_true(kernels_choose(name));
     ok(pool_create(&threads, 1, &err), &err);
     ok(sim_create(&s, d, p, start, NULL, threads, &err), &err);
+    s->guard.repairs = p->cycles; /* in a cycle clients majorise */
     for (int i = 0; i < iterations; i++)
         sim_iterate(s);
     double *state = whole_state(s, d, count);
@@ -65,6 +67,8 @@ static void every_instruction_set(void **state)
         rng r = {rng_key(i, rng_stream("kernels")), 0};
         dataset *d = random_dataset(&r, 3, paths, clients, features[i % 5], has_labels(kind_at(i)));
         plan *p = simple_plan(d, class_for(i), edge_class, 2, i % 3 != 0);
+        p->cycles = kind_at(i) == HFSAD_LOSS_PHASE_RETRIEVAL && i / LOSSES % 2;
+        p->pace = 1.02;
         size_t count, other;
         double *plain = state_after("plain", d, p, 6, &count);
         for (size_t k = 0; k < 2; k++) {
@@ -79,6 +83,79 @@ static void every_instruction_set(void **state)
         free(plain);
         plan_free(p);
         dataset_free(d);
+    }
+}
+
+static double majorant(size_t M, const double *x, double y, double t, double sigma, const double *v, const double *w)
+{
+    double s = 0, far = 0;
+    for (size_t m = 0; m < M; m++) {
+        s += x[m] * w[m];
+        far += (w[m] - v[m]) * (w[m] - v[m]);
+    }
+    return fabs(y + t * t - 2 * t * s) + (s - t) * (s - t) + sigma / 2 * far;
+}
+
+/* The step in a cycle is the prox of the majorant around <x, w_parent>: no point nearby is better, in a box and without
+ * one, and all kernels agree. */
+static void the_majorant(void **state)
+{
+    (void)state;
+    enum { M = 9, CASES = 200 };
+    static const char *const names[] = {"plain", "avx2", "avx512"};
+    for (size_t i = 0; i < CASES; i++) {
+        rng r = {rng_key(i, rng_stream("majorant")), 0};
+        double x[M], v[M], parent[M], scratch[32 * M], first[M], norm = 0, t = 0;
+        for (size_t m = 0; m < M; m++) {
+            x[m] = rng_next_normal(&r);
+            v[m] = 0.3 * rng_next_normal(&r);
+            parent[m] = i % 7 ? rng_next_normal(&r) : 0;
+            norm += x[m] * x[m];
+            t += x[m] * parent[m];
+        }
+        const double y = 4 * rng_next_normal(&r), box = i % 2 ? 0.4 : INFINITY, c = ldexp(1, (int)(i % 12) - 4);
+        const hfsad_loss loss = {.kind = HFSAD_LOSS_PHASE_RETRIEVAL, .box = box};
+        const hfsad_link_rule rule = {{HFSAD_PENALTY_L1, 4, 1, 0, 0, 0}, {.c = c, .alpha = 1, .turn = 1}};
+        for (size_t k = 0; k < 3; k++) {
+            if (!kernels_choose(names[k]))
+                continue;
+            double z[M], q[M], w[M] = {0};
+            uint32_t counter = 0;
+            memcpy(z, v, sizeof z); /* q = z: no multiplier, so v is the centre */
+            memcpy(q, v, sizeof q);
+            leaf_run run = {.M = M,
+                            .count = 1,
+                            .lanes = 1,
+                            .loss = &loss,
+                            .rule = &rule,
+                            .local_steps = 1,
+                            .x = x,
+                            .y = &y,
+                            .n = &norm,
+                            .z = z,
+                            .q = q,
+                            .w = w,
+                            .k = &counter,
+                            .w_parent = parent,
+                            .majorant = true,
+                            .scratch = scratch};
+            kernels()->leaf_step(&run);
+            if (k == 0)
+                memcpy(first, w, sizeof w);
+            assert_memory_equal(first, w, sizeof w);
+        }
+        kernels_choose(NULL);
+        const double best = majorant(M, x, y, t, c, v, first);
+        for (int n = 0; n < 200; n++) {
+            double near[M];
+            const double far = ldexp(1, -(n % 20));
+            for (size_t m = 0; m < M; m++) {
+                near[m] = first[m] + far * (n % 2 ? x[m] * rng_next_normal(&r) : rng_next_normal(&r));
+                near[m] = fmax(-box, fmin(box, near[m]));
+            }
+            if (majorant(M, x, y, t, c, v, near) < best - 1e-12 * (1 + fabs(best)))
+                fail_msg("case %zu: %g is below %g", i, majorant(M, x, y, t, c, v, near), best);
+        }
     }
 }
 
@@ -158,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_instruction_set),
+        cmocka_unit_test(the_majorant),
         cmocka_unit_test(message_by_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

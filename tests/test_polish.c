@@ -48,11 +48,11 @@ static void shared_model(const hfsad_run *run, double *w)
     }
 }
 
-static void play(const setting *s, uint64_t seed)
+static void play_from(const setting *s, uint64_t seed, hfsad_run *(*open)(const setting *s, unsigned threads))
 {
     problem p = make_problem(seed, s, 1);
     const double best = solve(&p);
-    hfsad_run *run = early_run(s, 1);
+    hfsad_run *run = open(s, 1);
     const hfsad_polish result = polish(run);
     double w[M];
     if (!result.accepted)
@@ -70,6 +70,19 @@ static void play(const setting *s, uint64_t seed)
         assert_true(fabs(w[m]) <= s->loss.box);
     hfsad_run_free(run);
     free_problem(&p);
+}
+
+static hfsad_run *star_run(const setting *s, unsigned threads)
+{
+    return open_run_by("star", s, threads);
+}
+
+/* After iterations of hfsad, and as the last part of a star. */
+static void play(const setting *s, uint64_t seed)
+{
+    play_from(s, seed, early_run);
+    if (seed == 1 && s->participation >= 1 && !(s->how & LINEARIZED))
+        play_from(s, seed, star_run);
 }
 
 static void convex_losses(void **state)

@@ -24,6 +24,7 @@ typedef struct {
     uint32_t *k;
     const uint8_t *active; /* one per leaf, or NULL: all take part */
     const double *w_parent;
+    bool majorant;    /* phase retrieval: the prox of the majorant around <x, w_parent> */
     double *scratch;  /* leaf_run_scratch doubles */
     double *sum_u;    /* out, M: sum over the run of u */
     double sum_sigma; /* out: sum over the run of sigma(k+1) */
@@ -40,6 +41,7 @@ typedef struct {
     double *z, *q, *w;
     uint32_t *k;
     const double *w_parent;
+    bool majorant;  /* as in leaf_run; the exact method only */
     double *centre; /* M */
 } rows_leaf;
 
@@ -78,6 +80,13 @@ typedef struct {
                          const double *sum_u, double sum_sigma, double *w);
     double (*prior_value)(const hfsad_penalty *prior, size_t M, const double *w);
     void (*add)(size_t M, double *sum, const double *term);
+    double (*dot)(size_t M, const double *a, const double *b);
+    /* of a with four vectors, `stride` numbers apart */
+    void (*dot4)(size_t M, const double *a, const double *b, size_t stride, double *products);
+    /* y += factor x */
+    void (*add_scaled)(size_t M, double factor, const double *x, double *y);
+    /* y += the sum of factors[i] times four vectors, `stride` numbers apart */
+    void (*add4)(size_t M, const double *factors, const double *x, size_t stride, double *y);
 } kernel_table;
 
 const kernel_table *kernels(void);

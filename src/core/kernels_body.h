@@ -71,12 +71,14 @@ VEC_FN centre_facts block_centre(const block *at, const link_step_vec *step, con
 }
 
 /* w of the lanes whose unconstrained prox leaves the box, into boxed (M * 8). */
-static __attribute__((noinline)) void block_box(const block *b, const hfsad_loss *loss, size_t M, const double *centre,
+static __attribute__((noinline)) void block_box(const block *b, const leaf_run *run, vec anchors, const double *centre,
                                                 vec sigma, unsigned outside, double *boxed, double *scratch)
 {
-    double y[VEC_LANES], s[VEC_LANES];
+    const size_t M = run->M;
+    double y[VEC_LANES], s[VEC_LANES], anchor[VEC_LANES];
     vec_store(y, b->y);
     vec_store(s, sigma);
+    vec_store(anchor, anchors);
     double *x = scratch, *w = scratch + M;
     for (size_t i = 0; i < VEC_LANES; i++) {
         if (!(outside >> i & 1))
@@ -85,7 +87,8 @@ static __attribute__((noinline)) void block_box(const block *b, const hfsad_loss
             x[m] = b->x[m * VEC_LANES + i];
             w[m] = centre[m * VEC_LANES + i];
         }
-        box_prox(loss, M, x, y[i], w, s[i], w, scratch + 2 * M);
+        const scalar_loss law = {run->loss, y[i], run->majorant ? &anchor[i] : NULL};
+        box_prox(&law, M, x, w, s[i], w, scratch + 2 * M);
         for (size_t m = 0; m < M; m++)
             boxed[m * VEC_LANES + i] = w[m];
     }
@@ -103,6 +106,17 @@ VEC_FN unsigned block_outside(const block *b, const hfsad_loss *loss, size_t M, 
     for (size_t o = 0; o < M * VEC_LANES; o += VEC_LANES)
         most = vec_max(most, vec_abs(vec_fma(coefficient, vec_load(b->x + o), vec_load(centre + o))));
     return vec_bits(vec_less(bound, most));
+}
+
+/* <x, w_parent>, added up as in block_centre. */
+VEC_FN vec block_anchors(const block *b, size_t M, const double *w_parent)
+{
+    vec part[VEC_LANES];
+    for (int i = 0; i < VEC_LANES; i++)
+        part[i] = vec_zero();
+    for (size_t m = 0; m < M; m++)
+        part[m % VEC_LANES] = vec_fma(vec_load(b->x + m * VEC_LANES), vec_set(w_parent[m]), part[m % VEC_LANES]);
+    return vec_sum_of(part);
 }
 
 /* What the second pass needs besides the step's coefficients. */
@@ -190,12 +204,14 @@ static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *spa
         const vec k = vec_add(b.k, one);
         const link_step_vec c = link_step_of(schedule, &p, k);
         const centre_facts facts = block_centre(&b, &c, &p, run->M, centre);
-        const vec a = loss_coefficient(run->loss, b.y, b.n, facts.dot, c.inv_sigma);
+        const vec anchors = run->majorant ? block_anchors(&b, run->M, run->w_parent) : vec_zero();
+        const vec a = run->majorant ? majorant_coefficient(b.y, b.n, anchors, facts.dot, c.inv_sigma)
+                                    : loss_coefficient(run->loss, b.y, b.n, facts.dot, c.inv_sigma);
         unsigned outside = 0;
         if (run->loss->box < INFINITY)
             outside = block_outside(&b, run->loss, run->M, centre, facts.most, a) & bits;
         if (outside)
-            block_box(&b, run->loss, run->M, centre, c.sigma, outside, space->boxed, space->box);
+            block_box(&b, run, anchors, centre, c.sigma, outside, space->boxed, space->box);
         b.k = vec_select(active, k, b.k);
         const vec next = schedule_sigma(schedule, vec_add(b.k, one));
         block_pass pass = {
@@ -322,7 +338,7 @@ VEC_FN void half_end(half_block *h, vec coefficient, leaf_run *run, block_space 
     if (run->loss->box < INFINITY)
         outside = block_outside(&h->b, run->loss, run->M, h->centre, h->facts.most, coefficient);
     if (outside) {
-        block_box(&h->b, run->loss, run->M, h->centre, h->step->c.sigma, outside, space->boxed, space->box);
+        block_box(&h->b, run, vec_zero(), h->centre, h->step->c.sigma, outside, space->boxed, space->box);
         pass.active = vec_mask(0xff);
         pass.last = true;
         pass.outside = vec_mask(outside);
@@ -369,7 +385,7 @@ static void leaf_run_blocks(leaf_run *run)
         vec_store(space.sum + o, vec_zero());
     run->dual = 0;
     if (!run->active && !run->want_dual && run->local_steps == 1 && penalty_is_linear(space.p.form) &&
-        run->rule->schedule.over == 0)
+        run->rule->schedule.over == 0 && !run->majorant)
         blocks_plain(run, &space, full);
     else
         for (size_t first = 0; first < full; first += VEC_LANES) {
@@ -403,12 +419,14 @@ VEC_FN vec row_cut(vec a, size_t m, size_t M)
     return M - m >= VEC_LANES ? a : vec_select(vec_mask((1u << (M - m)) - 1), a, vec_zero());
 }
 
+#include "core/linear_body.h"
 #include "core/rows_body.h"
 
 /* If the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
-static bool row_box(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *centre,
-                    double most, vec a, double sigma, double *w, double *scratch)
+static bool row_box(const scalar_loss *law, size_t M, const double *x, double n, const double *centre, double most,
+                    vec a, double sigma, double *w, double *scratch)
 {
+    const hfsad_loss *loss = law->loss;
     if (!(loss->box < (most + fabs(vec_first(a)) * sqrt(n)) * (1 + 1e-12))) /* as in block_outside */
         return false;
     vec reach = vec_zero();
@@ -416,7 +434,7 @@ static bool row_box(const hfsad_loss *loss, size_t M, const double *x, double y,
         reach = vec_max(reach, vec_abs(vec_fma(a, row_load(x, m, M), row_load(centre, m, M))));
     if (!(loss->box < vec_largest(reach)))
         return false;
-    box_prox(loss, M, x, y, centre, sigma, w, scratch);
+    box_prox(law, M, x, centre, sigma, w, scratch);
     return true;
 }
 
@@ -483,6 +501,15 @@ typedef struct {
     double *centre, *own, *box;
 } row_space;
 
+/* <x, w_parent> as in block_anchors. */
+VEC_FN double row_anchor(const double *x, const double *w_parent, size_t M)
+{
+    vec part = vec_zero();
+    for (size_t m = 0; m < M; m += VEC_LANES)
+        part = vec_fma(row_load(x, m, M), row_load(w_parent, m, M), part);
+    return vec_sum(part);
+}
+
 /* One leaf step on plain rows. w: NULL or M numbers, out; sum: NULL or u is added to it. Returns what row_update does.
  */
 static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf, const row_space *space, double *w,
@@ -512,10 +539,14 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
         .up_sigma = schedule_sigma(schedule, vec_add(k, vec_set(1))),
         .up_inv_mu = c.inv_mu,
     };
-    h.a = loss_coefficient(run->loss, vec_set(y), vec_set(n), vec_set(vec_sum(part)), c.inv_sigma);
+    const double anchor = run->majorant ? row_anchor(x, run->w_parent, M) : 0;
+    const vec s0 = vec_set(vec_sum(part));
+    h.a = run->majorant ? majorant_coefficient(vec_set(y), vec_set(n), vec_set(anchor), s0, c.inv_sigma)
+                        : loss_coefficient(run->loss, vec_set(y), vec_set(n), s0, c.inv_sigma);
+    const scalar_loss law = {run->loss, y, run->majorant ? &anchor : NULL};
     double *prox = w ? w : space->own;
     if (run->loss->box < INFINITY &&
-        row_box(run->loss, M, x, y, n, space->centre, vec_largest(most), h.a, vec_first(c.sigma), prox, space->box)) {
+        row_box(&law, M, x, n, space->centre, vec_largest(most), h.a, vec_first(c.sigma), prox, space->box)) {
         h.boxed = true;
         h.w = prox;
     }
@@ -552,7 +583,8 @@ static void loss_prox(const hfsad_loss *loss, size_t M, const double *x, double 
         most = vec_max(most, vec_abs(at));
     }
     const vec a = loss_coefficient(loss, vec_set(y), vec_set(n), vec_set(vec_sum(part)), vec_set(1 / sigma));
-    if (loss->box < INFINITY && row_box(loss, M, x, y, n, v, vec_largest(most), a, sigma, w, scratch))
+    const scalar_loss law = {loss, y, NULL};
+    if (loss->box < INFINITY && row_box(&law, M, x, n, v, vec_largest(most), a, sigma, w, scratch))
         return;
     for (size_t m = 0; m < M; m += VEC_LANES)
         row_store(w, vec_fma(a, row_load(x, m, M), row_load(v, m, M)), m, M);
@@ -639,7 +671,8 @@ static double rows_step(const rows_leaf *leaf)
     hfsad_link link = {leaf->z, leaf->q, ++*leaf->k};
     link_centres(leaf->rule, &link, M, leaf->centre);
     const double sigma = hfsad_schedule_sigma(&leaf->rule->schedule, link.k);
-    rows_prox(&leaf->problem, leaf->centre, sigma, hfsad_schedule_mu(&leaf->rule->schedule, link.k), leaf->w);
+    rows_prox(&leaf->problem, leaf->majorant ? leaf->w_parent : NULL, leaf->centre, sigma,
+              hfsad_schedule_mu(&leaf->rule->schedule, link.k), leaf->w);
     return link_step(leaf->rule, &link, M, leaf->w, leaf->w_parent);
 }
 
@@ -696,4 +729,8 @@ const kernel_table KERNELS = {
     .inner_update = inner_update,
     .prior_value = prior_value,
     .add = add,
+    .dot = linear_dot,
+    .dot4 = linear_dot4,
+    .add_scaled = linear_add,
+    .add4 = linear_add4,
 };

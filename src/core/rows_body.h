@@ -269,20 +269,23 @@ static double rows_loss(const rows_problem *p, const double *w)
     return p->factor * sum;
 }
 
-/* One row: phase retrieval has its global minimiser in closed form, so nothing is majorised. */
-static void single_row_prox(const rows_problem *p, const double *v, double sigma, double *w)
+/* One row: phase retrieval has its global minimiser in closed form. at: NULL, or its majorant around <x, at> is meant.
+ */
+static void single_row_prox(const rows_problem *p, const double *at, const double *v, double sigma, double *w)
 {
     double *x = p->scratch;
     row_spread(&p->rows, 0, p->M, x);
     const double weight = p->factor * row_weight(&p->rows, 0);
-    const scalar_loss law = {p->loss, p->rows.y[0], NULL};
-    double s = 0, n = 0, most = 0;
+    double s = 0, n = 0, anchor = 0, most = 0;
     for (size_t m = 0; m < p->M; m++) {
         s += x[m] * v[m];
         n += x[m] * x[m];
+        anchor += at ? x[m] * at[m] : 0;
     }
-    double t =
-        -vec_first(loss_coefficient(p->loss, vec_set(p->rows.y[0]), vec_set(n), vec_set(s), vec_set(weight / sigma)));
+    const scalar_loss law = {p->loss, p->rows.y[0], at ? &anchor : NULL};
+    const vec y = vec_set(p->rows.y[0]), norm = vec_set(n), s0 = vec_set(s), inv_sigma = vec_set(weight / sigma);
+    double t = -vec_first(at ? majorant_coefficient(y, norm, vec_set(anchor), s0, inv_sigma)
+                             : loss_coefficient(p->loss, y, norm, s0, inv_sigma));
     for (size_t m = 0; m < p->rows.F; m++)
         most = fmax(most, fabs(v[m] - t * x[m]));
     if (most > p->loss->box)
@@ -322,8 +325,18 @@ static void majorised_prox(const rows_problem *p, const rows_state *at, const do
     }
 }
 
+/* The majorant around <x_r, at> alone. */
+static void anchored_prox(const rows_problem *p, const rows_state *state, const double *at, const double *v, double *w)
+{
+    for (size_t r = 0; r < p->rows.count; r++)
+        p->anchor[r] = facts_at(&p->rows, r, at).s;
+    start_from_slopes(state, v);
+    sweep_all(state, v, p->solver->sweeps);
+    clip_to(p, state->u, w);
+}
+
 /* scratch: u, a row, the next w of majorised_prox, the list of rows that move, and the box's events */
-static void exact_prox(const rows_problem *p, const double *v, double sigma, double *w)
+static void exact_prox(const rows_problem *p, const double *anchor, const double *v, double sigma, double *w)
 {
     const rows_state at = {
         .p = p,
@@ -335,7 +348,10 @@ static void exact_prox(const rows_problem *p, const double *v, double sigma, dou
         .box = p->scratch + 3 * p->M + p->rows.count,
     };
     if (p->anchor) {
-        majorised_prox(p, &at, v, w);
+        if (anchor)
+            anchored_prox(p, &at, anchor, v, w);
+        else
+            majorised_prox(p, &at, v, w);
         return;
     }
     start_from_slopes(&at, v);
@@ -392,8 +408,9 @@ static void linearized_prox(const rows_problem *p, const double *v, double sigma
     memcpy(w, next, M * sizeof *w);
 }
 
-/* w: the last one on entry. mu: the smoothing of the linearised method. */
-static void rows_prox(const rows_problem *p, const double *v, double sigma, double mu, double *w)
+/* w: the last one on entry. mu: the smoothing of the linearised method. anchor: NULL, or phase retrieval is majorised
+ * there. */
+static void rows_prox(const rows_problem *p, const double *anchor, const double *v, double sigma, double mu, double *w)
 {
     if (p->solver->method == ROWS_LINEARIZED) {
         linearized_prox(p, v, sigma, mu, w);
@@ -401,10 +418,10 @@ static void rows_prox(const rows_problem *p, const double *v, double sigma, doub
         const hfsad_client client = rows_client(p);
         p->own->prox(p->own->context, &client, v, sigma, w);
     } else if (p->rows.count == 1) {
-        single_row_prox(p, v, sigma, w);
+        single_row_prox(p, anchor, v, sigma, w);
     } else if (p->squared) {
         squared_prox(p->squared, &p->rows, v, sigma, w, p->scratch);
     } else {
-        exact_prox(p, v, sigma, w);
+        exact_prox(p, anchor, v, sigma, w);
     }
 }

@@ -198,11 +198,10 @@ double box_search(const scalar_loss *law, size_t M, size_t boxed, const double *
     return best.t;
 }
 
-void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma, double *w,
+void box_prox(const scalar_loss *law, size_t M, const double *x, const double *v, double sigma, double *w,
               double *scratch)
 {
-    const scalar_loss law = {loss, y, NULL};
-    const double t = box_search(&law, M, M, x, v, sigma, scratch);
+    const double t = box_search(law, M, M, x, v, sigma, scratch);
     for (size_t m = 0; m < M; m++)
-        w[m] = clip(v[m] - t * x[m], loss->box);
+        w[m] = clip(v[m] - t * x[m], law->loss->box);
 }

@@ -18,8 +18,8 @@ typedef struct {
 double box_search(const scalar_loss *law, size_t M, size_t boxed, const double *x, const double *v, double sigma,
                   double *scratch);
 
-/* w = argmin loss(y, <x,w>) + sigma/2 |w - v|^2, |w_m| <= loss->box. w may be v. */
-void box_prox(const hfsad_loss *loss, size_t M, const double *x, double y, const double *v, double sigma, double *w,
+/* w = argmin phi(<x,w>) + sigma/2 |w - v|^2, |w_m| <= loss->box. w may be v. */
+void box_prox(const scalar_loss *law, size_t M, const double *x, const double *v, double sigma, double *w,
               double *scratch);
 
 #endif

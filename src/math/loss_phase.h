@@ -50,6 +50,17 @@ LOSS_FN double majorant_row_slope(double y, double t, double s0, double kappa)
     return -B * side + 2 * (s - t);
 }
 
+/* The same for eight: s - s0 of the prox. */
+VEC_FN vec majorant_shift(vec y, vec t, vec s0, vec kappa)
+{
+    const vec inv = vec_div(vec_set(1), kappa), bend = vec_add(vec_set(2), inv), B = vec_add(t, t), B2 = vec_mul(B, B);
+    const vec s_bar = vec_div(vec_fma(s0, inv, B), bend), left = vec_fnma(B, s_bar, vec_fma(t, t, y));
+    const vmask some = vec_less(vec_zero(), B2);
+    const vec ratio = vec_div(vec_mul(left, bend), vec_select(some, B2, vec_set(1)));
+    const vec side = vec_select(some, vec_clip(ratio, vec_set(-1), vec_set(1)), vec_zero());
+    return vec_sub(vec_add(s_bar, vec_div(vec_mul(B, side), bend)), s0);
+}
+
 /* Its least slope at s. */
 LOSS_FN double majorant_least_slope(double y, double t, double s)
 {

@@ -56,6 +56,15 @@ VEC_FN vec loss_coefficient(const hfsad_loss *loss, vec y, vec n, vec s0, vec in
     return vec_select(some, vec_div(d, safe), vec_zero());
 }
 
+/* The same of phase retrieval's majorant at the anchors. */
+VEC_FN vec majorant_coefficient(vec y, vec n, vec anchor, vec s0, vec inv_sigma)
+{
+    const vmask some = vec_less(vec_zero(), n);
+    const vec safe = vec_select(some, n, vec_set(1));
+    const vec d = majorant_shift(y, anchor, s0, vec_mul(safe, inv_sigma));
+    return vec_select(some, vec_div(d, safe), vec_zero());
+}
+
 static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
     switch (loss->kind) {

@@ -316,7 +316,8 @@ hfsad_status cloud_train(cloud_driver *c, const train_hooks *hooks, train_end *e
     if (status || host_ended(c->h))
         return status;
     end->stopped = STOP_INTERRUPTED; /* an end without the models is none */
-    run_unpolish(&c->run);
+    if (!c->run.has_star)
+        run_unpolish(&c->run);
     status = look(c, err);
     if (!status && c->is_new && !next_row(&c->run, &(hfsad_stop){0}, err)) {
         end->figures = c->row;

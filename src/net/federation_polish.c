@@ -196,7 +196,8 @@ static inquiry_question question_of(asker *a, const asked *q)
 static bool is_kept(polish_kind kind)
 {
     return kind == POLISH_ANCHOR || kind == POLISH_COMMIT || kind == POLISH_VALUE || kind == POLISH_METRIC ||
-           kind == POLISH_METRIC_DIAGONAL || kind == POLISH_ROUND;
+           kind == POLISH_METRIC_DIAGONAL || kind == POLISH_ROUND || kind == POLISH_GRAM ||
+           kind == POLISH_GRAM_DIAGONAL;
 }
 
 static void keep(asker *a)

@@ -30,8 +30,7 @@ static bool take_memory(node *n)
     n->z = alloc_zero(M, sizeof(double));
     n->q = alloc_zero(M, sizeof(double));
     n->u = alloc_zero(M + 2, sizeof(double));
-    n->root.guard.calm = n->s.guarded && is_root(n) ? alloc_zero(2 * M, sizeof(double)) : NULL;
-    n->root.guard.before = n->root.guard.calm ? n->root.guard.calm + M : NULL;
+    n->root.guard.calm = n->s.guarded && is_root(n) ? alloc_zero(GUARD_VECTORS * M, sizeof(double)) : NULL;
     n->answer.figures = alloc_zero(node_figures_count(n), sizeof(double));
     n->root.row_w = is_root(n) ? alloc_zero(M, sizeof(double)) : NULL;
     n->root.polish = n->s.polish ? alloc_zero(n->s.polish + M, sizeof(double)) : NULL;
@@ -80,10 +79,8 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     node_find_rule(n);
     bounds_reach(n);
     n->root.guard.star = setup->star;
-    if (n->root.guard.calm) {
-        memcpy(n->root.guard.calm, n->s.start, setup->M * sizeof *n->w);
-        memcpy(n->root.guard.before, n->s.start, setup->M * sizeof *n->w);
-    }
+    if (n->root.guard.calm)
+        guard_begin(&n->root.guard, n->root.guard.calm, setup->M, n->s.start);
     if (setup->async && setup->inner)
         async_start(n);
     *out = n;
@@ -217,9 +214,8 @@ void node_greet(node *n, uint64_t begun)
 
 void node_find_rule(node *n)
 {
-    n->rule = n->s.inner  ? guard_rule(&n->s.inner->rule, n->repairs)
-              : n->s.star ? guard_star_rule(n->s.p, &n->s.leaf->rule, n->repairs)
-                          : n->s.leaf->rule;
+    n->rule = n->s.inner ? guard_rule(n->s.p, &n->s.inner->rule, n->repairs)
+                         : guard_leaf_rule(n->s.p, &n->s.leaf->rule, n->s.star, n->repairs);
 }
 
 void node_begin_anew(node *n, const double *w)
@@ -602,8 +598,12 @@ const double *node_wants_polish(node *n, uint64_t *begun)
     if (n->state != NODE_ENDED)
         return NULL;
     *begun = n->begun;
-    node_model(n, n->root.polish + n->s.polish);
-    return n->root.polish + n->s.polish;
+    double *w = n->root.polish + n->s.polish;
+    node_model(n, w);
+    const double *best = guard_best(&n->root.guard, n->s.p, n->round / n->K, NULL);
+    if (best)
+        memcpy(w, best, n->s.M * sizeof *w);
+    return w;
 }
 
 void node_take_polish(node *n, const double *result, size_t count)

@@ -24,7 +24,8 @@ static void leaf_round(node *n, const double *w_parent, uint64_t round)
     if (n->average.seen != sent)
         memcpy(n->w, w_parent, tied(n) * sizeof *n->w);
     n->average.seen = sent;
-    averaging_step(n->s.average, n->s.p, n->s.leaf, &n->s.rows, n->s.M, round - 1, w_parent, n->w, n->leaf.centre);
+    averaging_step(n->s.average, averaging_least_steps(n->s.p), n->s.leaf, &n->s.rows, n->s.M, round - 1, w_parent,
+                   n->w, n->leaf.centre);
     n->k += n->s.leaf->local_steps;
 }
 

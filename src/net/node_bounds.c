@@ -21,9 +21,8 @@ static const double wild = 1e200;
 hfsad_link_rule child_rule(const node *n, size_t c)
 {
     const node_child *as = &n->s.children[c];
-    return !as->leaf   ? guard_rule(&as->rule, n->repairs)
-           : n->s.star ? guard_star_rule(n->s.p, &as->rule, n->repairs)
-                       : as->rule;
+    return as->leaf ? guard_leaf_rule(n->s.p, &as->rule, n->s.star, n->repairs)
+                    : guard_rule(n->s.p, &as->rule, n->repairs);
 }
 
 static double slope_of(const hfsad_penalty *p)

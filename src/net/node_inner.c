@@ -259,6 +259,7 @@ void root_conclude(node *n, const tally *t)
         stage_conclude(n, f);
         return;
     }
+    guard_note(&n->root.guard, n->s.p, n->s.M, f->iteration, f->consensus_objective, n->question.w);
     stop_rule(&n->root.stop, n->s.p, t, f, n->s.M, n->s.links, n->s.absences);
     n->async.stopping = n->async.stopping || (n->s.async && n->root.stop.converged); /* nodes are not idle yet */
     n->root.row_ready = true;

@@ -98,6 +98,7 @@ static leaf_run run_of(node *n, const double *w_parent)
         .w = n->w,
         .k = &n->k,
         .w_parent = w_parent,
+        .majorant = guard_majorises(n->s.p, n->repairs),
         .scratch = n->leaf.solver,
         .sum_u = n->u,
         .want_dual = true,
@@ -129,6 +130,7 @@ static rows_leaf rows_of(node *n, const double *w_parent)
         .w = n->w,
         .k = &n->k,
         .w_parent = w_parent,
+        .majorant = guard_majorises(n->s.p, n->repairs),
         .centre = n->leaf.centre,
     };
 }

@@ -13,7 +13,7 @@ static size_t message_up(node *n, double *sigma)
     size_t count = n->s.M;
     *sigma = hfsad_link_message(&n->rule, &link, n->s.M, n->u);
     if (n->s.guarded && n->s.inner) {
-        const guard_strain own = guard_link(n->s.inner, &link, n->s.M), below = inner_strain(n);
+        const guard_strain own = guard_link(n->s.inner, &n->rule, &link, n->s.M), below = inner_strain(n);
         n->u[count++] = own.sum + below.sum;
         n->u[count++] = own.count + below.count;
     }
@@ -30,7 +30,7 @@ static void measure_inner(node *n, const double *w0, const double *w_parent, tal
     if (is_root(n))
         return;
     const hfsad_link link = {n->z, n->q, n->k};
-    kernels()->link_measure(&class->rule, &link, n->s.M, n->w, w_parent, w0, &t->tier[n->s.depth - 1]);
+    kernels()->link_measure(&n->rule, &link, n->s.M, n->w, w_parent, w0, &t->tier[n->s.depth - 1]);
     t->dual[n->s.depth - 1] = n->dual;
 }
 

@@ -75,7 +75,7 @@ static void pass_inner(const word_transfer *t, node *n)
     if (!is_root(n))
         return;
     words_pass(t, &n->root.stop.met_since);
-    words_pass_reals(t, n->root.guard.calm, n->root.guard.calm ? 2 * n->s.M : 0);
+    words_pass_reals(t, n->root.guard.calm, n->root.guard.calm ? GUARD_VECTORS * n->s.M : 0);
     guard_pass(t, &n->root.guard);
     uint64_t end = n->root.end;
     words_pass(t, &end);

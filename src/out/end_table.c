@@ -67,7 +67,7 @@ static void put_data(FILE *o, const dataset *d)
     put_row(o, "data", text);
 }
 
-static void put_loss(FILE *o, const hfsad_spec *spec)
+static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
 {
     static const char *const presets[] = {PRESET_NAMES}, *const algorithms[] = {ALGORITHM_NAMES};
     const hfsad_loss loss = loss_of(&spec->loss, NULL);
@@ -77,8 +77,8 @@ static void put_loss(FILE *o, const hfsad_spec *spec)
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
     put_row(o, "loss", text);
-    if (spec->top.algorithm != ALGORITHM_HFSAD)
-        put_row(o, "algorithm", algorithms[spec->top.algorithm]);
+    if (algorithm_is_baseline(spec->top.algorithm) || star)
+        put_row(o, "algorithm", algorithms[star ? ALGORITHM_STAR : spec->top.algorithm]);
     n = (size_t)snprintf(text, sizeof text, "%s", presets[spec->top.preset]);
     if (spec->n_overrides)
         snprintf(text + n, sizeof text - n, ", %zu override%s", spec->n_overrides, plural(spec->n_overrides));
@@ -180,7 +180,7 @@ static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const rep
     const theorem_report *theorem = report_theorem(written);
     char text[300];
     put_data(o, run->data);
-    put_loss(o, spec);
+    put_loss(o, spec, run->plan->star);
     put_end(o, run, end);
     put_number(o, "objective", f->objective);
     put_number(o, "consensus objective", f->consensus_objective);

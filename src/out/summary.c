@@ -171,7 +171,7 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
     uint64_t last;
     const uint64_t repairs = run->engine->repairs ? run->engine->repairs(run, &last) : 0;
     for (size_t i = 1; i < run->data->n_inner; i++) {
-        const hfsad_link_rule rule = guard_rule(&p->inner[i].rule, repairs);
+        const hfsad_link_rule rule = guard_rule(p, &p->inner[i].rule, p->cycles ? 0 : repairs);
         spans_add_rule(&edge, &rule);
         spans_add_penalty(&edge_prior, &p->inner[i].prior);
     }

@@ -17,6 +17,13 @@
  * but only if their c is far below that of the preset; only then is a star watched. Strain, a property of edges that
  * average many clients, says little there. An iteration is wild by step and size alone, and the clients' c is
  * multiplied by ten, up to that of the preset.
+ *
+ * Phase retrieval with run.cycles. r grows whatever the progress, so that a run may freeze far from any solution: w_0
+ * no longer moves, because the links have become hard. The same restart then begins a new cycle at the best w_0 that
+ * has been measured, if there are enough iterations left for one. In cycle i = 1, 2, ... the clients take the prox of
+ * the majorant of |y - s^2| around <x, w_parent>, which is convex, over-relaxed by 1.6, and r grows from 3 to 1e4 in
+ * 350 i steps of a client. A wild iteration begins a new cycle, too. Whether there is room depends on run.iterations:
+ * a run that is extended later may take another path than one that had all iterations from the start.
  */
 #ifndef HFSAD_PLAN_GUARD_H
 #define HFSAD_PLAN_GUARD_H
@@ -26,28 +33,47 @@
 
 #include <math.h>
 
+enum { GUARD_VECTORS = 3 };
+
 typedef struct {
-    double *calm, *before; /* w_0 of the last quiet iteration, and of the one before; M each, the driver's */
-    double first_step;     /* the largest step of the first iterations */
-    bool star;             /* the driver's: no strain */
+    double *calm, *before, *best;          /* w_0 of the last quiet iteration, of the one before, and that of the least
+                                              objective;          M each in one block, the driver's */
+    double first_step;                     /* the largest step of the first iterations */
+    double least;                          /* objective of the best; INFINITY: of none */
+    bool star;                             /* the driver's: no strain */
     uint64_t wild, repairs, repaired_last; /* wild iterations in a row; repairs; the iteration of the last */
+    uint64_t noted;                        /* iteration of the last row */
 } guard_state;
+
+/* Room of GUARD_VECTORS M numbers, all vectors at start. */
+void guard_begin(guard_state *g, double *room, size_t M, const double *start);
+/* A row of the trace: the objective of one model for all, at w_0. */
+void guard_note(guard_state *g, const plan *p, size_t M, uint64_t iteration, double objective, const double *w0);
 
 /* Sums over links: the children of a node in slot order, each with its own link before the links below it. */
 typedef struct {
     double sum, count;
 } guard_strain;
 
+/* The best w_0 after this iteration; w0 itself where rows are missing or nothing is kept. */
+const double *guard_best(const guard_state *g, const plan *p, uint64_t iteration, const double *w0);
+
 /* What a driver keeps of it beside calm and before. */
 void guard_pass(const word_transfer *t, guard_state *g);
 
 /* Whether any link is looked at. */
 bool plan_is_guarded(const plan *p, size_t n_inner);
-/* The rule of a link after this number of repairs. */
-hfsad_link_rule guard_rule(const hfsad_link_rule *rule, uint64_t repairs);
-/* The same of a client's in a star. */
-hfsad_link_rule guard_star_rule(const plan *p, const hfsad_link_rule *rule, uint64_t repairs);
-guard_strain guard_link(const inner_class *class, const hfsad_link *link, size_t M);
+/* The rule of an inner node's link after this number of repairs. */
+hfsad_link_rule guard_rule(const plan *p, const hfsad_link_rule *rule, uint64_t repairs);
+/* The same of a client's. */
+hfsad_link_rule guard_leaf_rule(const plan *p, const hfsad_link_rule *rule, bool star, uint64_t repairs);
+/* Whether clients take the prox of the majorant. */
+static inline bool guard_majorises(const plan *p, uint64_t repairs)
+{
+    return p->cycles && repairs > 0;
+}
+/* rule: the one in force. */
+guard_strain guard_link(const inner_class *class, const hfsad_link_rule *rule, const hfsad_link *link, size_t M);
 /* Call after a global iteration; `tied`: the coordinates of w_0 that all nodes share. True: the run restarts at calm.
  */
 bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const double *w0, uint64_t iteration,

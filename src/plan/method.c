@@ -55,14 +55,33 @@ static bool has_absences(const hfsad_spec *spec)
     return any;
 }
 
+static bool is_scheduled(const SCHEDULE_settings *s)
+{
+    return !isnan(s->c) || !isnan(s->alpha) || !isnan(s->growth) || !isnan(s->relax) || s->shape >= 0;
+}
+
+bool plan_is_by_hand(const hfsad_spec *spec)
+{
+    bool any = is_scheduled(&spec->schedule_client) || is_scheduled(&spec->schedule_edge) ||
+               spec->link_client.penalty >= 0 || spec->link_edge.penalty >= 0 || spec->loss.solver >= 0;
+    for (size_t i = 0; i < spec->n_overrides; i++) {
+        const override_settings *o = &spec->overrides[i];
+        any = any || is_scheduled(&o->schedule) || o->link.penalty >= 0 || o->local_steps >= 0 || o->loss.solver >= 0;
+    }
+    return any || spec->top.preset == PRESET_PAPER || spec->run.polish >= 0 || spec->run.start ||
+           spec->run.edge_rounds != 10 || spec->run.local_steps != 1 || spec->stop.absolute > 0 ||
+           spec->stop.relative > 0;
+}
+
 const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner)
 {
     const char *apart = plan_why_apart(p, n_inner);
-    return apart                                 ? apart
-           : !plan_is_convex(p, n_inner)         ? "the problem is not convex"
-           : has_links(spec)                     ? "link: weights by hand may not tie the nodes to one model"
-           : has_absences(spec)                  ? "run.participation: every node must take part in every round"
-           : spec->federation.mode == MODE_ASYNC ? "federation.mode: async rounds do not wait for all nodes"
-           : spec->run.tries > 1                 ? "run.tries: only hfsad tries several starts"
-                                                 : NULL;
+    return apart                                   ? apart
+           : !plan_is_convex(p, n_inner)           ? "the problem is not convex"
+           : has_links(spec)                       ? "link: weights by hand may not tie the nodes to one model"
+           : has_absences(spec)                    ? "run.participation: every node must take part in every round"
+           : spec->federation.mode == MODE_ASYNC   ? "federation.mode: async rounds do not wait for all nodes"
+           : spec->top.personal == PERSONAL_GROUPS ? "personal: groups are found from a run of hfsad"
+           : spec->run.tries > 1                   ? "run.tries: only hfsad tries several starts"
+                                                   : NULL;
 }

@@ -8,6 +8,8 @@
 const char *plan_why_apart(const plan *p, size_t n_inner);
 /* Whether the problem of one model for all is convex. */
 bool plan_is_convex(const plan *p, size_t n_inner);
+/* Whether the spec changes a setting that only HFSAD has: then its author means HFSAD. */
+bool plan_is_by_hand(const hfsad_spec *spec);
 /* Why the star (polish/star.h) cannot train this; NULL: it can. */
 const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner);
 

@@ -13,8 +13,8 @@
  *     phase retrieval: r grows by 1 + 0.02/K_m^0.3 a round in the end, because the residuals shrink from the size of
  *          the signal to that of the noise; c of an inner node = 0.4 times its children's c added up,
  *          alpha = omega_0/(4 c): a link so soft that its multiplier forgets what it gathered while w_0 rested.
- *          Where the spec asks for a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c), since
- *          what is frozen stays
+ *          Without run.cycles and from a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c),
+ *          because what is frozen stays
  */
 #include "plan/method.h"
 
@@ -358,6 +358,23 @@ static bool is_watched(const preset *t, size_t i, const hfsad_penalty *link)
            hfsad_penalty_slope(link) >= t->omega_0[t->d->inner[i].depth] * (1 - 1e-9);
 }
 
+/* Phase retrieval of one model by schedules that grow; the safeguard begins a new cycle, so all links are watched. */
+static bool has_cycles(const preset *t, const plan *p)
+{
+    if (!t->tuned || !t->sharp || t->spec->run.cycles != 1 || t->spec->top.algorithm != ALGORITHM_HFSAD)
+        return false;
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const leaf_class *class = &p->leaf_classes[c];
+        if (!loss_kind_of(&class->loss)->majorised || class->rule.penalty.kind != HFSAD_PENALTY_L1 ||
+            class->rule.penalty.free || !(class->rule.schedule.growth > 0) || class->solver.method != ROWS_EXACT)
+            return false;
+    }
+    for (size_t i = 1; i < t->d->n_inner; i++)
+        if (!p->inner[i].watched || p->inner[i].rule.penalty.free || !(p->inner[i].rule.schedule.growth > 0))
+            return false;
+    return true;
+}
+
 /* Priors first, because the preset's weight of an edge's link depends on them; then the links. */
 static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
 {
@@ -379,8 +396,10 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
             p->inner[i].watched = is_watched(t, i, &p->inner[i].rule.penalty);
             status = i ? check_rule(&p->inner[i].rule, d->inner[i].name, err) : HFSAD_OK;
         }
-    p->inner[0].watched = is_star_watched(t, &p->leaf_classes[0].rule);
     p->star_c = t->client_c;
+    p->pace = t->pace;
+    p->cycles = has_cycles(t, p);
+    p->inner[0].watched = d->n_inner == 1 && (p->cycles || is_star_watched(t, &p->leaf_classes[0].rule));
     return status;
 }
 
@@ -433,7 +452,7 @@ static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
 {
     const hfsad_spec *spec = t->spec;
     const bool asked = spec->top.algorithm == ALGORITHM_STAR;
-    if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || spec->top.preset == PRESET_PAPER || spec->run.polish == 0))
+    if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || plan_is_by_hand(spec)))
         return HFSAD_OK;
     const char *why = plan_why_no_star(spec, p, t->d->n_inner);
     if (why && asked)
@@ -483,7 +502,7 @@ static void apply_scales(preset *t, const data_scales *scales)
     t->scales = *scales;
     t->tuned = t->spec->top.preset == PRESET_TUNED;
     t->sharp = loss_kind_of(&loss)->majorised;
-    t->far = starts_far(t->spec->run.start);
+    t->far = t->spec->run.cycles != 1 && starts_far(t->spec->run.start);
     t->pace = 1 + (t->far ? 0.006 : 0.02) / pow((double)t->spec->run.edge_rounds, 0.3);
     t->client_c = loss_kind_of(&loss)->ease * scales->bend;
     t->reach = fmax(0.3 * scales->length, scales->bend > 0 ? 4 * scales->noise / scales->bend : 0);

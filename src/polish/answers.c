@@ -327,20 +327,6 @@ static void answer_hessian(const polish_client *o, double *answer)
             polish_add_square(&o->rows, r, o->bend[r], answer);
 }
 
-static void answer_gram(const polish_client *o, bool whole, double *answer)
-{
-    for (size_t r = 0; r < o->rows.count; r++) {
-        const double c = weight_of(o, r);
-        if (!(c > 0))
-            continue;
-        if (whole)
-            polish_add_square(&o->rows, r, c, answer);
-        else
-            row_add_squares(&o->rows, r, c, answer);
-        answer[whole ? o->M * (o->M + 1) / 2 : o->M] += c;
-    }
-}
-
 static void answer_spread(const polish_client *o, const polish_question *q, double *answer)
 {
     for (size_t r = 0; r < o->rows.count; r++) {
@@ -384,7 +370,7 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_GRAM:
     case POLISH_GRAM_DIAGONAL:
-        answer_gram(o, q->kind == POLISH_GRAM, answer);
+        (void)star_client_gram(o, q->kind == POLISH_GRAM_DIAGONAL, answer); /* POLISH_METRIC says if it failed */
         break;
     case POLISH_SPREAD:
         answer_spread(o, q, answer);

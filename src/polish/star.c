@@ -10,8 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds that Newton's method costs about as much as. */
-enum { NEWTON = 100, OFTEN = 10, HISTORY = 4096 };
+enum { OFTEN = 10, HISTORY = 4096 };
+
+/* Rounds that Newton's method costs about as much as: some 100 exchanges, 25 of them second derivatives. A message
+ * costs as much as the sending of 1000 numbers, and its numbers. */
+static double newton_price(size_t M)
+{
+    const double m = (double)M;
+    return (100 * (1000 + m) + 12.5 * m * m) / (1000 + 2 * m);
+}
 
 /* A bound is asked for where the estimate is at most this times the goal, and again where it has fallen by this much:
  * the bound repairs the slopes, so that it is often the better. */
@@ -159,7 +166,7 @@ static bool is_worth(const star *a)
         return true;
     const uint64_t half = a->round / 2;
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
-    return rate * NEWTON >= log(now / goal);
+    return rate * newton_price(a->M) >= log(now / goal);
 }
 
 /* One exchange. false: end. */

@@ -1,27 +1,31 @@
 #include "polish/star_client.h"
 
 #include "base/alloc.h"
-#include "math/dot.h"
+#include "core/kernels.h"
 #include "math/losses.h"
 #include "polish/triangle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * With B = L L' everything is in the client's own coordinates, u = L' x: a row is white = L^-1 x_r, so that
+ * <x_r, x> = <white, u>, and its slope moves u by -white / sigma. A diagonal metric keeps x and the rows as they are.
+ */
 struct star_client {
     size_t M, count;
     bool diagonal, begun;
     double sigma;    /* of the last round */
     double *B;       /* triangle, or diagonal */
+    double *L;       /* its factor; NULL: it is diagonal */
     double *reach;   /* count: x' B^-1 x */
-    double *solved;  /* count vectors B^-1 x; NULL: the metric is diagonal */
+    double *white;   /* count vectors; NULL: the metric is diagonal */
     double *inverse; /* of the diagonal */
-    double *s, *Bs;  /* and below: v and B v of several vectors */
-    double *anchor, *Banchor;
+    /* v and B v of several vectors */
+    double *s, *Bs, *anchor, *Banchor, *z, *Bz;
     double *dual, *Bdual; /* sigma (s - z) of the last restart */
-    double *z, *Bz;
-    double *u; /* sum a B^-1 x */
-    double *x, *v;
+    double *pull;         /* sum of a white */
+    double *u, *x, *v;
 };
 
 static double weight_of(const polish_client *o, size_t r)
@@ -29,24 +33,19 @@ static double weight_of(const polish_client *o, size_t r)
     return o->factor * row_weight(&o->rows, r);
 }
 
-static bool is_diagonal(polish_kind kind)
-{
-    return kind == POLISH_METRIC_DIAGONAL;
-}
-
 void star_client_free(star_client *c)
 {
     if (!c)
         return;
     free(c->B);
-    free(c->solved);
+    free(c->white);
     free(c->s);
     free(c);
 }
 
 static star_client *make(const polish_client *o, bool diagonal)
 {
-    enum { VECTORS = 12 };
+    enum { VECTORS = 13 };
     const size_t M = o->M, count = o->rows.count, metric = diagonal ? M : M * (M + 1) / 2;
     star_client *c = alloc_zero(1, sizeof *c);
     if (!c)
@@ -54,69 +53,90 @@ static star_client *make(const polish_client *o, bool diagonal)
     c->M = M;
     c->count = count;
     c->diagonal = diagonal;
-    c->B = alloc_zero(metric + count, sizeof *c->B);
-    c->solved = diagonal ? NULL : alloc_zero(count * M, sizeof *c->solved);
+    c->B = alloc_zero((diagonal ? 1 : 2) * metric + count, sizeof *c->B);
+    c->white = diagonal ? NULL : alloc_zero(count * M, sizeof *c->white);
     c->s = alloc_zero(VECTORS * M, sizeof *c->s);
-    if (!c->B || (!c->solved && !diagonal) || !c->s) {
+    if (!c->B || (!c->white && !diagonal) || !c->s) {
         star_client_free(c);
         return NULL;
     }
-    double **const vectors[VECTORS] = {&c->s, &c->Bs, &c->anchor, &c->Banchor, &c->dual, &c->Bdual,
-                                       &c->z, &c->Bz, &c->u,      &c->x,       &c->v,    &c->inverse};
+    double **const vectors[VECTORS] = {&c->s,     &c->Bs,   &c->anchor, &c->Banchor, &c->z, &c->Bz,     &c->dual,
+                                       &c->Bdual, &c->pull, &c->u,      &c->x,       &c->v, &c->inverse};
     for (size_t i = 1; i < VECTORS; i++)
         *vectors[i] = c->s + i * M;
     c->reach = c->B + metric;
+    c->L = diagonal ? NULL : c->reach + count;
     return c;
 }
 
-/* G_j first, then the share of what all have. tiny: of the diagonal. */
-static void set_metric(star_client *c, const polish_client *o, const double *G, double share, double tiny)
+/* G_j; of a metric that is not diagonal by four rows at a time, which also leaves the rows in `white`. */
+static void add_own(star_client *c, const polish_client *o)
 {
     const size_t M = c->M;
-    for (size_t r = 0; r < c->count; r++) {
-        const double weight = 0.75 * weight_of(o, r);
-        if (!(weight > 0))
-            continue;
-        if (c->diagonal)
-            row_add_squares(&o->rows, r, weight, c->B);
-        else
-            polish_add_square(&o->rows, r, weight, c->B);
+    size_t done = 0;
+    if (c->diagonal) {
+        for (size_t r = 0; r < c->count; r++)
+            row_add_squares(&o->rows, r, weight_of(o, r), c->B);
+        return;
     }
-    for (size_t m = 0; m < M; m++) {
+    for (size_t r = 0; r < c->count; r++)
+        row_spread(&o->rows, r, M, c->white + r * M);
+    for (; done + 4 <= c->count; done += 4) {
+        const double *four = c->white + done * M;
+        for (size_t m = 0; m < M; m++) {
+            double factors[4];
+            for (size_t k = 0; k < 4; k++)
+                factors[k] = weight_of(o, done + k) * four[k * M + m];
+            kernels()->add4(m + 1, factors, four, M, c->B + m * (m + 1) / 2);
+        }
+    }
+    for (; done < c->count; done++)
+        for (size_t m = 0; m < M; m++)
+            kernels()->add_scaled(m + 1, weight_of(o, done) * c->white[done * M + m], c->white + done * M,
+                                  c->B + m * (m + 1) / 2);
+}
+
+bool star_client_gram(const polish_client *o, bool diagonal, double *answer)
+{
+    const size_t size = diagonal ? o->M : o->M * (o->M + 1) / 2;
+    star_client_free(*o->star);
+    star_client *c = *o->star = make(o, diagonal);
+    for (size_t r = 0; r < o->rows.count; r++)
+        answer[size] += weight_of(o, r);
+    if (!c)
+        return false;
+    add_own(c, o);
+    memcpy(answer, c->B, size * sizeof *answer);
+    return true;
+}
+
+/* From G_j to B_j. tiny: of the diagonal. */
+static void set_metric(star_client *c, const double *G, double share, double tiny)
+{
+    for (size_t m = 0; m < c->M; m++) {
         const size_t line = c->diagonal ? m : m * (m + 1) / 2, width = c->diagonal ? 1 : m + 1;
         for (size_t k = 0; k < width; k++)
-            c->B[line + k] += share * 0.25 * G[line + k];
+            c->B[line + k] = 0.75 * c->B[line + k] + share * 0.25 * G[line + k];
         c->B[line + width - 1] += share * (G[line + width - 1] > 0 ? tiny * G[line + width - 1] : 1);
     }
 }
 
-/* B^-1 x of every row, by a factor that is needed only here. */
-static bool solve_rows(star_client *c, const polish_client *o)
+static void set_rows(star_client *c, const polish_client *o)
 {
-    const size_t M = c->M, size = M * (M + 1) / 2;
-    double *factor = alloc_zero(size, sizeof *factor);
-    if (!factor)
-        return false;
-    memcpy(factor, c->B, size * sizeof *factor);
-    triangle_factorise(M, factor);
-    for (size_t r = 0; r < c->count; r++) {
-        double *to = c->solved + r * M;
-        row_spread(&o->rows, r, M, to);
-        triangle_solve(M, factor, to);
-        c->reach[r] = row_dot(&o->rows, r, to);
+    const size_t M = c->M;
+    if (!c->diagonal) {
+        memcpy(c->L, c->B, M * (M + 1) / 2 * sizeof *c->L);
+        triangle_factorise_fast(M, c->L);
+        triangle_forward_many(M, c->L, c->count, c->white);
     }
-    free(factor);
-    return true;
-}
-
-static void divide_rows(star_client *c, const polish_client *o)
-{
-    for (size_t m = 0; m < c->M; m++)
+    for (size_t m = 0; c->diagonal && m < M; m++)
         c->inverse[m] = 1 / c->B[m];
     for (size_t r = 0; r < c->count; r++) {
-        memset(c->x, 0, c->M * sizeof *c->x);
-        row_add_scaled(&o->rows, r, 1, c->inverse, c->x);
-        c->reach[r] = row_dot(&o->rows, r, c->x);
+        if (c->diagonal) {
+            memset(c->x, 0, M * sizeof *c->x);
+            row_add_scaled(&o->rows, r, 1, c->inverse, c->x);
+        }
+        c->reach[r] = c->diagonal ? row_dot(&o->rows, r, c->x) : kernels()->dot(M, c->white + r * M, c->white + r * M);
     }
 }
 
@@ -125,19 +145,17 @@ void star_client_begin(const polish_client *o, const polish_question *q, double 
     double weight = 0;
     for (size_t r = 0; r < o->rows.count; r++)
         weight += weight_of(o, r);
-    star_client_free(*o->star);
-    star_client *c = *o->star = weight > 0 ? make(o, is_diagonal(q->kind)) : NULL;
-    answer[0] = c || !(weight > 0);
     answer[1] = weight * loss_kind_of(o->loss)->likely_bend(o->loss, q->kappa);
-    if (!c)
-        return;
-    set_metric(c, o, q->vector, weight / q->beta, q->step);
-    if (c->diagonal)
-        divide_rows(c, o);
-    else if (!solve_rows(c, o)) {
-        star_client_free(c);
+    if (!(weight > 0)) { /* nothing to say in any round */
+        star_client_free(*o->star);
         *o->star = NULL;
-        answer[0] = 0;
+        answer[0] = 1;
+        return;
+    }
+    answer[0] = *o->star != NULL;
+    if (*o->star) {
+        set_metric(*o->star, q->vector, weight / q->beta, q->step);
+        set_rows(*o->star, o);
     }
 }
 
@@ -186,15 +204,27 @@ static void begin_round(star_client *c, const polish_question *q)
     }
 }
 
-static void add_solved(const star_client *c, const polish_client *o, size_t r, double a, double *to)
+/* <x_r, x> for x by its u. */
+static double row_at(const star_client *c, const polish_client *o, size_t r, const double *u)
 {
-    if (c->diagonal) {
-        row_add_scaled(&o->rows, r, a, c->inverse, to);
-        return;
-    }
-    const double *solved = c->solved + r * c->M;
-    for (size_t m = 0; m < c->M; m++)
-        to[m] += a * solved[m];
+    return c->diagonal ? row_dot(&o->rows, r, u) : kernels()->dot(c->M, c->white + r * c->M, u);
+}
+
+/* u += a B^-1 x_r */
+static void add_row(const star_client *c, const polish_client *o, size_t r, double a, double *u)
+{
+    if (c->diagonal)
+        row_add_scaled(&o->rows, r, a, c->inverse, u);
+    else
+        kernels()->add_scaled(c->M, a, c->white + r * c->M, u);
+}
+
+static void to_own(const star_client *c, const double *v, double *u)
+{
+    if (c->diagonal)
+        memcpy(u, v, c->M * sizeof *u);
+    else
+        triangle_upper(c->M, c->L, v, u);
 }
 
 /* Every row once, forwards and backwards in alternation; returns how far x moves, squared, in B. */
@@ -206,52 +236,61 @@ static double sweep(star_client *c, const polish_client *o, size_t number)
         const double weight = weight_of(o, r), lift = c->reach[r] / c->sigma;
         if (!(weight > 0) || !(lift > 0))
             continue;
-        const double now = row_dot(&o->rows, r, c->x), before = o->multiplier[r];
+        const double now = row_at(c, o, r, c->u), before = o->multiplier[r];
         const double a = weight * loss_row_slope(o->loss, o->rows.y[r], now + before * lift, weight * lift, now);
         const double step = (before - a) / c->sigma;
         if (step == 0)
             continue;
         o->multiplier[r] = a;
-        add_solved(c, o, r, step, c->x);
+        add_row(c, o, r, step, c->u);
         moved += step * step * c->reach[r];
     }
     return moved;
 }
 
+/* From the slopes of the last round; leaves x. */
 static void ascend(star_client *c, const polish_client *o, const polish_question *q)
 {
     enum { SWEEPS = 200, FIRST = 10 };
     const size_t M = c->M, most = q->beta > 0 ? SWEEPS : FIRST;
     if (!(q->step > 0)) { /* now and then from the beginning, against rounding */
-        memset(c->u, 0, M * sizeof *c->u);
+        memset(c->pull, 0, M * sizeof *c->pull);
         for (size_t r = 0; r < c->count; r++)
             if (o->multiplier[r] != 0)
-                add_solved(c, o, r, o->multiplier[r], c->u);
+                add_row(c, o, r, o->multiplier[r], c->pull);
     }
-    for (size_t m = 0; m < M; m++) {
-        c->v[m] = 2 * c->z[m] - c->s[m];
-        c->x[m] = c->v[m] - c->u[m] / c->sigma;
-    }
+    for (size_t m = 0; m < M; m++)
+        c->x[m] = 2 * c->z[m] - c->s[m];
+    to_own(c, c->x, c->v);
+    for (size_t m = 0; m < M; m++)
+        c->u[m] = c->v[m] - c->pull[m] / c->sigma;
     for (size_t i = 0; i < most; i++)
         if (sweep(c, o, i) <= q->beta * q->beta || c->count == 1)
             break;
     for (size_t m = 0; m < M; m++)
-        c->u[m] = c->sigma * (c->v[m] - c->x[m]);
+        c->pull[m] = c->sigma * (c->v[m] - c->u[m]);
+    memcpy(c->x, c->u, M * sizeof *c->x);
+    if (!c->diagonal)
+        triangle_backward(M, c->L, c->x);
 }
 
-/* What the rows say at z with their slopes. */
+/* What the rows say at z with their slopes: sum of a x, and numbers. */
 static void add_rows(const star_client *c, const polish_client *o, double *answer)
 {
     double *numbers = answer + c->M;
+    to_own(c, c->z, c->v);
     for (size_t r = 0; r < c->count; r++) {
         const double weight = weight_of(o, r), y = o->rows.y[r];
         if (!(weight > 0))
             continue;
-        const double s = row_dot(&o->rows, r, c->z), a = o->multiplier[r];
-        row_add(&o->rows, r, a, answer);
+        const double s = row_at(c, o, r, c->v), a = o->multiplier[r];
         numbers[STAR_LOSS] += weight * hfsad_loss_value(o->loss, y, s);
         numbers[STAR_GAP] += polish_gap(o->loss, weight, y, s, a);
     }
+    if (!c->diagonal)
+        triangle_lower(c->M, c->L, c->pull, answer);
+    for (size_t m = 0; c->diagonal && m < c->M; m++)
+        answer[m] = c->B[m] * c->pull[m];
 }
 
 void star_client_round(const polish_client *o, const polish_question *q, double *answer)

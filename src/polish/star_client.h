@@ -25,8 +25,10 @@ enum {
     STAR_NUMBERS
 };
 
-/* Before the first round, or with another metric: makes what the rounds need. answer: 1, or 0 for lack of memory; then
- * c times the loss's likely bend, kappa being the scale of y. */
+/* Takes the memory of a star, and G_j. answer: G_j, then the sum of c. false: no memory. */
+bool star_client_gram(const polish_client *o, bool diagonal, double *answer);
+/* After that: the metric. answer: 1, or 0 for lack of memory; then c times the loss's likely bend, kappa being the
+ * scale of y. */
 void star_client_begin(const polish_client *o, const polish_question *question, double *answer);
 /* question->kappa: sigma; beta: by how much the last sweep may move x; step: t. */
 void star_client_round(const polish_client *o, const polish_question *question, double *answer);

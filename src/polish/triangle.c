@@ -1,19 +1,49 @@
 #include "polish/triangle.h"
 
+#include "core/kernels.h"
 #include "math/dot.h"
 
 #include <math.h>
 
-void triangle_factorise(size_t M, double *h)
+static void factorise(size_t M, double *h, double (*dot)(size_t M, const double *a, const double *b))
 {
     for (size_t i = 0; i < M; i++) {
         double *line = h + i * (i + 1) / 2;
         const double whole = line[i];
         for (size_t j = 0; j <= i; j++) {
             const double *other = h + j * (j + 1) / 2;
-            const double rest = line[j] - dot8(j, line, other);
+            const double rest = line[j] - dot(j, line, other);
             line[j] = j < i ? rest / other[j] : sqrt(fmax(rest, 1e-15 * whole));
         }
+    }
+}
+
+static double plain_dot(size_t M, const double *a, const double *b)
+{
+    return dot8(M, a, b);
+}
+
+void triangle_factorise(size_t M, double *h)
+{
+    factorise(M, h, plain_dot);
+}
+
+void triangle_factorise_fast(size_t M, double *h)
+{
+    factorise(M, h, kernels()->dot);
+}
+
+void triangle_solve(size_t M, const double *l, double *v)
+{
+    for (size_t i = 0; i < M; i++) {
+        const double *line = l + i * (i + 1) / 2;
+        v[i] = (v[i] - dot8(i, line, v)) / line[i];
+    }
+    for (size_t i = M; i-- > 0;) {
+        const double *line = l + i * (i + 1) / 2;
+        v[i] /= line[i];
+        for (size_t j = 0; j < i; j++)
+            v[j] -= v[i] * line[j];
     }
 }
 
@@ -25,14 +55,28 @@ void triangle_forward(size_t M, const double *l, double *v)
     }
 }
 
-void triangle_solve(size_t M, const double *l, double *v)
+void triangle_forward_many(size_t M, const double *l, size_t count, double *v)
 {
-    triangle_forward(M, l, v);
+    size_t done = 0;
+    for (; done + 4 <= count; done += 4) {
+        double *four = v + done * M, products[4];
+        for (size_t i = 0; i < M; i++) {
+            const double *line = l + i * (i + 1) / 2, pivot = 1 / line[i];
+            kernels()->dot4(i, line, four, M, products);
+            for (size_t k = 0; k < 4; k++)
+                four[k * M + i] = (four[k * M + i] - products[k]) * pivot;
+        }
+    }
+    for (; done < count; done++)
+        triangle_forward(M, l, v + done * M);
+}
+
+void triangle_backward(size_t M, const double *l, double *v)
+{
     for (size_t i = M; i-- > 0;) {
         const double *line = l + i * (i + 1) / 2;
         v[i] /= line[i];
-        for (size_t j = 0; j < i; j++)
-            v[j] -= v[i] * line[j];
+        kernels()->add_scaled(i, -v[i], line, v);
     }
 }
 
@@ -40,8 +84,21 @@ void triangle_product(size_t M, const double *h, const double *v, double *produc
 {
     for (size_t i = 0; i < M; i++) {
         const double *line = h + i * (i + 1) / 2;
-        product[i] = dot8(i + 1, line, v);
-        for (size_t j = 0; j < i; j++)
-            product[j] += line[j] * v[i];
+        product[i] = kernels()->dot(i + 1, line, v);
+        kernels()->add_scaled(i, v[i], line, product);
+    }
+}
+
+void triangle_lower(size_t M, const double *l, const double *v, double *product)
+{
+    for (size_t i = 0; i < M; i++)
+        product[i] = kernels()->dot(i + 1, l + i * (i + 1) / 2, v);
+}
+
+void triangle_upper(size_t M, const double *l, const double *v, double *product)
+{
+    for (size_t i = 0; i < M; i++) {
+        product[i] = 0;
+        kernels()->add_scaled(i + 1, v[i], l + i * (i + 1) / 2, product);
     }
 }

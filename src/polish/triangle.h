@@ -1,16 +1,22 @@
-/* Symmetric matrices by their lower triangle, row by row, and Cholesky's factor in its place. */
+/* Symmetric matrices by their lower triangle, row by row, and Cholesky's factor L in its place. */
 #ifndef HFSAD_POLISH_TRIANGLE_H
 #define HFSAD_POLISH_TRIANGLE_H
 
 #include <stddef.h>
 
-/* A pivot that rounding has taken is put back. */
+/* A pivot that rounding has taken is put back. fast: with fused multiply-adds, which give other bits. */
 void triangle_factorise(size_t M, double *h);
-/* v becomes L^-1 v. */
-void triangle_forward(size_t M, const double *l, double *v);
+void triangle_factorise_fast(size_t M, double *h);
 /* v becomes (L L')^-1 v. */
 void triangle_solve(size_t M, const double *l, double *v);
+/* v becomes L^-1 v; many: of vectors one behind the other, which is faster; backward: L'^-1 v. */
+void triangle_forward(size_t M, const double *l, double *v);
+void triangle_forward_many(size_t M, const double *l, size_t count, double *v);
+void triangle_backward(size_t M, const double *l, double *v);
 /* product = matrix v */
 void triangle_product(size_t M, const double *h, const double *v, double *product);
+/* product = L v, and L' v */
+void triangle_lower(size_t M, const double *l, const double *v, double *product);
+void triangle_upper(size_t M, const double *l, const double *v, double *product);
 
 #endif

@@ -58,11 +58,11 @@ static void step_once(double t, double rho, const leaf_class *class, size_t M, s
         w[m] = w[m] > box ? box : w[m] < -box ? -box : w[m];
 }
 
-void averaging_step(const baseline_rule *rule, const plan *p, const leaf_class *class, const client_rows *rows,
+void averaging_step(const baseline_rule *rule, uint32_t least_steps, const leaf_class *class, const client_rows *rows,
                     size_t M, uint64_t round, const double *anchor, double *w, double *g)
 {
     const rows_problem problem = {.loss = &class->loss, .rows = *rows, .M = M, .factor = 1 / rows_weight(rows)};
-    const double t = step_length(&rule->step, round, 0, 0) * averaging_least_steps(p) / class->local_steps;
+    const double t = step_length(&rule->step, round, 0, 0) * least_steps / class->local_steps;
     if (!(averaging_mass(class, rows) > 0))
         return;
     for (uint32_t step = class->local_steps; step > 0; step--) {

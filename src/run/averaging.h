@@ -43,7 +43,7 @@ static inline double averaging_steps(const baseline_rule *rule, uint32_t least_s
 /* a_j */
 double averaging_mass(const leaf_class *class, const client_rows *rows);
 /* A client's local steps in a round; g: M numbers. */
-void averaging_step(const baseline_rule *rule, const plan *p, const leaf_class *class, const client_rows *rows,
+void averaging_step(const baseline_rule *rule, uint32_t least_steps, const leaf_class *class, const client_rows *rows,
                     size_t M, uint64_t round, const double *anchor, double *w, double *g);
 
 /* A child as its parent averages it. */

@@ -93,7 +93,7 @@ static void step_leaf(baseline *b, size_t leaf, unsigned thread)
         memcpy(w, anchor, (b->M - class->rule.penalty.free) * sizeof *w);
     b->moved[leaf] = 1;
     const client_rows rows = dataset_rows(b->d, leaf);
-    averaging_step(&b->rule, b->p, class, &rows, b->M, b->round, anchor, w, g);
+    averaging_step(&b->rule, b->least_steps, class, &rows, b->M, b->round, anchor, w, g);
 }
 
 static size_t children(const inner_node *node)

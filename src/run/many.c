@@ -44,6 +44,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
         .w = s->w ? s->w + at : space->rows + 3 * s->M,
         .k = s->k + leaf,
         .w_parent = s->inner_w + (size_t)parent * s->M,
+        .majorant = guard_majorises(s->p, s->guard.repairs),
         .centre = space->rows,
     };
 }

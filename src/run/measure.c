@@ -37,8 +37,9 @@ static void measure_node(const sim *s, size_t i, tally *t)
         const hfsad_link link = inner_link(s, c);
         tally child;
         measure_node(s, c, &child); /* no deeper than HFSAD_TIERS_MAX */
-        kernels()->link_measure(&s->p->inner[c].rule, &link, s->M, s->inner_w + c * s->M, s->inner_w + i * s->M,
-                                s->inner_w, &child.tier[node->depth]);
+        const hfsad_link_rule rule = sim_inner_rule(s, c);
+        kernels()->link_measure(&rule, &link, s->M, s->inner_w + c * s->M, s->inner_w + i * s->M, s->inner_w,
+                                &child.tier[node->depth]);
         child.dual[node->depth] = s->inner[c].dual;
         tally_add(t, &child);
     }
@@ -57,6 +58,7 @@ void sim_measure(sim *s, hfsad_figures *f)
     f->relative_error = s->truth ? model_error(s->d, s->inner_w, s->truth, s->sign_free, s->spaces[0].rows) : NAN;
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
+    guard_note(&s->guard, s->p, s->M, s->iteration, f->consensus_objective, s->inner_w);
     stop_rule(&s->stop, s->p, &t, f, s->M, s->d->n_leaves + s->d->n_inner - 1, s->absences);
 }
 

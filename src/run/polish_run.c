@@ -220,7 +220,7 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     r->polished = alloc_zero(r->data->M, sizeof *r->polished);
     bool done = r->polished != NULL;
     if (done)
-        memcpy(r->polished, r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
+        memcpy(r->polished, r->sim ? sim_best(r->sim) : r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
     if (done && r->engine->polish) {
         const hfsad_status status = r->engine->polish(r, r->polished, &a->result, &why, err);
         if (status)
@@ -231,7 +231,14 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     }
     if (why)
         snprintf(result->reason, sizeof result->reason, "%s", why);
-    else if (done)
+    if (why && r->has_star) { /* how far it has come */
+        result->accepted = true;
+        result->gap = r->star.gap_bound;
+        result->objective_after = r->star.objective;
+    }
+    if (why)
+        return HFSAD_OK;
+    if (done)
         judge(r, a, figures.objective, result);
     return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");
 }

@@ -7,18 +7,18 @@
 
 hfsad_link_rule sim_inner_rule(const sim *s, size_t i)
 {
-    return guard_rule(&s->p->inner[i].rule, s->guard.repairs);
+    return guard_rule(s->p, &s->p->inner[i].rule, s->guard.repairs);
 }
 
 const hfsad_link_rule *sim_leaf_rule(const sim *s, const leaf_class *class)
 {
-    return s->guard.star ? &s->leaf_rules[class - s->p->leaf_classes] : &class->rule;
+    return s->leaf_rules ? &s->leaf_rules[class - s->p->leaf_classes] : &class->rule;
 }
 
 void sim_find_rules(sim *s)
 {
-    for (size_t i = 0; s->guard.star && i < s->p->n_leaf_classes; i++)
-        s->leaf_rules[i] = guard_star_rule(s->p, &s->p->leaf_classes[i].rule, s->guard.repairs);
+    for (size_t i = 0; s->leaf_rules && i < s->p->n_leaf_classes; i++)
+        s->leaf_rules[i] = guard_leaf_rule(s->p, &s->p->leaf_classes[i].rule, s->guard.star, s->guard.repairs);
 }
 
 uint64_t sim_repairs(const sim *s, uint64_t *last_iteration)
@@ -46,7 +46,8 @@ static guard_strain strain_below(const sim *s, size_t i)
     guard_strain all = {0, 0};
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
         const hfsad_link link = inner_link(s, c);
-        const guard_strain own = guard_link(&s->p->inner[c], &link, s->M), below = strain_below(s, c);
+        const hfsad_link_rule rule = sim_inner_rule(s, c);
+        const guard_strain own = guard_link(&s->p->inner[c], &rule, &link, s->M), below = strain_below(s, c);
         const guard_strain both = {own.sum + below.sum, own.count + below.count},
                            heard = s->said ? strain_heard(s, c, both) : both;
         all.sum += heard.sum;
@@ -74,6 +75,7 @@ static void begin_anew(sim *s, const double *w)
         memset(s->many.eta, 0, d->n_leaves * sizeof *s->many.eta);
     if (d->rows.constant != 0)
         many_settle(s);
+    sim_find_rules(s);
 }
 
 void sim_guard(sim *s)

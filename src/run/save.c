@@ -28,7 +28,7 @@ static void pass_state(const word_transfer *t, sim *s)
     words_pass_reals(t, s->inner_w, d->n_inner * s->M);
     words_pass_reals(t, s->inner_z, d->n_inner * s->M);
     words_pass_reals(t, s->inner_q, d->n_inner * s->M);
-    words_pass_reals(t, s->guard.calm, 2 * s->M);
+    words_pass_reals(t, s->guard.calm, GUARD_VECTORS * s->M);
     for (size_t i = 0; i < d->n_inner; i++) {
         words_pass_32(t, &s->inner[i].k);
         words_pass_32(t, &s->inner[i].last);
@@ -54,6 +54,7 @@ bool sim_unpack(sim *s, word_reader *r)
         return false;
     const word_transfer t = {.in = r};
     pass_state(&t, s);
+    sim_find_rules(s);
     s->stop.converged = false;
     return true;
 }
@@ -99,9 +100,9 @@ void sim_rest_guard(sim *s)
 {
     if (!s->guard.calm)
         return;
-    memcpy(s->guard.calm, s->inner_w, s->M * sizeof *s->inner_w);
-    memcpy(s->guard.before, s->inner_w, s->M * sizeof *s->inner_w);
+    guard_begin(&s->guard, s->guard.calm, s->M, s->inner_w);
     s->guard.first_step = INFINITY;
+    s->guard.noted = s->iteration; /* the row of this iteration is behind it */
 }
 
 void sim_put_ledger(sim *s, const sim_ledger *ledger)
@@ -117,11 +118,15 @@ void sim_put_ledger(sim *s, const sim_ledger *ledger)
         sim_rest_guard(s);
         return;
     }
-    memcpy(s->guard.calm, guard->calm, 2 * s->M * sizeof *guard->calm);
-    s->guard.first_step = guard->first_step;
-    s->guard.wild = guard->wild;
-    s->guard.repairs = guard->repairs;
-    s->guard.repaired_last = guard->repaired_last;
+    double *room = s->guard.calm;
+    const bool star = s->guard.star;
+    memcpy(room, guard->calm, GUARD_VECTORS * s->M * sizeof *guard->calm);
+    s->guard = *guard;
+    s->guard.star = star;
+    s->guard.calm = room;
+    s->guard.before = room + s->M;
+    s->guard.best = room + 2 * s->M;
+    sim_find_rules(s);
 }
 
 void sim_rewind(sim *s)

@@ -21,6 +21,7 @@ bool sim_converged(const sim *s);
 
 const double *sim_cloud(const sim *s);                 /* w_0 */
 const double *sim_inner_model(const sim *s, size_t i); /* w of inner node i */
+const double *sim_best(const sim *s);                  /* the cloud's best w so far, if that is known (plan/guard.h) */
 void sim_leaf_model(const sim *s, size_t leaf, double *w);
 /* The intercept of the leaf's rows with the cloud's coefficients: its own, its parent's or the cloud's. Only if there
  * is one. */

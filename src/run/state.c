@@ -35,6 +35,7 @@ leaf_run run_view(const sim *s, const run_of_leaves *r, size_t index, thread_spa
         .w = s->w ? s->w + at : NULL,
         .k = s->k + leaf,
         .w_parent = s->inner_w + (size_t)r->parent * s->M,
+        .majorant = guard_majorises(s->p, s->guard.repairs),
         .scratch = space->scratch,
         .sum_u = s->run_u + index * s->M,
         .want_dual = s->want_dual,
@@ -65,6 +66,7 @@ leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *spa
         .w = rows + 3 * M,
         .k = s->k + leaf,
         .w_parent = s->inner_w + (size_t)parent * M,
+        .majorant = guard_majorises(s->p, s->guard.repairs),
         .scratch = space->scratch,
         .sum_u = rows + 4 * M,
         .want_dual = s->want_dual,
@@ -104,6 +106,11 @@ void for_each(sim *s, size_t first, size_t end, size_t rows, void (*work)(void *
 const double *sim_cloud(const sim *s)
 {
     return s->inner_w;
+}
+
+const double *sim_best(const sim *s)
+{
+    return guard_best(&s->guard, s->p, s->iteration, s->inner_w);
 }
 
 const double *sim_inner_model(const sim *s, size_t i)
@@ -204,10 +211,8 @@ static void make_start(sim *s, const double *start)
 {
     for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)
         sim_place(s, i, start);
-    if (s->guard.calm) {
-        memcpy(s->guard.calm, start, s->M * sizeof *start);
-        memcpy(s->guard.before, start, s->M * sizeof *start);
-    }
+    if (s->guard.calm)
+        guard_begin(&s->guard, s->guard.calm, s->M, start);
 }
 
 static bool keeps_w(const sim *s)
@@ -269,17 +274,17 @@ static bool take_memory(sim *s)
     s->inner_z = alloc_zero(rows, sizeof(double));
     s->inner_q = alloc_zero(rows, sizeof(double));
     s->said = s->p->rounds ? alloc_zero(rows, sizeof(double)) : NULL;
-    s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(2 * s->M, sizeof(double)) : NULL;
+    s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(GUARD_VECTORS * s->M, sizeof(double)) : NULL;
     s->guard.star = s->p->inner[0].watched && d->n_inner == 1;
-    s->leaf_rules = s->guard.star ? alloc_zero(s->p->n_leaf_classes, sizeof *s->leaf_rules) : NULL;
-    s->guard.before = s->guard.calm ? s->guard.calm + s->M : NULL;
+    s->leaf_rules = s->guard.star || s->p->cycles ? alloc_zero(s->p->n_leaf_classes, sizeof *s->leaf_rules) : NULL;
     s->inner = alloc_zero(d->n_inner, sizeof *s->inner);
     s->runs = alloc_zero(s->n_runs, sizeof *s->runs);
     s->run_u = alloc_zero(s->n_runs * s->M, sizeof(double));
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
-    return take_spaces(s) && (s->leaf_rules || !s->guard.star) && s->z && s->q && (s->w || !keeps_w(s)) && s->k &&
-           (!draws || (s->last && s->key)) && (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w &&
-           s->inner_z && s->inner_q && (s->said || !s->p->rounds) && s->inner && s->runs && s->run_u && s->run_sums;
+    return take_spaces(s) && (s->leaf_rules || !(s->guard.star || s->p->cycles)) && s->z && s->q &&
+           (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
+           (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
+           (s->said || !s->p->rounds) && s->inner && s->runs && s->run_u && s->run_sums;
 }
 
 hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double *start, const double *truth,

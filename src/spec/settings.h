@@ -29,10 +29,11 @@
       "client, data/<edge>/<client>.csv, .npy, .npz or .svm: see docs/data.md")                                        \
     X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
     X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets the keys below that are not given")                     \
-    X(TOP, CHOICE_ALGORITHM, algorithm, "hfsad", "",                                                                   \
+    X(TOP, CHOICE_ALGORITHM, algorithm, "auto", "",                                                                    \
       "training algorithm: hfsad; star, for convex problems with one model for all nodes; fedavg and fedprox, "        \
-      "sub-gradient baselines for comparison; auto: star if the problem allows it, except with the preset paper or "   \
-      "run.polish=false, otherwise hfsad")                                                                             \
+      "sub-gradient baselines for comparison; auto: star if the problem allows it and no setting that only hfsad has " \
+      "(schedule, link, edge_rounds, local_steps, start, stop.absolute, stop.relative, polish, preset paper) is "      \
+      "changed, otherwise hfsad")                                                                                      \
     X(TOP, CHOICE_PERSONAL, personal, "none", "",                                                                      \
       "groups: after the run, find groups of clients that share a model; see docs/personal.md")
 
