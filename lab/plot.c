@@ -361,12 +361,13 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
     const char *name = p->names;
     for (size_t m = 0; named && m < p->M; m++, name += strlen(name) + 1)
         longest = strlen(name) > longest ? strlen(name) : longest;
+    const bool turned = longest * p->M > 40; /* side by side they would overlap */
     print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2,
-                longest > 2 ? 0.012 * (double)(longest < 24 ? longest : 24) : 0);
+                turned ? 0.012 * (double)(longest < 24 ? longest : 24) : 0);
     fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
             (double)p->M + 0.3);
     if (named) {
-        fputs("set xtics rotate by -40 noenhanced (", out);
+        fputs(turned ? "set xtics rotate by -40 noenhanced (" : "set xtics noenhanced (", out);
         for (size_t m = 0; m < p->M; m++) {
             fputs(m ? ", '" : "'", out);
             print_feature(out, p->names, m);

@@ -30,7 +30,7 @@ $ hfsad generate quantile --edges 2 --clients 2 --features 3 --nonzero 1 --rows 
 wrote made: data.csv, truth.csv, spec.yaml
 2 edges with 2 clients each, 3 features (1 of the model not zero), 5 rows per client, student noise, seed 1
 next: hfsad run made/spec.yaml --out made/run
-$ hfsad run made/spec.yaml --out out --set run.iterations=5 | grep '^relative\|^iterations'
+$ hfsad run made/spec.yaml --out out --set algorithm=hfsad --set run.iterations=5 | grep '^relative\|^iterations'
 iterations           5 in 0.1 s, 77 per second, 1 thread
 relative error       0.1
 $ for word in one two; do

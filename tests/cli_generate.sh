@@ -204,7 +204,7 @@ grep -q 'kind: hinge}' classes/spec.yaml || fail "the spec has another loss"
 
 expect 0 generate clustered --edges 5 --clients 10 --features 5 --rows 80 --out two-laws
 for folder in quantile1 quantile7 whole-edges classes two-laws counts; do
-    expect 0 run "$folder/spec.yaml" --quiet --set run.iterations=40 --out "$folder/run"
+    expect 0 run "$folder/spec.yaml" --quiet --set algorithm=hfsad --set run.iterations=40 --out "$folder/run"
     [ "$(wc -l <"$folder/run/trace.csv")" = 42 ] || fail "$folder: no trace of 41 rows"
 done
 python3 - <<'PYTHON' || fail "what the runs found"

@@ -11,6 +11,7 @@ expect 0 generate quantile --edges 2 --clients 3 --features 4 --rows 3 --out d
 cat >spec.yaml <<'YAML'
 data: d/data.csv
 loss: {kind: quantile}
+algorithm: hfsad
 run: {iterations: 600}
 YAML
 expect 0 run spec.yaml --out run --quiet

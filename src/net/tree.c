@@ -6,6 +6,7 @@
 #include "math/dot.h"
 #include "plan/client_terms.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,9 @@ node_patience tree_patience(const dataset *d)
     return (node_patience){first, first > 1000 ? 5 * first : 5000};
 }
 
+/* A short deadline of steps is no reason to write rows without a child that is only busy: a replay needs whole rows. */
+#define LEAST_ANSWER_SECONDS 5.0
+
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
 {
     const FEDERATION_settings *f = &spec->federation;
@@ -59,7 +63,7 @@ hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
                           f->stale == STALE_WAIT,
                           f->stale_seconds > 0 ? milliseconds(f->stale_seconds) : 0,
                           f->local_seconds > 0 ? NODE_STEPS_MOST : 0,
-                          milliseconds(f->deadline)};
+                          milliseconds(fmax(f->deadline, LEAST_ANSWER_SECONDS))};
     t->exclude_after = (unsigned)f->exclude_after;
     if (!t->async)
         return HFSAD_OK;

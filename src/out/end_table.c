@@ -178,29 +178,34 @@ static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const rep
 {
     const hfsad_figures *f = &end->figures;
     const theorem_report *theorem = report_theorem(written);
+    const bool links = run->engine->links && !run->plan->star; /* whose state is that of Algorithm 1 */
     char text[300];
     put_data(o, run->data);
     put_loss(o, spec, run->plan->star);
     put_end(o, run, end);
     put_number(o, "objective", f->objective);
     put_number(o, "consensus objective", f->consensus_objective);
-    if (run->engine->links) {
+    if (links) {
         put_number(o, "primal residual", f->primal_residual);
         put_number(o, "dual residual", f->dual_residual);
     }
     put_number(o, "consensus gap", f->consensus_gap);
-    if (run->engine->links)
+    if (links)
         put_number(o, "smoothing gap", f->smoothing_gap);
     if (run->truth)
         put_number(o, "relative error", f->relative_error);
-    if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
+    if (run->plan->star && run->polish.accepted) { /* its rounds and questions are the run itself */
+        snprintf(text, sizeof text, "%" PRIu64 " in %.3g s", run->polish.exchanges, run->polish.seconds);
+        put_row(o, "exchanges", text);
+    } else if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M)) {
         put_polish(o, &run->polish);
+    }
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_count(run->data));
     put_row(o, "non-zero", text);
     put_groups(o, run);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
-    if (run->engine->links)
+    if (links)
         put_row(o, "Theorem 1", text);
     hfsad_verdict verdict;
     run_verdict(run, spec, end->stopped == STOP_INTERRUPTED, &verdict);

@@ -361,7 +361,7 @@ static bool is_watched(const preset *t, size_t i, const hfsad_penalty *link)
 /* Phase retrieval of one model by schedules that grow; the safeguard begins a new cycle, so all links are watched. */
 static bool has_cycles(const preset *t, const plan *p)
 {
-    if (!t->tuned || !t->sharp || t->spec->run.cycles != 1 || t->spec->top.algorithm != ALGORITHM_HFSAD)
+    if (!t->tuned || !t->sharp || t->spec->run.cycles != 1 || algorithm_is_baseline(t->spec->top.algorithm))
         return false;
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const leaf_class *class = &p->leaf_classes[c];
