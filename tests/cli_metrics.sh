@@ -58,6 +58,7 @@ for path, method, status in (("/", "GET", 404), ("/metrics", "POST", 405), ("/me
 PYTHON
 
 expect 0 generate quantile --edges 2 --clients 3 --features 4 --rows 20 --out .
+echo "algorithm: hfsad" >>spec.yaml # the rounds and their bytes are counted
 "$HFSAD" run spec.yaml --set run.iterations=40 --quiet --out sim || fail "the simulator"
 printf '%s\n' "listener 0 $work/broker" 'allow_anonymous true' 'persistence false' 'log_type none' >broker.conf
 [ "$(id -u)" != 0 ] || echo 'user root' >>broker.conf

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # State folders of processes that were killed: `hfsad state` verifies them; a folder that was damaged since is refused
 # within seconds, by the process and by `hfsad up`, or the run ends with the bytes of `hfsad run`. Needs HFSAD.
-# DAMAGES: how many (18), SEED: which.
+# DAMAGES: how many (8), SEED: which.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
 . "$tests/broker.sh"
-seed=${SEED:-$((RANDOM))} damages=${DAMAGES:-18}
+seed=${SEED:-$((RANDOM))} damages=${DAMAGES:-8}
 
 expect 0 generate quantile --edges 2 --clients 3 --features 4 --rows 3 --out d
 cat >spec.yaml <<'YAML'

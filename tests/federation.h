@@ -43,13 +43,13 @@ static const problem problems[] = {
      "loss: {kind: phase-retrieval, box: 5}\npreset: paper\nrun: {iterations: 5, edge_rounds: 4}\n"},
     {"cycles", 3, two, two_clients, 4, 1, 0, false,
      "loss: {kind: phase-retrieval, box: 5}\nschedule: {client: {growth: 1.5}, edge: {growth: 1.5}}\n"
-     "run: {iterations: 16, edge_rounds: 40}\n"},
+     "run: {iterations: 16, edge_rounds: 40, cycles: true}\n"},
     {"cycles of many rows", 5, deep, deep_clients, 3, 4, 0, false,
      "loss: {kind: phase-retrieval}\nschedule: {client: {growth: 1.5}, edge: {growth: 1.5}}\n"
-     "run: {iterations: 20, edge_rounds: 40, local_steps: 2, participation: {client: 0.8}}\n"},
+     "run: {iterations: 20, edge_rounds: 40, cycles: true, local_steps: 2, participation: {client: 0.8}}\n"},
     {"cycles of a star", 1, flat, flat_clients, 3, 1, 0, false,
      "loss: {kind: phase-retrieval, box: 5}\nschedule: {client: {growth: 1.5}, edge: {growth: 1.5}}\n"
-     "run: {iterations: 16, edge_rounds: 40}\n"},
+     "run: {iterations: 16, edge_rounds: 40, cycles: true}\n"},
     {"absences", 3, two, two_clients, 6, 1, 0, false,
      "loss: {kind: absolute}\nrun: {iterations: 12, edge_rounds: 2, trace_every: 3, participation: {client: 0.3, edge: "
      "0.6, at_least_every: 2}}\n"},

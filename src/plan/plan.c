@@ -13,7 +13,7 @@
  *     phase retrieval: r grows by 1 + 0.02/K_m^0.3 a round in the end, because the residuals shrink from the size of
  *          the signal to that of the noise; c of an inner node = 0.4 times its children's c added up,
  *          alpha = omega_0/(4 c): a link so soft that its multiplier forgets what it gathered while w_0 rested.
- *          Without run.cycles and from a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c),
+ *          With run.cycles false and from a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c),
  *          because what is frozen stays
  */
 #include "plan/method.h"
@@ -502,7 +502,7 @@ static void apply_scales(preset *t, const data_scales *scales)
     t->scales = *scales;
     t->tuned = t->spec->top.preset == PRESET_TUNED;
     t->sharp = loss_kind_of(&loss)->majorised;
-    t->far = t->spec->run.cycles != 1 && starts_far(t->spec->run.start);
+    t->far = t->spec->run.cycles == 0 && starts_far(t->spec->run.start);
     t->pace = 1 + (t->far ? 0.006 : 0.02) / pow((double)t->spec->run.edge_rounds, 0.3);
     t->client_c = loss_kind_of(&loss)->ease * scales->bend;
     t->reach = fmax(0.3 * scales->length, scales->bend > 0 ? 4 * scales->noise / scales->bend : 0);

@@ -114,9 +114,9 @@
       "preset paper); else zero")                                                                                      \
     X(RUN, WHOLE, tries, "1", "[1,100]",                                                                               \
       "number of starts to try, 20 iterations each; the best is kept; the first is `start`, the others are random")    \
-    X(RUN, FLAG, cycles, "true", "",                                                                                   \
+    X(RUN, FLAG, cycles, "auto", "",                                                                                   \
       "phase-retrieval with the preset tuned: begin at the robust start if its loss is smaller than that of `start`; " \
-      "begin a new cycle at the best point when a run has frozen; false: neither")                                     \
+      "true: also begin a new cycle at the best point when a run has frozen; false: neither")                          \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
     X(RUN, FLAG, polish, "auto", "",                                                                                   \
       "after the iterations, go on to the exact optimum of one model for all nodes, with a bound on what is missing; " \
@@ -161,7 +161,8 @@
     X(FEDERATION, REAL, quorum, "0.5", "(0,1]",                                                                        \
       "async: a node steps when this share of its children has sent something new")                                    \
     X(FEDERATION, REAL, deadline, "10", "(0,1000000]",                                                                 \
-      "async: or after this number of seconds if at least one child has; rows and the end wait that long for answers, 5 at least") \
+      "async: or after this number of seconds if at least one child has; rows and the end wait that long for "         \
+      "answers, 5 at least")                                                                                           \
     X(FEDERATION, CHOICE_STALE, stale, "go_on", "",                                                                    \
       "async: a child that is run.participation.at_least_every global iterations behind: go on without it until it "   \
       "speaks again, or wait for it")                                                                                  \
