@@ -298,7 +298,7 @@ def compare(results: Mapping[str, Result]) -> Any:
     for name, result in results.items():
         trace = {key: np.frombuffer(column) for key, column in result._core.trace().items()}
         verdict = result.verdict
-        figures = {"run": name, "algorithm": result.settings["algorithm"], "verdict": verdict.kind, "gap": verdict.gap}
+        figures = {"run": name, "algorithm": result.settings["algorithm"] or "auto", "verdict": verdict.kind, "gap": verdict.gap}
         for key in ("iteration", "objective", "consensus_objective", "seconds", "bytes_up", "bytes_down"):
             figures[key] = trace[key][-1]
         for key, value in figures.items():

@@ -88,7 +88,7 @@ class Use(unittest.TestCase):
         r = Y - result.predict(X, clients=CLIENTS, edges=EDGES)
         self.assertAlmostEqual(figures["loss"][0], np.where(r >= 0, 0.4 * r, -0.6 * r).mean(), places=12)
         table = result.compare()
-        self.assertEqual(list(table["algorithm"]), ["star", "fedavg", "fedprox"])
+        self.assertEqual(list(table["algorithm"]), ["auto", "fedavg", "fedprox"])
         spec = {"loss": "squared", "prior.cloud.penalty": "l1", "run.iterations": 30}
         path = hfsad.run(spec, data()).path(n_lambdas=4, select="bic")
         self.assertEqual(path.models.shape, (4, 4))

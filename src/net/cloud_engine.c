@@ -125,8 +125,10 @@ static hfsad_figures kept_row(const hfsad_run *r, uint64_t number, const double 
 static void take_star_row(void *context, const polish_row *row, double *numbers)
 {
     hfsad_run *r = context;
+    cloud_driver *c = r->driver;
     run_take_star(r, row);
     keep_row(&r->star, numbers);
+    host_show_row(c->h, &r->star);
 }
 
 /* A polish of an earlier life stays in the root's state. */
@@ -152,6 +154,7 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     for (uint64_t i = 0; known && i < federation_polish_rows(numbers); i++) {
         const hfsad_figures row = kept_row(r, i + 1, first + i * FEDERATION_ROW);
         run_take_star_figures(r, &row, model);
+        host_show_row(c->h, &row);
     }
     return HFSAD_OK;
 }

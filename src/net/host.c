@@ -245,3 +245,8 @@ const hfsad_figures *host_last_row(const host *h)
 {
     return h->last.iteration == UINT64_MAX ? NULL : &h->last;
 }
+
+void host_show_row(host *h, const hfsad_figures *row)
+{
+    h->last = *row;
+}

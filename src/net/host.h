@@ -175,5 +175,7 @@ const char *host_child(const host *h, size_t i, size_t slot);
 
 /* Of the trace, of this life of the root; NULL: none. */
 const hfsad_figures *host_last_row(const host *h);
+/* The last row is one that no node has made: that of a script which asks through the host's inquiry. */
+void host_show_row(host *h, const hfsad_figures *row);
 
 #endif

@@ -51,7 +51,7 @@ node_patience tree_patience(const dataset *d)
 }
 
 /* A short deadline of steps is no reason to write rows without a child that is only busy: a replay needs whole rows. */
-#define LEAST_ANSWER_SECONDS 5.0
+#define LEAST_ANSWER_SECONDS 2.0
 
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
 {

@@ -220,7 +220,10 @@ static void add_value(json *j, cJSON *object, const setting *row, const void *va
         json_add_whole(j, object, row->name, (uint64_t) * (const int64_t *)value);
         break;
     case SETTING_FLAG:
-        json_add_flag(j, object, row->name, *(const int *)value > 0);
+        if (*(const int *)value < 0) /* auto */
+            json_add_text(j, object, row->name, NULL);
+        else
+            json_add_flag(j, object, row->name, *(const int *)value > 0);
         break;
     case SETTING_TEXT:
         json_add_text(j, object, row->name, *(char *const *)value);

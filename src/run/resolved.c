@@ -123,8 +123,6 @@ hfsad_status run_resolve(hfsad_run *r, hfsad_error *err)
     free(spec->run.start);
     spec->run.start = start;
     spec->run.polish = polish_is_due(r->spec, r->plan, r->data->n_inner, r->data->M);
-    if (spec->top.algorithm == ALGORITHM_AUTO)
-        spec->top.algorithm = r->plan->star ? ALGORITHM_STAR : ALGORITHM_HFSAD;
     take_priors(spec, r);
     if (r->engine->links) {
         take_links(spec, r);

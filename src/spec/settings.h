@@ -162,7 +162,7 @@
       "async: a node steps when this share of its children has sent something new")                                    \
     X(FEDERATION, REAL, deadline, "10", "(0,1000000]",                                                                 \
       "async: or after this number of seconds if at least one child has; rows and the end wait that long for "         \
-      "answers, 5 at least")                                                                                           \
+      "answers, 2 at least")                                                                                           \
     X(FEDERATION, CHOICE_STALE, stale, "go_on", "",                                                                    \
       "async: a child that is run.participation.at_least_every global iterations behind: go on without it until it "   \
       "speaks again, or wait for it")                                                                                  \
