@@ -6,6 +6,7 @@
 . "$tests/broker.sh"
 
 expect 0 generate quantile --edges 2 --clients 2 --features 3 --rows 12 --out . --quiet
+echo "algorithm: hfsad" >>spec.yaml # it does not end by itself
 printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
 start_broker plain.conf
 above=mqtt://localhost:$port
