@@ -244,7 +244,7 @@ static hfsad_status draw(file_batch *files, const char *name, const scenario_cur
         series[i] = (plot_series){s->series[i].label, c->series[i].mean, c->series[i].median, c->series[i].lower,
                                   c->series[i].upper};
     const plot p = {.x_label = "global iteration",
-                    .y_label = "relative error: mean, median (dashed), quartiles",
+                    .y_label = "relative error (dashed: median)",
                     .points = points,
                     .n_series = c->n_series,
                     .series = series};
