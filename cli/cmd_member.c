@@ -68,6 +68,12 @@ static size_t common_options(session *a, cli_option *o)
          .value = &a->member.key,
          .operand = "FILE",
          .help = "instead of --keys: private key of the node"},
+        {.name = "secret",
+         .kind = CLI_TEXT,
+         .value = &a->member.secret,
+         .operand = "FILE",
+         .help = "without certificates: a secret of all nodes of this run, by\n"
+                 "which they know their messages; a new one for every run"},
         {.name = "insecure",
          .kind = CLI_FLAG,
          .value = &a->member.insecure,

@@ -59,7 +59,7 @@ static void receive(void *context, size_t number_of_member, const char *topic, c
     double values[HOST_STATUS_NUMBERS] = {0};
     (void)number_of_member;
     if (!topic_read(topic, s->spec->federation.name, path, &kind) || kind != TOPIC_STATUS ||
-        message_decode(NULL, bytes, size, NULL, values, HOST_STATUS_NUMBERS, &m))
+        message_decode(NULL, bytes, message_frame_size(bytes, size), NULL, values, HOST_STATUS_NUMBERS, &m))
         return;
     const size_t number = nodes_find(federation_shape(s->f), path);
     if (number == SIZE_MAX)

@@ -96,6 +96,9 @@ typedef struct {
     bool (*turn)(void *context, const hfsad_turn *turn);
     /* Cloud: the output folder is complete. Other nodes may still ask for the end, so the process lingers. */
     void (*ended)(void *context, const hfsad_member_end *end);
+    /* Without certificates: file with a secret of all nodes of this run, 16 to 4096 bytes, of mode 0600. Frames then
+     * have tags, as they have with certificates. NULL: none. */
+    const char *secret;
 } hfsad_member_settings;
 
 /* The list of nodes of a spec, as `hfsad nodes` prints it: the number of features and the paths of all clients, from
