@@ -6,6 +6,7 @@
 - a file name is there once, and no function is longer than FUNCTION_LINES
 - files and functions of the table of equations in docs/algorithm.md exist, the function in one of the row's files
 - no text of src/ names an option of the program
+- the recorded interface names sources by their place in the tree, not on a machine
 - links between pages, quoted headings, paths in backticks and pages named in comments exist
 
 Then it breaks each rule in a copy of the tree, held in memory, and must notice that. Exit status: 0 or 1.
@@ -15,7 +16,7 @@ import functools, os, re, subprocess, sys
 FUNCTION_LINES = 80
 SOURCES = ("include", "src", "lab", "cli")  # what CONTRIBUTING's table is about
 ROOT_FOLDERS = (*SOURCES, "python", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
-TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml")
+TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".abi")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
 LIBRARIES = {
@@ -318,7 +319,14 @@ def check_options(tree):
                     yield f"{path}: a text names an option of the program: {string[:60]}"
 
 
-RULES = (check_options, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
+def check_recorded(tree):
+    for path, text in sorted(tree.texts.items()):
+        if path.endswith(".abi"):
+            for name in findall(r" path='(/[^']*)'", text):
+                yield f"{path}: the path of a machine: {name}"
+
+
+RULES = (check_recorded, check_options, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
 
 
 def complaints(tree, linked):
@@ -330,6 +338,7 @@ def complaints(tree, linked):
 LONG = "\nstatic void much_too_long(void)\n{\n" + "    ;\n" * FUNCTION_LINES + "}\n"
 # file, what is there (None: the end), what takes its place, words of the complaint
 BREACHES = [
+    ("abi/hfsad.abi", None, "<abi-instr path='/home/me/src/base/error.c'>\n", "abi/hfsad.abi: the path of a machine: /home/me"),
     ("src/base/rng.c", None, 'static const char *const hint = "give another --out";\n', "names an option of the program: give another --out"),
     ("src/math/box.c", None, '#include "plan/plan.h"\n', "src/math/box.c: includes plan/plan.h; the row of src/math/"),
     ("src/run/sim.c", None, '#include "net/topic.h"\n', "src/run/sim.c: includes net/topic.h"),
