@@ -96,7 +96,6 @@ static void sum_below(const tree_sums *t, size_t i, const double *centre, bool s
     }
 }
 
-
 static hfsad_status sum_tree(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
 {
     tree_sums *t = context;

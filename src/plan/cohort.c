@@ -45,10 +45,11 @@ static hfsad_status check_clients(const plan *p, const dataset *d, const inner_n
         char name[HFSAD_TIERS_MAX * 256];
         dataset_leaf_name(d, leaf, name, sizeof name);
         if (!is_alike(&a->rule, &b->rule) || a->participation != b->participation || a->local_steps != b->local_steps)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "privacy.cohort: overrides give %.200s another schedule, participation or local_steps than "
-                             "other clients of its cohort; give all clients of a node the same",
-                             name);
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "privacy.cohort: overrides give %.200s another schedule, participation or local_steps than "
+                "other clients of its cohort; give all clients of a node the same",
+                name);
     }
     return HFSAD_OK;
 }
@@ -57,8 +58,9 @@ hfsad_status cohorts_check(const plan *p, const dataset *d, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
     if (!p->fixed && p->cohort)
-        return error_set(err, HFSAD_ERROR_INPUT, "privacy.cohort needs federation.wire fixed or privacy.aggregation "
-                                                 "secure");
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "privacy.cohort needs federation.wire fixed or privacy.aggregation "
+                         "secure");
     for (size_t i = 0; i < d->n_inner && p->fixed && !status; i++) {
         const inner_node *node = &d->inner[i];
         if ((size_t)node->n_inner + node->n_leaves > FIXED_SUM_MOST)

@@ -15,8 +15,8 @@
 
 /* A format for the node's name. */
 #define FIXED_TOO_LARGE                                                                                                \
-    "%.90s: a number is too large for federation.wire fixed; standardise the features, give them in larger units, or "  \
-    "use another wire"
+    "%.60s: a number is too large for federation.wire fixed; standardise the features, give them in larger units, "    \
+    "lower federation.fraction if it is set, or use another wire"
 enum { FIXED_BUCKETS = 512 };
 typedef enum { MAXIMA_BUCKETS, MAXIMA_FLAGS, MAXIMA_APART } maxima_rule;
 typedef struct {

@@ -176,12 +176,12 @@
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
       "encoding of models on the wire: exact, rounded to float, exact as compressed differences, or what goes up in "  \
       "fixed point, whose sums are exact; with float and fixed, `hfsad run` rounds too")                               \
-    X(FEDERATION, WHOLE, fraction, "auto", "[0,200]",                                                             \
+    X(FEDERATION, WHOLE, fraction, "auto", "[0,200]",                                                                  \
       "wire fixed: bits after the binary point of a model's numbers in an UP; auto: from the length of the survey")
 
 #define SETTINGS_PRIVACY(X)                                                                                            \
     X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
-      "secure: what a client says is masked, and only the sum over its cohort can be read; see docs/privacy.md")       \
+      "secure: what a client says is masked, and only the sum over its cohort can be read")                            \
     X(PRIVACY, WHOLE, cohort, "0", "[0,1000000]",                                                                      \
       "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
       "aggregation")
@@ -234,7 +234,7 @@
 #define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define MODE_NAMES "sync", "async"
 #define STALE_NAMES "wait", "go_on"
-#define MISSING_NAMES "refuse", "mean"        /* index = missing_rule */
+#define MISSING_NAMES "refuse", "mean"                 /* index = missing_rule */
 #define WIRE_NAMES "double", "float", "delta", "fixed" /* index = wire_encoding */
 #define AGGREGATION_NAMES "plain", "secure"
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
@@ -375,9 +375,7 @@ static inline bool spec_shows_clients(const hfsad_spec *spec)
 /* Least size of a cohort; 0: every child by itself. */
 static inline size_t spec_cohort(const hfsad_spec *spec)
 {
-    return spec->privacy.cohort > 0   ? (size_t)spec->privacy.cohort
-           : spec_is_secure(spec)     ? COHORT_DEFAULT
-                                      : 0;
+    return spec->privacy.cohort > 0 ? (size_t)spec->privacy.cohort : spec_is_secure(spec) ? COHORT_DEFAULT : 0;
 }
 
 /* hfsad_spec_check; needs_data: the key `data` must be there. */
