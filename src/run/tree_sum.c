@@ -2,6 +2,7 @@
 #include "run/tree_sum.h"
 
 #include "base/alloc.h"
+#include "core/shares.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,9 +67,41 @@ static void sum_node(tree_sum *s, const inner_node *node, double *sum)
     add_leaves(s, node, sum);
 }
 
+/* Of the cloud, if several ranks work: the inner children's sums are made by their ranks (core/shares.h), a wave at a
+ * time; the clients directly below the cloud are asked by every rank. */
+static void sum_cloud(tree_sum *s, double *sum)
+{
+    const inner_node *cloud = &s->d->inner[0];
+    const rank_group *group = ranks();
+    const size_t length = s->length, wave = (WAVE_DOUBLES / length + 1) * group->count;
+    const size_t most = wave < cloud->n_inner ? wave : cloud->n_inner;
+    double *sums = alloc_zero(most * length + 1, sizeof *sums), *below = sum + length;
+    if (!sums)
+        group->end(group->context, 1);
+    memset(sum, 0, length * sizeof *sum);
+    for (size_t first = 0; first < cloud->n_inner; first += wave) {
+        const size_t left = cloud->n_inner - first, count = left < wave ? left : wave;
+        for (size_t i = 0; i < count; i++) {
+            if (!share_is_mine(i))
+                continue;
+            sum_node(s, &s->d->inner[cloud->first_inner + first + i], below);
+            memcpy(sums + i * length, below, length * sizeof *sums);
+        }
+        share_gather(count, length * sizeof *sums, sums);
+        for (size_t i = 0; i < count; i++)
+            for (size_t m = 0; m < length; m++)
+                sum[m] += sums[i * length + m];
+    }
+    free(sums);
+    add_leaves(s, cloud, sum);
+}
+
 void tree_sum_ask(tree_sum *s, size_t length, double *sum)
 {
     s->length = length;
-    sum_node(s, &s->d->inner[0], s->total);
+    if (ranks()->count > 1)
+        sum_cloud(s, s->total);
+    else
+        sum_node(s, &s->d->inner[0], s->total);
     memcpy(sum, s->total, length * sizeof *sum);
 }
