@@ -85,7 +85,7 @@ void sim_collect(sim *s)
 {
     const rank_group *group = ranks();
     const size_t bytes = s->M * sizeof(double);
-    for (size_t i = 0; i < s->d->n_inner && group->count > 1; i++) {
+    for (size_t i = 0; i < s->d->n_inner && s->unit_u; i++) {
         const unsigned from = i ? (unsigned)(share_of_inner(s->d, i) % group->count) : 0;
         group->share(group->context, from, s->inner_w + i * s->M, bytes);
         group->share(group->context, from, s->inner_z + i * s->M, bytes);
@@ -94,7 +94,7 @@ void sim_collect(sim *s)
         group->share(group->context, from, &s->inner[i], sizeof s->inner[i]);
         s->inner[i].mine = mine;
     }
-    for (size_t r = 0; r < s->n_runs && group->count > 1; r++) {
+    for (size_t r = 0; r < s->n_runs && s->unit_u; r++) {
         run_of_leaves *run = &s->runs[r];
         const unsigned from = (unsigned)(share_of_slot(s->d, run->parent, run->first_slot) % group->count);
         group->share(group->context, from, &run->dual, sizeof run->dual);
@@ -106,12 +106,12 @@ void ranks_intercepts(sim *s, double *sum, double *count)
 {
     const rank_group *group = ranks();
     const inner_node *cloud = &s->d->inner[0];
-    for (size_t c = cloud->first_inner; c < cloud->first_inner + cloud->n_inner && group->count > 1; c++) {
+    for (size_t c = cloud->first_inner; c < cloud->first_inner + cloud->n_inner && s->unit_u; c++) {
         const unsigned from = (unsigned)(share_of_inner(s->d, c) % group->count);
         group->share(group->context, from, &sum[c], sizeof *sum);
         group->share(group->context, from, &count[c], sizeof *count);
     }
-    for (size_t r = 0; r < s->inner[0].n_runs && group->count > 1; r++) {
+    for (size_t r = 0; r < s->inner[0].n_runs && s->unit_u; r++) {
         const run_of_leaves *run = &s->runs[s->inner[0].first_run + r];
         share_slots(s, (unsigned)(share_of_slot(s->d, 0, run->first_slot) % group->count), 0, run->first_slot,
                     run->count);

@@ -2,6 +2,7 @@
 #include "run/tree_sum.h"
 
 #include "base/alloc.h"
+#include "base/fixed.h"
 #include "core/shares.h"
 
 #include <stdlib.h>
@@ -16,13 +17,16 @@ bool tree_sum_take(tree_sum *s)
     s->wave = wave < s->d->n_leaves ? wave : s->d->n_leaves;
     s->total = alloc_zero((s->d->depth + 1) * s->longest, sizeof(double));
     s->answers = alloc_zero(s->wave * s->longest, sizeof(double));
-    return s->total && s->answers;
+    if (s->d->fixed)
+        s->words = alloc_zero((s->d->depth + 1) * s->longest * FIXED_WORDS, sizeof *s->words);
+    return s->total && s->answers && (s->words || !s->d->fixed);
 }
 
 void tree_sum_give_back(tree_sum *s)
 {
     free(s->total);
     free(s->answers);
+    free(s->words);
 }
 
 static void answer_one(void *context, size_t item, unsigned thread)
@@ -42,15 +46,20 @@ static void answer_leaves(tree_sum *s, size_t count)
             answer_one(s, i, 0);
 }
 
-static void add_leaves(tree_sum *s, const inner_node *node, double *sum)
+static void add(tree_sum *s, child_sum *sum, size_t child, const double *part)
+{
+    if (!child_sum_add(sum, part) && !s->over)
+        s->over = child + 1;
+}
+
+static void add_leaves(tree_sum *s, const inner_node *node, child_sum *sum)
 {
     for (size_t done = 0; done < node->n_leaves; done += s->wave) {
         const size_t left = node->n_leaves - done, count = left < s->wave ? left : s->wave;
         s->first = node->first_leaf + done;
         answer_leaves(s, count);
         for (size_t i = 0; i < count; i++)
-            for (size_t m = 0; m < s->length; m++)
-                sum[m] += s->answers[i * s->length + m];
+            add(s, sum, s->d->n_inner + s->first + i, s->answers + i * s->length);
     }
 }
 
@@ -58,13 +67,14 @@ static void add_leaves(tree_sum *s, const inner_node *node, double *sum)
 static void sum_node(tree_sum *s, const inner_node *node, double *sum)
 {
     double *below = sum + s->length;
-    memset(sum, 0, s->length * sizeof *sum);
+    uint64_t *words = s->words ? s->words + node->depth * s->length * FIXED_WORDS : NULL;
+    child_sum all = child_sum_begin(s->length, sum, words);
     for (uint32_t c = 0; c < node->n_inner; c++) {
         sum_node(s, &s->d->inner[node->first_inner + c], below);
-        for (size_t m = 0; m < s->length; m++)
-            sum[m] += below[m];
+        add(s, &all, node->first_inner + c, below);
     }
-    add_leaves(s, node, sum);
+    add_leaves(s, node, &all);
+    child_sum_end(&all);
 }
 
 /* Of the cloud, if several ranks work: the inner children's sums are made by their ranks (core/shares.h), a wave at a
@@ -78,7 +88,7 @@ static void sum_cloud(tree_sum *s, double *sum)
     double *sums = alloc_zero(most * length + 1, sizeof *sums), *below = sum + length;
     if (!sums)
         group->end(group->context, 1);
-    memset(sum, 0, length * sizeof *sum);
+    child_sum all = child_sum_begin(length, sum, NULL);
     for (size_t first = 0; first < cloud->n_inner; first += wave) {
         const size_t left = cloud->n_inner - first, count = left < wave ? left : wave;
         for (size_t i = 0; i < count; i++) {
@@ -89,19 +99,20 @@ static void sum_cloud(tree_sum *s, double *sum)
         }
         share_gather(count, length * sizeof *sums, sums);
         for (size_t i = 0; i < count; i++)
-            for (size_t m = 0; m < length; m++)
-                sum[m] += sums[i * length + m];
+            add(s, &all, cloud->first_inner + first + i, sums + i * length);
     }
     free(sums);
-    add_leaves(s, cloud, sum);
+    add_leaves(s, cloud, &all);
+    child_sum_end(&all);
 }
 
-void tree_sum_ask(tree_sum *s, size_t length, double *sum)
+bool tree_sum_ask(tree_sum *s, size_t length, double *sum)
 {
     s->length = length;
-    if (ranks()->count > 1)
+    if (ranks()->count > 1 && !s->words) /* fixed point: every rank alike */
         sum_cloud(s, s->total);
     else
         sum_node(s, &s->d->inner[0], s->total);
     memcpy(sum, s->total, length * sizeof *sum);
+    return !s->over;
 }
