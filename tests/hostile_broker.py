@@ -8,6 +8,7 @@ remembers. On SIGTERM it prints the number of frames of each kind of attack.
 import random, signal, struct, sys, time
 
 import paho.mqtt.client as mqtt
+from paho.mqtt.subscribeoptions import SubscribeOptions
 
 port, run, draw = int(sys.argv[1]), sys.argv[2], random.Random(int(sys.argv[3]))
 PACE = 400  # frames a second: more would only slow the broker down
@@ -61,7 +62,7 @@ def second_process(body):
         struct.pack_into("<d", body, 56 + 8 * 20, own)
 
 
-heard, sent, counts = {}, set(), {}
+heard, counts = {}, {}
 
 
 def attacks(topic, payload):
@@ -93,20 +94,20 @@ def attacks(topic, payload):
 def on_message(client, _, packet):
     global allowance, last
     payload = packet.payload
-    if not payload or payload in sent:
+    if not payload:
         return
     kept = heard.setdefault(packet.topic, [])
     kept.append(payload)
     del kept[: len(kept) - 20]
     now = time.monotonic()
     allowance, last = min(allowance + PACE * (now - last), PACE), now
-    for name, topic, forged in attacks(packet.topic, payload):
+    planned = list(attacks(packet.topic, payload))
+    draw.shuffle(planned)
+    for name, topic, forged in planned:
         if allowance < 1:
             return
         allowance -= 1
         counts[name] = counts.get(name, 0) + 1
-        if forged and name not in ("replayed", "of another node"):
-            sent.add(forged)
         client.publish(topic, forged, qos=0, retain=draw.random() < 0.5)
 
 
@@ -118,10 +119,10 @@ def stop(*_):
 allowance, last = PACE, time.monotonic()
 signal.signal(signal.SIGTERM, stop)
 try:
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION1, "hostile")
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION1, "hostile", protocol=mqtt.MQTTv5)
 except AttributeError:
-    client = mqtt.Client("hostile")
+    client = mqtt.Client("hostile", protocol=mqtt.MQTTv5)
 client.on_message = on_message
-client.on_connect = lambda c, *_: (c.subscribe(f"hfsad/{run}/#"), print("ready", flush=True))
+client.on_connect = lambda c, *_: (c.subscribe(f"hfsad/{run}/#", options=SubscribeOptions(noLocal=True)), print("ready", flush=True))
 client.connect("127.0.0.1", port)
 client.loop_forever()
