@@ -66,7 +66,8 @@ class _Problem:
         spec: dict[str, Any] = {"algorithm": "hfsad", "loss": loss, "link.client.penalty": e.link, "link.edge.penalty": "tv",
                                 "prior.edge.penalty": "none", "prior.cloud.penalty": "none", "run.iterations": e.max_iter,
                                 "run.seed": getattr(e, "random_state", None),
-                                "features.intercept": "global" if e.fit_intercept and not self.column else "none"}
+                                "features.intercept": "global" if e.fit_intercept and not self.column else "none",
+                                "features.positive": bool(getattr(e, "positive", False))}
         if penalty and lam > 0:
             spec.update({"prior.cloud.penalty": penalty, "prior.cloud.weight": 1.0, "prior.cloud.lambda": lam})
             if penalty == "elastic-net":
@@ -96,7 +97,7 @@ class _Problem:
                 # The last stage of a run alone nearly always reaches the optimum. Otherwise a whole run goes further.
                 found = train({"run.iterations": 0, "run.polish": True})
                 if found.verdict.kind != "converged":
-                    found = train({})
+                    found = train({"algorithm": "star", "run.stop.gap": 1e-9} if spec["features.positive"] else {})
         except ValueError as error:
             if " is nan;" in str(error):
                 raise ValueError(f"{error}. Input contains NaN") from None  # scikit-learn's word for it
@@ -253,7 +254,8 @@ class LinearRegression(_Regressor):
 
     Parameters
     ----------
-    fit_intercept : as in scikit-learn; ``copy_X`` and ``n_jobs`` are accepted and have no effect, ``positive`` must be False.
+    fit_intercept : as in scikit-learn; ``copy_X`` and ``n_jobs`` are accepted and have no effect.
+    positive : no coefficient below 0, as in scikit-learn; only with ``link="tv"``.
     max_iter : iterations if ``link`` is "mcp" or "scad".
     (shared)
     """
@@ -265,8 +267,8 @@ class LinearRegression(_Regressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
-        if self.positive:
-            raise ValueError("positive: coefficients with a sign are not supported; expected False")
+        if self.positive and self.link != "tv":
+            raise ValueError(f'positive: link: "{self.link}" lets clients keep their own models; expected link="tv"')
         return self._fit_penalised(X, y, sample_weight, clients, edges, {"kind": "squared"}, None, 0.0)
 
 

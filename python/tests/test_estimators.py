@@ -3,7 +3,7 @@ import os, pickle, unittest, warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
-import scipy.sparse
+import scipy.optimize, scipy.sparse
 from sklearn import datasets, linear_model, svm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -98,6 +98,49 @@ class SameObjective(unittest.TestCase):
                     self.assertLess(found, best + 1e-6 * abs(best))
                     self.assertGreater(found, best - 1e-4 * abs(best), "scikit-learn is far from the optimum, or this is another objective")
                     self.assertEqual(mine.certificate_.kind, "converged")
+
+
+class Positive(unittest.TestCase):
+    def test_against_nnls(self):
+        """The model itself, because that of least squares is unique; some coefficients are at 0."""
+        X, y = DIABETES
+        for intercept in (True, False):
+            for weight in (None, WEIGHT[:len(y)]):
+                mine = hfsad.LinearRegression(positive=True, fit_intercept=intercept).fit(X, y, weight)
+                judge = linear_model.LinearRegression(positive=True, fit_intercept=intercept).fit(X, y, weight)
+                np.testing.assert_allclose(mine.coef_, judge.coef_, atol=1e-4)
+                self.assertTrue((mine.coef_ >= 0).all() and (mine.coef_ == 0).any())
+                self.assertEqual(mine.certificate_.kind, "converged")
+
+    def test_star(self):
+        """Other losses and priors, with both metrics, against a quasi-Newton method in a box."""
+        X, y = CANCER
+        X, y = StandardScaler().fit_transform(X), np.where(y, 1.0, -1.0)
+        for penalty, l1, ridge in (("l1", 3.0, 0.0), ("l2", 0.0, 3.0), ("none", 0.0, 0.0)):
+            bounds = [(0, None)] * X.shape[1] + [(None, None)]
+
+            def objective(w):
+                s = X @ w[:-1] + w[-1]
+                slope = -y / (1 + np.exp(y * s))
+                return (np.logaddexp(0, -y * s).sum() + l1 * w[:-1].sum() + ridge / 2 * w[:-1] @ w[:-1],
+                        np.append(X.T @ slope + l1 + ridge * w[:-1], slope.sum()))
+
+            best = scipy.optimize.minimize(objective, np.zeros(X.shape[1] + 1), jac=True, bounds=bounds, method="L-BFGS-B",
+                                           options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000}).fun
+            for gap in (0.0, 1e-6):
+                spec = {"loss": "logistic", "features": {"intercept": "global", "positive": True}, "prior.cloud.penalty": penalty,
+                        "prior.edge.penalty": "none", "run.stop.gap": gap}
+                if penalty != "none":
+                    spec.update({"prior.cloud.lambda": 3.0, "prior.cloud.weight": 1.0})
+                found = hfsad.run(spec, hfsad.Data(X, y, parts=3))
+                w = found.models["cloud"]
+                value = objective(w)[0]
+                self.assertTrue((w[:-1] >= 0).all())
+                self.assertEqual(found.verdict.kind, "converged")
+                self.assertLess(value, best + max(gap, 1e-7) * best)
+                self.assertLess(value - best, found.verdict.gap + 1e-8 * best, "the bound is none")
+        with self.assertRaisesRegex(ValueError, "features.positive: only algorithm: star can train this"):
+            hfsad.run({"loss": "squared", "algorithm": "hfsad", "features.positive": True}, (X, y))
 
 
 class Conventions(unittest.TestCase):

@@ -448,17 +448,27 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* Only the polish, and star, which is one, can keep coefficients from falling below 0. */
+static hfsad_status check_positive(const plan *p, const hfsad_spec *spec, const char *why, hfsad_error *err)
+{
+    if (!p->positive || (spec->run.iterations == 0 && spec->run.polish == 1))
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "features.positive: only algorithm: star can train this%s%s",
+                     why ? ", and it cannot: " : "; set algorithm: star", why ? why : "");
+}
+
 static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
 {
     const hfsad_spec *spec = t->spec;
     const bool asked = spec->top.algorithm == ALGORITHM_STAR;
+    p->positive = spec->features.positive == 1;
     if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || plan_is_by_hand(spec)))
-        return HFSAD_OK;
+        return check_positive(p, spec, NULL, err);
     const char *why = plan_why_no_star(spec, p, t->d->n_inner);
     if (why && asked)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: star cannot train this: %s; use auto or hfsad", why);
     if (why || t->consensus)
-        return HFSAD_OK;
+        return check_positive(p, spec, why, err);
     p->star = true;
     p->gap = spec->stop.gap;
     p->limit = p->iterations;

@@ -52,7 +52,7 @@ static void cut(const polish_state *s, double *w)
 {
     for (size_t m = 0; m < s->M; m++) {
         const double box = coordinate_box(s, m);
-        w[m] = fmax(-box, fmin(box, w[m]));
+        w[m] = fmax(coordinate_is_positive(s, m) ? 0 : -box, fmin(box, w[m]));
     }
 }
 

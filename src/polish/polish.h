@@ -30,6 +30,7 @@ typedef struct {
     size_t M;
     size_t boxed; /* number of leading coordinates that are bounded */
     double box;   /* INFINITY: none */
+    bool positive; /* these are not below 0 */
     size_t n_priors;
     const hfsad_penalty *priors; /* one for every inner node */
     size_t direct;               /* limit on the coordinates for POLISH_HESSIAN; beyond it POLISH_PRODUCT is asked */

@@ -42,6 +42,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .M = d->M,
         .boxed = features_count(d),
         .box = box_of(p),
+        .positive = p->positive,
         .n_priors = d->n_inner,
         .priors = priors,
         .direct = POLISH_DIRECT,

@@ -78,7 +78,8 @@
 #define SETTINGS_FEATURES(X)                                                                                           \
     X(FEATURES, CHOICE_INTERCEPT, intercept, "none", "",                                                               \
       "one constant per client, per edge or for all nodes; never penalised")                                           \
-    X(FEATURES, FLAG, standardize, "false", "", "scale columns to variance 1 and, with an intercept, to mean 0")
+    X(FEATURES, FLAG, standardize, "false", "", "scale columns to variance 1 and, with an intercept, to mean 0")       \
+    X(FEATURES, FLAG, positive, "false", "", "no coefficient below 0 but the intercept; algorithm star")
 
 #define SETTINGS_LINK(X)                                                                                               \
     X(LINK, CHOICE_LINK, penalty, "auto", "", "penalty on the difference between child and parent: R_c")               \
