@@ -342,7 +342,7 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!begin_stage(s, at, t, w))
             break;
-        if (s->p->star)
+        if (s->p->rounds)
             solve_star(s, at, t);
         if (!is_over(s, t) && i == 0)
             widen(s, at);

@@ -47,7 +47,7 @@ static void answer_leaf(void *context, size_t item, unsigned thread)
         .M = d->M,
         .factor = 1,
         .multiplier = a->multiplier + row,
-        .bend = a->bend + row,
+        .bend = a->bend + row * (d->classes ? d->classes : 1),
         .anchor = a->anchor ? a->anchor + row : NULL,
         .star = &a->star[leaf],
     };
@@ -116,11 +116,11 @@ static bool take_room(asker *a)
     bool anchored = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
         anchored = anchored || loss_kind_of(&plan_leaf(a->run->plan, leaf)->loss)->majorised;
-    const size_t length = polish_longest(d->M, POLISH_DIRECT);
+    const size_t length = polish_longest(d->M, polish_direct(d));
     a->wave = WAVE_DOUBLES / length > WAVE_LEAST ? WAVE_DOUBLES / length : WAVE_LEAST;
     a->wave = a->wave < d->n_leaves ? a->wave : d->n_leaves;
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
-    a->bend = alloc_zero(d->n_rows, sizeof(double));
+    a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
