@@ -1,7 +1,6 @@
 /* hfsad predict: what trained models say about rows, as CSV. */
 #include "base/error.h"
 #include "cli.h"
-#include "core/softmax.h"
 #include "out/batch.h"
 #include "out/format_number.h"
 #include "out/model_scoring.h"

@@ -474,12 +474,12 @@ class _Classifier(ClassifierMixin, _Estimator):
             factor = np.where(np.arange(count) == k, factor, 1.0)
         return factor[codes]
 
-    def _fit_together(self, X: Any, y: Any, sample_weight: Any, clients: Any, edges: Any, penalty: str | None, ratio: float) -> Any:
+    def _is_ovr(self, classes: int) -> bool:
+        return True
+
+    def _fit_together(self, problem: _Problem, penalty: str | None, ratio: float) -> Any:
         """All classes in one problem: the multinomial loss."""
-        X, y, weight = self._begin(X, y, sample_weight)
-        codes = self._labels(y)
         count = len(self.classes_)
-        problem = _Problem(self, X, codes, weight, clients, edges)
         factor = self._class_weights(problem.y, 0, False, together=True)
         loss = {"kind": "multinomial", "classes": count}
         solution = problem.solve(problem.y.astype(np.float64), loss, penalty, 1 / self.C, ratio, factor)
@@ -501,6 +501,8 @@ class _Classifier(ClassifierMixin, _Estimator):
         X, y, weight = self._begin(X, y, sample_weight)
         codes = self._labels(y)
         problem = _Problem(self, X, codes, weight, clients, edges, column if self.fit_intercept else 0.0)
+        if not self._is_ovr(len(self.classes_)):
+            return self._fit_together(problem, penalty, ratio)
         targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         found = []
         for k in targets:
@@ -565,13 +567,9 @@ class LogisticRegression(_Classifier):
             raise ValueError('multi_class: "multinomial" does not go with solver="liblinear", nor with a link but "tv"')
         if self.penalty == "elasticnet" and not 0 <= (self.l1_ratio if self.l1_ratio is not None else -1) <= 1:
             raise ValueError(f"l1_ratio: {self.l1_ratio}; expected a number from 0 to 1")
-        if not self.C > 0:
-            raise ValueError(f"C: {self.C}; expected a number above 0")
         column = float(self.intercept_scaling) if self.solver == "liblinear" else 0.0
-        ratio = 0.5 if self.l1_ratio is None else self.l1_ratio
-        if not self._is_ovr(len(np.unique(y)) if np.ndim(y) == 1 else 2):
-            return self._fit_together(X, y, sample_weight, clients, edges, kinds[self.penalty], ratio)
-        return self._fit_classes(X, y, sample_weight, clients, edges, {"kind": "logistic"}, kinds[self.penalty], ratio, column)
+        return self._fit_classes(X, y, sample_weight, clients, edges, {"kind": "logistic"}, kinds[self.penalty],
+                                 0.5 if self.l1_ratio is None else self.l1_ratio, column)
 
     def _is_ovr(self, classes: int) -> bool:
         apart = classes <= 2 or self.solver == "liblinear" or self.link != "tv"

@@ -62,6 +62,14 @@ def classifier_objective(m, X, y, weight):
     return total
 
 
+def multinomial_objective(m, X, y, weight):
+    s, W = X @ m.coef_.T + m.intercept_, m.coef_
+    each = np.logaddexp.reduce(s, axis=1) - s[np.arange(len(y)), y]
+    rho = {"l2": 0.0, "l1": 1.0, "elasticnet": m.l1_ratio}[m.penalty]
+    return m.C * (each if weight is None else weight * each).sum() + rho * np.abs(W).sum() + (1 - rho) / 2 * (W**2).sum()
+
+
+THREE = (StandardScaler().fit_transform(WINE[0]), WINE[1])
 # name, parameters, data, objective, parameters of scikit-learn that bring it to its own optimum
 PAIRS = [
     ("QuantileRegressor", {"quantile": 0.3, "alpha": 0.01, "solver": "highs"}, DIABETES, quantile_objective, {}),
@@ -76,6 +84,12 @@ PAIRS = [
      {"max_iter": 10000, "tol": 1e-9}),
     ("LogisticRegression", {"multi_class": "ovr", "class_weight": "balanced"}, (StandardScaler().fit_transform(WINE[0]), WINE[1]), None,
      {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"multi_class": "multinomial", "class_weight": "balanced", "C": 0.1}, THREE, None, {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"C": 2.0}, THREE, multinomial_objective, {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"C": 0.2, "fit_intercept": False}, THREE, multinomial_objective, {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"penalty": "l1", "C": 0.3, "solver": "saga"}, THREE, multinomial_objective, {"max_iter": 20000, "tol": 1e-10}),
+    ("LogisticRegression", {"penalty": "elasticnet", "l1_ratio": 0.4, "C": 0.3, "solver": "saga"}, THREE, multinomial_objective,
+     {"max_iter": 20000, "tol": 1e-10}),
     ("LinearSVC", {}, BY_THE_CLASS, classifier_objective, {"max_iter": 200000, "tol": 1e-9, "dual": False}),
     ("LinearSVC", {"penalty": "l1", "C": 0.3, "dual": False}, BY_THE_CLASS, classifier_objective, {"max_iter": 200000, "tol": 1e-9}),
     ("LinearSVC", {"loss": "hinge", "C": 0.1}, BY_THE_CLASS, classifier_objective, {"max_iter": 200000, "tol": 1e-9}),
@@ -98,6 +112,30 @@ class SameObjective(unittest.TestCase):
                     self.assertLess(found, best + 1e-6 * abs(best))
                     self.assertGreater(found, best - 1e-4 * abs(best), "scikit-learn is far from the optimum, or this is another objective")
                     self.assertEqual(mine.certificate_.kind, "converged")
+
+
+class SeveralClasses(unittest.TestCase):
+    def test_probabilities(self):
+        """Of three classes, of two in the form of three, and without a penalty: those of scikit-learn."""
+        X, y = datasets.load_iris(return_X_y=True)
+        for labels, parameters in ((y, {}), (y > 0, {"multi_class": "multinomial"}), (y, {"penalty": None}), (y, {"multi_class": "ovr"})):
+            mine = hfsad.LogisticRegression(**parameters).fit(X, labels)
+            judge = linear_model.LogisticRegression(**parameters, tol=1e-9, max_iter=100000).fit(X, labels)
+            self.assertEqual((mine.coef_.shape, mine.intercept_.shape), (judge.coef_.shape, judge.intercept_.shape))
+            np.testing.assert_allclose(mine.predict_proba(X), judge.predict_proba(X), atol=2e-4)
+            np.testing.assert_array_equal(mine.predict(X), judge.predict(X))
+        np.testing.assert_allclose(mine.coef_, judge.coef_, atol=1e-2)
+
+    def test_clients_and_sparse(self):
+        X, y = datasets.load_iris(return_X_y=True)
+        whole = hfsad.LogisticRegression().fit(X, y)
+        parts = hfsad.LogisticRegression().fit(scipy.sparse.csr_matrix(X), y, clients=np.arange(150) % 7)
+        np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+        np.testing.assert_allclose(parts.client_coef_["3"][:, :-1], whole.coef_, atol=1e-6)
+        with self.assertRaisesRegex(ValueError, "multinomial: only algorithm: star can train this"):
+            hfsad.run({"loss": {"kind": "multinomial", "classes": 3}, "algorithm": "hfsad"}, (X, y))
+        with self.assertRaisesRegex(ValueError, "row 101 of part1 has y = 2: the multinomial loss takes the classes 0, 1, ... below loss.classes"):
+            hfsad.run({"loss": {"kind": "multinomial", "classes": 2}}, (X, y))
 
 
 class Positive(unittest.TestCase):

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "core/softmax.h"
 #include "data/features.h"
 
 #include <math.h>

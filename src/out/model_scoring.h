@@ -5,7 +5,7 @@
 #ifndef HFSAD_OUT_MODEL_SCORING_H
 #define HFSAD_OUT_MODEL_SCORING_H
 
-#include "data/rows.h"
+#include "core/softmax.h"
 #include "math/loss_kind.h"
 #include "out/model.h"
 
