@@ -62,7 +62,7 @@ typedef struct {
 } client_rows;
 
 typedef struct {
-    size_t M; /* numbers of a model: the features, and the intercept if there is one, for each class */
+    size_t M;       /* numbers of a model: the features, and the intercept if there is one, for each class */
     size_t classes; /* with a score of their own (core/softmax.h); 0: one score */
     size_t n_inner, n_leaves, n_rows;
     uint32_t depth;      /* of the deepest leaf */

@@ -1,6 +1,6 @@
 /* The output folder of a run, read back; see model.h. */
-#include "core/softmax.h"
 #include "out/model.h"
+#include "core/softmax.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

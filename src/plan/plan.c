@@ -472,11 +472,11 @@ static hfsad_status check_several(const plan *p, const hfsad_spec *spec, hfsad_e
         all = all && several;
         mean = mean || p->leaf_classes[c].mean;
     }
-    const char *wrong = !any             ? NULL
-                        : !all           ? "all clients must have it"
-                        : mean           ? "loss.scale: mean cannot be combined with it"
+    const char *wrong = !any              ? NULL
+                        : !all            ? "all clients must have it"
+                        : mean            ? "loss.scale: mean cannot be combined with it"
                         : spec->top.truth ? "truth: there is none of several classes"
-                                         : NULL;
+                                          : NULL;
     return wrong ? error_set(err, HFSAD_ERROR_INPUT, "loss.kind: multinomial: %s", wrong) : HFSAD_OK;
 }
 
@@ -517,8 +517,8 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
         t->edges += t->d->inner[i].n_leaves > 0;
     hfsad_status status;
     if ((status = plan_leaves(p, t, err)) || (status = check_several(p, spec, err)) ||
-        (status = plan_inner(p, t, err)) ||
-        (status = check_overrides(&t->choices, err)) || (status = check_labels(p, t->d, err)))
+        (status = plan_inner(p, t, err)) || (status = check_overrides(&t->choices, err)) ||
+        (status = check_labels(p, t->d, err)))
         return status;
     if ((status = choose_method(p, t, err)))
         return status;

@@ -28,8 +28,8 @@ typedef struct {
 
 typedef struct {
     size_t M;
-    size_t boxed; /* number of leading coordinates that are bounded */
-    double box;   /* INFINITY: none */
+    size_t boxed;  /* number of leading coordinates that are bounded */
+    double box;    /* INFINITY: none */
     bool positive; /* these are not below 0 */
     size_t n_priors;
     const hfsad_penalty *priors; /* one for every inner node */

@@ -134,7 +134,8 @@ static void dense_hessian(const polish_client *o, size_t K, double *triangle)
                     kernels()->add_scaled(m < F ? m + 1 : F, a, x, sum);
                     sum[m] += m < F ? 0 : a * rows->constant;
                 }
-                double *line = triangle + (m * K + k) * (m * K + k + 1) / 2, *other = triangle + (m * K + l) * (m * K + l + 1) / 2;
+                double *line = triangle + (m * K + k) * (m * K + k + 1) / 2,
+                       *other = triangle + (m * K + l) * (m * K + l + 1) / 2;
                 for (size_t n = 0; n <= m; n++) {
                     line[n * K + l] += sum[n];
                     if (k != l && n < m)
