@@ -91,7 +91,7 @@ hfsad_status model_of_run(model **made, const hfsad_run *run, hfsad_error *err)
     if (!m)
         return error_memory(err, sizeof *m, "a model");
     m->n_inner = run->data->n_inner;
-    m->n_nodes = run->spec->output.clients ? hfsad_run_nodes(run) : m->n_inner;
+    m->n_nodes = spec_shows_clients(run->spec) ? hfsad_run_nodes(run) : m->n_inner;
     m->F = hfsad_run_intercept(run) ? run->data->M - 1 : run->data->M;
     m->classes = run->data->classes;
     m->features = features_count(run->data);
