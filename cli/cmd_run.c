@@ -491,6 +491,10 @@ int run_spec(const run_arguments *args, const char *command, bool *diverged)
     int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
+    if (s.model && s.record.r) { /* after the polish, if there was one */
+        hfsad_run_node_model(s.run, 0, s.model);
+        recorder_model(s.record.r, s.end.figures.iteration, s.model, hfsad_run_features(s.run));
+    }
     if (s.args.replay && status == CLI_DONE) /* its rows came before the folder was there */
         record_trace(&s.record, s.args.out);
     record_end(&s.record, status, s.diverged);

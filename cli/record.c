@@ -126,6 +126,7 @@ int record_begin(record *r, const record_options *o, const recorder_start *start
         path = scratch_history(r);
     recorder_start all = *start;
     all.run = o->run;
+    r->borrowed = o->run > 0;
     if (path && recorder_create(&r->r, path, &all, &err))
         warn(&err);
     if (!r->r && s && !r->scratch) { /* the dashboard was asked for, and needs a file */
@@ -192,21 +193,33 @@ static char *read_summary(const record *r)
     return text;
 }
 
+/* What a child process has found out. */
+static bool is_diverged(const char *summary)
+{
+    cJSON *o = summary ? cJSON_Parse(summary) : NULL;
+    const cJSON *stopped = cJSON_GetObjectItemCaseSensitive(o, "stopped");
+    const bool diverged = cJSON_IsString(stopped) && !strcmp(stopped->valuestring, "diverged");
+    cJSON_Delete(o);
+    return diverged;
+}
+
 void record_end(record *r, int exit_status, bool diverged)
 {
     hfsad_error err = {0};
     if (r->r) {
+        char *summary = exit_status == CLI_WRONG ? NULL : read_summary(r);
+        diverged = diverged || (exit_status == CLI_FAILED && is_diverged(summary));
         const char *status = diverged                  ? "diverged"
                              : exit_status == CLI_DONE ? "done"
                              : exit_status > 128       ? "interrupted"
                                                        : "failed";
-        char *summary = exit_status == CLI_WRONG ? NULL : read_summary(r);
         const char *why = diverged          ? "the iterates are no longer finite"
                           : exit_status > 128 ? strsignal(exit_status - 128)
                           : exit_status     ? cli_last_failure()
                                             : NULL;
-        recorder_event(r->r, exit_status ? 0 : 2, "", exit_status ? status : "the run has ended");
-        if (recorder_end(r->r, status, why, exit_status, summary, &err))
+        if (!r->borrowed)
+            recorder_event(r->r, exit_status ? HISTORY_FAULT : HISTORY_INFO, "", exit_status ? status : "the run has ended");
+        if (recorder_end(r->r, r->borrowed ? NULL : status, why, exit_status, summary, &err))
             warn(&err);
         free(summary);
         r->r = NULL;

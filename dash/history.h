@@ -23,6 +23,9 @@ typedef enum {
     HISTORY_CREATE, /* file and folders are made if they are missing */
 } history_mode;
 
+/* Levels of events, as those of net.h. */
+enum { HISTORY_FAULT, HISTORY_WARNING, HISTORY_INFO };
+
 /* HFSAD_HISTORY, else hfsad/runs.db below XDG_DATA_HOME or ~/.local/share; to be freed. NULL: HFSAD_HISTORY is `none`,
  * or there is no home. */
 char *history_default_path(void);

@@ -1,5 +1,5 @@
 /* See recorder.h. */
-#define _GNU_SOURCE /* gettid, pthread_cond_clockwait's clock */
+#define _GNU_SOURCE /* asprintf, gettid */
 #include "dash/recorder.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@
 enum {
     ROWS_MOST = 65536,
     EVENTS_MOST = 4096,
-    MODELS_MOST = 64,
+    MODELS_MOST = 256,
     MODELS_KEPT = 256,
     ENTRIES_MOST = 512,
     WRITE_MS = 300,
@@ -55,6 +55,7 @@ struct recorder {
     size_t n_rows, room_rows;
     model_row models[MODELS_MOST];
     size_t n_models, n_kept;
+    bool thinned; /* the stride has grown since the last batch */
     _Atomic uint64_t stride; /* between models that are kept */
     event_row *events;
     size_t n_events, room_events;
@@ -228,7 +229,7 @@ static bool write_batch(recorder *r, const batch *b)
 {
     pthread_mutex_lock(&r->file);
     bool good = execute(r, "BEGIN IMMEDIATE") && write_rows(r, b->rows, b->n_rows) &&
-                write_models(r, b->models, b->n_models) && (!b->thin || thin_models(r, b->thin)) &&
+                (!b->thin || thin_models(r, b->thin)) && write_models(r, b->models, b->n_models) &&
                 write_events(r, b->events, b->n_events) && write_beat(r) && execute(r, "COMMIT");
     if (!good && !r->failed) {
         (void)history_error(r->h, &r->err);
@@ -263,8 +264,10 @@ static void take_queues(recorder *r, batch *b)
     if (r->n_kept > MODELS_KEPT) {
         r->stride = 2 * r->stride;
         r->n_kept /= 2;
-        b->thin = r->stride;
+        r->thinned = true;
     }
+    b->thin = r->thinned ? r->stride : 0;
+    r->thinned = false;
 }
 
 static bool wait_for_work(recorder *r)
@@ -335,6 +338,22 @@ static int by_size(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+/* A queue of models is full before it is written: every second one is given up, as in the file. */
+static void thin_queue(recorder *r)
+{
+    size_t kept = 0;
+    r->stride = 2 * r->stride;
+    for (size_t i = 0; i < r->n_models; i++) {
+        if (r->models[i].iteration % r->stride == 0 && kept < MODELS_MOST / 2)
+            r->models[kept++] = r->models[i];
+        else
+            free(r->models[i].entries);
+    }
+    r->n_models = kept;
+    r->n_kept /= 2;
+    r->thinned = true;
+}
+
 void recorder_model(recorder *r, uint64_t iteration, const double *w, size_t width)
 {
     if (!r || width > UINT32_MAX)
@@ -356,12 +375,10 @@ void recorder_model(recorder *r, uint64_t iteration, const double *w, size_t wid
         qsort(all, m.nonzero, sizeof *all, by_size);
     m.entries = (unsigned char *)all;
     pthread_mutex_lock(&r->lock);
-    const bool room = r->n_models < MODELS_MOST;
-    if (room)
-        r->models[r->n_models++] = m;
+    if (r->n_models == MODELS_MOST)
+        thin_queue(r);
+    r->models[r->n_models++] = m;
     pthread_mutex_unlock(&r->lock);
-    if (!room)
-        free(all);
 }
 
 void recorder_event(recorder *r, int level, const char *node, const char *text)
@@ -423,6 +440,14 @@ void recorder_nodes(recorder *r, const recorder_node *nodes, size_t count)
 
 /* ---- begin and end ---- */
 
+/* 1e-4 and 0.0001 are the same. */
+static bool same_value(const char *a, const char *b)
+{
+    char *end_a, *end_b;
+    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    return !strcmp(a, b) || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
+}
+
 /* Every setting as text; only those that differ from their default, or all. */
 static char *settings_text(const hfsad_spec *spec, bool all)
 {
@@ -430,14 +455,14 @@ static char *settings_text(const hfsad_spec *spec, bool all)
     hfsad_setting s = {.size = sizeof s};
     char value[1000];
     for (size_t i = 0; spec && hfsad_settings_at(i, &s); i++)
-        if (!hfsad_spec_get(spec, s.key, value, sizeof value, NULL, NULL) && (all || strcmp(value, s.fallback) != 0))
+        if (!hfsad_spec_get(spec, s.key, value, sizeof value, NULL, NULL) && (all || !same_value(value, s.fallback)))
             cJSON_AddStringToObject(o, s.key, value);
     char *text = cJSON_PrintUnformatted(o);
     cJSON_Delete(o);
     return text;
 }
 
-/* "dir/spec.yaml" gives "spec". */
+/* "dir/trial.yaml" gives "trial", "dir/spec.yaml" gives "dir". */
 static void name_of(const char *path, char name[200])
 {
     const char *slash = strrchr(path, '/');
@@ -445,6 +470,13 @@ static void name_of(const char *path, char name[200])
     char *dot = strrchr(name, '.');
     if (dot && dot != name)
         *dot = 0;
+    if (strcmp(name, "spec") != 0 || !slash)
+        return;
+    const char *folder = slash;
+    while (folder > path && folder[-1] != '/')
+        folder--;
+    if (folder < slash && *folder != '.')
+        snprintf(name, 200, "%.*s", (int)(slash - folder), folder);
 }
 
 static void bind_spec(sqlite3_stmt *s, const recorder_start *start)
@@ -465,13 +497,23 @@ static void bind_spec(sqlite3_stmt *s, const recorder_start *start)
     cJSON_free(settled);
 }
 
+/* Absolute, also of a folder that is not there yet; to be freed. */
+static char *full_path(const char *path)
+{
+    char *found = path ? realpath(path, NULL) : NULL, folder[4096], *full = NULL;
+    if (found || !path)
+        return found;
+    if (path[0] == '/' || !getcwd(folder, sizeof folder) || asprintf(&full, "%s/%s", folder, path) < 0)
+        return strdup(path);
+    return full;
+}
+
 static bool enter_run(recorder *r, const recorder_start *start)
 {
-    char name[200] = "run", host[256] = "", boot[64], *out = start->out ? realpath(start->out, NULL) : NULL;
-    char *spec = start->spec_path ? realpath(start->spec_path, NULL) : NULL;
+    char name[200] = "run", host[256] = "", boot[64], *out = full_path(start->out), *spec = full_path(start->spec_path);
     int64_t seed = 0, iterations = 0;
     if (start->name || start->spec_path)
-        name_of(start->name ? start->name : start->spec_path, name);
+        name_of(start->name ? start->name : spec ? spec : start->spec_path, name);
     (void)gethostname(host, sizeof host - 1);
     boot_name(boot);
     (void)hfsad_spec_get_whole(start->spec, "run.seed", &seed, NULL);
@@ -481,7 +523,7 @@ static bool enter_run(recorder *r, const recorder_start *start)
                                  "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'running',?,?)");
     bind_text(s, 1, start->kind);
     bind_text(s, 2, name);
-    bind_text(s, 3, spec ? spec : start->spec_path);
+    bind_text(s, 3, spec);
     bind_spec(s, start);
     sqlite3_bind_int64(s, 8, seed);
     bind_text(s, 9, hfsad_version());
@@ -492,7 +534,7 @@ static bool enter_run(recorder *r, const recorder_start *start)
     sqlite3_bind_double(s, 14, (double)clock_wall_ms());
     sqlite3_bind_double(s, 15, (double)clock_wall_ms());
     sqlite3_bind_int64(s, 16, iterations);
-    bind_text(s, 17, out ? out : start->out);
+    bind_text(s, 17, out);
     const bool good = step(s);
     r->run = sqlite3_last_insert_rowid(r->h->db);
     sqlite3_finalize(s);
