@@ -453,6 +453,12 @@ static const struct {
     {"loss: {kind: quantle}\n",
      "loss.kind = 'quantle' is not known; did you mean 'quantile'?|phase-retrieval, quantile, "
      "absolute, squared, huber, logistic, hinge"},
+    {"prior: {kind: l1}\n", "unknown key 'prior.kind'; did you mean 'prior.cloud.penalty'?"},
+    {"lambda: 1\n", "unknown key 'lambda'; did you mean 'prior.cloud.lambda'?"},
+    {"seed: 1\n", "unknown key 'seed'; did you mean 'run.seed'?"},
+    {"loss: {kind: mae}\n", "loss.kind = 'mae' is not known; did you mean 'absolute'?|quantile"},
+    {"features: {intercept: true}\n", "features.intercept = 'true' is not known; did you mean 'global'?"},
+    {"prior: {cloud: {penalty: lasso}}\n", "prior.cloud.penalty = 'lasso' is not known; did you mean 'l1'?"},
     {"Data: d\n", "spec.yaml:1: unknown key 'Data'; did you mean 'data'?"},
     {"loss: {kind: HUBER}\n", "loss.kind = 'HUBER' is not known; did you mean 'huber'?"},
     {"loss: {kind: xyzzy}\n", "loss.kind = 'xyzzy' is not known; expected one of phase-retrieval"},

@@ -361,8 +361,10 @@ static bool parse_choice(const setting_at *at, const char *text, int *index, cha
     bool near;
     char expected[SETTING_TEXT_MAX];
     setting_expected(at, expected, sizeof expected);
-    const char *nearest = names.name[names_nearest(&names, text, &near)];
-    if (!near)
+    const char *nearest = names.name[names_nearest(&names, text, &near)], *synonym = setting_synonym(&names, text);
+    if (synonym)
+        nearest = synonym;
+    else if (!near)
         return refuse(at, text, "is not known", why);
     snprintf(why, SETTING_WHY_MAX, "'%.*s%s' is not known; did you mean '%s'? (expected %s)", VALUE_SHOWN_MAX, text,
              strlen(text) > VALUE_SHOWN_MAX ? "..." : "", nearest, expected);
