@@ -25,8 +25,8 @@ typedef struct {
     bool quiet;
     hfsad_spec *spec;
     progress progress;
-    bool draws; /* progress has begun */
-    int status; /* of the end */
+    bool draws;               /* progress has begun */
+    int status;               /* of the end */
     record_options recording; /* cloud */
     record record;
     observation *watched; /* the nodes of a federation with --dash; NULL: they are not */
@@ -392,8 +392,7 @@ static int fail_member(const hfsad_error *err)
  * for the observer, which not every cloud has. */
 static int enter_history(session *c)
 {
-    const recorder_start start = {
-        .kind = "cloud", .spec_path = c->spec_path, .out = c->member.out, .spec = c->spec};
+    const recorder_start start = {.kind = "cloud", .spec_path = c->spec_path, .out = c->member.out, .spec = c->spec};
     const char *brokers[2];
     if (c->member.role != HFSAD_ROLE_CLOUD)
         return CLI_GO;
@@ -432,9 +431,7 @@ static int run_member(session *c)
     const hfsad_status status = hfsad_member_run(member, &stop, &err);
     progress_end(&c->progress);
     hfsad_member_free(member);
-    const int ended = status                          ? fail_member(&err)
-                      : stop == HFSAD_STOP_INTERRUPTED ? 128 + cli_interrupted()
-                                                       : c->status;
+    const int ended = status ? fail_member(&err) : stop == HFSAD_STOP_INTERRUPTED ? 128 + cli_interrupted() : c->status;
     observe_end(c->watched);
     record_end(&c->record, ended, !status && stop == HFSAD_STOP_DIVERGED);
     return ended;

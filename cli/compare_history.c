@@ -21,8 +21,7 @@ static hfsad_status take_rows(compared_run *r, sqlite3_stmt *s, size_t room, hfs
             return error_memory(err, room * sizeof(double), "the trace");
     while (r->rows < room && sqlite3_step(s) == SQLITE_ROW) {
         for (int i = 0; i < COMPARE_COLUMNS; i++)
-            r->column[i][r->rows] =
-                sqlite3_column_type(s, i) == SQLITE_NULL ? NAN : sqlite3_column_double(s, i);
+            r->column[i][r->rows] = sqlite3_column_type(s, i) == SQLITE_NULL ? NAN : sqlite3_column_double(s, i);
         r->rows++;
     }
     return HFSAD_OK;
@@ -44,8 +43,7 @@ static hfsad_status read_trace(compared_run *r, history *h, int64_t id, hfsad_er
     sqlite3_bind_int64(n, 1, id);
     const int64_t rows = !status && sqlite3_step(n) == SQLITE_ROW ? sqlite3_column_int64(n, 0) : 0;
     if (!status && rows == 0)
-        status = error_set(err, HFSAD_ERROR_INPUT, "run %lld of the history has no rows; give another",
-                           (long long)id);
+        status = error_set(err, HFSAD_ERROR_INPUT, "run %lld of the history has no rows; give another", (long long)id);
     if (!status)
         status = take_rows(r, s, (size_t)rows, err);
     sqlite3_finalize(s);

@@ -213,12 +213,13 @@ void record_end(record *r, int exit_status, bool diverged)
                              : exit_status == CLI_DONE ? "done"
                              : exit_status > 128       ? "interrupted"
                                                        : "failed";
-        const char *why = diverged          ? "the iterates are no longer finite"
+        const char *why = diverged            ? "the iterates are no longer finite"
                           : exit_status > 128 ? strsignal(exit_status - 128)
-                          : exit_status     ? cli_last_failure()
-                                            : NULL;
+                          : exit_status       ? cli_last_failure()
+                                              : NULL;
         if (!r->borrowed)
-            recorder_event(r->r, exit_status ? HISTORY_FAULT : HISTORY_INFO, "", exit_status ? status : "the run has ended");
+            recorder_event(r->r, exit_status ? HISTORY_FAULT : HISTORY_INFO, "",
+                           exit_status ? status : "the run has ended");
         if (recorder_end(r->r, r->borrowed ? NULL : status, why, exit_status, summary, &err))
             warn(&err);
         free(summary);
@@ -236,8 +237,9 @@ int record_open(history **h, const char *path, history_mode mode)
     char *own = path ? NULL : history_default_path();
     *h = NULL;
     if (!path && !own)
-        error_set(&err, HFSAD_ERROR_INPUT, "there is no history: HFSAD_HISTORY is none, or HOME is not set; give one "
-                                           "(--history)");
+        error_set(&err, HFSAD_ERROR_INPUT,
+                  "there is no history: HFSAD_HISTORY is none, or HOME is not set; give one "
+                  "(--history)");
     else
         (void)history_open(h, path ? path : own, mode, &err);
     free(own);

@@ -38,7 +38,7 @@ typedef struct {
 
 /* A run that is being recorded. */
 typedef struct {
-    recorder *r; /* NULL: it is not */
+    recorder *r;   /* NULL: it is not */
     bool borrowed; /* another process has entered the run, and will say how it ended */
     char *out;
     char *scratch; /* folder of a history that nobody keeps; NULL: none */

@@ -146,9 +146,9 @@ static int64_t id_of(const cJSON *run)
 
 hfsad_status runs_export_csv(history *h, const cJSON *runs, const char *folder, hfsad_error *err)
 {
-    static const char *const names[] = {"id",      "kind",      "name",      "status",    "why",       "started", "ended",
-                                        "seconds", "iteration", "objective", "best",      "gap",       "bytes",   "seed",
-                                        "version", "host",      "spec_path", "spec_hash", "data_hash", "out"};
+    static const char *const names[] = {
+        "id",   "kind", "name",  "status", "why",     "started", "ended",     "seconds",   "iteration", "objective",
+        "best", "gap",  "bytes", "seed",   "version", "host",    "spec_path", "spec_hash", "data_hash", "out"};
     enum { N = sizeof names / sizeof *names };
     whole_file f;
     const cJSON *run;
@@ -216,7 +216,10 @@ static void file_name(const char *key, char name[200])
 
 static int mlflow_status(const char *status)
 {
-    return !strcmp(status, "running") ? 1 : !strcmp(status, "done") ? 3 : !strcmp(status, "failed") || !strcmp(status, "diverged") ? 4 : 5;
+    return !strcmp(status, "running")                                 ? 1
+           : !strcmp(status, "done")                                  ? 3
+           : !strcmp(status, "failed") || !strcmp(status, "diverged") ? 4
+                                                                      : 5;
 }
 
 static hfsad_status write_meta(const cJSON *run, const char *folder, const char *id, hfsad_error *err)
@@ -233,8 +236,10 @@ static hfsad_status write_meta(const cJSON *run, const char *folder, const char 
         fputs("end_time: null\n", out);
     fprintf(out, "entry_point_name: ''\nexperiment_id: '0'\nlifecycle_stage: active\nrun_id: %s\n", id);
     put_yaml(out, "run_name", runs_text(run, "name"));
-    fprintf(out, "run_uuid: %s\nsource_name: ''\nsource_type: 4\nsource_version: ''\nstart_time: %.0f\nstatus: %d\ntags: []\n",
-            id, runs_number(run, "started"), mlflow_status(runs_text(run, "status")));
+    fprintf(
+        out,
+        "run_uuid: %s\nsource_name: ''\nsource_type: 4\nsource_version: ''\nstart_time: %.0f\nstatus: %d\ntags: []\n",
+        id, runs_number(run, "started"), mlflow_status(runs_text(run, "status")));
     put_yaml(out, "user_id", runs_text(run, "host"));
     if (fclose(out) != 0)
         return error_memory(err, 0, "a file");
@@ -313,8 +318,8 @@ static hfsad_status export_run(history *h, int64_t id, const char *experiment, h
     cJSON *run = history_run(h, id, err);
     hfsad_status status = run ? HFSAD_OK : err->status;
     /* MLflow's names are 32 hexadecimal digits: the same run gets the same again */
-    snprintf(name, sizeof name, "%.16s%016llx", *runs_text(run, "spec_hash") ? runs_text(run, "spec_hash") : "0000000000000000",
-             (unsigned long long)id);
+    snprintf(name, sizeof name, "%.16s%016llx",
+             *runs_text(run, "spec_hash") ? runs_text(run, "spec_hash") : "0000000000000000", (unsigned long long)id);
     if (!status && !print_to(folder, sizeof folder, "%s/%s", experiment, name))
         status = error_set(err, HFSAD_ERROR_INPUT, "the name of the folder is too long");
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++) {

@@ -93,8 +93,8 @@ static cJSON *get_log(call *c)
 static cJSON *get_nodes(call *c)
 {
     const int64_t most = whole(c, "most", 200, NODES_MOST), offset = whole(c, "offset", 0, INT32_MAX);
-    return history_nodes(c->h, c->id, whole(c, "under", 0, INT32_MAX), offset < 0 ? 0 : offset,
-                         most < 1 ? 1 : most, &c->err);
+    return history_nodes(c->h, c->id, whole(c, "under", 0, INT32_MAX), offset < 0 ? 0 : offset, most < 1 ? 1 : most,
+                         &c->err);
 }
 
 /* The settings and their defaults. */
@@ -116,7 +116,7 @@ static cJSON *get_settings(call *c)
 static const struct {
     const char *name; /* ends in / if a number follows */
     cJSON *(*get)(call *c);
-} table[] = {{"/about", get_about},   {"/runs", get_runs}, {"/run/", get_run},     {"/trace/", get_trace},
+} table[] = {{"/about", get_about},    {"/runs", get_runs}, {"/run/", get_run},     {"/trace/", get_trace},
              {"/models/", get_models}, {"/log/", get_log},  {"/nodes/", get_nodes}, {"/settings", get_settings}};
 
 static bool fits(const char *name, const char *path, int64_t *id)

@@ -143,11 +143,14 @@ static hfsad_status migrate(const history *h, hfsad_error *err)
 static hfsad_status check_version(const history *h, history_mode mode, hfsad_error *err)
 {
     int64_t version = 0, application = 0, tables = 0;
-    hfsad_status status = number_of(h, "PRAGMA user_version", &version, err);
+    hfsad_status status = execute(h, "BEGIN", err); /* one state: another process may be making the tables */
+    if (!status)
+        status = number_of(h, "PRAGMA user_version", &version, err);
     if (!status)
         status = number_of(h, "PRAGMA application_id", &application, err);
     if (!status)
         status = number_of(h, "SELECT count(*) FROM sqlite_master", &tables, err);
+    (void)sqlite3_exec(h->db, "COMMIT", NULL, NULL, NULL);
     if (status)
         return status;
     if (application != APPLICATION && (tables > 0 || mode != HISTORY_CREATE))

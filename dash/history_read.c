@@ -96,7 +96,8 @@ static void settle_status(cJSON *run)
         if (!lives) {
             cJSON_ReplaceItemInObjectCaseSensitive(run, "status", cJSON_CreateString(here ? "killed" : "silent"));
             cJSON_ReplaceItemInObjectCaseSensitive(
-                run, "why", cJSON_CreateString(here ? "its process ended without a word" : "not heard of for a minute"));
+                run, "why",
+                cJSON_CreateString(here ? "its process ended without a word" : "not heard of for a minute"));
             add_number(run, "last_seen", number_of(run, "seen"));
         }
     }
@@ -145,13 +146,13 @@ cJSON *history_runs(history *h, const history_filter *f, hfsad_error *err)
     const char *sort = f->sort && history_sort_known(f->sort) ? f->sort : "started";
     const int64_t limit = f->limit > 0 ? f->limit : RUNS_DEFAULT;
     char *like = sqlite3_mprintf("%%%s%%", f->text ? f->text : "");
-    sqlite3_stmt *s = query(h, err,
-                            "SELECT " RUN_COLUMNS " FROM run WHERE (%Q IS NULL OR kind = %Q) AND (%Q IS NULL OR "
-                            "EXISTS (SELECT 1 FROM tag WHERE tag.run = run.id AND tag = %Q)) AND (name LIKE %Q OR "
-                            "coalesce(spec_path, '') LIKE %Q OR coalesce(out, '') LIKE %Q OR EXISTS (SELECT 1 FROM "
-                            "tag WHERE tag.run = run.id AND tag LIKE %Q)) ORDER BY %s IS NULL, %s %s, id DESC",
-                            f->kind, f->kind, f->tag, f->tag, like, like, like, like, sort, sort,
-                            f->rising ? "ASC" : "DESC");
+    sqlite3_stmt *s =
+        query(h, err,
+              "SELECT " RUN_COLUMNS " FROM run WHERE (%Q IS NULL OR kind = %Q) AND (%Q IS NULL OR "
+              "EXISTS (SELECT 1 FROM tag WHERE tag.run = run.id AND tag = %Q)) AND (name LIKE %Q OR "
+              "coalesce(spec_path, '') LIKE %Q OR coalesce(out, '') LIKE %Q OR EXISTS (SELECT 1 FROM "
+              "tag WHERE tag.run = run.id AND tag LIKE %Q)) ORDER BY %s IS NULL, %s %s, id DESC",
+              f->kind, f->kind, f->tag, f->tag, like, like, like, like, sort, sort, f->rising ? "ASC" : "DESC");
     sqlite3_free(like);
     if (!s)
         return NULL;
@@ -301,9 +302,9 @@ cJSON *history_trace(history *h, int64_t id, int64_t after, int64_t most, hfsad_
 
 cJSON *history_models(history *h, int64_t id, hfsad_error *err)
 {
-    sqlite3_stmt *s = query(h, err,
-                            "SELECT iteration, nonzero, width, entries FROM model WHERE run = %lld ORDER BY iteration",
-                            (sqlite3_int64)id);
+    sqlite3_stmt *s =
+        query(h, err, "SELECT iteration, nonzero, width, entries FROM model WHERE run = %lld ORDER BY iteration",
+              (sqlite3_int64)id);
     cJSON *all = s ? cJSON_CreateArray() : NULL;
     while (s && sqlite3_step(s) == SQLITE_ROW) {
         cJSON *one = cJSON_CreateObject(), *index = cJSON_CreateArray(), *value = cJSON_CreateArray();

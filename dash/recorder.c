@@ -55,7 +55,7 @@ struct recorder {
     size_t n_rows, room_rows;
     model_row models[MODELS_MOST];
     size_t n_models, n_kept;
-    bool thinned; /* the stride has grown since the last batch */
+    bool thinned;            /* the stride has grown since the last batch */
     _Atomic uint64_t stride; /* between models that are kept */
     event_row *events;
     size_t n_events, room_events;
@@ -63,7 +63,7 @@ struct recorder {
     char *data; /* file or folder to be hashed; NULL: none */
     double best;
     int64_t known; /* rows up to this iteration were recorded by an earlier process of the run; -1: none */
-    bool failed; /* the file could not be written; err says why */
+    bool failed;   /* the file could not be written; err says why */
     hfsad_error err;
 };
 
@@ -105,8 +105,8 @@ static bool execute(const recorder *r, const char *sql)
 
 static void bind_row(sqlite3_stmt *s, int64_t run, const hfsad_figures *f)
 {
-    const double all[] = {f->objective,      f->consensus_objective, f->primal_residual,  f->dual_residual,
-                          f->consensus_gap,  f->smoothing_gap,       f->relative_error,   f->seconds,
+    const double all[] = {f->objective,        f->consensus_objective, f->primal_residual, f->dual_residual,
+                          f->consensus_gap,    f->smoothing_gap,       f->relative_error,  f->seconds,
                           (double)f->bytes_up, (double)f->bytes_down,  f->gap_bound};
     double tiers[2 * HFSAD_TIERS_MAX];
     const size_t n = f->tiers < HFSAD_TIERS_MAX ? f->tiers : HFSAD_TIERS_MAX;
@@ -178,8 +178,7 @@ static bool thin_models(const recorder *r, uint64_t stride)
 
 static bool write_events(const recorder *r, const event_row *events, size_t count)
 {
-    sqlite3_stmt *put =
-        count ? prepare(r, "INSERT INTO event (run, at, level, node, text) VALUES (?,?,?,?,?)") : NULL;
+    sqlite3_stmt *put = count ? prepare(r, "INSERT INTO event (run, at, level, node, text) VALUES (?,?,?,?,?)") : NULL;
     bool good = put || !count;
     for (size_t i = 0; i < count && good; i++) {
         sqlite3_bind_int64(put, 1, r->run);
@@ -426,8 +425,8 @@ void recorder_nodes(recorder *r, const recorder_node *nodes, size_t count)
         return;
     pthread_mutex_lock(&r->file);
     bool good = execute(r, "BEGIN IMMEDIATE");
-    sqlite3_stmt *put = good ? prepare(r, "INSERT OR REPLACE INTO node VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-                             : NULL;
+    sqlite3_stmt *put =
+        good ? prepare(r, "INSERT OR REPLACE INTO node VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)") : NULL;
     for (size_t i = 0; i < count && put && good; i++) {
         bind_node(r, put, &nodes[i]);
         good = step(put);
@@ -637,7 +636,8 @@ const char *recorder_path(const recorder *r)
 
 static bool write_end(const recorder *r, const char *status, const char *why, int exit_status, const char *summary)
 {
-    sqlite3_stmt *s = prepare(r, "UPDATE run SET status = ?2, why = ?3, exit = ?4, summary = ?5, ended = ?6 WHERE id = ?1");
+    sqlite3_stmt *s =
+        prepare(r, "UPDATE run SET status = ?2, why = ?3, exit = ?4, summary = ?5, ended = ?6 WHERE id = ?1");
     sqlite3_bind_int64(s, 1, r->run);
     bind_text(s, 2, status);
     bind_text(s, 3, why);

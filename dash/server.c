@@ -368,8 +368,10 @@ static hfsad_status read_key(const char *folder, const char *name, char **text, 
     char *path = path_join(folder, name);
     const int reason = path ? file_read(path, 1 << 20, text, &size) : ENOMEM;
     free(path);
-    return reason ? error_set(err, HFSAD_ERROR_INPUT, "%.300s/%s: %s; the dashboard needs dash.crt, dash.key and "
-                              "dash.token there", folder, name, strerror(reason))
+    return reason ? error_set(err, HFSAD_ERROR_INPUT,
+                              "%.300s/%s: %s; the dashboard needs dash.crt, dash.key and "
+                              "dash.token there",
+                              folder, name, strerror(reason))
                   : HFSAD_OK;
 }
 
@@ -448,13 +450,13 @@ static hfsad_status start(server *s, hfsad_error *err)
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    s->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
-                                     (s->certificate ? (unsigned)MHD_USE_TLS : 0U),
-                                 0, NULL, NULL, answer, s, MHD_OPTION_LISTEN_SOCKET, s->socket,
-                                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MOST,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_ARRAY,
-                                 s->certificate ? tls : none, MHD_OPTION_END);
+    s->daemon =
+        MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
+                             (s->certificate ? (unsigned)MHD_USE_TLS : 0U),
+                         0, NULL, NULL, answer, s, MHD_OPTION_LISTEN_SOCKET, s->socket, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)CONNECTIONS_MOST, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_ARRAY,
+                         s->certificate ? tls : none, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!s->daemon)
         return error_set(err, HFSAD_ERROR_INPUT, "the dashboard does not start%s",

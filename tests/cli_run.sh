@@ -371,7 +371,7 @@ refuse() {
     [ -e refused ] || [ -e spec-out ] && fail "an output folder was made: hfsad run $*"
 }
 refuse 'spec' --out refused
-refuse 'known: --set, --out, --resume, --warm-start, --replay, --threads, --quiet' spec.yaml --out refused --xyzzy
+refuse 'known: --set, --out, --resume, --warm-start, --replay, --threads, --history' spec.yaml --out refused --xyzzy
 refuse 'did you mean --quiet?' spec.yaml --out refused --QUIET
 refuse '--threads' spec.yaml --out refused --treads 2
 refuse '--threads' spec.yaml --out refused --threads two

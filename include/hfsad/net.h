@@ -148,21 +148,21 @@ typedef enum {
 } hfsad_seen_state;
 
 typedef struct {
-    size_t size;      /* sizeof(hfsad_seen), by the caller */
-    char path[1024];  /* cut to size */
-    size_t parent;    /* SIZE_MAX for the cloud */
-    size_t children;  /* 0: a client */
+    size_t size;     /* sizeof(hfsad_seen), by the caller */
+    char path[1024]; /* cut to size */
+    size_t parent;   /* SIZE_MAX for the cloud */
+    size_t children; /* 0: a client */
     hfsad_seen_state state;
-    const char *phase;  /* "set-up", "training", "done", "-" */
-    bool has_numbers;   /* the following, up to said_ms: a node that was killed leaves none */
+    const char *phase;                 /* "set-up", "training", "done", "-" */
+    bool has_numbers;                  /* the following, up to said_ms: a node that was killed leaves none */
     uint64_t round, refused, repeated; /* refused: without those that were merely old */
     uint64_t sent, received;           /* bytes of its process */
-    size_t waits;       /* number of children that it waits for, ... */
-    size_t waits_for;   /* ... the first of them, as a node, ... */
-    uint64_t waits_ms;  /* ... and for how long */
-    uint64_t process;   /* a random number of its process */
-    uint64_t said_ms;   /* when, since 1970 */
-    bool has_figures;   /* the cloud, after its first row: */
+    size_t waits;                      /* number of children that it waits for, ... */
+    size_t waits_for;                  /* ... the first of them, as a node, ... */
+    uint64_t waits_ms;                 /* ... and for how long */
+    uint64_t process;                  /* a random number of its process */
+    uint64_t said_ms;                  /* when, since 1970 */
+    bool has_figures;                  /* the cloud, after its first row: */
     uint64_t iteration;
     double objective, primal_residual, dual_residual;
 } hfsad_seen;

@@ -116,8 +116,7 @@ static hfsad_status open_lookout(hfsad_observer *o, lookout *from, const char *u
     const transport_broker broker = {
         .url = url, .ca = o->keys ? ca : o->ca, .certificate = o->certificate, .key = o->key};
     const transport_handler handler = {from, receive, event};
-    *from = (lookout){
-        .all = o, .url = strdup(url), .nodes = alloc_zero(hfsad_observer_nodes(o), sizeof *from->nodes)};
+    *from = (lookout){.all = o, .url = strdup(url), .nodes = alloc_zero(hfsad_observer_nodes(o), sizeof *from->nodes)};
     if (!from->nodes || !from->url)
         return error_memory(err, hfsad_observer_nodes(o) * sizeof *from->nodes, "the nodes");
     hfsad_status status = member_check_broker(url, o->insecure, err);
