@@ -60,8 +60,7 @@ static bool ask(void *context, const polish_question *question, double *sum)
     if (a->proceed && !a->proceed(a->context, a->so_far))
         return false;
     a->question = question;
-    tree_sum_ask(&a->sum, polish_length(question->kind, a->run->data->M), sum);
-    return true;
+    return tree_sum_ask(&a->sum, polish_length(question->kind, a->run->data->M), sum);
 }
 
 static bool take_room(asker *a)
@@ -191,6 +190,8 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     }
     if (why)
         return HFSAD_OK;
+    if (a->sum.over)
+        return run_too_large(r, a->sum.over - 1, err);
     if (done)
         judge(r, a, figures.objective, result);
     return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");

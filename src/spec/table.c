@@ -24,6 +24,7 @@ static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
 static const char *const mode_names[] = {MODE_NAMES, NULL};
 static const char *const stale_names[] = {STALE_NAMES, NULL};
 static const char *const wire_names[] = {WIRE_NAMES, NULL};
+static const char *const aggregation_names[] = {AGGREGATION_NAMES, NULL};
 static const char *const missing_names[] = {MISSING_NAMES, NULL};
 static const char *const link_names[] = {LINK_NAMES NULL};
 static const char *const prior_names[] = {PRIOR_NAMES NULL};
@@ -46,6 +47,7 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_CHOICE_MODE SETTING_CHOICE, mode_names
 #define TYPE_CHOICE_STALE SETTING_CHOICE, stale_names
 #define TYPE_CHOICE_WIRE SETTING_CHOICE, wire_names
+#define TYPE_CHOICE_AGGREGATION SETTING_CHOICE, aggregation_names
 #define TYPE_CHOICE_MISSING SETTING_CHOICE, missing_names
 #define TYPE_CHOICE_LINK SETTING_CHOICE, link_names
 #define TYPE_CHOICE_PRIOR SETTING_CHOICE, prior_names
@@ -67,6 +69,7 @@ static const setting STOP_rows[] = {SETTINGS_STOP(ROW)};
 static const setting BASELINE_rows[] = {SETTINGS_BASELINE(ROW)};
 static const setting OUTPUT_rows[] = {SETTINGS_OUTPUT(ROW)};
 static const setting FEDERATION_rows[] = {SETTINGS_FEDERATION(ROW)};
+static const setting PRIVACY_rows[] = {SETTINGS_PRIVACY(ROW)};
 static const setting OVERRIDE_rows[] = {SETTINGS_OVERRIDE(ROW)};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
