@@ -52,7 +52,8 @@ static hfsad_seen_state follow(observation *o, node_memory *m, const hfsad_seen 
 {
     const bool replaced = n->has_numbers && m->process && n->process != m->process;
     const bool gone = n->state == HFSAD_SEEN_GONE;
-    if (m->lost == 0 && m->entered && ((gone && m->shown != HFSAD_SEEN_GONE && m->shown != HFSAD_SEEN_DONE) || replaced))
+    if (m->lost == 0 && m->entered &&
+        ((gone && m->shown != HFSAD_SEEN_GONE && m->shown != HFSAD_SEEN_DONE) || replaced))
         tell_gone(o, m, n);
     if (n->has_numbers)
         m->process = n->process;
