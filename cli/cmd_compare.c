@@ -164,7 +164,8 @@ static char *folder_name(const char *path)
 /* The settings of a run: those of the command line, then its algorithm. room: of the texts, freed by the caller. */
 static run_arguments arguments_of(const compare_session *s, size_t i, const char **room)
 {
-    run_arguments a = {.spec_path = s->tasks[i].spec_path,
+    run_arguments a = {.force = true,
+                       .spec_path = s->tasks[i].spec_path,
                        .out = s->c.runs[i].folder,
                        .threads = s->args.threads,
                        .quiet = s->args.quiet,

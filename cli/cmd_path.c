@@ -5,11 +5,11 @@
 #include "cli.h"
 #include "lab/plot.h"
 #include "out/batch.h"
-#include "out/format_number.h"
 #include "out/path_api.h"
 #include "out/report.h"
 #include "progress.h"
 #include "record.h"
+#include "run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ typedef struct {
     double ratio;
     int prior, rule; /* rule: -1 where it was not given */
     int64_t threads;
-    bool no_plot, quiet;
+    bool force, no_plot, quiet;
     record_options record;
     cli_texts sets;
 } path_arguments;
@@ -78,6 +78,7 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
          "number of threads; 0, the default: one per core.\n"
          "The results do not depend on it"},
+        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace results of another spec in DIR"},
         {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plot; gnuplot is then not needed"},
         RECORD_OPTIONS(&a->record),
         DASH_OPTIONS(&a->record),
@@ -86,7 +87,7 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
     const cli_syntax syntax = {
         .usage = "path SPEC.yaml [--lambdas N|LIST] [--ratio R] [--on cloud|edge]\n"
                  "           [--select heldout|bic|aic] [--heldout FILE|SHARE] [--set KEY=VALUE]...\n"
-                 "           [--out DIR] [--threads N] [--no-plot] [--quiet]",
+                 "           [--out DIR] [--threads N] [--force] [--no-plot] [--quiet]",
         .about = "Trains the spec for a decreasing sequence of lambdas of a prior and chooses one.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
@@ -233,7 +234,8 @@ static int set_up(session *s, const char *command)
     status = cli_apply_sets(s->spec, &s->args.sets, command);
     if (status != CLI_GO)
         return status;
-    if (hfsad_spec_check(s->spec, &err) || folder_check(s->best, &err) || check_inputs(s, &err) ||
+    if (hfsad_spec_check(s->spec, &err) || folder_check(s->best, &err) ||
+        (!s->args.force && run_check_owner(s->best, s->args.spec_path, &err)) || check_inputs(s, &err) ||
         (!s->args.no_plot && plot_check("give --no-plot", &err)) || make_path(s, &err))
         return cli_fail(&err);
     return CLI_GO;
@@ -277,46 +279,6 @@ static hfsad_status solve(session *s, hfsad_error *err)
     return status;
 }
 
-static void put_real(whole_file *f, double v)
-{
-    char text[NUMBER_SIZE + 1] = ",";
-    whole_file_put(f, text, 1 + number_write(text + 1, v));
-}
-
-static void put_point(const session *s, whole_file *f, size_t i)
-{
-    const path_point *p = &s->path->points[i];
-    char text[NUMBER_SIZE];
-    whole_file_put(f, text, number_write(text, p->lambda));
-    whole_file_put(f, i == s->path->chosen ? ",1" : ",0", 2);
-    put_real(f, p->figures.objective);
-    put_real(f, p->figures.consensus_objective);
-    put_real(f, (double)p->nonzero);
-    if (s->args.heldout)
-        put_real(f, p->heldout);
-    put_real(f, p->bic);
-    put_real(f, p->aic);
-    if (path_run(s->path->path)->truth)
-        put_real(f, p->figures.relative_error);
-    for (size_t m = 0; m < s->path->M; m++)
-        put_real(f, p->w[m]);
-    whole_file_put(f, "\n", 1);
-}
-
-static void put_table(const session *s, whole_file *f)
-{
-    fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s,bic,aic%s",
-            s->args.heldout ? ",heldout_loss" : "", path_run(s->path->path)->truth ? ",relative_error" : "");
-    for (size_t m = 1; m <= s->path->M; m++)
-        if (m == s->path->M && hfsad_run_intercept(path_run(s->path->path)))
-            fputs(",intercept", f->stream);
-        else
-            fprintf(f->stream, ",w%zu", m);
-    whole_file_put(f, "\n", 1);
-    for (size_t i = 0; i < s->count; i++)
-        put_point(s, f, i);
-}
-
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
 {
     whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
@@ -340,7 +302,7 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     if (!status && !table)
         status = err->status;
     if (table) {
-        put_table(s, table);
+        path_table(table, s->path);
         status = s->args.no_plot ? HFSAD_OK : add_plot(s, &b, err);
     }
     if (!status)

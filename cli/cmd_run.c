@@ -98,11 +98,12 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
                  "The results do not depend on it"},
         RECORD_OPTIONS(&args->record),
         DASH_OPTIONS(&args->record),
+        {.name = "force", .kind = CLI_FLAG, .value = &args->force, .help = "replace results of another spec in DIR"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--warm-start MODEL]\n"
-                 "          [--replay FILE] [--threads N] [--quiet]\n"
+                 "          [--replay FILE] [--threads N] [--force] [--quiet]\n"
                  "hfsad run --resume DIR [SPEC.yaml] [--set KEY=VALUE]... [--threads N] [--quiet]",
         .about = "Trains models from a spec. `hfsad settings` lists the keys of a spec.",
         .options = options,
@@ -138,6 +139,15 @@ char *run_folder(const char *spec_path, const char *ending)
     return folder;
 }
 
+hfsad_status run_check_owner(const char *folder, const char *spec_path, hfsad_error *err)
+{
+    const hfsad_status status = report_check_owner(folder, spec_path, err);
+    const size_t used = strlen(err->message);
+    if (status == HFSAD_ERROR_INPUT)
+        snprintf(err->message + used, sizeof err->message - used, ", or --force");
+    return status;
+}
+
 /* A run must not write over what it reads. */
 static hfsad_status check_inputs(const session *s, hfsad_error *err)
 {
@@ -155,6 +165,8 @@ static hfsad_status check_inputs(const session *s, hfsad_error *err)
     }
     if (!status)
         status = folder_check_outside(s->args.out, paths[1], err);
+    if (!status && !s->args.resume && !s->args.force)
+        status = run_check_owner(s->args.out, s->args.spec_path, err);
     if (!status)
         status = report_check_inputs(s->args.out, labels, (const char *const *)paths, N, err);
     for (size_t i = 0; i < N; i++)

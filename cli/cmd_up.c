@@ -49,6 +49,7 @@ typedef struct {
 typedef struct {
     const char *spec_path, *out, *state;
     cli_texts sets;
+    bool force;
     bool quiet, each; /* each: a process for every client */
     int log, level, durability;
     hfsad_spec *spec;
@@ -560,8 +561,8 @@ static int set_up(session *s)
     const int status = member_load(&s->spec, s->spec_path, &s->sets, "up");
     if (status != CLI_GO)
         return status;
-    if (folder_check(s->out, &err) || member_shape(&shape, s->spec, NULL, NULL, &err) ||
-        federation_create(&f, s->spec, shape, &err))
+    if (folder_check(s->out, &err) || (!s->force && run_check_owner(s->out, s->spec_path, &err)) ||
+        member_shape(&shape, s->spec, NULL, NULL, &err) || federation_create(&f, s->spec, shape, &err))
         return cli_fail(&err);
     /* every process would say these otherwise */
     const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
@@ -680,6 +681,7 @@ static int parse(session *s, bool *keep, int argc, char **argv)
          .help = "error, warning (the default), info or debug"},
         RECORD_OPTIONS(&s->recording),
         DASH_OPTIONS(&s->recording),
+        {.name = "force", .kind = CLI_FLAG, .value = &s->force, .help = "replace results of another spec in DIR"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &s->quiet, .help = "no progress, no table"},
     };
     const cli_syntax syntax = {

@@ -97,7 +97,7 @@ for spec in tuned deep half floats loose polished settled grouped averaged star;
     [ ! -e $spec-state ] || fail "$spec: the state is still there"
 done
 grep -q '"stopped":.*tolerance' up-settled/summary.json || fail "settled: $(grep '"stopped"' up-settled/summary.json)"
-[ "$(names up-tuned)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
+[ "$(names up-tuned)" = "checkpoint.bin coefficients.csv model.csv state.csv summary.json trace.csv " ] || fail "names in the folder: $(names up-tuned)"
 for set in federation.wire=double run.iterations=32; do
     expect 0 run floats.yaml --set $set --out other-$set --quiet
 done
@@ -243,7 +243,7 @@ assert status == 130, (status, said)
 assert "wrote stopped" in said and "continues from here" in said, said
 PYTHON
 python3 stop.py || fail "interrupted"
-[ "$(names stopped)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
+[ "$(names stopped)" = "checkpoint.bin coefficients.csv model.csv state.csv summary.json trace.csv " ] || fail "interrupted: $(names stopped)"
 grep -q '"stopped":.*interrupted' stopped/summary.json || fail "an interrupted run does not say so"
 expect 0 run tuned.yaml --set "run.iterations=$(tail -n 1 stopped/trace.csv | cut -d, -f1)" --set run.polish=false --out there --quiet
 cmp stopped/model.csv there/model.csv || fail "an interrupted run has other models than one that ends there"

@@ -323,7 +323,7 @@ expect 0 run spec.yaml
 [ -s stderr.txt ] && fail "a short run writes to stderr"
 grep -q '^written to  *spec-out$' stdout.txt || fail "the table does not say where the output is"
 awk 'length > 80 { exit 1 }' stdout.txt || fail "the table is wider than 80 columns"
-all="checkpoint.bin model.csv state.csv summary.json trace.csv "
+all="checkpoint.bin coefficients.csv model.csv state.csv summary.json trace.csv "
 [ "$(names spec-out)" = "$all" ] || fail "wrong files: $(names spec-out)"
 [ "$(wc -l <spec-out/trace.csv)" = 302 ] || fail "the trace has $(wc -l <spec-out/trace.csv) lines"
 expect 0 run --quiet --out=a/b/c --set run.iterations=20 spec.yaml --set=run.trace_every=7 --threads=1
@@ -428,7 +428,7 @@ expect 0 run spec.yaml --out blanks --quiet --set ' run.iterations = 3 '
 
 echo "-- what it reads stays"
 mkdir -p input/out
-for name in checkpoint.bin model.csv state.csv trace.csv summary.json; do
+for name in checkpoint.bin coefficients.csv model.csv state.csv trace.csv summary.json; do
     cp data.csv input/out/data.csv
     ln -f input/out/data.csv "input/out/$name"
     refuse 'is data' spec.yaml --out input/out --set data=input/out/data.csv
@@ -546,7 +546,7 @@ for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGH
     assert last == f"hfsad: interrupted after iteration {summary['iterations']}: wrote {out}", last
     assert summary["stopped"] == "interrupted" and summary["iterations"] > 0
     assert "interrupted" in stdout
-    assert len(os.listdir(out)) == 5, os.listdir(out)
+    assert len(os.listdir(out)) == 6, os.listdir(out)
     assert "finishing" not in stderr, stderr
 
 # An iteration that takes long: after half a second it is said what a second Ctrl-C does, which then ends the run.

@@ -126,7 +126,7 @@ def libraries_of(text):
 PROGRAM_TAKES = {
     "cli.c": "spec/table.h", "cmd_assign.c": "out/format_number.h out/group_models.h", "cmd_compare.c": "spec/settings.h",
     "cmd_evaluate.c": "out/model_evaluation.h plan/choices.h", "cmd_keys.c": "data/nodes.h net/keys.h net/member.h",
-    "cmd_paper.c": "out/batch.h out/format_number.h", "cmd_path.c": "out/batch.h out/format_number.h out/path_api.h out/report.h",
+    "cmd_paper.c": "out/batch.h out/format_number.h", "cmd_path.c": "out/batch.h out/path_api.h out/report.h",
     "cmd_plot.c": "out/batch.h out/model.h", "cmd_predict.c": "out/batch.h out/format_number.h out/model_scoring.h",
     "cmd_run.c": "out/end_table.h out/warm.h run/replay.h run/save.h spec/pack.h spec/table.h", "cmd_settings.c": "spec/table.h",
     "cmd_state.c": "net/store.h",

@@ -113,6 +113,7 @@ static hfsad_status sum_tree(void *context, const double *centre, bool squares, 
     return HFSAD_OK;
 }
 
+/* A column that does not vary says nothing beside an intercept: it becomes 0 in every row. */
 static hfsad_status check_columns(const columns_search *s, const double *centre, double *scale, hfsad_error *err)
 {
     for (size_t m = 0; m < s->F; m++) {
@@ -125,10 +126,7 @@ static hfsad_status check_columns(const columns_search *s, const double *centre,
                              "%s: feature %zu is too large to be standardised; give it in larger units", s->path,
                              m + 1);
         if (!(scale[m] > 1e-13 * fabs(centre[m])))
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%s: feature %zu is %.6g in every row and cannot be standardised; remove the column%s",
-                             s->path, m + 1, centre[m],
-                             s->intercept ? " (the intercept replaces it)" : " or set features.intercept instead");
+            scale[m] = COLUMN_CONSTANT;
     }
     return HFSAD_OK;
 }
@@ -160,7 +158,7 @@ hfsad_status columns_find(const columns_search *s, double *centre, double *scale
 static void apply_to_row(size_t F, const double *centre, const double *scale, const double *from, double *to)
 {
     for (size_t m = 0; m < F; m++)
-        to[m] = (from[m] - centre[m]) / scale[m];
+        to[m] = scale[m] < COLUMN_CONSTANT ? (from[m] - centre[m]) / scale[m] : 0;
 }
 
 /* To x, which may be where they are. */
@@ -168,7 +166,7 @@ static void apply(const row_table *t, size_t n_rows, const double *centre, const
 {
     if (t->start)
         for (size_t i = 0; i < t->start[n_rows]; i++)
-            x[i] = t->x[i] / scale[t->column[i]];
+            x[i] = scale[t->column[i]] < COLUMN_CONSTANT ? t->x[i] / scale[t->column[i]] : 0;
     else
         for (size_t r = 0; r < n_rows; r++)
             apply_to_row(t->F, centre, scale, t->x + r * t->F, x + r * t->F);
@@ -333,7 +331,7 @@ void model_to_user(const dataset *d, const double *w, double *user)
     const size_t F = features_count(d);
     double shift = 0;
     for (size_t m = 0; m < F; m++) {
-        user[m] = d->scale ? w[m] / d->scale[m] : w[m];
+        user[m] = column_is_constant(d, m) ? 0 : d->scale ? w[m] / d->scale[m] : w[m];
         shift += d->centre ? d->centre[m] * user[m] : 0;
     }
     if (d->M > F)
@@ -346,7 +344,7 @@ void model_from_user(const dataset *d, const double *user, double *w)
     double shift = 0;
     for (size_t m = 0; m < F; m++) {
         shift += d->centre ? d->centre[m] * user[m] : 0;
-        w[m] = d->scale ? user[m] * d->scale[m] : user[m];
+        w[m] = column_is_constant(d, m) ? 0 : d->scale ? user[m] * d->scale[m] : user[m];
     }
     if (d->M > F)
         w[F] = (user[F] + shift) / d->rows.constant;

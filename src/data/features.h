@@ -10,6 +10,8 @@
 
 #include "data/dataset.h"
 
+#include <float.h>
+
 /* Changes d, which has the row table, in place. path names the data in messages. */
 hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err);
 
@@ -44,6 +46,12 @@ void columns_standardise_here(row_table *t, size_t n_rows, const double *centre,
  * moves as fast as the coefficients do. */
 double intercept_column(rows_energy all, size_t F, bool standardized);
 
+/* The scale of a column that does not vary; finite, because it is sent to the clients. */
+#define COLUMN_CONSTANT DBL_MAX
+static inline bool column_is_constant(const dataset *d, size_t m)
+{
+    return d->scale && !(d->scale[m] < COLUMN_CONSTANT);
+}
 /* Features of the data, the intercept not counted. */
 size_t features_count(const dataset *d);
 /* Error if the features of the data (path) have other names than the known names of `whose`; NULL: names not known. */

@@ -388,7 +388,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     if (f->result)
         return HFSAD_OK;
     const size_t F = features_count(f->shape), columns = count > RESULT_HEAD && result[COLUMNS] > 0 ? 2 * F : 0;
-    if (count < RESULT_HEAD || count != RESULT_HEAD + columns + F + (result[CONSTANT] != 0))
+    const bool slope = lambda_is_wanted(f->spec);
+    if (count < RESULT_HEAD || count != RESULT_HEAD + columns + F + (result[CONSTANT] != 0) + slope)
         return error_set(err, HFSAD_ERROR_INPUT, "the result of the set-up has %zu numbers: another version's", count);
     hfsad_status status = f->rows ? standardise(f, result + RESULT_HEAD, columns, err) : HFSAD_OK;
     if (status)
@@ -401,7 +402,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
     f->outcome = (federation_result){
-        .scales = {result[OMEGA], result[BEND], result[NOISE], result[LENGTH]},
+        .scales = {result[OMEGA], result[BEND], result[NOISE], result[LENGTH], slope ? result[count - 1] : 0},
         .nu_f = result[NU_F] >= DBL_MAX ? INFINITY : result[NU_F],
         .cost = {(uint64_t)result[QUESTIONS], (uint64_t)result[BYTES_UP], (uint64_t)result[BYTES_DOWN]},
         .many = result[MANY] > 0,

@@ -178,8 +178,7 @@ static void add_groups(json *j, cJSON *root, const evaluation *e)
         if (e->truth)
             json_add_real(j, object, "relative_error", g->relative_error);
         add_measures(j, object, e, &g->rows);
-        if (!object || !cJSON_AddItemToArray(list, object))
-            j->ok = false;
+        json_append(j, list, object);
     }
     json_add_item(j, root, "groups", list);
 }

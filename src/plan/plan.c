@@ -82,7 +82,11 @@ typedef struct {
     bool consensus;                      /* every link is tv, whatever the spec says */
     double omega_0[HFSAD_TIERS_MAX + 2]; /* of an inner node's link, by its depth */
     size_t edges;                        /* inner nodes with clients, but the cloud */
+    double prior_weight;                 /* of all priors */
 } preset;
+
+/* auto: lambda of a prior, as a share of the smallest lambda at which all coefficients are 0. */
+static const double LAMBDA_SHARE = 0.05;
 
 static double eta(const preset *t, size_t i)
 {
@@ -97,7 +101,7 @@ static hfsad_penalty prior_preset(const preset *t, size_t i)
     const bool paper = t->spec->top.preset == PRESET_PAPER;
     return (hfsad_penalty){.kind = paper ? HFSAD_PENALTY_SCAD : HFSAD_PENALTY_NONE,
                            .weight = eta(t, i),
-                           .lambda = 0.1,
+                           .lambda = 0.1, /* of the paper; auto_lambda puts another in its place */
                            .gamma = paper ? 2.4 : penalty_kinds[HFSAD_PENALTY_NONE]->gamma,
                            .ratio = 0.5,
                            .free = t->spec->features.intercept != INTERCEPT_NONE};
@@ -108,7 +112,30 @@ static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings
     penalty_choice c = prior_choice(i ? &t->spec->prior_edge : &t->spec->prior_cloud);
     if (special)
         c = choice_over(c, prior_choice(&special->prior));
-    return penalty_of(c, prior_preset(t, i));
+    hfsad_penalty usual = prior_preset(t, i);
+    const double slope = t->scales.slope;
+    if (t->tuned && slope > 0 && t->prior_weight > 0) {
+        const double kink = c.kind == HFSAD_PENALTY_L2            ? 0
+                            : c.kind == HFSAD_PENALTY_ELASTIC_NET ? pick(c.ratio, usual.ratio)
+                                                                  : 1;
+        usual.lambda = LAMBDA_SHARE * slope / (kink + (1 - kink) * t->scales.length) / t->prior_weight;
+    }
+    return penalty_of(c, usual);
+}
+
+/* Of all priors, as far as the spec has one for the node. */
+static hfsad_status add_prior_weights(preset *t, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < t->d->n_inner && !status; i++) {
+        override_settings special;
+        bool any;
+        if ((status = inner_override(&t->choices, i, &special, &any, err)))
+            break;
+        const hfsad_penalty prior = prior_of(t, i, any ? &special : NULL);
+        t->prior_weight += penalty_is_flat(&prior) ? 0 : prior.weight;
+    }
+    return status;
 }
 
 /* Defaults of a link. tv: weight lambda is the bound of Theorem 1. mcp and scad, for children that may keep their own
@@ -381,7 +408,7 @@ static bool has_cycles(const preset *t, const plan *p)
 static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
 {
     const dataset *d = t->d;
-    hfsad_status status = HFSAD_OK;
+    hfsad_status status = t->scales.slope > 0 ? add_prior_weights(t, err) : HFSAD_OK;
     override_settings special;
     bool any;
     for (size_t i = 0; i < d->n_inner && !status; i++)
