@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ranks.h"
 #include "data/features.h"
 #include "run/handle.h"
 #include "run/tree_sum.h"
@@ -57,7 +58,7 @@ static bool ask(void *context, const polish_question *question, double *sum)
 {
     asker *a = context;
     count(a);
-    if (a->proceed && !a->proceed(a->context, a->so_far))
+    if (ranks_any(a->proceed && !a->proceed(a->context, a->so_far)))
         return false;
     a->question = question;
     return tree_sum_ask(&a->sum, polish_length(question->kind, a->run->data->M), sum);
