@@ -201,7 +201,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const table_settings table = table_of_spec(spec);
-    const bool as_rows = r->engine->as_rows || intercept || standardize || spec->own.value;
+    const bool several = spec_has_classes(spec);
+    const bool as_rows = r->engine->as_rows || intercept || standardize || several || spec->own.value;
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
@@ -212,6 +213,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         r->data->fixed = spec_is_fixed(spec);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
+    if (!status && several)
+        features_set_classes(r->data, (size_t)spec->loss.classes);
     free(path);
     if (!status && memory && memory->truth) {
         r->truth = alloc_zero(memory->features, sizeof *r->truth);
@@ -437,5 +440,5 @@ void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 
 bool hfsad_run_intercept(const hfsad_run *r)
 {
-    return r->data->rows.constant != 0;
+    return r->data->rows.constant != 0 && !r->data->classes;
 }
