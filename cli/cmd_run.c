@@ -38,6 +38,8 @@ typedef struct {
     bool write_failed; /* and the person knows */
     bool diverged;
     bool replay_met; /* the record was of a run that met its tolerances */
+    record record;   /* of the history */
+    double *model;   /* room for the cloud's, as the history keeps it; NULL: none */
 } session;
 
 /* Of several ranks one writes and prints. */
@@ -102,6 +104,8 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
          .operand = "N",
          .help = "number of threads; 0, the default: one per core.\n"
                  "The results do not depend on it"},
+        RECORD_OPTIONS(&args->record),
+        DASH_OPTIONS(&args->record),
         {.name = "force", .kind = CLI_FLAG, .value = &args->force, .help = "replace results of another spec in DIR"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
     };
@@ -266,6 +270,7 @@ static int set_up(session *s, const char *command)
 
 static void tear_down(session *s)
 {
+    free(s->model);
     report_free(s->report);
     hfsad_run_free(s->run);
     hfsad_spec_free(s->spec);
@@ -326,6 +331,9 @@ static void take_row(void *context, const hfsad_figures *row)
 {
     session *s = context;
     report_row(s->report, row);
+    if (s->record.r && recorder_wants_model(s->record.r, row->iteration) && s->model)
+        hfsad_run_node_model(s->run, 0, s->model);
+    record_row(&s->record, row, s->model, hfsad_run_features(s->run));
 }
 
 /* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
@@ -448,6 +456,22 @@ static void catch_interrupts(const session *s)
     cli_catch_interrupts();
 }
 
+static int enter_history(session *s)
+{
+    const recorder_start start = {.kind = s->args.kind ? s->args.kind : "run",
+                                  .spec_path = s->args.spec_path,
+                                  .out = s->args.out,
+                                  .spec = s->spec,
+                                  .settled = hfsad_run_settings(s->run)};
+    const int status = record_begin(&s->record, &s->args.record, &start, s->args.quiet);
+    if (status == CLI_GO && s->record.r) {
+        s->model = calloc(hfsad_run_features(s->run), sizeof *s->model);
+        if (s->args.resume) /* the rows that are there already */
+            record_trace(&s->record, s->args.out);
+    }
+    return status;
+}
+
 static int carry_out(session *s)
 {
     hfsad_error err = {0};
@@ -455,6 +479,11 @@ static int carry_out(session *s)
         return cli_fail(&err);
     if (is_first() && !s->args.resume && folder_lock(s->args.out, &s->lock, &err))
         return fail_write(s, &err);
+    const int recorded = is_first() ? enter_history(s) : CLI_GO;
+    if (recorded != CLI_GO) {
+        folder_unmake(s->args.out, s->made);
+        return recorded;
+    }
     if (is_first())
         report_sweep(s->args.out);
     catch_interrupts(s);
@@ -494,6 +523,13 @@ int run_spec(const run_arguments *args, const char *command, bool *diverged)
     int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
+    if (s.model && s.record.r) { /* after the polish, if there was one */
+        hfsad_run_node_model(s.run, 0, s.model);
+        recorder_model(s.record.r, s.end.figures.iteration, s.model, hfsad_run_features(s.run));
+    }
+    if (s.args.replay && status == CLI_DONE) /* its rows came before the folder was there */
+        record_trace(&s.record, s.args.out);
+    record_end(&s.record, status, s.diverged);
     *diverged = s.diverged;
     tear_down(&s);
     return status;
