@@ -29,6 +29,7 @@ typedef struct {
     double bend;   /* of a client's loss per coordinate, in the mean */
     double noise;  /* deviation of a coordinate of a client's gradient at its own truth, in the mean */
     double length; /* the likely size of a model */
+    bool level;    /* every y is the same: 0 without an intercept, and for losses of counts */
 } data_scales;
 
 /* d: for the shape of the tree and the number of features; its rows are not looked at. */

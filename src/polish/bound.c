@@ -13,7 +13,8 @@
  *                   slopes of 0, because no loss is below 0: t times the bound is a bound.
  *   l1 with tilt    The losses are not below 0: sum of (l1_m - |tilt_m|) |w'_m| <= model(w) for every better w'.
  *   neither         Only rounding may be left. It is charged for models up to `reach` times as far as the scales of
- *                   the column and of F; anything larger means that there is no bound.
+ *                   the column and of F; anything larger means that there is no bound. Losses that are flat on one side
+ *                   do not keep better models that near: `reach` is then of w itself and of F at 0.
  *
  * If that is not small the slopes are repaired: moved where rows are in their kink, or bend, so that h meets its
  * limits.
@@ -52,6 +53,14 @@ static double ridge_gap(const polish_state *s, size_t m, double w, double h)
     return h * w + s->l1[m] * fabs(w) + ridge / 2 * w * w + least;
 }
 
+/* How far a free coordinate of a better model may be from w. */
+static double free_reach(const polish_state *s, size_t m, double w, double level)
+{
+    if (s->p->one_sided)
+        return reach * (fabs(w) + fmax(fabs(level), s->result->zero) / s->scale[m]);
+    return 2 * fabs(w) + reach * fabs(level) / s->scale[m];
+}
+
 static double bound_of(polish_state *s, const double *w, double gap)
 {
     double level = s->model, base = fmax(gap, 0), worst = 0;
@@ -72,7 +81,7 @@ static double bound_of(polish_state *s, const double *w, double gap)
         else if (hold > 1e-9 * s->l1[m])
             worst = fmax(worst, excess / hold);
         else if (excess <= dust * s->scale[m])
-            base += excess * (2 * fabs(w[m]) + reach * fabs(level) / s->scale[m]);
+            base += excess * free_reach(s, m, w[m], level);
         else
             return INFINITY;
     }
