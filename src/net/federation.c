@@ -401,7 +401,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
     f->outcome = (federation_result){
-        .scales = {result[OMEGA], result[BEND], result[NOISE], result[LENGTH]},
+        .scales = {result[OMEGA], result[BEND], result[NOISE], fabs(result[LENGTH]),
+                   signbit(result[LENGTH])}, /* below 0: every y is the same */
         .nu_f = result[NU_F] >= DBL_MAX ? INFINITY : result[NU_F],
         .cost = {(uint64_t)result[QUESTIONS], (uint64_t)result[BYTES_UP], (uint64_t)result[BYTES_DOWN]},
         .many = result[MANY] > 0,
@@ -467,6 +468,8 @@ size_t federation_message_most(const federation *f)
     size_t most = HOST_STATUS_NUMBERS;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         most = all[i] > most ? all[i] : most;
+    if (spec_is_fixed(f->spec) && inquiry_words_most(message_most(f)) > most)
+        most = inquiry_words_most(message_most(f));
     return most;
 }
 
@@ -487,6 +490,8 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
         .root = number == 0,
+        .fixed = spec_is_fixed(f->spec),
+        .secure = spec_is_secure(f->spec),
     };
     return inquiry_create(q, &setup, err);
 }
@@ -523,7 +528,8 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
                               .certificate = certificate,
                               .key = key};
     if (!status) {
-        status = host_enter(h, q, context, message_most(f), &place, err);
+        status = host_enter(
+            h, q, context, spec_is_fixed(f->spec) ? inquiry_words_most(message_most(f)) : message_most(f), &place, err);
     } else {
         inquiry_free(q);
         free(context);

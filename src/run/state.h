@@ -57,6 +57,9 @@ struct sim {
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
+    double *leaf_dual;                   /* fixed point: of the last round, if no client has many rows */
+    link_sums *leaf_sums;                /* fixed point: of a measurement */
+    size_t over;                         /* 1 + a node whose message did not fit into fixed point; 0: all did */
     double *said;                        /* inner_w as the children hear it in this round; NULL: as it is */
     inner_state *inner;
     size_t n_runs;
@@ -102,6 +105,8 @@ double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u);
 double inner_message(const sim *s, size_t i, double *u);
 /* The sum of a run's messages, into sum_u; returns that of sigma. */
 double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u);
+/* The sum of the messages of node i's children in fixed point, into sum; returns that of sigma. */
+double sum_fixed(sim *s, size_t i, thread_space *space, double *sum);
 /* The parent's w of a view, as its children hear it. */
 static inline const double *w_heard(const sim *s, const double *w_parent)
 {
