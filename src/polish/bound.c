@@ -105,14 +105,18 @@ static double coordinate_rest(const polish_state *s, size_t m, double w, double 
     return copysign(excess_of(s, m, h), h);
 }
 
-/* s->g and s->bend: what is to be repaired, and which coordinates take part. */
+/* s->g and s->bend: what is to be repaired, and which coordinates take part. Many coordinates have fewer rows in their
+ * kinks than a point that is not quite the minimum has coordinates off 0: the system is singular. Then only what a
+ * coordinate has above its l1 is repaired, and a little at a time. */
 static bool set_repair(polish_state *s, const double *w)
 {
     bool any = false;
     for (size_t m = 0; m < s->M; m++) {
-        const bool held = (w[m] == 0 && s->l1[m] > 0) || fabs(w[m]) >= coordinate_box(s, m);
-        s->g[m] = coordinate_rest(s, m, w[m], s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m]);
-        s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : 1e-13);
+        const double h = s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m], box = coordinate_box(s, m);
+        const bool held = (w[m] == 0 && s->l1[m] > 0) || fabs(w[m]) >= box;
+        const bool gently = !s->direct && s->l1[m] > 0 && s->ridge[m] == 0 && !isfinite(box);
+        s->g[m] = gently ? copysign(excess_of(s, m, h), h) : coordinate_rest(s, m, w[m], h);
+        s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : gently ? 1e-2 : 1e-13);
         any = any || s->g[m] != 0;
     }
     return any;
@@ -120,10 +124,10 @@ static bool set_repair(polish_state *s, const double *w)
 
 double polish_bound(polish_state *s, const double *w, double enough)
 {
-    enum { REPAIRS = 3 };
+    const int repairs = s->direct ? 3 : 8;
     double best = bound_of(s, w, s->gap);
     memset(s->shift, 0, s->M * sizeof *s->shift);
-    for (int i = 0; i < REPAIRS && best > enough; i++) {
+    for (int i = 0; i < repairs && best > enough; i++) {
         if (!set_repair(s, w) || !polish_direction(s))
             break;
         for (size_t m = 0; m < s->M; m++)

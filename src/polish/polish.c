@@ -306,7 +306,8 @@ static bool certify(void *context, const double *w)
 static void solve_star(polish_state *s, const stage_scales *at, stage *t)
 {
     star_stage a = {s, t, at, 0};
-    const star_watch watch = {&a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least};
+    const star_watch watch = {
+        &a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least, !s->direct && at->share > 0};
     const double kappa = s->kappa;
     s->theta = 0;
     memcpy(t->best, s->w, s->M * sizeof *s->w);

@@ -163,7 +163,7 @@ static void follow(star *a, const double *p)
 static bool is_worth(const star *a)
 {
     const double goal = 0.5 * a->watch->gap * fabs(a->least), now = a->lowest[a->round];
-    if (a->round < 2 * OFTEN || a->round % OFTEN || now <= goal)
+    if (a->watch->alone || a->round < 2 * OFTEN || a->round % OFTEN || now <= goal)
         return true;
     const uint64_t half = a->round / 2;
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);

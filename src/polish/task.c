@@ -46,6 +46,11 @@ static double box_of(const plan *p)
     return box;
 }
 
+bool star_is_whole(const dataset *d)
+{
+    return d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST;
+}
+
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d)
 {
     hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
@@ -60,7 +65,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .star = p->star,
         .gap = p->gap,
         .limit = p->limit,
-        .whole_metric = d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST,
+        .whole_metric = star_is_whole(d),
         .anchored = is_anchored(p),
         .one_sided = is_one_sided(p),
     };
