@@ -56,13 +56,15 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
     hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
     *problem = (polish_problem){
         .M = d->M,
-        .boxed = features_count(d),
+        .boxed = features_weights(d),
         .box = box_of(p),
+        .positive = p->positive,
         .n_priors = d->n_inner,
         .priors = priors,
-        .direct = POLISH_DIRECT,
+        .direct = polish_direct(d),
         .clients = d->n_leaves,
         .star = p->star,
+        .rounds = p->star && !d->classes,
         .gap = p->gap,
         .limit = p->limit,
         .whole_metric = star_is_whole(d),
