@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "plan/client_terms.h"
+#include "run/anew.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -346,6 +347,7 @@ void sim_free(sim *s)
     free(s->said);
     free(s->guard.calm);
     free(s->leaf_rules);
+    sim_free_anew(s);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

@@ -69,8 +69,11 @@ struct sim {
     guard_state guard;           /* calm: NULL where nothing is watched */
     hfsad_link_rule *leaf_rules; /* of every class, after the repairs of a star; NULL: the plan's */
     stop_state stop;
-    bool absences;  /* a node may be absent */
-    bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
+    struct anew *anew; /* links that begin anew (anew.h), in the order of their rounds; NULL: none */
+    size_t n_anew, next_anew;
+    double *leaf_dual; /* n_leaves: of the last round; NULL: not wanted */
+    bool absences;     /* a node may be absent */
+    bool sign_free;    /* the truth's sign cannot be told: all losses are phase retrieval's */
     bool first_round, last_round, want_dual, dual_known;
 };
 
