@@ -35,7 +35,7 @@ check: ## build and run all tests
 	@scripts/need test
 	@$(configure) -DHFSAD_TESTS=ON
 	@$(compile)
-	@$(alone) ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error
+	@$(alone) ctest --test-dir $(BUILD) --parallel $$(($(JOBS) * 2)) --output-on-failure --no-tests=error
 
 python: ## build the Python package: PYTHONPATH=build/python
 	@scripts/need python

@@ -1,7 +1,7 @@
 /*
  * How fast and how large the core is, beside the machine's own limits, all measured in one run.
  *
- *     core [--quick] [--only cache|large|growth]
+ *     core [--quick] [--only cache|late|large|growth]
  *
  * Prints one `name value unit` per line. Fractions are of the copy bandwidth: the bytes that must move in a round
  * (x, z, q read once, z and q written once; y, |x|^2 and the counter too) over the time of a round.
@@ -115,7 +115,8 @@ static double resident_bytes(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void make_data(federation *f, size_t edges, size_t clients, size_t M)
+/* hides: an edge does not see every fifth feature, as in the paper's experiment. */
+static void make_data(federation *f, size_t edges, size_t clients, size_t M, bool hides)
 {
     hfsad_error err;
     dataset_builder *b;
@@ -130,7 +131,7 @@ static void make_data(federation *f, size_t edges, size_t clients, size_t M)
             snprintf(client, sizeof client, "client%zu", ++number);
             double s = 0;
             for (size_t m = 0; m < M; m++) {
-                x[m] = rng_next_uniform(&r) * 2 - 1;
+                x[m] = hides && m % 5 == e % 5 ? 0 : rng_next_uniform(&r) * 2 - 1;
                 s += m % 3 ? 0 : x[m];
             }
             must(dataset_builder_add(b, edge, client, s * s, x, NULL, 0, &err), &err);
@@ -139,13 +140,13 @@ static void make_data(federation *f, size_t edges, size_t clients, size_t M)
     free(x);
 }
 
-static void federation_open(federation *f, size_t edges, size_t clients, size_t M, unsigned threads)
+static void federation_open(federation *f, size_t edges, size_t clients, size_t M, unsigned threads, bool hides)
 {
     hfsad_error err;
     *f = (federation){0};
     must(pool_create(&f->threads, threads, &err), &err);
     const double before = resident_bytes();
-    make_data(f, edges, clients, M);
+    make_data(f, edges, clients, M, hides);
     f->class = (leaf_class){
         .loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3},
         .rule = {{HFSAD_PENALTY_L1, 5 * sqrt((double)M), 1, 0, 0, 0}, {.c = 5 * sqrt((double)M), .alpha = sqrt(20)}},
@@ -205,7 +206,7 @@ static void bench_cache(double least)
 {
     static const char *const names[] = {"plain", "avx2", "avx512"};
     federation f;
-    federation_open(&f, 5, 50, 25, 1);
+    federation_open(&f, 5, 50, 25, 1, false);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!kernels_choose(names[i]))
             continue;
@@ -217,9 +218,38 @@ static void bench_cache(double least)
     const double best = round_seconds(&f, least) / (double)f.d->n_leaves * 1e9;
     say("update_ns_5_50_25", best, "ns per client update, edges and cloud included");
     federation_close(&f);
-    federation_open(&f, 5, 48, 25, 1); /* 50 is six blocks of eight and a rest of two */
+    federation_open(&f, 5, 48, 25, 1, false); /* 50 is six blocks of eight and a rest of two */
     say("update_ns_5_48_25", round_seconds(&f, least) / (double)f.d->n_leaves * 1e9, "the same without a rest");
     federation_close(&f);
+}
+
+static double stretch_seconds(federation *f, size_t rounds)
+{
+    const double start = now();
+    for (size_t i = 0; i < rounds; i++)
+        sim_iterate(f->s);
+    return (now() - start) / (double)rounds;
+}
+
+/* Rounds must not become slower as coordinates approach 0: subnormal numbers cost some processors a hundred cycles.
+ * Early and late stretches alternate, because these machines are shared. */
+static void bench_late(void)
+{
+    enum { ROUNDS = 1000, LATE = 200000, STRETCHES = 20 };
+    federation early, late;
+    double first = INFINITY, last = INFINITY;
+    federation_open(&late, 5, 50, 25, 1, true);
+    (void)stretch_seconds(&late, LATE);
+    for (int i = 0; i < STRETCHES; i++) {
+        federation_open(&early, 5, 50, 25, 1, true);
+        first = fmin(first, stretch_seconds(&early, ROUNDS));
+        last = fmin(last, stretch_seconds(&late, ROUNDS));
+        federation_close(&early);
+    }
+    federation_close(&late);
+    say("update_ns_first_rounds", first / 250 * 1e9, "ns per client update, rounds 1 to 1,000");
+    say("update_ns_late_rounds", last / 250 * 1e9, "the same after 200,000 rounds");
+    say("late_over_early", last / first, "ratio; more than 1.1: the run slows down");
 }
 
 static void bench_large(const char *label, size_t edges, size_t clients, size_t M, unsigned threads, double bandwidth,
@@ -227,7 +257,7 @@ static void bench_large(const char *label, size_t edges, size_t clients, size_t 
 {
     federation f;
     char name[96];
-    federation_open(&f, edges, clients, M, threads);
+    federation_open(&f, edges, clients, M, threads, false);
     const double seconds = round_seconds(&f, least);
     snprintf(name, sizeof name, "round_ms_%s_threads%u", label, threads);
     say(name, seconds * 1e3, "ms per round");
@@ -265,7 +295,7 @@ static void bench_growth(double least)
     federation f;
     char name[64];
     for (size_t i = 0; i < 4; i++) {
-        federation_open(&f, clients[i] / 50, 50, 25, 1);
+        federation_open(&f, clients[i] / 50, 50, 25, 1, false);
         size[i] = (double)clients[i];
         seconds[i] = round_seconds(&f, least);
         snprintf(name, sizeof name, "update_ns_clients_%zu", clients[i]);
@@ -274,7 +304,7 @@ static void bench_growth(double least)
     }
     say("growth_exponent_clients", exponent(size, seconds, 4), "time per round against clients, 1e3 to 1e6");
     for (size_t i = 0; i < 4; i++) {
-        federation_open(&f, 20, 50, features[i], 1);
+        federation_open(&f, 20, 50, features[i], 1, false);
         size[i] = (double)features[i];
         seconds[i] = round_seconds(&f, least);
         snprintf(name, sizeof name, "element_ns_features_%zu", features[i]);
@@ -300,6 +330,8 @@ int main(int argc, char **argv)
     say("fma_per_ns", fma_rate() / 1e9, "multiply-adds of doubles per ns, one core, AVX2");
     if (!only || !strcmp(only, "cache"))
         bench_cache(least);
+    if (!only || !strcmp(only, "late"))
+        bench_late();
     if (!only || !strcmp(only, "large")) {
         bench_large("1000000x25", 20000, 50, 25, 1, one, least);
         bench_large("1000000x25", 20000, 50, 25, 2, two, least);

@@ -109,6 +109,12 @@ static void put_option_names(const cli_syntax *s)
     fputs("--help", stdout);
 }
 
+static void put_words(const char *const *words)
+{
+    for (const char *const *word = words; *word; word++)
+        printf("%s%s", word > words ? " " : "", *word);
+}
+
 /* Words that may follow an option: an arm of bash's case. */
 static void put_choices(const cli_syntax *s)
 {
@@ -116,8 +122,7 @@ static void put_choices(const cli_syntax *s)
         if (o->kind != CLI_CHOICE)
             continue;
         printf("        %.*s:--%s) words=\"", (int)strcspn(s->usage, " "), s->usage, o->name);
-        for (const char *const *choice = o->choices; *choice; choice++)
-            printf("%s%s", choice > o->choices ? " " : "", *choice);
+        put_words(o->choices);
         puts("\" ;;");
     }
 }
@@ -187,8 +192,7 @@ static void put_zsh_options(const cli_syntax *s)
         putchar(']');
         if (o->kind == CLI_CHOICE) {
             fputs(":word:(", stdout);
-            for (const char *const *choice = o->choices; *choice; choice++)
-                printf("%s%s", choice > o->choices ? " " : "", *choice);
+            put_words(o->choices);
             putchar(')');
         } else if (!strcmp(o->name, "set")) {
             fputs(":setting:compadd -S \"\" -- ", stdout);

@@ -39,7 +39,7 @@ for name in ("tuned_km10_pc1", "paper_km1_pc1", "fedavg_km10_pc0.3"):
     def figure(what):
         return lines[f"phase_+20dB_3x20x5.{name}.{what}"]
     for after in (50, 100, 200, 300):
-        near(figure(f"median_{after}"), error[after]), (name, after)
+        near(figure(f"median_{after}"), error[after])
     assert figure("lost") == (error[300] > 0.05)
     for level in ("1e-2", "1e-3", "1e-4", "1e-5"):
         first = next((i for i, e in enumerate(error) if e <= float(level)), None)

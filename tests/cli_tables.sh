@@ -109,10 +109,16 @@ says 'east.csv:3: column 7 (region): "east" is none of the 3 levels'
 # Missing values.
 spec holes holes.csv
 expect_line 2 run holes.yaml --out none
-says 'holes.csv:7: column 5 (age): "NA" is no number; 2 rows have no value in this column'
+says 'holes.csv:7: column 5 (age): "NA" is not finite; 2 rows have no value in this column'
 expect_line 2 run holes.yaml --out none
 says 'data.missing'
 [ ! -e none ] || fail "something was written"
+printf 'client,y,x\na,1,2\nb,2,\n' >one-hole.csv
+expect_line 2 run holes.yaml --set data=one-hole.csv --out none
+says 'one-hole.csv:3: column 3 (x): empty field (a hole); 1 row has no value in this column; .*data.missing'
+printf 'client,y,place,x\na,1,north,2\nb,2,south,1\n' >words.csv
+expect_line 2 run holes.yaml --set data=words.csv --out none
+says 'words.csv:2: column 3 (place): "north" is not a number; .*data.categorical.*data.features'
 train holes '{file: holes.csv, missing: mean}'
 train empty '{file: empty.csv, missing: mean}'
 train filled filled.csv

@@ -135,6 +135,20 @@ TOOL problem rounded(const problem *p, char text[1000])
     return with;
 }
 
+/* The same problem in fixed point; cohort: of clients. */
+TOOL problem in_fixed_point(const problem *p, int cohort, char text[1000])
+{
+    problem with = *p;
+    snprintf(text, 1000, "%sfederation: {wire: fixed}\nprivacy: {cohort: %d}\n", p->spec, cohort);
+    with.spec = text;
+    return with;
+}
+
+TOOL bool fits_fixed_point(const problem *p)
+{
+    return p->intercept != INTERCEPT_CLIENT && p->intercept != INTERCEPT_EDGE && !strstr(p->name, "diverge");
+}
+
 TOOL dataset *make_data(const problem *p, rng *r)
 {
     hfsad_error err;

@@ -4,8 +4,9 @@
 - a folder includes only what its row of "Where things live" allows, and calls only the libraries of its row
 - the shared library and the program link the libraries of that table, and no others
 - a file name is there once, and no function is longer than FUNCTION_LINES
-- files and functions of the table of equations in docs/algorithm.md exist, the function in one of the row's files
+- files and functions of the tables in docs/algorithm.md and docs/walk.md exist, the function in one of the row's files
 - no text of src/ names an option of the program
+- the recorded interface names sources by their place in the tree, not on a machine
 - links between pages, quoted headings, paths in backticks and pages named in comments exist
 
 Then it breaks each rule in a copy of the tree, held in memory, and must notice that. Exit status: 0 or 1.
@@ -15,7 +16,7 @@ import functools, os, re, subprocess, sys
 FUNCTION_LINES = 80
 SOURCES = ("include", "src", "lab", "cli")  # what CONTRIBUTING's table is about
 ROOT_FOLDERS = (*SOURCES, "python", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
-TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml")
+TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".abi")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
 LIBRARIES = {
@@ -240,18 +241,24 @@ def files_of(cell, tree, before):
     return found, missing
 
 
+MAPS = (("docs/algorithm.md", "Equation → function"), ("docs/walk.md", "A row of a CSV file, from the file to model.csv"),
+        ("docs/walk.md", "An UP message, from a device to the cloud"))
+
+
 def check_map(tree):
+    """The last two columns of a map are functions and the files that have them."""
     before = []
-    for row in tables_of(tree.texts["docs/algorithm.md"], "Equation → function")[0]:
-        functions = re.findall(r"`(\w+)`", row[2])
-        files, missing = files_of(row[3], tree, before)
-        yield from (f"docs/algorithm.md: \"{row[0]}\": there is no {path}" for path in missing)
-        if not functions or not files:
-            yield f"docs/algorithm.md: \"{row[0]}\" names no function or no file"
-        for function in functions:
-            if not any(re.search(rf"\b{function}\(", tree.texts[path]) for path in files):
-                yield f"docs/algorithm.md: \"{row[0]}\": {function} is not in {', '.join(files)}"
-        before = files
+    for page, heading in MAPS:
+        for what, *_, names, places in tables_of(tree.texts[page], heading)[0]:
+            functions = re.findall(r"`(\w+)`", names)
+            files, missing = files_of(places, tree, before)
+            yield from (f"{page}: \"{what}\": there is no {path}" for path in missing)
+            if not functions or not files:
+                yield f"{page}: \"{what}\" names no function or no file"
+            for function in functions:
+                if not any(re.search(rf"\b{function}\(", tree.texts[path]) for path in files):
+                    yield f"{page}: \"{what}\": {function} is not in {', '.join(files)}"
+            before = files
 
 
 def headings(text):
@@ -318,7 +325,14 @@ def check_options(tree):
                     yield f"{path}: a text names an option of the program: {string[:60]}"
 
 
-RULES = (check_options, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
+def check_recorded(tree):
+    for path, text in sorted(tree.texts.items()):
+        if path.endswith(".abi"):
+            for name in findall(r" path='(/[^']*)'", text):
+                yield f"{path}: the path of a machine: {name}"
+
+
+RULES = (check_recorded, check_options, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
 
 
 def complaints(tree, linked):
@@ -330,6 +344,7 @@ def complaints(tree, linked):
 LONG = "\nstatic void much_too_long(void)\n{\n" + "    ;\n" * FUNCTION_LINES + "}\n"
 # file, what is there (None: the end), what takes its place, words of the complaint
 BREACHES = [
+    ("abi/hfsad.abi", None, "<abi-instr path='/home/me/src/base/error.c'>\n", "abi/hfsad.abi: the path of a machine: /home/me"),
     ("src/base/rng.c", None, 'static const char *const hint = "give another --out";\n', "names an option of the program: give another --out"),
     ("src/math/box.c", None, '#include "plan/plan.h"\n', "src/math/box.c: includes plan/plan.h; the row of src/math/"),
     ("src/run/sim.c", None, '#include "net/topic.h"\n', "src/run/sim.c: includes net/topic.h"),
@@ -347,6 +362,7 @@ BREACHES = [
     ("CONTRIBUTING.md", "| `lab/` |", "| `laboratory/` |", "there is no laboratory/"),
     ("docs/algorithm.md", "`groups_find`", "`groups_seek`", "groups_seek is not in src/out/groups.c"),
     ("docs/algorithm.md", "`src/out/groups.c`", "`src/out/gruppen.c`", "there is no src/out/gruppen.c"),
+    ("docs/walk.md", "`inner_sum`", "`inner_total`", "inner_total is not in src/net/node_inner.c"),
     ("docs/algorithm.md", "(baselines.md)", "(base.md)", "the link base.md leads nowhere"),
     ("docs/data.md", None, "\n[x](algorithm.md#no-such-thing)\n", "no heading #no-such-thing"),
     ("docs/data.md", None, "\nSee `src/data/none.c`.\n", "docs/data.md: there is no src/data/none.c"),

@@ -42,7 +42,7 @@ static node_letter on_wire(const world *w, const node_letter *letter)
     static unsigned char frame[MESSAGE_HEAD_BYTES + 8 * MOST + 8];
     node_letter by_frame = *letter;
     size_t size;
-    if (!w->t.p->rounds || (letter->m.kind != MESSAGE_UP && letter->m.kind != MESSAGE_DOWN))
+    if (!w->t.p->rounds || w->t.p->fixed || (letter->m.kind != MESSAGE_UP && letter->m.kind != MESSAGE_DOWN))
         return by_frame;
     assert_true(letter->m.count <= MOST && message_bytes_most(letter->m.count) <= sizeof frame);
     if (message_encode(NULL, &letter->m, WIRE_FLOAT, NULL, frame, &size) != MESSAGE_FAULT_NONE)
@@ -630,6 +630,22 @@ static void test_rounded(void **state)
     assert_true(sum.crashes > 500);
 }
 
+/* Fixed point: the simulator's sums are the federation's, with cohorts and without. */
+static void test_fixed(void **state)
+{
+    (void)state;
+    char text[1000];
+    totals sum = {0};
+    for (size_t i = 0; i < PROBLEMS; i++) {
+        if (!fits_fixed_point(&problems[i]))
+            continue;
+        const problem p = in_fixed_point(&problems[i], problems[i].edges == 1 ? 3 : 0, text);
+        run_problem(&p, foul, chaos_times(), 1500, 0, &sum);
+    }
+    print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
+    assert_true(sum.crashes > 150);
+}
+
 /* Models in parts. All of a subtree's have to come within one life of a node, so it must not rain that hard. */
 static void test_parts(void **state)
 {
@@ -705,10 +721,10 @@ static void test_look_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fair_weather),    cmocka_unit_test(test_repairs), cmocka_unit_test(test_diverged),
-        cmocka_unit_test(test_diverged_async),  cmocka_unit_test(test_chaos),   cmocka_unit_test(test_async),
-        cmocka_unit_test(test_rounded),         cmocka_unit_test(test_parts),   cmocka_unit_test(test_look),
-        cmocka_unit_test(test_look_at_the_end),
+        cmocka_unit_test(test_fair_weather),   cmocka_unit_test(test_repairs),         cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_diverged_async), cmocka_unit_test(test_chaos),           cmocka_unit_test(test_async),
+        cmocka_unit_test(test_rounded),        cmocka_unit_test(test_fixed),           cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_look),           cmocka_unit_test(test_look_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,14 @@ static leaf_class class_for(size_t i)
 static const inner_class edge_class = {
     {HFSAD_PENALTY_SCAD, 2, 0.1, 2.4, 0, 0}, {{HFSAD_PENALTY_L1, 20, 1, 0, 0, 0}, {.c = 10, .alpha = 20}}, 0.8, false};
 
-static double *state_after(const char *name, const dataset *d, const plan *p, int iterations, size_t *count)
+static bool is_hidden(size_t m)
+{
+    return m % 5 == 1;
+}
+
+/* hidden: what hidden features start at; NAN: as the others. */
+static double *state_from(const char *name, const dataset *d, const plan *p, int iterations, double hidden,
+                          size_t *count)
 {
     hfsad_error err;
     pool *threads;
@@ -36,7 +43,7 @@ static double *state_after(const char *name, const dataset *d, const plan *p, in
     hfsad_figures f;
     double *start = alloc_zero(d->M, sizeof *start);
     for (size_t m = 0; m < d->M; m++)
-        start[m] = 0.3 - 0.01 * (double)(m % 50);
+        start[m] = is_hidden(m) && !isnan(hidden) ? hidden : 0.3 - 0.01 * (double)(m % 50);
     assert_true(kernels_choose(name));
     ok(pool_create(&threads, 1, &err), &err);
     ok(sim_create(&s, d, p, start, NULL, threads, &err), &err);
@@ -55,6 +62,56 @@ static double *state_after(const char *name, const dataset *d, const plan *p, in
     free(start);
     kernels_choose(NULL);
     return state;
+}
+
+static double *state_after(const char *name, const dataset *d, const plan *p, int iterations, size_t *count)
+{
+    return state_from(name, d, p, iterations, NAN, count);
+}
+
+/* Features that no client sees shrink below any number where a prior holds the edge's at 0: none may stay subnormal, in
+ * any kernel, with any link, in blocks and in rows, and all kernels agree. */
+static void tiny_numbers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"plain", "avx2", "avx512"};
+    const char *const paths[] = {"a", "b"};
+    const size_t clients[] = {21, 3}, features[] = {7, 33, 600};
+    for (size_t i = 0; i < 12; i++) {
+        rng r = {rng_key(i, rng_stream("tiny")), 0};
+        dataset *d = random_dataset(&r, 2, paths, clients, features[i % 3], false);
+        for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+            double x[600];
+            dataset_gather(d, d->x, leaf, x);
+            for (size_t m = 0; m < d->M; m++)
+                x[m] = is_hidden(m) ? 0 : x[m];
+            dataset_scatter(d, d->x, leaf, x);
+        }
+        leaf_class c = class_for(i);
+        c.loss.kind = HFSAD_LOSS_ABSOLUTE;
+        c.rule.penalty.kind = i % 4 ? HFSAD_PENALTY_L1 : c.rule.penalty.kind;
+        plan *p = simple_plan(d, c, edge_class, 2, i % 3 != 0);
+        p->trace_every = 3; /* rounds with and without the dual residual */
+        size_t count, zeros = 0, other;
+        double *plain = state_from("plain", d, p, 60, i % 2 ? 1e-268 : -1e-300, &count);
+        for (size_t j = 0; j < count; j++) {
+            if (plain[j] != 0 && fabs(plain[j]) < 1e-305)
+                fail_msg("case %zu: number %zu of the state is %g", i, j, plain[j]);
+            zeros += plain[j] == 0;
+        }
+        assert_true(zeros >= 2 * d->n_leaves);
+        for (size_t k = 1; k < 3; k++) {
+            if (!kernels_choose(names[k]))
+                continue;
+            double *fast = state_from(names[k], d, p, 60, i % 2 ? 1e-268 : -1e-300, &other);
+            if (memcmp(plain, fast, count * sizeof *plain))
+                fail_msg("case %zu: %s differs from plain", i, names[k]);
+            free(fast);
+        }
+        free(plain);
+        plan_free(p);
+        dataset_free(d);
+    }
 }
 
 static void every_instruction_set(void **state)
@@ -235,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_instruction_set),
+        cmocka_unit_test(tiny_numbers),
         cmocka_unit_test(the_majorant),
         cmocka_unit_test(message_by_message),
     };

@@ -13,6 +13,7 @@ typedef enum {
     WIRE_DOUBLE, /* exact */
     WIRE_FLOAT,  /* rounded */
     WIRE_DELTA,  /* exact: compressed difference to a value that both sides have; DOUBLE where that is not shorter */
+    WIRE_FIXED,  /* UPs and answers as whole multiples of a power of two (base/fixed.h); DOWNs are DOUBLE */
     WIRE_ENCODINGS
 } wire_encoding;
 

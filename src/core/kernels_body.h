@@ -131,9 +131,9 @@ typedef struct {
 } block_pass;
 
 /* w = centre + coefficient x (or boxed), the link step, and u. `plain`: all lanes take part, one step, no dual wanted,
- * no box touched. */
+ * no box touched. sweeps: that of the step, as a constant if possible. */
 VEC_FN void block_update(const block *at, const link_step_vec *step, const penalty_vec *penalty, block_pass *pass,
-                         size_t M, const double *w_parent, const double *centre, double *sum, bool plain)
+                         size_t M, const double *w_parent, const double *centre, double *sum, bool plain, bool sweeps)
 {
     const double *xs = at->x;
     double *zs = at->z, *qs = at->q, *ws = at->w;
@@ -157,7 +157,7 @@ VEC_FN void block_update(const block *at, const link_step_vec *step, const penal
         vec w = vec_fma(coefficient, vec_load(xs + o), v), z = z_old, q;
         if (!plain)
             w = vec_select(outside, vec_load(boxed + o), w);
-        link_copies(&c, &p, !plain && c.relaxes, v, w, vec_set(w_parent[m]), &z, &q);
+        link_copies(&c, &p, !plain && c.relaxes, sweeps, v, w, vec_set(w_parent[m]), &z, &q);
         if (!plain) {
             const vec q_old = vec_load(qs + o);
             z = vec_select(active, z, z_old);
@@ -223,10 +223,10 @@ static __attribute__((noinline)) vec block_steps(leaf_run *run, block_space *spa
             .outside = vec_mask(outside),
             .boxed = space->boxed,
         };
-        if (all && !outside)
-            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, true);
+        if (all && !outside && !c.sweeps)
+            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, true, false);
         else
-            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, false);
+            block_update(&b, &c, &p, &pass, run->M, run->w_parent, centre, space->sum, false, c.sweeps);
         if (pass.last) {
             space->sum_sigma = vec_add(space->sum_sigma, pass.up_sigma);
             add_lanes(&run->dual, vec_select(active, vec_mul(vec_mul(c.sigma, c.sigma), pass.dual), vec_zero()));
@@ -333,19 +333,22 @@ VEC_FN void half_begin(half_block *h, const half_block *before, step_facts steps
 
 VEC_FN void half_end(half_block *h, vec coefficient, leaf_run *run, block_space *space, size_t first)
 {
-    block_pass pass = {.coefficient = coefficient, .up_sigma = h->step->up_sigma, .up_inv_mu = h->step->c.inv_mu};
+    const link_step_vec *c = &h->step->c;
+    block_pass pass = {.coefficient = coefficient, .up_sigma = h->step->up_sigma, .up_inv_mu = c->inv_mu};
     unsigned outside = 0;
     if (run->loss->box < INFINITY)
         outside = block_outside(&h->b, run->loss, run->M, h->centre, h->facts.most, coefficient);
     if (outside) {
-        block_box(&h->b, run, vec_zero(), h->centre, h->step->c.sigma, outside, space->boxed, space->box);
+        block_box(&h->b, run, vec_zero(), h->centre, c->sigma, outside, space->boxed, space->box);
         pass.active = vec_mask(0xff);
         pass.last = true;
         pass.outside = vec_mask(outside);
         pass.boxed = space->boxed;
-        block_update(&h->b, &h->step->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, false);
+        block_update(&h->b, c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, false, c->sweeps);
+    } else if (c->sweeps) {
+        block_update(&h->b, c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, true, true);
     } else {
-        block_update(&h->b, &h->step->c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, true);
+        block_update(&h->b, c, &space->p, &pass, run->M, run->w_parent, h->centre, space->sum, true, false);
     }
     space->sum_sigma = vec_add(space->sum_sigma, h->step->up_sigma);
     vec_store_counters(run->k + first, h->b.k);
@@ -446,7 +449,7 @@ static double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, d
     for (size_t m = 0; m < M; m += VEC_LANES) {
         const vec z_old = row_load(z, m, M), q_old = row_load(q, m, M);
         vec z_new = z_old, q_new;
-        link_copies(c, p, c->relaxes, link_centre(c, p, z_old, q_old), row_load(w_child, m, M),
+        link_copies(c, p, c->relaxes, c->sweeps, link_centre(c, p, z_old, q_old), row_load(w_child, m, M),
                     row_load(w_parent, m, M), &z_new, &q_new);
         const vec dz = vec_sub(z_new, z_old), dq = vec_sub(q_new, q_old);
         change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
@@ -483,7 +486,7 @@ VEC_FN double row_update(const row_half *h, const link_step_vec *step, const pen
         const vec z_old = row_load(r.z, m, M), q_old = row_load(r.q, m, M), v = row_load(r.centre, m, M);
         const vec w = r.boxed ? row_load(r.w, m, M) : vec_fma(r.a, row_load(r.x, m, M), v);
         vec z = z_old, q;
-        link_copies(&c, &p, c.relaxes, v, w, row_load(r.w_parent, m, M), &z, &q);
+        link_copies(&c, &p, c.relaxes, c.sweeps, v, w, row_load(r.w_parent, m, M), &z, &q);
         const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
         change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
         row_store(r.z, z, m, M);
@@ -684,7 +687,8 @@ VEC_FN void inner_part(const penalty_vec *own, const penalty_vec *p, const link_
         vec r = row_load(sum_u, m, M);
         if (link) /* sigma z - Lambda = sigma (z - Lambda/sigma) */
             r = vec_fma(c->sigma, link_centre(c, p, row_load(link->z, m, M), row_load(link->q, m, M)), r);
-        row_store(w, penalty_prox_exact(own, vec_mul(scale, r), scale), m, M);
+        /* so that no tiny number comes back to the links that have swept it away */
+        row_store(w, link_cut(penalty_prox_exact(own, vec_mul(scale, r), scale), vec_set(LINK_TINY)), m, M);
     }
 }
 

@@ -8,11 +8,32 @@
  *     u = sigma(k+1) q - grad R(q - z; mu(k))                       the message to the parent
  *
  * Coefficients are vectors: eight clients with different counters, or one link with equal lanes.
+ *
+ * Numbers of z and q below LINK_TINY become 0 in every LINK_SWEEP-th step of a link. A coordinate that a prior holds at
+ * 0 shrinks from step to step; without this rule it ends as a subnormal number, with which some processors are slow.
+ * Between two sweeps no number falls from LINK_TINY to a subnormal one unless it shrinks to 1/197 in every step.
  */
 #ifndef HFSAD_CORE_LINK_VEC_H
 #define HFSAD_CORE_LINK_VEC_H
 
 #include "math/penalty_vec.h"
+
+#define LINK_TINY 0x1p-900 /* 1.2e-271: differences of such numbers, times any coefficient, are still normal */
+enum { LINK_SWEEP = 16 };
+
+/* a, but 0 with its sign if it is below the limit. */
+VEC_FN vec link_cut(vec a, vec limit)
+{
+    return vec_select(vec_less(vec_abs(a), limit), vec_copysign(vec_zero(), a), a);
+}
+
+/* LINK_TINY for counters that are multiples of LINK_SWEEP, otherwise 0. Adding 2^52 rounds to a whole number. */
+VEC_FN vec link_limit(vec k)
+{
+    const vec share = vec_mul(k, vec_set(1.0 / LINK_SWEEP)), big = vec_set(0x1p52);
+    const vec rest = vec_sub(share, vec_sub(vec_add(share, big), big));
+    return vec_select(vec_less(vec_abs(rest), vec_set(0.5 / LINK_SWEEP)), vec_set(LINK_TINY), vec_zero());
+}
 
 /* r(k); beyond the turn one lane after the other. */
 VEC_FN vec schedule_root(const hfsad_schedule *s, vec k)
@@ -47,7 +68,9 @@ typedef struct {
     vec mu, inv_mu;
     vec pull, ratio; /* linear penalty: step * slope, mu/(mu + pull) */
     vec over;
+    vec limit;    /* numbers of z and q below it become 0 */
     bool relaxes; /* over is not 0 */
+    bool sweeps;  /* limit is not 0 in some lane */
 } link_step_vec;
 
 /* k: the counter after its increment */
@@ -64,7 +87,9 @@ VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p,
     c.pull = vec_mul(c.step, p->slope);
     c.ratio = vec_div(c.mu, vec_add(c.mu, c.pull));
     c.over = vec_set(s->over);
+    c.limit = link_limit(k);
     c.relaxes = s->over != 0;
+    c.sweeps = vec_bits(vec_less(vec_zero(), c.limit)) != 0;
     return c;
 }
 
@@ -74,9 +99,9 @@ VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec 
     return vec_fma(penalty_gradient(p, vec_sub(q, z), c->inv_mu_before), c->inv_sigma, z);
 }
 
-/* relaxes: c's, or false if the caller knows that it is. */
-VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, vec v, vec w_child, vec w_parent,
-                        vec *z, vec *q)
+/* relaxes, sweeps: c's, or false if the caller knows that they are. */
+VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, bool sweeps, vec v, vec w_child,
+                        vec w_parent, vec *z, vec *q)
 {
     const vec shift = vec_sub(*z, v); /* Lambda/sigma */
     const vec a = relaxes ? vec_fma(c->over, vec_sub(w_child, *z), w_child) : w_child;
@@ -86,6 +111,10 @@ VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relax
     const vec middle = vec_mul(half, vec_add(a, w_parent));
     *z = vec_fnma(half, e, middle);
     *q = vec_fma(half, e, middle);
+    if (sweeps) {
+        *z = link_cut(*z, c->limit);
+        *q = link_cut(*q, c->limit);
+    }
 }
 
 /* u from the state alone: sigma = sigma(k+1), inv_mu = 1/mu(k) */

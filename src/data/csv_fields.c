@@ -151,20 +151,35 @@ static size_t count_holes(const reader *r, size_t column)
     return holes;
 }
 
+/* Whatever the locale. */
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_feature(const reader *r, size_t column)
+{
+    for (size_t s = 0; s < r->n_specials; s++)
+        if (r->specials[s].column == column)
+            return false;
+    return true;
+}
+
 static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
 {
     char shown[EXCERPT_SIZE];
-    const size_t holes = r->body ? count_holes(r, column) : 0;
-    excerpt(shown, field);
-    if (field.length == 0 && holes < 2)
-        return csv_column_error(r, column, "empty field (a hole); expected a number");
-    if (holes < 2)
-        return csv_column_error(r, column, "\"%s\" is not finite; expected a finite number", shown);
+    const char *const wanted = field.length == 0 ? "a number" : "a finite number";
+    char what[EXCERPT_SIZE + 40];
+    if (field.length == 0)
+        snprintf(what, sizeof what, "empty field (a hole)");
+    else
+        snprintf(what, sizeof what, "\"%s\" is not finite", excerpt(shown, field));
+    if (!r->body || !is_feature(r, column))
+        return csv_column_error(r, column, "%s; expected %s", what, wanted);
+    const size_t holes = count_holes(r, column);
     return csv_column_error(r, column,
-                            "%s%s%s; %zu rows have no value in this column; expected numbers: fill them, remove the "
-                            "rows or the column, or set data.missing to mean",
-                            field.length ? "\"" : "", field.length ? shown : "empty field (a hole)",
-                            field.length ? "\" is no number" : "", holes);
+                            "%s; %zu row%s no value in this column; expected %s: fill %s, or set data.missing to mean",
+                            what, holes, holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them");
 }
 
 static hfsad_status refuse_number(const reader *r, size_t column, slice field, bool infinite)
@@ -179,6 +194,12 @@ static hfsad_status refuse_number(const reader *r, size_t column, slice field, b
     if (field.length - sign >= 3 &&
         (strncasecmp(field.text + sign, "nan", 3) == 0 || strncasecmp(field.text + sign, "inf", 3) == 0))
         return csv_column_error(r, column, "\"%s\" is not finite; expected a finite number", shown);
+    if (r->body && is_feature(r, column) && is_letter(field.text[0]))
+        return csv_column_error(
+            r, column,
+            "\"%s\" is not a number; " EXPECTED_NUMBER
+            "; a column of text can be a category (data.categorical) or be left out (data.features)",
+            shown);
     return csv_column_error(r, column, "\"%s\" is not a number; " EXPECTED_NUMBER, shown);
 }
 

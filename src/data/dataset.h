@@ -80,6 +80,7 @@ typedef struct {
     size_t n_means;
     uint32_t *order;        /* place of each row of the input among the rows; NULL: not known */
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
+    bool fixed;             /* sums over clients are in fixed point (base/fixed.h) */
     hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
 

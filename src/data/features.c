@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/fixed.h"
 #include "data/rows.h"
 
 #include <assert.h>
@@ -51,7 +52,30 @@ static void move_sums(const client_rows *rows, double *sums, double *to)
 typedef struct {
     const dataset *d;
     double *room;
+    uint64_t *words; /* for every depth, if the sums are in fixed point; NULL: they are not */
+    bool over;       /* a number did not fit */
 } tree_sums;
+
+/* The same in fixed point. */
+static void sum_fixed(tree_sums *t, size_t i, const double *centre, bool squares)
+{
+    const dataset *d = t->d;
+    const inner_node *node = &d->inner[i];
+    const size_t size = 1 + 2 * d->rows.F;
+    double *sums = t->room + node->depth * size, *client = t->room + (d->depth + 1) * size;
+    child_sum all = child_sum_begin(size, sums, t->words + node->depth * size * FIXED_WORDS);
+    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+        sum_fixed(t, c, centre, squares);
+        t->over = !child_sum_add(&all, sums + size) || t->over;
+    }
+    for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
+        memset(client, 0, size * sizeof *client);
+        rows_sum_columns(&rows, centre, squares, client);
+        t->over = !child_sum_add(&all, client) || t->over;
+    }
+    child_sum_end(&all);
+}
 
 static void sum_below(const tree_sums *t, size_t i, const double *centre, bool squares)
 {
@@ -74,9 +98,17 @@ static void sum_below(const tree_sums *t, size_t i, const double *centre, bool s
 
 static hfsad_status sum_tree(void *context, const double *centre, bool squares, double *sums, hfsad_error *err)
 {
-    const tree_sums *t = context;
-    (void)err;
-    sum_below(t, 0, centre, squares);
+    tree_sums *t = context;
+    if (t->words) {
+        sum_fixed(t, 0, centre, squares);
+        memset(t->room + (t->d->depth + 1) * (1 + 2 * t->d->rows.F), 0, (1 + 2 * t->d->rows.F) * sizeof *sums);
+    } else {
+        sum_below(t, 0, centre, squares);
+    }
+    if (t->over)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "a sum over the features of a client is too large for federation.wire fixed; give them in "
+                         "larger units");
     memcpy(sums, t->room, (1 + 2 * t->d->rows.F) * sizeof *sums);
     return HFSAD_OK;
 }
@@ -199,16 +231,19 @@ void columns_free(row_table *to)
 static hfsad_status standardise(dataset *d, bool intercept, const char *path, hfsad_error *err)
 {
     const size_t F = d->rows.F, size = 1 + 2 * F;
-    tree_sums t = {d, alloc_zero((d->depth + 3) * size, sizeof *t.room)};
+    tree_sums t = {d, alloc_zero((d->depth + 3) * size, sizeof *t.room),
+                   d->fixed ? alloc_zero((d->depth + 1) * size * FIXED_WORDS, sizeof *t.words) : NULL, false};
     d->centre = alloc_zero(F, sizeof *d->centre);
     d->scale = alloc_zero(F, sizeof *d->scale);
     const columns_search s = {F, d->rows.start != NULL, intercept, path, &t, sum_tree};
-    if (!d->centre || !d->scale || !t.room) {
+    if (!d->centre || !d->scale || !t.room || (d->fixed && !t.words)) {
         free(t.room);
+        free(t.words);
         return error_memory(err, 3 * F * sizeof(double), "the columns' means");
     }
     hfsad_status status = columns_find(&s, d->centre, d->scale, t.room + (d->depth + 2) * size, err);
     free(t.room);
+    free(t.words);
     if (!status)
         status = dataset_own_rows(d, err);
     if (!status)
@@ -230,7 +265,9 @@ rows_energy rows_measure_energy(const client_rows *rows)
 static rows_energy energy_below(const dataset *d, size_t i)
 {
     const inner_node *node = &d->inner[i];
-    rows_energy sum = {0};
+    double sums[2];
+    uint64_t words[2 * FIXED_WORDS];
+    child_sum all = child_sum_begin(2, sums, d->fixed ? words : NULL);
     for (size_t c = 0; c < (size_t)node->n_inner + node->n_leaves; c++) {
         rows_energy part;
         if (c < node->n_inner) {
@@ -239,10 +276,10 @@ static rows_energy energy_below(const dataset *d, size_t i)
             const client_rows rows = dataset_rows(d, node->first_leaf + c - node->n_inner);
             part = rows_measure_energy(&rows);
         }
-        sum.weight += part.weight;
-        sum.energy += part.energy;
+        (void)child_sum_add(&all, (double[]){part.weight, part.energy}); /* infinite if it is too large */
     }
-    return sum;
+    child_sum_end(&all);
+    return (rows_energy){sums[0], sums[1]};
 }
 
 double intercept_column(rows_energy all, size_t F, bool standardized)

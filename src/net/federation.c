@@ -478,6 +478,8 @@ size_t federation_message_most(const federation *f)
     size_t most = HOST_STATUS_NUMBERS;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         most = all[i] > most ? all[i] : most;
+    if (spec_is_fixed(f->spec) && inquiry_words_most(message_most(f)) > most)
+        most = inquiry_words_most(message_most(f));
     return most;
 }
 
@@ -498,6 +500,8 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
         .root = number == 0,
+        .fixed = spec_is_fixed(f->spec),
+        .secure = spec_is_secure(f->spec),
     };
     return inquiry_create(q, &setup, err);
 }
@@ -535,7 +539,8 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
                               .certificate = certificate,
                               .key = key};
     if (!status) {
-        status = host_enter(h, q, context, message_most(f), &place, err);
+        status = host_enter(
+            h, q, context, spec_is_fixed(f->spec) ? inquiry_words_most(message_most(f)) : message_most(f), &place, err);
     } else {
         inquiry_free(q);
         free(context);

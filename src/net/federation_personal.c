@@ -24,7 +24,7 @@ size_t federation_groups_numbers(const federation *f, const plan *p)
     const dataset *d = f->shape;
     if (!personal_is_due(f->spec) || personal_why_not(f->spec, p, d->n_inner, d->M))
         return 0;
-    return HEAD + most_groups(f) * (1 + d->M + (f->spec->output.clients ? d->n_leaves : 0));
+    return HEAD + most_groups(f) * (1 + d->M + (spec_shows_clients(f->spec) ? d->n_leaves : 0));
 }
 
 size_t personal_message_most(const federation *f)
@@ -119,7 +119,7 @@ const char *federation_groups_take(const federation *f, const double *numbers, p
                            .finished = numbers[FINISHED] > 0};
     if (!r->finished)
         return numbers[FINISHED] < 0 ? PERSONAL_BROKEN : "the cloud does not have enough memory";
-    const bool members = f->spec->output.clients && K > 1;
+    const bool members = spec_shows_clients(f->spec) && K > 1;
     r->w = alloc_zero(K * M, sizeof *r->w);
     r->p = members ? alloc_zero(n * K, sizeof *r->p) : NULL;
     if (!r->w || (members && !r->p))

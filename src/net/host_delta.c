@@ -50,7 +50,8 @@ message_fault host_encode_difference(host *h, hosted *at, const message *m, size
 {
     vector_before *before = &at->said[m->kind == MESSAGE_UP ? ABOVE : BELOW];
     if (!has_difference(h, m)) {
-        const message_fault fault = message_encode(NULL, m, h->s.encoding, NULL, h->out.bytes, size);
+        const wire_encoding encoding = h->s.encoding == WIRE_FIXED ? WIRE_DOUBLE : h->s.encoding;
+        const message_fault fault = message_encode(NULL, m, encoding, NULL, h->out.bytes, size);
         return fault && h->s.encoding == WIRE_FLOAT /* a number does not fit one */
                    ? message_encode(NULL, m, WIRE_DOUBLE, NULL, h->out.bytes, size)
                    : fault;

@@ -89,7 +89,7 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
 {
     hfsad_error err;
     hfsad_status failed = HFSAD_OK;
-    if (is_setup(m) && m->kind == MESSAGE_ANSWER && m->round == HOST_COMPLAINT) {
+    if (is_setup(m) && m->kind == MESSAGE_ANSWER && m->round == HOST_COMPLAINT && !m->fixed) {
         host_hear_complaint(h, at, from, m);
         *why = NODE_REFUSED_OLD;
         return false;
@@ -252,7 +252,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     const bool other = m.run != h->s.run_id;
     if (!other && from.slot == NODE_PARENT)
         at->parent_heard = clock_ms();
-    const bool quiet = other && h->s.other_run && h->s.other_run(h->s.context, at->path, path, &m);
+    const bool quiet = other && !m.fixed && h->s.other_run && h->s.other_run(h->s.context, at->path, path, &m);
     if (quiet)
         answer_stranger(at, &m);
     handle(h, at, topic, path, &from, &m, quiet, bytes, size);

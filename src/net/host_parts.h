@@ -130,6 +130,8 @@ void host_tell_absences(const host *h, hosted *at);
 void host_meet_twin(host *h, hosted *at, const message *m);
 /* A child has sent a message beyond the bounds; after several the run ends, and the reason names the child. */
 void host_meet_liar(host *h, hosted *at, const char *path, size_t slot);
+/* The node should say a number that does not fit into fixed point; the run ends, and the reason names the node. */
+void host_end_too_large(host *h, hosted *at);
 /* Number of an ANSWER of the set-up by which an inner node says why it has ended the run; its parent ends too. */
 enum { HOST_COMPLAINT = 0x7fffffff };
 void host_hear_complaint(host *h, hosted *at, size_t from, const message *m);

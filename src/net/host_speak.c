@@ -15,9 +15,10 @@ size_t host_encode(host *h, hosted *at, const message *m, hfsad_error *err)
         (void)error_memory(err, message_bytes_most(m->count), "a message");
         return 0;
     }
-    const bool plain = m->kind != MESSAGE_UP && m->kind != MESSAGE_DOWN;
-    const message_fault fault = plain ? message_encode(NULL, m, WIRE_DOUBLE, NULL, h->out.bytes, &size)
-                                      : host_encode_difference(h, at, m, &size);
+    const bool plain = m->fixed || (m->kind != MESSAGE_UP && m->kind != MESSAGE_DOWN);
+    const message_fault fault =
+        plain ? message_encode(NULL, m, m->fixed ? WIRE_FIXED : WIRE_DOUBLE, NULL, h->out.bytes, &size)
+              : host_encode_difference(h, at, m, &size);
     return fault ? 0 : size;
 }
 
@@ -138,6 +139,8 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
                                &letter.m, err);
         if (!status)
             status = host_admit_send(h, at, err);
+        if ((at->q && inquiry_is_too_large(at->q)) || (at->n && node_is_too_large(at->n)))
+            host_end_too_large(h, at);
         if (!status && h->s.status_ms && now >= at->status_due) {
             status = send_status(h, at, true, err);
             at->status_due = now + h->s.status_ms;

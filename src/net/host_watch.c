@@ -2,6 +2,7 @@
  * them have not the state that they should have, and whether another process has its name. */
 #include "base/clock.h"
 #include "net/host_parts.h"
+#include "plan/fixed_answer.h"
 
 #include "base/error.h"
 
@@ -137,12 +138,19 @@ void host_meet_liar(host *h, hosted *at, const char *path, size_t slot)
     end_run(h, at, why);
 }
 
-/* From inner nodes only: a client cannot end a run by its word. */
+void host_end_too_large(host *h, hosted *at)
+{
+    char why[INQUIRY_WHY_MOST];
+    snprintf(why, sizeof why, FIXED_TOO_LARGE, at->path);
+    end_run(h, at, why);
+}
+
+/* From inner nodes only: a client cannot end a run by its word. In fixed point it may have to. */
 void host_hear_complaint(host *h, hosted *at, size_t from, const message *m)
 {
     char why[INQUIRY_WHY_MOST + 1];
     size_t i = 0;
-    if (m->run != h->s.run_id || from == NODE_PARENT || from >= at->n_inner)
+    if (m->run != h->s.run_id || from == NODE_PARENT || (from >= at->n_inner && h->s.encoding != WIRE_FIXED))
         return;
     for (; i < m->count && i < INQUIRY_WHY_MOST; i++) /* it goes to a terminal */
         why[i] = m->values[i] >= ' ' && m->values[i] <= '~' ? (char)m->values[i] : '?';
@@ -178,7 +186,7 @@ void host_meet_newer(host *h, hosted *at, const char *path, size_t from, const m
     const node_status status = node_get_status(at->n);
     if (!h->s.state || m->run != h->s.run_id || (from != NODE_PARENT && status.round != at->woke))
         return;
-    if (at->unstored && status.round == 0 && status.k == 0 && node_life(at->n) == 0) {
+    if (at->parent && at->unstored && status.round == 0 && status.k == 0 && node_life(at->n) == 0) {
         tell_lost(h, at, m); /* the broker remembered the result of the set-up */
         return;
     }

@@ -2,6 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "net/veil.h"
+#include "plan/fixed_answer.h"
 
 #include <assert.h>
 #include <float.h>
@@ -29,6 +31,10 @@ struct inquiry {
     size_t parts_room;
     double *totals;
     size_t totals_room;
+    double *words; /* fixed point: the sum of the children's answers, and the answer as it goes up */
+    size_t words_room;
+    bool lost; /* a child has said in the open that it cannot answer this question of the polish */
+    bool too_large;
 
     channel ask;
     bool send_answer;
@@ -67,6 +73,7 @@ void inquiry_free(inquiry *q)
     free(q->lies);
     free(q->parts);
     free(q->totals);
+    free(q->words);
     free(q->result);
     free(q);
 }
@@ -102,6 +109,31 @@ static const kind_row *row_of(const inquiry_question *question)
     return &kind_rows[i];
 }
 
+/* How the answers to a question go up; false: as doubles. A lost client says so in the open: its answer under the same
+ * masks as an earlier one would uncover that one. */
+static bool layout_of(const inquiry *q, const inquiry_question *question, answer_layout *l)
+{
+    const bool polish = question->kind >= INQUIRY_POLISH && question->kind < INQUIRY_GROUPS;
+    *l = (answer_layout){polish                            ? MAXIMA_APART
+                         : question->kind == INQUIRY_SHAPE ? MAXIMA_FLAGS
+                                                           : MAXIMA_BUCKETS,
+                         question->most, question->sums};
+    return q->s.fixed && !row_of(question)->announced;
+}
+
+size_t inquiry_words_most(size_t most)
+{
+    enum { MAXIMA = 2 };
+    return (1 + MAXIMA * FIXED_BUCKETS + most) * FIXED_WORDS;
+}
+
+/* Numbers of an answer in a frame. */
+static size_t answer_count(const inquiry *q, const inquiry_question *question)
+{
+    answer_layout l;
+    return layout_of(q, question, &l) ? fixed_answer_numbers(&l) * FIXED_WORDS : question->most + question->sums;
+}
+
 /* ---- a question as numbers ---- */
 
 static bool read_count(double v, size_t most, size_t *count)
@@ -132,11 +164,14 @@ static bool read_question(const inquiry *q, const double *values, size_t count, 
 /* Takes a question in hand; false: no memory. */
 static bool take_question(inquiry *q, uint64_t round, const inquiry_question *from)
 {
-    const size_t size = from->most + from->sums, count = INQUIRY_HEAD + from->n_columns + from->count;
+    const size_t size = from->most + from->sums, count = INQUIRY_HEAD + from->n_columns + from->count,
+                 words = answer_count(q, from);
     if (!alloc_grow((void **)&q->asked, &q->asked_room, count, sizeof *q->asked) ||
-        !alloc_grow((void **)&q->parts, &q->parts_room, size * q->s.n_children + 1, sizeof *q->parts) ||
+        !alloc_grow((void **)&q->parts, &q->parts_room, words * q->s.n_children + 1, sizeof *q->parts) ||
+        !alloc_grow((void **)&q->words, &q->words_room, words + 1, sizeof *q->words) ||
         !alloc_grow((void **)&q->totals, &q->totals_room, size + 1, sizeof *q->totals))
         return false;
+    q->lost = false;
     const double head[] = {from->kind, (double)from->most, (double)from->sums, from->constant, (double)from->n_columns};
     memcpy(q->asked, head, sizeof head);
     if (from->n_columns)
@@ -230,9 +265,20 @@ static void conclude(inquiry *q)
     (void)read_question(q, q->asked, q->n_asked, &question);
     const size_t size = question.most + question.sums;
     const survey_question as = {.most = question.most, .sums = question.sums};
+    answer_layout l;
     memset(q->totals, 0, size * sizeof *q->totals);
-    for (size_t c = 0; c < q->s.n_children; c++)
-        survey_combine(&as, q->totals, q->parts + c * size);
+    if (q->lost) {
+        q->totals[0] = 1;
+    } else if (layout_of(q, &question, &l)) {
+        const size_t numbers = fixed_answer_numbers(&l), words = numbers * FIXED_WORDS;
+        memset(q->words, 0, words * sizeof *q->words);
+        for (size_t c = 0; c < q->s.n_children; c++)
+            fixed_add((uint64_t *)(void *)q->words, (const uint64_t *)(const void *)(q->parts + c * words), numbers);
+        fixed_answer_get(&l, (const uint64_t *)(const void *)q->words, q->totals);
+    } else {
+        for (size_t c = 0; c < q->s.n_children; c++)
+            survey_combine(&as, q->totals, q->parts + c * size);
+    }
     if (row_of(&question)->announced)
         q->totals[0] += 1;
     make_finite(q->totals, size);
@@ -353,15 +399,23 @@ static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *
     if (q->state != ASKS || m->round != q->round || q->heard[c])
         return refuse(why, NODE_REFUSED_OLD);
     (void)read_question(q, q->asked, q->n_asked, &question);
-    const size_t size = question.most + question.sums;
-    if (m->count != size)
+    const size_t size = question.most + question.sums, count = answer_count(q, &question);
+    answer_layout l;
+    const bool fixed = layout_of(q, &question, &l),
+               lost = fixed && l.maxima == MAXIMA_APART && !m->fixed && m->count == size && m->values[0] > 0;
+    if (m->fixed != (fixed && !lost))
+        return refuse(why, NODE_REFUSED_KIND);
+    if (!lost && m->count != count)
         return refuse(why, NODE_REFUSED_SIZE);
-    if (!is_possible(&question, m->values)) {
+    if (fixed && !lost && !q->s.secure) /* totals are made when all answers are there */
+        fixed_answer_get(&l, (const uint64_t *)(const void *)m->values, q->totals);
+    if (!lost && !(fixed && q->s.secure) && !is_possible(&question, fixed ? q->totals : m->values)) {
         q->lies[c]++;
         return refuse(why, NODE_REFUSED_BOUND);
     }
-    if (size)
-        memcpy(q->parts + c * size, m->values, size * sizeof *q->parts);
+    q->lost = q->lost || lost;
+    if (count && !lost)
+        memcpy(q->parts + c * count, m->values, count * sizeof *q->parts);
     q->heard[c] = true;
     if (all_heard(q))
         conclude(q);
@@ -405,6 +459,26 @@ bool inquiry_speaks(const inquiry *q)
     return q->send_answer || q->ask.send;
 }
 
+bool inquiry_is_too_large(const inquiry *q)
+{
+    return q->too_large;
+}
+
+/* false: it cannot be said. */
+static bool say_in_fixed_point(inquiry *q, const inquiry_question *question, message *m)
+{
+    answer_layout l;
+    if (!layout_of(q, question, &l) || (l.maxima == MAXIMA_APART && q->totals[0] > 0))
+        return true;
+    m->fixed = true;
+    m->values = q->words;
+    m->count = answer_count(q, question);
+    q->too_large = !fixed_answer_put(&l, q->totals, (uint64_t *)(void *)q->words);
+    if (q->s.secure)
+        veil_digest(q->asked, q->n_asked, m->digest);
+    return !q->too_large;
+}
+
 bool inquiry_next_letter(inquiry *q, node_letter *letter)
 {
     const message m = {.run = q->s.run, .phase = NODE_PHASE_SETUP, .round = q->round};
@@ -417,7 +491,7 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
         letter->m.kind = MESSAGE_ANSWER;
         letter->m.values = q->totals;
         letter->m.count = question.most + question.sums;
-        return true;
+        return say_in_fixed_point(q, &question, &letter->m);
     }
     uint64_t repeated = 0; /* not counted */
     if (!channel_take(&q->ask, &repeated))

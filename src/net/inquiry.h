@@ -66,6 +66,8 @@ typedef struct {
     /* A leaf: its answer, most + sums numbers, to any question but the result; false: it is no good question. */
     bool (*answer)(void *context, const inquiry_question *question, double *answer);
     bool root;
+    bool fixed,
+        secure; /* answers are in fixed point (plan/fixed_answer.h); and masked, so that one alone means nothing */
 } inquiry_setup;
 
 hfsad_status inquiry_create(inquiry **q, const inquiry_setup *setup, hfsad_error *err);
@@ -95,6 +97,10 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter);
 
 /* Whether a child has given an answer that no rows can have. */
 bool inquiry_child_lies(const inquiry *q, size_t c);
+/* Whether it has an answer that does not fit into fixed point. */
+bool inquiry_is_too_large(const inquiry *q);
+/* Upper limit on the numbers of an answer in a frame, if an answer has `most` numbers. */
+size_t inquiry_words_most(size_t most);
 /* Whether it waits for this child's answer, and since when, on the clock of inquiry_tick. */
 bool inquiry_waits_for(const inquiry *q, size_t c);
 uint64_t inquiry_waits_since(const inquiry *q);

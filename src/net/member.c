@@ -186,7 +186,7 @@ static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
         .state = m->state,
         .about = about,
         .about_size = prints * sizeof *about,
-        .encoding = (wire_encoding)m->spec->federation.wire,
+        .encoding = spec_is_fixed(m->spec) ? WIRE_FIXED : (wire_encoding)m->spec->federation.wire,
         .local_seconds = m->spec->federation.local_seconds,
         .status_ms = 2000,
         .context = m,

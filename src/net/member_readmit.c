@@ -86,6 +86,8 @@ const char *readmit_refusal(const hfsad_spec *spec, bool inner)
 {
     return algorithm_is_baseline(spec->top.algorithm)
                ? "fedavg and fedprox have no links that could start anew: restart the run with new state folders"
+           : spec_is_secure(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
+                                    "with new state folders"
            : inner && spec->federation.mode == MODE_ASYNC
                ? "the record of an asynchronous edge is lost with its state folder: restore the folder, or restart the "
                  "run with new state folders for all nodes"

@@ -234,6 +234,12 @@ static void put_head(unsigned char *to, const message *m, wire_encoding encoding
     put32(to + AT_LENGTH, (uint32_t)length);
 }
 
+/* Sums go up. */
+static bool may_be_fixed(message_kind kind)
+{
+    return kind == MESSAGE_UP || kind == MESSAGE_ANSWER;
+}
+
 message_fault message_encode(message_codec *c, const message *m, wire_encoding encoding,
                              const message_reference *reference, void *bytes, size_t *size)
 {
@@ -245,8 +251,10 @@ message_fault message_encode(message_codec *c, const message *m, wire_encoding e
         return MESSAGE_FAULT_ENCODING;
     if (m->count > MESSAGE_COUNT_MAX)
         return MESSAGE_FAULT_COUNT;
-    if (!isfinite(m->sigma) || !all_finite(m->values, m->count))
+    if (!isfinite(m->sigma) || (!m->fixed && !all_finite(m->values, m->count)))
         return MESSAGE_FAULT_VALUE;
+    if ((encoding == WIRE_FIXED) != m->fixed || (m->fixed && !may_be_fixed(m->kind)))
+        return MESSAGE_FAULT_ENCODING;
     if (encoding == WIRE_DELTA) {
         const bool can =
             c && m->count > 0 && m->count <= c->most && reference && reference->values && reference->count == m->count;
@@ -258,7 +266,7 @@ message_fault message_encode(message_codec *c, const message *m, wire_encoding e
         length = m->count * sizeof(float);
         if (!put_floats(payload, m->values, m->count))
             return MESSAGE_FAULT_VALUE;
-    } else if (encoding == WIRE_DOUBLE) {
+    } else if (encoding == WIRE_DOUBLE || encoding == WIRE_FIXED) {
         length = m->count * sizeof(double);
         put_doubles(payload, m->values, m->count);
     }
@@ -273,7 +281,7 @@ static bool length_fits(wire_encoding encoding, size_t count, size_t length)
 {
     if (encoding == WIRE_DELTA)
         return length > REFERENCE_BYTES && length < count * sizeof(double);
-    return length == count * (encoding == WIRE_DOUBLE ? sizeof(double) : sizeof(float));
+    return length == count * (encoding == WIRE_FLOAT ? sizeof(float) : sizeof(double));
 }
 
 message_fault message_read_head(const void *bytes, size_t size, message_head *head)
@@ -292,7 +300,8 @@ message_fault message_read_head(const void *bytes, size_t size, message_head *he
         return MESSAGE_FAULT_SUM;
     if (from[AT_KIND] >= MESSAGE_KINDS)
         return MESSAGE_FAULT_KIND;
-    if (from[AT_ENCODING] >= WIRE_ENCODINGS || from[AT_ZERO] != 0)
+    if (from[AT_ENCODING] >= WIRE_ENCODINGS || from[AT_ZERO] != 0 ||
+        (from[AT_ENCODING] == WIRE_FIXED && !may_be_fixed((message_kind)from[AT_KIND])))
         return MESSAGE_FAULT_ENCODING;
     if (count > MESSAGE_COUNT_MAX)
         return MESSAGE_FAULT_COUNT;
@@ -305,7 +314,8 @@ message_fault message_read_head(const void *bytes, size_t size, message_head *he
                         .round = get64(from + AT_ROUND),
                         .k = get64(from + AT_K),
                         .sigma = double_of(get64(from + AT_SIGMA)),
-                        .count = count};
+                        .count = count,
+                        .fixed = head->encoding == WIRE_FIXED};
     if (!isfinite(head->m.sigma))
         return MESSAGE_FAULT_VALUE;
     if (head->encoding == WIRE_DELTA) {
@@ -333,7 +343,7 @@ message_fault message_decode(message_codec *c, const void *bytes, size_t size, c
     const size_t count = head.m.count;
     if (count > capacity)
         return MESSAGE_FAULT_COUNT;
-    if (head.encoding == WIRE_DOUBLE) {
+    if (head.encoding == WIRE_DOUBLE || head.encoding == WIRE_FIXED) {
         get_doubles(values, payload, count);
     } else if (head.encoding == WIRE_FLOAT) {
         get_floats(values, payload, count);
@@ -345,7 +355,7 @@ message_fault message_decode(message_codec *c, const void *bytes, size_t size, c
         if (!get_difference(c, values, payload, size - MESSAGE_HEAD_BYTES - MESSAGE_SUM_BYTES, reference))
             return MESSAGE_FAULT_ENCODING;
     }
-    if (!all_finite(values, count))
+    if (!head.m.fixed && !all_finite(values, count))
         return MESSAGE_FAULT_VALUE;
     *m = head.m;
     m->values = values;

@@ -10,6 +10,7 @@
 #include "base/wire.h"
 #include "hfsad/hfsad.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,10 +36,12 @@ typedef struct {
     uint64_t run;   /* the federation: a hash of its spec and its nodes */
     uint64_t phase; /* set-up question, training, measurement, end */
     uint64_t round;
-    uint64_t k;     /* the link's counter */
-    double sigma;   /* the link's weight, sigma(k + 1) */
-    size_t count;   /* of numbers, at most MESSAGE_COUNT_MAX */
-    double *values; /* the sender's or the caller's memory; all finite */
+    uint64_t k;         /* the link's counter */
+    double sigma;       /* the link's weight, sigma(k + 1) */
+    size_t count;       /* of numbers, at most MESSAGE_COUNT_MAX */
+    double *values;     /* the sender's or the caller's memory; all finite */
+    bool fixed;         /* values are words of 64 bits in fixed point (base/fixed.h), whatever they are as doubles */
+    uint64_t digest[4]; /* of the DOWN or ASK that it answers, for its masks (veil.h); not sent */
 } message;
 
 enum {

@@ -32,13 +32,15 @@ static bool take_memory(node *n)
     n->u = alloc_zero(M + 2, sizeof(double));
     n->root.guard.calm = n->s.guarded && is_root(n) ? alloc_zero(GUARD_VECTORS * M, sizeof(double)) : NULL;
     n->answer.figures = alloc_zero(node_figures_count(n), sizeof(double));
+    n->answer.words = n->s.p->fixed ? alloc_zero(node_answer_count(n), sizeof(double)) : NULL;
     n->root.row_w = is_root(n) ? alloc_zero(M, sizeof(double)) : NULL;
     n->root.polish = n->s.polish ? alloc_zero(n->s.polish + M, sizeof(double)) : NULL;
     if (start)
         memcpy(start, n->s.start, M * sizeof *start);
     n->s.start = start;
     return start && (n->root.row_w || !is_root(n)) && (n->root.polish || !n->s.polish) && n->w && n->z && n->q &&
-           n->u && n->answer.figures && (n->root.guard.calm || !(n->s.guarded && is_root(n)));
+           n->u && n->answer.figures && (n->answer.words || !n->s.p->fixed) &&
+           (n->root.guard.calm || !(n->s.guarded && is_root(n)));
 }
 
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
@@ -104,6 +106,7 @@ void node_free(node *n)
     free(n->q);
     free(n->u);
     free(n->answer.figures);
+    free(n->answer.words);
     free(n->root.guard.calm);
     free(n->root.search.first);
     free(n->root.polish);
@@ -312,7 +315,10 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (from != NODE_PARENT && life != n->inner.child[from].life)
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    if (!numbers_take(n, &plain, why))
+    const bool sums = m->kind == MESSAGE_UP || (m->kind == MESSAGE_ANSWER && plain.phase == NODE_PHASE_TRAIN);
+    if (m->fixed != (sums && n->s.p->fixed))
+        return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (!m->fixed && !numbers_take(n, &plain, why))
         return false;
     if (!question_of_phase(plain.phase))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
@@ -374,7 +380,7 @@ void node_repeat(node *n)
 
 size_t node_message_most(const node *n)
 {
-    size_t most = 2 * n->s.M + 2 > node_figures_count(n) ? 2 * n->s.M + 2 : node_figures_count(n);
+    size_t most = 2 * n->s.M + 2 > node_answer_count(n) ? 2 * n->s.M + 2 : node_answer_count(n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         const size_t part = node_part_size(n, n->s.children[c].nodes, 0);
         most = part > most ? part : most;
@@ -395,15 +401,23 @@ message node_letter_of(const node *n, message_kind kind, uint64_t phase, uint64_
     return m;
 }
 
+bool node_is_too_large(const node *n)
+{
+    return n->too_large;
+}
+
 static message up_letter(node *n)
 {
     message m = node_letter_of(n, MESSAGE_UP, NODE_PHASE_TRAIN, n->up_round);
     double sigma;
     m.count = n->a->message_up(n, &sigma);
-    numbers_hide(n->u, n->s.M);
     m.k = n->k;
-    m.sigma = number_hide(sigma);
     m.values = n->u;
+    m.sigma = sigma;
+    if (n->s.p->fixed && fixed_up(n, &m))
+        return m;
+    numbers_hide(n->u, n->s.M);
+    m.sigma = number_hide(sigma);
     return m;
 }
 
@@ -432,6 +446,7 @@ static bool next_to_parent_of_life(node *n, message *m)
     if (channel_take(&n->up, &n->status.repeated)) {
         *m = up_letter(n);
         n->answer.say = say;
+        return !n->too_large;
     } else if (say) {
         *m = question_answer_letter(n, say);
     } else if (channel_take(&n->answer.models, &n->status.repeated)) {

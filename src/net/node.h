@@ -99,10 +99,11 @@ typedef struct {
     uint64_t run;
     const plan *p; /* the numbers of the run; classes are not looked up in it */
     size_t M;
-    size_t tiers;    /* of the whole tree */
-    uint32_t depth;  /* 0: the root */
-    size_t slot;     /* among its parent's children, inner ones first */
-    size_t siblings; /* children of its parent, itself included */
+    size_t tiers;          /* of the whole tree */
+    uint32_t depth;        /* 0: the root */
+    size_t slot;           /* among its parent's children, inner ones first */
+    size_t siblings;       /* children of its parent, itself included */
+    size_t inner_siblings; /* of these, inner nodes */
     uint64_t key;
     int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
     const double *start; /* M */
@@ -166,6 +167,8 @@ enum { NODE_PARENT = SIZE_MAX };
 /* Takes a message in. m and its numbers are the caller's. Returns whether it was news; if not, *why (may be
  * NULL) says why. Old ones are no fault: they come whenever a message is repeated. */
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
+/* Whether it should send a number that does not fit into fixed point, so that it cannot go on. */
+bool node_is_too_large(const node *n);
 /* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
  */
 void node_tick(node *n, uint64_t now_ms);

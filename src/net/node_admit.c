@@ -68,6 +68,7 @@ static void assume_anew(node *n, size_t c)
     inner_assume(n, c, &rule, &link);
     child->k = child->due_k = 0;
     child->strain = (guard_strain){0, 0};
+    memset(child->strain_words, 0, sizeof child->strain_words);
     child->admitted = false;
 }
 

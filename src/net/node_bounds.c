@@ -51,8 +51,10 @@ static bool all_within(const double *u, const double *w, size_t M, double sigma,
     return beyond == 0;
 }
 
-bool bounds_of_up(const node *n, size_t c, const message *m)
+/* Masked numbers say nothing; those of an unmasked message in fixed point are shown first. */
+bool bounds_of_up(node *n, size_t c, const message *m)
 {
+    const double *u = m->fixed && !n->s.p->secure ? fixed_shown(n, m) : m->values;
     const hfsad_link_rule rule = child_rule(n, c);
     const double sigma = hfsad_schedule_sigma(&rule.schedule, m->k + 1),
                  before = m->k ? sigma / hfsad_schedule_sigma(&rule.schedule, m->k) : 0,
@@ -62,10 +64,12 @@ bool bounds_of_up(const node *n, size_t c, const message *m)
         return true;
     if (!(fabs(m->sigma - sigma) <= slack * sigma))
         return false;
+    if (n->s.p->secure)
+        return true;
     const bool of_this_w = !n->s.async && n->state == NODE_TRAINS && m->round == n->round + n->unit && m->k > 0;
-    return (of_this_w ? all_within(m->values, n->w, tied, sigma, within)
-                      : all_within(m->values, NULL, tied, 0, sigma * n->reach + within)) &&
-           all_within(m->values + tied, NULL, rule.penalty.free, 0, wild);
+    return (of_this_w ? all_within(u, n->w, tied, sigma, within)
+                      : all_within(u, NULL, tied, 0, sigma * n->reach + within)) &&
+           all_within(u + tied, NULL, rule.penalty.free, 0, wild);
 }
 
 bool bounds_of_strain(const node *n, size_t c, double sum, double count)
@@ -92,8 +96,11 @@ bool bounds_of_tally(const node *n, size_t c, const double *numbers)
 {
     const node_child *as = &n->s.children[c];
     const double vectors = (double)(n->end_round + 1) * (double)as->nodes * (double)(as->nodes + 1);
+    double shown[TALLY_MOST];
     tally t;
-    tally_unpack(&t, n->s.tiers, numbers);
+    if (n->s.p->fixed)
+        fixed_show_tally(n, numbers, shown);
+    tally_unpack(&t, n->s.tiers, n->s.p->fixed ? shown : numbers);
     bool good = !(t.priors < 0) && !(t.consensus_priors < 0) && t.up >= 0 && t.up <= vectors && t.down >= 0 &&
                 t.down <= vectors && t.broken >= 0 && t.clients <= (double)as->leaves &&
                 (n->s.async ? t.clients >= 0 : t.clients == (double)as->leaves);

@@ -19,14 +19,16 @@ hfsad_status inner_create(node *n, hfsad_error *err)
     n->inner.w_parent = alloc_zero(M, sizeof(double));
     n->inner.child = alloc_zero(children, sizeof *n->inner.child);
     n->inner.child_u = alloc_zero(children * M, sizeof(double));
-    n->inner.child_figures = alloc_zero(children * node_figures_count(n), sizeof(double));
+    n->inner.child_figures = alloc_zero(children * node_answer_count(n), sizeof(double));
+    n->inner.total = alloc_zero(M + node_answer_count(n), sizeof *n->inner.total);
     n->inner.partial = alloc_zero(tree_lanes(M) * M + M, sizeof(double));
     n->inner.sum = alloc_zero(M, sizeof(double));
     n->question.w = alloc_zero(2 * M, sizeof(double));
     n->question.parent = alloc_zero(M, sizeof(double));
     n->inner.slots = alloc_zero(2 * children + 1, sizeof(double));
     if (!copy || !n->inner.w_parent || !n->inner.child || !n->inner.child_u || !n->inner.child_figures ||
-        !n->inner.partial || !n->inner.sum || !n->question.w || !n->question.parent || !n->inner.slots)
+        !n->inner.total || !n->inner.partial || !n->inner.sum || !n->question.w || !n->question.parent ||
+        !n->inner.slots)
         return error_memory(err, children * M * sizeof(double), "the messages of a node's children");
     memcpy(n->inner.w_parent, n->s.start, M * sizeof *n->inner.w_parent);
     n->nodes = 1;
@@ -46,6 +48,7 @@ void inner_free(node *n)
     free(n->inner.child_figures);
     free(n->inner.partial);
     free(n->inner.sum);
+    free(n->inner.total);
     free(n->question.w);
     free(n->question.parent);
     free(n->inner.slots);
@@ -67,6 +70,8 @@ static double inner_sum(node *n)
 {
     const size_t M = n->s.M, leaves = inner_first_leaf(n), slots = run_slots(M);
     double sigma = 0, *run_u = n->inner.partial + tree_lanes(M) * M;
+    if (n->s.p->fixed)
+        return fixed_inner_sum(n);
     memset(n->inner.sum, 0, M * sizeof *n->inner.sum);
     for (size_t c = 0; c < leaves; c++) {
         sigma += n->inner.child[c].sigma;
@@ -206,6 +211,7 @@ static void step(node *n)
         return;
     n->took_part = false;
     n->up_round = n->round;
+    memcpy(n->up_digest, n->down_digest, sizeof n->up_digest);
     node_send(n, &n->up);
 }
 
@@ -214,6 +220,8 @@ static void step(node *n)
 guard_strain inner_strain(const node *n)
 {
     guard_strain all = {0, 0};
+    if (n->s.p->fixed)
+        return fixed_strain(n);
     for (size_t c = 0; c < n->s.n_children && !n->s.children[c].leaf; c++) {
         all.sum += n->inner.child[c].strain.sum;
         all.count += n->inner.child[c].strain.count;
@@ -226,7 +234,9 @@ void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_li
     double *u = n->inner.child_u + c * n->s.M;
     n->inner.child[c].sigma = hfsad_link_message(rule, link, n->s.M, u);
     n->inner.child[c].has = true;
-    if (n->s.p->rounds)
+    if (n->s.p->fixed)
+        fixed_assume(n, c);
+    else if (n->s.p->rounds)
         (void)wire_round(u, n->s.M);
 }
 
@@ -354,6 +364,7 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
     if (m->round > n->up_round)
         channel_stop(&n->up);
     n->down_round = m->round;
+    node_digest(n, m, n->down_digest);
     memcpy(n->inner.w_parent, m->values, n->s.M * sizeof *n->inner.w_parent);
     if (n->a->take_down)
         n->a->take_down(n, m->values, m->values[n->s.M]);
@@ -380,9 +391,11 @@ static bool handle_up(node *n, size_t c, const message *m, node_refusal *why)
     if (!(m->sigma > 0) || m->k > UINT32_MAX)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (m->k != child->due_k || !bounds_of_up(n, c, m) ||
-        (strained && !bounds_of_strain(n, c, m->values[n->s.M], m->values[n->s.M + 1])))
+        (strained && !m->fixed && !bounds_of_strain(n, c, m->values[n->s.M], m->values[n->s.M + 1])))
         return node_refuse_lie(n, c, why);
-    if (strained)
+    if (strained && m->fixed)
+        memcpy(child->strain_words, m->values + n->s.M, sizeof child->strain_words);
+    else if (strained)
         child->strain = (guard_strain){m->values[n->s.M], m->values[n->s.M + 1]};
     child->has = child->told = true;
     child->k = m->k;

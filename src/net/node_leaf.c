@@ -194,6 +194,7 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
     node_greet(n, m->k);
     if (play(n, m->round, m->values)) {
         n->up_round = n->round;
+        node_digest(n, m, n->up_digest);
         node_send(n, &n->up);
     }
     n->changed = true;

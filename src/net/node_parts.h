@@ -3,6 +3,8 @@
 #define HFSAD_NET_NODE_PARTS_H
 
 #include "net/node.h"
+#include "plan/cohort.h"
+#include "plan/fixed_answer.h"
 
 /* ---- states ---- */
 
@@ -50,6 +52,7 @@ typedef struct {
     channel ask;
     double *w;              /* 2 M: w_0, and this node's w if it is forwarded */
     double *parent;         /* M: the parent's w that came with it */
+    uint64_t digest[4];     /* of what came */
     tally own;              /* this node's part of the figures, as it was when it passed the question on */
     uint64_t asked_version; /* asynchronous: `own` is of */
     double *own_numbers;    /* asynchronous: tally_numbers: `own`, as it is kept */
@@ -61,6 +64,8 @@ typedef struct {
     int64_t round;           /* of the last measurement answered, -1: none */
     uint64_t k;              /* counter of a leaf's link then */
     double *figures;         /* tally_numbers: that answer */
+    double *words;           /* fixed point: the same as it is sent; NULL: as it is */
+    uint64_t digest[4];      /* of the question */
     uint64_t look;           /* number of the last look, 0: none; not kept */
     uint64_t part;           /* of its models that is said */
     bool final;              /* the models at the end were asked for after it */
@@ -91,7 +96,8 @@ typedef struct {
     double *begin;  /* M: its model then, until it is admitted; NULL: not needed yet */
     uint64_t turns; /* asynchronous: UPs taken */
     double sigma;
-    guard_strain strain; /* of an inner child's link and all below */
+    guard_strain strain;      /* of an inner child's link and all below */
+    uint64_t strain_words[2]; /* fixed point: the same, as it came */
 } child_state;
 
 /* Asynchronous: a child's turn that its parent has heard of and not used yet. */
@@ -115,8 +121,9 @@ typedef struct {
     uint64_t opened; /* the last round that was opened */
     child_state *child;
     double *child_u;       /* n_children rows */
-    double *child_figures; /* n_children rows of tally_numbers */
+    double *child_figures; /* n_children rows of node_answer_count */
     double *partial, *sum; /* room for fold */
+    uint64_t *total;       /* fixed point: room for a sum */
     double settled;        /* intercept shown in place of w's */
     bool has_settled;
     double *models;  /* the subtree's, own first; taken when they are asked for */
@@ -217,12 +224,14 @@ struct node {
     /* the link to its parent */
     double *w, *z, *q; /* w has M + 1 numbers: the last is a->down's */
     uint32_t k, last;
-    hfsad_link_rule rule; /* as it is now */
-    uint64_t repairs;     /* of the safeguard */
-    double dual;          /* of the last round */
-    double reach;         /* an inner node's largest |w_m| so far */
-    uint64_t life;        /* of the link, as its parent counts; of the root: number of the last readmission */
-    double *u;            /* M */
+    hfsad_link_rule rule;                  /* as it is now */
+    uint64_t repairs;                      /* of the safeguard */
+    double dual;                           /* of the last round */
+    double reach;                          /* an inner node's largest |w_m| so far */
+    uint64_t life;                         /* of the link, as its parent counts; of the root: of the last readmission */
+    double *u;                             /* M */
+    bool too_large;                        /* a number that it should send does not fit into fixed point */
+    uint64_t down_digest[4], up_digest[4]; /* secure: of the newest DOWN taken, and of the one that the UP answers */
 
     /* rounds, and the messages that carry them */
     uint64_t round;              /* done */
@@ -266,6 +275,11 @@ static inline size_t node_figures_count(const node *n)
 {
     return tally_numbers(n->s.tiers);
 }
+/* The same as they go up. */
+static inline size_t node_answer_count(const node *n)
+{
+    return n->s.p->fixed ? fixed_tally_numbers(n->s.tiers) * FIXED_WORDS : tally_numbers(n->s.tiers);
+}
 /* Numbers of a question for figures: w_0, and behind it the parent's w where that is another. */
 static inline size_t node_ask_count(const node *n)
 {
@@ -293,7 +307,7 @@ bool numbers_take(node *n, message *m, node_refusal *why);
 hfsad_link_rule child_rule(const node *n, size_t c);
 /* Its w has changed. */
 void bounds_reach(node *n);
-bool bounds_of_up(const node *n, size_t c, const message *m);
+bool bounds_of_up(node *n, size_t c, const message *m);
 bool bounds_of_strain(const node *n, size_t c, double sum, double count);
 bool bounds_of_turn(const node *n, size_t c, uint64_t steps);
 bool bounds_of_tally(const node *n, size_t c, const double *numbers);
@@ -318,6 +332,20 @@ void inner_begin_anew(node *n);
 /* A child's message that its parent knows without being told, as it would have come. */
 void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link);
 guard_strain inner_strain(const node *n);
+/* Fixed point (node_fixed.c): the numbers of an UP as words; false: they do not fit. The sum of the children's u, which
+ * returns that of sigma. A child's numbers as doubles, for the bounds. */
+bool fixed_up(node *n, message *m);
+double fixed_inner_sum(node *n);
+void fixed_assume(node *n, size_t c);
+const double *fixed_shown(node *n, const message *m);
+guard_strain fixed_strain(const node *n);
+/* A tally as it goes up, and the sum of the children's to this node's. */
+void fixed_say_tally(node *n);
+void fixed_add_children(const node *n, tally *t);
+void fixed_show_tally(const node *n, const double *words, double *numbers);
+/* Secure: the digest of what came from the parent. */
+void node_digest(const node *n, const message *m, uint64_t digest[4]);
+
 /* The first leaf among the children. */
 size_t inner_first_leaf(const node *n);
 /* Repeats a client's step this number of times. */

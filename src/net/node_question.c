@@ -69,6 +69,7 @@ static bool answer_figures(node *n, const message *m, uint64_t number)
     }
     n->a->measure_leaf(n, m->values, n->s.depth == 1 ? m->values : m->values + M, &t);
     node_answer(n, &t, number);
+    node_digest(n, m, n->answer.digest);
     n->answer.k = n->k;
     return true;
 }
@@ -95,6 +96,7 @@ static bool begin_figures(node *n, const message *m, uint64_t number)
         channel_stop(&n->up);
     if (n->s.async && number == n->end_round)
         halt(n);
+    node_digest(n, m, n->question.digest);
     memcpy(n->question.w, m->values, M * sizeof *m->values);
     memcpy(n->question.parent, m->values + (n->s.depth > 1 ? M : 0), M * sizeof *m->values);
     return true;
@@ -144,12 +146,13 @@ static bool finish_figures(node *n)
         async_end(n);
     else if (n->s.async && n->question.round > 0)
         async_row(n);
-    add_children(n, &t);
+    (n->s.p->fixed ? fixed_add_children : add_children)(n, &t);
     n->a->take_tally(n, &t);
     if (is_root(n))
         root_conclude(n, &t);
     else
         node_answer(n, &t, n->question.round);
+    memcpy(n->answer.digest, n->question.digest, sizeof n->answer.digest);
     return true;
 }
 
@@ -342,7 +345,7 @@ const question_row *question_of_phase(uint64_t phase)
 static size_t numbers_up(const node *n, const question_row *row, size_t c, uint64_t part)
 {
     if (row->up != UP_MODELS)
-        return row->up == UP_TALLY ? node_figures_count(n) : 0;
+        return row->up == UP_TALLY ? node_answer_count(n) : 0;
     const size_t size = node_part_size(n, n->s.children[c].nodes, part);
     return size ? size : SIZE_MAX;
 }
@@ -379,8 +382,12 @@ message question_answer_letter(node *n, const question_row *row)
     const uint64_t round = row == &QUESTION_LOOK ? n->answer.look : row->up == UP_WORD ? 0 : last_answer(n);
     message m = node_letter_of(n, row->up == UP_MODELS ? MESSAGE_MODEL : MESSAGE_ANSWER, row->phase, round);
     if (row->up == UP_TALLY) {
-        m.values = n->answer.figures;
-        m.count = node_figures_count(n);
+        m.fixed = n->s.p->fixed;
+        if (m.fixed)
+            fixed_say_tally(n);
+        memcpy(m.digest, n->answer.digest, sizeof m.digest);
+        m.values = m.fixed ? n->answer.words : n->answer.figures;
+        m.count = node_answer_count(n);
         m.k = n->s.async ? n->answer.k : 0;
     } else if (row->up == UP_MODELS) {
         if (n->s.leaf)
@@ -389,7 +396,8 @@ message question_answer_letter(node *n, const question_row *row)
         m.count = node_part_size(n, n->nodes, n->answer.part);
         m.k = n->answer.part;
     }
-    numbers_hide(m.values, m.count);
+    if (!m.fixed)
+        numbers_hide(m.values, m.count);
     return m;
 }
 
@@ -470,7 +478,7 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
-    if (!n->inner.child[c].answered && row->up == UP_TALLY && !bounds_of_tally(n, c, m->values))
+    if (!n->inner.child[c].answered && row->up == UP_TALLY && !n->s.p->secure && !bounds_of_tally(n, c, m->values))
         return node_refuse_lie(n, c, why);
     if (n->inner.child[c].answered || !take_answer(n, row, c, m))
         return node_refuse(n, why, NODE_REFUSED_OLD);

@@ -28,6 +28,11 @@ static void pass_link(const word_transfer *t, node *n)
     n->state = (node_state)state;
     if (t->in && state >= NODE_STATES)
         t->in->bad = true;
+    for (size_t i = 0; i < 4 && n->s.p->secure; i++) {
+        words_pass(t, &n->down_digest[i]);
+        words_pass(t, &n->up_digest[i]);
+        words_pass(t, &n->answer.digest[i]);
+    }
     words_pass_reals(t, &n->dual, 1);
     words_pass_reals(t, n->answer.figures, node_figures_count(n));
     if (n->s.inner || n->s.keeps_w)
@@ -104,6 +109,8 @@ static void pass_inner(const word_transfer *t, node *n)
         words_pass(t, &child->turns);
         words_pass_reals(t, &child->strain.sum, 1);
         words_pass_reals(t, &child->strain.count, 1);
+        for (size_t i = 0; i < 2 && n->s.p->fixed; i++)
+            words_pass(t, &child->strain_words[i]);
     }
     if (!is_root(n))
         return;

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "math/dot.h"
 #include "plan/client_terms.h"
+#include "plan/cohort.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,9 +95,20 @@ static tree stage_of(const tree *t, uint64_t stage)
 
 /* ---- nodes ---- */
 
+/* Whose draws are those of node `number`. */
+static size_t first_of_cohort(const tree *t, size_t number)
+{
+    const inner_node *parent = &t->d->inner[tree_parent(t->d, number)];
+    const bool leaf = number >= t->d->n_inner;
+    const size_t base = leaf ? t->d->n_inner + parent->first_leaf : parent->first_inner;
+    return base + cohort_of(t->p, leaf ? parent->n_leaves : parent->n_inner, number - base);
+}
+
 static uint64_t key_of(const tree *t, size_t number)
 {
     char name[HFSAD_TIERS_MAX * 256];
+    if (number)
+        number = first_of_cohort(t, number);
     if (number < t->d->n_inner)
         return rng_key(t->p->seed, rng_stream(t->d->inner[number].name));
     dataset_leaf_name(t->d, number - t->d->n_inner, name, sizeof name);
@@ -205,6 +217,7 @@ static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage,
         .tiers = d->depth,
         .slot = tree_slot(d, number),
         .siblings = number ? tree_children(d, tree_parent(d, number)) : 1,
+        .inner_siblings = number ? d->inner[tree_parent(d, number)].n_inner : 0,
         .key = key_of(&t, number),
         .intercept = t.intercept,
         .start = start,

@@ -91,7 +91,7 @@ hfsad_status model_of_run(model **made, const hfsad_run *run, hfsad_error *err)
     if (!m)
         return error_memory(err, sizeof *m, "a model");
     m->n_inner = run->data->n_inner;
-    m->n_nodes = run->spec->output.clients ? hfsad_run_nodes(run) : m->n_inner;
+    m->n_nodes = spec_shows_clients(run->spec) ? hfsad_run_nodes(run) : m->n_inner;
     m->F = features_count(run->data);
     m->intercept = hfsad_run_intercept(run);
     hfsad_status status = take_models(m, run, err);

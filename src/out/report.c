@@ -156,7 +156,7 @@ static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figure
         checkpoint_write(f, r->run, r->trace.text, r->kept);
         break;
     case MODEL:
-        model_table(f, r->run, r->spec->output.clients, &r->room);
+        model_table(f, r->run, spec_shows_clients(r->spec), &r->room);
         break;
     case STATE:
         state_table(f, r->run, &r->room);

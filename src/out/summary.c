@@ -251,7 +251,9 @@ static bool applies(const char *key, const hfsad_spec *spec)
         !strncmp(key, "baseline.", 9))
         return false; /* add_resolved has these */
     if (!strcmp(key, "federation.wire"))
-        return spec->federation.wire == WIRE_FLOAT; /* the only one that rounds */
+        return spec->federation.wire == WIRE_FLOAT || spec->federation.wire == WIRE_FIXED; /* those that round */
+    if (!strncmp(key, "privacy.", 8))
+        return spec_cohort(spec) > 0;
     if (!strncmp(key, "federation.", 11))
         return false; /* how the processes came to the result, which does not depend on it or is a record's */
     if (!strncmp(key, "columns.", 8) || !strncmp(key, "split.", 6))
@@ -321,6 +323,8 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
         if (!strcmp(at.key, "run.polish")) /* auto: what it came to */
             json_add_flag(j, object_at(j, settings, "run"), "polish",
                           polish_is_due(spec, run->plan, run->data->n_inner, run->data->M));
+        else if (!strcmp(at.key, "output.clients")) /* secure aggregation: they keep their models */
+            json_add_flag(j, object_at(j, settings, "output"), "clients", spec_shows_clients(spec));
         else if (applies(at.key, spec))
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
     json_add_text(j, object_at(j, settings, "run"), "start", run->start_kind);

@@ -16,10 +16,12 @@
  *          With run.cycles false and from a start that may be far from every valley it is 0.006, 0.1 and omega_0/(2 c),
  *          because what is frozen stays
  */
+#include "plan/cohort.h"
 #include "plan/method.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/wire.h"
 #include "plan/scales.h"
 
@@ -466,6 +468,22 @@ static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* A model may become 2^ROOM_BITS times as large as the survey expects before a sum over a cohort overflows. */
+static int choose_fraction(const hfsad_spec *spec, double length)
+{
+    enum { ROOM_BITS = 16 };
+    const size_t members = 2 * spec_cohort(spec); /* no cohort has more */
+    if (spec->federation.fraction >= 0)
+        return (int)spec->federation.fraction;
+    return GRID_BITS - ROOM_BITS - (members ? ilogb((double)members) + 1 : 0) -
+           (isfinite(length) && length > 0 ? ilogb(length) : 0);
+}
+
+double plan_up_factor(const plan *p, double sigma)
+{
+    return ldexp(1, p->fraction - (isfinite(sigma) && sigma > 0 ? ilogb(sigma) : 0));
+}
+
 static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
 {
     const hfsad_spec *spec = t->spec;
@@ -474,8 +492,12 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->trace_every = (uint64_t)spec->run.trace_every;
     p->edge_rounds = (uint32_t)spec->run.edge_rounds;
     p->at_least_every = (uint32_t)spec->participation.at_least_every;
-    p->keep_w = spec->output.clients == 1;
-    p->rounds = spec->federation.wire == WIRE_FLOAT;
+    p->keep_w = spec_shows_clients(spec);
+    p->fixed = spec_is_fixed(spec);
+    p->rounds = p->fixed || spec->federation.wire == WIRE_FLOAT;
+    p->secure = spec_is_secure(spec);
+    p->cohort = spec_cohort(spec);
+    p->fraction = choose_fraction(spec, t->scales.length);
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
     p->length = t->scales.length;
@@ -484,7 +506,8 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
         t->edges += t->d->inner[i].n_leaves > 0;
     hfsad_status status;
     if ((status = plan_leaves(p, t, err)) || (status = plan_inner(p, t, err)) ||
-        (status = check_overrides(&t->choices, err)) || (status = check_labels(p, t->d, err)))
+        (status = check_overrides(&t->choices, err)) || (status = check_labels(p, t->d, err)) ||
+        (status = cohorts_check(p, t->d, err)))
         return status;
     if ((status = choose_method(p, t, err)))
         return status;

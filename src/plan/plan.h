@@ -40,6 +40,10 @@ typedef struct {
     uint64_t trace_every; /* the dual residual is formed in the iterations that will be measured; 0: in none */
     bool keep_w;          /* keep every client's own w */
     bool rounds;          /* what nodes say to each other is rounded, as base/wire.h says */
+    bool fixed;           /* what goes up is in fixed point (base/fixed.h) */
+    bool secure;          /* and masked */
+    int fraction;         /* fixed: bits after the binary point of u/sigma */
+    size_t cohort;        /* fixed: least size of a cohort (plan/cohort.h); 0: every child by itself */
     double stop_absolute, stop_relative;
     bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
     double pace;        /* by what r grows in an edge round at last */
@@ -55,6 +59,9 @@ static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 {
     return &p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0];
 }
+
+/* By what the u of a link is multiplied before it is rounded: a power of two. */
+double plan_up_factor(const plan *p, double sigma);
 
 /* Resolves preset and overrides against the data. */
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);

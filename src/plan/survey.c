@@ -4,8 +4,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "data/nodes.h"
 #include "data/rows.h"
 #include "plan/baseline_step.h"
+#include "plan/fixed_answer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -202,7 +204,11 @@ hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const da
                  answer = spec && algorithm_is_baseline(spec->top.algorithm) && groups > plain ? groups : plain;
     s->room_size = (size_t)(d->depth + 2) * answer + 5 * d->M;
     s->room = alloc_zero(s->room_size, sizeof *s->room);
-    if (!s->room || (spec && !choices_make(&s->choices, spec, d))) {
+    enum { MAXIMA = 2 }; /* of a question */
+    s->most = 1 + MAXIMA * FIXED_BUCKETS + answer;
+    if (d->fixed)
+        s->words = alloc_zero((size_t)(d->depth + 2) * s->most * FIXED_WORDS, sizeof *s->words);
+    if (!s->room || (d->fixed && !s->words) || (spec && !choices_make(&s->choices, spec, d))) {
         local_survey_free(s);
         return error_memory(err, s->room_size * sizeof *s->room, "what the presets ask of the data");
     }
@@ -212,6 +218,7 @@ hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const da
 void local_survey_free(local_survey *s)
 {
     free(s->room);
+    free(s->words);
     if (s->spec)
         choices_free(&s->choices);
 }
@@ -277,24 +284,50 @@ hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows 
     return status;
 }
 
+/* Adds a child's answer to the totals of a node. */
+static hfsad_status add_child(const local_survey *s, const inner_node *node, const survey_question *q, size_t child,
+                              double *totals, const double *answer, hfsad_error *err)
+{
+    const answer_layout l = {MAXIMA_BUCKETS, q->most, q->sums};
+    const size_t size = s->most * FIXED_WORDS;
+    uint64_t *part = s->words + (size_t)(s->d->depth + 1) * size;
+    if (!s->words) {
+        survey_combine(q, totals, answer);
+        return HFSAD_OK;
+    }
+    if (!fixed_answer_put(&l, answer, part)) {
+        char name[NODE_NAME_SIZE];
+        nodes_name(s->d, child, name, sizeof name);
+        return error_set(err, HFSAD_ERROR_INPUT, FIXED_TOO_LARGE, name);
+    }
+    fixed_add(s->words + node->depth * size, part, fixed_answer_numbers(&l));
+    return HFSAD_OK;
+}
+
 /* The totals of inner node i, into the room of its depth; its children's answers pass through the room below. */
 static hfsad_status ask_below(const local_survey *s, size_t i, const survey_question *q, hfsad_error *err)
 {
     const size_t size = q->most + q->sums;
     const inner_node *node = &s->d->inner[i];
     double *totals = s->room + (size_t)node->depth * size, *below = totals + size;
+    const answer_layout l = {MAXIMA_BUCKETS, q->most, q->sums};
+    uint64_t *words = s->words + node->depth * s->most * FIXED_WORDS;
     memset(totals, 0, size * sizeof *totals);
+    if (s->words)
+        memset(words, 0, fixed_answer_numbers(&l) * FIXED_WORDS * sizeof *words);
     hfsad_status status = HFSAD_OK;
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner && !status; c++)
         if (!(status = ask_below(s, c, q, err)))
-            survey_combine(q, totals, below);
+            status = add_child(s, node, q, c, totals, below, err);
     for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves && !status; leaf++) {
         survey_client client;
         if ((status = client_of(s, leaf, &client, err)))
             continue;
         survey_answer(&client, q, below);
-        survey_combine(q, totals, below);
+        status = add_child(s, node, q, s->d->n_inner + leaf, totals, below, err);
     }
+    if (s->words && !status)
+        fixed_answer_get(&l, words, totals);
     return status;
 }
 

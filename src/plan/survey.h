@@ -79,6 +79,8 @@ typedef struct {
     choice_table choices;
     double *room; /* answers of every depth, and scratch */
     size_t room_size;
+    uint64_t *words;  /* answers in fixed point of every depth, and of a child; NULL: sums are of doubles */
+    size_t most;      /* numbers of such an answer */
     survey_cost cost; /* so far */
 } local_survey;
 

@@ -31,7 +31,7 @@ void tally_add(tally *total, const tally *part)
     }
 }
 
-enum { HEAD = 7, PER_TIER = 10 };
+enum { HEAD = TALLY_HEAD, PER_TIER = TALLY_TIER };
 
 _Static_assert(sizeof(link_sums) == (PER_TIER - 1) * sizeof(double), "link_sums has nine numbers");
 

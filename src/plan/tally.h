@@ -24,7 +24,8 @@ typedef struct {
 void link_sums_add(link_sums *total, const link_sums *part);
 void tally_add(tally *total, const tally *part);
 
-/* As a vector, the first `tiers` tiers only. */
+/* As a vector, the first `tiers` tiers only; of TALLY_MOST numbers at most. */
+enum { TALLY_HEAD = 7, TALLY_TIER = 10, TALLY_MOST = TALLY_HEAD + TALLY_TIER * HFSAD_TIERS_MAX };
 size_t tally_numbers(size_t tiers);
 void tally_pack(const tally *t, size_t tiers, double *numbers);
 void tally_unpack(tally *t, size_t tiers, const double *numbers);

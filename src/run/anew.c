@@ -123,6 +123,8 @@ static void go_back(sim *s, size_t node, uint64_t round)
 /* Runs are stepped leaf by leaf, to the same bits, so that each leaf's residual is known. */
 static hfsad_status take_duals(sim *s, hfsad_error *err)
 {
+    if (s->many.slope || s->leaf_dual)
+        return HFSAD_OK;
     s->leaf_dual = alloc_zero(s->d->n_leaves, sizeof *s->leaf_dual);
     for (size_t r = 0; r < s->n_runs; r++)
         s->runs[r].class = MIXED;
@@ -158,7 +160,6 @@ hfsad_status sim_take_anew(sim *s, const run_readmission *all, size_t count, con
 void sim_free_anew(sim *s)
 {
     free(s->anew);
-    free(s->leaf_dual);
 }
 
 /* ---- for trace and summary ---- */

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "data/memory.h"
+#include "data/nodes.h"
+#include "plan/fixed_answer.h"
 #include "plan/read_table.h"
 #include "plan/tally.h"
 #include "run/anew.h"
@@ -206,6 +208,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         status = data_lay(memory, as_rows, true, NULL, &r->data, err);
     else if (!status && !r->data)
         status = dataset_read_table(&r->data, path, &table, as_rows, err);
+    if (!status)
+        r->data->fixed = spec_is_fixed(spec);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
     free(path);
@@ -361,6 +365,13 @@ static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
     return r->engine->links ? figures_are_finite(f) : averaging_is_finite(f);
 }
 
+hfsad_status run_too_large(const hfsad_run *r, size_t node, hfsad_error *err)
+{
+    char name[NODE_NAME_SIZE];
+    nodes_name(r->data, node, name, sizeof name);
+    return error_set(err, HFSAD_ERROR_INPUT, FIXED_TOO_LARGE, name);
+}
+
 hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
 {
     if (r->has_star) {
@@ -369,6 +380,8 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     }
     r->engine->measure(r, f);
     f->seconds = r->seconds;
+    if (r->sim && sim_too_large(r->sim))
+        return run_too_large(r, sim_too_large(r->sim) - 1, err);
     if (!is_finite(r, f))
         return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
                          (unsigned long long)f->iteration, r->engine->remedy);

@@ -95,4 +95,7 @@ hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *e
 /* Other settings of links and priors for the same run, whose state stays. */
 hfsad_status run_replan(hfsad_run *run, const hfsad_spec *spec, hfsad_error *err);
 
+/* A number of this node does not fit into fixed point. */
+hfsad_status run_too_large(const hfsad_run *r, size_t node, hfsad_error *err);
+
 #endif

@@ -89,7 +89,8 @@ void many_round(sim *s)
     for (size_t i = 0; i < s->n_runs; i++)
         draw_run(s, &s->runs[i], s->many.active + run_first_leaf(s, &s->runs[i]));
     for_each(s, 0, s->d->n_leaves, s->d->n_rows, step_leaf);
-    for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
+    if (!s->p->fixed) /* sum_fixed does it by cohorts */
+        for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
 }
 
 /* If clients or edges have their own intercepts, the nodes above are not tied: their models get the mean over the

@@ -2,6 +2,7 @@
 #include "run/state.h"
 
 #include "data/features.h"
+#include "plan/fixed_answer.h"
 
 #include <math.h>
 
@@ -25,6 +26,58 @@ static void measure_run(void *context, size_t index, unsigned thread)
     const leaf_run run = run_view(s, r, index, &s->spaces[thread]);
     kernels()->leaf_measure(&run, s->inner_w, sums);
 }
+
+/* ---- fixed point ---- */
+
+static void measure_leaf(void *context, size_t leaf, unsigned thread)
+{
+    sim *s = context;
+    const uint32_t parent = dataset_parent(s->d, leaf);
+    s->leaf_sums[leaf] = (link_sums){0};
+    if (s->many.slope) {
+        const run_of_leaves one = {
+            .parent = parent, .first_slot = (uint32_t)(leaf - s->d->inner[parent].first_leaf), .count = 1};
+        many_measure(s, &one, &s->spaces[thread], &s->leaf_sums[leaf]);
+    } else {
+        const leaf_run one = leaf_view(s, leaf, parent, &s->spaces[thread]);
+        kernels()->leaf_measure(&one, s->inner_w, &s->leaf_sums[leaf]);
+    }
+}
+
+/* The tally of inner node i with its own link, and of all below it, as it goes up. */
+static void measure_fixed(const sim *s, size_t i, tally *t)
+{
+    enum { WORDS = (TALLY_MOST + HFSAD_TIERS_MAX) * FIXED_WORDS };
+    const inner_node *node = &s->d->inner[i];
+    const inner_class *class = &s->p->inner[i];
+    const size_t tiers = s->d->depth, numbers = fixed_tally_numbers(tiers);
+    uint64_t sum[WORDS], part[WORDS];
+    *t = (tally){.priors = kernels()->prior_value(&class->prior, s->M, s->inner_w + i * s->M),
+                 .consensus_priors = kernels()->prior_value(&class->prior, s->M, s->inner_w)};
+    if (i) {
+        const hfsad_link link = inner_link(s, i);
+        const hfsad_link_rule rule = sim_inner_rule(s, i);
+        kernels()->link_measure(&rule, &link, s->M, s->inner_w + i * s->M, s->inner_w + (size_t)node->parent * s->M,
+                                s->inner_w, &t->tier[node->depth - 1]);
+        t->dual[node->depth - 1] = s->inner[i].dual;
+    }
+    fixed_tally_put(t, tiers, sum);
+    for (size_t c = 0; c < (size_t)node->n_inner + node->n_leaves; c++) {
+        tally child = {0};
+        if (c < node->n_inner) {
+            measure_fixed(s, node->first_inner + c, &child); /* no deeper than HFSAD_TIERS_MAX */
+        } else {
+            const size_t leaf = node->first_leaf + c - node->n_inner;
+            child.tier[node->depth] = s->leaf_sums[leaf];
+            child.dual[node->depth] = s->leaf_dual ? s->leaf_dual[leaf] : s->many.dual[leaf];
+        }
+        fixed_tally_put(&child, tiers, part);
+        fixed_add(sum, part, numbers);
+    }
+    fixed_tally_get(t, tiers, sum);
+}
+
+/* ---- doubles ---- */
 
 /* The tally of inner node i and of all below it, but its own link. */
 static void measure_node(const sim *s, size_t i, tally *t)
@@ -52,8 +105,13 @@ static void measure_node(const sim *s, size_t i, tally *t)
 void sim_measure(sim *s, hfsad_figures *f)
 {
     tally t;
-    for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
-    measure_node(s, 0, &t);
+    if (s->p->fixed) {
+        for_each(s, 0, s->d->n_leaves, s->d->n_rows, measure_leaf);
+        measure_fixed(s, 0, &t);
+    } else {
+        for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
+        measure_node(s, 0, &t);
+    }
     tally_figures(&t, s->M, s->d->depth, s->iteration, s->dual_known || s->iteration == 0, f);
     f->relative_error = s->truth ? model_error(s->d, s->inner_w, s->truth, s->sign_free, s->spaces[0].rows) : NAN;
     f->bytes_up = s->bytes_up;

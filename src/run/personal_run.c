@@ -41,8 +41,7 @@ static bool ask(void *context, const mixture_question *question, double *sum)
     if (a->proceed && !a->proceed(a->context))
         return false;
     a->question = question;
-    tree_sum_ask(&a->sum, mixture_length(question, a->run->data->M), sum);
-    return true;
+    return tree_sum_ask(&a->sum, mixture_length(question, a->run->data->M), sum);
 }
 
 /* By the clients of this process; false: no memory. */
@@ -72,6 +71,8 @@ static hfsad_status find(hfsad_run *r, asker *a, personal_result *found, const c
         return r->engine->groups(r, found, why, err);
     const bool done = personal_problem_make(&problem, r->spec, r->plan, r->data) && find_here(a, &problem, w, found);
     free((hfsad_penalty *)problem.priors);
+    if (a->sum.over)
+        return run_too_large(r, a->sum.over - 1, err);
     if (done && !found->finished)
         *why = found->broken ? PERSONAL_BROKEN : "interrupted";
     return done ? HFSAD_OK : error_memory(err, 0, "the groups");

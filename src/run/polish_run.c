@@ -1,7 +1,4 @@
-/*
- * The polish of a run in this process: asks all clients of the tree and adds their answers up as in plan/survey.h, of a
- * node the inner children's sums in their order, then its leaves'.
- */
+/* The polish of a run in this process. */
 #include "base/clock.h"
 #include "polish/star_client.h"
 #include "polish/task.h"
@@ -10,36 +7,31 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "run/handle.h"
+#include "run/tree_sum.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAVE_DOUBLES = 1 << 20, WAVE_LEAST = 64 }; /* answers that are held at once */
-enum { WORTH_A_THREAD = 8192 };                   /* numbers of rows */
-
 typedef struct {
     hfsad_run *run;
     double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
     star_client **star;                 /* n_leaves */
     double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
-    double *total;                      /* sum of a node for every depth */
-    double *answers;
-    size_t wave, first; /* leaves asked at once, and the first of them */
+    tree_sum sum;
     const polish_question *question;
-    size_t length;
     bool (*proceed)(void *context, const hfsad_polish *so_far);
     void *context;
     hfsad_polish *so_far;
     polish_result result;
 } asker;
 
-static void answer_leaf(void *context, size_t item, unsigned thread)
+static void answer_leaf(void *context, size_t leaf, unsigned thread, double *answer)
 {
     asker *a = context;
     const dataset *d = a->run->data;
-    const size_t leaf = a->first + item, row = d->rows.first ? d->rows.first[leaf] : leaf;
+    const size_t row = d->rows.first ? d->rows.first[leaf] : leaf;
     const leaf_class *class = plan_leaf(a->run->plan, leaf);
     polish_client client = {
         .loss = &class->loss,
@@ -53,43 +45,7 @@ static void answer_leaf(void *context, size_t item, unsigned thread)
     };
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
-    polish_answer(&client, a->question, a->answers + item * a->length);
-}
-
-static void answer_leaves(asker *a, size_t count)
-{
-    const dataset *d = a->run->data;
-    const size_t rows = d->rows.first ? d->rows.first[a->first + count] - d->rows.first[a->first] : count;
-    if (rows * d->M >= WORTH_A_THREAD)
-        pool_run(a->run->threads, count, answer_leaf, a);
-    else
-        for (size_t i = 0; i < count; i++)
-            answer_leaf(a, i, 0);
-}
-
-static void add_leaves(asker *a, const inner_node *node, double *sum)
-{
-    for (size_t done = 0; done < node->n_leaves; done += a->wave) {
-        const size_t left = node->n_leaves - done, count = left < a->wave ? left : a->wave;
-        a->first = node->first_leaf + done;
-        answer_leaves(a, count);
-        for (size_t i = 0; i < count; i++)
-            for (size_t m = 0; m < a->length; m++)
-                sum[m] += a->answers[i * a->length + m];
-    }
-}
-
-/* A tree is no deeper than HFSAD_TIERS_MAX. */
-static void sum_node(asker *a, const inner_node *node, double *sum)
-{
-    double *below = sum + a->length;
-    memset(sum, 0, a->length * sizeof *sum);
-    for (uint32_t c = 0; c < node->n_inner; c++) {
-        sum_node(a, &a->run->data->inner[node->first_inner + c], below);
-        for (size_t m = 0; m < a->length; m++)
-            sum[m] += below[m];
-    }
-    add_leaves(a, node, sum);
+    polish_answer(&client, a->question, answer);
 }
 
 static void count(asker *a)
@@ -104,10 +60,7 @@ static bool ask(void *context, const polish_question *question, double *sum)
     if (a->proceed && !a->proceed(a->context, a->so_far))
         return false;
     a->question = question;
-    a->length = polish_length(question->kind, a->run->data->M);
-    sum_node(a, &a->run->data->inner[0], a->total);
-    memcpy(sum, a->total, a->length * sizeof *sum);
-    return true;
+    return tree_sum_ask(&a->sum, polish_length(question->kind, a->run->data->M), sum);
 }
 
 static bool take_room(asker *a)
@@ -116,18 +69,18 @@ static bool take_room(asker *a)
     bool anchored = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
         anchored = anchored || loss_kind_of(&plan_leaf(a->run->plan, leaf)->loss)->majorised;
-    const size_t length = polish_longest(d->M, POLISH_DIRECT);
-    a->wave = WAVE_DOUBLES / length > WAVE_LEAST ? WAVE_DOUBLES / length : WAVE_LEAST;
-    a->wave = a->wave < d->n_leaves ? a->wave : d->n_leaves;
+    a->sum = (tree_sum){.d = d,
+                        .threads = a->run->threads,
+                        .longest = polish_longest(d->M, POLISH_DIRECT),
+                        .answer = answer_leaf,
+                        .context = a};
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
     a->bend = alloc_zero(d->n_rows, sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
-    a->total = alloc_zero((d->depth + 1) * length, sizeof(double));
-    a->answers = alloc_zero(a->wave * length, sizeof(double));
-    return a->star && a->multiplier && a->bend && (a->anchor || !anchored) && (a->row || d->rows.first) && a->total &&
-           a->answers;
+    return tree_sum_take(&a->sum) && a->star && a->multiplier && a->bend && (a->anchor || !anchored) &&
+           (a->row || d->rows.first);
 }
 
 static void give_back(asker *a)
@@ -139,8 +92,7 @@ static void give_back(asker *a)
     free(a->bend);
     free(a->anchor);
     free(a->row);
-    free(a->total);
-    free(a->answers);
+    tree_sum_give_back(&a->sum);
 }
 
 static void take_row(void *context, const polish_row *row)
@@ -238,6 +190,8 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     }
     if (why)
         return HFSAD_OK;
+    if (a->sum.over)
+        return run_too_large(r, a->sum.over - 1, err);
     if (done)
         judge(r, a, figures.objective, result);
     return done ? HFSAD_OK : error_memory(err, 2 * r->data->n_rows * sizeof(double), "the polish");

@@ -1,6 +1,7 @@
 /* The safeguard of plan/guard.h over the simulator's tree. */
 #include "run/state.h"
 
+#include "base/fixed.h"
 #include "base/wire.h"
 
 #include <string.h>
@@ -33,6 +34,8 @@ static guard_strain strain_heard(const sim *s, size_t i, guard_strain strain)
     const hfsad_link link = inner_link(s, i);
     const hfsad_link_rule rule = sim_inner_rule(s, i);
     double *u = s->spaces[0].rows, numbers[] = {strain.sum, strain.count};
+    if (s->p->fixed)
+        return (guard_strain){strain_rounded(strain.sum), strain_rounded(strain.count)};
     (void)hfsad_link_message(&rule, &link, s->M, u);
     if (!wire_round(u, s->M) || !wire_round(numbers, 2))
         return strain;
@@ -69,6 +72,10 @@ static void begin_anew(sim *s, const double *w)
         s->inner[i].dual = guard_dual(s->inner[i].dual);
     for (size_t r = 0; r < s->n_runs; r++)
         s->runs[r].dual = guard_dual(s->runs[r].dual);
+    for (size_t leaf = 0; leaf < d->n_leaves && s->p->fixed; leaf++) {
+        double *dual = s->leaf_dual ? &s->leaf_dual[leaf] : &s->many.dual[leaf];
+        *dual = guard_dual(*dual);
+    }
     if (s->many.slope)
         memset(s->many.slope, 0, d->n_rows * sizeof *s->many.slope);
     if (s->many.eta)

@@ -91,15 +91,17 @@ static void step_run(void *context, size_t index, unsigned thread)
         r->sum_sigma = run.sum_sigma;
         r->dual = run.dual;
     }
-    if (s->said) /* the kernels add up messages as they are */
+    if (s->said && !s->p->fixed) /* the kernels add up messages as they are */
         r->sum_sigma = sum_messages(s, r, space, s->run_u + index * s->M);
 }
 
 /* Sum of the children's u, inner ones first, each in the order of its slot; returns the sum of their sigma. */
-static double sum_children(const sim *s, size_t i, thread_space *space)
+static double sum_children(sim *s, size_t i, thread_space *space)
 {
     const inner_node *node = &s->d->inner[i];
     double *sum = space->rows + 5 * s->M, *u = space->rows + 4 * s->M, sigma = 0;
+    if (s->p->fixed)
+        return sum_fixed(s, i, space, sum);
     memset(sum, 0, s->M * sizeof *sum);
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
         sigma += inner_message(s, c, u);

@@ -48,4 +48,7 @@ double relative_error(size_t M, const double *estimate, const double *truth, boo
 /* Of a model as the run has it, without the intercept, against a truth in the user's units. scratch: M numbers. */
 double model_error(const dataset *d, const double *w, const double *truth, bool sign_free, double *scratch);
 
+/* 1 + a node whose message did not fit into fixed point; 0: all did. */
+size_t sim_too_large(const sim *s);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "plan/client_terms.h"
+#include "plan/cohort.h"
 #include "run/anew.h"
 
 #include <assert.h>
@@ -141,6 +142,8 @@ link_counters sim_inner_link(const sim *s, size_t i, double *z, double *q)
 
 static uint16_t class_of_run(const sim *s, const run_of_leaves *r)
 {
+    if (s->p->fixed) /* the figures of each leaf are wanted */
+        return MIXED;
     if (!s->p->leaf_class_of)
         return 0;
     const uint16_t *class = s->p->leaf_class_of + run_first_leaf(s, r);
@@ -223,13 +226,18 @@ static bool keeps_w(const sim *s)
 
 static void make_keys(sim *s)
 {
-    for (size_t i = 0; i < s->d->n_inner; i++)
-        s->inner[i].key = rng_key(s->p->seed, rng_stream(s->d->inner[i].name));
+    for (size_t i = 0; i < s->d->n_inner; i++) {
+        const inner_node *parent = &s->d->inner[s->d->inner[i].parent];
+        const size_t first = i ? parent->first_inner + cohort_of(s->p, parent->n_inner, i - parent->first_inner) : 0;
+        s->inner[i].key = rng_key(s->p->seed, rng_stream(s->d->inner[first].name));
+    }
     if (!s->key)
         return;
     char name[HFSAD_TIERS_MAX * 256];
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        dataset_leaf_name(s->d, leaf, name, sizeof name);
+        const inner_node *node = &s->d->inner[dataset_parent(s->d, leaf)];
+        dataset_leaf_name(s->d, node->first_leaf + cohort_of(s->p, node->n_leaves, leaf - node->first_leaf), name,
+                          sizeof name);
         s->key[leaf] = rng_key(s->p->seed, rng_stream(name));
     }
 }
@@ -274,6 +282,8 @@ static bool take_memory(sim *s)
     s->inner_w = alloc_zero(rows, sizeof(double));
     s->inner_z = alloc_zero(rows, sizeof(double));
     s->inner_q = alloc_zero(rows, sizeof(double));
+    s->leaf_dual = s->p->fixed && !d->rows.first ? alloc_zero(d->n_leaves, sizeof(double)) : NULL;
+    s->leaf_sums = s->p->fixed ? alloc_zero(d->n_leaves, sizeof *s->leaf_sums) : NULL;
     s->said = s->p->rounds ? alloc_zero(rows, sizeof(double)) : NULL;
     s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(GUARD_VECTORS * s->M, sizeof(double)) : NULL;
     s->guard.star = s->p->inner[0].watched && d->n_inner == 1;
@@ -285,7 +295,8 @@ static bool take_memory(sim *s)
     return take_spaces(s) && (s->leaf_rules || !(s->guard.star || s->p->cycles)) && s->z && s->q &&
            (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
            (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
-           (s->said || !s->p->rounds) && s->inner && s->runs && s->run_u && s->run_sums;
+           (s->said || !s->p->rounds) && (s->leaf_dual || !s->p->fixed || d->rows.first) &&
+           (s->leaf_sums || !s->p->fixed) && s->inner && s->runs && s->run_u && s->run_sums;
 }
 
 hfsad_status sim_create(sim **out, const dataset *d, const plan *p, const double *start, const double *truth,
@@ -345,6 +356,8 @@ void sim_free(sim *s)
     free(s->inner_z);
     free(s->inner_q);
     free(s->said);
+    free(s->leaf_dual);
+    free(s->leaf_sums);
     free(s->guard.calm);
     free(s->leaf_rules);
     sim_free_anew(s);

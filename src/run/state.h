@@ -57,7 +57,10 @@ struct sim {
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
-    double *said;                        /* inner_w as the children hear it in this round; NULL: as it is */
+    double *leaf_dual;    /* of the last round, in fixed point or if links begin anew, and no client has many rows */
+    link_sums *leaf_sums; /* fixed point: of a measurement */
+    size_t over;          /* 1 + a node whose message did not fit into fixed point; 0: all did */
+    double *said;         /* inner_w as the children hear it in this round; NULL: as it is */
     inner_state *inner;
     size_t n_runs;
     run_of_leaves *runs;
@@ -71,9 +74,8 @@ struct sim {
     stop_state stop;
     struct anew *anew; /* links that begin anew (anew.h), in the order of their rounds; NULL: none */
     size_t n_anew, next_anew;
-    double *leaf_dual; /* n_leaves: of the last round; NULL: not wanted */
-    bool absences;     /* a node may be absent */
-    bool sign_free;    /* the truth's sign cannot be told: all losses are phase retrieval's */
+    bool absences;  /* a node may be absent */
+    bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
     bool first_round, last_round, want_dual, dual_known;
 };
 
@@ -105,6 +107,8 @@ double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u);
 double inner_message(const sim *s, size_t i, double *u);
 /* The sum of a run's messages, into sum_u; returns that of sigma. */
 double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u);
+/* The sum of the messages of node i's children in fixed point, into sum; returns that of sigma. */
+double sum_fixed(sim *s, size_t i, thread_space *space, double *sum);
 /* The parent's w of a view, as its children hear it. */
 static inline const double *w_heard(const sim *s, const double *w_parent)
 {

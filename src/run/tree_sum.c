@@ -2,6 +2,7 @@
 #include "run/tree_sum.h"
 
 #include "base/alloc.h"
+#include "base/fixed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,16 @@ bool tree_sum_take(tree_sum *s)
     s->wave = wave < s->d->n_leaves ? wave : s->d->n_leaves;
     s->total = alloc_zero((s->d->depth + 1) * s->longest, sizeof(double));
     s->answers = alloc_zero(s->wave * s->longest, sizeof(double));
-    return s->total && s->answers;
+    if (s->d->fixed)
+        s->words = alloc_zero((s->d->depth + 1) * s->longest * FIXED_WORDS, sizeof *s->words);
+    return s->total && s->answers && (s->words || !s->d->fixed);
 }
 
 void tree_sum_give_back(tree_sum *s)
 {
     free(s->total);
     free(s->answers);
+    free(s->words);
 }
 
 static void answer_one(void *context, size_t item, unsigned thread)
@@ -41,15 +45,20 @@ static void answer_leaves(tree_sum *s, size_t count)
             answer_one(s, i, 0);
 }
 
-static void add_leaves(tree_sum *s, const inner_node *node, double *sum)
+static void add(tree_sum *s, child_sum *sum, size_t child, const double *part)
+{
+    if (!child_sum_add(sum, part) && !s->over)
+        s->over = child + 1;
+}
+
+static void add_leaves(tree_sum *s, const inner_node *node, child_sum *sum)
 {
     for (size_t done = 0; done < node->n_leaves; done += s->wave) {
         const size_t left = node->n_leaves - done, count = left < s->wave ? left : s->wave;
         s->first = node->first_leaf + done;
         answer_leaves(s, count);
         for (size_t i = 0; i < count; i++)
-            for (size_t m = 0; m < s->length; m++)
-                sum[m] += s->answers[i * s->length + m];
+            add(s, sum, s->d->n_inner + s->first + i, s->answers + i * s->length);
     }
 }
 
@@ -57,18 +66,20 @@ static void add_leaves(tree_sum *s, const inner_node *node, double *sum)
 static void sum_node(tree_sum *s, const inner_node *node, double *sum)
 {
     double *below = sum + s->length;
-    memset(sum, 0, s->length * sizeof *sum);
+    uint64_t *words = s->words ? s->words + node->depth * s->length * FIXED_WORDS : NULL;
+    child_sum all = child_sum_begin(s->length, sum, words);
     for (uint32_t c = 0; c < node->n_inner; c++) {
         sum_node(s, &s->d->inner[node->first_inner + c], below);
-        for (size_t m = 0; m < s->length; m++)
-            sum[m] += below[m];
+        add(s, &all, node->first_inner + c, below);
     }
-    add_leaves(s, node, sum);
+    add_leaves(s, node, &all);
+    child_sum_end(&all);
 }
 
-void tree_sum_ask(tree_sum *s, size_t length, double *sum)
+bool tree_sum_ask(tree_sum *s, size_t length, double *sum)
 {
     s->length = length;
     sum_node(s, &s->d->inner[0], s->total);
     memcpy(sum, s->total, length * sizeof *sum);
+    return !s->over;
 }

@@ -14,12 +14,15 @@ typedef struct {
     void *context;
     size_t length;           /* of the question in hand */
     double *total, *answers; /* tree_sum_take's */
+    uint64_t *words;         /* likewise, if the sums are in fixed point */
+    size_t over;             /* 1 + the first node whose numbers did not fit; 0: all did */
     size_t wave, first;
 } tree_sum;
 
 /* Takes the room for questions of up to `longest` numbers; false: no memory. */
 bool tree_sum_take(tree_sum *s);
 void tree_sum_give_back(tree_sum *s);
-void tree_sum_ask(tree_sum *s, size_t length, double *sum);
+/* false: a number did not fit, s->over. */
+bool tree_sum_ask(tree_sum *s, size_t length, double *sum);
 
 #endif

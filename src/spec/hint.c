@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static bool is_at_or_below(const char *candidate, const char *key)
 {
@@ -81,12 +82,118 @@ static bool find_elsewhere(const settings_schema *schema, const char *key, const
     return false;
 }
 
+/* Words that users of other tools bring. */
+typedef struct {
+    const char *word, *ours;
+} synonym;
+
+static const synonym keys[] = {
+    {"penalty", "prior.cloud.penalty"},
+    {"regularization", "prior.cloud.penalty"},
+    {"regularizer", "prior.cloud.penalty"},
+    {"l1", "prior.cloud.penalty"},
+    {"l2", "prior.cloud.penalty"},
+    {"lambda", "prior.cloud.lambda"},
+    {"alpha", "prior.cloud.lambda"},
+    {"prior.kind", "prior.cloud.penalty"},
+    {"prior.penalty", "prior.cloud.penalty"},
+    {"prior.l1", "prior.cloud.penalty"},
+    {"prior.l2", "prior.cloud.penalty"},
+    {"prior.lambda", "prior.cloud.lambda"},
+    {"prior.gamma", "prior.cloud.gamma"},
+    {"prior.weight", "prior.cloud.weight"},
+    {"prior.client", "prior.cloud"},
+    {"model", "loss.kind"},
+    {"family", "loss.kind"},
+    {"objective", "loss.kind"},
+    {"quantile", "loss.tau"},
+    {"fit_intercept", "features.intercept"},
+    {"normalize", "features.standardize"},
+    {"standardise", "features.standardize"},
+    {"target", "data.y"},
+    {"label", "data.y"},
+    {"response", "data.y"},
+    {"y", "data.y"},
+    {"client", "data.client"},
+    {"clients", "data.split.clients"},
+    {"edges", "data.split.edges"},
+    {"categorical", "data.categorical"},
+    {"missing", "data.missing"},
+    {"weights", "data.weight"},
+    {"sample_weight", "data.weight"},
+    {"seed", "run.seed"},
+    {"random_state", "run.seed"},
+    {"epochs", "run.iterations"},
+    {"rounds", "run.iterations"},
+    {"max_iter", "run.iterations"},
+    {"local_epochs", "run.edge_rounds"},
+    {"tol", "run.stop.gap"},
+    {"tolerance", "run.stop.gap"},
+    {"learning_rate", "baseline.step"},
+};
+
+static const synonym values[] = {
+    {"mae", "absolute"},
+    {"lad", "absolute"},
+    {"l1", "absolute"},
+    {"laplace", "absolute"},
+    {"mse", "squared"},
+    {"ols", "squared"},
+    {"l2", "squared"},
+    {"linear", "squared"},
+    {"gaussian", "squared"},
+    {"ridge", "l2"},
+    {"least-squares", "squared"},
+    {"pinball", "quantile"},
+    {"logit", "logistic"},
+    {"binomial", "logistic"},
+    {"log-loss", "logistic"},
+    {"log_loss", "logistic"},
+    {"svm", "hinge"},
+    {"svc", "hinge"},
+    {"squared_hinge", "squared-hinge"},
+    {"count", "poisson"},
+    {"lasso", "l1"},
+    {"elasticnet", "elastic-net"},
+    {"elastic_net", "elastic-net"},
+    {"enet", "elastic-net"},
+    {"true", "global"},
+    {"yes", "global"},
+    {"false", "none"},
+    {"no", "none"},
+    {"admm", "hfsad"},
+};
+
+const char *setting_synonym(const setting_names *names, const char *text)
+{
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        for (size_t n = 0; n < names->count && !strcasecmp(values[i].word, text); n++)
+            if (!strcmp(names->name[n], values[i].ours))
+                return values[i].ours;
+    return NULL;
+}
+
+static const char *find_synonym(const char *key, const char *name)
+{
+    char whole[SETTING_KEY_MAX];
+    snprintf(whole, sizeof whole, "%s%s%s", key, *key ? "." : "", name);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!strcmp(keys[i].word, whole))
+            return keys[i].ours;
+    return NULL;
+}
+
 void setting_hint(const settings_schema *schema, const char *key, const char *name, bool dotted, char *text,
                   size_t size)
 {
     setting_names names;
     bool near;
     char elsewhere[SETTING_KEY_MAX];
+    const char *known = find_synonym(key, name);
+    if (known && !schema->inherits) {
+        snprintf(text, size, "did you mean '%s'?", known);
+        return;
+    }
     settings_below(schema, key, &names);
     if (names.count == 0) { /* a setting, which has nothing below it */
         snprintf(text, size, "did you mean '%s'?", key);

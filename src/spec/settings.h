@@ -18,6 +18,7 @@
 #ifndef HFSAD_SPEC_SETTINGS_H
 #define HFSAD_SPEC_SETTINGS_H
 
+#include "base/wire.h"
 #include "hfsad/hfsad.h"
 
 #define RANGE_LOCAL_STEPS "[1,1000000]"
@@ -173,8 +174,17 @@
     X(FEDERATION, WHOLE, exclude_after, "3", "[1,1000000]",                                                            \
       "messages of a child beyond the bounds of the mathematics after which the run ends and names it")                \
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
-      "encoding of models on the wire: exact, rounded to float, or exact as compressed differences; with float, "      \
-      "`hfsad run` rounds too")
+      "encoding of models on the wire: exact, rounded to float, exact as compressed differences, or what goes up in "  \
+      "fixed point, whose sums are exact; with float and fixed, `hfsad run` rounds too")                               \
+    X(FEDERATION, WHOLE, fraction, "auto", "[0,200]",                                                                  \
+      "wire fixed: bits after the binary point of a model's numbers in an UP; auto: from the length of the survey")
+
+#define SETTINGS_PRIVACY(X)                                                                                            \
+    X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
+      "secure: what a client says is masked, and only the sum over its cohort can be read")                            \
+    X(PRIVACY, WHOLE, cohort, "0", "[0,1000000]",                                                                      \
+      "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
+      "aggregation")
 
 /* Rows of an entry of `overrides`, besides the groups below. */
 #define SETTINGS_OVERRIDE(X)                                                                                           \
@@ -202,7 +212,8 @@
     G(stop, "run.stop", STOP, "Stop rule")                                                                             \
     G(baseline, "baseline", BASELINE, "Baselines: fedavg and fedprox")                                                 \
     G(output, "output", OUTPUT, "Output")                                                                              \
-    G(federation, "federation", FEDERATION, "Federation of processes")
+    G(federation, "federation", FEDERATION, "Federation of processes")                                                 \
+    G(privacy, "privacy", PRIVACY, "Privacy")
 
 /* The groups that an entry of `overrides` may have, in the same form. */
 #define OVERRIDE_GROUPS(G)                                                                                             \
@@ -223,8 +234,9 @@
 #define INTERCEPT_NAMES "none", "client", "edge", "global"
 #define MODE_NAMES "sync", "async"
 #define STALE_NAMES "wait", "go_on"
-#define MISSING_NAMES "refuse", "mean"        /* index = missing_rule */
-#define WIRE_NAMES "double", "float", "delta" /* index = wire_encoding */
+#define MISSING_NAMES "refuse", "mean"                 /* index = missing_rule */
+#define WIRE_NAMES "double", "float", "delta", "fixed" /* index = wire_encoding */
+#define AGGREGATION_NAMES "plain", "secure"
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
 #define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
 #define LINK_NAMES HFSAD_PENALTY_LIST(LINK_NAME)   /* index = hfsad_penalty_kind; a link of kind none ties nothing */
@@ -242,6 +254,7 @@ enum { PRESET_PAPER, PRESET_TUNED };
 enum { SCALE_SUM, SCALE_MEAN };
 enum { SOLVER_EXACT, SOLVER_LINEARIZED };
 enum { MODE_SYNC, MODE_ASYNC };
+enum { AGGREGATION_PLAIN, AGGREGATION_SECURE, COHORT_LEAST = 2, COHORT_DEFAULT = 8 };
 enum { STALE_WAIT, STALE_GO_ON };
 enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 
@@ -261,6 +274,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_CHOICE_MODE int
 #define C_TYPE_CHOICE_STALE int
 #define C_TYPE_CHOICE_WIRE int
+#define C_TYPE_CHOICE_AGGREGATION int
 #define C_TYPE_CHOICE_MISSING int
 #define C_TYPE_CHOICE_LINK int
 #define C_TYPE_CHOICE_PRIOR int
@@ -311,6 +325,9 @@ typedef struct {
 typedef struct {
     SETTINGS_FEDERATION(SETTING_MEMBER)
 } FEDERATION_settings;
+typedef struct {
+    SETTINGS_PRIVACY(SETTING_MEMBER)
+} PRIVACY_settings;
 
 #define SPEC_MEMBER(member, key, GROUP, heading) GROUP##_settings member;
 
@@ -341,6 +358,25 @@ struct hfsad_spec {
 hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);
 /* hfsad_spec_load from memory; path is for messages and for finding files. */
 hfsad_status spec_load_text(hfsad_spec **spec, const char *path, const char *text, size_t size, hfsad_error *err);
+
+/* What secure aggregation implies: fixed point, cohorts, and clients that keep their models. */
+static inline bool spec_is_secure(const hfsad_spec *spec)
+{
+    return spec->privacy.aggregation == AGGREGATION_SECURE;
+}
+static inline bool spec_is_fixed(const hfsad_spec *spec)
+{
+    return spec_is_secure(spec) || spec->federation.wire == WIRE_FIXED;
+}
+static inline bool spec_shows_clients(const hfsad_spec *spec)
+{
+    return spec->output.clients && !spec_is_secure(spec);
+}
+/* Least size of a cohort; 0: every child by itself. */
+static inline size_t spec_cohort(const hfsad_spec *spec)
+{
+    return spec->privacy.cohort > 0 ? (size_t)spec->privacy.cohort : spec_is_secure(spec) ? COHORT_DEFAULT : 0;
+}
 
 /* hfsad_spec_check; needs_data: the key `data` must be there. */
 hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_error *err);

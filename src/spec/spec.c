@@ -170,6 +170,25 @@ static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
                        known);
 }
 
+static hfsad_status check_privacy(const hfsad_spec *spec, hfsad_error *err)
+{
+    const bool fixed = spec_is_fixed(spec), secure = spec_is_secure(spec);
+    const char *what = secure ? "privacy.aggregation: secure" : "federation.wire: fixed", *why = NULL;
+    if (secure)
+        why = "is not available in this build";
+    else if (fixed && algorithm_is_baseline(spec->top.algorithm))
+        why = "cannot be used with fedavg and fedprox; use algorithm hfsad, star or auto";
+    else if (fixed && spec->federation.mode == MODE_ASYNC)
+        why = "needs federation.mode sync";
+    else if (fixed && (spec->features.intercept == INTERCEPT_CLIENT || spec->features.intercept == INTERCEPT_EDGE))
+        why = "cannot be used with features.intercept client and edge; use global or none";
+    else if (secure && spec->top.personal == PERSONAL_GROUPS)
+        why = "cannot be used with personal: groups, because the cloud must learn the group of every client";
+    else if (secure && spec->privacy.cohort == 1)
+        why = "needs privacy.cohort 2 or more: the sum over one client is that client's";
+    return why ? error_set(err, HFSAD_ERROR_INPUT, "%s %s", what, why) : HFSAD_OK;
+}
+
 hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
 {
     return spec_check_settings(spec, true, err);
@@ -190,6 +209,8 @@ hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_
     hfsad_status status = check_required(spec, !needs_data, err);
     if (!status)
         status = check_start(spec, err);
+    if (!status)
+        status = check_privacy(spec, err);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !status; i++) {
         char key[SETTING_KEY_MAX];
         setting_at at;

@@ -24,6 +24,7 @@ static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
 static const char *const mode_names[] = {MODE_NAMES, NULL};
 static const char *const stale_names[] = {STALE_NAMES, NULL};
 static const char *const wire_names[] = {WIRE_NAMES, NULL};
+static const char *const aggregation_names[] = {AGGREGATION_NAMES, NULL};
 static const char *const missing_names[] = {MISSING_NAMES, NULL};
 static const char *const link_names[] = {LINK_NAMES NULL};
 static const char *const prior_names[] = {PRIOR_NAMES NULL};
@@ -46,6 +47,7 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_CHOICE_MODE SETTING_CHOICE, mode_names
 #define TYPE_CHOICE_STALE SETTING_CHOICE, stale_names
 #define TYPE_CHOICE_WIRE SETTING_CHOICE, wire_names
+#define TYPE_CHOICE_AGGREGATION SETTING_CHOICE, aggregation_names
 #define TYPE_CHOICE_MISSING SETTING_CHOICE, missing_names
 #define TYPE_CHOICE_LINK SETTING_CHOICE, link_names
 #define TYPE_CHOICE_PRIOR SETTING_CHOICE, prior_names
@@ -67,6 +69,7 @@ static const setting STOP_rows[] = {SETTINGS_STOP(ROW)};
 static const setting BASELINE_rows[] = {SETTINGS_BASELINE(ROW)};
 static const setting OUTPUT_rows[] = {SETTINGS_OUTPUT(ROW)};
 static const setting FEDERATION_rows[] = {SETTINGS_FEDERATION(ROW)};
+static const setting PRIVACY_rows[] = {SETTINGS_PRIVACY(ROW)};
 static const setting OVERRIDE_rows[] = {SETTINGS_OVERRIDE(ROW)};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -361,8 +364,10 @@ static bool parse_choice(const setting_at *at, const char *text, int *index, cha
     bool near;
     char expected[SETTING_TEXT_MAX];
     setting_expected(at, expected, sizeof expected);
-    const char *nearest = names.name[names_nearest(&names, text, &near)];
-    if (!near)
+    const char *nearest = names.name[names_nearest(&names, text, &near)], *synonym = setting_synonym(&names, text);
+    if (synonym)
+        nearest = synonym;
+    else if (!near)
         return refuse(at, text, "is not known", why);
     snprintf(why, SETTING_WHY_MAX, "'%.*s%s' is not known; did you mean '%s'? (expected %s)", VALUE_SHOWN_MAX, text,
              strlen(text) > VALUE_SHOWN_MAX ? "..." : "", nearest, expected);

@@ -65,6 +65,8 @@ void settings_below(const settings_schema *schema, const char *key, setting_name
 size_t names_nearest(const setting_names *names, const char *name, bool *near);
 /* Appends "a, b, c" to text of the given size. */
 void names_list(const setting_names *names, char *text, size_t size);
+/* The one of the names that a word of other tools stands for ("mae": absolute); NULL: none. */
+const char *setting_synonym(const setting_names *names, const char *text);
 
 /* The type of the member decides which of these holds. */
 typedef union {
