@@ -13,6 +13,7 @@
 #include "plan/read_table.h"
 #include "plan/refusal.h"
 #include "plan/tally.h"
+#include "run/anew.h"
 #include "run/save.h"
 #include "spec/pack.h"
 
@@ -350,6 +351,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->start);
     free(r->start_kind);
     run_unpolish(r);
+    run_free_readmissions(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
     free(r);
