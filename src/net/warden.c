@@ -229,8 +229,21 @@ static const char *judge_columns(warden *w, const inquiry_question *q)
     return NULL;
 }
 
+/* The first question. What came before it in this life was of an earlier run, which the broker remembers, or the root
+ * starts again. */
+static void begin(warden *w, const inquiry_question *q)
+{
+    if (w->begun || q->kind != INQUIRY_SHAPE || q->round != 1)
+        return;
+    w->begun = true;
+    w->count = 0;
+    w->columns = 0;
+    w->constant = 0;
+}
+
 static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_question *q, size_t M, bool settled)
 {
+    begin(w, q);
     const size_t at = place_of(w, q->round), from = at ? w->asked[at - 1].step : 0;
     const uint64_t print = print_question(q);
     if (at < w->count && w->asked[at].round == q->round)
