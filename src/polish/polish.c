@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
+#include "polish/errors.h"
 #include "polish/star.h"
 
 #include <math.h>
@@ -408,6 +409,8 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
         result->zero = none;
         result->after = result->before;
         solve_stages(&s, &at, w, &t);
+        if (problem->variance && result->finished)
+            polish_errors(&s, w);
     }
     free(room);
     return true;

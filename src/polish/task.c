@@ -35,6 +35,18 @@ static double box_of(const plan *p)
     return box;
 }
 
+/* Of a quantile; 0: no client's loss has a kink. */
+static double level_of(const plan *p)
+{
+    double level = 0;
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
+        if (!kind->bend)
+            level = kind->levels ? p->leaf_classes[c].loss.tau : 0.5;
+    }
+    return level;
+}
+
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d)
 {
     hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
@@ -50,6 +62,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .star = p->star,
         .rounds = p->star && !d->classes,
         .gap = p->gap,
+        .level = level_of(p),
         .limit = p->limit,
         .whole_metric = d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST,
         .anchored = is_anchored(p),
