@@ -42,6 +42,8 @@ bool refusal_is_implied(const hfsad_spec *spec, refusal_kind kind)
     case REFUSAL_POLISH:
         return !algorithm_is_baseline(algorithm) &&
                (spec->run.polish != 0 || algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO);
+    case REFUSAL_ERRORS:
+        return spec->output.errors == 1;
     case REFUSAL_GROUPS:
         return spec->top.personal == PERSONAL_GROUPS;
     default:
@@ -55,6 +57,7 @@ static const char *const remedies[] = {
     [REFUSAL_STEP] = "set algorithm: hfsad",
     [REFUSAL_STAR] = "set algorithm: hfsad",
     [REFUSAL_POLISH] = "set algorithm: hfsad and run.polish: false",
+    [REFUSAL_ERRORS] = "set output.errors: false",
     [REFUSAL_GROUPS] = "set personal: none",
 };
 

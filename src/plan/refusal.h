@@ -12,6 +12,7 @@
     X(STEP, "step", "curvatures for the step size of fedavg and fedprox")                                              \
     X(STAR, "star", "the matrix of products of columns, and steps on models of the cloud")                             \
     X(POLISH, "polish", "losses, slopes and second derivatives at models of the cloud's choice")                       \
+    X(ERRORS, "errors", "residuals below thresholds, sums of squares of slopes at the model")                          \
     X(GROUPS, "groups", "losses and slopes at several models, and the client's weights in the groups")
 
 typedef enum {
