@@ -38,9 +38,8 @@
     X(TOP, CHOICE_PERSONAL, personal, "none", "",                                                                      \
       "groups: after the run, find groups of clients that share a model; see docs/personal.md")                        \
     X(TOP, CHOICE_AGGREGATE, aggregate, "mean", "",                                                                    \
-      "how a parent adds up what its children propose, in every coordinate: mean; trimmed: without the lowest and "    \
-      "the "                                                                                                           \
-      "highest quarter of the children; median; only hfsad has the last two, without polish")
+      "sum over the children of a node, in every coordinate: mean; trimmed: without the lowest and the highest "       \
+      "quarter of the children; median; only hfsad without polish has the last two")
 
 #define SETTINGS_GROUPS(X)                                                                                             \
     X(GROUPS, WHOLE, most, "8", "[1,32]", "personal: groups: upper limit on the number of groups")
