@@ -245,6 +245,8 @@ def check_addresses():
 
 def check_browser(up, root, run):
     why = missing()
+    if not json.loads(ask(root, "/api/about")[2])["charts"]:
+        why = "the program was built without charts (no network then; see cmake/charts.cmake)"
     if why:
         print(f"skipped: the pages in a browser: {why}")
         return
