@@ -6,11 +6,14 @@
 . "$tests/broker.sh"
 expect 0 generate quantile --edges 2 --clients 2 --features 4 --rows 9 --out q --quiet
 
+printf 'data: q/data.csv\nloss: {kind: quantile, tau: 0.5}\n' >plain.yaml
 echo "-- an audit: every question of every client, nothing refused, the same bytes"
-for set in algorithm=star algorithm=hfsad algorithm=fedavg features.standardize=true features.intercept=edge personal=groups; do
-    expect 0 run q/spec.yaml --set $set --set run.iterations=6 --out r --quiet
+for set in algorithm=star algorithm=hfsad algorithm=fedavg features.standardize=true features.intercept=edge personal=groups output.errors=true; do
+    spec=q/spec.yaml
+    [ $set != output.errors=true ] || spec=plain.yaml
+    expect 0 run $spec --set $set --set run.iterations=6 --out r --quiet
     rm -f audit.log
-    expect 0 up q/spec.yaml --set $set --set run.iterations=6 --out u --audit audit.log --quiet
+    expect 0 up $spec --set $set --set run.iterations=6 --out u --audit audit.log --quiet
     cmp -s r/model.csv u/model.csv || fail "$set: another model"
     ! grep refused audit.log || fail "$set: a question of the spec is refused"
     for client in edge1/client1 edge1/client2 edge2/client3 edge2/client4; do
@@ -25,7 +28,7 @@ says "clients do not answer 'polish', and this spec asks these questions: set al
 expect_line 2 up q/spec.yaml --set privacy.refuse=star
 says "'star'.*set algorithm: hfsad"
 expect_line 2 run q/spec.yaml --set privacy.refuse=everything
-says "unknown questions 'everything'; known are standardize, robust-start, step, star, polish, groups"
+says "unknown questions 'everything'; known are standardize, robust-start, step, star, polish, errors, groups"
 sed 's/^loss.*/loss: {kind: phase-retrieval}\nprivacy: {refuse: [polish, robust-start]}/' q/spec.yaml >phase.yaml
 sed -i 's/^data: /data: q\//; /^truth/d' phase.yaml
 expect_line 2 run phase.yaml --set algorithm=hfsad --set run.polish=false

@@ -97,8 +97,12 @@ static bool polish_is_implied(const hfsad_spec *spec, int kind)
     case POLISH_SPREAD:
     case POLISH_FORGET:
         return star;
+    case POLISH_RESIDUALS:
+    case POLISH_BREAD:
+    case POLISH_MEAT:
+        return refusal_is_implied(spec, REFUSAL_ERRORS);
     default:
-        return kind < POLISH_KINDS;
+        return kind < POLISH_KINDS && refusal_is_implied(spec, REFUSAL_POLISH);
     }
 }
 
@@ -140,6 +144,9 @@ const char *warden_describe(int kind)
         [POLISH_METRIC_DIAGONAL] = "star: metric",
         [POLISH_ROUND] = "star: a step on a model of the cloud",
         [POLISH_FORGET] = "star: forgets its steps",
+        [POLISH_RESIDUALS] = "errors: rows with a residual below thresholds",
+        [POLISH_BREAD] = "errors: second derivative",
+        [POLISH_MEAT] = "errors: squares of the slopes",
     };
     static const char *const groups[] = {
         [MIXTURE_COLUMNS] = "groups: sums of squares of the columns",
@@ -281,8 +288,7 @@ static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_q
     const int kind = q->kind - INQUIRY_POLISH;
     const bool metric = !groups && (kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL);
     const size_t head = groups ? 0 : INQUIRY_POLISH_HEAD;
-    if (!settled || !(groups ? refusal_is_implied(spec, REFUSAL_GROUPS)
-                             : refusal_is_implied(spec, REFUSAL_POLISH) && polish_is_implied(spec, kind)))
+    if (!settled || !(groups ? refusal_is_implied(spec, REFUSAL_GROUPS) : polish_is_implied(spec, kind)))
         return not_implied;
     const uint64_t print = print_question(q);
     if (q->round == w->late_round)

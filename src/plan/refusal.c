@@ -73,7 +73,7 @@ hfsad_status refusal_check(const hfsad_spec *spec, hfsad_error *err)
             return error_set(
                 err, HFSAD_ERROR_INPUT,
                 "privacy.refuse: unknown questions '%.*s'; known are standardize, robust-start, step, star, "
-                "polish, groups",
+                "polish, errors, groups",
                 (int)(length < 60 ? length : 60), at);
         if (length && refusal_is_implied(spec, (refusal_kind)kind))
             return error_set(err, HFSAD_ERROR_INPUT,
