@@ -10,9 +10,10 @@ printf 'data: q/data.csv\nloss: {kind: quantile, tau: 0.5}\n' >plain.yaml
 echo "-- an audit: every question of every client, nothing refused, the same bytes"
 for set in algorithm=star algorithm=hfsad algorithm=fedavg features.standardize=true features.intercept=edge personal=groups output.errors=true; do
     spec=q/spec.yaml
+    rm -rf r
     [ $set != output.errors=true ] || spec=plain.yaml
     expect 0 run $spec --set $set --set run.iterations=6 --out r --quiet
-    rm -f audit.log
+    rm -rf audit.log u
     expect 0 up $spec --set $set --set run.iterations=6 --out u --audit audit.log --quiet
     cmp -s r/model.csv u/model.csv || fail "$set: another model"
     ! grep refused audit.log || fail "$set: a question of the spec is refused"
