@@ -10,6 +10,7 @@
 #include "net/node.h"
 #include "net/store.h"
 #include "net/transport.h"
+#include "net/veil.h"
 
 typedef struct host host;
 
@@ -27,6 +28,8 @@ typedef struct host host;
     X(CHILD_BEHIND, "a child has not the state that this node has seen")                                               \
     X(CHILD_ABSENT, "goes on without")                                                                                 \
     X(CHILD_BACK, "goes on with")                                                                                      \
+    X(KEYS_UNSIGNED, "the keys of its cohort are not signed: no certificate was given")                                \
+    X(LIST_REFUSED, "refuses the list of its cohort")                                                                  \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 
@@ -108,6 +111,9 @@ typedef struct {
     const char *const *children;   /* paths in the order of their slots */
     size_t n_children, n_inner;    /* n_inner: the first of them have children themselves */
     const char *certificate, *key; /* its own, or NULL */
+    const veil_place *cohort;      /* secure aggregation: its cohort; NULL: it is in none */
+    const bool *in_cohort;         /* which children are in one; NULL: none */
+    const char *ca;                /* file of the authority's certificate; NULL: none */
 } host_place;
 
 /* Takes ownership of the node, also on failure. If the store has a state for its path, the node continues from it. */

@@ -27,7 +27,21 @@ typedef struct {
     vector_before heard;  /* of its UPs */
 } child_name;
 
+/* A node's work on the cohorts of its children: their cards come up, and the list of all goes down. */
 typedef struct {
+    channel ask;
+    node_patience patience;
+    bool *in; /* by slot */
+    unsigned char **cards;
+    size_t *sizes;
+    bool *has_list;
+    double *list; /* as it is sent; NULL: cards are missing */
+    size_t list_count;
+} cohort_call;
+
+typedef struct {
+    cohort_call *call; /* NULL: no child is in a cohort */
+    veil_member *veil; /* NULL: it is in no cohort */
     node *n;    /* NULL: not set up yet */
     inquiry *q; /* NULL: it was made elsewhere */
     void *q_context;
@@ -68,6 +82,8 @@ typedef struct {
 
 struct host {
     host_settings s;
+    veil *veil;     /* NULL: no node of this process is in a cohort */
+    buffer masked;
     uint64_t began; /* on clock_ms */
     char *run;
     transport *way[WAYS];
@@ -122,6 +138,15 @@ void host_hear_complaint(host *h, hosted *at, size_t from, const message *m);
 void host_meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m);
 /* Its parent trains, and it has no node. */
 void host_note_training(const host *h, hosted *at, const message *m);
+
+/* Secure aggregation (host_cohort.c). */
+hfsad_status host_cohort_enter(host *h, hosted *at, const host_place *place, hfsad_error *err);
+void host_cohort_leave(hosted *at);
+/* A message of NODE_PHASE_COHORT. */
+void host_cohort_hear(host *h, hosted *at, size_t from, const message *m);
+hfsad_status host_cohort_send(host *h, hosted *at, hfsad_error *err);
+/* The message as it leaves; false: it must not. */
+bool host_cohort_mask(host *h, hosted *at, message *m);
 
 /* Of child_name. */
 child_name *host_child_of(const hosted *at, const char *path);

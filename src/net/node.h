@@ -60,6 +60,7 @@ enum {
     NODE_PHASE_ANEW = 4,
     NODE_PHASE_STAGE = 5,
     NODE_PHASE_LOOK = 6,
+    NODE_PHASE_COHORT = 7, /* cards and lists of cohorts (host_cohort.c) */
     NODE_PHASE_BITS = 8,
     NODE_STAGE_BIT = 32
 };
