@@ -18,8 +18,8 @@ struct veil {
     X509_STORE *authority;
     unsigned char *list; /* accepted; NULL: none yet */
     size_t list_size;
-    bool *good; /* cards of the list in hand that were verified */
-    size_t n_good;
+    bool *good; /* cards that were verified of the list with this digest */
+    unsigned char good_of[VEIL_KEY];
     uint64_t mask[VEIL_CHUNK]; /* of the message in hand; a process has one thread */
 };
 
