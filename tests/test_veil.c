@@ -167,7 +167,8 @@ static void test_masks(void **state)
     for (uint64_t round = 1; round < 6; round++) {
         assert_true(cancels(&c, MESSAGE_UP, round, MEMBERS));
         assert_true(cancels(&c, MESSAGE_ANSWER, round, MEMBERS));
-        assert_false(cancels(&c, MESSAGE_UP, round, round % MEMBERS)); /* a parent that asks one of them something else */
+        assert_false(
+            cancels(&c, MESSAGE_UP, round, round % MEMBERS)); /* a parent that asks one of them something else */
     }
     /* another round, phase, question or count: another mask, of which no word is the same */
     static uint64_t a[WORDS], b[WORDS];

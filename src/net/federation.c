@@ -6,8 +6,8 @@
 #include "data/features.h"
 #include "data/nodes.h"
 #include "net/topic.h"
-#include "plan/cohort.h"
 #include "plan/baseline_step.h"
+#include "plan/cohort.h"
 #include "spec/pack.h"
 
 #include <float.h>

@@ -1,8 +1,9 @@
 /*
  * Secure aggregation in a process: the cards of the children go up to their parent, the list of all of them comes down
- * (veil.h), and what a node says in fixed point is masked. ASK and ANSWER in NODE_PHASE_COHORT, round 1 for a card, 2 for
- * the list; bytes travel four to a number, behind their count. A parent retransmits its ASK until all have answered. It
- * keeps nothing: after a restart it asks again, and gets the same cards, because keys are in state folders.
+ * (veil.h), and what a node says in fixed point is masked. ASK and ANSWER in NODE_PHASE_COHORT, round 1 for a card, 2
+ * for the list; bytes travel four to a number, behind their count. A parent retransmits its ASK until all have
+ * answered. It keeps nothing: after a restart it asks again, and gets the same cards, because keys are in state
+ * folders.
  */
 #include "base/clock.h"
 #include "net/host_parts.h"

@@ -42,8 +42,8 @@ typedef struct {
 typedef struct {
     cohort_call *call; /* NULL: no child is in a cohort */
     veil_member *veil; /* NULL: it is in no cohort */
-    node *n;    /* NULL: not set up yet */
-    inquiry *q; /* NULL: it was made elsewhere */
+    node *n;           /* NULL: not set up yet */
+    inquiry *q;        /* NULL: it was made elsewhere */
     void *q_context;
     unsigned twins;      /* how often an older process of this name has said that it lives, in this connection */
     char *path, *parent; /* parent: NULL for the root */
@@ -82,7 +82,7 @@ typedef struct {
 
 struct host {
     host_settings s;
-    veil *veil;     /* NULL: no node of this process is in a cohort */
+    veil *veil; /* NULL: no node of this process is in a cohort */
     buffer masked;
     uint64_t began; /* on clock_ms */
     char *run;

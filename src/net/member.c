@@ -338,6 +338,8 @@ static hfsad_status serve(hfsad_member *m, hfsad_error *err)
     if (status || m->stop == HFSAD_STOP_INTERRUPTED)
         return status;
     status = member_write_record(m, err);
+    if (!status)
+        status = member_write_own(m, err);
     return status || m->s.role == HFSAD_ROLE_CLIENT ? status : linger(m, err);
 }
 

@@ -8,8 +8,8 @@
  *     card                      path, public key, certificate, signature by the certificate's key
  *     list                      the cards of all members of the cohorts below a node, passed down by it
  *     key of a pair             from the shared secret of X25519, both paths and both public keys
- *     mask                      AES-256 in counter mode, by a key from the pair's and from the message: run, phase (stage,
- *                               repairs), round, kind, count, and the digest of what it answers
+ *     mask                      AES-256 in counter mode, by a key from the pair's and from the message: run, phase
+ * (stage, repairs), round, kind, count, and the digest of what it answers
  *
  * A mask is therefore a function of the keys and of the question. A node that was killed repeats its messages to the
  * bit, and answers to different questions have independent masks, which only cancel if all members were asked the same.
@@ -36,8 +36,8 @@ bool veil_signs(const veil *v);
 /* A node of it. */
 typedef struct veil_member veil_member;
 typedef struct {
-    const char *const *names; /* paths of the cohort, in slot order */
-    size_t count, own;        /* own: which of them it is */
+    const char *const *names;      /* paths of the cohort, in slot order */
+    size_t count, own;             /* own: which of them it is */
     const char *certificate, *key; /* files; NULL if there is no authority */
 } veil_place;
 hfsad_status veil_join(veil *v, veil_member **m, const veil_place *place, hfsad_error *err);

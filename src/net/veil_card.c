@@ -1,8 +1,8 @@
 /*
  * Cards and lists of a cohort; see veil.h. Lengths are little-endian:
  *
- *     card    length of the path (2), path, public key (32), length (2) and DER of the certificate, length (2) and signature
- *     list    "hfsc", number of cards (4), cards
+ *     card    length of the path (2), path, public key (32), length (2) and DER of the certificate, length (2) and
+ * signature list    "hfsc", number of cards (4), cards
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/veil_parts.h"
@@ -101,8 +101,7 @@ static X509 *certificate_of(const card *c)
 static bool is_named(X509 *certificate, const card *c)
 {
     char name[300];
-    const int length =
-        X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof name);
+    const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof name);
     return length >= 0 && (size_t)length == c->n_path && memcmp(name, c->path, c->n_path) == 0;
 }
 
@@ -279,8 +278,9 @@ hfsad_status veil_take_authority(veil *v, const char *ca, hfsad_error *err)
     const bool good = v->authority && X509_STORE_load_file(v->authority, ca) == 1;
     ERR_clear_error();
     return good ? HFSAD_OK
-                : error_set(err, HFSAD_ERROR_INPUT, "%.300s is not the certificate of an authority; give that of `hfsad "
-                                                    "keys`",
+                : error_set(err, HFSAD_ERROR_INPUT,
+                            "%.300s is not the certificate of an authority; give that of `hfsad "
+                            "keys`",
                             ca);
 }
 
