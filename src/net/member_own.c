@@ -37,9 +37,9 @@ hfsad_status member_write_own(const hfsad_member *m, hfsad_error *err)
         status = whole_file_begin(&f, m->s.out, "model.csv", err);
     if (!status) {
         fputs("node", f.stream);
-        for (size_t i = 0; i < d->M; i++)
+        for (size_t i = 0; i < features_count(d); i++)
             fprintf(f.stream, ",w%zu", i + 1);
-        fputc('\n', f.stream);
+        fputs(d->M > features_count(d) ? ",intercept\n" : "\n", f.stream);
     }
     for (size_t i = 0; i < host_nodes(m->h) && !status; i++) {
         node_model(host_node(m->h, i), w);
