@@ -1,13 +1,15 @@
 /* hfsad path: the same run for a grid of lambdas, which of them to take, and what the coefficients do on the way. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli.h"
 #include "lab/plot.h"
 #include "out/batch.h"
-#include "out/format_number.h"
 #include "out/path_api.h"
 #include "out/report.h"
 #include "progress.h"
+#include "record.h"
+#include "run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +26,8 @@ typedef struct {
     double ratio;
     int prior, rule; /* rule: -1 where it was not given */
     int64_t threads;
-    bool no_plot, quiet;
+    bool force, no_plot, quiet;
+    record_options record;
     cli_texts sets;
 } path_arguments;
 
@@ -37,6 +40,8 @@ typedef struct {
     path_arguments args;
     hfsad_spec *spec;
     hfsad_path *path;
+    record record; /* of the history */
+    double begun;  /* on clock_seconds */
     size_t count;
     double *lambdas; /* of a list */
     char *best;      /* DIR/best */
@@ -73,13 +78,16 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
          "number of threads; 0, the default: one per core.\n"
          "The results do not depend on it"},
+        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace results of another spec in DIR"},
         {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plot; gnuplot is then not needed"},
+        RECORD_OPTIONS(&a->record),
+        DASH_OPTIONS(&a->record),
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "path SPEC.yaml [--lambdas N|LIST] [--ratio R] [--on cloud|edge]\n"
                  "           [--select heldout|bic|aic] [--heldout FILE|SHARE] [--set KEY=VALUE]...\n"
-                 "           [--out DIR] [--threads N] [--no-plot] [--quiet]",
+                 "           [--out DIR] [--threads N] [--force] [--no-plot] [--quiet]",
         .about = "Trains the spec for a decreasing sequence of lambdas of a prior and chooses one.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
@@ -226,7 +234,8 @@ static int set_up(session *s, const char *command)
     status = cli_apply_sets(s->spec, &s->args.sets, command);
     if (status != CLI_GO)
         return status;
-    if (hfsad_spec_check(s->spec, &err) || folder_check(s->best, &err) || check_inputs(s, &err) ||
+    if (hfsad_spec_check(s->spec, &err) || folder_check(s->best, &err) ||
+        (!s->args.force && run_check_owner(s->best, s->args.spec_path, &err)) || check_inputs(s, &err) ||
         (!s->args.no_plot && plot_check("give --no-plot", &err)) || make_path(s, &err))
         return cli_fail(&err);
     return CLI_GO;
@@ -246,6 +255,19 @@ static bool draw_point(void *context, size_t done, const hfsad_path_point *point
     char detail[100];
     snprintf(detail, sizeof detail, "lambda %.3g  non-zero %zu", point->lambda, point->nonzero);
     progress_draw(&s->progress, done, detail);
+    recorder_event(s->record.r, HISTORY_INFO, "", detail);
+    /* in the history a path has a row for each lambda */
+    const hfsad_figures row = {.iteration = done,
+                               .objective = point->objective,
+                               .consensus_objective = point->consensus_objective,
+                               .primal_residual = NAN,
+                               .dual_residual = NAN,
+                               .consensus_gap = NAN,
+                               .smoothing_gap = NAN,
+                               .relative_error = point->relative_error,
+                               .seconds = clock_seconds() - s->begun,
+                               .gap_bound = NAN};
+    record_row(&s->record, &row, NULL, 0);
     return true;
 }
 
@@ -255,46 +277,6 @@ static hfsad_status solve(session *s, hfsad_error *err)
     const hfsad_status status = hfsad_path_train(s->path, draw_point, proceed, s, err);
     progress_end(&s->progress);
     return status;
-}
-
-static void put_real(whole_file *f, double v)
-{
-    char text[NUMBER_SIZE + 1] = ",";
-    whole_file_put(f, text, 1 + number_write(text + 1, v));
-}
-
-static void put_point(const session *s, whole_file *f, size_t i)
-{
-    const path_point *p = &s->path->points[i];
-    char text[NUMBER_SIZE];
-    whole_file_put(f, text, number_write(text, p->lambda));
-    whole_file_put(f, i == s->path->chosen ? ",1" : ",0", 2);
-    put_real(f, p->figures.objective);
-    put_real(f, p->figures.consensus_objective);
-    put_real(f, (double)p->nonzero);
-    if (s->args.heldout)
-        put_real(f, p->heldout);
-    put_real(f, p->bic);
-    put_real(f, p->aic);
-    if (path_run(s->path->path)->truth)
-        put_real(f, p->figures.relative_error);
-    for (size_t m = 0; m < s->path->M; m++)
-        put_real(f, p->w[m]);
-    whole_file_put(f, "\n", 1);
-}
-
-static void put_table(const session *s, whole_file *f)
-{
-    fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s,bic,aic%s",
-            s->args.heldout ? ",heldout_loss" : "", path_run(s->path->path)->truth ? ",relative_error" : "");
-    for (size_t m = 1; m <= s->path->M; m++)
-        if (m == s->path->M && hfsad_run_intercept(path_run(s->path->path)))
-            fputs(",intercept", f->stream);
-        else
-            fprintf(f->stream, ",w%zu", m);
-    whole_file_put(f, "\n", 1);
-    for (size_t i = 0; i < s->count; i++)
-        put_point(s, f, i);
 }
 
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
@@ -320,7 +302,7 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     if (!status && !table)
         status = err->status;
     if (table) {
-        put_table(s, table);
+        path_table(table, s->path);
         status = s->args.no_plot ? HFSAD_OK : add_plot(s, &b, err);
     }
     if (!status)
@@ -370,6 +352,13 @@ static int carry_out(session *s)
     return cli_finish_stdout(CLI_DONE);
 }
 
+static int enter_history(session *s)
+{
+    const recorder_start start = {.kind = "path", .spec_path = s->args.spec_path, .out = s->best, .spec = s->spec};
+    s->begun = clock_seconds();
+    return record_begin(&s->record, &s->args.record, &start, s->args.quiet);
+}
+
 int cmd_path(int argc, char **argv)
 {
     session s = {.args = {.out = "path-out", .ratio = 1e-3, .rule = -1}, .lock = -1};
@@ -382,7 +371,10 @@ int cmd_path(int argc, char **argv)
     if (status == CLI_GO)
         status = set_up(&s, argv[0]);
     if (status == CLI_GO)
+        status = enter_history(&s);
+    if (status == CLI_GO)
         status = carry_out(&s);
+    record_end(&s.record, status, false);
     hfsad_path_free(s.path);
     hfsad_spec_free(s.spec);
     folder_unlock(s.lock);

@@ -3,14 +3,18 @@
 #define HFSAD_CLI_RUN_H
 
 #include "cli.h"
+#include "record.h"
 
 typedef struct {
     const char *spec_path, *out;
     const char *replay;        /* file, NULL: not wanted */
     const char *resume, *warm; /* NULL: not wanted; resume: the same as out, and spec_path may be NULL */
     int64_t threads;
+    bool force;           /* replace results of another spec */
     bool quiet, no_table; /* quiet: no progress either */
     cli_texts sets;       /* KEY=VALUE, in their order */
+    record_options record;
+    const char *kind; /* of the history's entry; NULL: run */
 } run_arguments;
 
 /*
@@ -21,6 +25,9 @@ typedef struct {
 int run_algorithm(const run_arguments *args, const char *command, int *algorithm);
 int run_check(const run_arguments *args, const char *command);
 int run_spec(const run_arguments *args, const char *command, bool *diverged);
+
+/* report_check_owner, whose message then names --force. */
+hfsad_status run_check_owner(const char *folder, const char *spec_path, hfsad_error *err);
 
 /* "dir/spec.yaml" and "out" give "spec-out". NULL: no memory. */
 char *run_folder(const char *spec_path, const char *ending);

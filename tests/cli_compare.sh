@@ -16,7 +16,7 @@ YAML
 expect 0 run spec.yaml --out run-out
 [ -e run-out/state.csv ] || fail "hfsad wrote no state.csv"
 expect 0 run spec.yaml --set algorithm=fedavg --out run-out --threads 1
-[ "$(names run-out)" = "model.csv summary.json trace.csv " ] || fail "files of a baseline: $(names run-out)"
+[ "$(names run-out)" = "coefficients.csv model.csv summary.json trace.csv " ] || fail "files of a baseline: $(names run-out)"
 grep -q "^algorithm *fedavg" stdout.txt || fail "the table does not say fedavg"
 grep -q "residual\|Theorem" stdout.txt && fail "the table has residuals or a theorem"
 python3 - <<'PYTHON' || fail "summary.json, trace.csv or model.csv of a baseline"
@@ -59,7 +59,7 @@ without_seconds() { cut -d, -f1-7,9- "$1"; }
 
 # ---- three algorithms from one spec, and a folder ----
 expect 0 compare spec.yaml run-out --algorithms hfsad,fedavg,fedprox --out cmp --accuracies 0.5,1e-2,0
-[ "$(names cmp | tr ' ' '\n' | grep -c .)" = 16 ] || fail "files: $(names cmp)"
+[ "$(names cmp | tr ' ' '\n' | grep -c .)" = 19 ] || fail "files: $(names cmp)"
 [ -e cmp/spec-hfsad/state.csv ] || fail "no state.csv of hfsad"
 cmp -s cmp/spec-fedavg/model.csv run-out/model.csv || fail "compare and run differ"
 cp stdout.txt table.txt

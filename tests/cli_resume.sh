@@ -116,14 +116,14 @@ expect 0 run absent.yaml --out moment0 --set run.iterations=90 --quiet
 expect 0 run absent.yaml --out moment1 --set run.iterations=200 --quiet
 expect 0 run absent.yaml --out whole --set run.iterations=333 --quiet
 for moment in 0 1; do
-    for other in checkpoint.bin model.csv state.csv trace.csv summary.json none; do
+    for other in checkpoint.bin coefficients.csv model.csv state.csv trace.csv summary.json none; do
         rm -rf moment && cp -a moment$moment moment
         [ $other = none ] && rm moment/[mst]* || cp moment$((1 - moment))/$other moment/
         expect 0 run --resume moment --set run.iterations=333 --quiet
         same whole moment "files of moment $moment but $other"
     done
 done
-[ "$(names moment)" = "checkpoint.bin model.csv state.csv summary.json trace.csv " ] || fail "files: $(names moment)"
+[ "$(names moment)" = "checkpoint.bin coefficients.csv model.csv state.csv summary.json trace.csv " ] || fail "files: $(names moment)"
 
 # The polish is done again, in a time of its own, the last of the file's seconds.
 polished_apart() {

@@ -323,7 +323,7 @@ expect 0 run spec.yaml
 [ -s stderr.txt ] && fail "a short run writes to stderr"
 grep -q '^written to  *spec-out$' stdout.txt || fail "the table does not say where the output is"
 awk 'length > 80 { exit 1 }' stdout.txt || fail "the table is wider than 80 columns"
-all="checkpoint.bin model.csv state.csv summary.json trace.csv "
+all="checkpoint.bin coefficients.csv model.csv state.csv summary.json trace.csv "
 [ "$(names spec-out)" = "$all" ] || fail "wrong files: $(names spec-out)"
 [ "$(wc -l <spec-out/trace.csv)" = 302 ] || fail "the trace has $(wc -l <spec-out/trace.csv) lines"
 expect 0 run --quiet --out=a/b/c --set run.iterations=20 spec.yaml --set=run.trace_every=7 --threads=1
@@ -371,7 +371,7 @@ refuse() {
     [ -e refused ] || [ -e spec-out ] && fail "an output folder was made: hfsad run $*"
 }
 refuse 'spec' --out refused
-refuse 'known: --set, --out, --resume, --warm-start, --replay, --threads, --quiet' spec.yaml --out refused --xyzzy
+refuse 'known: --set, --out, --resume, --warm-start, --replay, --threads, --history' spec.yaml --out refused --xyzzy
 refuse 'did you mean --quiet?' spec.yaml --out refused --QUIET
 refuse '--threads' spec.yaml --out refused --treads 2
 refuse '--threads' spec.yaml --out refused --threads two
@@ -384,7 +384,7 @@ refuse 'key' spec.yaml --out refused --set "$long=1"
 refuse '300 bytes' spec.yaml --out refused --set "$long=1"
 for words in "--set $long=1" "--set $long" "--$long" "--threads $long" "$long"; do
     refuse '...' spec.yaml --out refused $words
-    [ "$(wc -c <stderr.txt)" -lt 250 ] || fail "an argument is not cut: $(cat stderr.txt)"
+    [ "$(wc -c <stderr.txt)" -lt 300 ] || fail "an argument is not cut: $(cat stderr.txt)"
 done
 refuse 'run.iterations' spec.yaml --out refused --set run.iteration=5
 refuse 'iterations' spec.yaml --out refused --set run.iterations=-1
@@ -428,7 +428,7 @@ expect 0 run spec.yaml --out blanks --quiet --set ' run.iterations = 3 '
 
 echo "-- what it reads stays"
 mkdir -p input/out
-for name in checkpoint.bin model.csv state.csv trace.csv summary.json; do
+for name in checkpoint.bin coefficients.csv model.csv state.csv trace.csv summary.json; do
     cp data.csv input/out/data.csv
     ln -f input/out/data.csv "input/out/$name"
     refuse 'is data' spec.yaml --out input/out --set data=input/out/data.csv
@@ -546,7 +546,7 @@ for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGH
     assert last == f"hfsad: interrupted after iteration {summary['iterations']}: wrote {out}", last
     assert summary["stopped"] == "interrupted" and summary["iterations"] > 0
     assert "interrupted" in stdout
-    assert len(os.listdir(out)) == 5, os.listdir(out)
+    assert len(os.listdir(out)) == 6, os.listdir(out)
     assert "finishing" not in stderr, stderr
 
 # An iteration that takes long: after half a second it is said what a second Ctrl-C does, which then ends the run.

@@ -141,9 +141,10 @@ static void other_trees(void **state)
         dataset *d = random_dataset(&r, trees[i].edges, trees[i].paths, trees[i].clients, 6, false);
         assert_int_equal(d->n_inner, trees[i].inner);
         for (int tuned = 0; tuned < 2; tuned++) {
-            plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: quantile, tau: 0.8}",
-                                                       "prior.edge.penalty", "l1", "prior.cloud.penalty", "l1",
-                                                       "preset", tuned ? "tuned" : "paper", NULL});
+            plan *p = plan_of(d, (const char *const[]){"data", "x", "loss", "{kind: quantile, tau: 0.8}", "prior.edge",
+                                                       "{penalty: l1, lambda: 0.1}", "prior.cloud",
+                                                       "{penalty: l1, lambda: 0.1}", "preset",
+                                                       tuned ? "tuned" : "paper", NULL});
             const double omega = 0.8 * largest_norm(d), c = tuned ? mean_bend(d, 0.8) : omega;
             near(p->leaf_classes[0].rule.penalty.weight, omega);
             near(p->leaf_classes[0].rule.schedule.c, c);

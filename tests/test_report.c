@@ -441,7 +441,7 @@ static void files_of_a_run(void **state)
         assert_int_equal(run_measure(x.run, &x.figures, &err), HFSAD_OK);
         report_row(x.report, &x.figures);
         assert_int_equal(report_write(x.report, &x.figures, i ? STOP_ITERATIONS : STOP_RUNNING, &err), HFSAD_OK);
-        assert_int_equal(count_entries(x.out), 5);
+        assert_int_equal(count_entries(x.out), 6);
         assert_int_equal(check_table("out/trace.csv", 15), 3 + i);
         assert_int_equal(check_table("out/model.csv", 3), 1 + 3 + 5);
         assert_int_equal(check_table("out/state.csv", 7), 1 + 2 + 5);
@@ -472,9 +472,9 @@ static void files_of_a_run(void **state)
 static void full_disk_keeps_the_old_folder(void **state)
 {
     (void)state;
-    enum { FILES = 5 };
-    static const char *const names[FILES] = {"out/checkpoint.bin", "out/model.csv", "out/state.csv", "out/trace.csv",
-                                             "out/summary.json"};
+    enum { FILES = 6 };
+    static const char *const names[FILES] = {"out/checkpoint.bin", "out/coefficients.csv", "out/model.csv",
+                                             "out/state.csv",      "out/trace.csv",        "out/summary.json"};
     fixture x = {0};
     hfsad_error err = {0};
     start_run(&x, "run: {iterations: 50}");
@@ -513,7 +513,7 @@ static void files_that_are_not_wanted(void **state)
     put("out/state.csv", "node,k,last,z1,q1\n");
     put("out/checkpoint.bin", CHECKPOINT_MARK " of an earlier run");
     assert_int_equal(report_write(x.report, &x.figures, STOP_ITERATIONS, &err), HFSAD_OK);
-    assert_int_equal(count_entries(x.out), 3);
+    assert_int_equal(count_entries(x.out), 4);
     put("out/checkpoint.bin", "check\n");
     put("out/state.csv", "state,capital\n"); /* not ours */
     assert_int_equal(report_write(x.report, &x.figures, STOP_ITERATIONS, &err), HFSAD_OK);

@@ -10,6 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t scores_of(const dataset *d)
+{
+    return d->classes ? d->classes : 1;
+}
+
+size_t features_weights(const dataset *d)
+{
+    return features_count(d) * scores_of(d);
+}
+
+size_t features_model(const dataset *d, double constant)
+{
+    return (features_count(d) + (constant != 0)) * scores_of(d);
+}
+
 size_t features_count(const dataset *d)
 {
     return d->rows.first ? d->rows.F : d->M;
@@ -113,6 +128,7 @@ static hfsad_status sum_tree(void *context, const double *centre, bool squares, 
     return HFSAD_OK;
 }
 
+/* A column that does not vary says nothing beside an intercept: it becomes 0 in every row. */
 static hfsad_status check_columns(const columns_search *s, const double *centre, double *scale, hfsad_error *err)
 {
     for (size_t m = 0; m < s->F; m++) {
@@ -125,10 +141,7 @@ static hfsad_status check_columns(const columns_search *s, const double *centre,
                              "%s: feature %zu is too large to be standardised; give it in larger units", s->path,
                              m + 1);
         if (!(scale[m] > 1e-13 * fabs(centre[m])))
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%s: feature %zu is %.6g in every row and cannot be standardised; remove the column%s",
-                             s->path, m + 1, centre[m],
-                             s->intercept ? " (the intercept replaces it)" : " or set features.intercept instead");
+            scale[m] = COLUMN_CONSTANT;
     }
     return HFSAD_OK;
 }
@@ -160,7 +173,7 @@ hfsad_status columns_find(const columns_search *s, double *centre, double *scale
 static void apply_to_row(size_t F, const double *centre, const double *scale, const double *from, double *to)
 {
     for (size_t m = 0; m < F; m++)
-        to[m] = (from[m] - centre[m]) / scale[m];
+        to[m] = scale[m] < COLUMN_CONSTANT ? (from[m] - centre[m]) / scale[m] : 0;
 }
 
 /* To x, which may be where they are. */
@@ -168,7 +181,7 @@ static void apply(const row_table *t, size_t n_rows, const double *centre, const
 {
     if (t->start)
         for (size_t i = 0; i < t->start[n_rows]; i++)
-            x[i] = t->x[i] / scale[t->column[i]];
+            x[i] = scale[t->column[i]] < COLUMN_CONSTANT ? t->x[i] / scale[t->column[i]] : 0;
     else
         for (size_t r = 0; r < n_rows; r++)
             apply_to_row(t->F, centre, scale, t->x + r * t->F, x + r * t->F);
@@ -311,6 +324,13 @@ hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, cons
     return HFSAD_OK;
 }
 
+void features_set_classes(dataset *d, size_t classes)
+{
+    d->classes = classes;
+    d->M = features_model(d, d->rows.constant);
+    lay_vectors(d);
+}
+
 hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
                                   hfsad_error *err)
 {
@@ -330,24 +350,28 @@ hfsad_status features_check_names(const dataset *d, const char *path, const char
 
 void model_to_user(const dataset *d, const double *w, double *user)
 {
-    const size_t F = features_count(d);
-    double shift = 0;
-    for (size_t m = 0; m < F; m++) {
-        user[m] = d->scale ? w[m] / d->scale[m] : w[m];
-        shift += d->centre ? d->centre[m] * user[m] : 0;
+    const size_t F = features_count(d), K = scores_of(d);
+    for (size_t k = 0; k < K; k++) {
+        double shift = 0;
+        for (size_t m = 0; m < F; m++) {
+            user[m * K + k] = column_is_constant(d, m) ? 0 : d->scale ? w[m * K + k] / d->scale[m] : w[m * K + k];
+            shift += d->centre ? d->centre[m] * user[m * K + k] : 0;
+        }
+        if (d->M > F * K)
+            user[F * K + k] = d->rows.constant * w[F * K + k] - shift;
     }
-    if (d->M > F)
-        user[F] = d->rows.constant * w[F] - shift;
 }
 
 void model_from_user(const dataset *d, const double *user, double *w)
 {
-    const size_t F = features_count(d);
-    double shift = 0;
-    for (size_t m = 0; m < F; m++) {
-        shift += d->centre ? d->centre[m] * user[m] : 0;
-        w[m] = d->scale ? user[m] * d->scale[m] : user[m];
+    const size_t F = features_count(d), K = scores_of(d);
+    for (size_t k = 0; k < K; k++) {
+        double shift = 0;
+        for (size_t m = 0; m < F; m++) {
+            shift += d->centre ? d->centre[m] * user[m * K + k] : 0;
+            w[m * K + k] = column_is_constant(d, m) ? 0 : d->scale ? user[m * K + k] * d->scale[m] : user[m * K + k];
+        }
+        if (d->M > F * K)
+            w[F * K + k] = (user[F * K + k] + shift) / d->rows.constant;
     }
-    if (d->M > F)
-        w[F] = (user[F] + shift) / d->rows.constant;
 }

@@ -10,6 +10,8 @@
 
 #include "data/dataset.h"
 
+#include <float.h>
+
 /* Changes d, which has the row table, in place. path names the data in messages. */
 hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, const char *path, hfsad_error *err);
 
@@ -44,8 +46,19 @@ void columns_standardise_here(row_table *t, size_t n_rows, const double *centre,
  * moves as fast as the coefficients do. */
 double intercept_column(rows_energy all, size_t F, bool standardized);
 
+/* The scale of a column that does not vary; finite, because it is sent to the clients. */
+#define COLUMN_CONSTANT DBL_MAX
+static inline bool column_is_constant(const dataset *d, size_t m)
+{
+    return d->scale && !(d->scale[m] < COLUMN_CONSTANT);
+}
 /* Features of the data, the intercept not counted. */
 size_t features_count(const dataset *d);
+/* Numbers of a model that multiply features, and of all of it if the intercept's column is `constant`, 0: none. */
+size_t features_weights(const dataset *d);
+size_t features_model(const dataset *d, double constant);
+/* From now on a model has numbers for each class; d has the row table. */
+void features_set_classes(dataset *d, size_t classes);
 /* Error if the features of the data (path) have other names than the known names of `whose`; NULL: names not known. */
 hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
                                   hfsad_error *err);

@@ -129,7 +129,7 @@ static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *st
     return status;
 }
 
-/* numbers: the start's place in the result. */
+/* start: its place in the result, and that of scales.slope behind it. */
 static hfsad_status ask_plan(federation *f, asker *a, double *head, double *start, hfsad_error *err)
 {
     const surveyor all = {a, ask};
@@ -156,6 +156,7 @@ static hfsad_status ask_plan(federation *f, asker *a, double *head, double *star
                             (double)a->cost.bytes_up,
                             (double)a->cost.bytes_down};
     memcpy(head + OMEGA, found, sizeof found);
+    start[f->shape->M] = scales.slope;
     return HFSAD_OK;
 }
 
@@ -171,7 +172,7 @@ static hfsad_status announce(asker *a, const double *result, size_t count, hfsad
 hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *turns, hfsad_error *err)
 {
     const size_t F = features_count(f->shape);
-    double *numbers = alloc_zero(RESULT_HEAD + 3 * F + 1, sizeof *numbers);
+    double *numbers = alloc_zero(RESULT_HEAD + 2 * F + features_model(f->shape, 1) + 1, sizeof *numbers);
     if (!numbers)
         return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
     asker a = {
@@ -182,7 +183,7 @@ hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *t
     if (!status)
         status = ask_plan(f, &a, numbers, numbers + RESULT_HEAD + a.n_columns, err);
     if (!status)
-        status = announce(&a, numbers, RESULT_HEAD + a.n_columns + f->shape->M, err);
+        status = announce(&a, numbers, RESULT_HEAD + a.n_columns + f->shape->M + lambda_is_wanted(f->spec), err);
     free(numbers);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "data/features.h"
 #include "out/groups.h"
+#include "out/settings_rows.h"
 #include "plan/choices.h"
 #include "polish/task.h"
 #include "run/handle.h"
@@ -63,7 +64,7 @@ static void put_data(FILE *o, const dataset *d)
         snprintf(rows, sizeof rows, ", %zu rows", d->n_rows);
     snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s%s, %zu feature%s%s, %" PRIu32 " tier%s", d->n_inner - 1,
              plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, rows, F, plural(F),
-             d->M > F ? " and intercept" : "", d->depth, plural(d->depth));
+             d->rows.constant != 0 ? " and intercept" : "", d->depth, plural(d->depth));
     put_row(o, "data", text);
 }
 
@@ -74,6 +75,8 @@ static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
     char text[300];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
     n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
+    if (spec_has_classes(spec))
+        n += (size_t)snprintf(text + n, sizeof text - n, ", %d classes", (int)spec->loss.classes);
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
     put_row(o, "loss", text);
@@ -83,6 +86,24 @@ static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
     if (spec->n_overrides)
         snprintf(text + n, sizeof text - n, ", %zu override%s", spec->n_overrides, plural(spec->n_overrides));
     put_row(o, "preset", text);
+}
+
+/* A row of a text that is made for it; none if there is nothing to say. */
+static void put_made(FILE *o, const char *label, char *text)
+{
+    if (text && *text)
+        put_row(o, label, text);
+    free(text);
+}
+
+static void put_settings(FILE *o, const hfsad_run *run, const hfsad_spec *spec)
+{
+    put_made(o, "prior", priors_text(run));
+    put_made(o, "link", links_text(run));
+    put_made(o, "features", features_text(run, spec));
+    put_made(o, "constant columns", constants_text(run));
+    put_made(o, "other settings", changed_text(run, spec));
+    put_made(o, "without effect", idle_text(run, spec));
 }
 
 static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
@@ -104,7 +125,8 @@ static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
     put_row(o, "iterations", text);
 }
 
-/* "25 clients on their own: edge1/client3, edge2/client7, ...", or with the number of a group that was looked for. */
+/* "25 clients share another model: edge1/client3, edge2/client7, ...", or with the number of a group that was looked
+ * for. */
 static void put_group(FILE *o, const hfsad_run *run, const node_groups *g, uint32_t group)
 {
     enum { SHOWN = 6 };
@@ -115,8 +137,8 @@ static void put_group(FILE *o, const hfsad_run *run, const node_groups *g, uint3
         snprintf(number, sizeof number, "%" PRIu32 ": ", group + 1);
     size_t shown = 0, n = (size_t)snprintf(text, sizeof text, "%s%zu client%s%s%s", number, clients, plural(clients),
                                            number[0]      ? ""
-                                           : clients == 1 ? " on its own"
-                                                          : " on their own",
+                                           : clients == 1 ? " with a model of its own"
+                                                          : " share another model",
                                            known ? ":" : "");
     const size_t inner = run->data->n_inner;
     for (size_t node = inner; known && node < hfsad_run_nodes(run) && shown <= SHOWN; node++) {
@@ -127,6 +149,17 @@ static void put_group(FILE *o, const hfsad_run *run, const node_groups *g, uint3
         shown++;
     }
     put_row(o, "", text);
+}
+
+/* A link that holds a client need not pull it to the cloud's model: those that have it are counted. */
+static void cloud_group_text(char *text, size_t size, const hfsad_run *run, const node_groups *g)
+{
+    const size_t held = g->clients[0], same = groups_count_same(g, run);
+    size_t n = (size_t)snprintf(text, size, "%zu found: %zu client%s", g->count, held, plural(held));
+    if (same == held)
+        snprintf(text + n, size - n, " with the cloud's model");
+    else
+        snprintf(text + n, size - n, " that no link has let go, %zu of them with the cloud's model to 1%%", same);
 }
 
 static void put_groups(FILE *o, const hfsad_run *run)
@@ -147,8 +180,7 @@ static void put_groups(FILE *o, const hfsad_run *run)
     else if (p->found.K)
         snprintf(text, sizeof text, "1: all clients share the cloud's model");
     else
-        snprintf(text, sizeof text, "%zu found: %zu client%s with the cloud's model", g.count, g.clients[0],
-                 plural(g.clients[0]));
+        cloud_group_text(text, sizeof text, run, &g);
     put_row(o, "groups", text);
     for (uint32_t i = p->found.K > 1 ? 0 : 1; i < g.count && i <= LINES; i++)
         put_group(o, run, &g, i);
@@ -157,32 +189,37 @@ static void put_groups(FILE *o, const hfsad_run *run)
     groups_free(&g);
 }
 
-static void put_polish(FILE *o, const hfsad_polish *p)
+static void put_exchanges(FILE *o, const hfsad_polish *p)
 {
-    char text[300];
-    if (p->accepted)
-        snprintf(text, sizeof text, "objective %.10g, by %.1e lower, gap %.1e", p->objective_after,
-                 p->objective_before - p->objective_after, p->gap);
-    else
-        snprintf(text, sizeof text, "not done: %s", p->reason[0] ? p->reason : "the run ended before");
-    put_row(o, "polish", text);
-    if (p->accepted) {
-        snprintf(text, sizeof text, "%" PRIu64 " in %.3g s", p->exchanges, p->seconds);
-        put_row(o, "exchanges", text);
-    }
-    if (p->accepted && !isnan(p->relative_error))
-        put_number(o, "polished error", p->relative_error);
+    char text[80];
+    snprintf(text, sizeof text, "%" PRIu64 " in %.3g s", p->exchanges, p->seconds);
+    put_row(o, "exchanges", text);
 }
 
-static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const report *written, const train_end *end)
+/* What the models of the folder come to, first; what the iterations had come to before is a row of its own. */
+static void put_polished(FILE *o, const hfsad_run *run, const hfsad_figures *f)
 {
-    const hfsad_figures *f = &end->figures;
-    const theorem_report *theorem = report_theorem(written);
-    const bool links = run->engine->links && !run->plan->star; /* whose state is that of Algorithm 1 */
+    const hfsad_polish *p = &run->polish;
     char text[300];
-    put_data(o, run->data);
-    put_loss(o, spec, run->plan->star);
-    put_end(o, run, end);
+    put_number(o, "objective", p->objective_after);
+    put_row(o, "consensus gap", "0");
+    if (!isnan(p->relative_error))
+        put_number(o, "relative error", p->relative_error);
+    snprintf(text, sizeof text, "objective by %.1e lower, gap %.1e", p->objective_before - p->objective_after, p->gap);
+    put_row(o, "polish", text);
+    put_exchanges(o, p);
+    snprintf(text, sizeof text, "objective %.8g, consensus gap %.3g, residuals %.3g and %.3g", f->consensus_objective,
+             f->consensus_gap, f->primal_residual, f->dual_residual);
+    put_row(o, "before the polish", text);
+    if (run->truth)
+        put_number(o, "error before", f->relative_error);
+}
+
+static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, const hfsad_figures *f)
+{
+    const bool links = run->engine->links && !run->plan->star; /* whose state is that of Algorithm 1 */
+    const bool due = polish_is_due(spec, run->plan, run->data->n_inner, run->data->M);
+    char text[300];
     put_number(o, "objective", f->objective);
     put_number(o, "consensus objective", f->consensus_objective);
     if (links) {
@@ -195,17 +232,32 @@ static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const rep
     if (run->truth)
         put_number(o, "relative error", f->relative_error);
     if (run->plan->star && run->polish.accepted) { /* its rounds and questions are the run itself */
-        snprintf(text, sizeof text, "%" PRIu64 " in %.3g s", run->polish.exchanges, run->polish.seconds);
-        put_row(o, "exchanges", text);
-    } else if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M)) {
-        put_polish(o, &run->polish);
+        put_exchanges(o, &run->polish);
+    } else if (due) {
+        snprintf(text, sizeof text, "not done: %s",
+                 run->polish.reason[0] ? run->polish.reason : "the run ended before");
+        put_row(o, "polish", text);
     }
-    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_count(run->data));
+}
+
+static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const report *written, const train_end *end)
+{
+    const theorem_report *theorem = report_theorem(written);
+    char text[300];
+    put_data(o, run->data);
+    put_loss(o, spec, run->plan->star);
+    put_settings(o, run, spec);
+    put_end(o, run, end);
+    if (run->polish.accepted && !run->plan->star)
+        put_polished(o, run, &end->figures);
+    else
+        put_figures(o, run, spec, &end->figures);
+    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_weights(run->data));
     put_row(o, "non-zero", text);
     put_groups(o, run);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
-    if (links)
+    if (run->engine->links && !run->plan->star)
         put_row(o, "Theorem 1", text);
     hfsad_verdict verdict;
     run_verdict(run, spec, end->stopped == STOP_INTERRUPTED, &verdict);

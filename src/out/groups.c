@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/features.h"
 #include "run/personal_run.h"
 
 #include <math.h>
@@ -115,6 +116,28 @@ hfsad_status groups_find(node_groups *g, const hfsad_run *run, hfsad_error *err)
         return HFSAD_OK;
     groups_free(g);
     return error_memory(err, nodes * sizeof *g->group, "the groups");
+}
+
+size_t groups_count_same(const node_groups *g, const hfsad_run *run)
+{
+    const dataset *d = run->data;
+    const double *cloud = run->engine->inner_model(run, 0);
+    double *w = alloc_zero(d->M, sizeof *w), largest = 0;
+    size_t count = 0;
+    for (size_t m = 0; m < features_count(d); m++)
+        largest = fmax(largest, fabs(cloud[m]));
+    for (size_t leaf = 0; leaf < d->n_leaves && w; leaf++) {
+        if (g->group[d->n_inner + leaf] != 0)
+            continue;
+        const size_t tied = d->M - link_penalty(run, d->n_inner + leaf)->free;
+        double most = 0;
+        model_of(run, d->n_inner + leaf, w);
+        for (size_t m = 0; m < tied; m++)
+            most = fmax(most, fabs(w[m] - cloud[m]));
+        count += most <= 0.01 * largest;
+    }
+    free(w);
+    return count;
 }
 
 void groups_free(node_groups *g)

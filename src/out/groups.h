@@ -18,6 +18,9 @@ typedef struct {
 enum { GROUPS_MOST = 1000 }; /* those beyond are in the last one together */
 
 hfsad_status groups_find(node_groups *g, const hfsad_run *run, hfsad_error *err);
+/* How many clients of group 0 have the cloud's model: no coordinate that their links tie is off by more than 1% of its
+ * largest. */
+size_t groups_count_same(const node_groups *g, const hfsad_run *run);
 void groups_free(node_groups *g);
 
 #endif

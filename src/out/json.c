@@ -48,6 +48,14 @@ cJSON *json_text(const char *v)
     return item;
 }
 
+void json_append(json *j, cJSON *list, cJSON *item)
+{
+    if (list && item && cJSON_AddItemToArray(list, item))
+        return;
+    cJSON_Delete(item);
+    j->ok = false;
+}
+
 void json_add_real(json *j, cJSON *object, const char *key, double v)
 {
     json_add_item(j, object, key, json_real(v));

@@ -15,6 +15,8 @@ typedef struct {
 cJSON *json_add_object(json *j, cJSON *object, const char *key);
 /* Takes the item over, also on failure; NULL: there was no memory for it. */
 void json_add_item(json *j, cJSON *object, const char *key, cJSON *item);
+/* The same for a list. */
+void json_append(json *j, cJSON *list, cJSON *item);
 /* null for what is not finite. */
 void json_add_real(json *j, cJSON *object, const char *key, double v);
 void json_add_whole(json *j, cJSON *object, const char *key, uint64_t v);

@@ -1,5 +1,6 @@
 /* The output folder of a run, read back; see model.h. */
 #include "out/model.h"
+#include "core/softmax.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -131,6 +132,11 @@ static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settin
         status = read_parameter(s, "loss." #name, json_at(object, #name), &loss->name);
     LOSS_PARAMETERS(READ_PARAMETER)
 #undef READ_PARAMETER
+    const cJSON *classes = json_at(object, "classes");
+    const double count = cJSON_IsNumber(classes) ? classes->valuedouble : 0;
+    loss->classes = count >= 2 && count <= SOFTMAX_CLASSES ? (int64_t)count : -1;
+    if (!status && loss->kind == (int)HFSAD_LOSS_MULTINOMIAL && loss->classes < 0)
+        status = refuse_key(s, "loss.classes", "a number from 2 to 256");
     return status;
 }
 
@@ -228,6 +234,7 @@ static hfsad_status read_feature_names(const summary *s, model *m, double featur
     }
     if (!cJSON_IsArray(list) || (double)count != features)
         return refuse_key(s, key, expected);
+    m->F = count; /* until the header says so */
     char *to = m->feature_names = alloc_raw(size, 1);
     if (!to)
         return error_memory(s->err, size, "the features' names");
@@ -323,32 +330,77 @@ static bool next_field(slice *line, slice *field)
     return true;
 }
 
-static bool is_text(slice s, const char *text)
+/* The next name of the header, which may be quoted; its text with a closing 0 is put to `to`, which moves on. */
+static bool next_name(slice *line, char **to)
 {
-    return s.length == strlen(text) && !memcmp(s.text, text, s.length);
+    slice field = {"", 0};
+    if (!line->text || !line->length || line->text[0] != '"') {
+        const bool found = next_field(line, &field);
+        memcpy(*to, field.text, field.length);
+        *to += field.length;
+        *(*to)++ = 0;
+        return found;
+    }
+    const char *at = line->text + 1, *end = line->text + line->length;
+    for (; at < end && (*at != '"' || (at + 1 < end && at[1] == '"')); at++) {
+        *(*to)++ = *at;
+        at += *at == '"';
+    }
+    *(*to)++ = 0;
+    line->length = (size_t)(end - at);
+    line->text = at;
+    return next_field(line, &field); /* what is left up to the comma: the closing quote */
 }
 
-static hfsad_status read_header(reader *r)
+/* The columns of a header in `names`, one after the other: w1, w2, ..., or the names of the features. */
+static hfsad_status check_header(const reader *r, const char *names, size_t columns)
 {
-    slice line = {"", 0}, field = line;
-    hfsad_status status = next_line(r, &line);
-    if (status)
-        return status;
-    char shown[EXCERPT_SIZE], expected[32] = "node";
     model *m = r->m;
-    for (size_t column = 0; next_field(&line, &field); column++) {
-        if (column > 1 && !line.text && is_text(field, "intercept")) {
+    const char *name = names, *known = m->feature_names; /* of the summary */
+    char shown[EXCERPT_SIZE], numbered[32] = "node";
+    const size_t named = known ? m->F : 0;
+    const bool plain = columns < 2 || !strcmp(names + strlen(names) + 1, "w1");
+    m->F = 0;
+    for (size_t column = 0; column < columns; column++, name += strlen(name) + 1) {
+        if (column > 1 && column + 1 == columns && !strcmp(name, "intercept")) {
             m->intercept = true;
             break;
         }
         if (column > 0)
-            snprintf(expected, sizeof expected, "w%zu", column);
-        if (!is_text(field, expected))
+            snprintf(numbered, sizeof numbered, "w%zu", column);
+        const char *expected = column && !plain && column <= named ? known : numbered;
+        const bool other = column && !plain && !known && *name && strcmp(name, "intercept");
+        if (!other && strcmp(name, expected))
             return LINE_ERROR(r, "column %zu is called \"%s\" instead of %s; expected the header " EXPECTED_HEADER,
-                              column + 1, excerpt(shown, field), expected);
+                              column + 1, excerpt(shown, (slice){name, strlen(name)}), expected);
+        if (column && column <= named)
+            known += strlen(known) + 1;
         m->F = column;
     }
     return m->F ? HFSAD_OK : LINE_ERROR(r, "no models in the header; expected %s", EXPECTED_HEADER);
+}
+
+static hfsad_status read_header(reader *r)
+{
+    slice line = {"", 0};
+    hfsad_status status = next_line(r, &line);
+    if (status)
+        return status;
+    char *names = alloc_raw(line.length + 2, 1), *end = names;
+    if (!names)
+        return error_memory(r->err, line.length, "the features' names");
+    size_t columns = 0;
+    while (line.text && next_name(&line, &end))
+        columns++;
+    status = check_header(r, names, columns);
+    const char *first = names + strlen(names) + 1;
+    if (!status && !r->m->feature_names && strcmp(first, "w1") != 0) { /* a model without its summary */
+        memmove(names, first, (size_t)(end - first));
+        r->m->feature_names = names;
+        return HFSAD_OK;
+    }
+    free(names);
+    return status;
 }
 
 static hfsad_status add_name(reader *r, slice name)
@@ -450,8 +502,13 @@ static hfsad_status check_shape(const reader *r, const model_shape *shape)
             "%.*s has %zu models and the summary.json beside it tells of %.0f; the file is cut short or of "
             "another run: run hfsad run again",
             PATH_SHOWN, r->path, m->n_nodes, nodes);
+    const bool several = m->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL && m->loss.classes > 0;
+    m->classes = several ? (size_t)m->loss.classes : 0;
+    m->features = (size_t)shape->features;
+    const double scores = several ? (double)m->classes : 1;
     /* The intercept may be counted among them. */
-    if (shape->features != (double)m->F && shape->features != (double)model_width(m))
+    if (scores * shape->features != (double)m->F && scores * shape->features != (double)model_width(m) &&
+        !(several && scores * (shape->features + 1) == (double)m->F))
         return error_set(
             r->err, HFSAD_ERROR_INPUT,
             "%.*s has %zu features and the summary.json beside it tells of %.0f; they are of two runs: run "

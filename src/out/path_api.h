@@ -2,6 +2,7 @@
 #ifndef HFSAD_OUT_PATH_API_H
 #define HFSAD_OUT_PATH_API_H
 
+#include "base/whole_file.h"
 #include "run/lambda_path.h"
 
 struct hfsad_path {
@@ -17,5 +18,8 @@ struct hfsad_path {
 };
 
 enum { PATH_LAMBDAS_MOST = 10000, PATH_LAMBDAS_USUAL = 30 };
+
+/* path.csv of a path that is trained. */
+void path_table(whole_file *f, const hfsad_path *path);
 
 #endif

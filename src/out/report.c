@@ -123,8 +123,9 @@ const theorem_report *report_theorem(const report *r)
 /* In the order in which they take their places: the checkpoint, from which the others can be made anew, first, so that
  * what is killed on the way resumes as this run and not as an earlier one; the summary, which tells of the others,
  * last. */
-enum { CHECKPOINT, MODEL, STATE, TRACE, SUMMARY, N_FILES };
-static const char *const file_names[N_FILES] = {CHECKPOINT_NAME, "model.csv", "state.csv", "trace.csv", "summary.json"};
+enum { CHECKPOINT, MODEL, COEFFICIENTS, STATE, TRACE, SUMMARY, N_FILES };
+static const char *const file_names[N_FILES] = {CHECKPOINT_NAME, "model.csv", "coefficients.csv",
+                                                "state.csv",     "trace.csv", "summary.json"};
 
 static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figures *figures, stop_reason stopped,
                          hfsad_error *err)
@@ -136,6 +137,9 @@ static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figure
         break;
     case MODEL:
         model_table(f, r->run, spec_shows_clients(r->spec), &r->room);
+        break;
+    case COEFFICIENTS:
+        coefficient_table(f, r->run, &r->room);
         break;
     case STATE:
         state_table(f, r->run, &r->room);

@@ -42,6 +42,8 @@ hfsad_status report_write_state(report *r, hfsad_error *err);
 hfsad_status report_check_inputs(const char *folder, const char *const *labels, const char *const *inputs, size_t count,
                                  hfsad_error *err);
 /* Whether the folder holds the result of an earlier run. */
+/* Error if the folder has results of another spec than the one at this path. */
+hfsad_status report_check_owner(const char *folder, const char *spec_path, hfsad_error *err);
 bool report_exists(const char *folder);
 /* Removes what killed runs left half-written in the folder. */
 void report_sweep(const char *folder);

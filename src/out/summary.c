@@ -35,8 +35,8 @@ size_t count_nonzero(const hfsad_run *run)
 {
     const double *w = run_inner_model(run, 0);
     size_t n = 0;
-    for (size_t m = 0; m < features_count(run->data); m++)
-        n += w[m] != 0;
+    for (size_t m = 0; m < features_weights(run->data); m++)
+        n += w[m] != 0 && !column_is_constant(run->data, m / (run->data->classes ? run->data->classes : 1));
     return n;
 }
 
@@ -69,8 +69,8 @@ static void add_span(json *j, cJSON *object, const char *key, const span *s)
         return;
     }
     cJSON *pair = cJSON_CreateArray();
-    if (!pair || !cJSON_AddItemToArray(pair, json_real(s->least)) || !cJSON_AddItemToArray(pair, json_real(s->most)))
-        j->ok = false;
+    json_append(j, pair, json_real(s->least));
+    json_append(j, pair, json_real(s->most));
     json_add_item(j, object, key, pair);
 }
 
@@ -117,8 +117,7 @@ static void add_kinds(json *j, cJSON *object, const char *key, const bool *kinds
     for (int i = 0; i < count; i++) {
         if (!kinds[i])
             continue;
-        if (!cJSON_AddItemToArray(list, cJSON_CreateString(names[i])))
-            j->ok = false;
+        json_append(j, list, cJSON_CreateString(names[i]));
         last = i;
         n++;
     }
@@ -263,6 +262,10 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return uses_parameter(spec, LOSS_HAS_##name);
     LOSS_PARAMETERS(PARAMETER_APPLIES)
 #undef PARAMETER_APPLIES
+    if (!strcmp(key, "loss.classes"))
+        return spec_has_classes(spec);
+    if (!strcmp(key, "features.positive"))
+        return spec->features.positive == 1;
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 
@@ -283,10 +286,7 @@ static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
             else
                 add_value(j, object, at.row, base + at.offset);
         }
-        if (!list || !entry || !cJSON_AddItemToArray(list, entry)) {
-            cJSON_Delete(entry);
-            j->ok = false;
-        }
+        json_append(j, list, entry);
     }
     json_add_item(j, settings, "overrides", list);
 }
@@ -305,13 +305,8 @@ static void add_table(json *j, cJSON *settings, const dataset *d, const hfsad_sp
     if (!d->means)
         return;
     cJSON *list = cJSON_CreateArray();
-    for (size_t m = 0; m < d->n_means && j->ok; m++) {
-        cJSON *item = json_real(d->means[m]);
-        if (!list || !item || !cJSON_AddItemToArray(list, item)) {
-            cJSON_Delete(item);
-            j->ok = false;
-        }
-    }
+    for (size_t m = 0; m < d->n_means && j->ok; m++)
+        json_append(j, list, json_real(d->means[m]));
     json_add_item(j, object_at(j, settings, "columns"), "means", list);
 }
 
@@ -340,14 +335,22 @@ static void add_feature_names(json *j, cJSON *shape, const dataset *d)
         return;
     cJSON *list = cJSON_CreateArray();
     const char *name = d->feature_names;
-    for (size_t m = 0; m < features_count(d) && j->ok; m++, name += strlen(name) + 1) {
-        cJSON *item = cJSON_CreateString(name);
-        if (!list || !item || !cJSON_AddItemToArray(list, item)) {
-            cJSON_Delete(item);
-            j->ok = false;
-        }
-    }
+    for (size_t m = 0; m < features_count(d) && j->ok; m++, name += strlen(name) + 1)
+        json_append(j, list, cJSON_CreateString(name));
     json_add_item(j, shape, "feature_names", list);
+}
+
+static void add_constant_columns(json *j, cJSON *shape, const dataset *d)
+{
+    cJSON *list = NULL;
+    for (size_t m = 0; m < features_count(d) && j->ok; m++) {
+        if (!column_is_constant(d, m))
+            continue;
+        list = list ? list : cJSON_CreateArray();
+        json_append(j, list, json_real((double)m + 1));
+    }
+    if (list)
+        json_add_item(j, shape, "constant_features", list);
 }
 
 static void add_shape(json *j, cJSON *root, const dataset *d)
@@ -360,6 +363,7 @@ static void add_shape(json *j, cJSON *root, const dataset *d)
     json_add_whole(j, shape, "rows", d->n_rows);
     json_add_whole(j, shape, "features", features_count(d));
     add_feature_names(j, shape, d);
+    add_constant_columns(j, shape, d);
     json_add_whole(j, shape, "depth", d->depth);
     cJSON *per_edge = json_add_object(j, shape, "clients_per_edge");
     json_add_whole(j, per_edge, "least", clients.least);
@@ -387,8 +391,7 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
         cJSON *tier = cJSON_CreateObject();
         json_add_real(j, tier, "primal_residual", f->primal_tier[t]);
         json_add_real(j, tier, "dual_residual", f->dual_tier[t]);
-        if (!tier || !cJSON_AddItemToArray(tiers, tier))
-            j->ok = false;
+        json_append(j, tiers, tier);
     }
     json_add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
 }
@@ -406,7 +409,7 @@ static void add_group_model(json *j, cJSON *group, const hfsad_run *run, uint32_
     model_to_user(run->data, found->w + k * M, w);
     cJSON *model = cJSON_CreateArray();
     for (size_t m = 0; m < M; m++)
-        cJSON_AddItemToArray(model, json_real(w[m]));
+        json_append(j, model, json_real(w[m]));
     json_add_item(j, group, "model", model);
     free(w);
 }
@@ -446,14 +449,13 @@ static void add_groups(json *j, cJSON *root, const hfsad_run *run)
         for (size_t node = run->data->n_inner; names && node < hfsad_run_nodes(run); node++)
             if (g.group[node] == i) {
                 hfsad_run_node_name(run, node, name, sizeof name);
-                cJSON_AddItemToArray(names, cJSON_CreateString(name));
+                json_append(j, names, cJSON_CreateString(name));
             }
         if (names)
             json_add_item(j, group, "names", names);
         if (run->personal.found.K)
             add_group_model(j, group, run, i);
-        if (!group || !cJSON_AddItemToArray(groups, group))
-            j->ok = false;
+        json_append(j, groups, group);
     }
     json_add_item(j, root, "groups", groups);
     groups_free(&g);

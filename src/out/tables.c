@@ -1,7 +1,9 @@
+#define _POSIX_C_SOURCE 200809L /* stpcpy */
 #include "out/tables.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/features.h"
 #include "out/format_number.h"
 #include "run/handle.h"
 
@@ -78,30 +80,96 @@ static char *write_columns(char *at, char letter, size_t M)
     return at;
 }
 
+/* A name of any length: not by way of the room. */
+static void put_name(whole_file *f, const char *name)
+{
+    if (!name[strcspn(name, ",\"\r\n")]) {
+        whole_file_put(f, name, strlen(name));
+        return;
+    }
+    whole_file_put(f, "\"", 1);
+    for (; *name; name++)
+        whole_file_put(f, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
+    whole_file_put(f, "\"", 1);
+}
+
+const char *table_names(const hfsad_run *run)
+{
+    const char *name = run->data->feature_names;
+    bool plain = true;
+    char usual[NUMBER_SIZE + 1] = "x";
+    for (size_t m = 1; name && m <= features_count(run->data); m++, name += strlen(name) + 1) {
+        if (!*name || !strcmp(name, "intercept") || !strcmp(name, "w1"))
+            return NULL;
+        usual[1 + number_write_whole(usual + 1, m)] = 0;
+        plain = plain && !strcmp(name, usual);
+    }
+    return plain || run->data->classes ? NULL : run->data->feature_names;
+}
+
 static void put_row(whole_file *f, row_room *room, char *at)
 {
     *at++ = '\n';
     whole_file_put(f, room->text, (size_t)(at - room->text));
 }
 
+void model_head(whole_file *f, const hfsad_run *run)
+{
+    const size_t F = run->data->classes ? run->data->M : features_count(run->data);
+    const char *name = table_names(run);
+    char number[1 + NUMBER_SIZE] = "w";
+    for (size_t m = 1; m <= F; m++) {
+        whole_file_put(f, ",", 1);
+        if (name) {
+            put_name(f, name);
+            name += strlen(name) + 1;
+        } else {
+            whole_file_put(f, number, 1 + number_write_whole(number + 1, m));
+        }
+    }
+    const bool intercept = hfsad_run_intercept(run);
+    whole_file_put(f, intercept ? ",intercept\n" : "\n", intercept ? 11 : 1);
+}
+
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room)
 {
     const size_t M = hfsad_run_features(run);
     const size_t rows = clients ? hfsad_run_nodes(run) : run->data->n_inner;
-    const bool intercept = hfsad_run_intercept(run);
-    memcpy(room->text, "node", 4);
-    char *end = write_columns(room->text + 4, 'w', intercept ? M - 1 : M);
-    if (intercept) {
-        memcpy(end, ",intercept", 10);
-        end += 10;
-    }
-    put_row(f, room, end);
+    whole_file_put(f, "node", 4);
+    model_head(f, run);
     for (size_t i = 0; i < rows; i++) {
         if (run->engine->knows && !run->engine->knows(run, i))
             continue;
         hfsad_run_node_name(run, i, room->name, room->name_size);
         hfsad_run_node_model(run, i, room->z);
         put_row(f, room, write_vector(write_name(room->text, room->name), M, room->z));
+    }
+}
+
+void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room)
+{
+    const size_t M = hfsad_run_features(run), F = M - hfsad_run_intercept(run);
+    const dataset *d = run->data;
+    const char *name = d->feature_names;
+    static const char head[] = "coefficient,feature,estimate,standardized\n";
+    hfsad_run_node_model(run, 0, room->z);
+    whole_file_put(f, head, sizeof head - 1);
+    for (size_t m = 0; m < M; m++) {
+        char *at = room->text;
+        if (m < F)
+            *at++ = 'w';
+        at = m < F ? at + number_write_whole(at, m + 1) : stpcpy(at, "intercept");
+        *at++ = ',';
+        whole_file_put(f, room->text, (size_t)(at - room->text));
+        put_name(f, m == F ? "intercept" : name ? name : "");
+        room->z[m] += 0.0; /* no -0 */
+        at = write_vector(room->text, 1, room->z + m);
+        *at++ = ',';
+        if (m < F && d->scale)
+            at += number_write(at, column_is_constant(d, m) ? 0 : room->z[m] * d->scale[m]);
+        put_row(f, room, at);
+        if (name && m < F)
+            name += strlen(name) + 1;
     }
 }
 

@@ -14,8 +14,16 @@ typedef struct {
 hfsad_status row_room_create(row_room *room, const hfsad_run *run, hfsad_error *err);
 void row_room_free(row_room *room);
 
-/* node,w1,…,wM and, if there is one, intercept: cloud, inner nodes and, if requested, clients. */
+/* The names of the features for the head of a table; NULL: w1,…,wM, because the data have no names, or x1,…,xM, or one
+ * that a reader could take for another column. */
+const char *table_names(const hfsad_run *run);
+/* ",w1,…,wM" or ",age,income", ",intercept" if there is one, and the end of the line. */
+void model_head(whole_file *f, const hfsad_run *run);
+/* node, the features and, if there is one, intercept: cloud, inner nodes and, if requested, clients. */
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room);
+/* The cloud's model, a line for each coefficient: w1 and the name beside it; per standard deviation too, if the columns
+ * were standardised. */
+void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room);
 /* What the first line of state.csv starts with. */
 #define STATE_HEAD "node,k,last"
 /* node,k,last,z1,…,zM,q1,…,qM: every link under the name of its child. */

@@ -1,11 +1,15 @@
 /* What the presets know of the data: see scales.h. */
 #include "plan/scales.h"
 
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/features.h"
 #include "data/rows.h"
 #include "math/dot.h"
 #include "math/loss_kind.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A row pulls by its slope times |x|. If nothing bounds the slope of the loss, a bound of w does (reach, which may be
@@ -105,6 +109,66 @@ static double spread_of_y(const hfsad_loss *loss, double deviation, double weigh
     return deviation > 0 ? deviation / weights : 1;
 }
 
+static bool is_left_open(const PRIOR_settings *prior, double lambda)
+{
+    return prior->penalty > (int)HFSAD_PENALTY_NONE && isnan(lambda);
+}
+
+bool lambda_is_wanted(const hfsad_spec *spec)
+{
+    const double edge = spec->prior_edge.lambda;
+    bool any = is_left_open(&spec->prior_cloud, spec->prior_cloud.lambda) || is_left_open(&spec->prior_edge, edge);
+    for (size_t i = 0; i < spec->n_overrides; i++)
+        any = any || is_left_open(&spec->overrides[i].prior, pick(spec->overrides[i].prior.lambda, edge));
+    const loss_kind *kind = loss_kinds[spec->loss.kind];
+    return any && spec->top.preset == PRESET_TUNED && kind->conjugate; /* elsewhere the gradient at 0 says nothing */
+}
+
+/* Where the slopes of a convex loss add up to 0: the intercept of a model without features. */
+static hfsad_status find_level(double *level, double centre, double spread, const surveyor *ask, hfsad_error *err)
+{
+    enum { ROUNDS = 8, N = SURVEY_THRESHOLDS };
+    double at[N], totals[N], low = centre, high = centre;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < N; i++) {
+            const int away = i < N / 2 ? N / 2 - i : i - N / 2 + 1; /* 1 to 16, on both sides */
+            at[i] =
+                round ? low + (high - low) * (i + 1) / N : centre + copysign(ldexp(spread, 2 * away - 16), i - 15.5);
+        }
+        const survey_question q = {SURVEY_LEVELS, N, at, 0, N};
+        const hfsad_status status = ask->ask(ask->context, &q, totals, err);
+        if (status)
+            return status;
+        int first = 0;
+        while (first < N - 1 && totals[first] < 0)
+            first++;
+        low = first ? at[first - 1] : round ? low : at[0];
+        high = at[first];
+    }
+    *level = high;
+    return HFSAD_OK;
+}
+
+/* From the sums of the clients' gradients. */
+static hfsad_status find_slope(data_scales *t, const dataset *d, double centre, double spread, const surveyor *ask,
+                               hfsad_error *err)
+{
+    const size_t M = d->M, F = features_count(d);
+    double *w = alloc_zero(2 * M, sizeof *w), level = 0;
+    if (!w)
+        return error_memory(err, 2 * M * sizeof *w, "a gradient");
+    hfsad_status status = M > F ? find_level(&level, centre, spread, ask, err) : HFSAD_OK;
+    if (M > F)
+        w[F] = level / d->rows.constant;
+    const survey_question q = {SURVEY_GRADIENT, M, w, 0, M};
+    if (!status)
+        status = ask->ask(ask->context, &q, w + M, err);
+    for (size_t m = 0; m < F && !status; m++)
+        t->slope = fmax(t->slope, fabs(w[M + m]));
+    free(w);
+    return status;
+}
+
 hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                               hfsad_error *err)
 {
@@ -127,5 +191,8 @@ hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const data
         .length = energy > 0 ? size / sqrt(energy / weight / M) : size,
     };
     const bool own = spec->loss.kind == (int)HFSAD_LOSS_OWN && (spec->own.value || spec->own_elsewhere);
-    return own ? own_scales(t, clients, ask, err) : HFSAD_OK;
+    if (own)
+        return own_scales(t, clients, ask, err);
+    return lambda_is_wanted(spec) ? find_slope(t, d, kind->score || kind->labels ? 0 : centre, size, ask, err)
+                                  : HFSAD_OK;
 }

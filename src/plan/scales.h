@@ -29,7 +29,11 @@ typedef struct {
     double bend;   /* of a client's loss per coordinate, in the mean */
     double noise;  /* deviation of a coordinate of a client's gradient at its own truth, in the mean */
     double length; /* the likely size of a model */
+    double slope;  /* largest |gradient| of a coefficient if all are 0 and the intercept fits; 0: not asked for */
 } data_scales;
+
+/* Whether a prior's lambda is to be found from the data. */
+bool lambda_is_wanted(const hfsad_spec *spec);
 
 /* d: for the shape of the tree and the number of features; its rows are not looked at. */
 hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,

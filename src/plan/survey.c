@@ -111,6 +111,23 @@ static void answer_loss(const survey_client *c, const double *w, double *answer)
         answer[0] /= rows_weight(&c->rows);
 }
 
+static void answer_levels(const survey_client *c, const survey_question *q, double *answer)
+{
+    const double share = c->mean ? 1 / rows_weight(&c->rows) : 1;
+    for (size_t r = 0; r < c->rows.count; r++)
+        for (size_t i = 0; i < SURVEY_THRESHOLDS; i++)
+            answer[i] += share * row_weight(&c->rows, r) * hfsad_loss_slope(&c->loss, c->rows.y[r], q->values[i]);
+}
+
+static void answer_gradient(const survey_client *c, const double *w, double *answer)
+{
+    const double share = c->mean ? 1 / rows_weight(&c->rows) : 1;
+    for (size_t r = 0; r < c->rows.count; r++) {
+        const double slope = hfsad_loss_slope(&c->loss, c->rows.y[r], row_dot(&c->rows, r, w));
+        row_add(&c->rows, r, share * row_weight(&c->rows, r) * slope, answer);
+    }
+}
+
 static void answer_own(const survey_client *c, const survey_question *q, double *answer)
 {
     if (!c->own) /* a client with a loss of the library among others */
@@ -156,6 +173,12 @@ void survey_answer(const survey_client *c, const survey_question *q, double *ans
         return;
     case SURVEY_LOSS:
         answer_loss(c, q->values, answer);
+        return;
+    case SURVEY_LEVELS:
+        answer_levels(c, q, answer);
+        return;
+    case SURVEY_GRADIENT:
+        answer_gradient(c, q->values, answer);
         return;
     case SURVEY_MOMENTS:
         rows_sum_columns(&c->rows, q->values + 1, q->values[0] != 0, answer);
@@ -242,6 +265,8 @@ bool survey_question_fits(const survey_question *q, size_t M)
         [SURVEY_LEFT] = {M, 0, 2},
         [SURVEY_ENERGY] = {0, 0, 2},
         [SURVEY_LOSS] = {M, 0, 1},
+        [SURVEY_LEVELS] = {N, 0, N},
+        [SURVEY_GRADIENT] = {M, 0, M},
         [SURVEY_MISFIT] = {N + M, 0, N + 1},
         [SURVEY_CURVE] = {4 + groups * M, 0, groups * (M + 1)},
         [SURVEY_CURVE_ALONE] = {4 + M, q->most, 0},

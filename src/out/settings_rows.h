@@ -1,0 +1,24 @@
+/* What the table of a run says of its settings: priors, links, those that differ from their defaults, and those that
+ * this run does not use. */
+#ifndef HFSAD_OUT_SETTINGS_ROWS_H
+#define HFSAD_OUT_SETTINGS_ROWS_H
+
+#include "run/handle.h"
+#include "spec/table.h"
+
+#include <stdio.h>
+
+/* Why the setting has no effect in this run, or NULL. */
+const char *setting_why_idle(const hfsad_run *run, const hfsad_spec *spec, const setting_at *at);
+/* Whether the value differs from the default. */
+bool setting_is_changed(const hfsad_spec *spec, const setting_at *at);
+
+/* Texts of a row each, to be freed; "" if there is nothing to say, NULL: no memory. */
+char *priors_text(const hfsad_run *run);
+char *links_text(const hfsad_run *run);
+char *features_text(const hfsad_run *run, const hfsad_spec *spec);
+char *constants_text(const hfsad_run *run);
+char *changed_text(const hfsad_run *run, const hfsad_spec *spec);
+char *idle_text(const hfsad_run *run, const hfsad_spec *spec);
+
+#endif
