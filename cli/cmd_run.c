@@ -37,9 +37,10 @@ typedef struct {
     double write_next; /* when the folder is due, on clock_seconds */
     bool write_failed; /* and the person knows */
     bool diverged;
-    bool replay_met; /* the record was of a run that met its tolerances */
-    record record;   /* of the history */
-    double *model;   /* room for the cloud's, as the history keeps it; NULL: none */
+    bool replay_met;  /* the record was of a run that met its tolerances */
+    record record;    /* of the history */
+    double *model;    /* room for the cloud's, as the history keeps it; NULL: none */
+    uint64_t repairs; /* of the safeguard, as far as the history knows */
 } session;
 
 /* Of several ranks one writes and prints. */
@@ -235,15 +236,23 @@ static void take_replayed(void *context, const hfsad_figures *figures)
     report_row(s->report, figures);
 }
 
+/* In lock step a record has only the nodes that were readmitted. */
+static bool replays_all(const session *s)
+{
+    return s->args.replay && s->spec->federation.mode == MODE_ASYNC;
+}
+
 /* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
+    const replay_rows rows = {s, take_replayed};
+    if (!replays_all(s)) /* training follows */
+        return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
     const hfsad_status status = run_measure(s->run, &s->end.figures, err);
     if (status)
         return status;
     if (s->spec->run.iterations > 0)
         report_row(s->report, &s->end.figures);
-    const replay_rows rows = {s, take_replayed};
     return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
 }
 
@@ -334,6 +343,14 @@ static void take_row(void *context, const hfsad_figures *row)
     if (s->record.r && recorder_wants_model(s->record.r, row->iteration) && s->model)
         hfsad_run_node_model(s->run, 0, s->model);
     record_row(&s->record, row, s->model, hfsad_run_features(s->run));
+    uint64_t last = 0;
+    const uint64_t repairs = s->record.r && s->run->engine->repairs ? s->run->engine->repairs(s->run, &last) : 0;
+    if (repairs > s->repairs) {
+        char text[100];
+        snprintf(text, sizeof text, "safeguard: repair %" PRIu64 " at iteration %" PRIu64, repairs, last);
+        recorder_event(s->record.r, HISTORY_WARNING, "", text);
+    }
+    s->repairs = repairs;
 }
 
 /* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
@@ -342,7 +359,7 @@ static hfsad_status begin(void *context, const hfsad_figures *figures, hfsad_err
     session *s = context;
     hfsad_status status = HFSAD_OK;
     s->end.figures = *figures;
-    if (s->args.replay)
+    if (replays_all(s))
         return HFSAD_OK;
     if (report_exists(s->args.out))
         s->write_next = clock_seconds() + s->spec->output.every_seconds;
@@ -367,6 +384,7 @@ static hfsad_status before_polish(void *context, const hfsad_figures *figures, s
     session *s = context;
     s->end.figures = *figures;
     progress_end(&s->progress);
+    recorder_event(s->record.r, HISTORY_INFO, "", "the polish begins");
     const hfsad_status status = write_folder(s, stopped, err);
     if (!status)
         progress_start(&s->progress, "polish: exchange", 0, 0, s->args.quiet);
@@ -400,7 +418,7 @@ static hfsad_status train(session *s, hfsad_error *err)
     };
     const train_settings settings = {
         .origin = s->args.resume   ? TRAIN_RESUMED
-                  : s->args.replay ? TRAIN_REPLAYED
+                  : replays_all(s) ? TRAIN_REPLAYED
                                    : TRAIN_FRESH,
         .tolerance_met = s->replay_met,
         .hooks = &hooks,

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "run/anew.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -255,6 +256,7 @@ void cloud_free(cloud_driver *c)
     free(c->run.truth);
     free(c->run.start_kind);
     run_unpolish(&c->run);
+    run_free_readmissions(&c->run);
     free(c->place);
     free(c->scratch);
     free(c);

@@ -79,7 +79,9 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
     f->shape = shape;
     f->shape->classes = spec_has_classes(spec) ? (size_t)spec->loss.classes : 0;
     f->own = alloc_zero(shape->n_leaves, sizeof *f->own);
-    hfsad_status status = f->own ? check_spec(spec, err) : error_memory(err, shape->n_leaves, "the clients");
+    f->lives = alloc_zero(shape->n_leaves, sizeof *f->lives);
+    hfsad_status status =
+        f->own && f->lives ? check_spec(spec, err) : error_memory(err, shape->n_leaves, "the clients");
     for (size_t leaf = 0; f->own && leaf < shape->n_leaves; leaf++)
         f->own[leaf] = SIZE_MAX;
     if (!status)
@@ -112,6 +114,7 @@ void federation_free(federation *f)
     dataset_free(f->rows);
     free(f->standard_by);
     free(f->own);
+    free(f->lives);
     free(f->prints);
     free(f->result);
     free(f);
@@ -448,9 +451,17 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
     return tree_node(n, &f->t, number, err);
 }
 
+void federation_note_life(void *context, const char *path, uint64_t life)
+{
+    federation *f = context;
+    const size_t number = nodes_find(f->shape, path);
+    if (number != SIZE_MAX && number >= f->shape->n_inner)
+        f->lives[number - f->shape->n_inner] = life;
+}
+
 static size_t message_most(const federation *f)
 {
-    const size_t M = features_model(f->shape, 1), survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
+    const size_t M = features_model(f->shape, 1), survey = 4 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
     const size_t groups_of = algorithm_is_baseline(f->spec->top.algorithm) ? baseline_step_groups(f->shape) : 0,
                  curve = groups_of * (M + 1) + 8, questions = survey > curve ? survey : curve,
                  setup = questions > f->n_prints ? questions : f->n_prints, polish = polish_message_most(f),
@@ -618,6 +629,7 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const federa
                         .children = (const char *const *)children,
                         .n_children = count,
                         .n_inner = number < f->shape->n_inner ? f->shape->inner[number].n_inner : 0,
+                        .slot = tree_slot(f->shape, number),
                         .certificate = files->certificate,
                         .key = files->key};
     if (!status)

@@ -18,6 +18,7 @@
 
 struct polish_memory {
     uint64_t attempt, number; /* of the last question */
+    uint64_t life;            /* of the node that has answered; a new one says so once */
     double *last;             /* the last answer of a kind that cannot be made twice: POLISH_COMMIT, POLISH_ROUND */
     star_client *star;
     double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
@@ -104,7 +105,10 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     if (!m)
         return false; /* it will be asked again */
     const uint64_t number = (uint64_t)v[1];
-    numbers[0] = !follows(m, (uint64_t)v[0], number, row_numbers(f) * rows.count);
+    const uint64_t life = f->lives[at->leaf];
+    const bool lost = !follows(m, (uint64_t)v[0], number, row_numbers(f) * rows.count) || m->life < life;
+    m->life = life;
+    numbers[0] = lost ? 1 + (double)life : 0;
     memset(numbers + 1, 0, question->sums * sizeof *numbers);
     if (numbers[0] > 0)
         return true;
@@ -159,6 +163,7 @@ typedef struct {
     double *values; /* of the question as it goes out, with its head */
     double *answer;
     uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
+    uint64_t life;               /* of the last client that was readmitted */
     uint64_t lost, progress;     /* attempts in which a client was lost; questions of the solver that were answered */
     const federation_rows *rows; /* NULL: none, or no caller wants them */
     double *row;                 /* the numbers of the first */
@@ -235,14 +240,18 @@ static void keep(asker *a)
 }
 
 /* A client is lost: the next attempt begins with the questions that were kept. */
-static void retry(asker *a)
+static void retry(asker *a, uint64_t life)
 {
+    const bool replaced = life > a->life; /* its rows may be others: earlier answers are void */
+    a->life = replaced ? life : a->life;
+    if (replaced)
+        forget_past(a);
     a->lost++;
     a->attempt++;
     a->number = a->again = 0;
     if (a->lost >= LOST_MOST + a->progress || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
         a->why = HAS_LOST;
-    else if (a->forgets)
+    else if (a->forgets || replaced)
         a->why = BEGINS_ANEW;
 }
 
@@ -254,7 +263,7 @@ static void ask_once(asker *a, const asked *q)
     if (a->status)
         a->why = HAS_ENDED;
     else if (a->answer[0] > 0)
-        retry(a);
+        retry(a, (uint64_t)a->answer[0] - 1);
     else
         a->number++;
 }

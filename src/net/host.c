@@ -104,12 +104,14 @@ void host_connect(host *h, transport *above, transport *below)
 static uint64_t due_of(const hosted *at)
 {
     const uint64_t trains = at->n ? node_due(at->n) : UINT64_MAX, asks = at->q ? inquiry_due(at->q) : UINT64_MAX;
-    const uint64_t calls = at->call ? channel_due(&at->call->ask) : UINT64_MAX, first = trains < asks ? trains : asks;
-    return first < calls ? first : calls;
+    const uint64_t first = trains < asks ? trains : asks, admits = host_admit_due(at),
+                   calls = at->call ? channel_due(&at->call->ask) : UINT64_MAX, own = admits < calls ? admits : calls;
+    return first < own ? first : own;
 }
 
-static void tick(const hosted *at, uint64_t now)
+static void tick(hosted *at, uint64_t now)
 {
+    host_admit_tick(at, now);
     if (at->q)
         inquiry_tick(at->q, now);
     if (at->n)

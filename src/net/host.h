@@ -31,6 +31,7 @@ typedef struct host host;
     X(CHILD_BACK, "goes on with")                                                                                      \
     X(KEYS_UNSIGNED, "the keys of its cohort are not signed: no certificate was given")                                \
     X(LIST_REFUSED, "refuses the list of its cohort")                                                                  \
+    X(READMITTED, "readmitted: its link starts anew from its parent's model")                                          \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 
@@ -69,6 +70,8 @@ typedef struct {
     /* Makes a node from the result of the set-up; for host_enter. */
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
+    /* The life of a node's link: when the node is made, and when it is readmitted. NULL: not called. */
+    void (*lived)(void *maker, const char *path, uint64_t life);
     uint64_t process; /* a random number of this process; 0: no check for a second one */
     /* Tags of frames: by a secret that all nodes have, or by the certificate of each node (of its place, or this). */
     const void *secret; /* NULL: none */
@@ -120,6 +123,7 @@ typedef struct {
     const veil_place *cohort;      /* secure aggregation: its cohort; NULL: it is in none */
     const bool *in_cohort;         /* which children are in one; NULL: none */
     const char *ca;                /* file of the authority's certificate; NULL: none */
+    size_t slot;                   /* among its parent's children */
 } host_place;
 
 /* Takes ownership of the node, also on failure. If the store has a state for its path, the node continues from it. */
@@ -184,6 +188,11 @@ bool host_waits_for(const host *h, size_t i, size_t slot);
 void host_describe_waits(const host *h, size_t i, char *text, size_t size);
 /* The path of a child; NULL: there is none. */
 const char *host_child(const host *h, size_t i, size_t slot);
+
+/* The root: begins the readmission of a node below it, or goes on with one that an earlier life has begun; false: it
+ * cannot yet. One that is done; NULL: none. */
+bool host_readmit(host *h, const char *path);
+const run_readmission *host_readmitted(host *h);
 
 /* Of the trace, of this life of the root; NULL: none. */
 const hfsad_figures *host_last_row(const host *h);

@@ -8,6 +8,7 @@
 #include "base/fixed.h"
 #include "base/read_file.h"
 #include "base/whole_file.h"
+#include "net/node.h"
 
 #include <openssl/crypto.h>
 #include <openssl/hmac.h>
@@ -131,7 +132,8 @@ bool veil_keep_list(veil *v, const unsigned char *list, size_t size, char why[VE
 
 static void put_head(unsigned char head[VEIL_HEAD], uint64_t run, const message *m)
 {
-    const uint64_t numbers[] = {run, m->phase, m->round, m->kind, m->count};
+    const uint64_t phase = m->phase & ((UINT64_C(1) << NODE_LIFE_BIT) - 1); /* the life of a link is its own */
+    const uint64_t numbers[] = {run, phase, m->round, m->kind, m->count};
     memcpy(head, "hfsad mask 1", 12);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put64(head + 12 + 8 * i, numbers[i]);

@@ -535,6 +535,20 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
         json_add_whole(j, safeguard, "last_iteration", last);
 }
 
+static void add_readmitted(json *j, cJSON *root, const hfsad_run *run)
+{
+    cJSON *list = run->n_readmitted ? cJSON_CreateArray() : NULL;
+    for (size_t i = 0; i < run->n_readmitted; i++) {
+        cJSON *one = cJSON_CreateObject();
+        json_add_text(j, one, "node", run->readmitted[i].path);
+        json_add_whole(j, one, "iteration", run->readmitted[i].iteration);
+        if (!one || !cJSON_AddItemToArray(list, one))
+            j->ok = false;
+    }
+    if (run->n_readmitted)
+        json_add_item(j, root, "readmitted", list);
+}
+
 static int algorithm_of(const hfsad_run *run, const hfsad_spec *spec)
 {
     return run->plan->star                         ? ALGORITHM_STAR
@@ -559,6 +573,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     json_add_text(j, root, "start", run->start_kind);
     if (spec->run.tries > 1 && run->engine->links)
         json_add_whole(j, root, "start_kept", run->start_index + 1);
+    add_readmitted(j, root, run);
     add_shape(j, root, run->data);
     add_figures(j, root, run, figures);
     add_verdict(j, root, run, spec, stopped);
