@@ -407,7 +407,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
     f->outcome = (federation_result){
-        .scales = {result[OMEGA], result[BEND], result[NOISE], result[LENGTH], slope ? result[count - 1] : 0},
+        .scales = {result[OMEGA], result[BEND], result[NOISE], fabs(result[LENGTH]), slope ? result[count - 1] : 0,
+                   signbit(result[LENGTH])}, /* below 0: every y is the same */
         .nu_f = result[NU_F] >= DBL_MAX ? INFINITY : result[NU_F],
         .cost = {(uint64_t)result[QUESTIONS], (uint64_t)result[BYTES_UP], (uint64_t)result[BYTES_DOWN]},
         .many = result[MANY] > 0,

@@ -561,6 +561,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
     p->length = t->scales.length;
+    p->level = t->scales.level;
     p->own = spec->own;
     for (size_t i = 1; i < t->d->n_inner; i++)
         t->edges += t->d->inner[i].n_leaves > 0;

@@ -53,6 +53,7 @@ typedef struct {
     uint64_t limit;     /* of the star's rows */
     double star_c;      /* the preset's c of clients, for the safeguard of a star */
     double length;      /* the likely size of a model */
+    bool level;         /* data_scales.level */
     hfsad_own_loss own; /* of the clients whose loss is their program's */
 } plan;
 

@@ -35,6 +35,7 @@ typedef struct {
     const hfsad_penalty *priors; /* one for every inner node */
     size_t direct;               /* limit on the coordinates for POLISH_HESSIAN; beyond it POLISH_PRODUCT is asked */
     bool anchored;               /* some client's loss is phase retrieval's */
+    bool one_sided;              /* some rows' losses do not grow on one side: nothing limits how far a better w is */
     bool star;                   /* the problem is convex, and this is all of the run */
     bool rounds;                 /* begin with star.h */
     bool whole_metric;           /* its metric is not the diagonal only */
