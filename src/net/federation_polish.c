@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "plan/client_terms.h"
+#include "polish/errors.h"
 #include "polish/star_client.h"
 #include "polish/task.h"
 
@@ -188,6 +189,8 @@ static void forget_past(asker *a)
     a->n_past = 0;
 }
 
+_Static_assert(INQUIRY_POLISH + POLISH_KINDS <= INQUIRY_GROUPS, "a kind of question for every kind of the polish");
+
 static inquiry_question question_of(asker *a, const asked *q)
 {
     const size_t count = polish_down(q->kind, a->M);
@@ -297,7 +300,7 @@ static bool ask(void *context, const polish_question *q, double *sum)
 
 size_t federation_polish_numbers(const plan *p, size_t M)
 {
-    return FEDERATION_POLISH_HEAD + M + (p->star ? (size_t)p->limit * FEDERATION_ROW : 0);
+    return FEDERATION_POLISH_HEAD + M + (p->star ? (size_t)p->limit * FEDERATION_ROW : 0) + (p->errors ? M : 0);
 }
 
 uint64_t federation_polish_rows(const double *numbers)
@@ -365,6 +368,8 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
     problem.ask = ask;
     problem.context = a;
     problem.row = a->rows && problem.star ? take_row : NULL;
+    if (f->p->errors)
+        solved = solved && (problem.variance = alloc_zero(a->M * (a->M + 1) / 2, sizeof *problem.variance));
     for (bool anew = true; anew && solved;) {
         memcpy(numbers + FEDERATION_POLISH_HEAD, w, a->M * sizeof *w);
         a->why = GOES_ON;
@@ -372,6 +377,10 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
         solved = polish_solve(&problem, numbers + FEDERATION_POLISH_HEAD, &found);
         anew = a->why == BEGINS_ANEW;
     }
+    if (f->p->errors) /* behind everything else */
+        solved = solved &&
+                 errors_to_user(f->shape, problem.variance, numbers + federation_polish_numbers(f->p, a->M) - a->M);
+    free(problem.variance);
     free((hfsad_penalty *)problem.priors);
     pack(numbers, &found, a->n_rows);
     return solved;

@@ -264,6 +264,8 @@ static bool applies(const char *key, const hfsad_spec *spec)
 #undef PARAMETER_APPLIES
     if (!strcmp(key, "loss.classes"))
         return spec_has_classes(spec);
+    if (!strcmp(key, "output.errors") || !strcmp(key, "output.confidence"))
+        return spec->output.errors == 1;
     if (!strcmp(key, "features.positive"))
         return spec->features.positive == 1;
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
@@ -351,6 +353,19 @@ static void add_constant_columns(json *j, cJSON *shape, const dataset *d)
     }
     if (list)
         json_add_item(j, shape, "constant_features", list);
+}
+
+/* Of the cloud's model, in the order of model.csv. */
+static void add_errors(json *j, cJSON *root, const hfsad_run *run)
+{
+    cJSON *list = run->errors ? cJSON_CreateArray() : NULL;
+    for (size_t m = 0; m < run->data->M && list; m++) {
+        cJSON *item = json_real(run->errors[m]);
+        if (!item || !cJSON_AddItemToArray(list, item))
+            j->ok = false;
+    }
+    if (run->errors)
+        json_add_item(j, root, "standard_errors", list);
 }
 
 static void add_shape(json *j, cJSON *root, const dataset *d)
@@ -577,6 +592,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
         json_add_whole(j, root, "start_kept", run->start_index + 1);
     add_readmitted(j, root, run);
     add_shape(j, root, run->data);
+    add_errors(j, root, run);
     add_figures(j, root, run, figures);
     add_verdict(j, root, run, spec, stopped);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
+#include "polish/errors.h"
 #include "polish/star.h"
 
 #include <math.h>
@@ -418,6 +419,8 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
         result->zero = problem->star ? fmax(fmin(none, result->before), 1e-6 * none) : none;
         result->after = result->before;
         solve_stages(&s, &at, w, &t);
+        if (problem->variance && result->finished)
+            polish_errors(&s, w);
     }
     free(room);
     return true;

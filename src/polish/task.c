@@ -46,6 +46,18 @@ static double box_of(const plan *p)
     return box;
 }
 
+/* Of a quantile; 0: no client's loss has a kink. */
+static double level_of(const plan *p)
+{
+    double level = 0;
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
+        if (!kind->bend)
+            level = kind->levels ? p->leaf_classes[c].loss.tau : 0.5;
+    }
+    return level;
+}
+
 bool star_is_whole(const dataset *d)
 {
     return d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST;
@@ -66,6 +78,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .star = p->star,
         .rounds = p->star && !d->classes,
         .gap = p->gap,
+        .level = level_of(p),
         .limit = p->limit,
         .whole_metric = star_is_whole(d),
         .anchored = is_anchored(p),

@@ -352,7 +352,8 @@ void run_unpolish(hfsad_run *r)
 {
     run_ungroup(r);
     free(r->polished);
-    r->polished = NULL;
+    free(r->errors);
+    r->polished = r->errors = NULL;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
 }
