@@ -1,9 +1,11 @@
 /* hfsad run: a spec, its data and a folder with what came of it. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/ranks.h"
 #include "base/read_file.h"
 #include "base/whole_file.h"
 #include "cli.h"
+#include "held.h"
 #include "out/end_table.h"
 #include "out/warm.h"
 #include "progress.h"
@@ -36,7 +38,15 @@ typedef struct {
     bool write_failed; /* and the person knows */
     bool diverged;
     bool replay_met; /* the record was of a run that met its tolerances */
+    record record;   /* of the history */
+    double *model;   /* room for the cloud's, as the history keeps it; NULL: none */
 } session;
+
+/* Of several ranks one writes and prints. */
+static bool is_first(void)
+{
+    return ranks()->rank == 0;
+}
 
 static int check_arguments(const run_arguments *args, const char *command)
 {
@@ -94,6 +104,8 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
          .operand = "N",
          .help = "number of threads; 0, the default: one per core.\n"
                  "The results do not depend on it"},
+        RECORD_OPTIONS(&args->record),
+        DASH_OPTIONS(&args->record),
         {.name = "force", .kind = CLI_FLAG, .value = &args->force, .help = "replace results of another spec in DIR"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
     };
@@ -114,6 +126,7 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
                  "A resumed run may change run.iterations, run.stop, run.polish, personal, groups,\n"
                  "output.state, output.every_seconds and output.checkpoint, and no other setting.\n"
                  "Data and truth may have moved, but not changed.\n\n"
+                 "mpirun -n N hfsad run ... shares the run out over N processes, to the same files.\n\n"
                  "Ctrl-C, SIGTERM and SIGHUP end the run after the current iteration, or abandon its\n"
                  "polish, and write the results so far. A second signal ends the run at once.\n\n"
                  "Exit status: 0 done, 1 the run failed (diverged, disk full), 2 the spec, data or\n"
@@ -177,7 +190,7 @@ static hfsad_status open_checkpoint(session *s, hfsad_error *err)
     if (stat(s->args.out, &info) != 0 || !S_ISDIR(info.st_mode))
         return error_set(err, HFSAD_ERROR_INPUT, "--resume %.300s: no such folder; name the output folder of a run",
                          s->args.out);
-    const hfsad_status status = folder_lock(s->args.out, &s->lock, err);
+    const hfsad_status status = is_first() ? folder_lock(s->args.out, &s->lock, err) : HFSAD_OK;
     if (status)
         return status;
     char *path = path_join(s->args.out, CHECKPOINT_NAME);
@@ -257,6 +270,7 @@ static int set_up(session *s, const char *command)
 
 static void tear_down(session *s)
 {
+    free(s->model);
     report_free(s->report);
     hfsad_run_free(s->run);
     hfsad_spec_free(s->spec);
@@ -266,6 +280,8 @@ static void tear_down(session *s)
 
 static hfsad_status write_folder(session *s, stop_reason stopped, hfsad_error *err)
 {
+    if (!is_first())
+        return HFSAD_OK;
     return report_write_timed(s->report, &s->end.figures, stopped, s->spec->output.every_seconds, &s->write_next, err);
 }
 
@@ -308,13 +324,16 @@ static bool is_interrupted(void *context)
 static bool is_due(void *context)
 {
     const session *s = context;
-    return clock_seconds() >= s->write_next;
+    return is_first() && clock_seconds() >= s->write_next;
 }
 
 static void take_row(void *context, const hfsad_figures *row)
 {
     session *s = context;
     report_row(s->report, row);
+    if (s->record.r && recorder_wants_model(s->record.r, row->iteration) && s->model)
+        hfsad_run_node_model(s->run, 0, s->model);
+    record_row(&s->record, row, s->model, hfsad_run_features(s->run));
 }
 
 /* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
@@ -421,23 +440,53 @@ static int fail_write(session *s, const hfsad_error *err)
 }
 
 /* On a terminal the line of the progress, or what Ctrl-C is echoed as, is left first. */
-static void catch_interrupts(bool quiet)
+static void catch_interrupts(const session *s)
 {
+    static char together[600];
 #define SLOW_LINE "hfsad: finishing the iteration; Ctrl-C again ends at once"
-    cli_when_slow(quiet ? NULL : isatty(STDERR_FILENO) ? "\n" SLOW_LINE : SLOW_LINE);
+    cli_when_slow(s->args.quiet ? NULL : isatty(STDERR_FILENO) ? "\n" SLOW_LINE : SLOW_LINE);
 #undef SLOW_LINE
+    if (ranks()->count > 1) { /* mpirun ends all ranks if one of them dies, and kills them a second later */
+        snprintf(together, sizeof together,
+                 "hfsad: this rank is told to end and waits for the others; if one of them died: hfsad run --resume "
+                 "%.400s goes on from the last checkpoint",
+                 s->args.out);
+        cli_when_slow(is_first() ? together : NULL);
+    }
     cli_catch_interrupts();
+}
+
+static int enter_history(session *s)
+{
+    const recorder_start start = {.kind = s->args.kind ? s->args.kind : "run",
+                                  .spec_path = s->args.spec_path,
+                                  .out = s->args.out,
+                                  .spec = s->spec,
+                                  .settled = hfsad_run_settings(s->run)};
+    const int status = record_begin(&s->record, &s->args.record, &start, s->args.quiet);
+    if (status == CLI_GO && s->record.r) {
+        s->model = calloc(hfsad_run_features(s->run), sizeof *s->model);
+        if (s->args.resume) /* the rows that are there already */
+            record_trace(&s->record, s->args.out);
+    }
+    return status;
 }
 
 static int carry_out(session *s)
 {
     hfsad_error err = {0};
-    if (folder_make_new(s->args.out, &s->made, &err))
+    if (is_first() && folder_make_new(s->args.out, &s->made, &err))
         return cli_fail(&err);
-    if (!s->args.resume && folder_lock(s->args.out, &s->lock, &err))
+    if (is_first() && !s->args.resume && folder_lock(s->args.out, &s->lock, &err))
         return fail_write(s, &err);
-    report_sweep(s->args.out);
-    catch_interrupts(s->args.quiet);
+    const int recorded = is_first() ? enter_history(s) : CLI_GO;
+    if (recorded != CLI_GO) {
+        folder_unmake(s->args.out, s->made);
+        return recorded;
+    }
+    if (is_first())
+        report_sweep(s->args.out);
+    catch_interrupts(s);
     if (train(s, &err) || write_folder(s, s->end.stopped, &err))
         return fail_write(s, &err);
     if (!s->args.quiet && !s->args.no_table)
@@ -474,12 +523,41 @@ int run_spec(const run_arguments *args, const char *command, bool *diverged)
     int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
+    if (s.model && s.record.r) { /* after the polish, if there was one */
+        hfsad_run_node_model(s.run, 0, s.model);
+        recorder_model(s.record.r, s.end.figures.iteration, s.model, hfsad_run_features(s.run));
+    }
+    if (s.args.replay && status == CLI_DONE) /* its rows came before the folder was there */
+        record_trace(&s.record, s.args.out);
+    record_end(&s.record, status, s.diverged);
     *diverged = s.diverged;
     tear_down(&s);
     return status;
 }
 
-int cmd_run(int argc, char **argv)
+/* All ranks end together, with one status and the words of one of them; a rank that ends alone ends them all. */
+static int leave_ranks(int status)
+{
+    const rank_group *group = ranks();
+    if (group->count == 1)
+        return status;
+    int *statuses = calloc(group->count, sizeof *statuses);
+    fflush(stdout);
+    if (!statuses || !group->leave(group->context, status, statuses)) {
+        held_say();
+        group->end(group->context, status ? status : CLI_FAILED);
+    }
+    unsigned first = 0;
+    while (first < group->count && statuses[first] == CLI_DONE)
+        first++;
+    if (first == group->rank)
+        held_say();
+    status = first < group->count ? statuses[first] : CLI_DONE;
+    free(statuses);
+    return status;
+}
+
+static int run(int argc, char **argv)
 {
     run_arguments args = {.sets.room = calloc((size_t)argc + 1, sizeof(char *))};
     int status = CLI_FAILED;
@@ -500,4 +578,14 @@ int cmd_run(int argc, char **argv)
     free(folder);
     free(args.sets.room);
     return status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    char why[300] = "";
+    if (!ranks_launch(why, sizeof why))
+        return cli_wrong(argv[0], "%s", why);
+    if (!is_first())
+        held_begin();
+    return leave_ranks(run(argc, argv));
 }

@@ -10,6 +10,7 @@
 #include "base/whole_file.h"
 #include "data/nodes.h"
 #include "net/gather.h"
+#include "observe.h"
 #include "out/report.h"
 #include "progress.h"
 #include "run.h"
@@ -59,6 +60,8 @@ typedef struct {
     bool failed; /* no memory while a command line was made */
     size_t made; /* of the state folder, for folder_unmake */
     int lock;    /* on it */
+    record_options recording;
+    record record; /* of the history */
 } session;
 
 enum { BROKER, CLOUD };
@@ -147,6 +150,12 @@ static void add_inner(session *s, size_t i)
         return;
     }
     add_word(s, c, "--out=%s", s->out);
+    if (s->record.r) {
+        add_word(s, c, "--history=%s", recorder_path(s->record.r));
+        add_word(s, c, "--record-in=%lld", (long long)recorder_run(s->record.r));
+    } else {
+        add_word(s, c, "--no-history");
+    }
     if (s->quiet)
         add_word(s, c, "--quiet");
 }
@@ -389,6 +398,19 @@ static bool broker_accepts(const session *s)
     return good;
 }
 
+/* A line of the history: which process, and what ended it. */
+static void tell_restart(session *s, const child *c, int status)
+{
+    char text[300], name[HFSAD_TIERS_MAX * 256] = "broker";
+    if (c != &s->children[BROKER])
+        nodes_name(s->shape, c->first, name, sizeof name);
+    snprintf(text, sizeof text, "process started again after %s%s", WIFSIGNALED(status) ? "signal " : "exit status ",
+             WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : "");
+    if (!WIFSIGNALED(status))
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d", WEXITSTATUS(status));
+    recorder_event(s->record.r, HISTORY_WARNING, name, text);
+}
+
 /* CLI_GO, or the exit status where a process ended that nobody can mend. */
 static int see_to(session *s, child *c)
 {
@@ -411,6 +433,7 @@ static int see_to(session *s, child *c)
         }
         member_print(&(log_options){s->log, s->level},
                      &(hfsad_log){HFSAD_LOG_INFO, "", "started again", c->words[1], ""});
+        tell_restart(s, c, status);
     }
     if (c == &s->children[BROKER])
         unlink(s->socket);
@@ -544,9 +567,29 @@ static int set_up(session *s)
     /* every process would say these otherwise */
     const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
     federation_free(f);
-    if (wrong || member_shape(&s->shape, s->spec, NULL, NULL, &err) || write_files(s, &err) || add_all(s, &err))
+    if (wrong || member_shape(&s->shape, s->spec, NULL, NULL, &err) || write_files(s, &err))
         return cli_fail(&err);
-    return CLI_GO;
+    const recorder_start start = {.kind = "up", .spec_path = s->spec_path, .out = s->out, .spec = s->spec};
+    const int recorded = record_begin(&s->record, &s->recording, &start, s->quiet);
+    if (recorded != CLI_GO)
+        return recorded;
+    return add_all(s, &err) ? cli_fail(&err) : CLI_GO;
+}
+
+/* What the nodes say of themselves, from the broker; it need not be up yet. */
+static observation *observe(const session *s)
+{
+    char *text = nodes_text(s->shape), *url = NULL;
+    observation *o = NULL;
+    if (text && asprintf(&url, "unix://%s", s->socket) >= 0) {
+        const char *const brokers[] = {url};
+        const hfsad_observer_settings settings = {
+            .size = sizeof settings, .brokers = brokers, .n_brokers = 1, .nodes = text};
+        o = observe_begin(s->record.r, s->spec, &settings);
+        free(url);
+    }
+    free(text);
+    return o;
 }
 
 static void tear_down(session *s, bool finished)
@@ -581,13 +624,16 @@ static int carry_out(session *s, bool keep)
     int status = set_up(s);
     if (status == CLI_GO) {
         cli_catch_interrupts();
+        observation *o = observe(s);
         status = watch(s);
+        observe_end(o);
     }
     stop_all(s);
     if (status == CLI_DONE && gather_record(s, &err))
         status = cli_fail(&err);
     if (status != CLI_WRONG && gather_state(s, status == CLI_DONE, &err))
         status = cli_fail(&err);
+    record_end(&s->record, status, false);
     if (status > 128)
         fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` continues from %s\n", s->state);
     tear_down(s, status == CLI_DONE && !keep);
@@ -633,6 +679,8 @@ static int parse(session *s, bool *keep, int argc, char **argv)
          .choices = member_levels,
          .operand = "LEVEL",
          .help = "error, warning (the default), info or debug"},
+        RECORD_OPTIONS(&s->recording),
+        DASH_OPTIONS(&s->recording),
         {.name = "force", .kind = CLI_FLAG, .value = &s->force, .help = "replace results of another spec in DIR"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &s->quiet, .help = "no progress, no table"},
     };

@@ -5,6 +5,9 @@ set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES include/hfsad/hfsad.h include/hfsad/net.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hfsad)
 install(TARGETS hfsad_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(MPI_FOUND)
+    install(TARGETS hfsad_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hfsad)
+endif()
 # Three sets: only a static library needs libyaml, cJSON and the others to be found by the program that links it.
 install(TARGETS hfsad hfsad_net EXPORT hfsadShared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hfsad_static EXPORT hfsadStatic ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -123,7 +123,9 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
     X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */                                         \
     X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */          \
     X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */              \
-    X(SQUARED_HINGE, squared_hinge, "squared-hinge")             /* max(0, 1 - y s)^2, y = -1 or 1 */
+    X(SQUARED_HINGE, squared_hinge, "squared-hinge")             /* max(0, 1 - y s)^2, y = -1 or 1 */                  \
+    X(MULTINOMIAL, multinomial, "multinomial") /* log(sum exp(s_k)) - s_y, a score for each class, y = 0, 1, ...; not  \
+                                                  for the functions below */
 
 typedef enum {
 #define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,

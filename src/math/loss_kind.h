@@ -47,6 +47,7 @@ typedef struct {
     bool labels;         /* y is a class, -1 or 1 */
     bool levels;         /* <x, w> is a tau-quantile of y: how many y lie below is worth a figure */
     bool squared;        /* r^2 / 2: many rows are factored once */
+    bool several;        /* y is a class, 0, 1, …, and a row has a score for each (core/softmax.h) */
     bool majorised;      /* not convex and even in s: many rows go by a convex majorant around anchors (loss_phase.h) */
     loss_fit fit;
     loss_start start;

@@ -32,10 +32,10 @@ bool federation_polishes(const federation *f, const plan *p)
 
 size_t polish_message_most(const federation *f)
 {
-    const size_t M = features_count(f->shape) + 1;
+    const size_t M = features_model(f->shape, 1);
     const bool star = f->spec->top.algorithm == ALGORITHM_STAR || f->spec->top.algorithm == ALGORITHM_AUTO;
     const bool may = star || f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
-    return may ? INQUIRY_POLISH_HEAD + polish_longest(M, POLISH_DIRECT) : 0;
+    return may ? INQUIRY_POLISH_HEAD + polish_longest(M, polish_direct(f->shape)) : 0;
 }
 
 void polish_forget(federation *f)
@@ -57,22 +57,28 @@ client_rows federation_client_rows(const federation *f, size_t leaf)
     return rows;
 }
 
+/* That a client keeps for a row: multiplier, anchor, bend, which are the probabilities if there are several classes. */
+static size_t row_numbers(const federation *f)
+{
+    return 2 + (f->shape->classes ? f->shape->classes : 1);
+}
+
 static polish_memory *memory_of(federation *f, size_t leaf, size_t rows)
 {
     const size_t last = f->shape->M + STAR_NUMBERS;
     if (!f->polish)
         f->polish = alloc_zero(f->shape->n_leaves, sizeof(polish_memory *));
     if (f->polish && !f->polish[leaf] &&
-        (f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + (3 * rows + last) * sizeof(double))))
-        f->polish[leaf]->last = f->polish[leaf]->rows + 3 * rows;
+        (f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + (row_numbers(f) * rows + last) * sizeof(double))))
+        f->polish[leaf]->last = f->polish[leaf]->rows + row_numbers(f) * rows;
     return f->polish ? f->polish[leaf] : NULL;
 }
 
 /* Whether the question follows what the client has, or is its last one again. */
-static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t rows)
+static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t numbers)
 {
     if (number == 1) {
-        memset(m->rows, 0, 3 * rows * sizeof *m->rows);
+        memset(m->rows, 0, numbers * sizeof *m->rows);
         star_client_free(m->star);
         m->star = NULL;
         m->attempt = attempt;
@@ -98,7 +104,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     if (!m)
         return false; /* it will be asked again */
     const uint64_t number = (uint64_t)v[1];
-    numbers[0] = !follows(m, (uint64_t)v[0], number, rows.count);
+    numbers[0] = !follows(m, (uint64_t)v[0], number, row_numbers(f) * rows.count);
     memset(numbers + 1, 0, question->sums * sizeof *numbers);
     if (numbers[0] > 0)
         return true;
@@ -108,8 +114,8 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .M = M,
         .factor = client_factor(class, &rows),
         .multiplier = m->rows,
-        .bend = m->rows + rows.count,
-        .anchor = m->rows + 2 * rows.count,
+        .bend = m->rows + 2 * rows.count,
+        .anchor = m->rows + rows.count,
         .star = &m->star,
     };
     const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4]};
@@ -368,7 +374,7 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
     const size_t M = f->shape->M;
     asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .rows = rows, .err = err};
     a.row = numbers + FEDERATION_POLISH_HEAD + M;
-    const size_t longest = polish_longest(M, POLISH_DIRECT);
+    const size_t longest = polish_longest(M, polish_direct(f->shape));
     a.values = alloc_zero(INQUIRY_POLISH_HEAD + longest, sizeof *a.values);
     a.current.vectors = alloc_zero(longest, sizeof *a.current.vectors);
     a.answer = alloc_zero(1 + longest, sizeof *a.answer);

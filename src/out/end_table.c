@@ -64,7 +64,7 @@ static void put_data(FILE *o, const dataset *d)
         snprintf(rows, sizeof rows, ", %zu rows", d->n_rows);
     snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s%s, %zu feature%s%s, %" PRIu32 " tier%s", d->n_inner - 1,
              plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, rows, F, plural(F),
-             d->M > F ? " and intercept" : "", d->depth, plural(d->depth));
+             d->rows.constant != 0 ? " and intercept" : "", d->depth, plural(d->depth));
     put_row(o, "data", text);
 }
 
@@ -75,6 +75,8 @@ static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
     char text[300];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
     n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
+    if (spec_has_classes(spec))
+        n += (size_t)snprintf(text + n, sizeof text - n, ", %d classes", (int)spec->loss.classes);
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
     put_row(o, "loss", text);
@@ -250,7 +252,7 @@ static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const rep
         put_polished(o, run, &end->figures);
     else
         put_figures(o, run, spec, &end->figures);
-    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_count(run->data));
+    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_weights(run->data));
     put_row(o, "non-zero", text);
     put_groups(o, run);
     snprintf(text, sizeof text, "%s%s",

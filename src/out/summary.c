@@ -35,8 +35,8 @@ size_t count_nonzero(const hfsad_run *run)
 {
     const double *w = run_inner_model(run, 0);
     size_t n = 0;
-    for (size_t m = 0; m < features_count(run->data); m++)
-        n += w[m] != 0 && !column_is_constant(run->data, m);
+    for (size_t m = 0; m < features_weights(run->data); m++)
+        n += w[m] != 0 && !column_is_constant(run->data, m / (run->data->classes ? run->data->classes : 1));
     return n;
 }
 
@@ -262,6 +262,10 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return uses_parameter(spec, LOSS_HAS_##name);
     LOSS_PARAMETERS(PARAMETER_APPLIES)
 #undef PARAMETER_APPLIES
+    if (!strcmp(key, "loss.classes"))
+        return spec_has_classes(spec);
+    if (!strcmp(key, "features.positive"))
+        return spec->features.positive == 1;
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 

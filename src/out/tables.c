@@ -104,7 +104,7 @@ const char *table_names(const hfsad_run *run)
         usual[1 + number_write_whole(usual + 1, m)] = 0;
         plain = plain && !strcmp(name, usual);
     }
-    return plain ? NULL : run->data->feature_names;
+    return plain || run->data->classes ? NULL : run->data->feature_names;
 }
 
 static void put_row(whole_file *f, row_room *room, char *at)
@@ -115,7 +115,7 @@ static void put_row(whole_file *f, row_room *room, char *at)
 
 void model_head(whole_file *f, const hfsad_run *run)
 {
-    const size_t F = features_count(run->data);
+    const size_t F = run->data->classes ? run->data->M : features_count(run->data);
     const char *name = table_names(run);
     char number[1 + NUMBER_SIZE] = "w";
     for (size_t m = 1; m <= F; m++) {

@@ -1,6 +1,7 @@
 #include "polish/answers.h"
 
 #include "math/losses.h"
+#include "polish/softmax_answers.h"
 #include "polish/star_client.h"
 
 #include <string.h>
@@ -340,6 +341,10 @@ static void answer_spread(const polish_client *o, const polish_question *q, doub
 void polish_answer(const polish_client *o, const polish_question *q, double *answer)
 {
     memset(answer, 0, polish_length(q->kind, o->M) * sizeof *answer);
+    if (loss_kind_of(o->loss)->several) {
+        softmax_answer(o, q, answer);
+        return;
+    }
     switch (q->kind) {
     case POLISH_ANCHOR:
         answer_anchor(o, q, answer);

@@ -86,7 +86,8 @@ typedef struct {
     size_t M;
     double factor;      /* of every row's weight */
     double *multiplier; /* count; 0 at first */
-    double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE */
+    double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE; of several scores the
+                           probabilities, classes times as many */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
     star_client **star; /* made by POLISH_METRIC; to be freed */
 } polish_client;

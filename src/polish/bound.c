@@ -12,6 +12,7 @@
  *   l1 without tilt The slopes are multiplied by t = min l1_m / |h_m|. The dual value is concave and not below 0 for
  *                   slopes of 0, because no loss is below 0: t times the bound is a bound.
  *   l1 with tilt    The losses are not below 0: sum of (l1_m - |tilt_m|) |w'_m| <= model(w) for every better w'.
+ *   not below 0     Only -h_m counts: h_m above 0 holds the coordinate at 0.
  *   neither         Only rounding may be left. It is charged for models up to `reach` times as far as the scales of
  *                   the column and of F; anything larger means that there is no bound.
  *
@@ -29,7 +30,7 @@ static const double dust = 1e-8, reach = 1e4;
 
 static double excess_of(const polish_state *s, size_t m, double h)
 {
-    return fmax(fabs(h) - s->l1[m], 0);
+    return fmax((coordinate_is_positive(s, m) ? -h : fabs(h)) - s->l1[m], 0);
 }
 
 /* What rounding may have done to F and to h_m w_m. */
@@ -93,7 +94,7 @@ static double coordinate_rest(const polish_state *s, size_t m, double w, double 
         return fmin(h - l1, 0);
     if (w != 0)
         return h + copysign(l1, w);
-    return copysign(excess_of(s, m, h), h);
+    return copysign(excess_of(s, m, h), h); /* of one that may not be below 0, and has an excess, h is below 0 */
 }
 
 /* s->g and s->bend: what is to be repaired, and which coordinates take part. */
@@ -101,7 +102,8 @@ static bool set_repair(polish_state *s, const double *w)
 {
     bool any = false;
     for (size_t m = 0; m < s->M; m++) {
-        const bool held = (w[m] == 0 && s->l1[m] > 0) || fabs(w[m]) >= coordinate_box(s, m);
+        const bool kinked = s->l1[m] > 0 || coordinate_is_positive(s, m);
+        const bool held = (w[m] == 0 && kinked) || fabs(w[m]) >= coordinate_box(s, m);
         s->g[m] = coordinate_rest(s, m, w[m], s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m]);
         s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : 1e-13);
         any = any || s->g[m] != 0;

@@ -59,6 +59,8 @@ typedef struct {
 } coordinate_part;
 bool coordinate_exists(const polish_state *s, size_t m);
 double coordinate_box(const polish_state *s, size_t m);
+/* Whether it may not be below 0. */
+bool coordinate_is_positive(const polish_state *s, size_t m);
 coordinate_part coordinate_at(const polish_state *s, size_t m, double w);
 /* Largest |derivative| / scale. */
 double polish_size(const polish_state *s, const double *g);

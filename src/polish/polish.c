@@ -52,7 +52,7 @@ static void cut(const polish_state *s, double *w)
 {
     for (size_t m = 0; m < s->M; m++) {
         const double box = coordinate_box(s, m);
-        w[m] = fmax(-box, fmin(box, w[m]));
+        w[m] = fmax(coordinate_is_positive(s, m) ? 0 : -box, fmin(box, w[m]));
     }
 }
 
@@ -342,7 +342,7 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!begin_stage(s, at, t, w))
             break;
-        if (s->p->star)
+        if (s->p->rounds)
             solve_star(s, at, t);
         if (!is_over(s, t) && i == 0)
             widen(s, at);

@@ -28,13 +28,15 @@ typedef struct {
 
 typedef struct {
     size_t M;
-    size_t boxed; /* number of leading coordinates that are bounded */
-    double box;   /* INFINITY: none */
+    size_t boxed;  /* number of leading coordinates that are bounded */
+    double box;    /* INFINITY: none */
+    bool positive; /* these are not below 0 */
     size_t n_priors;
     const hfsad_penalty *priors; /* one for every inner node */
     size_t direct;               /* limit on the coordinates for POLISH_HESSIAN; beyond it POLISH_PRODUCT is asked */
     bool anchored;               /* some client's loss is phase retrieval's */
-    bool star;                   /* begin with star.h; the problem is convex */
+    bool star;                   /* the problem is convex, and this is all of the run */
+    bool rounds;                 /* begin with star.h */
     bool whole_metric;           /* its metric is not the diagonal only */
     size_t clients;
     double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */

@@ -110,7 +110,8 @@ static double estimate(const star *a, const double *h, double gap, double level)
     double sum = fmax(gap, 0);
     for (size_t m = 0; m < a->M; m++) {
         const double z = a->z[m], ridge = s->ridge[m];
-        const double excess = fmax(fabs(h[m]) - s->l1[m], 0), box = a->box[m];
+        const double steep = coordinate_is_positive(s, m) ? -h[m] : fabs(h[m]);
+        const double excess = fmax(steep - s->l1[m], 0), box = a->box[m];
         sum += h[m] * z + s->l1[m] * fabs(z) + ridge / 2 * z * z;
         if (ridge > 0)
             sum += excess * excess / (2 * ridge);
@@ -173,7 +174,8 @@ static bool is_worth(const star *a)
 static bool play_round(star *a)
 {
     polish_state *s = a->s;
-    const lasso_problem p = {a->M, a->G, a->diagonal, a->m, s->l1, s->ridge, a->box, 1 / a->sigma};
+    const size_t positive = s->p->positive ? s->p->boxed : 0;
+    const lasso_problem p = {a->M, a->G, a->diagonal, a->m, s->l1, s->ridge, a->box, 1 / a->sigma, positive};
     lasso_solve(a->step, &p, a->z);
     times_G(a, a->z, a->Gz);
     s->kappa = a->sigma;

@@ -40,13 +40,15 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
     hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
     *problem = (polish_problem){
         .M = d->M,
-        .boxed = features_count(d),
+        .boxed = features_weights(d),
         .box = box_of(p),
+        .positive = p->positive,
         .n_priors = d->n_inner,
         .priors = priors,
-        .direct = POLISH_DIRECT,
+        .direct = polish_direct(d),
         .clients = d->n_leaves,
         .star = p->star,
+        .rounds = p->star && !d->classes,
         .gap = p->gap,
         .limit = p->limit,
         .whole_metric = d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST,

@@ -6,7 +6,13 @@
 #include "plan/method.h"
 #include "polish/polish.h"
 
-enum { POLISH_DIRECT = 512 }; /* coordinates up to which a second derivative is sent */
+/* Coordinates up to which a second derivative is sent; of several classes, which have no star before Newton's method
+ * and whose diagonal says little, more are worth it. */
+enum { POLISH_DIRECT = 512, POLISH_DIRECT_CLASSES = 1024 };
+static inline size_t polish_direct(const dataset *d)
+{
+    return d->classes ? POLISH_DIRECT_CLASSES : POLISH_DIRECT;
+}
 /* Numbers that the clients of a star may keep for a metric that is not diagonal. */
 enum { STAR_NUMBERS_MOST = 1 << 27 };
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/ranks.h"
 #include "data/features.h"
 #include "data/memory.h"
 #include "data/nodes.h"
@@ -90,11 +91,11 @@ static hfsad_status run_stages(const trials *all, start_search *search, uint64_t
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < count; i++)
         start_search_begin(search, stage + i, all->trials[i].w);
-    if (count > 1)
+    if (count > 1 && ranks()->count == 1)
         pool_run(r->threads, count, run_trial, (void *)all);
     else
-        all->trials->status = try_start(r, all->plan, all->iterations, all->trials->w, r->threads,
-                                        &all->trials->figures, &all->trials->err);
+        for (trial *t = all->trials; t < all->trials + count; t++)
+            t->status = try_start(r, all->plan, all->iterations, t->w, r->threads, &t->figures, &t->err);
     for (size_t i = 0; i < count && !status; i++) {
         const trial *t = &all->trials[i];
         if ((status = t->status) && err)
@@ -200,7 +201,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const table_settings table = table_of_spec(spec);
-    const bool as_rows = r->engine->as_rows || intercept || standardize || spec->own.value;
+    const bool several = spec_has_classes(spec);
+    const bool as_rows = r->engine->as_rows || intercept || standardize || several || spec->own.value;
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
@@ -211,6 +213,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         r->data->fixed = spec_is_fixed(spec);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
+    if (!status && several)
+        features_set_classes(r->data, (size_t)spec->loss.classes);
     free(path);
     if (!status && memory && memory->truth) {
         r->truth = alloc_zero(memory->features, sizeof *r->truth);
@@ -237,8 +241,9 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source 
     r->engine = engine_of(spec);
     if (!r->engine->links && spec->own.value)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines do not support an own loss");
-    if ((status = take_data(r, spec, from->memory, err)) || (status = run_read_truth(r, spec, err)) ||
-        (status = pool_create(&r->threads, from->threads, err)) ||
+    if (!(status = take_data(r, spec, from->memory, err)) && !(status = run_read_truth(r, spec, err)))
+        status = pool_create(&r->threads, from->threads, err);
+    if ((status = ranks_compare(r, spec, status, err)) ||
         (status = from->known ? take_known(r, spec, from->known, err) : survey(r, spec, err)))
         return status;
     status = r->engine->create(r, spec, err);
@@ -435,5 +440,5 @@ void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 
 bool hfsad_run_intercept(const hfsad_run *r)
 {
-    return r->data->rows.constant != 0;
+    return r->data->rows.constant != 0 && !r->data->classes;
 }

@@ -59,6 +59,8 @@ hfsad_status run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfs
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *verdict);
 /* Whether the objective is proven to be this close to its minimum, relatively. */
 bool verdict_is_close(const hfsad_polish *polish, double gap);
+/* Whether all ranks (base/ranks.h) have come here, with the same spec, data and truth; status: this rank's, so far. */
+hfsad_status ranks_compare(hfsad_run *run, const hfsad_spec *spec, hfsad_status status, hfsad_error *err);
 /* Fills run->resolved from spec, plan and start. */
 hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
 /* A row of the star: its figures, and its model becomes that of all nodes. */

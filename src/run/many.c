@@ -33,7 +33,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
                 .anchor = rows_anchored(&class->loss) ? s->many.anchor + row : NULL,
                 .eta = s->many.eta ? s->many.eta + leaf : NULL,
                 .squared = s->many.squared ? s->many.squared[leaf] : NULL,
-                .own = class->loss.kind == HFSAD_LOSS_OWN ? &s->p->own : NULL,
+                .own = plan_client_loss(s->p, class),
                 .node = s->d->n_inner + leaf,
                 .scratch = space->solver,
                 .visits = &space->visits,
@@ -52,7 +52,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
 static void step_leaf(void *context, size_t leaf, unsigned thread)
 {
     sim *s = context;
-    s->many.dual[leaf] = 0;
+    s->many.dual[leaf] = 0; /* active: of no leaf of another rank */
     if (!s->many.active[leaf])
         return;
     rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
@@ -66,6 +66,8 @@ static void sum_run(void *context, size_t index, unsigned thread)
     sim *s = context;
     run_of_leaves *r = &s->runs[index];
     thread_space *space = &s->spaces[thread];
+    if (!r->mine)
+        return;
     const size_t M = s->M, first = run_first_leaf(s, r);
     double *u = space->rows + 4 * M;
     fold sum;
@@ -87,7 +89,8 @@ static void sum_run(void *context, size_t index, unsigned thread)
 void many_round(sim *s)
 {
     for (size_t i = 0; i < s->n_runs; i++)
-        draw_run(s, &s->runs[i], s->many.active + run_first_leaf(s, &s->runs[i]));
+        if (s->runs[i].mine)
+            draw_run(s, &s->runs[i], s->many.active + run_first_leaf(s, &s->runs[i]));
     for_each(s, 0, s->d->n_leaves, s->d->n_rows, step_leaf);
     if (!s->p->fixed) /* sum_fixed does it by cohorts */
         for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
@@ -106,6 +109,8 @@ void many_settle(sim *s)
         const inner_node *node = &s->d->inner[i];
         double *w = s->inner_w + i * M + F;
         sum[i] = count[i] = 0;
+        if (i == 0)
+            ranks_intercepts(s, sum, count);
         for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
             sum[i] += sum[c];
             count[i] += count[c];

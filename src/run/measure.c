@@ -12,6 +12,8 @@ static void measure_run(void *context, size_t index, unsigned thread)
     const run_of_leaves *r = &s->runs[index];
     link_sums *sums = &s->run_sums[index];
     *sums = (link_sums){0};
+    if (!r->mine)
+        return;
     if (s->many.slope) {
         many_measure(s, r, &s->spaces[thread], sums);
         return;
@@ -25,6 +27,19 @@ static void measure_run(void *context, size_t index, unsigned thread)
     }
     const leaf_run run = run_view(s, r, index, &s->spaces[thread]);
     kernels()->leaf_measure(&run, s->inner_w, sums);
+}
+
+static void measure_node(const sim *s, size_t i, tally *t);
+
+void measure_child(const sim *s, size_t c, tally *child)
+{
+    const size_t i = s->d->inner[c].parent, depth = s->d->inner[i].depth;
+    const hfsad_link link = inner_link(s, c);
+    const hfsad_link_rule rule = sim_inner_rule(s, c);
+    measure_node(s, c, child); /* no deeper than HFSAD_TIERS_MAX */
+    kernels()->link_measure(&rule, &link, s->M, s->inner_w + c * s->M, s->inner_w + i * s->M, s->inner_w,
+                            &child->tier[depth]);
+    child->dual[depth] = s->inner[c].dual;
 }
 
 /* ---- fixed point ---- */
@@ -87,13 +102,11 @@ static void measure_node(const sim *s, size_t i, tally *t)
     *t = (tally){.priors = kernels()->prior_value(&class->prior, s->M, s->inner_w + i * s->M),
                  .consensus_priors = kernels()->prior_value(&class->prior, s->M, s->inner_w)};
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
-        const hfsad_link link = inner_link(s, c);
         tally child;
-        measure_node(s, c, &child); /* no deeper than HFSAD_TIERS_MAX */
-        const hfsad_link_rule rule = sim_inner_rule(s, c);
-        kernels()->link_measure(&rule, &link, s->M, s->inner_w + c * s->M, s->inner_w + i * s->M, s->inner_w,
-                                &child.tier[node->depth]);
-        child.dual[node->depth] = s->inner[c].dual;
+        if (i == 0 && s->parts)
+            child = s->parts[c - node->first_inner].below;
+        else
+            measure_child(s, c, &child);
         tally_add(t, &child);
     }
     for (size_t r = s->inner[i].first_run; r < s->inner[i].first_run + s->inner[i].n_runs; r++) {
@@ -110,6 +123,7 @@ void sim_measure(sim *s, hfsad_figures *f)
         measure_fixed(s, 0, &t);
     } else {
         for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
+        ranks_measure(s);
         measure_node(s, 0, &t);
     }
     tally_figures(&t, s->M, s->d->depth, s->iteration, s->dual_known || s->iteration == 0, f);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ranks.h"
 #include "data/features.h"
 #include "run/handle.h"
 #include "run/tree_sum.h"
@@ -39,7 +40,7 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
         .M = d->M,
         .factor = 1,
         .multiplier = a->multiplier + row,
-        .bend = a->bend + row,
+        .bend = a->bend + row * (d->classes ? d->classes : 1),
         .anchor = a->anchor ? a->anchor + row : NULL,
         .star = &a->star[leaf],
     };
@@ -57,7 +58,7 @@ static bool ask(void *context, const polish_question *question, double *sum)
 {
     asker *a = context;
     count(a);
-    if (a->proceed && !a->proceed(a->context, a->so_far))
+    if (ranks_any(a->proceed && !a->proceed(a->context, a->so_far)))
         return false;
     a->question = question;
     return tree_sum_ask(&a->sum, polish_length(question->kind, a->run->data->M), sum);
@@ -71,11 +72,11 @@ static bool take_room(asker *a)
         anchored = anchored || loss_kind_of(&plan_leaf(a->run->plan, leaf)->loss)->majorised;
     a->sum = (tree_sum){.d = d,
                         .threads = a->run->threads,
-                        .longest = polish_longest(d->M, POLISH_DIRECT),
+                        .longest = polish_longest(d->M, polish_direct(d)),
                         .answer = answer_leaf,
                         .context = a};
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
-    a->bend = alloc_zero(d->n_rows, sizeof(double));
+    a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));

@@ -42,17 +42,25 @@ static guard_strain strain_heard(const sim *s, size_t i, guard_strain strain)
     return (guard_strain){numbers[0], numbers[1]};
 }
 
+static guard_strain strain_below(const sim *s, size_t i);
+
+guard_strain strain_of_child(const sim *s, size_t c)
+{
+    const hfsad_link link = inner_link(s, c);
+    const hfsad_link_rule rule = sim_inner_rule(s, c);
+    const guard_strain own = guard_link(&s->p->inner[c], &rule, &link, s->M), below = strain_below(s, c);
+    const guard_strain both = {own.sum + below.sum, own.count + below.count};
+    return s->said ? strain_heard(s, c, both) : both;
+}
+
 /* Of all links below inner node i; no deeper than HFSAD_TIERS_MAX. */
 static guard_strain strain_below(const sim *s, size_t i)
 {
     const inner_node *node = &s->d->inner[i];
     guard_strain all = {0, 0};
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
-        const hfsad_link link = inner_link(s, c);
-        const hfsad_link_rule rule = sim_inner_rule(s, c);
-        const guard_strain own = guard_link(&s->p->inner[c], &rule, &link, s->M), below = strain_below(s, c);
-        const guard_strain both = {own.sum + below.sum, own.count + below.count},
-                           heard = s->said ? strain_heard(s, c, both) : both;
+        const double *message = i == 0 && s->unit_u ? unit_message(s, c - node->first_inner) : NULL;
+        const guard_strain heard = message ? ((const unit_rest *)(message + s->M))->strain : strain_of_child(s, c);
         all.sum += heard.sum;
         all.count += heard.count;
     }

@@ -79,6 +79,8 @@ static void step_run(void *context, size_t index, unsigned thread)
     sim *s = context;
     run_of_leaves *r = &s->runs[index];
     thread_space *space = &s->spaces[thread];
+    if (!r->mine)
+        return;
     draw_run(s, r, space->active);
     if (r->class == MIXED) {
         step_mixed_run(s, r, index, space);
@@ -102,6 +104,13 @@ static double sum_children(sim *s, size_t i, thread_space *space)
     if (s->p->fixed)
         return sum_fixed(s, i, space, sum);
     memset(sum, 0, s->M * sizeof *sum);
+    for (size_t unit = 0; i == 0 && s->unit_u && unit < share_units(s->d); unit++) {
+        const double *message = unit_message(s, unit);
+        sigma += ((const unit_rest *)(message + s->M))->sigma;
+        kernels()->add(s->M, sum, message);
+    }
+    if (i == 0 && s->unit_u)
+        return sigma;
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
         sigma += inner_message(s, c, u);
         kernels()->add(s->M, sum, u);
@@ -129,6 +138,8 @@ static void step_inner(void *context, size_t i, unsigned thread)
 {
     sim *s = context;
     inner_state *state = &s->inner[i];
+    if (!state->mine)
+        return;
     const uint32_t before = state->last;
     state->dual = 0;
     state->stepped = takes_part(s, s->p->inner[i].participation, state->key, &state->last);
@@ -148,11 +159,12 @@ static void count_round(sim *s)
 {
     const uint64_t vector = s->M * sizeof(double);
     for (size_t r = 0; r < s->n_runs; r++)
-        s->bytes_up += vector * (s->runs[r].parent ? s->runs[r].stepped : s->runs[r].first_time);
+        if (s->runs[r].mine)
+            s->round_up += vector * (s->runs[r].parent ? s->runs[r].stepped : s->runs[r].first_time);
     for (size_t i = 1; i < s->d->n_inner; i++)
-        if (s->inner[i].stepped) {
-            s->bytes_down += vector * children(&s->d->inner[i]);
-            s->bytes_up += s->d->inner[i].parent || s->inner[i].first_time ? vector : 0;
+        if (s->inner[i].mine && s->inner[i].stepped) {
+            s->round_down += vector * children(&s->d->inner[i]);
+            s->round_up += s->d->inner[i].parent || s->inner[i].first_time ? vector : 0;
         }
 }
 
@@ -184,6 +196,7 @@ void sim_iterate(sim *s)
         s->want_dual = measured && s->last_round;
         play_round(s);
     }
+    ranks_exchange(s);
     sim_step_inner(s, 0, &s->spaces[0], NULL);
     if (s->d->rows.constant != 0)
         many_settle(s);

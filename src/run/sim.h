@@ -18,6 +18,8 @@ void sim_iterate(sim *s);
 /* seconds is left alone; dual residuals are NAN where the iteration was not to be measured */
 void sim_measure(sim *s, hfsad_figures *figures);
 bool sim_converged(const sim *s);
+/* If several ranks train: the state of all nodes comes to every rank. All ranks call it. */
+void sim_collect(sim *s);
 
 const double *sim_cloud(const sim *s);                 /* w_0 */
 const double *sim_inner_model(const sim *s, size_t i); /* w of inner node i */

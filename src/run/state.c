@@ -163,13 +163,16 @@ static void make_runs(sim *s)
     size_t next = 0;
     for (size_t i = 0; i < s->d->n_inner; i++) {
         const inner_node *node = &s->d->inner[i];
+        s->inner[i].mine = i == 0 || !s->unit_u || share_is_mine(share_of_inner(s->d, i));
         s->inner[i].first_run = next;
         s->inner[i].n_runs = runs_of(node, slots);
         for (size_t first = 0; first < node->n_leaves; first += slots) {
             const size_t left = node->n_leaves - first;
             run_of_leaves *r = &s->runs[next++];
-            *r = (run_of_leaves){(uint32_t)i, (uint32_t)first, (uint32_t)(left < slots ? left : slots), 0, 0, 0, 0, 0};
+            *r = (run_of_leaves){
+                .parent = (uint32_t)i, .first_slot = (uint32_t)first, .count = (uint32_t)(left < slots ? left : slots)};
             r->class = class_of_run(s, r);
+            r->mine = !s->unit_u || share_is_mine(share_of_slot(s->d, i, first));
         }
     }
 }
@@ -291,6 +294,12 @@ static bool take_memory(sim *s)
     s->runs = alloc_zero(s->n_runs, sizeof *s->runs);
     s->run_u = alloc_zero(s->n_runs * s->M, sizeof(double));
     s->run_sums = alloc_zero(s->n_runs, sizeof *s->run_sums);
+    const bool several = ranks()->count > 1 && !s->p->fixed; /* fixed point: every rank alike */
+    const size_t units = several ? share_units(d) : 0;
+    s->parts = several ? alloc_zero(units, sizeof *s->parts) : NULL;
+    s->unit_u = several ? alloc_zero(units, s->M * sizeof(double) + sizeof(unit_rest)) : NULL;
+    if (several && !(s->parts && s->unit_u))
+        return false;
     return take_spaces(s) && (s->leaf_rules || !(s->guard.star || s->p->cycles)) && s->z && s->q &&
            (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
            (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
@@ -363,5 +372,7 @@ void sim_free(sim *s)
     free(s->runs);
     free(s->run_u);
     free(s->run_sums);
+    free(s->parts);
+    free(s->unit_u);
     free(s);
 }

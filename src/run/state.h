@@ -3,6 +3,7 @@
 #define HFSAD_RUN_STATE_H
 
 #include "core/kernels.h"
+#include "core/shares.h"
 #include "plan/guard.h"
 #include "plan/tally.h"
 #include "run/sim.h"
@@ -13,12 +14,14 @@ enum { MIXED = 0xffff };
 typedef struct {
     uint32_t parent, first_slot, count;
     uint16_t class;               /* of all its leaves, or MIXED */
+    bool mine;                    /* this rank's (core/shares.h); of another's the numbers are old ones */
     uint32_t stepped, first_time; /* in this round; of those, for the first time in this global iteration */
     double sum_sigma, dual;
 } run_of_leaves;
 
 typedef struct {
     uint32_t k, last;
+    bool mine;                /* this rank's, as of a run; the cloud is everybody's */
     bool stepped, first_time; /* in this round; and that for the first time in this global iteration */
     double dual;              /* of the last edge round; 0 where it took no part */
     uint64_t key;
@@ -46,6 +49,20 @@ typedef struct {
     uint64_t visits; /* rows read by the clients' steps, for benchmarks */
 } thread_space;
 
+/* Behind the message of a unit. */
+typedef struct {
+    double sigma;
+    guard_strain strain;
+    double bytes_up, bytes_down; /* of all nodes of the rank; in its first unit */
+} unit_rest;
+
+/* A unit's part of a measurement. */
+typedef struct {
+    tally below;    /* of an inner child, with its link */
+    link_sums sums; /* of a run */
+    double dual;
+} unit_part;
+
 struct sim {
     const dataset *d;
     const plan *p;
@@ -64,8 +81,11 @@ struct sim {
     inner_state *inner;
     size_t n_runs;
     run_of_leaves *runs;
-    double *run_u;       /* n_runs rows: sum of u over the run */
-    link_sums *run_sums; /* of a measurement */
+    double *run_u;                 /* n_runs rows: sum of u over the run */
+    link_sums *run_sums;           /* of a measurement */
+    unit_part *parts;              /* of every unit; NULL: this process is alone */
+    double *unit_u;                /* of every unit its message, M numbers, then what unit_rest is */
+    uint64_t round_up, round_down; /* bytes of this rank's nodes since the last exchange */
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
     uint64_t iteration, round, bytes_up, bytes_down;
@@ -92,6 +112,19 @@ void many_free(sim *s);
 void many_round(sim *s);
 /* Gives nodes that are not tied to their children's intercepts the mean of those. */
 void many_settle(sim *s);
+/* Between ranks: messages, strains and counts of all units; the tallies of a measurement; before many_settle of the
+ * cloud, the intercepts below; and the whole state, after which it is the same on all ranks. */
+void ranks_exchange(sim *s);
+void ranks_measure(sim *s);
+void ranks_intercepts(sim *s, double *sum, double *count);
+/* The number of a run's unit, and the place of a unit's message. */
+static inline double *unit_message(const sim *s, size_t unit)
+{
+    return s->unit_u + unit * (s->M + sizeof(unit_rest) / sizeof(double));
+}
+/* What the figures and the safeguard hear of an inner child of the cloud. */
+void measure_child(const sim *s, size_t c, tally *child);
+guard_strain strain_of_child(const sim *s, size_t c);
 /* Adds the figures of a run's clients. */
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
 /* Fills active for a run's leaves, and counts the participants and those that take part for the first time in this

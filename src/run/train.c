@@ -1,6 +1,7 @@
 /* See train.h. */
 #include "run/train.h"
 
+#include "base/ranks.h"
 #include "personal/personal_task.h"
 #include "polish/task.h"
 #include "run/personal_run.h"
@@ -30,9 +31,16 @@ typedef struct {
     bool pending; /* the star's last row is not in the trace yet */
 } training;
 
+/* All ranks ask at once, and get one answer. */
 static bool is_cancelled(const training *t)
 {
-    return atomic_load(&t->run->cancelled) || (t->hooks->cancelled && t->hooks->cancelled(t->hooks->context));
+    return ranks_any(atomic_load(&t->run->cancelled) ||
+                     (t->hooks->cancelled && t->hooks->cancelled(t->hooks->context)));
+}
+
+static bool is_due(const training *t)
+{
+    return ranks_any(t->hooks->due && t->hooks->due(t->hooks->context));
 }
 
 static void add_row(const training *t)
@@ -60,7 +68,7 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
     for (uint64_t i = t->end->figures.iteration + 1; i <= iterations; i++) {
         hfsad_run_iterate(t->run);
         const bool interrupted = is_cancelled(t) && i < iterations, last = interrupted || i == iterations;
-        const bool row = last || i % every == 0, due = !last && h->due && h->due(h->context);
+        const bool row = last || i % every == 0, due = !last && is_due(t);
         if (row || due) {
             const hfsad_status status = run_measure(t->run, &t->end->figures, err);
             if (row || status)
@@ -77,6 +85,8 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
             t->end->stopped = STOP_TOLERANCE;
         if (t->end->stopped != STOP_ITERATIONS)
             break;
+        if (due && t->run->sim)
+            sim_collect(t->run->sim);
         if (h->visit)
             h->visit(h->context, i, &t->end->figures, due);
     }
@@ -157,7 +167,7 @@ static void see_star_row(void *context, const hfsad_figures *row)
     if (!t->pending)
         add_row(t);
     if (h->visit)
-        h->visit(h->context, row->iteration, row, h->due && h->due(h->context));
+        h->visit(h->context, row->iteration, row, is_due(t));
 }
 
 static hfsad_status train_star(training *t, hfsad_error *err)
@@ -217,6 +227,8 @@ hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end
     training t = {run, settings, settings->hooks ? settings->hooks : &none, end, false};
     *end = (train_end){.stopped = STOP_DIVERGED};
     hfsad_status status = run->engine->next_row ? follow(&t, err) : train(&t, err);
+    if (run->sim)
+        sim_collect(run->sim);
     if (!status)
         status = polish(&t, err);
     if (!status)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fixed.h"
+#include "core/shares.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,10 +77,42 @@ static void sum_node(tree_sum *s, const inner_node *node, double *sum)
     child_sum_end(&all);
 }
 
+/* Of the cloud, if several ranks work: the inner children's sums are made by their ranks (core/shares.h), a wave at a
+ * time; the clients directly below the cloud are asked by every rank. */
+static void sum_cloud(tree_sum *s, double *sum)
+{
+    const inner_node *cloud = &s->d->inner[0];
+    const rank_group *group = ranks();
+    const size_t length = s->length, wave = (WAVE_DOUBLES / length + 1) * group->count;
+    const size_t most = wave < cloud->n_inner ? wave : cloud->n_inner;
+    double *sums = alloc_zero(most * length + 1, sizeof *sums), *below = sum + length;
+    if (!sums)
+        group->end(group->context, 1);
+    child_sum all = child_sum_begin(length, sum, NULL);
+    for (size_t first = 0; first < cloud->n_inner; first += wave) {
+        const size_t left = cloud->n_inner - first, count = left < wave ? left : wave;
+        for (size_t i = 0; i < count; i++) {
+            if (!share_is_mine(i))
+                continue;
+            sum_node(s, &s->d->inner[cloud->first_inner + first + i], below);
+            memcpy(sums + i * length, below, length * sizeof *sums);
+        }
+        share_gather(count, length * sizeof *sums, sums);
+        for (size_t i = 0; i < count; i++)
+            add(s, &all, cloud->first_inner + first + i, sums + i * length);
+    }
+    free(sums);
+    add_leaves(s, cloud, &all);
+    child_sum_end(&all);
+}
+
 bool tree_sum_ask(tree_sum *s, size_t length, double *sum)
 {
     s->length = length;
-    sum_node(s, &s->d->inner[0], s->total);
+    if (ranks()->count > 1 && !s->words) /* fixed point: every rank alike */
+        sum_cloud(s, s->total);
+    else
+        sum_node(s, &s->d->inner[0], s->total);
     memcpy(sum, s->total, length * sizeof *sum);
     return !s->over;
 }

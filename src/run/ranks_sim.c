@@ -1,0 +1,119 @@
+/* What the ranks of a run tell each other (core/shares.h): one exchange in a global iteration, one for a row of the
+ * trace. Every rank then takes the cloud's step by itself, on the same numbers in the same order. */
+#include "run/state.h"
+
+#include <string.h>
+
+void ranks_exchange(sim *s)
+{
+    const inner_node *cloud = &s->d->inner[0];
+    const size_t units = s->unit_u ? share_units(s->d) : 0;
+    bool told = false;
+    for (size_t unit = 0; unit < units; unit++) {
+        double *message = unit_message(s, unit);
+        unit_rest *rest = (unit_rest *)(message + s->M);
+        if (!share_is_mine(unit))
+            continue;
+        *rest = (unit_rest){.bytes_up = told ? 0 : (double)s->round_up, .bytes_down = told ? 0 : (double)s->round_down};
+        told = true;
+        if (unit < cloud->n_inner) {
+            rest->sigma = inner_message(s, cloud->first_inner + unit, message);
+            if (s->guard.calm)
+                rest->strain = strain_of_child(s, cloud->first_inner + unit);
+        } else {
+            const size_t run = s->inner[0].first_run + unit - cloud->n_inner;
+            rest->sigma = s->runs[run].sum_sigma;
+            memcpy(message, s->run_u + run * s->M, s->M * sizeof *message);
+        }
+    }
+    share_gather(units, s->M * sizeof(double) + sizeof(unit_rest), s->unit_u);
+    for (size_t unit = 0; unit < units; unit++) {
+        const unit_rest *rest = (const unit_rest *)(unit_message(s, unit) + s->M);
+        s->bytes_up += (uint64_t)rest->bytes_up;
+        s->bytes_down += (uint64_t)rest->bytes_down;
+    }
+    if (units == 0) {
+        s->bytes_up += s->round_up;
+        s->bytes_down += s->round_down;
+    }
+    s->round_up = s->round_down = 0;
+}
+
+void ranks_measure(sim *s)
+{
+    const inner_node *cloud = &s->d->inner[0];
+    const size_t units = s->parts ? share_units(s->d) : 0, first = s->inner[0].first_run;
+    for (size_t unit = 0; unit < units; unit++) {
+        if (!share_is_mine(unit))
+            continue;
+        if (unit < cloud->n_inner)
+            measure_child(s, cloud->first_inner + unit, &s->parts[unit].below);
+        else
+            s->parts[unit] = (unit_part){.sums = s->run_sums[first + unit - cloud->n_inner],
+                                         .dual = s->runs[first + unit - cloud->n_inner].dual};
+    }
+    share_gather(units, sizeof *s->parts, s->parts);
+    for (size_t unit = cloud->n_inner; unit < units; unit++) {
+        s->run_sums[first + unit - cloud->n_inner] = s->parts[unit].sums;
+        s->runs[first + unit - cloud->n_inner].dual = s->parts[unit].dual;
+    }
+}
+
+/* The numbers of the clients below a parent from a slot on. */
+static void share_slots(sim *s, unsigned from, size_t parent, size_t slot, size_t count)
+{
+    const rank_group *group = ranks();
+    const inner_node *node = &s->d->inner[parent];
+    const size_t leaf = node->first_leaf + slot, at = node->base + slot * s->M, bytes = count * s->M * sizeof(double);
+    double *const vectors[] = {s->z, s->q, s->w};
+    for (size_t i = 0; i < 3; i++)
+        if (vectors[i])
+            group->share(group->context, from, vectors[i] + at, bytes);
+    group->share(group->context, from, s->k + leaf, count * sizeof *s->k);
+    if (s->last)
+        group->share(group->context, from, s->last + leaf, count * sizeof *s->last);
+    if (s->many.eta)
+        group->share(group->context, from, s->many.eta + leaf, count * sizeof *s->many.eta);
+    if (s->many.slope) {
+        const size_t row = s->d->rows.first[leaf];
+        group->share(group->context, from, s->many.slope + row,
+                     (s->d->rows.first[leaf + count] - row) * sizeof *s->many.slope);
+    }
+}
+
+void sim_collect(sim *s)
+{
+    const rank_group *group = ranks();
+    const size_t bytes = s->M * sizeof(double);
+    for (size_t i = 0; i < s->d->n_inner && s->unit_u; i++) {
+        const unsigned from = i ? (unsigned)(share_of_inner(s->d, i) % group->count) : 0;
+        group->share(group->context, from, s->inner_w + i * s->M, bytes);
+        group->share(group->context, from, s->inner_z + i * s->M, bytes);
+        group->share(group->context, from, s->inner_q + i * s->M, bytes);
+        bool mine = s->inner[i].mine;
+        group->share(group->context, from, &s->inner[i], sizeof s->inner[i]);
+        s->inner[i].mine = mine;
+    }
+    for (size_t r = 0; r < s->n_runs && s->unit_u; r++) {
+        run_of_leaves *run = &s->runs[r];
+        const unsigned from = (unsigned)(share_of_slot(s->d, run->parent, run->first_slot) % group->count);
+        group->share(group->context, from, &run->dual, sizeof run->dual);
+        share_slots(s, from, run->parent, run->first_slot, run->count);
+    }
+}
+
+void ranks_intercepts(sim *s, double *sum, double *count)
+{
+    const rank_group *group = ranks();
+    const inner_node *cloud = &s->d->inner[0];
+    for (size_t c = cloud->first_inner; c < cloud->first_inner + cloud->n_inner && s->unit_u; c++) {
+        const unsigned from = (unsigned)(share_of_inner(s->d, c) % group->count);
+        group->share(group->context, from, &sum[c], sizeof *sum);
+        group->share(group->context, from, &count[c], sizeof *count);
+    }
+    for (size_t r = 0; r < s->inner[0].n_runs && s->unit_u; r++) {
+        const run_of_leaves *run = &s->runs[s->inner[0].first_run + r];
+        share_slots(s, (unsigned)(share_of_slot(s->d, 0, run->first_slot) % group->count), 0, run->first_slot,
+                    run->count);
+    }
+}
