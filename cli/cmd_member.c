@@ -52,32 +52,6 @@ static size_t common_options(session *a, cli_option *o)
          .value = &a->member.broker,
          .operand = "URL",
          .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n(mqtt://localhost)"},
-        {.name = "keys",
-         .kind = CLI_TEXT,
-         .value = &a->member.keys,
-         .operand = "DIR",
-         .help = "folder made by hfsad keys, with ca.crt and the node's files\n"
-                 "below nodes/"},
-        {.name = "ca",
-         .kind = CLI_TEXT,
-         .value = &a->member.ca,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the authority"},
-        {.name = "certificate",
-         .kind = CLI_TEXT,
-         .value = &a->member.certificate,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the node"},
-        {.name = "key",
-         .kind = CLI_TEXT,
-         .value = &a->member.key,
-         .operand = "FILE",
-         .help = "instead of --keys: private key of the node"},
-        {.name = "insecure",
-         .kind = CLI_FLAG,
-         .value = &a->member.insecure,
-         .help = "allow mqtt:// to another machine: without TLS, everyone on\n"
-                 "the network path can read and change all messages"},
         {.name = "state",
          .kind = CLI_TEXT,
          .value = &a->member.state,
@@ -116,6 +90,46 @@ static size_t common_options(session *a, cli_option *o)
          .choices = member_levels,
          .operand = "LEVEL",
          .help = "error, warning, info (the default) or debug"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static size_t key_options(session *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "keys",
+         .kind = CLI_TEXT,
+         .value = &a->member.keys,
+         .operand = "DIR",
+         .help = "folder made by hfsad keys, with ca.crt and the node's files\n"
+                 "below nodes/"},
+        {.name = "ca",
+         .kind = CLI_TEXT,
+         .value = &a->member.ca,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the authority"},
+        {.name = "certificate",
+         .kind = CLI_TEXT,
+         .value = &a->member.certificate,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the node"},
+        {.name = "key",
+         .kind = CLI_TEXT,
+         .value = &a->member.key,
+         .operand = "FILE",
+         .help = "instead of --keys: private key of the node"},
+        {.name = "secret",
+         .kind = CLI_TEXT,
+         .value = &a->member.secret,
+         .operand = "FILE",
+         .help = "without certificates: a secret of all nodes of this run, by\n"
+                 "which they know their messages; a new one for every run"},
+        {.name = "insecure",
+         .kind = CLI_FLAG,
+         .value = &a->member.insecure,
+         .help = "allow mqtt:// to another machine: without TLS, everyone on\n"
+                 "the network path can read and change all messages"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -243,6 +257,7 @@ static int parse(session *a, hfsad_role role, int argc, char **argv)
     cli_option options[40];
     size_t n = role_options(a, role, options);
     n += common_options(a, options + n);
+    n += key_options(a, options + n);
     const cli_syntax syntax = {
         .usage = usages[role],
         .about = abouts[role],

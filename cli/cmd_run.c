@@ -37,9 +37,10 @@ typedef struct {
     double write_next; /* when the folder is due, on clock_seconds */
     bool write_failed; /* and the person knows */
     bool diverged;
-    bool replay_met; /* the record was of a run that met its tolerances */
-    record record;   /* of the history */
-    double *model;   /* room for the cloud's, as the history keeps it; NULL: none */
+    bool replay_met;  /* the record was of a run that met its tolerances */
+    record record;    /* of the history */
+    double *model;    /* room for the cloud's, as the history keeps it; NULL: none */
+    uint64_t repairs; /* of the safeguard, as far as the history knows */
 } session;
 
 /* Of several ranks one writes and prints. */
@@ -334,6 +335,14 @@ static void take_row(void *context, const hfsad_figures *row)
     if (s->record.r && recorder_wants_model(s->record.r, row->iteration) && s->model)
         hfsad_run_node_model(s->run, 0, s->model);
     record_row(&s->record, row, s->model, hfsad_run_features(s->run));
+    uint64_t last = 0;
+    const uint64_t repairs = s->record.r && s->run->engine->repairs ? s->run->engine->repairs(s->run, &last) : 0;
+    if (repairs > s->repairs) {
+        char text[100];
+        snprintf(text, sizeof text, "safeguard: repair %" PRIu64 " at iteration %" PRIu64, repairs, last);
+        recorder_event(s->record.r, HISTORY_WARNING, "", text);
+    }
+    s->repairs = repairs;
 }
 
 /* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
@@ -367,6 +376,7 @@ static hfsad_status before_polish(void *context, const hfsad_figures *figures, s
     session *s = context;
     s->end.figures = *figures;
     progress_end(&s->progress);
+    recorder_event(s->record.r, HISTORY_INFO, "", "the polish begins");
     const hfsad_status status = write_folder(s, stopped, err);
     if (!status)
         progress_start(&s->progress, "polish: exchange", 0, 0, s->args.quiet);

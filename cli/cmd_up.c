@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -54,8 +55,8 @@ typedef struct {
     int log, level, durability;
     hfsad_spec *spec;
     dataset *shape;
-    char *socket_folder, *socket, *config, *nodes; /* files; socket_folder: NULL: in the state folder */
-    child *children;                               /* the broker, the cloud, the others */
+    char *socket_folder, *socket, *config, *nodes, *secret; /* files; socket_folder: NULL: in the state folder */
+    child *children;                                        /* the broker, the cloud, the others */
     size_t n_children, room;
     bool failed; /* no memory while a command line was made */
     size_t made; /* of the state folder, for folder_unmake */
@@ -69,6 +70,7 @@ enum { BROKER, CLOUD };
 /* Files in the state folder beside the folders of the nodes, whose names have no +. */
 #define SOCKET_NAME "+broker"
 #define NODES_NAME "+nodes"
+#define SECRET_NAME "+secret"     /* by which the processes know the messages of each other */
 #define RECORD_NAME "+%zu.record" /* of an inner node */
 #define DONE_NAME "+done"         /* the others are being removed */
 
@@ -125,6 +127,7 @@ static child *add_member(session *s, const char *command)
     add_word(s, c, "%s", command);
     add_word(s, c, "%s", s->spec_path);
     add_word(s, c, "--broker=unix://%s", s->socket);
+    add_word(s, c, "--secret=%s", s->secret);
     add_word(s, c, "--log=%s", s->log ? "json" : "text");
     add_word(s, c, "--log-level=%s", member_levels[s->level]);
     add_word(s, c, "--durability=%s", durabilities[s->durability]);
@@ -245,6 +248,29 @@ static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
     return s->socket ? HFSAD_OK : error_memory(err, 0, "a file name");
 }
 
+/* A new run has a new one: what was recorded of an earlier run counts for nothing. */
+static hfsad_status write_secret(const session *s, hfsad_error *err)
+{
+    unsigned char drawn[32];
+    char text[2 * sizeof drawn + 2];
+    whole_file f;
+    if (access(s->secret, F_OK) == 0)
+        return HFSAD_OK;
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+        return error_set(err, HFSAD_ERROR_IO, "no random numbers: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof drawn; i++)
+        snprintf(text + 2 * i, 3, "%02x", drawn[i]);
+    strcat(text, "\n");
+    hfsad_status status = whole_file_open(&f, s->secret, 0600, err);
+    if (!status) {
+        whole_file_put(&f, text, strlen(text));
+        status = whole_file_end(&f, err);
+    }
+    explicit_bzero(drawn, sizeof drawn);
+    explicit_bzero(text, sizeof text);
+    return status;
+}
+
 static hfsad_status write_files(session *s, hfsad_error *err)
 {
     char *text = nodes_text(s->shape), *config = NULL;
@@ -252,6 +278,7 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     hfsad_status status = folder ? find_socket(s, folder, err) : error_memory(err, 0, "a file name");
     if (!status &&
         (!text || asprintf(&s->nodes, "%s/" NODES_NAME, folder) < 0 || asprintf(&s->config, "%s.conf", s->socket) < 0 ||
+         asprintf(&s->secret, "%s/" SECRET_NAME, folder) < 0 ||
          asprintf(&config,
                   "listener 0 %s\nallow_anonymous true\npersistence false\nmax_queued_messages 0\n"
                   "log_type none\n%s",
@@ -261,6 +288,8 @@ static hfsad_status write_files(session *s, hfsad_error *err)
         status = write_text(s->nodes, text, err);
     if (!status)
         status = write_text(s->config, config, err);
+    if (!status)
+        status = write_secret(s, err);
     free(folder);
     free(text);
     free(config);
@@ -547,7 +576,7 @@ static hfsad_status lock_state(session *s, hfsad_error *err)
         poll(NULL, 0, 20);
     }
     /* what one that was killed had not finished writing */
-    static const char *const written[] = {NODES_NAME, SOCKET_NAME ".conf"};
+    static const char *const written[] = {NODES_NAME, SECRET_NAME, SOCKET_NAME ".conf"};
     folder_sweep(s->state, written, sizeof written / sizeof *written);
     finish_removal(s);
     return HFSAD_OK;
@@ -614,6 +643,7 @@ static void tear_down(session *s, bool finished)
     free(s->socket);
     free(s->config);
     free(s->nodes);
+    free(s->secret);
     dataset_free(s->shape);
     hfsad_spec_free(s->spec);
 }

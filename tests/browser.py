@@ -82,7 +82,7 @@ class Browser:
 
     def picture(self, path, whole=False):
         if whole:
-            height = self.run("return document.documentElement.scrollHeight")
+            height = self.run("return Math.ceil(document.querySelector('main').getBoundingClientRect().bottom + scrollY)")
             width = self.run("return document.documentElement.clientWidth")
             shot = self.developer("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})["data"]
         else:

@@ -85,7 +85,7 @@ def see_runs(browser, root):
     assert "loss.tau" in text and "schedule.client.c" in text and "features.standardize" not in text, f"not the settings that differ: {text}"
     assert "running" in text and "done" in text and "baseline" in text, text
     picture(browser, "dash-runs.png")
-    browser.press("jjxjx")  # the second and the third: two runs that have ended
+    browser.press("jjxjjx")  # the second and the fourth, which have ended
     browser.wait("return document.querySelectorAll('tr.selected').length", lambda n: n == 2, "two selected by keyboard")
     browser.press("c")
 
@@ -98,7 +98,7 @@ def see_compare(browser):
     browser.run("document.querySelector('[data-against=bytes]').click()")
     browser.wait(axis, lambda n: n and n != by_iteration, "another axis")
     text = browser.run("return document.body.innerText")
-    assert "loss.tau" in text and "schedule.client.c" in text and "0.9" in text, text
+    assert "schedule.client.c" in text and "loss.tau" not in text, text
     picture(browser, "dash-compare.png")
 
 

@@ -86,8 +86,9 @@ export function runsPage(open) {
       table.replaceChildren(empty(state.text || state.status ? "No run fits." : "No run yet. hfsad run SPEC.yaml makes the first."));
       return;
     }
-    // only runs of the same data and loss have comparable objectives: the best of the list is marked if all are
-    const one = new Set(state.runs.map((r) => `${r.data_hash}|${r.given?.["loss.kind"]}`)).size === 1;
+    // objectives compare only if data, losses and priors are the same: then the best of the list is marked
+    const problem = (r) => r.data_hash + JSON.stringify(Object.entries(r.given || {}).filter(([k]) => /^(loss|prior|link|features|overrides)/.test(k)));
+    const one = new Set(state.runs.map(problem)).size === 1;
     const best = one && state.runs.length > 1 ? Math.min(...state.runs.map((r) => r.best).filter(known)) : NaN;
     table.replaceChildren(h("table.runs", h("thead", h("tr", h("th", ""), COLUMNS.map(head), keys.map((k) => h("th", {title: k}, k)))),
                             h("tbody", state.runs.map((r, i) => row(r, i, keys, best)))));

@@ -99,6 +99,9 @@ typedef struct {
     /* Cloud: a row of the trace with the cloud's model of `width` numbers. A process that continues a run passes the
      * rows of its earlier life first; the model of those is NULL. */
     void (*row)(void *context, const hfsad_figures *row, const double *model, size_t width);
+    /* Without certificates: file with a secret of all nodes of this run, 16 to 4096 bytes, of mode 0600. Frames then
+     * have tags, as they have with certificates. NULL: none. */
+    const char *secret;
 } hfsad_member_settings;
 
 /* The list of nodes of a spec, as `hfsad nodes` prints it: the number of features and the paths of all clients, from

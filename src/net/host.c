@@ -72,6 +72,7 @@ void host_free(host *h)
         vector_before_free(&at->said[ABOVE]);
         vector_before_free(&at->said[BELOW]);
         vector_before_free(&at->heard);
+        host_free_keys(at);
         free(at->children);
         free(at->lines);
         free(at->path);

@@ -6,6 +6,7 @@
 #ifndef HFSAD_NET_HOST_H
 #define HFSAD_NET_HOST_H
 
+#include "net/credential.h"
 #include "net/inquiry.h"
 #include "net/node.h"
 #include "net/store.h"
@@ -66,6 +67,10 @@ typedef struct {
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
     uint64_t process; /* a random number of this process; 0: no check for a second one */
+    /* Tags of frames: by a secret that all nodes have, or by the certificate of each node (of its place, or this). */
+    const void *secret; /* NULL: none */
+    size_t secret_size;
+    credential_files files; /* ca NULL: none */
 } host_settings;
 
 /* What a STATUS says, after node_status.k: of a living node, and of one that has left in order. A will has no numbers.
@@ -85,6 +90,7 @@ enum {
     HOST_STATUS_WAITS_FOR, /* ... slot of the first, ... */
     HOST_STATUS_WAITS_MS,  /* ... and for how long */
     HOST_STATUS_UPTIME,    /* of the process, in ms, by a clock that is not set */
+    HOST_STATUS_MEETS,     /* number of another process that says it is this node, 0: none */
     HOST_STATUS_ITERATION, /* of the last row of the trace, -1: none. From here on the root only */
     HOST_STATUS_OBJECTIVE,
     HOST_STATUS_PRIMAL,

@@ -6,8 +6,8 @@
 #include "net/topic.h"
 
 enum { ABOVE, BELOW, WAYS };
-/* So often an older process must say in a connection that it is this node: the broker may remember one. */
-enum { HOST_TWINS = 2 };
+/* So often an older process must say in a connection that it is this node, and has met this process: that one lives. */
+enum { HOST_TWINS = 1 };
 
 /* The last vector of a topic, to which the next one may be a difference; count 0: none. */
 typedef struct {
@@ -15,6 +15,31 @@ typedef struct {
     size_t count, room;
     double *values;
 } vector_before;
+
+/* The keys of a node and a neighbour. */
+typedef struct {
+    bool known;
+    bool sure; /* the neighbour has shown that it has them */
+    unsigned char public_key[CREDENTIAL_PUBLIC];
+    seal_key up, down;
+} seal_pair;
+
+/* A neighbour that starts again has a new pair. Until it has shown that it has that pair, the old one is used: a broker
+ * may repeat an old hello. */
+typedef struct {
+    seal_pair now, next;
+    unsigned doubts; /* frames without a right tag since the last right one */
+} seal_peer;
+
+/* How a node seals what it says. */
+typedef struct {
+    credential *c; /* NULL: by a secret */
+    seal_key secret;
+    seal_key own, down; /* down: to all children, by a secret */
+    seal_peer above;
+    bool hello_due;
+    uint64_t hello_sent; /* when */
+} node_keys;
 
 /* A child's path and its slot, in the order of the paths. */
 typedef struct {
@@ -25,6 +50,7 @@ typedef struct {
     bool absent;          /* it was told that the node goes on without it */
     bool behind;          /* of this child it was told that it has not the state that it should */
     vector_before heard;  /* of its UPs */
+    seal_peer *peer;      /* NULL: not known yet, or frames have no tags */
 } child_name;
 
 typedef struct {
@@ -32,6 +58,8 @@ typedef struct {
     inquiry *q; /* NULL: it was made elsewhere */
     void *q_context;
     unsigned twins;      /* how often an older process of this name has said that it lives, in this connection */
+    double meets;        /* the number of that process, or of a younger one; 0: none */
+    node_keys *keys;     /* NULL: its frames have no tags */
     char *path, *parent; /* parent: NULL for the root */
     child_name *children;
     size_t n_children, n_inner;
@@ -145,6 +173,21 @@ message_fault host_encode_difference(host *h, hosted *at, const message *m, size
 message_fault host_decode_difference(host *h, const vector_before *before, const void *bytes, size_t size, message *m);
 /* After a message that was news. */
 void host_keep_heard(const host *h, vector_before *before, const message *m);
+
+/* The node that came last: how it seals (host_seal.c). */
+hfsad_status host_take_keys(const host *h, hosted *at, const host_place *place, hfsad_error *err);
+void host_free_keys(hosted *at);
+/* Adds the tags of a frame that is in h->out. */
+hfsad_status host_seal(host *h, const hosted *at, topic_kind topic, size_t *size, hfsad_error *err);
+/* Whether a payload is a frame of this sender, whose size is then in *size. child: NULL for the parent, and for the
+ * node itself. If it is not, *why is the reason, or NULL if that is nothing to speak of. */
+bool host_unseal(const host *h, hosted *at, topic_kind topic, child_name *child, const void *bytes, size_t *size,
+                 const char **why);
+/* A neighbour says which key it has now; the reason if that does not count. */
+const char *host_hear_hello(host *h, hosted *at, child_name *child, const void *bytes, size_t size);
+hfsad_status host_send_hello(host *h, hosted *at, hfsad_error *err);
+/* Whether all its neighbours have shown their keys. */
+bool host_all_sure(const hosted *at);
 
 /* Into h->out; 0: it cannot be said. */
 size_t host_encode(host *h, hosted *at, const message *m, hfsad_error *err);

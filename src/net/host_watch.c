@@ -229,13 +229,15 @@ void host_meet_twin(host *h, hosted *at, const message *m)
         at->status_due = 0;
     if (m->k == 0 || m->count < HOST_STATUS_ITERATION || m->values[HOST_STATUS_PROCESS] == (double)h->s.process)
         return;
+    at->meets = m->values[HOST_STATUS_PROCESS];
     const message own = host_status_of(h, at, true, values);
     const ranks theirs = rank_of(m), mine = rank_of(&own);
     if (!is_before(&theirs, &mine)) {
         at->status_due = 0;
         return;
     }
-    if (++at->twins >= HOST_TWINS)
+    /* The broker may remember what a process said that is gone, or somebody may repeat it. */
+    if (m->values[HOST_STATUS_MEETS] == (double)h->s.process && ++at->twins >= HOST_TWINS)
         host_break_down(h,
                         error_set(&err, HFSAD_ERROR_INPUT,
                                   "%s already runs in another process: end that process, or use another name",

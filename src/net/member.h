@@ -30,7 +30,7 @@ typedef struct {
 
 struct hfsad_member {
     hfsad_member_settings s; /* its texts are copies */
-    char *texts[16];         /* these */
+    char *texts[17];         /* these */
     hfsad_spec *spec;
     federation *f;
     store *state;
@@ -41,6 +41,9 @@ struct hfsad_member {
     transport *way[2]; /* above, below; the same if there is one broker */
     size_t number;
     cloud_part cloud;
+    char ca[4096], revoked[4096]; /* files of the folder of keys */
+    char *secret;                 /* the content of settings.secret; NULL: none */
+    size_t secret_size;
     atomic_bool cancelled;
     hfsad_stop stop;   /* INTERRUPTED until the run has ended */
     double down_since; /* there is no broker since, on clock_seconds; 0: there is one */

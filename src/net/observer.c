@@ -54,7 +54,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     double values[HOST_STATUS_NUMBERS] = {0};
     (void)member;
     if (!topic_read(topic, o->spec->federation.name, path, &kind) || kind != TOPIC_STATUS ||
-        message_decode(NULL, bytes, size, NULL, values, HOST_STATUS_NUMBERS, &m))
+        message_decode(NULL, bytes, message_frame_size(bytes, size), NULL, values, HOST_STATUS_NUMBERS, &m))
         return;
     const size_t number = nodes_find(federation_shape(o->f), path);
     if (number == SIZE_MAX)
