@@ -224,6 +224,49 @@ got = {r["node"]: float(r["pinball"]) for r in csv.DictReader(open("qe/evaluatio
 assert got.keys() == sums.keys() and all(abs(got[k] / (sum(v) / len(v)) - 1) < 1e-9 for k, v in sums.items())
 PYTHON
 
+echo "-- JSON as pandas and jsonlite write it"
+cat >frames.py <<'PYTHON'
+import json, os, subprocess
+import pandas as pd
+
+frame = pd.read_csv("data.csv")
+frame["shop"] = ["a b" if i % 3 else "c d" for i in range(len(frame))]
+frame.to_csv("frame.csv", index=False)
+texts = {o: frame.to_json(orient=o) for o in ("columns", "records", "split", "table")}
+texts["lines"] = frame.to_json(orient="records", lines=True)
+texts["lists"] = json.dumps(frame.to_dict("list"))
+texts["jsonlite"] = json.dumps([{**r, "_row": str(i)} for i, r in enumerate(frame.to_dict("records"), 1)], indent=1)
+spec = "data: {file: %s, categorical: [shop]}\nloss: {kind: squared}\nfeatures: {intercept: global, standardize: true}\n"
+
+
+def model(file):
+    open("frame.yaml", "w").write(spec % file)
+    subprocess.run([os.environ["HFSAD"], "run", "frame.yaml", "--out", "frame", "--quiet"], check=True)
+    return open("frame/model.csv").read().splitlines()
+
+
+want = model("frame.csv")
+for name, text in texts.items():
+    open(name + ".json", "w").write(text)
+    got = model(name + ".json")
+    assert got[0] == want[0] and "shop=c d" in got[0], (name, got[0])
+    for a, b in zip(got[1:], want[1:]):  # pandas writes 10 digits
+        assert a.split(",")[0] == b.split(",")[0]
+        assert all(abs(float(u) - float(v)) < 1e-6 * (1 + abs(float(v))) for u, v in zip(a.split(",")[1:], b.split(",")[1:])), name
+PYTHON
+"$python" frames.py || fail "a table in JSON"
+echo '[{"edge": "a", "client": "b", "y": 1, "x": null}]' >hole.json
+echo '[{"edge": "a", "client": "b", "y": [1], "x": 2}]' >nested.json
+printf '[{"edge": "a",\n "client": b}]' >broken.json
+while read -r file words; do
+    expect_line 2 run spec.yaml --set data=$file.json --out json
+    says "$words"
+done <<'TABLE'
+hole column 4 (x): empty field (a hole); 1 row has no value
+nested a value is a list or an object
+broken broken.json:2: not JSON
+TABLE
+
 echo "-- keys for a list of nodes"
 expect 0 nodes spec.yaml
 cp stdout.txt nodes.txt
