@@ -236,15 +236,23 @@ static void take_replayed(void *context, const hfsad_figures *figures)
     report_row(s->report, figures);
 }
 
+/* In lock step a record has only the nodes that were readmitted. */
+static bool replays_all(const session *s)
+{
+    return s->args.replay && s->spec->federation.mode == MODE_ASYNC;
+}
+
 /* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
+    const replay_rows rows = {s, take_replayed};
+    if (!replays_all(s)) /* training follows */
+        return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
     const hfsad_status status = run_measure(s->run, &s->end.figures, err);
     if (status)
         return status;
     if (s->spec->run.iterations > 0)
         report_row(s->report, &s->end.figures);
-    const replay_rows rows = {s, take_replayed};
     return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
 }
 
@@ -351,7 +359,7 @@ static hfsad_status begin(void *context, const hfsad_figures *figures, hfsad_err
     session *s = context;
     hfsad_status status = HFSAD_OK;
     s->end.figures = *figures;
-    if (s->args.replay)
+    if (replays_all(s))
         return HFSAD_OK;
     if (report_exists(s->args.out))
         s->write_next = clock_seconds() + s->spec->output.every_seconds;
@@ -410,7 +418,7 @@ static hfsad_status train(session *s, hfsad_error *err)
     };
     const train_settings settings = {
         .origin = s->args.resume   ? TRAIN_RESUMED
-                  : s->args.replay ? TRAIN_REPLAYED
+                  : replays_all(s) ? TRAIN_REPLAYED
                                    : TRAIN_FRESH,
         .tolerance_met = s->replay_met,
         .hooks = &hooks,

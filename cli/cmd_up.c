@@ -348,8 +348,6 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
 {
     char *text = NULL, path[4200], *part;
     size_t size = 0, length;
-    if (s->spec->federation.mode != MODE_ASYNC)
-        return HFSAD_OK;
     FILE *all = open_memstream(&text, &size);
     bool whole = true;
     for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
@@ -361,8 +359,9 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
     if (!all || fclose(all) != 0)
         return error_memory(err, 0, "the record");
     const hfsad_status status =
-        whole ? whole_file_write(s->out, "record", text, size, err)
-              : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
+        whole && size == 0 ? HFSAD_OK /* in lock step, and no node was readmitted */
+        : whole            ? whole_file_write(s->out, "record", text, size, err)
+                           : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
     free(text);
     return status;
 }

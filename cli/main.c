@@ -24,6 +24,7 @@ static const command commands[] = {
     {"client", cmd_client, "start a client of a federation, or all clients of an edge"},
     {"status", cmd_status, "show which nodes are up and how far training has got"},
     {"state", cmd_state, "verify state folders, or print their content"},
+    {"readmit", cmd_readmit, "replace a node whose state folder is lost"},
     {"nodes", cmd_nodes, "print the list of nodes for machines without data"},
     {"keys", cmd_keys, "create certificates for broker and nodes, and the broker's access list"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},

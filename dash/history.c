@@ -20,11 +20,13 @@ enum { APPLICATION = 0x68665344, BUSY_MS = 10000 }; /* "hfSD", in the header of 
 /* What leads from one version to the next; a new file goes through all of them. */
 static const char *const steps[] = {
     /* 1 */
-    "CREATE TABLE run (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, spec_path TEXT,"
-    " spec TEXT, spec_hash TEXT, data_hash TEXT, given TEXT, settings TEXT, seed INTEGER, version TEXT, host TEXT,"
-    " boot TEXT, pid INTEGER, pid_since INTEGER, started REAL NOT NULL, seen REAL, ended REAL, status TEXT NOT NULL,"
-    " why TEXT, exit INTEGER, iterations INTEGER, out TEXT, summary TEXT, rows INTEGER NOT NULL DEFAULT 0,"
-    " iteration INTEGER, objective REAL, best REAL, seconds REAL, bytes REAL, gap REAL);"
+    /* long texts come last: lists and sorting do not read them */
+    "CREATE TABLE run (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL,"
+    " status TEXT NOT NULL, started REAL NOT NULL, seen REAL, ended REAL, exit INTEGER, rows INTEGER NOT NULL DEFAULT "
+    "0,"
+    " iteration INTEGER, iterations INTEGER, objective REAL, best REAL, seconds REAL, bytes REAL, gap REAL,"
+    " seed INTEGER, version TEXT, host TEXT, boot TEXT, pid INTEGER, pid_since INTEGER, spec_path TEXT, out TEXT,"
+    " spec_hash TEXT, data_hash TEXT, why TEXT, given TEXT, spec TEXT, settings TEXT, summary TEXT);"
     "CREATE TABLE tag (run INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (run, tag)) WITHOUT ROWID;"
     "CREATE TABLE trace (run INTEGER NOT NULL, iteration INTEGER NOT NULL, objective REAL, consensus_objective REAL,"
     " primal_residual REAL, dual_residual REAL, consensus_gap REAL, smoothing_gap REAL, relative_error REAL,"
@@ -32,8 +34,7 @@ static const char *const steps[] = {
     " WITHOUT ROWID;"
     "CREATE TABLE event (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, at REAL, level INTEGER, node TEXT, text TEXT);"
     "CREATE INDEX event_run ON event (run, id);",
-    /* 2: models over time, the nodes of a federation, the run that a run belongs to */
-    "ALTER TABLE run ADD COLUMN parent INTEGER;"
+    /* 2: models over time, the nodes of a federation */
     "CREATE TABLE model (run INTEGER NOT NULL, iteration INTEGER NOT NULL, nonzero INTEGER, width INTEGER,"
     " entries BLOB, PRIMARY KEY (run, iteration)) WITHOUT ROWID;"
     "CREATE TABLE node (run INTEGER NOT NULL, number INTEGER NOT NULL, parent INTEGER NOT NULL, path TEXT NOT NULL,"

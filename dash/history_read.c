@@ -131,7 +131,7 @@ bool history_sort_known(const char *column)
 
 #define RUN_COLUMNS                                                                                                    \
     "id, kind, name, spec_path, spec_hash, data_hash, given, seed, version, host, boot, pid, pid_since, started, "     \
-    "seen, ended, status, why, exit, iterations, out, rows, iteration, objective, best, seconds, bytes, gap, parent, " \
+    "seen, ended, status, why, exit, iterations, out, rows, iteration, objective, best, seconds, bytes, gap, "         \
     "EXISTS (SELECT 1 FROM node WHERE node.run = run.id) AS federation, "                                              \
     "json_extract(summary, '$.converged') AS converged, json_extract(summary, '$.algorithm') AS algorithm"
 
@@ -141,42 +141,76 @@ static bool is_wanted(const cJSON *run, const history_filter *f)
     return !f->status || !strcmp(f->status, text_of(run, "status"));
 }
 
+/* The numbers of all runs that fit, in order; sorted by their start they are sorted by number. */
+static sqlite3_stmt *list_query(history *h, const history_filter *f, hfsad_error *err)
+{
+    const char *sort = f->sort && strcmp(f->sort, "started") && history_sort_known(f->sort) ? f->sort : NULL;
+    char *like = sqlite3_mprintf("%%%s%%", f->text ? f->text : "");
+    char *kind = f->kind ? sqlite3_mprintf(" AND kind = %Q", f->kind) : sqlite3_mprintf("");
+    char *tag = f->tag ? sqlite3_mprintf(" AND EXISTS (SELECT 1 FROM tag WHERE tag.run = run.id AND tag = %Q)", f->tag)
+                       : sqlite3_mprintf("");
+    char *text = f->text
+                     ? sqlite3_mprintf(" AND (name LIKE %Q OR coalesce(spec_path, '') LIKE %Q OR coalesce(out, '') "
+                                       "LIKE %Q OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.id AND tag LIKE %Q))",
+                                       like, like, like, like)
+                     : sqlite3_mprintf("");
+    const char *order = f->rising ? "ASC" : "DESC";
+    sqlite3_stmt *s = !like || !kind || !tag || !text ? NULL
+                      : sort ? query(h, err, "SELECT id FROM run WHERE 1%s%s%s ORDER BY %s IS NULL, %s %s, id DESC",
+                                     kind, tag, text, sort, sort, order)
+                             : query(h, err, "SELECT id FROM run WHERE 1%s%s%s ORDER BY id %s", kind, tag, text, order);
+    sqlite3_free(like);
+    sqlite3_free(kind);
+    sqlite3_free(tag);
+    sqlite3_free(text);
+    return s;
+}
+
+/* A run without its long texts; NULL: it is gone meanwhile, or does not fit. */
+static cJSON *listed_run(history *h, sqlite3_stmt *one, int64_t id, const history_filter *f)
+{
+    cJSON *run = NULL;
+    sqlite3_bind_int64(one, 1, id);
+    if (sqlite3_step(one) == SQLITE_ROW) {
+        run = row_object(one);
+        settle_status(run);
+        if (!is_wanted(run, f)) {
+            cJSON_Delete(run);
+            run = NULL;
+        }
+    }
+    sqlite3_reset(one);
+    if (run) {
+        parse_member(run, "given");
+        add_tags(h, run, id);
+    }
+    return run;
+}
+
 cJSON *history_runs(history *h, const history_filter *f, hfsad_error *err)
 {
-    const char *sort = f->sort && history_sort_known(f->sort) ? f->sort : "started";
     const int64_t limit = f->limit > 0 ? f->limit : RUNS_DEFAULT;
-    char *like = sqlite3_mprintf("%%%s%%", f->text ? f->text : "");
-    sqlite3_stmt *s =
-        query(h, err,
-              "SELECT " RUN_COLUMNS " FROM run WHERE (%Q IS NULL OR kind = %Q) AND (%Q IS NULL OR "
-              "EXISTS (SELECT 1 FROM tag WHERE tag.run = run.id AND tag = %Q)) AND (name LIKE %Q OR "
-              "coalesce(spec_path, '') LIKE %Q OR coalesce(out, '') LIKE %Q OR EXISTS (SELECT 1 FROM "
-              "tag WHERE tag.run = run.id AND tag LIKE %Q)) ORDER BY %s IS NULL, %s %s, id DESC",
-              f->kind, f->kind, f->tag, f->tag, like, like, like, like, sort, sort, f->rising ? "ASC" : "DESC");
-    sqlite3_free(like);
-    if (!s)
-        return NULL;
-    cJSON *runs = cJSON_CreateArray();
     int64_t skip = f->offset, count = 0;
-    int code = SQLITE_DONE;
-    while (count < limit && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        cJSON *run = row_object(s);
-        settle_status(run);
-        if (!is_wanted(run, f) || skip-- > 0) {
+    int code = SQLITE_ROW;
+    sqlite3_stmt *all = list_query(h, f, err),
+                 *one = all ? query(h, err, "SELECT " RUN_COLUMNS " FROM run WHERE id = ?") : NULL;
+    cJSON *runs = one ? cJSON_CreateArray() : NULL;
+    while (one && count < limit && (code = sqlite3_step(all)) == SQLITE_ROW) {
+        cJSON *run = listed_run(h, one, sqlite3_column_int64(all, 0), f);
+        if (run && skip-- > 0) {
             cJSON_Delete(run);
-            continue;
+        } else if (run) {
+            cJSON_AddItemToArray(runs, run);
+            count++;
         }
-        parse_member(run, "given");
-        add_tags(h, run, (int64_t)number_of(run, "id"));
-        cJSON_AddItemToArray(runs, run);
-        count++;
     }
     if (code != SQLITE_DONE && code != SQLITE_ROW) {
         (void)history_error(h, err);
         cJSON_Delete(runs);
         runs = NULL;
     }
-    sqlite3_finalize(s);
+    sqlite3_finalize(all);
+    sqlite3_finalize(one);
     return runs;
 }
 

@@ -38,10 +38,18 @@ class Browser:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.05)
-        made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
+        try:
+            made = self.start(arguments)
+        except BaseException:
+            self.driver.kill()
+            self.driver.wait()
+            raise
+        self.session = f"/session/{made['sessionId']}"
+
+    def start(self, arguments):
+        return self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": arguments},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}}})
-        self.session = f"/session/{made['sessionId']}"
 
     def call(self, method, path, body=None):
         data = json.dumps(body if body is not None else {}).encode() if method == "POST" else None

@@ -193,7 +193,7 @@ python3 - h.db old.db <<'P'
 import sqlite3, sys
 old = sqlite3.connect(sys.argv[1])
 old.backup(new := sqlite3.connect(sys.argv[2]))
-new.executescript("DROP TABLE model; DROP TABLE node; ALTER TABLE run DROP COLUMN parent; PRAGMA user_version = 1")
+new.executescript("DROP TABLE model; DROP TABLE node; PRAGMA user_version = 1")
 P
 rows=$(sql 'SELECT count(*) FROM trace' old.db)
 expect 0 runs

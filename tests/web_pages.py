@@ -12,6 +12,7 @@ from browser import Browser, missing
 
 HFSAD = os.path.realpath(os.environ["HFSAD"])
 PICTURES = sys.argv[2] if len(sys.argv) == 3 and sys.argv[1] == "--pictures" else None
+HOSTILE = "<img src=x onerror=alert(1)>&quot;"  # the name of a run
 started = []
 
 
@@ -51,6 +52,8 @@ def prepare():
         run = hfsad("run", "wards/spec.yaml", "--quiet", "--out", out, *sets)
         assert run.returncode == 0 and not run.stderr, run.stderr
     assert hfsad("runs", "tag", "1", "baseline").returncode == 0
+    if not PICTURES:
+        assert hfsad("runs", "name", "2", HOSTILE).returncode == 0
     up = start("up", "wards/spec.yaml", "--processes", "--set", "algorithm=hfsad", "--set", "run.iterations=1000000", "--out", "live", "--state", "states",
                "--dash", "127.0.0.1:0", "--log-level", "error")
     line = up.stderr.readline()
@@ -84,6 +87,7 @@ def see_runs(browser, root):
     text = browser.run("return document.querySelector('.runs').innerText")
     assert "loss.tau" in text and "schedule.client.c" in text and "features.standardize" not in text, f"not the settings that differ: {text}"
     assert "running" in text and "done" in text and "baseline" in text, text
+    assert PICTURES or HOSTILE in text, "a name became markup"
     picture(browser, "dash-runs.png")
     browser.press("jjxjjx")  # the second and the fourth, which have ended
     browser.wait("return document.querySelectorAll('tr.selected').length", lambda n: n == 2, "two selected by keyboard")

@@ -21,7 +21,7 @@ function above(column, best) {
 }
 
 export function runPage(id) {
-  let run = null, trace = null, models = null, defaults = null, log = [], charts = {}, onlyChanged = true, settled = false;
+  let run = null, trace = null, models = null, defaults = null, log = [], charts = {}, onlyChanged = true, settled = false, modelsDue = 0;
   const head = h("div.head"), tiles = h("div.tiles"), grid = h("div.grid"), verdict = h("section"), lower = h("div.grid"), logBody = h("tbody");
   const logCard = card("Log", "newest last", h("div.log", h("table", logBody)));
   const settingsBody = h("div.scroll");
@@ -158,7 +158,10 @@ export function runPage(id) {
     run = await get(`/run/${id}`);
     if (!trace) trace = await get(`/trace/${id}`);
     else join(trace, await get(`/trace/${id}?after=${trace.iteration.at(-1) ?? -1}`));
-    models = await get(`/models/${id}`);
+    if (!models || run.status !== "running" || Date.now() > modelsDue) { // they are long, and seldom new
+      models = await get(`/models/${id}`);
+      modelsDue = Date.now() + 2000;
+    }
     const fresh = await get(`/log/${id}?after=${log.at(-1)?.id ?? 0}`);
     log.push(...fresh);
     drawHead();

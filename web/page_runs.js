@@ -37,7 +37,7 @@ export function runsPage(open) {
     refresh();
   }}, "More runs");
   const table = h("div.scroll");
-  let defaults = null;
+  let defaults = null, drawn = "";
   const fragment = document.createDocumentFragment();
   fragment.append(h("div.head", h("h1", "Runs"), h("span.spacer"), h("div.tools", search, states, differ, compare)), h("section.card", table), h("div.tools", count, more));
 
@@ -68,7 +68,7 @@ export function runsPage(open) {
              h("td", box),
              h("td.text", h("a", {href: `/run/${run.id}`}, run.name), h("span.soft", ` #${run.id} ${run.kind}`), run.tags.length ? h("div", run.tags.map((t) => h("span.tag", t))) : null),
              h("td", {title: run.why || ""}, status(run.status)),
-             h("td.nowrap.soft.wideonly", {title: when(run.started)}, ago(run.started)),
+             h("td.nowrap.soft.wideonly", {title: when(run.started), "data-started": String(run.started)}, ago(run.started)),
              h("td.num.wideonly", part),
              h("td.num", number(run.objective, 7)),
              h("td.num.wideonly" + (run.best === best ? ".changed" : ""), number(run.best, 7)),
@@ -90,14 +90,22 @@ export function runsPage(open) {
     const problem = (r) => r.data_hash + JSON.stringify(Object.entries(r.given || {}).filter(([k]) => /^(loss|prior|link|features|overrides)/.test(k)));
     const one = new Set(state.runs.map(problem)).size === 1;
     const best = one && state.runs.length > 1 ? Math.min(...state.runs.map((r) => r.best).filter(known)) : NaN;
+    const focus = document.activeElement?.getAttribute("aria-label");
     table.replaceChildren(h("table.runs", h("thead", h("tr", h("th", ""), COLUMNS.map(head), keys.map((k) => h("th", {title: k}, k)))),
                             h("tbody", state.runs.map((r, i) => row(r, i, keys, best)))));
+    if (focus) table.querySelector(`[aria-label="${CSS.escape(focus)}"]`)?.focus();
   }
 
   async function refresh() {
     defaults ??= new Map((await get("/settings")).map((s) => [s.key, s.fallback]));
     const q = new URLSearchParams({sort: state.sort, rising: state.rising ? "1" : "0", text: state.text, status: state.status, limit: String(state.limit)});
-    state.runs = await get("/runs?" + q);
+    const runs = await get("/runs?" + q), now = JSON.stringify(runs) + state.limit;
+    if (now === drawn) { // nothing moves under a reader's hand without a reason
+      for (const cell of table.querySelectorAll("td[data-started]")) cell.textContent = ago(Number(cell.dataset.started));
+      return;
+    }
+    drawn = now;
+    state.runs = runs;
     draw();
   }
 

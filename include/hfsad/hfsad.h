@@ -532,6 +532,9 @@ HFSAD_API size_t hfsad_result_inner_nodes(const hfsad_result *result);
 /* Numbers of a model, the intercept last if there is one. */
 HFSAD_API size_t hfsad_result_width(const hfsad_result *result);
 HFSAD_API bool hfsad_result_intercept(const hfsad_result *result);
+/* Standard errors of the cloud's model, `width` numbers, NAN for a coefficient without one; NULL: the run had no
+ * output.errors, or did not get to the minimum. */
+HFSAD_API const double *hfsad_result_errors(const hfsad_result *result);
 /* All models, in the units of the data: nodes rows of `width` numbers. */
 HFSAD_API const double *hfsad_result_models(const hfsad_result *result);
 HFSAD_API const char *hfsad_result_node_name(const hfsad_result *result, size_t node);

@@ -111,6 +111,13 @@ HFSAD_API hfsad_status hfsad_nodes_list(const hfsad_spec *spec, char **text, hfs
  * "folder/edge1++clients", into a buffer of `size` bytes; false: too long. */
 HFSAD_API bool hfsad_state_folder(const char *folder, const char *node, bool clients, char *path, size_t size);
 
+/* Leaves a request in the state folder of the cloud: it readmits `count` nodes whose state folders are lost. Their
+ * links start anew from their parents' models. spec may be NULL: then the cloud checks the names. */
+HFSAD_API hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
+                                     hfsad_error *err);
+/* Whether the cloud has not done all of it yet. */
+HFSAD_API bool hfsad_readmit_is_pending(const char *state);
+
 /* Checks and opens everything: spec, tree, rows, certificates, state folder. Nothing is sent. The spec and the texts of
  * settings are copied; data must not change until the member is freed. */
 HFSAD_API hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_spec *spec,

@@ -150,7 +150,7 @@ static hfsad_status ask_plan(federation *f, asker *a, double *head, double *star
     const double found[] = {scales.omega,
                             scales.bend,
                             scales.noise,
-                            scales.length,
+                            scales.level ? -scales.length : scales.length,
                             rule.step.size > 0 ? rule.step.size : at_most(nu_f),
                             (double)a->cost.questions,
                             (double)a->cost.bytes_up,

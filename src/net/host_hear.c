@@ -55,7 +55,7 @@ static bool is_setup(const message *m)
 }
 
 /* The set-up's result has come: the node is made, and both are committed before anything is said of it. */
-static void take_setup(host *h, hosted *at)
+void host_take_setup(host *h, hosted *at)
 {
     hfsad_error err;
     size_t count;
@@ -80,7 +80,7 @@ static void take_setup(host *h, hosted *at)
 
 hfsad_status host_set_up(host *h, hfsad_error *err)
 {
-    take_setup(h, &h->all[0]);
+    host_take_setup(h, &h->all[0]);
     if (h->failed)
         *err = h->broken;
     return h->failed;
@@ -92,6 +92,11 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
     hfsad_status failed = HFSAD_OK;
     if (is_setup(m) && m->kind == MESSAGE_ANSWER && m->round == HOST_COMPLAINT && !m->fixed) {
         host_hear_complaint(h, at, from, m);
+        *why = NODE_REFUSED_OLD;
+        return false;
+    }
+    if (host_is_admission(m)) {
+        host_hear_admission(h, at, from, m);
         *why = NODE_REFUSED_OLD;
         return false;
     }
@@ -107,7 +112,7 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
     host_break_down(h, failed, &err);
     if (failed)
         *why = NODE_REFUSED_OLD;
-    take_setup(h, at);
+    host_take_setup(h, at);
     if (inquiry_dismissal(at->q) && !at->dismissed) {
         at->dismissed = true;
         host_tell(h, HOST_DISMISSED, at->path, inquiry_dismissal(at->q), "", NULL);
@@ -306,6 +311,7 @@ static void connection(void *context, size_t member, transport_event event, cons
             clear_topics(h, at, s->way);
         if (at->q)
             inquiry_repeat(at->q);
+        host_admit_repeat(at);
         at->status_due = 0;
         at->meets = 0;
         if (at->keys)

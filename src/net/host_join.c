@@ -22,6 +22,7 @@ static bool name_nodes(hosted *at, const host_place *place)
     at->children = alloc_zero(place->n_children, sizeof *at->children);
     at->n_children = place->n_children;
     at->n_inner = place->n_inner;
+    at->slot = place->slot;
     if (!at->path || !at->children || (topic_parent(place->path, parent) && !at->parent))
         return false;
     for (size_t c = 0; c < place->n_children; c++) {
@@ -168,7 +169,13 @@ hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err)
     hfsad_status status = h->s.make(h->s.maker, at->path, h->result, h->n_result, &at->n, err);
     if (!status)
         status = host_take_room(h, node_message_most(at->n), err);
-    return status ? status : host_restore(h, at, err);
+    if (!status)
+        status = host_restore(h, at, err);
+    if (!status && h->s.lived)
+        h->s.lived(h->s.maker, at->path, node_life(at->n));
+    if (!status)
+        host_admit_resume(at);
+    return status;
 }
 
 hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err)

@@ -53,6 +53,15 @@ typedef struct {
     seal_peer *peer;      /* NULL: not known yet, or frames have no tags */
 } child_name;
 
+/* A readmission on its way down (host_admit.c); number 0: none. */
+typedef struct {
+    uint64_t number;
+    char path[INQUIRY_WHY_MOST + 1];
+    channel way;
+    bool tell; /* it is done, as follows */
+    run_readmission done;
+} host_order;
+
 typedef struct {
     node *n;    /* NULL: not set up yet */
     inquiry *q; /* NULL: it was made elsewhere */
@@ -66,6 +75,7 @@ typedef struct {
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
     bool early;          /* it has taken host.frame in before its own copy came */
+    bool unstored;       /* it was made without a state in the store */
     bool unkept;         /* node_follows, and messages alone do not give its state: that must be put */
     bool awake;          /* it has been handed a message in this life, ... */
     uint64_t woke;       /* ... in this round */
@@ -74,6 +84,12 @@ typedef struct {
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
+    size_t slot; /* among its parent's children */
+    host_order orders[NODE_ORDERS];
+    channel admit;     /* host_admit.c: of a child */
+    size_t admit_next; /* child to be asked next */
+    bool tell_admitted;
+    uint64_t admit_heard; /* life of the link that its parent has spoken of in this connection */
     bool connected[WAYS];
     uint64_t parent_heard; /* when the parent has last said something of this run; 0: never */
     bool leaves[WAYS];     /* it has said that it is gone, and the broker has not said it back yet */
@@ -122,7 +138,8 @@ struct host {
     uint64_t heard, commits, commit_failures;
     double commit_seconds;
     bool dismisses, leaving;
-    hfsad_status failed; /* within a handler, with the reason */
+    host_order readmitted; /* the last that host_readmitted has returned */
+    hfsad_status failed;   /* within a handler, with the reason */
     hfsad_error broken;
 };
 
@@ -147,9 +164,22 @@ void host_end_too_large(host *h, hosted *at);
 enum { HOST_COMPLAINT = 0x7fffffff };
 void host_hear_complaint(host *h, hosted *at, size_t from, const message *m);
 /* A neighbour says something that this node cannot have come to. */
-void host_meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m);
+void host_meet_newer(host *h, hosted *at, const char *path, size_t from, const message *m);
 /* Its parent trains, and it has no node. */
 void host_note_training(const host *h, hosted *at, const message *m);
+
+/* Readmission (host_admit.c): whether a message is of it; and what becomes of that. */
+bool host_is_admission(const message *m);
+void host_hear_admission(host *h, hosted *at, size_t from, const message *m);
+/* Admissions that an earlier life has begun. */
+void host_admit_resume(hosted *at);
+void host_admit_tick(hosted *at, uint64_t now);
+void host_admit_repeat(hosted *at);
+uint64_t host_admit_due(const hosted *at);
+hfsad_status host_admit_send(host *h, hosted *at, hfsad_error *err);
+
+/* The inquiry may have its result: then the node is made. */
+void host_take_setup(host *h, hosted *at);
 
 /* Of child_name. */
 child_name *host_child_of(const hosted *at, const char *path);

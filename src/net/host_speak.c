@@ -142,6 +142,8 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
                ((at->q && inquiry_next_letter(at->q, &letter)) || (at->n && node_next_letter(at->n, &letter))))
             status = host_send(h, at, letter.to_parent ? ABOVE : BELOW, topic_of(&letter.m, letter.to_parent),
                                &letter.m, err);
+        if (!status)
+            status = host_admit_send(h, at, err);
         if ((at->q && inquiry_is_too_large(at->q)) || (at->n && node_is_too_large(at->n)))
             host_end_too_large(h, at);
         if (!status && h->s.status_ms && now >= at->status_due) {

@@ -221,6 +221,7 @@ static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
         .other_run = member_on_other_run,
         .maker = m->f,
         .make = federation_make,
+        .lived = federation_note_life,
         .process = draw_process(),
         .secret = m->secret,
         .secret_size = m->secret_size,
@@ -314,6 +315,8 @@ static hfsad_status turn(hfsad_member *m, int64_t timeout_ms, hfsad_error *err)
         *err = m->wrong;
         status = HFSAD_ERROR_INPUT;
     }
+    if (!status && m->s.role == HFSAD_ROLE_CLOUD)
+        member_readmit(m);
     (void)goes_on(m);
     return status;
 }

@@ -24,6 +24,7 @@ typedef struct {
     hfsad_figures figures; /* of the last row, also of an earlier life */
     bool has_row, write_failed;
     double write_next;
+    double readmit_next; /* when the folder is looked at for nodes that are to be readmitted */
     int lock;
     size_t made;
 } cloud_part;
@@ -74,6 +75,13 @@ bool member_on_other_run(void *context, const char *path, const char *from, cons
 /* The cloud's output folder, before the state folder is touched. */
 hfsad_status member_open_out(hfsad_member *m, hfsad_error *err);
 void member_close_out(hfsad_member *m);
+/* The operator's files in the cloud's state folder begin so: nodes that are to be readmitted (member_readmit.c). */
+#define READMIT_NAME "readmit-"
+/* Why a node of this kind cannot be readmitted; NULL: it can. */
+const char *readmit_refusal(const hfsad_spec *spec, bool inner);
+void member_readmit(hfsad_member *m);
+/* Those of earlier lives, for trace and summary. */
+hfsad_status member_take_readmissions(hfsad_member *m, hfsad_error *err);
 /* The cloud's run from its node to its end, or until it is cancelled. */
 hfsad_status member_train(hfsad_member *m, const inquiry_turns *turns, hfsad_error *err);
 

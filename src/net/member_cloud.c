@@ -124,6 +124,8 @@ hfsad_status member_train(hfsad_member *m, const inquiry_turns *turns, hfsad_err
         status = report_create(&c->report, cloud_run(c->driver), m->spec, m->s.out, err);
     if (!status)
         status = store_get_rows(m->state, take_old_row, m, err);
+    if (!status)
+        status = member_take_readmissions(m, err);
     c->write_next = clock_seconds() + (report_exists(m->s.out) ? m->spec->output.every_seconds : 0);
     if (!status)
         status = cloud_train(c->driver, &hooks, &end, err);

@@ -467,6 +467,32 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
 }
 
 /* A link's counter has 31 bits. */
+/* Standard errors are those of a minimum that no constraint and no kink of a penalty holds. */
+static hfsad_status check_errors(plan *p, const preset *t, hfsad_error *err)
+{
+    const hfsad_spec *spec = t->spec;
+    const char *why = plan_why_apart(p, t->d->n_inner);
+    p->errors = spec->output.errors == 1;
+    if (!p->errors)
+        return HFSAD_OK;
+    if (!why && !plan_is_convex(p, t->d->n_inner))
+        why = "the problem is not convex";
+    for (size_t i = 0; i < t->d->n_inner && !why; i++)
+        if (hfsad_penalty_slope(&p->inner[i].prior) > 0)
+            why = "prior: a penalty with a kink at 0 selects features; use none or l2";
+    for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
+        why = isfinite(p->leaf_classes[c].loss.box) ? "loss.box: a model at its bound has none" : NULL;
+    if (!why && p->positive)
+        why = "features.positive: a model at its bound has none";
+    if (!why && t->d->classes)
+        why = "loss.kind: multinomial has none here";
+    if (!why && t->d->M > 512)
+        why = "data: more than 512 coordinates";
+    if (!why && !p->star && spec->run.polish != 1 && (spec->run.polish == 0 || p->iterations == 0))
+        why = "run.polish: the run must go to the minimum";
+    return why ? error_set(err, HFSAD_ERROR_INPUT, "output.errors: %s", why) : HFSAD_OK;
+}
+
 static hfsad_status check_counters(const plan *p, hfsad_error *err)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
@@ -561,6 +587,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
     p->length = t->scales.length;
+    p->level = t->scales.level;
     p->own = spec->own;
     for (size_t i = 1; i < t->d->n_inner; i++)
         t->edges += t->d->inner[i].n_leaves > 0;
@@ -569,7 +596,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
         (status = plan_inner(p, t, err)) || (status = check_overrides(&t->choices, err)) ||
         (status = check_labels(p, t->d, err)) || (status = cohorts_check(p, t->d, err)))
         return status;
-    if ((status = choose_method(p, t, err)))
+    if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)))
         return status;
     return check_counters(p, err);
 }

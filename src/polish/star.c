@@ -33,10 +33,11 @@ typedef struct {
     double *G, *m, *anchor, *z, *Gz, *before, *box, *best;
     double total; /* sum of c */
     double sigma;
-    double least;           /* objective of best */
-    double first, last;     /* residual: of the first round since the restart, of the last round */
-    uint64_t since, round;  /* rounds since the restart, and in all */
-    double certified;       /* estimate at the last attempt to certify */
+    double least;          /* objective of best */
+    double first, last;    /* residual: of the first round since the restart, of the last round */
+    uint64_t since, round; /* rounds since the restart, and in all */
+    double certified;      /* estimate at the last attempt to certify, and its round */
+    uint64_t certified_at;
     double lowest[HISTORY]; /* estimate, least so far, by round */
 } star;
 
@@ -163,7 +164,7 @@ static void follow(star *a, const double *p)
 static bool is_worth(const star *a)
 {
     const double goal = 0.5 * a->watch->gap * fabs(a->least), now = a->lowest[a->round];
-    if (a->round < 2 * OFTEN || a->round % OFTEN || now <= goal)
+    if (a->watch->alone || a->round < 2 * OFTEN || a->round % OFTEN || now <= goal)
         return true;
     const uint64_t half = a->round / 2;
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
@@ -214,14 +215,20 @@ static bool iterate(star *a)
     a->lowest[0] = a->certified = INFINITY;
     while (a->round + 1 < HISTORY && play_round(a)) {
         const double now = a->lowest[a->round], goal = watch->gap * fabs(a->least);
-        if (now <= hopeful * goal && now <= again * a->certified) {
+        /* An estimate that promises the goal while the bound denies it is wrong: z drifts where the losses are flat. */
+        const bool doubtful = now <= 0.5 * goal && a->round >= 2 * a->certified_at + 2 * OFTEN;
+        if ((now <= hopeful * goal && now <= again * a->certified) || doubtful) {
             a->certified = now;
+            a->certified_at = a->round;
             if (watch->certify(watch->context, a->best))
                 return true;
         }
-        if (!is_worth(a))
+        if (doubtful || !is_worth(a))
             return true;
     }
+    /* The limit of rows: what has been reached is worth a last bound. */
+    if (!a->s->gone && !a->s->spent && a->lowest[a->round] < a->certified)
+        (void)watch->certify(watch->context, a->best);
     return !a->s->gone;
 }
 

@@ -20,6 +20,8 @@ enum { STAR_NUMBERS_MOST = 1 << 27 };
  * phase retrieval, of one model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run
  * without iterations shows its start. */
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
+/* Whether the metric of a star is that of all columns together, not only its diagonal. */
+bool star_is_whole(const dataset *d);
 /* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
  */
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d);

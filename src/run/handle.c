@@ -12,6 +12,7 @@
 #include "plan/fixed_answer.h"
 #include "plan/read_table.h"
 #include "plan/tally.h"
+#include "run/anew.h"
 #include "run/save.h"
 #include "spec/pack.h"
 
@@ -335,6 +336,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->start);
     free(r->start_kind);
     run_unpolish(r);
+    run_free_readmissions(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
     free(r);
@@ -350,7 +352,8 @@ void run_unpolish(hfsad_run *r)
 {
     run_ungroup(r);
     free(r->polished);
-    r->polished = NULL;
+    free(r->errors);
+    r->polished = r->errors = NULL;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
 }

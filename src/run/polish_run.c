@@ -1,5 +1,6 @@
 /* The polish of a run in this process. */
 #include "base/clock.h"
+#include "polish/errors.h"
 #include "polish/star_client.h"
 #include "polish/task.h"
 
@@ -108,7 +109,16 @@ static bool solve(asker *a, double *w)
     problem.ask = ask;
     problem.context = a;
     problem.row = problem.star ? take_row : NULL;
+    const dataset *d = a->run->data;
+    if (a->run->plan->errors) {
+        problem.variance = alloc_zero(d->M * (d->M + 1) / 2, sizeof *problem.variance);
+        a->run->errors = alloc_zero(d->M, sizeof(double));
+        done = done && problem.variance && a->run->errors;
+    }
     done = done && polish_solve(&problem, w, &a->result);
+    if (done && a->run->errors)
+        done = errors_to_user(d, problem.variance, a->run->errors);
+    free(problem.variance);
     free((hfsad_penalty *)problem.priors);
     count(a);
     return done;

@@ -154,6 +154,10 @@
     X(OUTPUT, FLAG, clients, "true", "", "keep and write every client's own model")                                    \
     X(OUTPUT, FLAG, state, "true", "", "write state.csv: z, q and counter of every link")                              \
     X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, from which a run can go on")                        \
+    X(OUTPUT, FLAG, errors, "false", "",                                                                               \
+      "standard errors and confidence intervals of the coefficients, by sums over the clients' rows; one model for "   \
+      "all, at most 512 coordinates, priors none or l2")                                                               \
+    X(OUTPUT, REAL, confidence, "0.95", "(0,1)", "errors: probability of the intervals")                               \
     X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "seconds between updates of the output folder")
 
 #define SETTINGS_FEDERATION(X)                                                                                         \
