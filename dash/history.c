@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { APPLICATION = 0x68665344, BUSY_MS = 10000 }; /* "hfSD", in the header of the file */
+enum { APPLICATION = 0x68665344, BUSY_MS = 5000 }; /* "hfSD", in the header of the file */
 
 /* What leads from one version to the next; a new file goes through all of them. */
 static const char *const steps[] = {
