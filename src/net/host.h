@@ -27,6 +27,7 @@ typedef struct host host;
     X(STATE_LOST, "waits for its state folder")                                                                        \
     X(CHILD_BEHIND, "a child has not the state that this node has seen")                                               \
     X(CHILD_ABSENT, "goes on without")                                                                                 \
+    X(CHILD_ASIDE, "sets aside, for messages beyond the bounds of the mathematics")                                    \
     X(CHILD_BACK, "goes on with")                                                                                      \
     X(READMITTED, "readmitted: its link starts anew from its parent's model")                                          \
     X(STORE_FAILED, "the state cannot be written")                                                                     \

@@ -27,6 +27,7 @@ static hfsad_log_level level_of(host_event_kind kind)
     case HOST_STATE_LOST:
     case HOST_CHILD_BEHIND:
     case HOST_CHILD_ABSENT:
+    case HOST_CHILD_ASIDE:
     case HOST_DISCONNECTED:
         return HFSAD_LOG_WARNING;
     case HOST_ROW:

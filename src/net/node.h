@@ -301,6 +301,9 @@ uint64_t node_order(node *n, const char *path);
 const char *node_pending_order(const node *n, size_t i);
 void node_note_readmission(node *n, uint64_t number, const run_readmission *done);
 
+/* Asynchronous: the child is not heard any more, and nothing waits for it; its last message stays. */
+void node_set_aside(node *n, size_t c);
+
 /* How often it was started. */
 uint64_t node_begun(const node *n);
 /* Root: where it waits for the polish of the model w, M numbers that stay until node_take_polish; NULL: it does not. */

@@ -189,6 +189,19 @@ static hfsad_status check_privacy(const hfsad_spec *spec, hfsad_error *err)
     return why ? error_set(err, HFSAD_ERROR_INPUT, "%s %s", what, why) : HFSAD_OK;
 }
 
+/* What only the links of HFSAD have a meaning for. */
+static hfsad_status check_aggregate(const hfsad_spec *spec, hfsad_error *err)
+{
+    const char *why = spec->top.aggregate == 0                     ? NULL
+                      : algorithm_is_baseline(spec->top.algorithm) ? "algorithm hfsad; fedavg and fedprox take means"
+                      : spec->top.algorithm == ALGORITHM_STAR      ? "algorithm hfsad; a star adds up all clients"
+                      : spec->run.polish == 1                      ? "run.polish false; a polish adds up all clients"
+                      : spec->top.personal == PERSONAL_GROUPS      ? "personal: none; groups are found by sums"
+                      : spec_is_fixed(spec)                        ? "a federation.wire other than fixed"
+                                                                   : NULL;
+    return why ? error_set(err, HFSAD_ERROR_INPUT, "aggregate: trimmed and median need %s", why) : HFSAD_OK;
+}
+
 hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
 {
     return spec_check_settings(spec, true, err);
@@ -211,6 +224,8 @@ hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_
         status = check_start(spec, err);
     if (!status)
         status = check_privacy(spec, err);
+    if (!status)
+        status = check_aggregate(spec, err);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !status; i++) {
         char key[SETTING_KEY_MAX];
         setting_at at;
