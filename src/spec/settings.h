@@ -196,7 +196,7 @@
 
 #define SETTINGS_PRIVACY(X)                                                                                            \
     X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
-      "secure: what a client says is masked, and only the sum over its cohort can be read")                            \
+      "secure: what a client says is masked, and only the sum over its cohort can be read; see docs/privacy.md")       \
     X(PRIVACY, WHOLE, cohort, "0", "[0,1000000]",                                                                      \
       "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
       "aggregation")
