@@ -1,11 +1,12 @@
 """The real federation through a broker: one edge and its clients, beside the bare ping-pong with the same payload.
 
-    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover] [--wire double] [--bytes]
+    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover] [--wire double] [--bytes] [--tags]
 
 Prints `name value unit`: rounds per second with the clients in one process and in one each, synced to the disk in every
 round (power) or not (process); the ratio to the bare limit; bytes of a client's round over those of one vector of doubles
 each way, as MQTT packs them, and the least that is possible; with --recover, the time from a kill -9, with a new start at
-once, until the edge makes rounds again. --bytes: only the bytes. --wire: how the vectors travel.
+once, until the edge makes rounds again. --bytes: only the bytes. --wire: how the vectors travel. --tags: only what tags of frames cost, by a
+secret and by certificates: rounds per second in turns with and without, so that a busy machine slows both.
 FOLDER is an empty one; the states are there, so the disk that is measured is its disk. `sync` is what that disk takes for
 a small write and its sync, on its own: a round has two of them one after the other, a client's before its UP and the
 edge's before its DOWN, so `_bound` is what the bare limit and the disk leave to one client. `_synced` is the ratio to
@@ -24,6 +25,8 @@ import sys
 import time
 import urllib.request
 
+os.environ.setdefault("HFSAD_HISTORY", "none")  # these runs are nobody's
+
 parser = argparse.ArgumentParser()
 parser.add_argument("hfsad")
 parser.add_argument("pingpong")
@@ -34,6 +37,7 @@ parser.add_argument("--seconds", type=float, default=3)
 parser.add_argument("--recover", action="store_true")
 parser.add_argument("--wire", default="double", choices=("double", "float", "delta"))
 parser.add_argument("--bytes", action="store_true")
+parser.add_argument("--tags", action="store_true")
 a = parser.parse_args()
 hfsad, pingpong = os.path.abspath(a.hfsad), os.path.abspath(a.pingpong)
 os.chdir(a.folder)
@@ -120,12 +124,12 @@ def make_data():
 class Federation:
     count = 0
 
-    def __init__(self, name, port, each, durability):
+    def __init__(self, name, port, each, durability, tags=()):
         # what others have left with the broker is theirs; a name as long as the default's, since topics travel
         Federation.count += 1
         run = f"r{Federation.count:02}"
         # questions of the set-up and measured iterations are no part of a round
-        common = ["--broker", f"mqtt://127.0.0.1:{port}", "--durability", durability, "--metrics", "127.0.0.1:0"]
+        common = ["--broker", f"mqtt://127.0.0.1:{port}", "--durability", durability, "--metrics", "127.0.0.1:0", *tags]
         for key, value in (("federation.nodes", "nodes"), ("federation.name", run), ("federation.wire", a.wire),
                            ("run.start", "zero"), ("run.iterations", 1000000), ("run.trace_every", 1000000)):
             common += ["--set", f"{key}={value}"]
@@ -282,6 +286,46 @@ def measure_speed(port, broker, processes):
                 f"the edge {edge} in a round, {synced:.5g}")
 
 
+def make_tags():
+    """Options by the name of the way."""
+    with open(os.open("secret", os.O_WRONLY | os.O_CREAT, 0o600), "wb") as f:
+        f.write(os.urandom(32))
+    names = ["cloud", "edge1"] + [f"edge1/client{i}" for i in range(1, a.clients + 1)]
+    for words in (["init"], ["issue", *names]):
+        subprocess.run([hfsad, "keys", *words, "--dir", "keys"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return {"none": (), "secret": ("--secret", "secret"), "certificates": ("--keys", "keys")}
+
+
+def cpu_ms(f):
+    """CPU time of the edge and the clients so far."""
+    ticks = 0
+    for p in [f.edge, *f.clients]:
+        fields = open(f"/proc/{p.child.pid}/stat").read().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return 1000 * ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measure_tags(port, processes, ways, turns=5):
+    found = {way: [] for way in ways}
+    for turn in range(turns):
+        for way, options in ways.items():
+            f = Federation(f"{way}{processes}-{turn}", port, processes > 1, "process", options)
+            f.await_round(3)
+            cpu, first = cpu_ms(f), f.round()
+            rate, moved, _ = measure(f)
+            found[way].append((rate, (cpu_ms(f) - cpu) / (f.round() - first), moved / (16 * a.features)))
+            f.stop()
+    for way, rows in found.items():
+        name = f"federation_{shape}_processes{processes}_tags_{way}"
+        rate, cpu, moved = (statistics.median(column) for column in zip(*rows))
+        base_rate, base_cpu, _ = (statistics.median(column) for column in zip(*found["none"]))
+        say(name, rate, "rounds per second")
+        say(name + "_cpu", cpu, "ms of the edge and the clients in a round")
+        say(name + "_bytes", moved, "bytes of a client's round over one vector each way")
+        if way != "none":
+            say(name + "_ratio", rate / base_rate, f"of the pace without tags; of the CPU time: {cpu / base_cpu:.4g}")
+
+
 make_data()
 broker, port = start_broker()
 shape = f"{a.clients}x{a.features}" + ("" if a.wire == "double" else f"_{a.wire}")
@@ -289,6 +333,10 @@ if a.bytes:
     f = Federation("bytes", port, True, "process")
     say_bytes(f"federation_{shape}", measure(f)[1])
     f.stop()
+elif a.tags:
+    ways = make_tags()
+    for processes in (1, a.clients):
+        measure_tags(port, processes, ways)
 else:
     for processes in (1, a.clients):
         measure_speed(port, broker, processes)

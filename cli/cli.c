@@ -50,11 +50,19 @@ static const char *option_meant(const char *message)
     return "";
 }
 
+static char last_failure[sizeof((hfsad_error *)0)->message];
+
+const char *cli_last_failure(void)
+{
+    return last_failure;
+}
+
 int cli_fail(const hfsad_error *err)
 {
     char line[sizeof err->message + 20];
     const char *text = err->message[0] ? err->message : hfsad_status_text(err->status);
     snprintf(line, sizeof line, "%s%s", text, option_meant(text));
+    snprintf(last_failure, sizeof last_failure, "%s", text);
     print_line("", line);
     return err->status == HFSAD_ERROR_INPUT ? CLI_WRONG : CLI_FAILED;
 }

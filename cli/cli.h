@@ -29,8 +29,12 @@ int cmd_cloud(int argc, char **argv);
 int cmd_edge(int argc, char **argv);
 int cmd_client(int argc, char **argv);
 int cmd_nodes(int argc, char **argv);
+int cmd_readmit(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_state(int argc, char **argv);
+int cmd_runs(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_dash(int argc, char **argv);
 
 typedef enum {
     CLI_FLAG,   /* bool *: true where given */
@@ -82,6 +86,8 @@ void cli_describe_with(cli_describer describer);
 
 /* "hfsad: message" on stderr; the exit status for err: 2 for wrong input, 1 otherwise. */
 int cli_fail(const hfsad_error *err);
+/* The message of the last cli_fail; "" if there was none. */
+const char *cli_last_failure(void);
 /* "hfsad run: message; see hfsad run --help" on stderr (no hint where the message ends in "?"); returns CLI_WRONG. */
 __attribute__((format(printf, 2, 3))) int cli_wrong(const char *command, const char *format, ...);
 /* The candidate nearest to name, small and capital letters being the same; NULL where none is near. candidates ends

@@ -19,11 +19,13 @@ typedef struct {
     int64_t threads;
     bool plot, quiet;
     cli_texts sets;
+    record_options record;
 } compare_arguments;
 
 /* A run to make, or one that is there. */
 typedef struct {
-    const char *spec_path; /* NULL: its folder was given */
+    const char *spec_path; /* NULL: its folder was given, or it is of the history */
+    bool recalled;         /* of the history, and read */
     char set[40];          /* "algorithm=fedavg"; empty: as the spec says */
 } compare_task;
 
@@ -39,7 +41,8 @@ static const char *const ALGORITHMS[] = {ALGORITHM_NAMES, NULL};
 static const char *const AGAINST[] = {"iterations", "rounds", "bytes", "seconds", NULL};
 
 static const char ABOUT[] = "Runs every SPEC and compares the traces. A SPEC may also be the output folder of a\n"
-                            "finished run, which is only read. Objectives are comparable only if data, loss and\n"
+                            "finished run, or the number of a run of the history (`hfsad runs`), which are only\n"
+                            "read. Objectives are comparable only if data, loss and\n"
                             "priors are the same.";
 
 static const char AFTER[] = "Each run has an output folder in DIR, named after the spec and the algorithm. DIR also\n"
@@ -68,6 +71,7 @@ static int parse_arguments(compare_arguments *a, int argc, char **argv)
          "rounds, bytes or seconds"},
         {"accuracies", CLI_TEXT, &a->accuracies, 0, 0, NULL, "LIST", "accuracies in the table (1e-1,1e-2,1e-3,1e-4)"},
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N", "number of threads; 0, the default: one per core"},
+        RECORD_OPTIONS(&a->record),
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
@@ -166,6 +170,8 @@ static run_arguments arguments_of(const compare_session *s, size_t i, const char
                        .threads = s->args.threads,
                        .quiet = s->args.quiet,
                        .no_table = true,
+                       .record = s->args.record,
+                       .kind = "compare",
                        .sets = {s->args.sets.count, room}};
     if (a.sets.count)
         memcpy(room, s->args.sets.room, a.sets.count * sizeof *room);
@@ -196,6 +202,19 @@ static int add_spec(compare_session *s, const char *path, const char *command)
     return CLI_GO;
 }
 
+static int add_recalled(compare_session *s, const char *word)
+{
+    hfsad_error err = {0};
+    history *h;
+    const int status = record_open(&h, s->args.record.history, HISTORY_READ);
+    if (status != CLI_GO)
+        return status;
+    s->tasks[s->c.n_runs] = (compare_task){.recalled = true};
+    const hfsad_status read = compared_run_recall(&s->c.runs[s->c.n_runs++], h, word, &err);
+    history_close(h);
+    return read ? cli_fail(&err) : CLI_GO;
+}
+
 static int check_algorithms(const char *list, const char *command)
 {
     char part[CLI_SHOWN_SIZE];
@@ -219,7 +238,9 @@ static int list_runs(compare_session *s, const char *command)
     for (size_t i = 0; s->args.words[i] && status == CLI_GO; i++) {
         const char *word = s->args.words[i];
         struct stat info;
-        if (stat(word, &info) == 0 && S_ISDIR(info.st_mode))
+        if (stat(word, &info) != 0 && compared_run_is_number(word))
+            status = add_recalled(s, word);
+        else if (stat(word, &info) == 0 && S_ISDIR(info.st_mode))
             status = add_run(s, (compare_task){0}, folder_name(word), word);
         else
             status = add_spec(s, word, command);
@@ -258,7 +279,7 @@ static int check_all(compare_session *s, const char **room, const char *command)
         const int status = a.spec_path ? run_check(&a, command) : CLI_GO;
         if (status != CLI_GO)
             return status;
-        if (!a.spec_path && compared_run_read(&s->c.runs[i], &err))
+        if (!a.spec_path && !s->tasks[i].recalled && compared_run_read(&s->c.runs[i], &err))
             return cli_fail(&err);
     }
     return CLI_GO;

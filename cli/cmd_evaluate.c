@@ -213,7 +213,7 @@ static void print_ratio(const char *label, double ratio, const char *otherwise)
 static void print_support(const evaluation *e)
 {
     const support_figures cloud = evaluation_support(e, 0);
-    print_row("non-zero", "%zu of %zu in the cloud's model", cloud.nonzero, e->scoring->model->F);
+    print_row("non-zero", "%zu of %zu in the cloud's model", cloud.nonzero, model_slopes(e->scoring->model));
     if (!e->truth)
         return;
     print_ratio("recall", cloud.recall, "?");
@@ -239,6 +239,21 @@ static void print_measures(const evaluation *e)
         print_row("calibration error", "%.6g", measure_of(m, MEASURE_calibration));
 }
 
+/* A line for each class: its rows by the class that was predicted. */
+static void print_confusion(const evaluation *e)
+{
+    enum { SHOWN = 20 };
+    const size_t K = e->confusion ? e->scoring->model->classes : 0;
+    char text[20 * SHOWN], label[30];
+    for (size_t k = 0; k < K && K <= SHOWN; k++) {
+        size_t n = 0;
+        for (size_t i = 0; i < K; i++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%.6g", i ? " " : "", e->confusion[k * K + i]);
+        snprintf(label, sizeof label, "class %zu as 0, 1, ...", k);
+        print_row(label, "%s", text);
+    }
+}
+
 static void print_table(const evaluation *e)
 {
     const scoring *s = e->scoring;
@@ -258,8 +273,9 @@ static void print_table(const evaluation *e)
     evaluation_name(e, d->n_inner + e->worst_client, name, sizeof name);
     print_row("worst client", "%.8g  %s", mean_loss(&e->nodes[d->n_inner + e->worst_client]), name);
     print_row("median client", "%.8g", e->median_loss);
-    if (e->labels)
+    if (e->labels || e->confusion)
         print_row("accuracy", "%.6g", accuracy_of(all));
+    print_confusion(e);
     if (e->levels)
         print_row("coverage", "%.6g, tau %.6g", coverage_of(all), level_of(all));
     print_measures(e);

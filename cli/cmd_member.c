@@ -2,7 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_member.h"
 
+#include "observe.h"
 #include "progress.h"
+#include "record.h"
 #include "run.h"
 
 #include <cjson/cJSON.h>
@@ -23,8 +25,11 @@ typedef struct {
     bool quiet;
     hfsad_spec *spec;
     progress progress;
-    bool draws; /* progress has begun */
-    int status; /* of the end */
+    bool draws;               /* progress has begun */
+    int status;               /* of the end */
+    record_options recording; /* cloud */
+    record record;
+    observation *watched; /* the nodes of a federation with --dash; NULL: they are not */
 } session;
 
 /* ---- options ---- */
@@ -47,32 +52,6 @@ static size_t common_options(session *a, cli_option *o)
          .value = &a->member.broker,
          .operand = "URL",
          .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n(mqtt://localhost)"},
-        {.name = "keys",
-         .kind = CLI_TEXT,
-         .value = &a->member.keys,
-         .operand = "DIR",
-         .help = "folder made by hfsad keys, with ca.crt and the node's files\n"
-                 "below nodes/"},
-        {.name = "ca",
-         .kind = CLI_TEXT,
-         .value = &a->member.ca,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the authority"},
-        {.name = "certificate",
-         .kind = CLI_TEXT,
-         .value = &a->member.certificate,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the node"},
-        {.name = "key",
-         .kind = CLI_TEXT,
-         .value = &a->member.key,
-         .operand = "FILE",
-         .help = "instead of --keys: private key of the node"},
-        {.name = "insecure",
-         .kind = CLI_FLAG,
-         .value = &a->member.insecure,
-         .help = "allow mqtt:// to another machine: without TLS, everyone on\n"
-                 "the network path can read and change all messages"},
         {.name = "state",
          .kind = CLI_TEXT,
          .value = &a->member.state,
@@ -116,6 +95,46 @@ static size_t common_options(session *a, cli_option *o)
     return sizeof all / sizeof *all;
 }
 
+static size_t key_options(session *a, cli_option *o)
+{
+    const cli_option all[] = {
+        {.name = "keys",
+         .kind = CLI_TEXT,
+         .value = &a->member.keys,
+         .operand = "DIR",
+         .help = "folder made by hfsad keys, with ca.crt and the node's files\n"
+                 "below nodes/"},
+        {.name = "ca",
+         .kind = CLI_TEXT,
+         .value = &a->member.ca,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the authority"},
+        {.name = "certificate",
+         .kind = CLI_TEXT,
+         .value = &a->member.certificate,
+         .operand = "FILE",
+         .help = "instead of --keys: certificate of the node"},
+        {.name = "key",
+         .kind = CLI_TEXT,
+         .value = &a->member.key,
+         .operand = "FILE",
+         .help = "instead of --keys: private key of the node"},
+        {.name = "secret",
+         .kind = CLI_TEXT,
+         .value = &a->member.secret,
+         .operand = "FILE",
+         .help = "without certificates: a secret of all nodes of this run, by\n"
+                 "which they know their messages; a new one for every run"},
+        {.name = "insecure",
+         .kind = CLI_FLAG,
+         .value = &a->member.insecure,
+         .help = "allow mqtt:// to another machine: without TLS, everyone on\n"
+                 "the network path can read and change all messages"},
+    };
+    memcpy(o, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
 static size_t inner_options(session *a, cli_option *o)
 {
     const cli_option all[] = {
@@ -150,6 +169,15 @@ static size_t cloud_options(session *a, cli_option *o)
          .value = &a->member.out,
          .operand = "DIR",
          .help = "output folder (spec-out)"},
+        RECORD_OPTIONS(&a->recording),
+        DASH_OPTIONS(&a->recording),
+        {.name = "record-in",
+         .kind = CLI_WHOLE,
+         .value = &a->recording.run,
+         .least = 1,
+         .most = 1e15,
+         .operand = "ID",
+         .help = "add to this run of the history, as hfsad up does"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no table"},
     };
     memcpy(o, all, sizeof all);
@@ -226,9 +254,10 @@ static int parse(session *a, hfsad_role role, int argc, char **argv)
         [HFSAD_ROLE_EDGE] = "An inner node of a federation, at any depth, between its children and its parent.",
         [HFSAD_ROLE_CLIENT] = "A client of a federation. Its rows stay on this machine.",
     };
-    cli_option options[24];
+    cli_option options[40];
     size_t n = role_options(a, role, options);
     n += common_options(a, options + n);
+    n += key_options(a, options + n);
     const cli_syntax syntax = {
         .usage = usages[role],
         .about = abouts[role],
@@ -301,7 +330,18 @@ void member_print(const log_options *o, const hfsad_log *said)
 
 static void on_log(void *context, const hfsad_log *line)
 {
-    member_print(&((const session *)context)->log, line);
+    session *c = context;
+    char text[400];
+    member_print(&c->log, line);
+    if (line->level > HFSAD_LOG_INFO)
+        return;
+    snprintf(text, sizeof text, "%s%s%s", line->event, *line->text ? ": " : "", line->text);
+    recorder_event(c->record.r, (int)line->level, line->node, text);
+}
+
+static void on_row(void *context, const hfsad_figures *row, const double *model, size_t width)
+{
+    record_row(&((session *)context)->record, row, model, width);
 }
 
 /* Before the first row there may be training for the start; the rate is then that of this life's own iterations. */
@@ -363,6 +403,33 @@ static int fail_member(const hfsad_error *err)
                                                                                                         : status;
 }
 
+/* The cloud is the one process that sees the rows. Its nodes are watched for the dashboard: that needs a certificate
+ * for the observer, which not every cloud has. */
+static int enter_history(session *c)
+{
+    const recorder_start start = {.kind = "cloud", .spec_path = c->spec_path, .out = c->member.out, .spec = c->spec};
+    const char *brokers[2];
+    if (c->member.role != HFSAD_ROLE_CLOUD)
+        return CLI_GO;
+    const int status = record_begin(&c->record, &c->recording, &start, c->quiet);
+    if (status != CLI_GO || !c->recording.dash)
+        return status;
+    size_t n = 0;
+    const char *below = c->member.below ? c->member.below : c->member.broker;
+    brokers[n++] = below ? below : "mqtt://localhost";
+    const hfsad_observer_settings settings = {.size = sizeof settings,
+                                              .brokers = brokers,
+                                              .n_brokers = n,
+                                              .nodes = c->member.nodes,
+                                              .keys = c->member.keys,
+                                              .ca = c->member.ca,
+                                              .certificate = c->member.certificate,
+                                              .key = c->member.key,
+                                              .insecure = c->member.insecure};
+    c->watched = observe_begin(c->record.r, c->spec, &settings);
+    return CLI_GO;
+}
+
 static int run_member(session *c)
 {
     hfsad_error err = {0};
@@ -370,13 +437,19 @@ static int run_member(session *c)
     hfsad_stop stop;
     if (hfsad_member_create(&member, c->spec, &c->member, &err))
         return fail_member(&err);
+    const int recorded = enter_history(c);
+    if (recorded != CLI_GO) {
+        hfsad_member_free(member);
+        return recorded;
+    }
     cli_catch_interrupts();
     const hfsad_status status = hfsad_member_run(member, &stop, &err);
     progress_end(&c->progress);
     hfsad_member_free(member);
-    if (status)
-        return fail_member(&err);
-    return stop == HFSAD_STOP_INTERRUPTED ? 128 + cli_interrupted() : c->status;
+    const int ended = status ? fail_member(&err) : stop == HFSAD_STOP_INTERRUPTED ? 128 + cli_interrupted() : c->status;
+    observe_end(c->watched);
+    record_end(&c->record, ended, !status && stop == HFSAD_STOP_DIVERGED);
+    return ended;
 }
 
 /* "spec-out" for the cloud, "spec-state/NAME" for the state; NULL: no memory. The folder of all states goes with the
@@ -410,6 +483,8 @@ int member_command(hfsad_role role, int argc, char **argv)
     session c = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)),
                  .log.level = HFSAD_LOG_INFO,
                  .member = {.size = sizeof c.member, .role = role, .log = on_log, .turn = on_turn, .ended = on_end}};
+    if (role == HFSAD_ROLE_CLOUD)
+        c.member.row = on_row;
     c.member.linger = role == HFSAD_ROLE_CLIENT ? 0 : 6;
     c.member.context = &c;
     if (!c.sets.room) {

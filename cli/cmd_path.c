@@ -1,5 +1,6 @@
 /* hfsad path: the same run for a grid of lambdas, which of them to take, and what the coefficients do on the way. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli.h"
 #include "lab/plot.h"
@@ -7,6 +8,7 @@
 #include "out/path_api.h"
 #include "out/report.h"
 #include "progress.h"
+#include "record.h"
 #include "run.h"
 
 #include <math.h>
@@ -25,6 +27,7 @@ typedef struct {
     int prior, rule; /* rule: -1 where it was not given */
     int64_t threads;
     bool force, no_plot, quiet;
+    record_options record;
     cli_texts sets;
 } path_arguments;
 
@@ -37,6 +40,8 @@ typedef struct {
     path_arguments args;
     hfsad_spec *spec;
     hfsad_path *path;
+    record record; /* of the history */
+    double begun;  /* on clock_seconds */
     size_t count;
     double *lambdas; /* of a list */
     char *best;      /* DIR/best */
@@ -75,6 +80,8 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
          "The results do not depend on it"},
         {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace results of another spec in DIR"},
         {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plot; gnuplot is then not needed"},
+        RECORD_OPTIONS(&a->record),
+        DASH_OPTIONS(&a->record),
         {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
@@ -248,6 +255,19 @@ static bool draw_point(void *context, size_t done, const hfsad_path_point *point
     char detail[100];
     snprintf(detail, sizeof detail, "lambda %.3g  non-zero %zu", point->lambda, point->nonzero);
     progress_draw(&s->progress, done, detail);
+    recorder_event(s->record.r, HISTORY_INFO, "", detail);
+    /* in the history a path has a row for each lambda */
+    const hfsad_figures row = {.iteration = done,
+                               .objective = point->objective,
+                               .consensus_objective = point->consensus_objective,
+                               .primal_residual = NAN,
+                               .dual_residual = NAN,
+                               .consensus_gap = NAN,
+                               .smoothing_gap = NAN,
+                               .relative_error = point->relative_error,
+                               .seconds = clock_seconds() - s->begun,
+                               .gap_bound = NAN};
+    record_row(&s->record, &row, NULL, 0);
     return true;
 }
 
@@ -332,6 +352,13 @@ static int carry_out(session *s)
     return cli_finish_stdout(CLI_DONE);
 }
 
+static int enter_history(session *s)
+{
+    const recorder_start start = {.kind = "path", .spec_path = s->args.spec_path, .out = s->best, .spec = s->spec};
+    s->begun = clock_seconds();
+    return record_begin(&s->record, &s->args.record, &start, s->args.quiet);
+}
+
 int cmd_path(int argc, char **argv)
 {
     session s = {.args = {.out = "path-out", .ratio = 1e-3, .rule = -1}, .lock = -1};
@@ -344,7 +371,10 @@ int cmd_path(int argc, char **argv)
     if (status == CLI_GO)
         status = set_up(&s, argv[0]);
     if (status == CLI_GO)
+        status = enter_history(&s);
+    if (status == CLI_GO)
         status = carry_out(&s);
+    record_end(&s.record, status, false);
     hfsad_path_free(s.path);
     hfsad_spec_free(s.spec);
     folder_unlock(s.lock);

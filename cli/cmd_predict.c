@@ -123,7 +123,7 @@ typedef struct {
     size_t head;
     hfsad_loss_kind kind;
     progress progress;
-    char line[3 * NAME_SIZE + 4 * NUMBER_SIZE];
+    char line[3 * NAME_SIZE + (4 + SOFTMAX_CLASSES) * NUMBER_SIZE];
 } writer;
 
 static void put(writer *w, const char *text, size_t length)
@@ -157,6 +157,16 @@ static void write_row(writer *w, size_t leaf, size_t r)
     at += number_write_whole(at, r - d->rows.first[leaf] + 1);
     *at++ = ',';
     at += number_write(at, score_prediction(w->kind, w->scores[r]));
+    const size_t first = d->rows.first[leaf], classes = s->model->classes;
+    double p[SOFTMAX_CLASSES];
+    if (classes) {
+        const client_rows rows = dataset_rows(d, leaf);
+        (void)scoring_class(s, leaf, &rows, r - first, 0, p);
+    }
+    for (size_t k = 0; k < classes; k++) {
+        *at++ = ',';
+        at += number_write(at, p[k]);
+    }
     if (w->labels)
         *at++ = ',';
     if (loss_kinds[w->kind]->labels)
@@ -190,9 +200,12 @@ static bool write_all(writer *w, bool quiet)
 {
     const dataset *d = w->scoring->data;
     bool on = true;
-    const int head = snprintf(w->line, sizeof w->line, "edge,client,row,prediction%s,node%s\n",
-                              w->labels ? ",label" : "", scoring_has_y(w->scoring) ? ",y" : "");
-    put(w, w->line, (size_t)head);
+    size_t head = (size_t)snprintf(w->line, sizeof w->line, "edge,client,row,prediction");
+    for (size_t k = 0; k < w->scoring->model->classes; k++)
+        head += (size_t)snprintf(w->line + head, sizeof w->line - head, ",p%zu", k);
+    head += (size_t)snprintf(w->line + head, sizeof w->line - head, "%s,node%s\n", w->labels ? ",label" : "",
+                             scoring_has_y(w->scoring) ? ",y" : "");
+    put(w, w->line, head);
     progress_start(&w->progress, "row", 0, d->n_rows, quiet);
     w->leaf = SIZE_MAX;
     for (size_t i = 0; i < d->n_rows && on; i++) { /* in the order of the input */

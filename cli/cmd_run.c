@@ -37,7 +37,10 @@ typedef struct {
     double write_next; /* when the folder is due, on clock_seconds */
     bool write_failed; /* and the person knows */
     bool diverged;
-    bool replay_met; /* the record was of a run that met its tolerances */
+    bool replay_met;  /* the record was of a run that met its tolerances */
+    record record;    /* of the history */
+    double *model;    /* room for the cloud's, as the history keeps it; NULL: none */
+    uint64_t repairs; /* of the safeguard, as far as the history knows */
 } session;
 
 /* Of several ranks one writes and prints. */
@@ -104,6 +107,8 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
          .operand = "N",
          .help = "number of threads; 0, the default: one per core.\n"
                  "The results do not depend on it"},
+        RECORD_OPTIONS(&args->record),
+        DASH_OPTIONS(&args->record),
         {.name = "force", .kind = CLI_FLAG, .value = &args->force, .help = "replace results of another spec in DIR"},
         {.name = "device",
          .kind = CLI_CHOICE,
@@ -240,15 +245,23 @@ static void take_replayed(void *context, const hfsad_figures *figures)
     report_row(s->report, figures);
 }
 
+/* In lock step a record has only the nodes that were readmitted. */
+static bool replays_all(const session *s)
+{
+    return s->args.replay && s->spec->federation.mode == MODE_ASYNC;
+}
+
 /* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
+    const replay_rows rows = {s, take_replayed};
+    if (!replays_all(s)) /* training follows */
+        return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
     const hfsad_status status = run_measure(s->run, &s->end.figures, err);
     if (status)
         return status;
     if (s->spec->run.iterations > 0)
         report_row(s->report, &s->end.figures);
-    const replay_rows rows = {s, take_replayed};
     return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
 }
 
@@ -276,6 +289,7 @@ static int set_up(session *s, const char *command)
 
 static void tear_down(session *s)
 {
+    free(s->model);
     report_free(s->report);
     hfsad_run_free(s->run);
     hfsad_spec_free(s->spec);
@@ -336,6 +350,17 @@ static void take_row(void *context, const hfsad_figures *row)
 {
     session *s = context;
     report_row(s->report, row);
+    if (s->record.r && recorder_wants_model(s->record.r, row->iteration) && s->model)
+        hfsad_run_node_model(s->run, 0, s->model);
+    record_row(&s->record, row, s->model, hfsad_run_features(s->run));
+    uint64_t last = 0;
+    const uint64_t repairs = s->record.r && s->run->engine->repairs ? s->run->engine->repairs(s->run, &last) : 0;
+    if (repairs > s->repairs) {
+        char text[100];
+        snprintf(text, sizeof text, "safeguard: repair %" PRIu64 " at iteration %" PRIu64, repairs, last);
+        recorder_event(s->record.r, HISTORY_WARNING, "", text);
+    }
+    s->repairs = repairs;
 }
 
 /* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
@@ -344,7 +369,7 @@ static hfsad_status begin(void *context, const hfsad_figures *figures, hfsad_err
     session *s = context;
     hfsad_status status = HFSAD_OK;
     s->end.figures = *figures;
-    if (s->args.replay)
+    if (replays_all(s))
         return HFSAD_OK;
     if (report_exists(s->args.out))
         s->write_next = clock_seconds() + s->spec->output.every_seconds;
@@ -369,6 +394,7 @@ static hfsad_status before_polish(void *context, const hfsad_figures *figures, s
     session *s = context;
     s->end.figures = *figures;
     progress_end(&s->progress);
+    recorder_event(s->record.r, HISTORY_INFO, "", "the polish begins");
     const hfsad_status status = write_folder(s, stopped, err);
     if (!status)
         progress_start(&s->progress, "polish: exchange", 0, 0, s->args.quiet);
@@ -402,7 +428,7 @@ static hfsad_status train(session *s, hfsad_error *err)
     };
     const train_settings settings = {
         .origin = s->args.resume   ? TRAIN_RESUMED
-                  : s->args.replay ? TRAIN_REPLAYED
+                  : replays_all(s) ? TRAIN_REPLAYED
                                    : TRAIN_FRESH,
         .tolerance_met = s->replay_met,
         .hooks = &hooks,
@@ -458,6 +484,22 @@ static void catch_interrupts(const session *s)
     cli_catch_interrupts();
 }
 
+static int enter_history(session *s)
+{
+    const recorder_start start = {.kind = s->args.kind ? s->args.kind : "run",
+                                  .spec_path = s->args.spec_path,
+                                  .out = s->args.out,
+                                  .spec = s->spec,
+                                  .settled = hfsad_run_settings(s->run)};
+    const int status = record_begin(&s->record, &s->args.record, &start, s->args.quiet);
+    if (status == CLI_GO && s->record.r) {
+        s->model = calloc(hfsad_run_features(s->run), sizeof *s->model);
+        if (s->args.resume) /* the rows that are there already */
+            record_trace(&s->record, s->args.out);
+    }
+    return status;
+}
+
 static int carry_out(session *s)
 {
     hfsad_error err = {0};
@@ -465,6 +507,11 @@ static int carry_out(session *s)
         return cli_fail(&err);
     if (is_first() && !s->args.resume && folder_lock(s->args.out, &s->lock, &err))
         return fail_write(s, &err);
+    const int recorded = is_first() ? enter_history(s) : CLI_GO;
+    if (recorded != CLI_GO) {
+        folder_unmake(s->args.out, s->made);
+        return recorded;
+    }
     if (is_first())
         report_sweep(s->args.out);
     catch_interrupts(s);
@@ -504,6 +551,13 @@ int run_spec(const run_arguments *args, const char *command, bool *diverged)
     int status = set_up(&s, command);
     if (status == CLI_GO)
         status = carry_out(&s);
+    if (s.model && s.record.r) { /* after the polish, if there was one */
+        hfsad_run_node_model(s.run, 0, s.model);
+        recorder_model(s.record.r, s.end.figures.iteration, s.model, hfsad_run_features(s.run));
+    }
+    if (s.args.replay && status == CLI_DONE) /* its rows came before the folder was there */
+        record_trace(&s.record, s.args.out);
+    record_end(&s.record, status, s.diverged);
     *diverged = s.diverged;
     tear_down(&s);
     return status;

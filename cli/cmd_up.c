@@ -10,6 +10,7 @@
 #include "base/whole_file.h"
 #include "data/nodes.h"
 #include "net/gather.h"
+#include "observe.h"
 #include "out/report.h"
 #include "progress.h"
 #include "run.h"
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -53,12 +55,14 @@ typedef struct {
     int log, level, durability;
     hfsad_spec *spec;
     dataset *shape;
-    char *socket_folder, *socket, *config, *nodes; /* files; socket_folder: NULL: in the state folder */
-    child *children;                               /* the broker, the cloud, the others */
+    char *socket_folder, *socket, *config, *nodes, *secret; /* files; socket_folder: NULL: in the state folder */
+    child *children;                                        /* the broker, the cloud, the others */
     size_t n_children, room;
     bool failed; /* no memory while a command line was made */
     size_t made; /* of the state folder, for folder_unmake */
     int lock;    /* on it */
+    record_options recording;
+    record record; /* of the history */
 } session;
 
 enum { BROKER, CLOUD };
@@ -66,6 +70,7 @@ enum { BROKER, CLOUD };
 /* Files in the state folder beside the folders of the nodes, whose names have no +. */
 #define SOCKET_NAME "+broker"
 #define NODES_NAME "+nodes"
+#define SECRET_NAME "+secret"     /* by which the processes know the messages of each other */
 #define RECORD_NAME "+%zu.record" /* of an inner node */
 #define DONE_NAME "+done"         /* the others are being removed */
 
@@ -122,6 +127,7 @@ static child *add_member(session *s, const char *command)
     add_word(s, c, "%s", command);
     add_word(s, c, "%s", s->spec_path);
     add_word(s, c, "--broker=unix://%s", s->socket);
+    add_word(s, c, "--secret=%s", s->secret);
     add_word(s, c, "--log=%s", s->log ? "json" : "text");
     add_word(s, c, "--log-level=%s", member_levels[s->level]);
     add_word(s, c, "--durability=%s", durabilities[s->durability]);
@@ -147,6 +153,12 @@ static void add_inner(session *s, size_t i)
         return;
     }
     add_word(s, c, "--out=%s", s->out);
+    if (s->record.r) {
+        add_word(s, c, "--history=%s", recorder_path(s->record.r));
+        add_word(s, c, "--record-in=%lld", (long long)recorder_run(s->record.r));
+    } else {
+        add_word(s, c, "--no-history");
+    }
     if (s->quiet)
         add_word(s, c, "--quiet");
 }
@@ -236,6 +248,29 @@ static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
     return s->socket ? HFSAD_OK : error_memory(err, 0, "a file name");
 }
 
+/* A new run has a new one: what was recorded of an earlier run counts for nothing. */
+static hfsad_status write_secret(const session *s, hfsad_error *err)
+{
+    unsigned char drawn[32];
+    char text[2 * sizeof drawn + 2];
+    whole_file f;
+    if (access(s->secret, F_OK) == 0)
+        return HFSAD_OK;
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+        return error_set(err, HFSAD_ERROR_IO, "no random numbers: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof drawn; i++)
+        snprintf(text + 2 * i, 3, "%02x", drawn[i]);
+    strcat(text, "\n");
+    hfsad_status status = whole_file_open(&f, s->secret, 0600, err);
+    if (!status) {
+        whole_file_put(&f, text, strlen(text));
+        status = whole_file_end(&f, err);
+    }
+    explicit_bzero(drawn, sizeof drawn);
+    explicit_bzero(text, sizeof text);
+    return status;
+}
+
 static hfsad_status write_files(session *s, hfsad_error *err)
 {
     char *text = nodes_text(s->shape), *config = NULL;
@@ -243,6 +278,7 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     hfsad_status status = folder ? find_socket(s, folder, err) : error_memory(err, 0, "a file name");
     if (!status &&
         (!text || asprintf(&s->nodes, "%s/" NODES_NAME, folder) < 0 || asprintf(&s->config, "%s.conf", s->socket) < 0 ||
+         asprintf(&s->secret, "%s/" SECRET_NAME, folder) < 0 ||
          asprintf(&config,
                   "listener 0 %s\nallow_anonymous true\npersistence false\nmax_queued_messages 0\n"
                   "log_type none\n%s",
@@ -252,6 +288,8 @@ static hfsad_status write_files(session *s, hfsad_error *err)
         status = write_text(s->nodes, text, err);
     if (!status)
         status = write_text(s->config, config, err);
+    if (!status)
+        status = write_secret(s, err);
     free(folder);
     free(text);
     free(config);
@@ -310,8 +348,6 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
 {
     char *text = NULL, path[4200], *part;
     size_t size = 0, length;
-    if (s->spec->federation.mode != MODE_ASYNC)
-        return HFSAD_OK;
     FILE *all = open_memstream(&text, &size);
     bool whole = true;
     for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
@@ -323,8 +359,9 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
     if (!all || fclose(all) != 0)
         return error_memory(err, 0, "the record");
     const hfsad_status status =
-        whole ? whole_file_write(s->out, "record", text, size, err)
-              : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
+        whole && size == 0 ? HFSAD_OK /* in lock step, and no node was readmitted */
+        : whole            ? whole_file_write(s->out, "record", text, size, err)
+                           : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
     free(text);
     return status;
 }
@@ -389,6 +426,19 @@ static bool broker_accepts(const session *s)
     return good;
 }
 
+/* A line of the history: which process, and what ended it. */
+static void tell_restart(session *s, const child *c, int status)
+{
+    char text[300], name[HFSAD_TIERS_MAX * 256] = "broker";
+    if (c != &s->children[BROKER])
+        nodes_name(s->shape, c->first, name, sizeof name);
+    snprintf(text, sizeof text, "process started again after %s%s", WIFSIGNALED(status) ? "signal " : "exit status ",
+             WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : "");
+    if (!WIFSIGNALED(status))
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d", WEXITSTATUS(status));
+    recorder_event(s->record.r, HISTORY_WARNING, name, text);
+}
+
 /* CLI_GO, or the exit status where a process ended that nobody can mend. */
 static int see_to(session *s, child *c)
 {
@@ -411,6 +461,7 @@ static int see_to(session *s, child *c)
         }
         member_print(&(log_options){s->log, s->level},
                      &(hfsad_log){HFSAD_LOG_INFO, "", "started again", c->words[1], ""});
+        tell_restart(s, c, status);
     }
     if (c == &s->children[BROKER])
         unlink(s->socket);
@@ -524,7 +575,7 @@ static hfsad_status lock_state(session *s, hfsad_error *err)
         poll(NULL, 0, 20);
     }
     /* what one that was killed had not finished writing */
-    static const char *const written[] = {NODES_NAME, SOCKET_NAME ".conf"};
+    static const char *const written[] = {NODES_NAME, SECRET_NAME, SOCKET_NAME ".conf"};
     folder_sweep(s->state, written, sizeof written / sizeof *written);
     finish_removal(s);
     return HFSAD_OK;
@@ -544,9 +595,29 @@ static int set_up(session *s)
     /* every process would say these otherwise */
     const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
     federation_free(f);
-    if (wrong || member_shape(&s->shape, s->spec, NULL, NULL, &err) || write_files(s, &err) || add_all(s, &err))
+    if (wrong || member_shape(&s->shape, s->spec, NULL, NULL, &err) || write_files(s, &err))
         return cli_fail(&err);
-    return CLI_GO;
+    const recorder_start start = {.kind = "up", .spec_path = s->spec_path, .out = s->out, .spec = s->spec};
+    const int recorded = record_begin(&s->record, &s->recording, &start, s->quiet);
+    if (recorded != CLI_GO)
+        return recorded;
+    return add_all(s, &err) ? cli_fail(&err) : CLI_GO;
+}
+
+/* What the nodes say of themselves, from the broker; it need not be up yet. */
+static observation *observe(const session *s)
+{
+    char *text = nodes_text(s->shape), *url = NULL;
+    observation *o = NULL;
+    if (text && asprintf(&url, "unix://%s", s->socket) >= 0) {
+        const char *const brokers[] = {url};
+        const hfsad_observer_settings settings = {
+            .size = sizeof settings, .brokers = brokers, .n_brokers = 1, .nodes = text};
+        o = observe_begin(s->record.r, s->spec, &settings);
+        free(url);
+    }
+    free(text);
+    return o;
 }
 
 static void tear_down(session *s, bool finished)
@@ -571,6 +642,7 @@ static void tear_down(session *s, bool finished)
     free(s->socket);
     free(s->config);
     free(s->nodes);
+    free(s->secret);
     dataset_free(s->shape);
     hfsad_spec_free(s->spec);
 }
@@ -581,13 +653,16 @@ static int carry_out(session *s, bool keep)
     int status = set_up(s);
     if (status == CLI_GO) {
         cli_catch_interrupts();
+        observation *o = observe(s);
         status = watch(s);
+        observe_end(o);
     }
     stop_all(s);
     if (status == CLI_DONE && gather_record(s, &err))
         status = cli_fail(&err);
     if (status != CLI_WRONG && gather_state(s, status == CLI_DONE, &err))
         status = cli_fail(&err);
+    record_end(&s->record, status, false);
     if (status > 128)
         fprintf(stderr, "hfsad: the federation is stopped; `hfsad up` continues from %s\n", s->state);
     tear_down(s, status == CLI_DONE && !keep);
@@ -633,6 +708,8 @@ static int parse(session *s, bool *keep, int argc, char **argv)
          .choices = member_levels,
          .operand = "LEVEL",
          .help = "error, warning (the default), info or debug"},
+        RECORD_OPTIONS(&s->recording),
+        DASH_OPTIONS(&s->recording),
         {.name = "force", .kind = CLI_FLAG, .value = &s->force, .help = "replace results of another spec in DIR"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &s->quiet, .help = "no progress, no table"},
     };

@@ -2,6 +2,7 @@
 #ifndef HFSAD_CLI_COMPARE_H
 #define HFSAD_CLI_COMPARE_H
 
+#include "dash/history.h"
 #include "out/batch.h"
 
 #include <stdio.h>
@@ -43,6 +44,9 @@ typedef struct {
 /* Fills the rest from r->folder. A run that has not ended, or a folder that holds none, is HFSAD_ERROR_INPUT. */
 hfsad_status compared_run_read(compared_run *r, hfsad_error *err);
 void compared_run_free(compared_run *r);
+/* Whether a word can be a run of the history, and that run. */
+bool compared_run_is_number(const char *word);
+hfsad_status compared_run_recall(compared_run *r, history *h, const char *word, hfsad_error *err);
 
 typedef enum { AGAINST_ITERATIONS, AGAINST_ROUNDS, AGAINST_BYTES, AGAINST_SECONDS } compare_against;
 

@@ -3,6 +3,7 @@
 #define HFSAD_CLI_RUN_H
 
 #include "cli.h"
+#include "record.h"
 
 typedef struct {
     const char *spec_path, *out;
@@ -13,6 +14,8 @@ typedef struct {
     bool force;           /* replace results of another spec */
     bool quiet, no_table; /* quiet: no progress either */
     cli_texts sets;       /* KEY=VALUE, in their order */
+    record_options record;
+    const char *kind; /* of the history's entry; NULL: run */
 } run_arguments;
 
 /*

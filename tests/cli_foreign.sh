@@ -65,7 +65,7 @@ end_of() {
 }
 # The edge $node of federate.
 begin_edge() {
-    begin "edge-$node.log" "$HFSAD" edge "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" --linger 0
+    begin "edge-$node.log" "$HFSAD" edge "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" "${secret[@]}" --linger 0
 }
 # federate SPEC CLIENT EDGES CLIENTS ROUND…: a federation in which CLIENT is the Python program, killed after each ROUND; its
 # edge is killed then, too, and has forgotten all that clients have said.
@@ -79,14 +79,14 @@ federate() {
     expect 0 run "$spec.yaml" "${sets[@]}" --out "run-$spec" --quiet
     expect 0 nodes "$spec.yaml" "${sets[@]}"
     mv stdout.txt "$spec-nodes.txt"
-    begin "cloud-$spec.log" "$HFSAD" cloud "$spec.yaml" "${sets[@]}" --broker "mqtt://127.0.0.1:$port" --linger 0 --out "up-$spec" --quiet
+    begin "cloud-$spec.log" "$HFSAD" cloud "$spec.yaml" "${sets[@]}" --broker "mqtt://127.0.0.1:$port" "${secret[@]}" --linger 0 --out "up-$spec" --quiet
     cloud=$last
     for node in $edges; do
         begin_edge
         [ "$node" != "${foreign%/*}" ] || edge=$last
     done
     for node in $clients; do
-        begin "client.log" "$HFSAD" client "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port"
+        begin "client.log" "$HFSAD" client "$spec.yaml" "${sets[@]}" --name "$node" --broker "mqtt://127.0.0.1:$port" "${secret[@]}"
     done
     for round in "$@" none; do
         DIE=${round/none/-1} begin foreign.log timeout -k 1 60 "$python" "$tests/foreign_client.py" "$port" "$spec-nodes.txt" \
@@ -109,7 +109,14 @@ federate() {
 
 printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
 start_broker plain.conf
+# With tags first.
+head -c 40 /dev/urandom >run.secret
+chmod 600 run.secret
+secret=(--secret run.secret)
+export SECRET=run.secret
 federate tree north/b "north south" "north/a south/c" 0 18
+secret=()
+unset SECRET
 federate mixed b east "a east/c" 12
 federate star c "" "a b" 100
 grep -q '"repairs":.*[1-9]' run-star/summary.json || fail "star: no repair"

@@ -93,7 +93,7 @@ def predicted(folder, data, file):
     assert all(abs(a - b) <= 1e-9 * (1 + abs(b)) for a, b in zip(have, want)), "predictions differ"
 
 def known(losses, priors):
-    assert set(losses.split(", ")) == {*LOSSES, "own"}, "a loss without a definition here, or the other way round"
+    assert set(losses.split(", ")) == {*LOSSES, "own", "multinomial"}, "a loss without a definition here, or the other way round"
     assert set(priors.split(", ")) == set(PRIORS), "a prior without a definition here, or the other way round"
 
 {"data": draw_data, "minimum": minimum, "evaluated": evaluated, "predicted": predicted, "known": known}[sys.argv[1]](*sys.argv[2:])

@@ -165,6 +165,13 @@ while time.monotonic() < end:
 sys.exit(1)
 PYTHON
 
+# Grafana's panels and alerts ask for metrics that are there.
+cat "${SOURCE_DIR:-$tests/..}"/deploy/grafana/* | grep -o 'hfsad_[a-z_]*' | sort -u | while read -r metric; do
+    grep -q "^$metric[ {]" cloud.prom || [ "$metric" = hfsad_waits_for_seconds ] || echo "$metric"
+done >unknown.txt
+[ -s unknown.txt ] && fail "metrics of deploy/grafana that the cloud does not export: $(cat unknown.txt)"
+python3 -m json.tool "${SOURCE_DIR:-$tests/..}/deploy/grafana/dashboard.json" >/dev/null || fail "the dashboard is no JSON"
+
 # A broker that is gone shows, and SIGTERM ends the process at once though a server runs in it.
 kill -9 "${pids[0]}"
 wait "${pids[0]}" 2>/dev/null

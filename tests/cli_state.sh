@@ -175,6 +175,7 @@ echo "-- an old copy of an asynchronous client's folder"
 sed 's/600/3000/' spec.yaml >async.yaml
 echo 'federation: {mode: async, quorum: 1}' >>async.yaml
 sed -i 's/spec.yaml/async.yaml/' killed.py
+rm -rf killed out
 rm -rf early late
 python3 killed.py early 60 || fail "up is killed"
 until_true 20 unused

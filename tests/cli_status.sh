@@ -62,6 +62,16 @@ is edge1 live && is client1 live && is cloud unknown && is edge2 unknown || fail
 look $above
 is edge1 live && is client1 unknown && is cloud live || fail "above: $(cat stdout.txt)"
 
+# again and again, until a signal
+"$HFSAD" status spec.yaml "${sets[@]}" --broker $above --broker $below --wait 0.1 --watch >watched.txt 2>&1 &
+watcher=$!
+members="$members $watcher"
+drawn() { [ "$(grep -c '^iteration [1-9]' watched.txt)" -ge 3 ]; }
+until_true 20 drawn || fail "status --watch: $(cat watched.txt)"
+kill -TERM $watcher
+wait $watcher
+[ $? = 143 ] || fail "status --watch: exit status"
+
 echo "-- gone"
 # it is gone once its process is: nobody has to wait for anything
 kill -TERM "${process[client1]}"

@@ -9,8 +9,8 @@
 #include "math/loss_kind.h"
 #include "tools.h"
 
-/* All but the program's own. */
-enum { LOSSES = HFSAD_LOSS_COUNT - 1 };
+/* All but the program's own, and multinomial, the last, which has a score for each class. */
+enum { LOSSES = HFSAD_LOSS_COUNT - 2 };
 
 TOOL hfsad_loss_kind kind_at(size_t i)
 {
@@ -67,6 +67,7 @@ TOOL long double defined_loss(const hfsad_loss *l, double y, long double s)
     case HFSAD_LOSS_SQUARED_HINGE:
         return y * s >= 1 ? 0 : (1 - y * s) * (1 - y * s);
     case HFSAD_LOSS_OWN:
+    case HFSAD_LOSS_MULTINOMIAL:
         break;
     }
     return NAN;
@@ -102,6 +103,7 @@ TOOL double defined_slope(const hfsad_loss *l, double y, double s, int side)
     case HFSAD_LOSS_SQUARED_HINGE:
         return y * s < 1 ? -2 * y * (1 - y * s) : 0;
     case HFSAD_LOSS_OWN:
+    case HFSAD_LOSS_MULTINOMIAL:
         break;
     }
     return NAN;
@@ -131,6 +133,7 @@ TOOL double defined_bend(const hfsad_loss *l, double y, double s)
     case HFSAD_LOSS_ABSOLUTE:
     case HFSAD_LOSS_HINGE:
     case HFSAD_LOSS_OWN:
+    case HFSAD_LOSS_MULTINOMIAL:
         break;
     }
     return NAN;

@@ -3,9 +3,9 @@
 Written from docs/protocol.md and docs/algorithm.md: a client of one row (y, then the features, separated by commas), absolute
 or squared loss, a tv link, in lock step. NODES is the text of `hfsad nodes`, STATE the file that outlasts a crash, KEY=VALUE
 the spec's settings, in full where they are not the default. DIE=ROUND in the environment: it kills itself when what it did in that round is on disk and
-the UP is not sent yet; 0: when it has the result of the set-up and has not said so.
+the UP is not sent yet; 0: when it has the result of the set-up and has not said so. SECRET=FILE: frames have tags.
 """
-import json, math, os, random, signal, struct, sys, time
+import hashlib, hmac, json, math, os, random, signal, struct, sys, time
 from fractions import Fraction
 
 import paho.mqtt.client as mqtt
@@ -62,6 +62,41 @@ def decode(frame):
     if not all(map(math.isfinite, values + (sigma,))):
         return None
     return Message(kind, run, phase, round_, k, sigma, values)
+
+
+# ---- tags ----
+
+def mac(key, data):
+    return hmac.new(key, data, hashlib.sha256).digest()
+
+
+class Seal:
+    """By a secret of all nodes; without one nothing has tags."""
+
+    def __init__(self, run, parent, path):
+        self.on = "SECRET" in os.environ
+        if self.on:
+            with open(os.environ["SECRET"], "rb") as f:
+                secret = mac(b"hfsad 1", f.read())
+            self.own, self.up, self.down = (mac(secret, "\n".join((purpose, run, above, below, "")).encode() + b"\1")
+                                            for purpose, above, below in
+                                            (("own", "", path), ("up", parent, path), ("down", parent, "")))
+
+
+    def seal(self, topic, frame):
+        if not self.on or not frame:
+            return frame
+        keys = [self.own, self.up] if topic == "status" else [self.up]
+        return frame + b"".join(mac(key, frame + topic.encode())[:8] for key in keys)
+
+    def unseal(self, topic, payload):
+        """The frame; None: it is refused."""
+        if not self.on or len(payload) < 60:
+            return payload
+        size = 60 + struct.unpack_from("<I", payload, 52)[0]
+        frame, tags = payload[:size], payload[size:]
+        right = mac(self.down, hashlib.sha256(frame + topic.encode()).digest())[:8]
+        return frame if any(tags[i:i + 8] == right for i in range(0, len(tags), 8)) else None
 
 
 # ---- arithmetic: in the order, and fused where, the other nodes do ----
@@ -370,6 +405,7 @@ class Member:
     def __init__(self, client, path, port):
         self.c, self.s, self.path, self.port = client, client.s, path, port
         self.root = "hfsad/%s/" % client.set.name
+        self.seal = Seal(client.set.name, client.place.parent, path)
         self.up, self.model = Channel(), Channel()
         self.granted, self.ends, self.over, self.status_due = False, 0, None, 0.0
         self.process = random.getrandbits(52)
@@ -384,7 +420,7 @@ class Member:
         return plain + (self.s.get("repairs", 0) << 8)
 
     def publish(self, topic, frame):
-        self.mqtt.publish(self.root + self.path + "/" + topic, frame, qos=0, retain=True)
+        self.mqtt.publish(self.root + self.path + "/" + topic, self.seal.seal(topic, frame), qos=0, retain=True)
 
     def say(self, topic, kind, phase, round_, k=0, sigma=0.0, values=()):
         lie = os.environ.get("LIE") if round_ > 9 else None  # for a test of what its parent believes
@@ -400,7 +436,8 @@ class Member:
     def connect(self):
         self.mqtt = mqtt.Client("%s@%d" % (self.path, random.SystemRandom().getrandbits(63)), protocol=mqtt.MQTTv311)
         self.mqtt.on_connect, self.mqtt.on_subscribe, self.mqtt.on_message = self.connected, self.subscribed, self.heard
-        self.mqtt.will_set(self.root + self.path + "/status", Message(STATUS, self.s["run"] or 0, SETUP, 0).encode(), 0, True)
+        will = self.seal.seal("status", Message(STATUS, self.s["run"] or 0, SETUP, 0).encode())
+        self.mqtt.will_set(self.root + self.path + "/status", will, 0, True)
         self.mqtt.connect("127.0.0.1", self.port, keepalive=30)
 
     def connected(self, mqttc, _, flags, code):
@@ -417,8 +454,10 @@ class Member:
     # ---- what comes in ----
 
     def heard(self, _mqttc, _, packet):
-        m = decode(packet.payload) if packet.payload else None
-        if m is None or TOPICS.get(packet.topic.rpartition("/")[2]) != m.kind:
+        topic = packet.topic.rpartition("/")[2]
+        frame = self.seal.unseal(topic, packet.payload)
+        m = decode(frame) if frame else None
+        if m is None or TOPICS.get(topic) != m.kind:
             return
         if m.phase == SETUP and m.kind == ASK:
             return self.set_up(m)

@@ -8,6 +8,8 @@ settings. A spec that is refused must be refused by both, in the same words. Mod
   kill   processes of the federation are killed with -9 at drawn moments
   stop   `up` itself gets SIGINT, SIGTERM or SIGKILL up to four times and is started again; where it has left a
          checkpoint, `run --resume` must go on from there to the same end as well
+  lose   state folders of clients and edges are removed with their process, and the nodes are readmitted; `run --replay`
+         must leave the same files
   async  the federation is asynchronous, and processes are killed or frozen; `run --replay` of its record must leave the
          same model and trace
 
@@ -16,6 +18,8 @@ A failure is printed with its seed, and its folder is kept. Exit status: 0, 1 af
 specs were trained, 2 for wrong arguments. Needs mosquitto.
 """
 import argparse, glob, json, os, random, select, shutil, signal, subprocess, sys, tempfile, time
+
+os.environ.setdefault("HFSAD_HISTORY", "none")  # these runs are nobody's
 
 TESTS = os.path.dirname(os.path.realpath(__file__))
 ODD_NAMES = ["a b", "édge", "x" * 120, "日本", "a_b", "a", "a-clients", "%s", "$HOME", "a;b", "-x", "..x", "a*b", "run", "e\\"]
@@ -358,6 +362,13 @@ class Case:
         with open(self.path("spec.yaml"), "w") as file:
             json.dump(spec, file, ensure_ascii=False)
 
+    def without_baseline(self):
+        with open(self.path("spec.yaml")) as file:
+            spec = json.load(file)
+        spec.pop("algorithm", None)  # fedavg and fedprox have no links that could start anew
+        with open(self.path("spec.yaml"), "w") as file:
+            json.dump(spec, file, ensure_ascii=False)
+
     def freeze(self, process):
         alive = [pid for pid in children(process.pid) if command_line(pid) not in (b"", command_line(process.pid))]
         if not alive:
@@ -399,6 +410,73 @@ class Case:
             raise Failure((told.stdout + told.stderr).strip())
         return found
 
+    def lose(self, process):
+        """Ends a process with its state folder, while `up` does not look, and readmits its nodes."""
+        def words(pid):
+            return [word.decode() for word in command_line(pid).split(b"\0")]
+
+        alive = [pid for pid in children(process.pid) if words(pid)[1:2] in ([["client"]] if self.mode == "async" else [["client"], ["edge"]])]
+        if not alive:
+            return
+        victim = self.draw.choice(alive)
+        options = words(victim)
+        state = options[options.index("--state") + 1]
+        name = next(word.split("=", 1)[1] for word in options if word.startswith(("--name=", "--all-of=")))
+        nodes = [name]
+        if f"--all-of={name}" in options:
+            with open(self.path("state", "+nodes")) as file:
+                paths = [line.rstrip("\n") for line in file if not line.startswith(("features ", "feature ")) and not line.endswith("/\n")]
+            nodes = [path for path in paths if ("/" in path and path.rsplit("/", 1)[0] == name) or (name == "cloud" and "/" not in path)]
+        try:
+            process.send_signal(signal.SIGSTOP)
+            os.kill(victim, signal.SIGKILL)
+            while words(victim) != [""]:
+                tick()
+            shutil.rmtree(self.path(state), ignore_errors=True)
+        except ProcessLookupError:
+            return
+        finally:
+            process.send_signal(signal.SIGCONT)
+        asked = self.start(["readmit", "--state", "state/cloud", "--wait", "20", "--", *nodes], "readmit.log")
+        while asked.poll() is None and process.poll() is None:
+            tick()
+        if asked.poll() is None:
+            asked.kill()
+        asked.wait()
+        self.done.append("readmit")
+
+    def check_lose(self):
+        process, end = self.start(self.up, "up.log"), time.monotonic() + self.patience
+        while process.poll() is None and self.done.count("readmit") < 4 and time.monotonic() < end:
+            self.a_moment(process)
+            self.lose(process)
+        found = self.wait(process, f"up, after {self.done},")
+        if found not in ENDED:
+            if self.call("run", "spec.yaml", "--out", "run", "--quiet", log="run.log") == found:
+                return found
+            raise Failure(f"exit status {found} of up after {self.done}: {self.said('up.log')[-300:]}")
+        replay = []
+        if os.path.exists(self.path("up", "record")):
+            os.rename(self.path("up", "record"), self.path("record"))
+            if "cannot repeat" not in self.replay_says():
+                replay = ["--replay", "record"]
+            else:
+                self.done.append("unrepeatable")
+                return found
+        self.wanted = self.call("run", "spec.yaml", *replay, "--out", "run", "--quiet", log="run.log")
+        if found != self.wanted:
+            raise Failure(f"exit status {found} of up, {self.wanted} of run; after {self.done}")
+        if "has no state.csv" in self.said("up.log"):  # a folder was lost when its node had ended
+            for name in ("state.csv", "checkpoint.bin"):
+                if os.path.exists(self.path("run", name)):
+                    os.remove(self.path("run", name))
+        self.compare("up")
+        return found
+
+    def replay_says(self):
+        with open(self.path("record"), errors="replace") as file:
+            return "cannot repeat" if any(line.startswith("cloud admitted ") and line.split()[4] == "2" for line in file) else ""
+
     def check_refusal(self):
         """In one line, by both the same, and nothing is written. The cloud of a federation has no file of data to name."""
         run, up = self.said("run.log"), self.said("up.log")
@@ -411,6 +489,9 @@ class Case:
         """The exit status of both, if they are alike."""
         if self.mode == "async":
             return self.check_async()
+        if self.mode == "lose":
+            self.without_baseline()
+            return self.check_lose()
         self.wanted = self.call("run", "spec.yaml", "--out", "run", "--quiet", log="run.log")
         trained = self.wanted in ENDED
         found = getattr(self, self.mode)() if trained else self.plain()
@@ -482,7 +563,7 @@ def many(options, mode, work):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mode", choices=["plain", "kill", "stop", "async", "all"], default="all", help="(all: one after another)")
+    parser.add_argument("--mode", choices=["plain", "kill", "stop", "lose", "async", "all"], default="all", help="(all: one after another)")
     parser.add_argument("--seed", type=int, help="of the first case (drawn)")
     parser.add_argument("--count", type=int, help="cases of each mode (10; any number where --seconds is given)")
     parser.add_argument("--seconds", type=float, help="begin no other case of a mode after this time")
@@ -507,7 +588,7 @@ def main():
     options = arguments()
     os.environ["PATH"] += ":/usr/sbin"  # mosquitto is there
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else what a shell starts with & would hand on that it ignores it
-    modes = ["plain", "kill", "stop", "async"] if options.mode == "all" else [options.mode]
+    modes = ["plain", "kill", "stop", "lose", "async"] if options.mode == "all" else [options.mode]
     with tempfile.TemporaryDirectory() as work:
         return 0 if all([many(options, mode, work) for mode in modes]) else 1
 

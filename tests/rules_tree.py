@@ -14,8 +14,8 @@ Then it breaks each rule in a copy of the tree, held in memory, and must notice 
 import functools, os, re, subprocess, sys
 
 FUNCTION_LINES = 80
-SOURCES = ("include", "src", "lab", "cli")  # what CONTRIBUTING's table is about
-ROOT_FOLDERS = (*SOURCES, "python", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
+SOURCES = ("include", "src", "lab", "dash", "cli")  # what CONTRIBUTING's table is about
+ROOT_FOLDERS = (*SOURCES, "web", "python", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".abi")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
@@ -28,6 +28,7 @@ LIBRARIES = {
     "zstd": (r"^zstd\.h$", r"^libzstd"),
     "OpenSSL": (r"^openssl/", r"^lib(ssl|crypto)"),
     "libmicrohttpd": (r"^microhttpd\.h$", r"^libmicrohttpd"),
+    "SQLite": (r"^sqlite3\.h$", r"^libsqlite3"),
 }
 LIBC_HEADERS = re.compile(r"^((arpa|linux|net|netinet|sys)/\w+|assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|fnmatch|ftw|getopt|glob|"
                           r"immintrin|inttypes|limits|locale|math|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|std\w+|"
@@ -128,7 +129,7 @@ PROGRAM_TAKES = {
     "cmd_paper.c": "out/batch.h out/format_number.h", "cmd_path.c": "out/batch.h out/path_api.h out/report.h",
     "cmd_plot.c": "out/batch.h out/model.h", "cmd_predict.c": "out/batch.h out/format_number.h out/model_scoring.h",
     "cmd_run.c": "out/end_table.h out/warm.h run/replay.h run/save.h spec/pack.h spec/table.h", "cmd_settings.c": "spec/table.h",
-    "cmd_state.c": "net/store.h", "cmd_status.c": "data/nodes.h net/keys.h net/member.h",
+    "cmd_state.c": "net/store.h",
     "cmd_up.c": "data/nodes.h net/gather.h net/member.h out/report.h", "compare.h": "out/batch.h",
     "compare_read.c": "out/json.h out/trace_table.h", "compare_report.c": "out/format_number.h", "generate.h": "out/batch.h",
     "generate_files.c": "out/format_number.h",

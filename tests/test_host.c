@@ -348,8 +348,8 @@ static void test_no_room(void **state)
     unprepare(&made);
 }
 
-/* An older process of the same name is believed in when it speaks twice in one connection: a broker that comes back
- * with what it remembers is none. Who has met one does not end the run of the others. */
+/* An older process of the same name is believed in when it has met this one: what a broker remembers, or somebody
+ * repeats, is none. Who has met one does not end the run of the others. */
 static void test_twin(void **state)
 {
     (void)state;
@@ -357,7 +357,7 @@ static void test_twin(void **state)
     prepared made = prepare(&problems[1], 3);
     process p = {.made = &made,
                  .t = {.d = made.d, .p = made.p, .start = made.start, .run = RUN, .patience = {50, 1000}}};
-    double values[HOST_STATUS_ITERATION] = {[HOST_STATUS_PROCESS] = 5};
+    double values[HOST_STATUS_ITERATION] = {[HOST_STATUS_PROCESS] = 5, [HOST_STATUS_MEETS] = 4};
     message m = {.kind = MESSAGE_STATUS, .run = RUN, .k = 1, .count = HOST_STATUS_ITERATION, .values = values};
     unsigned char frame[1000];
     size_t size;
@@ -381,6 +381,8 @@ static void test_twin(void **state)
         to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
         ok(host_step(p.h, 0, &err), &err);
     }
+    values[HOST_STATUS_MEETS] = 0; /* the number of this process */
+    assert_int_equal(message_encode(NULL, &m, WIRE_DOUBLE, NULL, frame, &size), MESSAGE_FAULT_NONE);
     to.receive(to.context, 0, "hfsad/test/cloud/status", frame, size);
     assert_int_equal(host_step(p.h, 0, &err), HFSAD_ERROR_INPUT);
     assert_non_null(strstr(err.message, "cloud already runs"));

@@ -123,7 +123,9 @@ HFSAD_API double hfsad_penalty_slope(const hfsad_penalty *p);
     X(EXPECTILE, expectile, "expectile") /* tau r^2, (1 - tau) r^2 if r < 0 */                                         \
     X(SMOOTHED_QUANTILE, smoothed_quantile, "smoothed-quantile") /* the quantile loss averaged over r +- h */          \
     X(POISSON, poisson, "poisson")                               /* exp(s) - y s - y + y log y, y >= 0 */              \
-    X(SQUARED_HINGE, squared_hinge, "squared-hinge")             /* max(0, 1 - y s)^2, y = -1 or 1 */
+    X(SQUARED_HINGE, squared_hinge, "squared-hinge")             /* max(0, 1 - y s)^2, y = -1 or 1 */                  \
+    X(MULTINOMIAL, multinomial, "multinomial") /* log(sum exp(s_k)) - s_y, a score for each class, y = 0, 1, ...; not  \
+                                                  for the functions below */
 
 typedef enum {
 #define HFSAD_LOSS_ENUM(KIND, prefix, name) HFSAD_LOSS_##KIND,
@@ -530,6 +532,9 @@ HFSAD_API size_t hfsad_result_inner_nodes(const hfsad_result *result);
 /* Numbers of a model, the intercept last if there is one. */
 HFSAD_API size_t hfsad_result_width(const hfsad_result *result);
 HFSAD_API bool hfsad_result_intercept(const hfsad_result *result);
+/* Standard errors of the cloud's model, `width` numbers, NAN for a coefficient without one; NULL: the run had no
+ * output.errors, or did not get to the minimum. */
+HFSAD_API const double *hfsad_result_errors(const hfsad_result *result);
 /* All models, in the units of the data: nodes rows of `width` numbers. */
 HFSAD_API const double *hfsad_result_models(const hfsad_result *result);
 HFSAD_API const char *hfsad_result_node_name(const hfsad_result *result, size_t node);

@@ -96,6 +96,12 @@ typedef struct {
     bool (*turn)(void *context, const hfsad_turn *turn);
     /* Cloud: the output folder is complete. Other nodes may still ask for the end, so the process lingers. */
     void (*ended)(void *context, const hfsad_member_end *end);
+    /* Cloud: a row of the trace with the cloud's model of `width` numbers. A process that continues a run passes the
+     * rows of its earlier life first; the model of those is NULL. */
+    void (*row)(void *context, const hfsad_figures *row, const double *model, size_t width);
+    /* Without certificates: file with a secret of all nodes of this run, 16 to 4096 bytes, of mode 0600. Frames then
+     * have tags, as they have with certificates. NULL: none. */
+    const char *secret;
 } hfsad_member_settings;
 
 /* The list of nodes of a spec, as `hfsad nodes` prints it: the number of features and the paths of all clients, from
@@ -104,6 +110,13 @@ HFSAD_API hfsad_status hfsad_nodes_list(const hfsad_spec *spec, char **text, hfs
 /* The state folder that the program uses for a node, "folder/edge1+client7", or for all clients of an inner node,
  * "folder/edge1++clients", into a buffer of `size` bytes; false: too long. */
 HFSAD_API bool hfsad_state_folder(const char *folder, const char *node, bool clients, char *path, size_t size);
+
+/* Leaves a request in the state folder of the cloud: it readmits `count` nodes whose state folders are lost. Their
+ * links start anew from their parents' models. spec may be NULL: then the cloud checks the names. */
+HFSAD_API hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
+                                     hfsad_error *err);
+/* Whether the cloud has not done all of it yet. */
+HFSAD_API bool hfsad_readmit_is_pending(const char *state);
 
 /* Checks and opens everything: spec, tree, rows, certificates, state folder. Nothing is sent. The spec and the texts of
  * settings are copied; data must not change until the member is freed. */
@@ -118,6 +131,71 @@ HFSAD_API hfsad_status hfsad_member_run(hfsad_member *member, hfsad_stop *stop, 
 HFSAD_API void hfsad_member_cancel(hfsad_member *member);
 /* NULL is allowed. A state folder without content is removed if the member made it. */
 HFSAD_API void hfsad_member_free(hfsad_member *member);
+
+/* ---- an observer: what the nodes of a federation say of themselves ---- */
+
+typedef struct hfsad_observer hfsad_observer;
+
+typedef struct {
+    size_t size;                   /* sizeof(hfsad_observer_settings), by the caller */
+    const char *const *brokers;    /* each with some of the nodes; an edge may be at two */
+    size_t n_brokers;              /* 0: mqtt://localhost */
+    const char *nodes;             /* text of the list of nodes; NULL: that of federation.nodes or of the data */
+    const char *keys;              /* folder of hfsad_keys_init, with a certificate for "observer" */
+    const char *ca;                /* instead of keys: certificate of the authority, ... */
+    const char *certificate, *key; /* ... and of the observer */
+    bool insecure;                 /* allows mqtt:// to another machine */
+} hfsad_observer_settings;
+
+/* live; stale: silent for 15 s; gone: its process has ended; done: its run has ended; unknown: never heard. */
+typedef enum {
+    HFSAD_SEEN_UNKNOWN,
+    HFSAD_SEEN_LIVE,
+    HFSAD_SEEN_STALE,
+    HFSAD_SEEN_GONE,
+    HFSAD_SEEN_DONE,
+    HFSAD_SEEN_OTHER_RUN,
+} hfsad_seen_state;
+
+typedef struct {
+    size_t size;     /* sizeof(hfsad_seen), by the caller */
+    char path[1024]; /* cut to size */
+    size_t parent;   /* SIZE_MAX for the cloud */
+    size_t children; /* 0: a client */
+    hfsad_seen_state state;
+    const char *phase;                 /* "set-up", "training", "done", "-" */
+    bool has_numbers;                  /* the following, up to said_ms: a node that was killed leaves none */
+    uint64_t round, refused, repeated; /* refused: without those that were merely old */
+    uint64_t sent, received;           /* bytes of its process */
+    size_t waits;                      /* number of children that it waits for, ... */
+    size_t waits_for;                  /* ... the first of them, as a node, ... */
+    uint64_t waits_ms;                 /* ... and for how long */
+    uint64_t process;                  /* a random number of its process */
+    uint64_t said_ms;                  /* when, since 1970 */
+    bool has_figures;                  /* the cloud, after its first row: */
+    uint64_t iteration;
+    double objective, primal_residual, dual_residual;
+} hfsad_seen;
+
+HFSAD_API const char *hfsad_seen_state_name(hfsad_seen_state state);
+
+/* Connects in hfsad_observer_wait. The spec is copied. */
+HFSAD_API hfsad_status hfsad_observer_create(hfsad_observer **observer, const hfsad_spec *spec,
+                                             const hfsad_observer_settings *settings, hfsad_error *err);
+/* Listens for `seconds`, or until every node has been heard if `all` and there is one broker. A broker that does not
+ * answer is no error here. HFSAD_ERROR_INPUT: one has refused the observer. */
+HFSAD_API hfsad_status hfsad_observer_wait(hfsad_observer *observer, double seconds, bool all, hfsad_error *err);
+/* The nodes, numbered as in hfsad_run_node_name: inner nodes by depth, 0 the cloud, then the clients. */
+HFSAD_API size_t hfsad_observer_nodes(const hfsad_observer *observer);
+HFSAD_API bool hfsad_observer_node(const hfsad_observer *observer, size_t node, hfsad_seen *seen);
+/* The node at a place among the children of an inner node. */
+HFSAD_API size_t hfsad_observer_child(const hfsad_observer *observer, size_t node, size_t place);
+/* How often something was heard; unchanged: no node has said anything since. */
+HFSAD_API uint64_t hfsad_observer_heard(const hfsad_observer *observer);
+/* NULL: the broker answers; otherwise why it does not. */
+HFSAD_API const char *hfsad_observer_broker(const hfsad_observer *observer, size_t broker);
+/* NULL is allowed. */
+HFSAD_API void hfsad_observer_free(hfsad_observer *observer);
 
 #ifdef __cplusplus
 }

@@ -66,7 +66,8 @@ class _Problem:
         spec: dict[str, Any] = {"algorithm": "hfsad", "loss": loss, "link.client.penalty": e.link, "link.edge.penalty": "tv",
                                 "prior.edge.penalty": "none", "prior.cloud.penalty": "none", "run.iterations": e.max_iter,
                                 "run.seed": getattr(e, "random_state", None),
-                                "features.intercept": "global" if e.fit_intercept and not self.column else "none"}
+                                "features.intercept": "global" if e.fit_intercept and not self.column else "none",
+                                "features.positive": bool(getattr(e, "positive", False))}
         if penalty and lam > 0:
             spec.update({"prior.cloud.penalty": penalty, "prior.cloud.weight": 1.0, "prior.cloud.lambda": lam})
             if penalty == "elastic-net":
@@ -96,19 +97,27 @@ class _Problem:
                 # The last stage of a run alone nearly always reaches the optimum. Otherwise a whole run goes further.
                 found = train({"run.iterations": 0, "run.polish": True})
                 if found.verdict.kind != "converged":
-                    found = train({})
+                    only_star = spec["features.positive"] or loss["kind"] == "multinomial"
+                    found = train({"algorithm": "star", "run.stop.gap": 1e-9} if only_star else {})
         except ValueError as error:
             if " is nan;" in str(error):
                 raise ValueError(f"{error}. Input contains NaN") from None  # scikit-learn's word for it
             raise
-        return _Solution(self, found, max(1, done[1]))
+        return _Solution(self, found, max(1, done[1]), loss.get("classes", 0))
 
 
 class _Solution:
-    def __init__(self, problem: _Problem, result: Result, iterations: int):
+    coef: np.ndarray
+    intercept: Any  # a number, or one for each class
+
+    def __init__(self, problem: _Problem, result: Result, iterations: int, classes: int = 0):
         self.result, self.iterations, self.verdict = result, iterations, result.verdict
         model = result.models["cloud"]
-        if problem.column:
+        if classes:
+            both = model.reshape(-1, classes).T  # a row for each class
+            self.coef, self.intercept = (both[:, :-1].copy(), both[:, -1].copy()) if problem.estimator.fit_intercept else (
+                both.copy(), np.zeros(classes))
+        elif problem.column:
             self.coef, self.intercept = model[:-1].copy(), float(model[-1] * problem.column)
         else:
             self.coef, self.intercept = result.coef.copy(), result.intercept
@@ -253,7 +262,8 @@ class LinearRegression(_Regressor):
 
     Parameters
     ----------
-    fit_intercept : as in scikit-learn; ``copy_X`` and ``n_jobs`` are accepted and have no effect, ``positive`` must be False.
+    fit_intercept : as in scikit-learn; ``copy_X`` and ``n_jobs`` are accepted and have no effect.
+    positive : no coefficient below 0, as in scikit-learn; only with ``link="tv"``.
     max_iter : iterations if ``link`` is "mcp" or "scad".
     (shared)
     """
@@ -265,8 +275,8 @@ class LinearRegression(_Regressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
-        if self.positive:
-            raise ValueError("positive: coefficients with a sign are not supported; expected False")
+        if self.positive and self.link != "tv":
+            raise ValueError(f'positive: link: "{self.link}" lets clients keep their own models; expected link="tv"')
         return self._fit_penalised(X, y, sample_weight, clients, edges, {"kind": "squared"}, None, 0.0)
 
 
@@ -447,7 +457,7 @@ class _Classifier(ClassifierMixin, _Estimator):
             raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs at least 2 classes")
         return codes
 
-    def _class_weights(self, codes: np.ndarray, k: int, like_liblinear: bool) -> np.ndarray | None:
+    def _class_weights(self, codes: np.ndarray, k: int, like_liblinear: bool, together: bool = False) -> np.ndarray | None:
         """Factors of the rows in the problem of class k; scikit-learn's rules for several classes differ by solver."""
         if self.class_weight is None:
             return None
@@ -455,7 +465,7 @@ class _Classifier(ClassifierMixin, _Estimator):
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f'class_weight: "{self.class_weight}"; expected "balanced", a dict or None')
-            if count > 2 and not like_liblinear:  # the two sides of this problem
+            if count > 2 and not like_liblinear and not together:  # the two sides of this problem
                 codes, count = (codes == k).astype(int), 2
             factor = len(codes) / (count * np.maximum(1, np.bincount(codes, minlength=count)))
         else:
@@ -464,6 +474,26 @@ class _Classifier(ClassifierMixin, _Estimator):
             factor = np.where(np.arange(count) == k, factor, 1.0)
         return factor[codes]
 
+    def _is_ovr(self, classes: int) -> bool:
+        return True
+
+    def _fit_together(self, problem: _Problem, penalty: str | None, ratio: float) -> Any:
+        """All classes in one problem: the multinomial loss."""
+        count = len(self.classes_)
+        factor = self._class_weights(problem.y, 0, False, together=True)
+        loss = {"kind": "multinomial", "classes": count}
+        solution = problem.solve(problem.y.astype(np.float64), loss, penalty, 1 / self.C, ratio, factor)
+        # The same number for all classes changes nothing where nothing is penalised: as scikit-learn's, they add up to 0.
+        solution.intercept -= solution.intercept.mean()
+        if penalty is None:
+            solution.coef -= solution.coef.mean(axis=0)
+        if solution.client_coef is not None:
+            solution.client_coef = {name: w.reshape(-1, count).T for name, w in solution.client_coef.items()}
+        self._keep([solution])
+        kept = slice(1, 2) if count == 2 else slice(None)  # of two classes that of the second, as scikit-learn
+        self.coef_, self.intercept_, self.n_iter_ = solution.coef[kept], solution.intercept[kept], np.array([solution.iterations])
+        return self
+
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, clients: Any, edges: Any, loss: dict[str, Any], penalty: str | None,
                      ratio: float, column: float) -> Any:
         if not self.C > 0:
@@ -471,6 +501,8 @@ class _Classifier(ClassifierMixin, _Estimator):
         X, y, weight = self._begin(X, y, sample_weight)
         codes = self._labels(y)
         problem = _Problem(self, X, codes, weight, clients, edges, column if self.fit_intercept else 0.0)
+        if not self._is_ovr(len(self.classes_)):
+            return self._fit_together(problem, penalty, ratio)
         targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         found = []
         for k in targets:
@@ -495,7 +527,7 @@ class _Classifier(ClassifierMixin, _Estimator):
 
 @_documented
 class LogisticRegression(_Classifier):
-    """Logistic regression: minimises ``C sum(log loss) + penalty``, as scikit-learn's; more than two classes: one against the rest.
+    """Logistic regression: minimises ``C sum(log loss) + penalty``, as scikit-learn's.
 
     >>> import hfsad
     >>> model = hfsad.LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
@@ -507,7 +539,8 @@ class LogisticRegression(_Classifier):
     penalty : {"l2", "l1", "elasticnet", None}
     C, fit_intercept, intercept_scaling, class_weight, l1_ratio : as in scikit-learn.
     solver : "liblinear" penalises the intercept, as scikit-learn's does; all others give the same result.
-    multi_class : "ovr" or "auto": one class against the rest; "multinomial" is not supported.
+    multi_class : "ovr": one problem for each class against the rest; "multinomial": one problem for all classes; "auto": "ovr" for
+        two classes, with solver="liblinear" and if ``link`` is "mcp" or "scad", otherwise "multinomial".
     max_iter : iterations if ``link`` is "mcp" or "scad".
     dual, tol, random_state, verbose, warm_start, n_jobs : accepted, have no effect.
     (shared)
@@ -528,17 +561,27 @@ class LogisticRegression(_Classifier):
         kinds = {"l2": "l2", "l1": "l1", "elasticnet": "elastic-net", None: None, "none": None}
         if self.penalty not in kinds:
             raise ValueError(f'penalty: "{self.penalty}"; expected one of l2, l1, elasticnet, None')
-        if self.multi_class not in ("auto", "ovr"):
-            raise ValueError(f'multi_class: "{self.multi_class}" is not supported; expected "auto" or "ovr"')
+        if self.multi_class not in ("auto", "ovr", "multinomial"):
+            raise ValueError(f'multi_class: "{self.multi_class}"; expected one of auto, ovr, multinomial')
+        if self.multi_class == "multinomial" and (self.solver == "liblinear" or self.link != "tv"):
+            raise ValueError('multi_class: "multinomial" does not go with solver="liblinear", nor with a link but "tv"')
         if self.penalty == "elasticnet" and not 0 <= (self.l1_ratio if self.l1_ratio is not None else -1) <= 1:
             raise ValueError(f"l1_ratio: {self.l1_ratio}; expected a number from 0 to 1")
         column = float(self.intercept_scaling) if self.solver == "liblinear" else 0.0
         return self._fit_classes(X, y, sample_weight, clients, edges, {"kind": "logistic"}, kinds[self.penalty],
                                  0.5 if self.l1_ratio is None else self.l1_ratio, column)
 
+    def _is_ovr(self, classes: int) -> bool:
+        apart = classes <= 2 or self.solver == "liblinear" or self.link != "tv"
+        return self.multi_class == "ovr" or (self.multi_class == "auto" and apart)
+
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes."""
         scores = self._linear(X)
+        if not self._is_ovr(len(self.classes_)):
+            scores = np.column_stack([-scores, scores]) if scores.shape[1] == 1 else scores
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return scores / scores.sum(axis=1, keepdims=True)
         share = 0.5 * (1 + np.tanh(0.5 * scores))
         if scores.shape[1] == 1:
             return np.column_stack([1 - share[:, 0], share[:, 0]])

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -127,14 +128,46 @@ class Result:
 
     @property
     def coef(self) -> np.ndarray:
-        """Coefficients of the cloud's model."""
-        model = self.models["cloud"]
+        """Coefficients of the cloud's model; a row for each class if there are several."""
+        model, classes = self.models["cloud"], self._classes
+        if classes:
+            return model.reshape(-1, classes).T[:, :-1 if self.settings["features.intercept"] != "none" else None]
         return model[:-1] if self.has_intercept else model
 
     @property
-    def intercept(self) -> float:
-        """Intercept of the cloud's model; 0 if there is none."""
+    def _classes(self) -> int:
+        return int(self.settings["loss.classes"]) if self.settings["loss.kind"] == "multinomial" else 0
+
+    @property
+    def intercept(self) -> Any:
+        """Intercept of the cloud's model, or one for each class; 0 if there is none."""
+        if self._classes and self.settings["features.intercept"] != "none":
+            return self.models["cloud"].reshape(-1, self._classes)[-1]
         return float(self.models["cloud"][-1]) if self.has_intercept else 0.0
+
+    @property
+    def standard_errors(self) -> np.ndarray | None:
+        """Standard errors of ``models["cloud"]`` if the spec has ``output.errors: true``, otherwise None.
+
+        >>> import numpy as np, hfsad
+        >>> X = np.random.default_rng(1).normal(size=(500, 2))
+        >>> y = X @ [1, 2] + np.random.default_rng(2).normal(size=500)
+        >>> result = hfsad.run({"loss": "squared", "output.errors": True}, (X, y), progress=False)
+        >>> result.standard_errors.round(2)
+        array([0.04, 0.04])
+        >>> (result.conf_int()[:, 0] < [1, 2]).all() and ([1, 2] < result.conf_int()[:, 1]).all()
+        True
+        """
+        errors = self._core.errors()
+        return None if errors is None else np.frombuffer(errors)
+
+    def conf_int(self, level: float = 0.95) -> np.ndarray:
+        """Confidence intervals of ``models["cloud"]``: a row (lower, upper) for each number."""
+        errors = self.standard_errors
+        if errors is None:
+            raise ValueError("the run has no standard errors; set output.errors: true")
+        away = statistics.NormalDist().inv_cdf(0.5 + level / 2) * errors
+        return np.column_stack([self.models["cloud"] - away, self.models["cloud"] + away])
 
     @property
     def clients(self) -> list[str]:

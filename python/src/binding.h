@@ -39,11 +39,16 @@ typedef struct {
     atomic_bool failed;
 } LossObject;
 
+/* What a run and a path have besides their handle. */
+typedef struct {
+    PyObject *data, *loss; /* objects that the handle borrows from; NULL: none */
+    pid_t process;         /* the handle is of no use to another one */
+    atomic_bool busy;
+} Keeper;
+
 typedef struct {
     PyObject_HEAD hfsad_run *run;
-    PyObject *data, *loss; /* objects that the run borrows from; NULL: none */
-    pid_t owner;
-    atomic_bool busy;
+    Keeper keep;
 } RunObject;
 
 typedef struct {
@@ -52,9 +57,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD hfsad_path *path;
-    PyObject *data, *loss;
-    pid_t owner;
-    atomic_bool busy;
+    Keeper keep;
 } PathObject;
 
 /* Types of the module, made once when it is loaded. */
@@ -101,6 +104,12 @@ int loss_or_none(PyObject *object, void *to);
 bool begin_use(atomic_bool *busy);
 /* A handle of another process, or one whose constructor did not run: -1 and an exception. */
 int check_handle(const void *handle, pid_t owner);
+
+/* Keeps data and loss, and makes the handle by `make` without the interpreter. false: an exception. */
+bool keeper_make(Keeper *keep, SpecObject *spec, DataObject *data, LossObject *loss,
+                 hfsad_status (*make)(void *context, hfsad_error *err), void *context);
+/* Frees the object and, in the process that made it, its handle by `release`. */
+void keeper_free(PyObject *object, Keeper *keep, void (*release)(void *handle), void *handle);
 
 PyObject *result_wrap(hfsad_result *result);
 /* (kind, gap, text) */

@@ -3,6 +3,19 @@
 
 #include <unistd.h>
 
+typedef struct {
+    PathObject *self;
+    const SpecObject *spec;
+    const DataObject *data; /* NULL: the spec names it */
+    const hfsad_path_settings *settings;
+} Recipe;
+
+static hfsad_status make(void *context, hfsad_error *err)
+{
+    const Recipe *c = context;
+    return hfsad_path_create(&c->self->path, c->spec->spec, c->data ? c->data->data : NULL, c->settings, err);
+}
+
 static PyObject *path_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
     static char *words[] = {"spec",  "data",  "threads",       "loss",   "lambdas", "n_lambdas",
@@ -15,7 +28,6 @@ static PyObject *path_new(PyTypeObject *type, PyObject *args, PyObject *names)
     Py_ssize_t n_lambdas;
     int edges, select;
     hfsad_path_settings s = {.size = sizeof s};
-    hfsad_error err;
     if (!PyArg_ParseTupleAndKeywords(args, names, "O!O&IO&Ondpdi", words, spec_type, &spec, data_or_none, &data,
                                      &s.threads, loss_or_none, &loss, &lambdas, &n_lambdas, &s.ratio, &edges,
                                      &s.heldout_share, &select))
@@ -27,39 +39,23 @@ static PyObject *path_new(PyTypeObject *type, PyObject *args, PyObject *names)
     s.edges = edges;
     s.select = (hfsad_select)select;
     PathObject *self = (PathObject *)PyType_GenericAlloc(type, 0);
-    if (self) {
-        self->owner = getpid();
-        self->data = Py_XNewRef((PyObject *)data);
-        self->loss = Py_XNewRef((PyObject *)loss);
-        hfsad_status status = loss_attach(loss, spec->spec, &err);
-        if (!status) {
-            PyThreadState *saved = PyEval_SaveThread();
-            status = hfsad_path_create(&self->path, spec->spec, data ? data->data : NULL, &s, &err);
-            PyEval_RestoreThread(saved);
-        }
-        if (!loss_raise(loss) && status)
-            raise_status(status, &err);
-        if (PyErr_Occurred())
-            Py_CLEAR(self);
-    }
+    Recipe recipe = {self, spec, data, &s};
+    if (self && !keeper_make(&self->keep, spec, data, loss, make, &recipe))
+        Py_CLEAR(self);
     if (view.buf)
         PyBuffer_Release(&view);
     return (PyObject *)self;
 }
 
+static void release(void *path)
+{
+    hfsad_path_free(path);
+}
+
 static void path_free(PyObject *object)
 {
     PathObject *self = (PathObject *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    if (self->owner == getpid()) {
-        PyThreadState *saved = PyEval_SaveThread();
-        hfsad_path_free(self->path);
-        PyEval_RestoreThread(saved);
-    }
-    Py_XDECREF(self->data);
-    Py_XDECREF(self->loss);
-    PyObject_Free(object);
-    Py_DECREF(type);
+    keeper_free(object, &self->keep, release, self->path);
 }
 
 static PyObject *make_point(const void *from)
@@ -95,14 +91,14 @@ static bool on_proceed(void *context)
 static PyObject *path_train(PyObject *object, PyObject *callback)
 {
     PathObject *self = (PathObject *)object;
-    PathCaller both = {.loss = (LossObject *)self->loss};
+    PathCaller both = {.loss = (LossObject *)self->keep.loss};
     hfsad_error err;
-    if (check_handle(self->path, self->owner) || !begin_use(&self->busy))
+    if (check_handle(self->path, self->keep.process) || !begin_use(&self->keep.busy))
         return NULL;
     caller_begin(&both.caller, callback);
     const hfsad_status status = hfsad_path_train(self->path, on_point, on_proceed, &both, &err);
     const int raised = caller_end(&both.caller);
-    atomic_store(&self->busy, false);
+    atomic_store(&self->keep.busy, false);
     return raised || loss_raise(both.loss) ? NULL : none_or_raise(status, &err);
 }
 
@@ -143,13 +139,13 @@ static PyObject *path_result(PyObject *object, PyObject *nothing)
     hfsad_result *result = NULL;
     hfsad_error err;
     (void)nothing;
-    if (check_handle(self->path, self->owner) || !begin_use(&self->busy))
+    if (check_handle(self->path, self->keep.process) || !begin_use(&self->keep.busy))
         return NULL;
     PyThreadState *saved = PyEval_SaveThread();
     const hfsad_status status = hfsad_path_result(self->path, &result, &err);
     PyEval_RestoreThread(saved);
-    atomic_store(&self->busy, false);
-    if (!loss_raise((LossObject *)self->loss))
+    atomic_store(&self->keep.busy, false);
+    if (!loss_raise((LossObject *)self->keep.loss))
         return status ? raise_status(status, &err) : result_wrap(result);
     hfsad_result_free(result);
     return NULL;

@@ -113,6 +113,13 @@ static PyObject *result_stop(PyObject *self, PyObject *nothing)
     return PyUnicode_FromString(hfsad_stop_name(hfsad_result_stop(of(self))));
 }
 
+static PyObject *result_errors(PyObject *self, PyObject *nothing)
+{
+    const double *errors = hfsad_result_errors(of(self));
+    (void)nothing;
+    return errors ? array_of(self, errors, hfsad_result_width(of(self))) : Py_NewRef(Py_None);
+}
+
 static PyObject *result_settings(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -180,6 +187,7 @@ static PyMethodDef methods[] = {
     {"names", result_names, METH_NOARGS, "The names of all nodes."},
     {"trace", result_trace, METH_NOARGS, "Column -> numbers."},
     {"groups", result_groups, METH_NOARGS, "The group of every client, or None."},
+    {"errors", result_errors, METH_NOARGS, "Standard errors of the cloud's model, or None."},
     {"verdict", result_verdict, METH_NOARGS, "(kind, gap, text)"},
     {"stop", result_stop, METH_NOARGS, "Why the run stopped."},
     {"settings", result_settings, METH_NOARGS, "The settings in force."},

@@ -3,6 +3,20 @@
 
 #include <unistd.h>
 
+typedef struct {
+    RunObject *self;
+    const SpecObject *spec;
+    const DataObject *data; /* NULL: the spec names it */
+    unsigned threads;
+} Recipe;
+
+static hfsad_status make(void *context, hfsad_error *err)
+{
+    const Recipe *c = context;
+    return c->data ? hfsad_run_create_on(&c->self->run, c->spec->spec, c->data->data, c->threads, err)
+                   : hfsad_run_create(&c->self->run, c->spec->spec, c->threads, err);
+}
+
 static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
     static char *words[] = {"spec", "data", "threads", "loss", NULL};
@@ -10,47 +24,29 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *names)
     DataObject *data;
     LossObject *loss;
     unsigned threads;
-    hfsad_error err;
     if (!PyArg_ParseTupleAndKeywords(args, names, "O!O&IO&", words, spec_type, &spec, data_or_none, &data, &threads,
                                      loss_or_none, &loss))
         return NULL;
     RunObject *self = (RunObject *)PyType_GenericAlloc(type, 0);
-    if (!self)
-        return NULL;
-    self->owner = getpid();
-    self->data = Py_XNewRef((PyObject *)data);
-    self->loss = Py_XNewRef((PyObject *)loss);
-    hfsad_status status = loss_attach(loss, spec->spec, &err);
-    if (!status) {
-        PyThreadState *saved = PyEval_SaveThread();
-        status = data ? hfsad_run_create_on(&self->run, spec->spec, data->data, threads, &err)
-                      : hfsad_run_create(&self->run, spec->spec, threads, &err);
-        PyEval_RestoreThread(saved);
-    }
-    if (!loss_raise(loss) && status)
-        raise_status(status, &err);
-    if (PyErr_Occurred())
+    Recipe recipe = {self, spec, data, threads};
+    if (self && !keeper_make(&self->keep, spec, data, loss, make, &recipe))
         Py_CLEAR(self);
-    else if (loss)
+    else if (self && loss)
         atomic_store(&loss->run, self->run);
     return (PyObject *)self;
+}
+
+static void release(void *run)
+{
+    hfsad_run_free(run);
 }
 
 static void run_free(PyObject *object)
 {
     RunObject *self = (RunObject *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    if (self->loss)
-        atomic_store(&((LossObject *)self->loss)->run, NULL);
-    if (self->owner == getpid()) {
-        PyThreadState *saved = PyEval_SaveThread(); /* its threads end; one may be waiting for the interpreter */
-        hfsad_run_free(self->run);
-        PyEval_RestoreThread(saved);
-    }
-    Py_XDECREF(self->data);
-    Py_XDECREF(self->loss);
-    PyObject_Free(object);
-    Py_DECREF(type);
+    if (self->keep.loss)
+        atomic_store(&((LossObject *)self->keep.loss)->run, NULL);
+    keeper_free(object, &self->keep, release, self->run);
 }
 
 /* ---- training ---- */
@@ -74,13 +70,13 @@ static PyObject *run_train(PyObject *object, PyObject *callback)
     Caller caller;
     hfsad_result *result = NULL;
     hfsad_error err;
-    if (check_handle(self->run, self->owner) || !begin_use(&self->busy))
+    if (check_handle(self->run, self->keep.process) || !begin_use(&self->keep.busy))
         return NULL;
     caller_begin(&caller, callback);
     const hfsad_status status = hfsad_run_train(self->run, on_progress, &caller, &result, &err);
     const int raised = caller_end(&caller);
-    atomic_store(&self->busy, false);
-    if (!raised && !loss_raise((LossObject *)self->loss)) {
+    atomic_store(&self->keep.busy, false);
+    if (!raised && !loss_raise((LossObject *)self->keep.loss)) {
         if (!status)
             return result_wrap(result);
         raise_status(status, &err);
@@ -95,12 +91,12 @@ static PyObject *run_take(PyObject *object, PyObject *nothing)
     hfsad_result *result = NULL;
     hfsad_error err;
     (void)nothing;
-    if (check_handle(self->run, self->owner) || !begin_use(&self->busy))
+    if (check_handle(self->run, self->keep.process) || !begin_use(&self->keep.busy))
         return NULL;
     PyThreadState *saved = PyEval_SaveThread();
     const hfsad_status status = hfsad_result_take(&result, self->run, &err);
     PyEval_RestoreThread(saved);
-    atomic_store(&self->busy, false);
+    atomic_store(&self->keep.busy, false);
     return status ? raise_status(status, &err) : result_wrap(result);
 }
 
@@ -108,7 +104,7 @@ static PyObject *run_cancel(PyObject *object, PyObject *nothing)
 {
     RunObject *self = (RunObject *)object;
     (void)nothing;
-    if (check_handle(self->run, self->owner))
+    if (check_handle(self->run, self->keep.process))
         return NULL;
     hfsad_run_cancel(self->run);
     Py_RETURN_NONE;
@@ -118,7 +114,7 @@ static PyObject *run_warm_start(PyObject *object, PyObject *from)
 {
     RunObject *self = (RunObject *)object;
     hfsad_error err;
-    if (check_handle(self->run, self->owner))
+    if (check_handle(self->run, self->keep.process))
         return NULL;
     if (!PyObject_TypeCheck(from, result_type)) {
         PyErr_SetString(PyExc_TypeError, "warm start: expected a result");
@@ -139,11 +135,11 @@ static PyObject *with_file(PyObject *object, PyObject *args, file_function funct
     if (!PyArg_ParseTuple(args, "O&", PATH_CONVERTER, &path))
         return NULL;
     hfsad_status status = HFSAD_OK;
-    if (!check_handle(self->run, self->owner) && begin_use(&self->busy)) {
+    if (!check_handle(self->run, self->keep.process) && begin_use(&self->keep.busy)) {
         PyThreadState *saved = PyEval_SaveThread();
         status = function(self->run, PyBytes_AsString(path), &err);
         PyEval_RestoreThread(saved);
-        atomic_store(&self->busy, false);
+        atomic_store(&self->keep.busy, false);
     }
     Py_DECREF(path);
     return PyErr_Occurred() ? NULL : none_or_raise(status, &err);

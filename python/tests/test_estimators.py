@@ -3,7 +3,7 @@ import os, pickle, unittest, warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
-import scipy.sparse
+import scipy.optimize, scipy.sparse
 from sklearn import datasets, linear_model, svm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -62,6 +62,14 @@ def classifier_objective(m, X, y, weight):
     return total
 
 
+def multinomial_objective(m, X, y, weight):
+    s, W = X @ m.coef_.T + m.intercept_, m.coef_
+    each = np.logaddexp.reduce(s, axis=1) - s[np.arange(len(y)), y]
+    rho = {"l2": 0.0, "l1": 1.0, "elasticnet": m.l1_ratio}[m.penalty]
+    return m.C * (each if weight is None else weight * each).sum() + rho * np.abs(W).sum() + (1 - rho) / 2 * (W**2).sum()
+
+
+THREE = (StandardScaler().fit_transform(WINE[0]), WINE[1])
 # name, parameters, data, objective, parameters of scikit-learn that bring it to its own optimum
 PAIRS = [
     ("QuantileRegressor", {"quantile": 0.3, "alpha": 0.01, "solver": "highs"}, DIABETES, quantile_objective, {}),
@@ -76,6 +84,12 @@ PAIRS = [
      {"max_iter": 10000, "tol": 1e-9}),
     ("LogisticRegression", {"multi_class": "ovr", "class_weight": "balanced"}, (StandardScaler().fit_transform(WINE[0]), WINE[1]), None,
      {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"multi_class": "multinomial", "class_weight": "balanced", "C": 0.1}, THREE, None, {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"C": 2.0}, THREE, multinomial_objective, {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"C": 0.2, "fit_intercept": False}, THREE, multinomial_objective, {"max_iter": 10000, "tol": 1e-10}),
+    ("LogisticRegression", {"penalty": "l1", "C": 0.3, "solver": "saga"}, THREE, multinomial_objective, {"max_iter": 20000, "tol": 1e-10}),
+    ("LogisticRegression", {"penalty": "elasticnet", "l1_ratio": 0.4, "C": 0.3, "solver": "saga"}, THREE, multinomial_objective,
+     {"max_iter": 20000, "tol": 1e-10}),
     ("LinearSVC", {}, BY_THE_CLASS, classifier_objective, {"max_iter": 200000, "tol": 1e-9, "dual": False}),
     ("LinearSVC", {"penalty": "l1", "C": 0.3, "dual": False}, BY_THE_CLASS, classifier_objective, {"max_iter": 200000, "tol": 1e-9}),
     ("LinearSVC", {"loss": "hinge", "C": 0.1}, BY_THE_CLASS, classifier_objective, {"max_iter": 200000, "tol": 1e-9}),
@@ -98,6 +112,73 @@ class SameObjective(unittest.TestCase):
                     self.assertLess(found, best + 1e-6 * abs(best))
                     self.assertGreater(found, best - 1e-4 * abs(best), "scikit-learn is far from the optimum, or this is another objective")
                     self.assertEqual(mine.certificate_.kind, "converged")
+
+
+class SeveralClasses(unittest.TestCase):
+    def test_probabilities(self):
+        """Of three classes, of two in the form of three, and without a penalty: those of scikit-learn."""
+        X, y = datasets.load_iris(return_X_y=True)
+        for labels, parameters in ((y, {}), (y > 0, {"multi_class": "multinomial"}), (y, {"penalty": None}), (y, {"multi_class": "ovr"})):
+            mine = hfsad.LogisticRegression(**parameters).fit(X, labels)
+            judge = linear_model.LogisticRegression(**parameters, tol=1e-9, max_iter=100000).fit(X, labels)
+            self.assertEqual((mine.coef_.shape, mine.intercept_.shape), (judge.coef_.shape, judge.intercept_.shape))
+            np.testing.assert_allclose(mine.predict_proba(X), judge.predict_proba(X), atol=2e-4)
+            np.testing.assert_array_equal(mine.predict(X), judge.predict(X))
+        np.testing.assert_allclose(mine.coef_, judge.coef_, atol=1e-2)
+
+    def test_clients_and_sparse(self):
+        X, y = datasets.load_iris(return_X_y=True)
+        whole = hfsad.LogisticRegression().fit(X, y)
+        parts = hfsad.LogisticRegression().fit(scipy.sparse.csr_matrix(X), y, clients=np.arange(150) % 7)
+        np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+        np.testing.assert_allclose(parts.client_coef_["3"][:, :-1], whole.coef_, atol=1e-6)
+        with self.assertRaisesRegex(ValueError, "multinomial: only algorithm: star can train this"):
+            hfsad.run({"loss": {"kind": "multinomial", "classes": 3}, "algorithm": "hfsad"}, (X, y))
+        with self.assertRaisesRegex(ValueError, "row 101 of part1 has y = 2: the multinomial loss takes the classes 0, 1, ... below loss.classes"):
+            hfsad.run({"loss": {"kind": "multinomial", "classes": 2}}, (X, y))
+
+
+class Positive(unittest.TestCase):
+    def test_against_nnls(self):
+        """The model itself, because that of least squares is unique; some coefficients are at 0."""
+        X, y = DIABETES
+        for intercept in (True, False):
+            for weight in (None, WEIGHT[:len(y)]):
+                mine = hfsad.LinearRegression(positive=True, fit_intercept=intercept).fit(X, y, weight)
+                judge = linear_model.LinearRegression(positive=True, fit_intercept=intercept).fit(X, y, weight)
+                np.testing.assert_allclose(mine.coef_, judge.coef_, atol=1e-4)
+                self.assertTrue((mine.coef_ >= 0).all() and (mine.coef_ == 0).any())
+                self.assertEqual(mine.certificate_.kind, "converged")
+
+    def test_star(self):
+        """Other losses and priors, with both metrics, against a quasi-Newton method in a box."""
+        X, y = CANCER
+        X, y = StandardScaler().fit_transform(X), np.where(y, 1.0, -1.0)
+        for penalty, l1, ridge in (("l1", 3.0, 0.0), ("l2", 0.0, 3.0), ("none", 0.0, 0.0)):
+            bounds = [(0, None)] * X.shape[1] + [(None, None)]
+
+            def objective(w):
+                s = X @ w[:-1] + w[-1]
+                slope = -y / (1 + np.exp(y * s))
+                return (np.logaddexp(0, -y * s).sum() + l1 * w[:-1].sum() + ridge / 2 * w[:-1] @ w[:-1],
+                        np.append(X.T @ slope + l1 + ridge * w[:-1], slope.sum()))
+
+            best = scipy.optimize.minimize(objective, np.zeros(X.shape[1] + 1), jac=True, bounds=bounds, method="L-BFGS-B",
+                                           options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000}).fun
+            for gap in (0.0, 1e-6):
+                spec = {"loss": "logistic", "features": {"intercept": "global", "positive": True}, "prior.cloud.penalty": penalty,
+                        "prior.edge.penalty": "none", "run.stop.gap": gap}
+                if penalty != "none":
+                    spec.update({"prior.cloud.lambda": 3.0, "prior.cloud.weight": 1.0})
+                found = hfsad.run(spec, hfsad.Data(X, y, parts=3))
+                w = found.models["cloud"]
+                value = objective(w)[0]
+                self.assertTrue((w[:-1] >= 0).all())
+                self.assertEqual(found.verdict.kind, "converged")
+                self.assertLess(value, best + max(gap, 1e-7) * best)
+                self.assertLess(value - best, found.verdict.gap + 1e-8 * best, "the bound is none")
+        with self.assertRaisesRegex(ValueError, "features.positive: only algorithm: star can train this"):
+            hfsad.run({"loss": "squared", "algorithm": "hfsad", "features.positive": True}, (X, y))
 
 
 class Conventions(unittest.TestCase):

@@ -62,7 +62,8 @@ typedef struct {
 } client_rows;
 
 typedef struct {
-    size_t M; /* numbers of a model: the features, and the intercept if there is one */
+    size_t M;       /* numbers of a model: the features, and the intercept if there is one, for each class */
+    size_t classes; /* with a score of their own (core/softmax.h); 0: one score */
     size_t n_inner, n_leaves, n_rows;
     uint32_t depth;      /* of the deepest leaf */
     uint32_t lanes;      /* width of a block: tree_lanes(M), or 1 where rows.first is not NULL */

@@ -10,6 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t scores_of(const dataset *d)
+{
+    return d->classes ? d->classes : 1;
+}
+
+size_t features_weights(const dataset *d)
+{
+    return features_count(d) * scores_of(d);
+}
+
+size_t features_model(const dataset *d, double constant)
+{
+    return (features_count(d) + (constant != 0)) * scores_of(d);
+}
+
 size_t features_count(const dataset *d)
 {
     return d->rows.first ? d->rows.F : d->M;
@@ -309,6 +324,13 @@ hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, cons
     return HFSAD_OK;
 }
 
+void features_set_classes(dataset *d, size_t classes)
+{
+    d->classes = classes;
+    d->M = features_model(d, d->rows.constant);
+    lay_vectors(d);
+}
+
 hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
                                   hfsad_error *err)
 {
@@ -328,24 +350,28 @@ hfsad_status features_check_names(const dataset *d, const char *path, const char
 
 void model_to_user(const dataset *d, const double *w, double *user)
 {
-    const size_t F = features_count(d);
-    double shift = 0;
-    for (size_t m = 0; m < F; m++) {
-        user[m] = column_is_constant(d, m) ? 0 : d->scale ? w[m] / d->scale[m] : w[m];
-        shift += d->centre ? d->centre[m] * user[m] : 0;
+    const size_t F = features_count(d), K = scores_of(d);
+    for (size_t k = 0; k < K; k++) {
+        double shift = 0;
+        for (size_t m = 0; m < F; m++) {
+            user[m * K + k] = column_is_constant(d, m) ? 0 : d->scale ? w[m * K + k] / d->scale[m] : w[m * K + k];
+            shift += d->centre ? d->centre[m] * user[m * K + k] : 0;
+        }
+        if (d->M > F * K)
+            user[F * K + k] = d->rows.constant * w[F * K + k] - shift;
     }
-    if (d->M > F)
-        user[F] = d->rows.constant * w[F] - shift;
 }
 
 void model_from_user(const dataset *d, const double *user, double *w)
 {
-    const size_t F = features_count(d);
-    double shift = 0;
-    for (size_t m = 0; m < F; m++) {
-        shift += d->centre ? d->centre[m] * user[m] : 0;
-        w[m] = column_is_constant(d, m) ? 0 : d->scale ? user[m] * d->scale[m] : user[m];
+    const size_t F = features_count(d), K = scores_of(d);
+    for (size_t k = 0; k < K; k++) {
+        double shift = 0;
+        for (size_t m = 0; m < F; m++) {
+            shift += d->centre ? d->centre[m] * user[m * K + k] : 0;
+            w[m * K + k] = column_is_constant(d, m) ? 0 : d->scale ? user[m * K + k] * d->scale[m] : user[m * K + k];
+        }
+        if (d->M > F * K)
+            w[F * K + k] = (user[F * K + k] + shift) / d->rows.constant;
     }
-    if (d->M > F)
-        w[F] = (user[F] + shift) / d->rows.constant;
 }

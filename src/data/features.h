@@ -54,6 +54,11 @@ static inline bool column_is_constant(const dataset *d, size_t m)
 }
 /* Features of the data, the intercept not counted. */
 size_t features_count(const dataset *d);
+/* Numbers of a model that multiply features, and of all of it if the intercept's column is `constant`, 0: none. */
+size_t features_weights(const dataset *d);
+size_t features_model(const dataset *d, double constant);
+/* From now on a model has numbers for each class; d has the row table. */
+void features_set_classes(dataset *d, size_t classes);
 /* Error if the features of the data (path) have other names than the known names of `whose`; NULL: names not known. */
 hfsad_status features_check_names(const dataset *d, const char *path, const char *known, const char *whose,
                                   hfsad_error *err);

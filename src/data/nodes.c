@@ -197,13 +197,13 @@ bool nodes_settle(dataset *d, bool many, double constant, size_t n_rows)
 {
     const size_t F = features_count(d);
     d->n_rows = n_rows;
-    if (!many)
+    if (!many && !d->classes)
         return true;
     if (!d->rows.first)
         d->rows.first = alloc_zero(d->n_leaves + 1, sizeof *d->rows.first);
     d->rows.F = F;
     d->rows.constant = constant;
-    d->M = F + (constant != 0);
+    d->M = features_model(d, constant);
     d->lanes = 1;
     return d->rows.first != NULL;
 }

@@ -45,8 +45,10 @@ typedef enum { LOSS_START_ZERO, LOSS_START_MEAN, LOSS_START_LOG } loss_start;
 typedef struct {
     unsigned parameters; /* LOSS_HAS_... */
     bool labels;         /* y is a class, -1 or 1 */
+    bool endless;        /* for some y it falls for ever as s grows or falls: without a prior there may be no minimum */
     bool levels;         /* <x, w> is a tau-quantile of y: how many y lie below is worth a figure */
     bool squared;        /* r^2 / 2: many rows are factored once */
+    bool several;        /* y is a class, 0, 1, …, and a row has a score for each (core/softmax.h) */
     bool majorised;      /* not convex and even in s: many rows go by a convex majorant around anchors (loss_phase.h) */
     loss_fit fit;
     loss_start start;

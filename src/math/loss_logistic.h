@@ -134,6 +134,7 @@ LOSS_FN double logistic_noise(const hfsad_loss *loss, double spread)
 
 LOSS_ROW logistic_kind = {
     .labels = true,
+    .endless = true,
     .fit = LOSS_FIT_FIXED,
     .start = LOSS_START_ZERO,
     .fits = loss_is_label,

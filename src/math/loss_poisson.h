@@ -138,6 +138,7 @@ LOSS_FN double poisson_score(double spread)
 }
 
 LOSS_ROW poisson_kind = {
+    .endless = true,
     .fit = LOSS_FIT_FIXED,
     .start = LOSS_START_LOG,
     .fits = poisson_fits,

@@ -11,6 +11,7 @@
 #include "math/loss_hinge.h"
 #include "math/loss_huber.h"
 #include "math/loss_logistic.h"
+#include "math/loss_multinomial.h"
 #include "math/loss_own.h"
 #include "math/loss_phase.h"
 #include "math/loss_poisson.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "run/anew.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -151,6 +152,14 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     *found = federation_polish_result(numbers);
     const double *model = numbers + FEDERATION_POLISH_HEAD, *first = model + r->data->M;
     memcpy(w, model, r->data->M * sizeof *w);
+    if (r->plan->errors) {
+        free(r->errors);
+        r->errors = alloc_zero(r->data->M, sizeof *w);
+        if (!r->errors)
+            return error_memory(err, r->data->M * sizeof *w, "the standard errors");
+        memcpy(r->errors, numbers + federation_polish_numbers(r->plan, r->data->M) - r->data->M,
+               r->data->M * sizeof *w);
+    }
     for (uint64_t i = 0; known && i < federation_polish_rows(numbers); i++) {
         const hfsad_figures row = kept_row(r, i + 1, first + i * FEDERATION_ROW);
         run_take_star_figures(r, &row, model);
@@ -255,6 +264,7 @@ void cloud_free(cloud_driver *c)
     free(c->run.truth);
     free(c->run.start_kind);
     run_unpolish(&c->run);
+    run_free_readmissions(&c->run);
     free(c->place);
     free(c->scratch);
     free(c);

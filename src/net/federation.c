@@ -76,8 +76,11 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
     }
     f->spec = spec;
     f->shape = shape;
+    f->shape->classes = spec_has_classes(spec) ? (size_t)spec->loss.classes : 0;
     f->own = alloc_zero(shape->n_leaves, sizeof *f->own);
-    hfsad_status status = f->own ? check_spec(spec, err) : error_memory(err, shape->n_leaves, "the clients");
+    f->lives = alloc_zero(shape->n_leaves, sizeof *f->lives);
+    hfsad_status status =
+        f->own && f->lives ? check_spec(spec, err) : error_memory(err, shape->n_leaves, "the clients");
     for (size_t leaf = 0; f->own && leaf < shape->n_leaves; leaf++)
         f->own[leaf] = SIZE_MAX;
     if (!status)
@@ -110,6 +113,7 @@ void federation_free(federation *f)
     dataset_free(f->rows);
     free(f->standard_by);
     free(f->own);
+    free(f->lives);
     free(f->prints);
     free(f->result);
     free(f);
@@ -243,7 +247,7 @@ static hfsad_status check_labels(federation *f, size_t leaf, const char *name, h
     survey_client c;
     const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
     for (size_t r = 0; r < c.rows.count && !status; r++)
-        if (!loss_fits(&c.loss, c.rows.y[r]))
+        if (!loss_fits(&c.loss, c.rows.y[r]) || (f->shape->classes && !(c.rows.y[r] < (double)f->shape->classes)))
             return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes %s", name, r + 1,
                              c.rows.y[r], loss_kind_of(&c.loss)->takes);
     return status;
@@ -389,7 +393,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
         return HFSAD_OK;
     const size_t F = features_count(f->shape), columns = count > RESULT_HEAD && result[COLUMNS] > 0 ? 2 * F : 0;
     const bool slope = lambda_is_wanted(f->spec);
-    if (count < RESULT_HEAD || count != RESULT_HEAD + columns + F + (result[CONSTANT] != 0) + slope)
+    if (count < RESULT_HEAD || count != RESULT_HEAD + columns + features_model(f->shape, result[CONSTANT]) + slope)
         return error_set(err, HFSAD_ERROR_INPUT, "the result of the set-up has %zu numbers: another version's", count);
     hfsad_status status = f->rows ? standardise(f, result + RESULT_HEAD, columns, err) : HFSAD_OK;
     if (status)
@@ -402,7 +406,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
     f->outcome = (federation_result){
-        .scales = {result[OMEGA], result[BEND], result[NOISE], result[LENGTH], slope ? result[count - 1] : 0},
+        .scales = {result[OMEGA], result[BEND], result[NOISE], fabs(result[LENGTH]), slope ? result[count - 1] : 0,
+                   signbit(result[LENGTH])}, /* below 0: every y is the same */
         .nu_f = result[NU_F] >= DBL_MAX ? INFINITY : result[NU_F],
         .cost = {(uint64_t)result[QUESTIONS], (uint64_t)result[BYTES_UP], (uint64_t)result[BYTES_DOWN]},
         .many = result[MANY] > 0,
@@ -446,9 +451,17 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
     return tree_node(n, &f->t, number, err);
 }
 
+void federation_note_life(void *context, const char *path, uint64_t life)
+{
+    federation *f = context;
+    const size_t number = nodes_find(f->shape, path);
+    if (number != SIZE_MAX && number >= f->shape->n_inner)
+        f->lives[number - f->shape->n_inner] = life;
+}
+
 static size_t message_most(const federation *f)
 {
-    const size_t M = features_count(f->shape) + 1, survey = 3 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
+    const size_t M = features_model(f->shape, 1), survey = 4 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
     const size_t groups_of = algorithm_is_baseline(f->spec->top.algorithm) ? baseline_step_groups(f->shape) : 0,
                  curve = groups_of * (M + 1) + 8, questions = survey > curve ? survey : curve,
                  setup = questions > f->n_prints ? questions : f->n_prints, polish = polish_message_most(f),
@@ -460,7 +473,7 @@ static size_t message_most(const federation *f)
 size_t federation_message_most(const federation *f)
 {
     const dataset *d = f->shape;
-    const size_t M = features_count(d) + 1, nodes = d->n_inner + d->n_leaves,
+    const size_t M = features_model(d, 1), nodes = d->n_inner + d->n_leaves,
                  models = nodes * M < NODE_PART ? nodes * M
                           : M > NODE_PART       ? M
                                                 : NODE_PART;
@@ -525,6 +538,7 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const char *
                               .children = (const char *const *)children,
                               .n_children = count,
                               .n_inner = number < f->shape->n_inner ? f->shape->inner[number].n_inner : 0,
+                              .slot = tree_slot(f->shape, number),
                               .certificate = certificate,
                               .key = key};
     if (!status) {

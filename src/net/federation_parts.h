@@ -34,6 +34,7 @@ struct federation {
     size_t n_result;
     federation_result outcome;
     tree t;
+    uint64_t *lives;        /* by leaf: of its link, if it was readmitted */
     polish_memory **polish; /* by leaf; NULL: no leaf has been asked */
 };
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "plan/client_terms.h"
+#include "polish/errors.h"
 #include "polish/star_client.h"
 #include "polish/task.h"
 
@@ -18,6 +19,7 @@
 
 struct polish_memory {
     uint64_t attempt, number; /* of the last question */
+    uint64_t life;            /* of the node that has answered; a new one says so once */
     double *last;             /* the last answer of a kind that cannot be made twice: POLISH_COMMIT, POLISH_ROUND */
     star_client *star;
     double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
@@ -32,10 +34,10 @@ bool federation_polishes(const federation *f, const plan *p)
 
 size_t polish_message_most(const federation *f)
 {
-    const size_t M = features_count(f->shape) + 1;
+    const size_t M = features_model(f->shape, 1);
     const bool star = f->spec->top.algorithm == ALGORITHM_STAR || f->spec->top.algorithm == ALGORITHM_AUTO;
     const bool may = star || f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
-    return may ? INQUIRY_POLISH_HEAD + polish_longest(M, POLISH_DIRECT) : 0;
+    return may ? INQUIRY_POLISH_HEAD + polish_longest(M, polish_direct(f->shape)) : 0;
 }
 
 void polish_forget(federation *f)
@@ -57,22 +59,28 @@ client_rows federation_client_rows(const federation *f, size_t leaf)
     return rows;
 }
 
+/* That a client keeps for a row: multiplier, anchor, bend, which are the probabilities if there are several classes. */
+static size_t row_numbers(const federation *f)
+{
+    return 2 + (f->shape->classes ? f->shape->classes : 1);
+}
+
 static polish_memory *memory_of(federation *f, size_t leaf, size_t rows)
 {
     const size_t last = f->shape->M + STAR_NUMBERS;
     if (!f->polish)
         f->polish = alloc_zero(f->shape->n_leaves, sizeof(polish_memory *));
     if (f->polish && !f->polish[leaf] &&
-        (f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + (3 * rows + last) * sizeof(double))))
-        f->polish[leaf]->last = f->polish[leaf]->rows + 3 * rows;
+        (f->polish[leaf] = alloc_zero(1, sizeof(polish_memory) + (row_numbers(f) * rows + last) * sizeof(double))))
+        f->polish[leaf]->last = f->polish[leaf]->rows + row_numbers(f) * rows;
     return f->polish ? f->polish[leaf] : NULL;
 }
 
 /* Whether the question follows what the client has, or is its last one again. */
-static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t rows)
+static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t numbers)
 {
     if (number == 1) {
-        memset(m->rows, 0, 3 * rows * sizeof *m->rows);
+        memset(m->rows, 0, numbers * sizeof *m->rows);
         star_client_free(m->star);
         m->star = NULL;
         m->attempt = attempt;
@@ -98,7 +106,10 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     if (!m)
         return false; /* it will be asked again */
     const uint64_t number = (uint64_t)v[1];
-    numbers[0] = !follows(m, (uint64_t)v[0], number, rows.count);
+    const uint64_t life = f->lives[at->leaf];
+    const bool lost = !follows(m, (uint64_t)v[0], number, row_numbers(f) * rows.count) || m->life < life;
+    m->life = life;
+    numbers[0] = lost ? 1 + (double)life : 0;
     memset(numbers + 1, 0, question->sums * sizeof *numbers);
     if (numbers[0] > 0)
         return true;
@@ -108,8 +119,8 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .M = M,
         .factor = client_factor(class, &rows),
         .multiplier = m->rows,
-        .bend = m->rows + rows.count,
-        .anchor = m->rows + 2 * rows.count,
+        .bend = m->rows + 2 * rows.count,
+        .anchor = m->rows + rows.count,
         .star = &m->star,
     };
     const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4]};
@@ -153,6 +164,7 @@ typedef struct {
     double *values; /* of the question as it goes out, with its head */
     double *answer;
     uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
+    uint64_t life;               /* of the last client that was readmitted */
     uint64_t lost, progress;     /* attempts in which a client was lost; questions of the solver that were answered */
     const federation_rows *rows; /* NULL: none, or no caller wants them */
     double *row;                 /* the numbers of the first */
@@ -176,6 +188,8 @@ static void forget_past(asker *a)
         free(a->past[i].vectors);
     a->n_past = 0;
 }
+
+_Static_assert(INQUIRY_POLISH + POLISH_KINDS <= INQUIRY_GROUPS, "a kind of question for every kind of the polish");
 
 static inquiry_question question_of(asker *a, const asked *q)
 {
@@ -229,14 +243,18 @@ static void keep(asker *a)
 }
 
 /* A client is lost: the next attempt begins with the questions that were kept. */
-static void retry(asker *a)
+static void retry(asker *a, uint64_t life)
 {
+    const bool replaced = life > a->life; /* its rows may be others: earlier answers are void */
+    a->life = replaced ? life : a->life;
+    if (replaced)
+        forget_past(a);
     a->lost++;
     a->attempt++;
     a->number = a->again = 0;
     if (a->lost >= LOST_MOST + a->progress || a->attempt % (UINT64_C(1) << RETRIES_BIT) == 0)
         a->why = HAS_LOST;
-    else if (a->forgets)
+    else if (a->forgets || replaced)
         a->why = BEGINS_ANEW;
 }
 
@@ -248,7 +266,7 @@ static void ask_once(asker *a, const asked *q)
     if (a->status)
         a->why = HAS_ENDED;
     else if (a->answer[0] > 0)
-        retry(a);
+        retry(a, (uint64_t)a->answer[0] - 1);
     else
         a->number++;
 }
@@ -282,7 +300,7 @@ static bool ask(void *context, const polish_question *q, double *sum)
 
 size_t federation_polish_numbers(const plan *p, size_t M)
 {
-    return FEDERATION_POLISH_HEAD + M + (p->star ? (size_t)p->limit * FEDERATION_ROW : 0);
+    return FEDERATION_POLISH_HEAD + M + (p->star ? (size_t)p->limit * FEDERATION_ROW : 0) + (p->errors ? M : 0);
 }
 
 uint64_t federation_polish_rows(const double *numbers)
@@ -350,6 +368,8 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
     problem.ask = ask;
     problem.context = a;
     problem.row = a->rows && problem.star ? take_row : NULL;
+    if (f->p->errors)
+        solved = solved && (problem.variance = alloc_zero(a->M * (a->M + 1) / 2, sizeof *problem.variance));
     for (bool anew = true; anew && solved;) {
         memcpy(numbers + FEDERATION_POLISH_HEAD, w, a->M * sizeof *w);
         a->why = GOES_ON;
@@ -357,6 +377,10 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
         solved = polish_solve(&problem, numbers + FEDERATION_POLISH_HEAD, &found);
         anew = a->why == BEGINS_ANEW;
     }
+    if (f->p->errors) /* behind everything else */
+        solved = solved &&
+                 errors_to_user(f->shape, problem.variance, numbers + federation_polish_numbers(f->p, a->M) - a->M);
+    free(problem.variance);
     free((hfsad_penalty *)problem.priors);
     pack(numbers, &found, a->n_rows);
     return solved;
@@ -368,7 +392,7 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
     const size_t M = f->shape->M;
     asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .rows = rows, .err = err};
     a.row = numbers + FEDERATION_POLISH_HEAD + M;
-    const size_t longest = polish_longest(M, POLISH_DIRECT);
+    const size_t longest = polish_longest(M, polish_direct(f->shape));
     a.values = alloc_zero(INQUIRY_POLISH_HEAD + longest, sizeof *a.values);
     a.current.vectors = alloc_zero(longest, sizeof *a.current.vectors);
     a.answer = alloc_zero(1 + longest, sizeof *a.answer);

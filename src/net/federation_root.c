@@ -150,7 +150,7 @@ static hfsad_status ask_plan(federation *f, asker *a, double *head, double *star
     const double found[] = {scales.omega,
                             scales.bend,
                             scales.noise,
-                            scales.length,
+                            scales.level ? -scales.length : scales.length,
                             rule.step.size > 0 ? rule.step.size : at_most(nu_f),
                             (double)a->cost.questions,
                             (double)a->cost.bytes_up,
@@ -172,7 +172,7 @@ static hfsad_status announce(asker *a, const double *result, size_t count, hfsad
 hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *turns, hfsad_error *err)
 {
     const size_t F = features_count(f->shape);
-    double *numbers = alloc_zero(RESULT_HEAD + 3 * F + 2, sizeof *numbers);
+    double *numbers = alloc_zero(RESULT_HEAD + 2 * F + features_model(f->shape, 1) + 1, sizeof *numbers);
     if (!numbers)
         return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
     asker a = {

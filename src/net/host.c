@@ -72,6 +72,7 @@ void host_free(host *h)
         vector_before_free(&at->said[ABOVE]);
         vector_before_free(&at->said[BELOW]);
         vector_before_free(&at->heard);
+        host_free_keys(at);
         free(at->children);
         free(at->lines);
         free(at->path);
@@ -100,11 +101,13 @@ void host_connect(host *h, transport *above, transport *below)
 static uint64_t due_of(const hosted *at)
 {
     const uint64_t trains = at->n ? node_due(at->n) : UINT64_MAX, asks = at->q ? inquiry_due(at->q) : UINT64_MAX;
-    return trains < asks ? trains : asks;
+    const uint64_t first = trains < asks ? trains : asks, admits = host_admit_due(at);
+    return first < admits ? first : admits;
 }
 
-static void tick(const hosted *at, uint64_t now)
+static void tick(hosted *at, uint64_t now)
 {
+    host_admit_tick(at, now);
     if (at->q)
         inquiry_tick(at->q, now);
     if (at->n)

@@ -6,6 +6,7 @@
 #ifndef HFSAD_NET_HOST_H
 #define HFSAD_NET_HOST_H
 
+#include "net/credential.h"
 #include "net/inquiry.h"
 #include "net/node.h"
 #include "net/store.h"
@@ -27,6 +28,7 @@ typedef struct host host;
     X(CHILD_BEHIND, "a child has not the state that this node has seen")                                               \
     X(CHILD_ABSENT, "goes on without")                                                                                 \
     X(CHILD_BACK, "goes on with")                                                                                      \
+    X(READMITTED, "readmitted: its link starts anew from its parent's model")                                          \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 
@@ -65,7 +67,13 @@ typedef struct {
     /* Makes a node from the result of the set-up; for host_enter. */
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
+    /* The life of a node's link: when the node is made, and when it is readmitted. NULL: not called. */
+    void (*lived)(void *maker, const char *path, uint64_t life);
     uint64_t process; /* a random number of this process; 0: no check for a second one */
+    /* Tags of frames: by a secret that all nodes have, or by the certificate of each node (of its place, or this). */
+    const void *secret; /* NULL: none */
+    size_t secret_size;
+    credential_files files; /* ca NULL: none */
 } host_settings;
 
 /* What a STATUS says, after node_status.k: of a living node, and of one that has left in order. A will has no numbers.
@@ -85,6 +93,7 @@ enum {
     HOST_STATUS_WAITS_FOR, /* ... slot of the first, ... */
     HOST_STATUS_WAITS_MS,  /* ... and for how long */
     HOST_STATUS_UPTIME,    /* of the process, in ms, by a clock that is not set */
+    HOST_STATUS_MEETS,     /* number of another process that says it is this node, 0: none */
     HOST_STATUS_ITERATION, /* of the last row of the trace, -1: none. From here on the root only */
     HOST_STATUS_OBJECTIVE,
     HOST_STATUS_PRIMAL,
@@ -108,6 +117,7 @@ typedef struct {
     const char *const *children;   /* paths in the order of their slots */
     size_t n_children, n_inner;    /* n_inner: the first of them have children themselves */
     const char *certificate, *key; /* its own, or NULL */
+    size_t slot;                   /* among its parent's children */
 } host_place;
 
 /* Takes ownership of the node, also on failure. If the store has a state for its path, the node continues from it. */
@@ -172,6 +182,11 @@ bool host_waits_for(const host *h, size_t i, size_t slot);
 void host_describe_waits(const host *h, size_t i, char *text, size_t size);
 /* The path of a child; NULL: there is none. */
 const char *host_child(const host *h, size_t i, size_t slot);
+
+/* The root: begins the readmission of a node below it, or goes on with one that an earlier life has begun; false: it
+ * cannot yet. One that is done; NULL: none. */
+bool host_readmit(host *h, const char *path);
+const run_readmission *host_readmitted(host *h);
 
 /* Of the trace, of this life of the root; NULL: none. */
 const hfsad_figures *host_last_row(const host *h);

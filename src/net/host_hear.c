@@ -28,17 +28,18 @@ child_name *host_child_of(const hosted *at, const char *path)
 
 typedef struct {
     size_t slot;
+    child_name *child;     /* NULL: the parent */
     vector_before *before; /* the last vector of the topic; NULL: it has none */
 } sender;
 
 static bool sender_of(hosted *at, const char *path, topic_kind kind, sender *from)
 {
-    if (topic_to_children(kind)) {
-        *from = (sender){NODE_PARENT, kind == TOPIC_DOWN ? &at->heard : NULL};
+    if (topic_to_children(kind) || (kind == TOPIC_HELLO && at->parent && strcmp(path, at->parent) == 0)) {
+        *from = (sender){NODE_PARENT, NULL, kind == TOPIC_DOWN ? &at->heard : NULL};
         return at->parent && strcmp(path, at->parent) == 0;
     }
     child_name *found = host_child_of(at, path);
-    *from = (sender){found ? found->slot : 0, found && kind == TOPIC_UP ? &found->heard : NULL};
+    *from = (sender){found ? found->slot : 0, found, found && kind == TOPIC_UP ? &found->heard : NULL};
     return found != NULL;
 }
 
@@ -54,7 +55,7 @@ static bool is_setup(const message *m)
 }
 
 /* The set-up's result has come: the node is made, and both are committed before anything is said of it. */
-static void take_setup(host *h, hosted *at)
+void host_take_setup(host *h, hosted *at)
 {
     hfsad_error err;
     size_t count;
@@ -79,7 +80,7 @@ static void take_setup(host *h, hosted *at)
 
 hfsad_status host_set_up(host *h, hfsad_error *err)
 {
-    take_setup(h, &h->all[0]);
+    host_take_setup(h, &h->all[0]);
     if (h->failed)
         *err = h->broken;
     return h->failed;
@@ -91,6 +92,11 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
     hfsad_status failed = HFSAD_OK;
     if (is_setup(m) && m->kind == MESSAGE_ANSWER && m->round == HOST_COMPLAINT && !m->fixed) {
         host_hear_complaint(h, at, from, m);
+        *why = NODE_REFUSED_OLD;
+        return false;
+    }
+    if (host_is_admission(m)) {
+        host_hear_admission(h, at, from, m);
         *why = NODE_REFUSED_OLD;
         return false;
     }
@@ -106,7 +112,7 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
     host_break_down(h, failed, &err);
     if (failed)
         *why = NODE_REFUSED_OLD;
-    take_setup(h, at);
+    host_take_setup(h, at);
     if (inquiry_dismissal(at->q) && !at->dismissed) {
         at->dismissed = true;
         host_tell(h, HOST_DISMISSED, at->path, inquiry_dismissal(at->q), "", NULL);
@@ -197,6 +203,21 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
         node_set_local_steps(at->n, steps_in(h->s.local_seconds, clock_seconds() - began, steps));
 }
 
+/* The neighbour's key, or whether the frame is its own; false: there is nothing to decode. */
+static bool is_genuine(host *h, hosted *at, const char *topic, topic_kind kind, const sender *from, const void *bytes,
+                       size_t *size)
+{
+    const char *why = NULL;
+    if (kind != TOPIC_HELLO && host_unseal(h, at, kind, from->child, bytes, size, &why))
+        return true;
+    if (kind == TOPIC_HELLO)
+        why = host_hear_hello(h, at, from->child, bytes, *size);
+    at->garbled += why != NULL;
+    if (why)
+        refuse(h, at, topic, why);
+    return false;
+}
+
 static void receive(void *context, size_t member, const char *topic, const void *bytes, size_t size)
 {
     const sense *s = context;
@@ -208,17 +229,22 @@ static void receive(void *context, size_t member, const char *topic, const void 
     message m;
     if (size == 0) /* a retained value that was cleared */
         return;
-    if (at->early && is_spread(h, bytes, size)) {
+    const size_t frame = message_frame_size(bytes, size);
+    if (at->early && is_spread(h, bytes, frame)) {
         at->early = false;
         h->heard++;
         return;
     }
     const bool own = topic_read(topic, h->run, path, &kind) && kind == TOPIC_STATUS && strcmp(path, at->path) == 0;
+    if (topic_read(topic, h->run, path, &kind) && kind == TOPIC_HELLO && strcmp(path, at->path) == 0)
+        return;
     if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from))) {
         at->strangers++;
         refuse(h, at, topic, "from a node that is not a neighbour");
         return;
     }
+    if (!is_genuine(h, at, topic, kind, &from, bytes, &size))
+        return;
     const message_fault fault = host_decode_difference(h, from.before, bytes, size, &m);
     if (fault == MESSAGE_FAULT_REFERENCE && h->s.encoding == WIRE_DELTA) /* as if it were lost */
         return;
@@ -261,7 +287,8 @@ static void clear_topics(host *h, const hosted *at, int way)
     hfsad_error err;
     const bool same = h->way[ABOVE] == h->way[BELOW];
     for (int kind = 0; kind < TOPICS; kind++)
-        if (kind != TOPIC_STATUS && (same || topic_to_children((topic_kind)kind) == (way == BELOW)) &&
+        if (kind != TOPIC_STATUS && kind != TOPIC_HELLO &&
+            (same || topic_to_children((topic_kind)kind) == (way == BELOW)) &&
             topic_write(topic, h->run, at->path, (topic_kind)kind))
             host_break_down(h, transport_send(h->way[way], at->member[way], topic, NULL, 0, true, &err), &err);
 }
@@ -284,7 +311,11 @@ static void connection(void *context, size_t member, transport_event event, cons
             clear_topics(h, at, s->way);
         if (at->q)
             inquiry_repeat(at->q);
+        host_admit_repeat(at);
         at->status_due = 0;
+        at->meets = 0;
+        if (at->keys)
+            at->keys->hello_due = at->keys->c != NULL;
     }
     host_tell(h, kinds[event], at->path, why, "", NULL);
 }

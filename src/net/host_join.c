@@ -22,6 +22,7 @@ static bool name_nodes(hosted *at, const host_place *place)
     at->children = alloc_zero(place->n_children, sizeof *at->children);
     at->n_children = place->n_children;
     at->n_inner = place->n_inner;
+    at->slot = place->slot;
     if (!at->path || !at->children || (topic_parent(place->path, parent) && !at->parent))
         return false;
     for (size_t c = 0; c < place->n_children; c++) {
@@ -33,7 +34,7 @@ static bool name_nodes(hosted *at, const host_place *place)
     return true;
 }
 
-enum { FILTERS_MOST = TOPICS + 1 };
+enum { FILTERS_MOST = TOPICS + 2 };
 
 /* Its filters on one way; 0: too long. */
 static size_t filters_of(const host *h, const hosted *at, int way, char filters[][TOPIC_MAX])
@@ -49,6 +50,15 @@ static size_t filters_of(const host *h, const hosted *at, int way, char filters[
                 return 0;
             if (h->s.process && at->n_children && (same || way == BELOW) &&
                 !topic_write(filters[count++], h->run, below, TOPIC_STATUS))
+                return 0;
+            continue;
+        }
+        if (kind == TOPIC_HELLO) {
+            if (!at->keys || !at->keys->c)
+                continue;
+            if (at->parent && (same || way == ABOVE) && !topic_write(filters[count++], h->run, at->parent, TOPIC_HELLO))
+                return 0;
+            if (at->n_children && (same || way == BELOW) && !topic_write(filters[count++], h->run, below, TOPIC_HELLO))
                 return 0;
             continue;
         }
@@ -72,7 +82,9 @@ static hfsad_status join_way(host *h, size_t i, int way, const host_place *place
     for (size_t f = 0; f < count; f++)
         list[f] = filters[f];
     const message gone = host_status_of(h, at, false, values);
-    const size_t size = host_encode(h, at, &gone, err);
+    size_t size = host_encode(h, at, &gone, err);
+    if (size && host_seal(h, at, TOPIC_STATUS, &size, err))
+        return HFSAD_ERROR_MEMORY;
     const transport_member member = {
         .name = at->path,
         .filters = list,
@@ -132,7 +144,8 @@ static hfsad_status take_place(host *h, const hosted *with, const host_place *pl
     at->member[ABOVE] = at->member[BELOW] = SIZE_MAX;
     if (!topic_path_valid(place->path))
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be a node's name in topics", place->path);
-    return name_nodes(at, place) ? HFSAD_OK : error_memory(err, TOPIC_MAX, "the names of a process's nodes");
+    return name_nodes(at, place) ? host_take_keys(h, at, place, err)
+                                 : error_memory(err, TOPIC_MAX, "the names of a process's nodes");
 }
 
 hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err)
@@ -156,7 +169,13 @@ hfsad_status host_make_node(host *h, hosted *at, hfsad_error *err)
     hfsad_status status = h->s.make(h->s.maker, at->path, h->result, h->n_result, &at->n, err);
     if (!status)
         status = host_take_room(h, node_message_most(at->n), err);
-    return status ? status : host_restore(h, at, err);
+    if (!status)
+        status = host_restore(h, at, err);
+    if (!status && h->s.lived)
+        h->s.lived(h->s.maker, at->path, node_life(at->n));
+    if (!status)
+        host_admit_resume(at);
+    return status;
 }
 
 hfsad_status host_enter(host *h, inquiry *q, void *context, size_t most, const host_place *place, hfsad_error *err)

@@ -6,8 +6,8 @@
 #include "net/topic.h"
 
 enum { ABOVE, BELOW, WAYS };
-/* So often an older process must say in a connection that it is this node: the broker may remember one. */
-enum { HOST_TWINS = 2 };
+/* So often an older process must say in a connection that it is this node, and has met this process: that one lives. */
+enum { HOST_TWINS = 1 };
 
 /* The last vector of a topic, to which the next one may be a difference; count 0: none. */
 typedef struct {
@@ -15,6 +15,31 @@ typedef struct {
     size_t count, room;
     double *values;
 } vector_before;
+
+/* The keys of a node and a neighbour. */
+typedef struct {
+    bool known;
+    bool sure; /* the neighbour has shown that it has them */
+    unsigned char public_key[CREDENTIAL_PUBLIC];
+    seal_key up, down;
+} seal_pair;
+
+/* A neighbour that starts again has a new pair. Until it has shown that it has that pair, the old one is used: a broker
+ * may repeat an old hello. */
+typedef struct {
+    seal_pair now, next;
+    unsigned doubts; /* frames without a right tag since the last right one */
+} seal_peer;
+
+/* How a node seals what it says. */
+typedef struct {
+    credential *c; /* NULL: by a secret */
+    seal_key secret;
+    seal_key own, down; /* down: to all children, by a secret */
+    seal_peer above;
+    bool hello_due;
+    uint64_t hello_sent; /* when */
+} node_keys;
 
 /* A child's path and its slot, in the order of the paths. */
 typedef struct {
@@ -25,19 +50,32 @@ typedef struct {
     bool absent;          /* it was told that the node goes on without it */
     bool behind;          /* of this child it was told that it has not the state that it should */
     vector_before heard;  /* of its UPs */
+    seal_peer *peer;      /* NULL: not known yet, or frames have no tags */
 } child_name;
+
+/* A readmission on its way down (host_admit.c); number 0: none. */
+typedef struct {
+    uint64_t number;
+    char path[INQUIRY_WHY_MOST + 1];
+    channel way;
+    bool tell; /* it is done, as follows */
+    run_readmission done;
+} host_order;
 
 typedef struct {
     node *n;    /* NULL: not set up yet */
     inquiry *q; /* NULL: it was made elsewhere */
     void *q_context;
     unsigned twins;      /* how often an older process of this name has said that it lives, in this connection */
+    double meets;        /* the number of that process, or of a younger one; 0: none */
+    node_keys *keys;     /* NULL: its frames have no tags */
     char *path, *parent; /* parent: NULL for the root */
     child_name *children;
     size_t n_children, n_inner;
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed, and not yet in the store */
     bool early;          /* it has taken host.frame in before its own copy came */
+    bool unstored;       /* it was made without a state in the store */
     bool unkept;         /* node_follows, and messages alone do not give its state: that must be put */
     bool awake;          /* it has been handed a message in this life, ... */
     uint64_t woke;       /* ... in this round */
@@ -46,6 +84,12 @@ typedef struct {
     char *lines; /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
+    size_t slot; /* among its parent's children */
+    host_order orders[NODE_ORDERS];
+    channel admit;     /* host_admit.c: of a child */
+    size_t admit_next; /* child to be asked next */
+    bool tell_admitted;
+    uint64_t admit_heard; /* life of the link that its parent has spoken of in this connection */
     bool connected[WAYS];
     uint64_t parent_heard; /* when the parent has last said something of this run; 0: never */
     bool leaves[WAYS];     /* it has said that it is gone, and the broker has not said it back yet */
@@ -94,7 +138,8 @@ struct host {
     uint64_t heard, commits, commit_failures;
     double commit_seconds;
     bool dismisses, leaving;
-    hfsad_status failed; /* within a handler, with the reason */
+    host_order readmitted; /* the last that host_readmitted has returned */
+    hfsad_status failed;   /* within a handler, with the reason */
     hfsad_error broken;
 };
 
@@ -119,9 +164,22 @@ void host_end_too_large(host *h, hosted *at);
 enum { HOST_COMPLAINT = 0x7fffffff };
 void host_hear_complaint(host *h, hosted *at, size_t from, const message *m);
 /* A neighbour says something that this node cannot have come to. */
-void host_meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m);
+void host_meet_newer(host *h, hosted *at, const char *path, size_t from, const message *m);
 /* Its parent trains, and it has no node. */
 void host_note_training(const host *h, hosted *at, const message *m);
+
+/* Readmission (host_admit.c): whether a message is of it; and what becomes of that. */
+bool host_is_admission(const message *m);
+void host_hear_admission(host *h, hosted *at, size_t from, const message *m);
+/* Admissions that an earlier life has begun. */
+void host_admit_resume(hosted *at);
+void host_admit_tick(hosted *at, uint64_t now);
+void host_admit_repeat(hosted *at);
+uint64_t host_admit_due(const hosted *at);
+hfsad_status host_admit_send(host *h, hosted *at, hfsad_error *err);
+
+/* The inquiry may have its result: then the node is made. */
+void host_take_setup(host *h, hosted *at);
 
 /* Of child_name. */
 child_name *host_child_of(const hosted *at, const char *path);
@@ -145,6 +203,21 @@ message_fault host_encode_difference(host *h, hosted *at, const message *m, size
 message_fault host_decode_difference(host *h, const vector_before *before, const void *bytes, size_t size, message *m);
 /* After a message that was news. */
 void host_keep_heard(const host *h, vector_before *before, const message *m);
+
+/* The node that came last: how it seals (host_seal.c). */
+hfsad_status host_take_keys(const host *h, hosted *at, const host_place *place, hfsad_error *err);
+void host_free_keys(hosted *at);
+/* Adds the tags of a frame that is in h->out. */
+hfsad_status host_seal(host *h, const hosted *at, topic_kind topic, size_t *size, hfsad_error *err);
+/* Whether a payload is a frame of this sender, whose size is then in *size. child: NULL for the parent, and for the
+ * node itself. If it is not, *why is the reason, or NULL if that is nothing to speak of. */
+bool host_unseal(const host *h, hosted *at, topic_kind topic, child_name *child, const void *bytes, size_t *size,
+                 const char **why);
+/* A neighbour says which key it has now; the reason if that does not count. */
+const char *host_hear_hello(host *h, hosted *at, child_name *child, const void *bytes, size_t size);
+hfsad_status host_send_hello(host *h, hosted *at, hfsad_error *err);
+/* Whether all its neighbours have shown their keys. */
+bool host_all_sure(const hosted *at);
 
 /* Into h->out; 0: it cannot be said. */
 size_t host_encode(host *h, hosted *at, const message *m, hfsad_error *err);

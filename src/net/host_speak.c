@@ -55,6 +55,7 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
     values[HOST_STATUS_INSTANCE] = h->s.state ? (double)store_instance(h->s.state) : 0;
     values[HOST_STATUS_GARBLED] = (double)(at->garbled + at->strangers);
     values[HOST_STATUS_UPTIME] = (double)(clock_ms() - h->began);
+    values[HOST_STATUS_MEETS] = at->meets;
     values[HOST_STATUS_WAITS] = (double)waits.count;
     values[HOST_STATUS_WAITS_FOR] = (double)waits.first;
     values[HOST_STATUS_WAITS_MS] = (double)waits.ms;
@@ -78,10 +79,12 @@ static hfsad_status put_message(host *h, hosted *at, int way, topic_kind kind, c
     char topic[TOPIC_MAX];
     if (at->member[way] == SIZE_MAX)
         way = !way;
-    const size_t size = host_encode(h, at, m, err);
+    size_t size = host_encode(h, at, m, err);
     if (!size || !topic_write(topic, h->run, at->path, kind)) /* a number that does not fit a float */
         return HFSAD_OK;
-    return transport_send(h->way[way], at->member[way], topic, h->out.bytes, size, retain, err);
+    const hfsad_status status = host_seal(h, at, kind, &size, err);
+    return status || !size ? status
+                           : transport_send(h->way[way], at->member[way], topic, h->out.bytes, size, retain, err);
 }
 
 hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err)
@@ -133,15 +136,21 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
     for (size_t i = 0; i < h->count && !status; i++) {
         hosted *at = &h->all[i];
         node_letter letter;
+        if (at->keys && at->keys->hello_due)
+            status = host_send_hello(h, at, err);
         while (!status &&
                ((at->q && inquiry_next_letter(at->q, &letter)) || (at->n && node_next_letter(at->n, &letter))))
             status = host_send(h, at, letter.to_parent ? ABOVE : BELOW, topic_of(&letter.m, letter.to_parent),
                                &letter.m, err);
+        if (!status)
+            status = host_admit_send(h, at, err);
         if ((at->q && inquiry_is_too_large(at->q)) || (at->n && node_is_too_large(at->n)))
             host_end_too_large(h, at);
         if (!status && h->s.status_ms && now >= at->status_due) {
             status = send_status(h, at, true, err);
             at->status_due = now + h->s.status_ms;
+            if (at->keys)
+                at->keys->hello_due = at->keys->hello_due || !host_all_sure(at);
         }
     }
     return status;

@@ -47,6 +47,7 @@ hfsad_status host_restore(host *h, hosted *at, hfsad_error *err)
     if (!h->s.state)
         return HFSAD_OK;
     const hfsad_status status = store_get_state(h->s.state, at->path, &bytes, &size, err);
+    at->unstored = !status && !bytes;
     if (status || !bytes)
         return status;
     word_reader reader = {bytes, size / WORD_BYTES, size % WORD_BYTES != 0};

@@ -12,7 +12,7 @@
 /* ---- children ---- */
 
 static const char advice[] =
-    "restore a copy of its folder that is not older, or restart the run with new state folders for all nodes";
+    "restore a copy of its folder that is not older, or let its link start anew with `hfsad readmit`";
 
 /* A child that has left, or lives without a state, though its messages have been part of the training. It may be
  * believed: it says so itself, and its own process does not go on. */
@@ -160,37 +160,48 @@ void host_hear_complaint(host *h, hosted *at, size_t from, const message *m)
 
 /* ---- this node ---- */
 
-/* Training begins when every node has the set-up's result on its disk, so the folder of this one was lost. A message
- * that the broker remembers of an earlier run comes once in a connection. */
-void host_note_training(const host *h, hosted *at, const message *m)
+static void tell_lost(const host *h, hosted *at, const message *m)
 {
-    char text[500];
-    if ((m->kind != MESSAGE_DOWN && m->kind != MESSAGE_ASK) || m->phase == NODE_PHASE_SETUP || ++at->left_out != 2)
+    char text[600];
+    if (++at->left_out != 2)
         return;
     snprintf(text, sizeof text, "the state folder %.200s is empty, and the run has come to round %llu: %s",
              h->s.state ? store_folder(h->s.state) : "of this process", (unsigned long long)m->round, advice);
     host_tell(h, HOST_STATE_LOST, at->path, text, "", NULL);
 }
 
+/* Training begins when every node has the set-up's result on its disk, so the folder of this one was lost. A message
+ * that the broker remembers of an earlier run comes once in a connection. */
+void host_note_training(const host *h, hosted *at, const message *m)
+{
+    if ((m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK) && m->phase != NODE_PHASE_SETUP)
+        tell_lost(h, at, m);
+}
+
 /* In lock step no node is ahead of its neighbours, so this one goes on from an old copy of its state, or from none. A
  * child is believed only before this node has made a step: later it could end a run by a lie. */
-void host_meet_newer(host *h, const hosted *at, const char *path, size_t from, const message *m)
+void host_meet_newer(host *h, hosted *at, const char *path, size_t from, const message *m)
 {
     hfsad_error err;
     const node_status status = node_get_status(at->n);
     if (!h->s.state || m->run != h->s.run_id || (from != NODE_PARENT && status.round != at->woke))
         return;
+    if (at->parent && at->unstored && status.round == 0 && status.k == 0 && node_life(at->n) == 0) {
+        tell_lost(h, at, m); /* the broker remembered the result of the set-up */
+        return;
+    }
     if (m->kind == MESSAGE_ACK)
-        error_set(&err, HFSAD_ERROR_INPUT,
-                  "the state of %.100s in %.200s is older than what %.100s has seen: that one has an UP that is not in "
-                  "it, after step %llu; restore a copy of the folder that is not older, or restart the run with new "
-                  "state folders for all nodes",
-                  at->path, store_folder(h->s.state), path, (unsigned long long)status.k);
+        error_set(
+            &err, HFSAD_ERROR_INPUT,
+            "the state of %.100s in %.200s is older than what %.100s has seen: that one has an UP that is not in "
+            "it, after step %llu; restore a copy of the folder that is not older, or remove it and let the node's "
+            "link start anew with `hfsad readmit`",
+            at->path, store_folder(h->s.state), path, (unsigned long long)status.k);
     else
         error_set(&err, HFSAD_ERROR_INPUT,
                   "the state of %.100s in %.200s is older than what %.100s has seen: round %llu, that one is "
-                  "at %llu; restore a copy of the folder that is not older, or restart the run with new "
-                  "state folders for all nodes",
+                  "at %llu; restore a copy of the folder that is not older, or remove it and let the node's link start "
+                  "anew with `hfsad readmit`",
                   at->path, store_folder(h->s.state), path, (unsigned long long)status.round,
                   (unsigned long long)m->round);
     host_break_down(h, HFSAD_ERROR_INPUT, &err);
@@ -229,13 +240,15 @@ void host_meet_twin(host *h, hosted *at, const message *m)
         at->status_due = 0;
     if (m->k == 0 || m->count < HOST_STATUS_ITERATION || m->values[HOST_STATUS_PROCESS] == (double)h->s.process)
         return;
+    at->meets = m->values[HOST_STATUS_PROCESS];
     const message own = host_status_of(h, at, true, values);
     const ranks theirs = rank_of(m), mine = rank_of(&own);
     if (!is_before(&theirs, &mine)) {
         at->status_due = 0;
         return;
     }
-    if (++at->twins >= HOST_TWINS)
+    /* The broker may remember what a process said that is gone, or somebody may repeat it. */
+    if (m->values[HOST_STATUS_MEETS] == (double)h->s.process && ++at->twins >= HOST_TWINS)
         host_break_down(h,
                         error_set(&err, HFSAD_ERROR_INPUT,
                                   "%s already runs in another process: end that process, or use another name",

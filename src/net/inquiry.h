@@ -30,7 +30,7 @@ enum {
     INQUIRY_RESULT,      /* the result -> sum: 1 of every node */
     INQUIRY_END,         /* the root has found a mistake and ends: why, a byte a number -> sum: 1 of every node */
     INQUIRY_POLISH, /* and above: polish_kind; attempt, number, kappa, beta, step, vectors -> most: 1: lost; sums */
-    INQUIRY_GROUPS = INQUIRY_POLISH + 16, /* and above: mixture_kind; its numbers -> sums */
+    INQUIRY_GROUPS = INQUIRY_POLISH + 32, /* and above: mixture_kind; its numbers -> sums */
     INQUIRY_KINDS = INQUIRY_GROUPS + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 5 };

@@ -70,6 +70,7 @@ static void put_acl_node(FILE *f, const char *path)
         if (topic_to_children((topic_kind)i))
             put_read(f, "topic", parent, (topic_kind)i);
     put_read(f, "topic", parent, TOPIC_STATUS);
+    put_read(f, "topic", parent, TOPIC_HELLO);
 }
 
 static void put_configuration(FILE *f, const keys_authority *a, const char *dir)

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "net/keys_file.h"
+#include "net/seal.h"
 #include "net/topic.h"
 
 #include <stdio.h>
@@ -41,11 +42,12 @@ static void put_node(FILE *f, const keys_broker *b, size_t number)
         above = is_child(b->nodes[i], path);
     fprintf(f, "\nuser %s\n", path);
     put_topic(f, "readwrite", b->run, path, TOPIC_STATUS);
+    put_topic(f, "write", b->run, path, TOPIC_HELLO);
     for (int i = 0; i < TOPICS; i++)
-        if (i != TOPIC_STATUS && (topic_to_children((topic_kind)i) ? above : below))
+        if (i != TOPIC_STATUS && i != TOPIC_HELLO && (topic_to_children((topic_kind)i) ? above : below))
             put_topic(f, "write", b->run, path, (topic_kind)i);
     for (int i = 0; i < TOPICS && below; i++)
-        if (i == TOPIC_STATUS || topic_to_children((topic_kind)i))
+        if (i == TOPIC_STATUS || i == TOPIC_HELLO || topic_to_children((topic_kind)i))
             put_topic(f, "read", b->run, parent, (topic_kind)i);
     for (size_t c = 0; c < b->n_nodes && above; c++)
         for (int i = 0; i < TOPICS && is_child(b->nodes[c], path); i++)
@@ -67,7 +69,7 @@ static void put_acl(FILE *f, const keys_broker *b)
 static bool put_configuration(FILE *f, const keys_broker *b, const char *model)
 {
     const char *line = strstr(model, "\nlistener ");
-    const size_t packet = message_bytes_most(b->numbers) + KEYS_AROUND_FRAME;
+    const size_t packet = message_bytes_most(b->numbers) + KEYS_AROUND_FRAME + SEAL_TAG * b->n_nodes;
     const uint64_t connections = CONNECTIONS_OF_NODE * (uint64_t)b->n_nodes + CONNECTIONS_MORE,
                    frames = (uint64_t)b->n_nodes * TOPICS * FRAMES_OF_TOPIC,
                    memory = memory_base + connections * memory_of_connection + frames * packet;

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "data/nodes.h"
 #include "net/broker_url.h"
 #include "net/certificate.h"
@@ -12,10 +13,12 @@
 #include "spec/pack.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { ABOVE, BELOW };
@@ -176,8 +179,31 @@ static hfsad_status open_metrics(hfsad_member *m, hfsad_error *err)
     return status;
 }
 
+/* Whoever can read it can speak for every node. */
+static hfsad_status read_secret(hfsad_member *m, hfsad_error *err)
+{
+    enum { LEAST = 16, MOST = 4096 };
+    struct stat about;
+    const char *name = m->s.secret;
+    if (!name)
+        return HFSAD_OK;
+    if (m->s.keys || m->s.certificate)
+        return error_set(err, HFSAD_ERROR_INPUT, "give a secret or certificates, not both");
+    const int reason = stat(name, &about) ? errno : file_read(name, MOST, &m->secret, &m->secret_size);
+    if (reason)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: %s", name, strerror(reason));
+    if (about.st_mode & (S_IRWXG | S_IRWXO))
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: other users can read this secret; set its mode to 0600",
+                         name);
+    if (m->secret_size < LEAST)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: a secret has %d to %d bytes", name, LEAST, MOST);
+    return HFSAD_OK;
+}
+
 static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
 {
+    snprintf(m->ca, sizeof m->ca, "%s/ca.crt", m->s.keys ? m->s.keys : "");
+    snprintf(m->revoked, sizeof m->revoked, "%s/revoked.crl", m->s.keys ? m->s.keys : "");
     size_t prints;
     const double *about = federation_prints(m->f, &prints);
     const host_settings settings = {
@@ -195,7 +221,14 @@ static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
         .other_run = member_on_other_run,
         .maker = m->f,
         .make = federation_make,
+        .lived = federation_note_life,
         .process = draw_process(),
+        .secret = m->secret,
+        .secret_size = m->secret_size,
+        .files = {.ca = m->s.keys ? m->ca : m->s.ca,
+                  .revoked = m->s.keys ? m->revoked : NULL,
+                  .certificate = m->s.certificate,
+                  .key = m->s.key},
     };
     const hfsad_status status = host_create(&m->h, &settings, err);
     return status ? status : open_ways(m, err);
@@ -282,6 +315,8 @@ static hfsad_status turn(hfsad_member *m, int64_t timeout_ms, hfsad_error *err)
         *err = m->wrong;
         status = HFSAD_ERROR_INPUT;
     }
+    if (!status && m->s.role == HFSAD_ROLE_CLOUD)
+        member_readmit(m);
     (void)goes_on(m);
     return status;
 }
@@ -356,9 +391,9 @@ void hfsad_member_cancel(hfsad_member *m)
 static hfsad_status copy_settings(hfsad_member *m, const hfsad_member_settings *given, hfsad_error *err)
 {
     hfsad_member_settings *s = &m->s;
-    const char **const all[] = {&s->name,        &s->all_of, &s->nodes, &s->data_file, &s->broker,
-                                &s->above,       &s->below,  &s->keys,  &s->ca,        &s->key,
-                                &s->certificate, &s->state,  &s->out,   &s->record,    &s->metrics};
+    const char **const all[] = {&s->name,  &s->all_of, &s->nodes,   &s->data_file, &s->broker,      &s->above,
+                                &s->below, &s->keys,   &s->ca,      &s->key,       &s->certificate, &s->state,
+                                &s->out,   &s->record, &s->metrics, &s->secret};
     static_assert(sizeof all / sizeof *all <= sizeof m->texts / sizeof *m->texts, "room for all texts");
     memcpy(s, given, given->size < sizeof *s ? given->size : sizeof *s);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -385,6 +420,8 @@ static hfsad_status open_all(hfsad_member *m, hfsad_error *err)
         status = member_shape(&shape, m->spec, m->s.nodes, m->scratch, err);
     if (!status)
         status = federation_create(&m->f, m->spec, shape, err);
+    if (!status)
+        status = read_secret(m, err);
     if (!status)
         status = check_ways(m, err);
     if (!status && m->s.role == HFSAD_ROLE_CLIENT)
@@ -443,6 +480,9 @@ void hfsad_member_free(hfsad_member *m)
     member_close_out(m);
     member_close_state(m);
     federation_free(m->f);
+    if (m->secret)
+        explicit_bzero(m->secret, m->secret_size);
+    free(m->secret);
     free(m->scratch);
     hfsad_spec_free(m->spec);
     for (size_t i = 0; i < sizeof m->texts / sizeof *m->texts; i++)

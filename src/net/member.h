@@ -24,13 +24,14 @@ typedef struct {
     hfsad_figures figures; /* of the last row, also of an earlier life */
     bool has_row, write_failed;
     double write_next;
+    double readmit_next; /* when the folder is looked at for nodes that are to be readmitted */
     int lock;
     size_t made;
 } cloud_part;
 
 struct hfsad_member {
     hfsad_member_settings s; /* its texts are copies */
-    char *texts[16];         /* these */
+    char *texts[17];         /* these */
     hfsad_spec *spec;
     federation *f;
     store *state;
@@ -41,6 +42,9 @@ struct hfsad_member {
     transport *way[2]; /* above, below; the same if there is one broker */
     size_t number;
     cloud_part cloud;
+    char ca[4096], revoked[4096]; /* files of the folder of keys */
+    char *secret;                 /* the content of settings.secret; NULL: none */
+    size_t secret_size;
     atomic_bool cancelled;
     hfsad_stop stop;   /* INTERRUPTED until the run has ended */
     double down_since; /* there is no broker since, on clock_seconds; 0: there is one */
@@ -71,6 +75,13 @@ bool member_on_other_run(void *context, const char *path, const char *from, cons
 /* The cloud's output folder, before the state folder is touched. */
 hfsad_status member_open_out(hfsad_member *m, hfsad_error *err);
 void member_close_out(hfsad_member *m);
+/* The operator's files in the cloud's state folder begin so: nodes that are to be readmitted (member_readmit.c). */
+#define READMIT_NAME "readmit-"
+/* Why a node of this kind cannot be readmitted; NULL: it can. */
+const char *readmit_refusal(const hfsad_spec *spec, bool inner);
+void member_readmit(hfsad_member *m);
+/* Those of earlier lives, for trace and summary. */
+hfsad_status member_take_readmissions(hfsad_member *m, hfsad_error *err);
 /* The cloud's run from its node to its end, or until it is cancelled. */
 hfsad_status member_train(hfsad_member *m, const inquiry_turns *turns, hfsad_error *err);
 

@@ -55,18 +55,26 @@ static bool is_due(void *context)
     return clock_seconds() >= ((const hfsad_member *)context)->cloud.write_next;
 }
 
-static void take_row(void *context, const hfsad_figures *row)
+static void put_row(hfsad_member *m, const hfsad_figures *row, const double *model)
 {
-    cloud_part *c = &((hfsad_member *)context)->cloud;
+    cloud_part *c = &m->cloud;
     if (!c->has_row || row->iteration > c->figures.iteration)
         report_row(c->report, row);
     c->figures = *row;
     c->has_row = true;
+    if (m->s.row)
+        m->s.row(m->s.context, row, model, hfsad_run_features(cloud_run(c->driver)));
+}
+
+static void take_row(void *context, const hfsad_figures *row)
+{
+    hfsad_member *m = context;
+    put_row(m, row, m->s.row ? run_inner_model(cloud_run(m->cloud.driver), 0) : NULL);
 }
 
 static void take_old_row(void *context, const hfsad_figures *row)
 {
-    take_row(context, row);
+    put_row(context, row, NULL);
     cloud_take_old_row(((hfsad_member *)context)->cloud.driver, row);
 }
 
@@ -116,6 +124,8 @@ hfsad_status member_train(hfsad_member *m, const inquiry_turns *turns, hfsad_err
         status = report_create(&c->report, cloud_run(c->driver), m->spec, m->s.out, err);
     if (!status)
         status = store_get_rows(m->state, take_old_row, m, err);
+    if (!status)
+        status = member_take_readmissions(m, err);
     c->write_next = clock_seconds() + (report_exists(m->s.out) ? m->spec->output.every_seconds : 0);
     if (!status)
         status = cloud_train(c->driver, &hooks, &end, err);

@@ -284,6 +284,15 @@ static bool length_fits(wire_encoding encoding, size_t count, size_t length)
     return length == count * (encoding == WIRE_FLOAT ? sizeof(float) : sizeof(double));
 }
 
+size_t message_frame_size(const void *bytes, size_t size)
+{
+    const size_t around = MESSAGE_HEAD_BYTES + MESSAGE_SUM_BYTES;
+    if (size < around || memcmp(bytes, mark, sizeof mark) != 0)
+        return 0;
+    const size_t length = get32((const unsigned char *)bytes + AT_LENGTH);
+    return length <= size - around ? length + around : 0;
+}
+
 message_fault message_read_head(const void *bytes, size_t size, message_head *head)
 {
     const unsigned char *from = bytes;

@@ -98,6 +98,9 @@ size_t message_bytes_most(size_t count);
 message_fault message_encode(message_codec *c, const message *m, wire_encoding encoding,
                              const message_reference *reference, void *bytes, size_t *size);
 
+/* The bytes of the frame that `bytes` begin with, by its head; 0: none does. Tags may follow it. */
+size_t message_frame_size(const void *bytes, size_t size);
+
 /* What a frame says of itself, its numbers left alone: m->values is NULL. Everything but these has been checked. */
 typedef struct {
     message m;

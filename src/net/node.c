@@ -303,8 +303,9 @@ static bool handle_plain(node *n, size_t from, const message *m, node_refusal *w
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
 {
     message plain = *m;
-    const uint64_t stage = m->phase >> NODE_STAGE_BIT, above = m->phase - (stage << NODE_STAGE_BIT),
-                   epoch = above >> NODE_PHASE_BITS;
+    const uint64_t life = from == NODE_PARENT ? 0 : m->phase >> NODE_LIFE_BIT,
+                   phase = m->phase - (life << NODE_LIFE_BIT), stage = phase >> NODE_STAGE_BIT,
+                   above = phase - (stage << NODE_STAGE_BIT), epoch = above >> NODE_PHASE_BITS;
     const unsigned ahead =
         from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or a repair, before this node does */
     plain.phase = above - (epoch << NODE_PHASE_BITS);
@@ -312,6 +313,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_RUN);
     if (!fits_sender(n, from, m->kind))
         return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (from != NODE_PARENT && life != n->inner.child[from].life)
+        return node_refuse(n, why, NODE_REFUSED_OLD);
     const bool sums = m->kind == MESSAGE_UP || (m->kind == MESSAGE_ANSWER && plain.phase == NODE_PHASE_TRAIN);
     if (m->fixed != (sums && n->s.p->fixed))
         return node_refuse(n, why, NODE_REFUSED_KIND);
@@ -435,7 +438,8 @@ static bool take_flag(bool *flag)
     return was;
 }
 
-static bool next_to_parent(node *n, message *m)
+/* What was said in an earlier life of the link is old. */
+static bool next_to_parent_of_life(node *n, message *m)
 {
     const question_row *say = n->answer.say;
     n->answer.say = NULL;
@@ -453,6 +457,14 @@ static bool next_to_parent(node *n, message *m)
         return false;
     }
     return true;
+}
+
+static bool next_to_parent(node *n, message *m)
+{
+    const bool any = next_to_parent_of_life(n, m);
+    if (any)
+        m->phase += n->life << NODE_LIFE_BIT;
+    return any;
 }
 
 static message down_letter(node *n)
@@ -601,6 +613,16 @@ bool node_child_trains(const node *n, size_t c)
 bool node_child_lies(const node *n, size_t c)
 {
     return n->inner.child[c].lies >= (n->s.exclude_after ? n->s.exclude_after : 1);
+}
+
+uint64_t node_life(const node *n)
+{
+    return n->life;
+}
+
+bool node_is_async(const node *n)
+{
+    return n->s.async;
 }
 
 uint64_t node_begun(const node *n)

@@ -48,6 +48,7 @@
 #include "plan/share.h"
 #include "plan/tally.h"
 #include "run/averaging.h"
+#include "run/readmission.h"
 
 typedef struct node node;
 
@@ -60,8 +61,11 @@ enum {
     NODE_PHASE_ANEW = 4,
     NODE_PHASE_STAGE = 5,
     NODE_PHASE_LOOK = 6,
+    NODE_PHASE_ORDER = 7, /* a node is to be readmitted; these two are the host's (host_admit.c) */
+    NODE_PHASE_ADMIT = 8,
     NODE_PHASE_BITS = 8,
-    NODE_STAGE_BIT = 32
+    NODE_STAGE_BIT = 32,
+    NODE_LIFE_BIT = 48 /* to the parent: the life of the link */
 };
 
 /* Local steps of a client's round, if they follow its speed. */
@@ -271,6 +275,32 @@ bool node_child_is_absent(const node *n, size_t c);
 bool node_child_trains(const node *n, size_t c);
 /* Whether a child has sent so many messages beyond the bounds that its parent cannot go on with it. */
 bool node_child_lies(const node *n, size_t c);
+/* Readmission (node_admit.c). Parent: the link of a child begins anew, with the number of the readmission as its life;
+ * false: it has begun already. */
+bool node_child_begin(node *n, size_t c, uint64_t life);
+uint64_t node_child_life(const node *n, size_t c);
+/* When that was; without a path. */
+run_readmission node_child_readmission(const node *n, size_t c);
+/* Whether the child has begun it, too; and that it has. */
+bool node_child_is_admitted(const node *n, size_t c);
+void node_child_confirm(node *n, size_t c, uint64_t life);
+/* What the child must know: NODE_ADMISSION numbers and a model. */
+enum { NODE_ADMISSION = 7 };
+size_t node_admission_count(const node *n);
+void node_admission(node *n, size_t c, double *numbers);
+/* The child begins its life with that; more numbers may follow. parent_begun: of node_begun. false: it cannot. */
+bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_begun);
+/* The life of its link; of the root: the number of the last readmission. */
+uint64_t node_life(const node *n);
+bool node_is_async(const node *n);
+/* The root: the number of the readmission of a node below it, which begins, or has begun, also before a restart; 0:
+ * there are too many. It is done, which is a line of the record (run/anew.h). */
+enum { NODE_ORDERS = 16 };
+uint64_t node_order(node *n, const char *path);
+/* The path of one of NODE_ORDERS that has begun; NULL: none. */
+const char *node_pending_order(const node *n, size_t i);
+void node_note_readmission(node *n, uint64_t number, const run_readmission *done);
+
 /* How often it was started. */
 uint64_t node_begun(const node *n);
 /* Root: where it waits for the polish of the model w, M numbers that stay until node_take_polish; NULL: it does not. */

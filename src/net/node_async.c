@@ -138,6 +138,24 @@ static bool is_asking_for_figures(const node *n)
     return q->state == QUESTION_ASKED && q->row == &QUESTION_FIGURES && q->round == n->end_round;
 }
 
+/* In the record: the counter, after the life of the link. */
+static uint64_t async_lived(const child_state *child, uint64_t k)
+{
+    return (child->life << 32) + k;
+}
+
+bool async_begin_child(node *n, size_t c, uint64_t life)
+{
+    child_state *child = &n->inner.child[c];
+    if (!alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + 1, sizeof *n->async.heard))
+        return false;
+    n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, n->async.version + 1, life << 32};
+    child->need = n->async.version;
+    child->fresh = false;
+    child->absent = !n->s.pace.stale_waits; /* until it speaks */
+    return true;
+}
+
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->inner.child[c];
@@ -163,13 +181,14 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
+    child->turns++;
     child->need = m->round;
     child->absent = false;
     child->fresh = true;
     child->k = m->k;
     child->sigma = m->sigma;
     memcpy(n->inner.child_u + c * n->s.M, m->values, n->s.M * sizeof(double));
-    n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, m->round, m->k};
+    n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, m->round, async_lived(child, m->k)};
     return true;
 }
 
@@ -277,7 +296,7 @@ static bool all_have_answered(const node *n)
 }
 
 /* Lack of memory shows as a record that cannot be replayed, never as another run. */
-static void put(node *n, const char *text)
+void async_put(node *n, const char *text)
 {
     const size_t size = strlen(text);
     if (!alloc_grow((void **)&n->async.lines, &n->async.lines_room, n->async.lines_size + size + 1, 1))
@@ -292,9 +311,9 @@ static void put_heard(node *n, bool whole)
     for (size_t i = 0; i < n->async.n_heard; i++) {
         snprintf(text, sizeof text, " %" PRIu32 ":%" PRIu64 ":%" PRIu64, n->async.heard[i].slot,
                  n->async.heard[i].version, n->async.heard[i].k);
-        put(n, text);
+        async_put(n, text);
     }
-    put(n, whole ? "\n" : " -\n");
+    async_put(n, whole ? "\n" : " -\n");
     n->async.n_heard = 0;
 }
 
@@ -302,7 +321,7 @@ void async_step(node *n)
 {
     char text[80];
     snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, n->async.version + 1, n->down_round);
-    put(n, text);
+    async_put(n, text);
     put_heard(n, true);
     for (size_t c = 0; c < n->s.n_children && !n->s.pace.stale_waits; c++) /* the wait is paid once for an absence */
         n->inner.child[c].absent = n->inner.child[c].absent || async_is_stale(n, c);
@@ -323,21 +342,21 @@ void async_row(node *n)
 {
     char text[80];
     snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->question.round, n->question.asked_version);
-    put(n, text);
+    async_put(n, text);
     const bool whole = all_have_answered(n);
     for (size_t c = 0; c < n->s.n_children && whole; c++) {
         if (!n->s.children[c].leaf)
             continue;
         snprintf(text, sizeof text, " %zu:%" PRIu64, c, n->inner.child[c].answer_k);
-        put(n, text);
+        async_put(n, text);
     }
-    put(n, whole ? "\n" : " -\n"); /* a row without some nodes is not repeated */
+    async_put(n, whole ? "\n" : " -\n"); /* a row without some nodes is not repeated */
 }
 
 void async_end(node *n)
 {
     char text[80];
     snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
-    put(n, text);
+    async_put(n, text);
     put_heard(n, all_have_answered(n));
 }

@@ -39,6 +39,8 @@ hfsad_status inner_create(node *n, hfsad_error *err)
 
 void inner_free(node *n)
 {
+    for (size_t c = 0; n->inner.child && c < n->s.n_children; c++)
+        free(n->inner.child[c].begin);
     free((node_child *)n->s.children);
     free(n->inner.w_parent);
     free(n->inner.child);

@@ -120,7 +120,7 @@ static rows_leaf rows_of(node *n, const double *w_parent)
                 .anchor = rows_anchored(&class->loss) ? n->leaf.anchor : NULL,
                 .eta = &n->leaf.eta,
                 .squared = n->leaf.squared,
-                .own = class->loss.kind == HFSAD_LOSS_OWN ? &n->s.p->own : NULL,
+                .own = plan_client_loss(n->s.p, class),
                 .node = n->s.number,
                 .scratch = n->leaf.solver,
             },

@@ -89,6 +89,12 @@ typedef struct {
     bool ack_part;     /* to be told which part is wanted */
     bool fresh;        /* asynchronous: it has sent something since the last step */
     bool absent;       /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
+    uint64_t life;     /* of its link: number of the readmission that began it, 0: none */
+    bool admitted;     /* it has begun that life, too */
+    uint64_t begun_at; /* round, asynchronous: step, after which that life began; and where */
+    anew_where where;
+    double *begin;  /* M: its model then, until it is admitted; NULL: not needed yet */
+    uint64_t turns; /* asynchronous: UPs taken */
     double sigma;
     guard_strain strain;      /* of an inner child's link and all below */
     uint64_t strain_words[2]; /* fixed point: the same, as it came */
@@ -139,6 +145,12 @@ typedef struct {
     size_t lines_size, lines_room;
 } async_part;
 
+/* A readmission that the root has ordered. */
+typedef struct {
+    uint64_t number;
+    char path[241];
+} node_readmission;
+
 /* What only the root decides. */
 typedef struct {
     guard_state guard;
@@ -147,9 +159,10 @@ typedef struct {
     double *row_w; /* M: its model */
     bool row_ready;
     node_end end;
-    double *polish;      /* setup.polish numbers, then M: where it begins; NULL: none */
-    bool looks;          /* it is to look at all models */
-    start_search search; /* first: NULL if there is one stage */
+    double *polish;                       /* setup.polish numbers, then M: where it begins; NULL: none */
+    node_readmission orders[NODE_ORDERS]; /* that are not done yet; number 0: none */
+    bool looks;                           /* it is to look at all models */
+    start_search search;                  /* first: NULL if there is one stage */
 } root_part;
 
 /* FedAvg and FedProx. */
@@ -215,6 +228,7 @@ struct node {
     uint64_t repairs;                      /* of the safeguard */
     double dual;                           /* of the last round */
     double reach;                          /* an inner node's largest |w_m| so far */
+    uint64_t life;                         /* of the link, as its parent counts; of the root: of the last readmission */
     double *u;                             /* M */
     bool too_large;                        /* a number that it should send does not fit into fixed point */
     uint64_t down_digest[4], up_digest[4]; /* secure: of the newest DOWN taken, and of the one that the UP answers */
@@ -398,6 +412,10 @@ bool async_answers_without(const node *n);
 void async_step(node *n);
 /* When it will be ready without a message, UINT64_MAX: never. */
 uint64_t async_due(const node *n);
+/* A child's link begins anew with this node's model; false: no memory. */
+bool async_begin_child(node *n, size_t c, uint64_t life);
+/* A line of the record, with its newline. */
+void async_put(node *n, const char *text);
 /* The last line of the record: what was heard and not used. */
 void async_end(node *n);
 

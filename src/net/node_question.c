@@ -373,7 +373,7 @@ static bool take_answer(node *n, const question_row *row, size_t c, const messag
         return take_part(n, c, m);
     if (row->up == UP_TALLY)
         memcpy(n->inner.child_figures + c * m->count, m->values, m->count * sizeof *m->values);
-    child->answer_k = m->k;
+    child->answer_k = (child->life << 32) + m->k; /* as the record counts */
     return child->answered = true;
 }
 

@@ -29,8 +29,19 @@ hfsad_status stages_create(node *n, hfsad_error *err)
 }
 
 /* What the next stage needs of the one before. */
-static void carry_over(node *to, const node *from)
+static void carry_over(node *to, node *from)
 {
+    to->life = from->life;
+    memcpy(to->root.orders, from->root.orders, sizeof to->root.orders);
+    for (size_t c = 0; c < from->s.n_children; c++) {
+        child_state *child = &to->inner.child[c], *before = &from->inner.child[c];
+        child->life = before->life;
+        child->admitted = before->admitted;
+        child->begun_at = before->begun_at;
+        child->where = before->where;
+        child->begin = before->begin;
+        before->begin = NULL;
+    }
     to->now = from->now;
     to->begun = from->begun;
     to->status = from->status;

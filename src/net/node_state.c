@@ -23,6 +23,7 @@ static void pass_link(const word_transfer *t, node *n)
     words_pass(t, &n->answer.k);
     words_pass_flag(t, &n->answer.final);
     words_pass(t, &n->repairs);
+    words_pass(t, &n->life);
     words_pass(t, &state);
     n->state = (node_state)state;
     if (t->in && state >= NODE_STATES)
@@ -59,6 +60,30 @@ static void pass_leaf(const word_transfer *t, node *n)
     words_pass_reals(t, &n->leaf.eta, 1);
 }
 
+static void pass_begin(const word_transfer *t, const node *n, child_state *child)
+{
+    bool waits = child->begin != NULL;
+    words_pass_flag(t, &waits);
+    if (!waits)
+        return;
+    if (!child->begin)
+        child->begin = alloc_zero(n->s.M, sizeof *child->begin);
+    if (child->begin)
+        words_pass_reals(t, child->begin, n->s.M);
+    else
+        t->in->bad = true;
+}
+
+static void pass_order(const word_transfer *t, node_readmission *o)
+{
+    words_pass(t, &o->number);
+    for (size_t i = 0; o->number && i < sizeof o->path; i++) {
+        uint32_t byte = (unsigned char)o->path[i];
+        words_pass_32(t, &byte);
+        o->path[i] = (char)byte;
+    }
+}
+
 static void pass_inner(const word_transfer *t, node *n)
 {
     words_pass_flag(t, &n->took_part);
@@ -74,6 +99,14 @@ static void pass_inner(const word_transfer *t, node *n)
         words_pass(t, &child->need);
         words_pass(t, &child->k);
         words_pass(t, &child->due_k);
+        words_pass(t, &child->life);
+        words_pass_flag(t, &child->admitted);
+        words_pass(t, &child->begun_at);
+        uint32_t where = (uint32_t)child->where;
+        words_pass_32(t, &where);
+        child->where = (anew_where)where;
+        pass_begin(t, n, child);
+        words_pass(t, &child->turns);
         words_pass_reals(t, &child->strain.sum, 1);
         words_pass_reals(t, &child->strain.count, 1);
         for (size_t i = 0; i < 2 && n->s.p->fixed; i++)
@@ -88,6 +121,8 @@ static void pass_inner(const word_transfer *t, node *n)
     words_pass(t, &end);
     n->root.end = (node_end)end;
     words_pass_reals(t, n->root.polish, n->root.polish ? n->s.polish : 0);
+    for (size_t i = 0; i < NODE_ORDERS; i++)
+        pass_order(t, &n->root.orders[i]);
     start_search_pass(t, &n->root.search);
     bool models = n->state == NODE_FINISHED && n->inner.models;
     words_pass_flag(t, &models);

@@ -20,7 +20,8 @@
     X(ANSWER, "answer", ANSWER)                                                                                        \
     X(MODEL, "model", MODEL)                                                                                           \
     X(DOWN_ACK, "down-ack", ACK)                                                                                       \
-    X(STATUS, "status", STATUS)
+    X(STATUS, "status", STATUS)                                                                                        \
+    X(HELLO, "hello", KINDS) /* no message: credential.h */
 
 typedef enum {
 #define TOPIC_ENUM(name, text, kind) TOPIC_##name,

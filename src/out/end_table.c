@@ -2,7 +2,9 @@
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "out/end_table.h"
 
+#include "base/alloc.h"
 #include "data/features.h"
+#include "math/normal.h"
 #include "out/groups.h"
 #include "out/settings_rows.h"
 #include "plan/choices.h"
@@ -64,7 +66,7 @@ static void put_data(FILE *o, const dataset *d)
         snprintf(rows, sizeof rows, ", %zu rows", d->n_rows);
     snprintf(text, sizeof text, "%zu edge%s, %zu client%s%s%s, %zu feature%s%s, %" PRIu32 " tier%s", d->n_inner - 1,
              plural(d->n_inner - 1), d->n_leaves, plural(d->n_leaves), each, rows, F, plural(F),
-             d->M > F ? " and intercept" : "", d->depth, plural(d->depth));
+             d->rows.constant != 0 ? " and intercept" : "", d->depth, plural(d->depth));
     put_row(o, "data", text);
 }
 
@@ -75,6 +77,8 @@ static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
     char text[300];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
     n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
+    if (spec_has_classes(spec))
+        n += (size_t)snprintf(text + n, sizeof text - n, ", %d classes", (int)spec->loss.classes);
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
     put_row(o, "loss", text);
@@ -238,6 +242,29 @@ static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, c
     }
 }
 
+/* The first coefficients; all are in coefficients.csv. */
+static void put_errors(FILE *o, const hfsad_run *run)
+{
+    enum { SHOWN = 20 };
+    const size_t M = run->data->M, F = features_count(run->data);
+    double *w = run->errors ? alloc_zero(M, sizeof *w) : NULL;
+    const char *name = run->data->feature_names;
+    const double factor = normal_quantile(0.5 + run->spec->output.confidence / 2);
+    char text[200], label[24];
+    if (!w)
+        return;
+    hfsad_run_node_model(run, 0, w);
+    for (size_t m = 0; m < M && m < SHOWN; m++) {
+        const double away = factor * run->errors[m];
+        snprintf(label, sizeof label, "w%zu", m + 1);
+        snprintf(text, sizeof text, "%.6g, standard error %.3g, %g%% from %.6g to %.6g", w[m], run->errors[m],
+                 100 * run->spec->output.confidence, w[m] - away, w[m] + away);
+        put_row(o, m == F ? "intercept" : name ? name : label, text);
+        name = name && m < F ? name + strlen(name) + 1 : name;
+    }
+    free(w);
+}
+
 static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const report *written, const train_end *end)
 {
     const theorem_report *theorem = report_theorem(written);
@@ -250,8 +277,9 @@ static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const rep
         put_polished(o, run, &end->figures);
     else
         put_figures(o, run, spec, &end->figures);
-    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_count(run->data));
+    snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_weights(run->data));
     put_row(o, "non-zero", text);
+    put_errors(o, run);
     put_groups(o, run);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);

@@ -1,5 +1,6 @@
 /* The output folder of a run, read back; see model.h. */
 #include "out/model.h"
+#include "core/softmax.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -131,6 +132,11 @@ static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settin
         status = read_parameter(s, "loss." #name, json_at(object, #name), &loss->name);
     LOSS_PARAMETERS(READ_PARAMETER)
 #undef READ_PARAMETER
+    const cJSON *classes = json_at(object, "classes");
+    const double count = cJSON_IsNumber(classes) ? classes->valuedouble : 0;
+    loss->classes = count >= 2 && count <= SOFTMAX_CLASSES ? (int64_t)count : -1;
+    if (!status && loss->kind == (int)HFSAD_LOSS_MULTINOMIAL && loss->classes < 0)
+        status = refuse_key(s, "loss.classes", "a number from 2 to 256");
     return status;
 }
 
@@ -496,8 +502,13 @@ static hfsad_status check_shape(const reader *r, const model_shape *shape)
             "%.*s has %zu models and the summary.json beside it tells of %.0f; the file is cut short or of "
             "another run: run hfsad run again",
             PATH_SHOWN, r->path, m->n_nodes, nodes);
+    const bool several = m->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL && m->loss.classes > 0;
+    m->classes = several ? (size_t)m->loss.classes : 0;
+    m->features = (size_t)shape->features;
+    const double scores = several ? (double)m->classes : 1;
     /* The intercept may be counted among them. */
-    if (shape->features != (double)m->F && shape->features != (double)model_width(m))
+    if (scores * shape->features != (double)m->F && scores * shape->features != (double)model_width(m) &&
+        !(several && scores * (shape->features + 1) == (double)m->F))
         return error_set(
             r->err, HFSAD_ERROR_INPUT,
             "%.*s has %zu features and the summary.json beside it tells of %.0f; they are of two runs: run "

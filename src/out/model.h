@@ -20,9 +20,11 @@ typedef struct {
 
 typedef struct {
     size_t n_nodes, n_inner; /* the cloud, the other inner nodes, then the clients */
-    size_t F;                /* features */
+    size_t F;                /* numbers of a model without the intercept: one for a feature, or as many as classes */
     bool intercept;          /* the last number of every model is one */
-    char *feature_names;     /* F texts, each closed by a 0; NULL: unknown */
+    size_t classes;          /* with scores of their own, their intercepts among the F; 0: one score */
+    size_t features;         /* of the data */
+    char *feature_names;     /* as many texts, each closed by a 0; NULL: unknown */
     table_settings table;    /* how rows are read; texts and means are the model's */
     double *w;               /* n_nodes models of F numbers and, if there is one, the intercept */
     size_t *name_at;         /* n_nodes offsets into names */
@@ -59,6 +61,12 @@ uint32_t model_find(const model *m, const char *name);
 static inline size_t model_width(const model *m)
 {
     return m->F + m->intercept;
+}
+
+/* Numbers of a model that multiply features. */
+static inline size_t model_slopes(const model *m)
+{
+    return m->classes ? m->classes * m->features : m->F;
 }
 
 static inline const double *model_weights(const model *m, uint32_t node)

@@ -24,6 +24,7 @@ void evaluation_free(evaluation *e)
     free(e->nodes);
     free(e->groups);
     free(e->scores);
+    free(e->confusion);
     *e = (evaluation){0};
 }
 
@@ -57,6 +58,34 @@ static hfsad_status refuse_loss(const evaluation *e, size_t leaf, hfsad_error *e
         e->scoring->folder, name);
 }
 
+/* A client whose rows have a score for each class. */
+static hfsad_status add_classes(evaluation *e, size_t leaf, const client_law *law, hfsad_error *err)
+{
+    const scoring *s = e->scoring;
+    const client_rows rows = dataset_rows(s->data, leaf);
+    const size_t K = s->model->classes;
+    double p[SOFTMAX_CLASSES];
+    row_figures f = {.rows = rows.count};
+    if (!e->confusion && !(e->confusion = alloc_zero(K * K, sizeof *e->confusion)))
+        return error_memory(err, K * K * sizeof *e->confusion, "the confusion matrix");
+    for (size_t r = 0; r < rows.count; r++) {
+        const double y = rows.y[r], weight = row_weight(&rows, r);
+        if (!loss_fits(&law->loss, y) || !(y < (double)K))
+            return refuse_label(e, leaf, r, y, law->loss.kind, err);
+        f.weight += weight;
+        f.loss += weight * scoring_class(s, leaf, &rows, r, y, p);
+        if (!isfinite(f.loss))
+            return scoring_overflow(s, leaf, r, "loss", err);
+        const double predicted = most_likely(K, p);
+        f.right += predicted == y ? weight : 0;
+        e->confusion[(size_t)y * K + (size_t)predicted] += weight;
+    }
+    f.labelled = f.weight;
+    f.total = f.loss;
+    e->nodes[s->data->n_inner + leaf] = f;
+    return HFSAD_OK;
+}
+
 hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err)
 {
     const scoring *s = e->scoring;
@@ -67,6 +96,8 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
     row_figures f = {.rows = rows.count};
     if (kind == HFSAD_LOSS_OWN)
         return refuse_loss(e, leaf, err);
+    if (s->model->classes)
+        return add_classes(e, leaf, &law, err);
     const hfsad_status status = scoring_scores(s, leaf, kind, scores, err);
     if (status)
         return status;
@@ -297,7 +328,7 @@ support_figures evaluation_support(const evaluation *e, uint32_t node)
     support_figures f = {.recall = NAN, .precision = NAN, .relative_error = NAN};
     size_t true_nonzero = 0, found = 0;
     double away = 0, opposite = 0, size = 0;
-    for (size_t i = 0; i < m->F; i++) {
+    for (size_t i = 0; i < model_slopes(m); i++) {
         f.nonzero += w[i] != 0;
         if (!t)
             continue;

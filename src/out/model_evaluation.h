@@ -39,6 +39,8 @@ typedef struct {
     const double *truth;                    /* F numbers; NULL: not known */
     row_figures *nodes;                     /* of the data: n_inner, then n_leaves */
     bool labels, levels, numbers;           /* whether any client has labels, quantiles, or numbers */
+    double *confusion;                      /* several classes: weight of the rows by their class, then by that
+                                               predicted; otherwise NULL */
     double *scores;                         /* of all rows, if there are labels; otherwise NULL */
     size_t worst_client;                    /* leaf; the first if several are equal */
     size_t worst_edge;                      /* inner node, 0: there are no edges */

@@ -36,7 +36,7 @@ static hfsad_status take_models(model *m, const hfsad_run *run, hfsad_error *err
 static hfsad_status take_feature_names(model *m, const dataset *d, hfsad_error *err)
 {
     size_t size = 0;
-    for (size_t i = 0; d->feature_names && i < m->F; i++)
+    for (size_t i = 0; d->feature_names && i < m->features; i++)
         size += strlen(d->feature_names + size) + 1;
     if (!size)
         return HFSAD_OK;
@@ -92,7 +92,9 @@ hfsad_status model_of_run(model **made, const hfsad_run *run, hfsad_error *err)
         return error_memory(err, sizeof *m, "a model");
     m->n_inner = run->data->n_inner;
     m->n_nodes = spec_shows_clients(run->spec) ? hfsad_run_nodes(run) : m->n_inner;
-    m->F = features_count(run->data);
+    m->F = hfsad_run_intercept(run) ? run->data->M - 1 : run->data->M;
+    m->classes = run->data->classes;
+    m->features = features_count(run->data);
     m->intercept = hfsad_run_intercept(run);
     hfsad_status status = take_models(m, run, err);
     if (!status)

@@ -26,7 +26,7 @@ bool scoring_has_y(const scoring *s)
 /* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
 static hfsad_status check_features(const scoring *s, hfsad_error *err)
 {
-    const size_t of_data = s->data->rows.F, of_model = s->model->F;
+    const size_t of_data = s->data->rows.F, of_model = s->model->classes ? s->model->features : s->model->F;
     if (of_data == of_model || (s->data->rows.start && of_data < of_model))
         return features_check_names(s->data, s->path, s->model->feature_names, s->folder, err);
     return error_set(
@@ -154,11 +154,45 @@ hfsad_status scoring_overflow(const scoring *s, size_t leaf, size_t row, const c
         SHOWN, s->path, what, row + 1, SHOWN, name, SHOWN, model_name(s->model, s->node[leaf]));
 }
 
+double scoring_class(const scoring *s, size_t leaf, const client_rows *rows, size_t r, double y, double *p)
+{
+    const model *m = s->model;
+    const double *w = model_weights(m, s->node[leaf]);
+    double scores[SOFTMAX_CLASSES];
+    softmax_scores(rows, r, m->classes, w, scores);
+    for (size_t k = 0; k < m->classes && m->F > m->features * m->classes; k++)
+        scores[k] += w[m->features * m->classes + k];
+    return softmax_loss(m->classes, scores, y, p);
+}
+
+double most_likely(size_t classes, const double *p)
+{
+    size_t best = 0;
+    for (size_t k = 1; k < classes; k++)
+        best = p[k] > p[best] ? k : best;
+    return (double)best;
+}
+
+/* The class of every row. */
+static hfsad_status scoring_classes(const scoring *s, size_t leaf, double *scores, hfsad_error *err)
+{
+    const client_rows rows = dataset_rows(s->data, leaf);
+    double p[SOFTMAX_CLASSES];
+    for (size_t r = 0; r < rows.count; r++) {
+        if (!isfinite(scoring_class(s, leaf, &rows, r, 0, p)))
+            return scoring_overflow(s, leaf, r, "prediction", err);
+        scores[r] = most_likely(s->model->classes, p);
+    }
+    return HFSAD_OK;
+}
+
 hfsad_status scoring_scores(const scoring *s, size_t leaf, hfsad_loss_kind kind, double *scores, hfsad_error *err)
 {
     const client_rows rows = dataset_rows(s->data, leaf);
     const double *w = model_weights(s->model, s->node[leaf]);
     const double intercept = s->model->intercept ? w[s->model->F] : 0;
+    if (s->model->classes)
+        return scoring_classes(s, leaf, scores, err);
     for (size_t r = 0; r < rows.count; r++) {
         const double score = row_dot(&rows, r, w) + intercept;
         if (!isfinite(score) || !isfinite(score_prediction(kind, score)))

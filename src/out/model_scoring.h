@@ -5,7 +5,7 @@
 #ifndef HFSAD_OUT_MODEL_SCORING_H
 #define HFSAD_OUT_MODEL_SCORING_H
 
-#include "data/rows.h"
+#include "core/softmax.h"
 #include "math/loss_kind.h"
 #include "out/model.h"
 
@@ -33,7 +33,11 @@ void scoring_free(scoring *s);
 bool scoring_has_y(const scoring *s);
 
 client_law scoring_law(const scoring *s, size_t leaf);
-/* A score per row of a client with this kind of loss. HFSAD_ERROR_INPUT: a prediction is not finite. */
+/* If there are several classes: the loss of a row of that client for the class y, and the classes' probabilities. */
+double scoring_class(const scoring *s, size_t leaf, const client_rows *rows, size_t r, double y, double *p);
+double most_likely(size_t classes, const double *p);
+/* A score per row of a client with this kind of loss, of several classes the number of the most likely one.
+ * HFSAD_ERROR_INPUT: a prediction is not finite. */
 hfsad_status scoring_scores(const scoring *s, size_t leaf, hfsad_loss_kind kind, double *scores, hfsad_error *err);
 /* Says that this client's row, counted from 0, has something that is too large. */
 hfsad_status scoring_overflow(const scoring *s, size_t leaf, size_t row, const char *what, hfsad_error *err);

@@ -58,7 +58,7 @@ static void put_node(whole_file *f, const evaluation *e, size_t node)
     put_real(f, figures->weight);
     put_real(f, mean_loss(figures));
     put_real(f, figures->total);
-    if (e->labels)
+    if (e->labels || e->confusion)
         put_real(f, accuracy_of(figures));
     if (e->levels) {
         put_real(f, coverage_of(figures));
@@ -75,7 +75,7 @@ void evaluation_table(whole_file *f, const evaluation *e)
 {
     const dataset *d = e->scoring->data;
     put_text(f, "node,rows,weight,loss,total");
-    put_text(f, e->labels ? ",accuracy" : "");
+    put_text(f, e->labels || e->confusion ? ",accuracy" : "");
     put_text(f, e->levels ? ",coverage,tau" : "");
     put_text(f, ",model,nonzero");
     put_text(f, e->truth ? ",recall,precision,relative_error" : "");
@@ -101,6 +101,8 @@ static void add_loss(json *j, cJSON *root, const model *m)
         json_add_real(j, loss, #name, m->loss.name);
     LOSS_PARAMETERS(ADD_PARAMETER)
 #undef ADD_PARAMETER
+    if (m->classes)
+        json_add_whole(j, loss, "classes", m->classes);
     json_add_text(j, loss, "scale", scales[m->loss.scale]);
 }
 
@@ -120,6 +122,19 @@ static void add_measures(json *j, cJSON *object, const evaluation *e, const row_
             json_add_real(j, object, measure_kinds[kind].name, measure_of(&f->measures, kind));
 }
 
+/* A list for each class: the weight of its rows by the class that was predicted. */
+static void add_confusion(json *j, cJSON *root, const evaluation *e)
+{
+    const size_t K = e->scoring->model->classes;
+    cJSON *lists = cJSON_CreateArray();
+    for (size_t k = 0; k < K; k++) {
+        cJSON *list = cJSON_CreateDoubleArray(e->confusion + k * K, (int)K);
+        if (!list || !cJSON_AddItemToArray(lists, list))
+            j->ok = false;
+    }
+    json_add_item(j, root, "confusion", lists);
+}
+
 static void add_rows(json *j, cJSON *root, const evaluation *e)
 {
     const dataset *d = e->scoring->data;
@@ -134,8 +149,10 @@ static void add_rows(json *j, cJSON *root, const evaluation *e)
         add_node(j, root, "worst_edge", e, e->worst_edge);
     add_node(j, root, "worst_client", e, d->n_inner + e->worst_client);
     json_add_real(j, root, "median_client_loss", e->median_loss);
-    if (e->labels)
+    if (e->labels || e->confusion)
         json_add_real(j, root, "accuracy", accuracy_of(all));
+    if (e->confusion)
+        add_confusion(j, root, e);
     if (e->levels) {
         json_add_real(j, root, "coverage", coverage_of(all));
         json_add_real(j, root, "tau", level_of(all));
@@ -151,7 +168,7 @@ static void add_models(json *j, cJSON *root, const evaluation *e)
     json_add_whole(j, used, "own", e->used_own);
     json_add_whole(j, used, "edge", e->used_edge);
     json_add_whole(j, used, "cloud", e->used_cloud);
-    json_add_whole(j, root, "features", m->F);
+    json_add_whole(j, root, "features", m->classes ? m->features : m->F);
     cJSON *object = json_add_object(j, root, "cloud_model");
     json_add_whole(j, object, "nonzero", cloud.nonzero);
     if (!e->truth)
@@ -171,7 +188,7 @@ static void add_groups(json *j, cJSON *root, const evaluation *e)
         json_add_whole(j, object, "clients", g->clients);
         json_add_whole(j, object, "rows", g->rows.rows);
         json_add_real(j, object, "mean_loss", g->clients ? mean_loss(&g->rows) : NAN);
-        if (e->labels)
+        if (e->labels || e->confusion)
             json_add_real(j, object, "accuracy", accuracy_of(&g->rows));
         if (e->levels)
             json_add_real(j, object, "coverage", coverage_of(&g->rows));

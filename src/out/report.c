@@ -127,6 +127,27 @@ enum { CHECKPOINT, MODEL, COEFFICIENTS, STATE, TRACE, SUMMARY, N_FILES };
 static const char *const file_names[N_FILES] = {CHECKPOINT_NAME, "model.csv", "coefficients.csv",
                                                 "state.csv",     "trace.csv", "summary.json"};
 
+/* If nodes were readmitted, a last column has their number so far. */
+static void put_trace(const report *r, whole_file *f)
+{
+    const char *at = r->trace.text, *end = at + r->trace.length;
+    if (!r->run->n_readmitted) {
+        whole_file_put(f, at, r->trace.length);
+        return;
+    }
+    for (bool head = true; at < end; head = false) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        char column[40];
+        size_t count = 0;
+        const uint64_t iteration = strtoull(at, NULL, 10);
+        for (size_t i = 0; i < r->run->n_readmitted; i++)
+            count += r->run->readmitted[i].iteration <= iteration;
+        whole_file_put(f, at, (size_t)(newline - at));
+        whole_file_put(f, column, (size_t)(head ? sprintf(column, ",readmitted\n") : sprintf(column, ",%zu\n", count)));
+        at = newline + 1;
+    }
+}
+
 static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figures *figures, stop_reason stopped,
                          hfsad_error *err)
 {
@@ -145,7 +166,7 @@ static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figure
         state_table(f, r->run, &r->room);
         break;
     case TRACE:
-        whole_file_put(f, r->trace.text, r->trace.length);
+        put_trace(r, f);
         break;
     case SUMMARY:
         text = summary_text(r->run, r->spec, &r->theorem, figures, stopped);

@@ -38,6 +38,10 @@ static hfsad_status fill_from_run(hfsad_result *r, hfsad_run *run, hfsad_error *
         return status;
     r->settings->own = (hfsad_own_loss){0}; /* the program's callbacks need not outlive the run */
     r->stop = (hfsad_stop)record->end.stopped;
+    if (run->errors && !(r->errors = alloc_raw(run->data->M, sizeof *r->errors)))
+        return error_memory(err, run->data->M * sizeof *r->errors, "the standard errors");
+    if (run->errors)
+        memcpy(r->errors, run->errors, run->data->M * sizeof *r->errors);
     run_verdict(run, run->spec, r->stop == HFSAD_STOP_RUNNING || r->stop == HFSAD_STOP_INTERRUPTED, &r->verdict);
     return take_groups(r, err);
 }
@@ -98,6 +102,7 @@ void hfsad_result_free(hfsad_result *r)
     trace_table_free(&r->trace);
     hfsad_spec_free(r->settings);
     free(r->group);
+    free(r->errors);
     free(r->name);
     free(r);
 }
@@ -105,6 +110,11 @@ void hfsad_result_free(hfsad_result *r)
 size_t hfsad_result_nodes(const hfsad_result *r)
 {
     return r->model->n_nodes;
+}
+
+const double *hfsad_result_errors(const hfsad_result *r)
+{
+    return r->errors;
 }
 
 size_t hfsad_result_inner_nodes(const hfsad_result *r)

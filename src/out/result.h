@@ -11,6 +11,7 @@ struct hfsad_result {
     trace_table trace;
     uint32_t *group; /* of every node from the clients on; NULL: there are no groups */
     hfsad_spec *settings;
+    double *errors; /* of the cloud's model; NULL: not known */
     hfsad_stop stop;
     hfsad_verdict verdict;
 };

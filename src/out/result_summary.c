@@ -1,4 +1,5 @@
 /* What summary.json tells of a result beside its model; see result.h. */
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/read_file.h"
 #include "out/json.h"
@@ -63,6 +64,22 @@ static void read_verdict(hfsad_verdict *v, const cJSON *root)
     snprintf(v->text, sizeof v->text, "%s", cJSON_IsString(text) ? text->valuestring : "not known");
 }
 
+static hfsad_status read_errors(hfsad_result *r, const cJSON *list, hfsad_error *err)
+{
+    const size_t width = model_width(r->model);
+    if (!cJSON_IsArray(list) || (size_t)cJSON_GetArraySize(list) != width)
+        return HFSAD_OK;
+    double *to = r->errors = alloc_raw(width, sizeof *r->errors);
+    if (!to)
+        return error_memory(err, width * sizeof *r->errors, "the standard errors");
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        *to++ = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    }
+    return HFSAD_OK;
+}
+
 hfsad_status result_read_summary(hfsad_result *r, const char *folder, hfsad_error *err)
 {
     char *path = path_join(folder, "summary.json"), *text = NULL;
@@ -78,6 +95,8 @@ hfsad_status result_read_summary(hfsad_result *r, const char *folder, hfsad_erro
         status = hfsad_spec_create(&r->settings, err);
     if (!status)
         status = fill(r->settings, settings, err);
+    if (!status)
+        status = read_errors(r, json_at(root, "standard_errors"), err);
     read_verdict(&r->verdict, root);
     cJSON_Delete(root);
     free(text);

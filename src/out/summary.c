@@ -35,8 +35,8 @@ size_t count_nonzero(const hfsad_run *run)
 {
     const double *w = run_inner_model(run, 0);
     size_t n = 0;
-    for (size_t m = 0; m < features_count(run->data); m++)
-        n += w[m] != 0 && !column_is_constant(run->data, m);
+    for (size_t m = 0; m < features_weights(run->data); m++)
+        n += w[m] != 0 && !column_is_constant(run->data, m / (run->data->classes ? run->data->classes : 1));
     return n;
 }
 
@@ -262,6 +262,12 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return uses_parameter(spec, LOSS_HAS_##name);
     LOSS_PARAMETERS(PARAMETER_APPLIES)
 #undef PARAMETER_APPLIES
+    if (!strcmp(key, "loss.classes"))
+        return spec_has_classes(spec);
+    if (!strcmp(key, "output.errors") || !strcmp(key, "output.confidence"))
+        return spec->output.errors == 1;
+    if (!strcmp(key, "features.positive"))
+        return spec->features.positive == 1;
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 
@@ -347,6 +353,19 @@ static void add_constant_columns(json *j, cJSON *shape, const dataset *d)
     }
     if (list)
         json_add_item(j, shape, "constant_features", list);
+}
+
+/* Of the cloud's model, in the order of model.csv. */
+static void add_errors(json *j, cJSON *root, const hfsad_run *run)
+{
+    cJSON *list = run->errors ? cJSON_CreateArray() : NULL;
+    for (size_t m = 0; m < run->data->M && list; m++) {
+        cJSON *item = json_real(run->errors[m]);
+        if (!item || !cJSON_AddItemToArray(list, item))
+            j->ok = false;
+    }
+    if (run->errors)
+        json_add_item(j, root, "standard_errors", list);
 }
 
 static void add_shape(json *j, cJSON *root, const dataset *d)
@@ -472,6 +491,8 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     json_add_real(j, polish, "residual", p->residual);
     if (run->truth)
         json_add_real(j, polish, "relative_error", p->relative_error);
+    if (run->plan->star && !run->data->classes)
+        json_add_text(j, polish, "metric", star_is_whole(run->data) ? "whole" : "diagonal");
     json_add_whole(j, polish, "exchanges", p->exchanges);
     json_add_whole(j, polish, "bytes_up", p->bytes_up);
     json_add_whole(j, polish, "bytes_down", p->bytes_down);
@@ -531,6 +552,20 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
         json_add_whole(j, safeguard, "last_iteration", last);
 }
 
+static void add_readmitted(json *j, cJSON *root, const hfsad_run *run)
+{
+    cJSON *list = run->n_readmitted ? cJSON_CreateArray() : NULL;
+    for (size_t i = 0; i < run->n_readmitted; i++) {
+        cJSON *one = cJSON_CreateObject();
+        json_add_text(j, one, "node", run->readmitted[i].path);
+        json_add_whole(j, one, "iteration", run->readmitted[i].iteration);
+        if (!one || !cJSON_AddItemToArray(list, one))
+            j->ok = false;
+    }
+    if (run->n_readmitted)
+        json_add_item(j, root, "readmitted", list);
+}
+
 static int algorithm_of(const hfsad_run *run, const hfsad_spec *spec)
 {
     return run->plan->star                         ? ALGORITHM_STAR
@@ -555,7 +590,9 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     json_add_text(j, root, "start", run->start_kind);
     if (spec->run.tries > 1 && run->engine->links)
         json_add_whole(j, root, "start_kept", run->start_index + 1);
+    add_readmitted(j, root, run);
     add_shape(j, root, run->data);
+    add_errors(j, root, run);
     add_figures(j, root, run, figures);
     add_verdict(j, root, run, spec, stopped);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))

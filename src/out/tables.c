@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "math/normal.h"
 #include "out/format_number.h"
 #include "run/handle.h"
 
@@ -104,7 +105,7 @@ const char *table_names(const hfsad_run *run)
         usual[1 + number_write_whole(usual + 1, m)] = 0;
         plain = plain && !strcmp(name, usual);
     }
-    return plain ? NULL : run->data->feature_names;
+    return plain || run->data->classes ? NULL : run->data->feature_names;
 }
 
 static void put_row(whole_file *f, row_room *room, char *at)
@@ -115,7 +116,7 @@ static void put_row(whole_file *f, row_room *room, char *at)
 
 void model_head(whole_file *f, const hfsad_run *run)
 {
-    const size_t F = features_count(run->data);
+    const size_t F = run->data->classes ? run->data->M : features_count(run->data);
     const char *name = table_names(run);
     char number[1 + NUMBER_SIZE] = "w";
     for (size_t m = 1; m <= F; m++) {
@@ -146,29 +147,52 @@ void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *ro
     }
 }
 
+/* "w3" or "intercept", and a comma; returns its end. */
+static char *write_coefficient(char *at, size_t m, bool intercept)
+{
+    if (!intercept)
+        *at++ = 'w';
+    at = intercept ? stpcpy(at, "intercept") : at + number_write_whole(at, m + 1);
+    *at++ = ',';
+    return at;
+}
+
+/* Estimate, in units of the columns' deviations, standard error and interval. */
+static char *write_estimate(char *at, const hfsad_run *run, size_t m, size_t feature, double w)
+{
+    const dataset *d = run->data;
+    w += 0.0; /* no -0 */
+    at = write_vector(at, 1, &w);
+    *at++ = ',';
+    if (feature < features_count(d) && d->scale)
+        at += number_write(at, column_is_constant(d, feature) ? 0 : w * d->scale[feature]);
+    if (run->errors) {
+        const double error = run->errors[m], away = error * normal_quantile(0.5 + run->spec->output.confidence / 2);
+        at = write_vector(at, 3, (double[]){error, w - away, w + away});
+    }
+    return at;
+}
+
 void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room)
 {
-    const size_t M = hfsad_run_features(run), F = M - hfsad_run_intercept(run);
-    const dataset *d = run->data;
-    const char *name = d->feature_names;
-    static const char head[] = "coefficient,feature,estimate,standardized\n";
+    const size_t M = hfsad_run_features(run), K = run->data->classes ? run->data->classes : 1;
+    const size_t F = features_count(run->data);
+    const char *name = run->data->feature_names;
+    static const char head[] = "coefficient,feature,estimate,standardized", more[] = ",standard_error,lower,upper";
     hfsad_run_node_model(run, 0, room->z);
     whole_file_put(f, head, sizeof head - 1);
+    whole_file_put(f, more, run->errors ? sizeof more - 1 : 0);
+    whole_file_put(f, "\n", 1);
     for (size_t m = 0; m < M; m++) {
-        char *at = room->text;
-        if (m < F)
-            *at++ = 'w';
-        at = m < F ? at + number_write_whole(at, m + 1) : stpcpy(at, "intercept");
-        *at++ = ',';
+        char *at = write_coefficient(room->text, m, m / K == F && K == 1);
         whole_file_put(f, room->text, (size_t)(at - room->text));
-        put_name(f, m == F ? "intercept" : name ? name : "");
-        room->z[m] += 0.0; /* no -0 */
-        at = write_vector(room->text, 1, room->z + m);
-        *at++ = ',';
-        if (m < F && d->scale)
-            at += number_write(at, column_is_constant(d, m) ? 0 : room->z[m] * d->scale[m]);
-        put_row(f, room, at);
-        if (name && m < F)
+        put_name(f, m / K == F ? "intercept" : name ? name : "");
+        if (K > 1) { /* of which class */
+            room->text[0] = ':';
+            whole_file_put(f, room->text, 1 + number_write_whole(room->text + 1, m % K));
+        }
+        put_row(f, room, write_estimate(room->text, run, m, m / K, room->z[m]));
+        if (name && m / K < F && m % K == K - 1)
             name += strlen(name) + 1;
     }
 }

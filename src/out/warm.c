@@ -25,7 +25,7 @@ static const double *nearest(const model *m, char *name)
 
 static hfsad_status check(const hfsad_run *run, const model *m, const char *path, hfsad_error *err)
 {
-    const size_t F = features_count(run->data);
+    const size_t F = run->data->classes ? run->data->M : features_count(run->data);
     const bool intercept = hfsad_run_intercept(run);
     if (m->F != F || m->intercept != intercept)
         return error_set(err, HFSAD_ERROR_INPUT, "%.300s: a model of %zu features%s; the data have %zu%s", path, m->F,

@@ -29,7 +29,7 @@ const char *plan_why_apart(const plan *p, size_t n_inner)
 bool plan_is_convex(const plan *p, size_t n_inner)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++)
-        if (!loss_kind_of(&p->leaf_classes[c].loss)->conjugate)
+        if (!loss_kind_of(&p->leaf_classes[c].loss)->conjugate && !loss_kind_of(&p->leaf_classes[c].loss)->several)
             return false;
     for (size_t i = 0; i < n_inner; i++)
         if (penalty_is_concave(&p->inner[i].prior) && p->inner[i].prior.weight > 0)

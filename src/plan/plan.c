@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/fixed.h"
 #include "base/wire.h"
+#include "core/softmax.h"
 #include "plan/scales.h"
 
 #include <math.h>
@@ -104,7 +105,9 @@ static hfsad_penalty prior_preset(const preset *t, size_t i)
                            .lambda = 0.1, /* of the paper; auto_lambda puts another in its place */
                            .gamma = paper ? 2.4 : penalty_kinds[HFSAD_PENALTY_NONE]->gamma,
                            .ratio = 0.5,
-                           .free = t->spec->features.intercept != INTERCEPT_NONE};
+                           .free = t->spec->features.intercept == INTERCEPT_NONE ? 0
+                                   : t->d->classes                               ? t->d->classes
+                                                                                 : 1};
 }
 
 static hfsad_penalty prior_of(const preset *t, size_t i, const override_settings *special)
@@ -435,7 +438,7 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
 static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, const hfsad_loss *loss, double y,
                                 hfsad_error *err)
 {
-    if (loss_fits(loss, y))
+    if (loss_fits(loss, y) && (!d->classes || y < (double)d->classes))
         return HFSAD_OK;
     char name[256];
     dataset_leaf_name(d, leaf, name, sizeof name);
@@ -464,6 +467,32 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
 }
 
 /* A link's counter has 31 bits. */
+/* Standard errors are those of a minimum that no constraint and no kink of a penalty holds. */
+static hfsad_status check_errors(plan *p, const preset *t, hfsad_error *err)
+{
+    const hfsad_spec *spec = t->spec;
+    const char *why = plan_why_apart(p, t->d->n_inner);
+    p->errors = spec->output.errors == 1;
+    if (!p->errors)
+        return HFSAD_OK;
+    if (!why && !plan_is_convex(p, t->d->n_inner))
+        why = "the problem is not convex";
+    for (size_t i = 0; i < t->d->n_inner && !why; i++)
+        if (hfsad_penalty_slope(&p->inner[i].prior) > 0)
+            why = "prior: a penalty with a kink at 0 selects features; use none or l2";
+    for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
+        why = isfinite(p->leaf_classes[c].loss.box) ? "loss.box: a model at its bound has none" : NULL;
+    if (!why && p->positive)
+        why = "features.positive: a model at its bound has none";
+    if (!why && t->d->classes)
+        why = "loss.kind: multinomial has none here";
+    if (!why && t->d->M > 512)
+        why = "data: more than 512 coordinates";
+    if (!why && !p->star && spec->run.polish != 1 && (spec->run.polish == 0 || p->iterations == 0))
+        why = "run.polish: the run must go to the minimum";
+    return why ? error_set(err, HFSAD_ERROR_INPUT, "output.errors: %s", why) : HFSAD_OK;
+}
+
 static hfsad_status check_counters(const plan *p, hfsad_error *err)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
@@ -477,17 +506,47 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* Only the polish, and star, which is one, can keep coefficients from falling below 0 and has several scores. */
+static hfsad_status check_polished(const plan *p, const hfsad_spec *spec, const char *why, hfsad_error *err)
+{
+    const bool several = loss_kind_of(&p->leaf_classes[0].loss)->several;
+    if ((!p->positive && !several) || (spec->run.iterations == 0 && spec->run.polish == 1))
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_INPUT, "%s: only algorithm: star can train this%s%s",
+                     several ? "loss.kind: multinomial" : "features.positive",
+                     why ? ", and it cannot: " : "; set algorithm: star", why ? why : "");
+}
+
+/* One number of classes for all clients, whose models are the cloud's. */
+static hfsad_status check_several(const plan *p, const hfsad_spec *spec, hfsad_error *err)
+{
+    bool any = false, all = true, mean = false;
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const bool several = loss_kind_of(&p->leaf_classes[c].loss)->several;
+        any = any || several;
+        all = all && several;
+        mean = mean || p->leaf_classes[c].mean;
+    }
+    const char *wrong = !any              ? NULL
+                        : !all            ? "all clients must have it"
+                        : mean            ? "loss.scale: mean cannot be combined with it"
+                        : spec->top.truth ? "truth: there is none of several classes"
+                                          : NULL;
+    return wrong ? error_set(err, HFSAD_ERROR_INPUT, "loss.kind: multinomial: %s", wrong) : HFSAD_OK;
+}
+
 static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
 {
     const hfsad_spec *spec = t->spec;
     const bool asked = spec->top.algorithm == ALGORITHM_STAR;
+    p->positive = spec->features.positive == 1;
     if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || plan_is_by_hand(spec)))
-        return HFSAD_OK;
+        return check_polished(p, spec, NULL, err);
     const char *why = plan_why_no_star(spec, p, t->d->n_inner);
     if (why && asked)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: star cannot train this: %s; use auto or hfsad", why);
     if (why || t->consensus)
-        return HFSAD_OK;
+        return check_polished(p, spec, why, err);
     p->star = true;
     p->gap = spec->stop.gap;
     p->limit = p->iterations;
@@ -528,15 +587,16 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
     p->length = t->scales.length;
+    p->level = t->scales.level;
     p->own = spec->own;
     for (size_t i = 1; i < t->d->n_inner; i++)
         t->edges += t->d->inner[i].n_leaves > 0;
     hfsad_status status;
-    if ((status = plan_leaves(p, t, err)) || (status = plan_inner(p, t, err)) ||
-        (status = check_overrides(&t->choices, err)) || (status = check_labels(p, t->d, err)) ||
-        (status = cohorts_check(p, t->d, err)))
+    if ((status = plan_leaves(p, t, err)) || (status = check_several(p, spec, err)) ||
+        (status = plan_inner(p, t, err)) || (status = check_overrides(&t->choices, err)) ||
+        (status = check_labels(p, t->d, err)) || (status = cohorts_check(p, t->d, err)))
         return status;
-    if ((status = choose_method(p, t, err)))
+    if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)))
         return status;
     return check_counters(p, err);
 }
@@ -594,6 +654,11 @@ hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfs
     status = data_scales_find(&scales, spec, d, &ask, err);
     local_survey_free(&survey);
     return status ? status : plan_resolve(p, spec, d, &scales, false, err);
+}
+
+const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class)
+{
+    return loss_kind_of(&class->loss)->several ? &softmax_own : class->loss.kind == HFSAD_LOSS_OWN ? &p->own : NULL;
 }
 
 bool plan_lets_go(const plan *p, size_t n_inner)

@@ -47,11 +47,14 @@ typedef struct {
     double stop_absolute, stop_relative;
     bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
     double pace;        /* by what r grows in an edge round at last */
+    bool positive;      /* features.positive */
+    bool errors;        /* standard errors are wanted */
     bool star;          /* solved by polish/star.h: there are no iterations of HFSAD */
     double gap;         /* relative, at which the star stops */
     uint64_t limit;     /* of the star's rows */
     double star_c;      /* the preset's c of clients, for the safeguard of a star */
     double length;      /* the likely size of a model */
+    bool level;         /* data_scales.level */
     hfsad_own_loss own; /* of the clients whose loss is their program's */
 } plan;
 
@@ -59,6 +62,9 @@ static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 {
     return &p->leaf_classes[p->leaf_class_of ? p->leaf_class_of[leaf] : 0];
 }
+
+/* The loss of a class of clients as functions of the client; NULL: it is one of rows. */
+const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class);
 
 /* By what the u of a link is multiplied before it is rounded: a power of two. */
 double plan_up_factor(const plan *p, double sigma);

@@ -185,7 +185,8 @@ hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const data
     const loss_kind *kind = loss_kind_of(&loss);
     const double size = kind->score ? kind->score(spread) : spread;
     *t = (data_scales){
-        .omega = totals[0],
+        .omega = totals[0] > 0 ? totals[0] : 1, /* clients that pull at nothing are tied by any weight */
+        .level = !(totals[4] > 0),
         .bend = kind->likely_bend(&loss, spread) * energy / M / clients,
         .noise = kind->noise(&loss, spread) * noise / sqrt(M) / clients,
         .length = energy > 0 ? size / sqrt(energy / weight / M) : size,

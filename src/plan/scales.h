@@ -30,6 +30,7 @@ typedef struct {
     double noise;  /* deviation of a coordinate of a client's gradient at its own truth, in the mean */
     double length; /* the likely size of a model */
     double slope;  /* largest |gradient| of a coefficient if all are 0 and the intercept fits; 0: not asked for */
+    bool level;    /* every y is the same: 0 without an intercept, and for losses of counts */
 } data_scales;
 
 /* Whether a prior's lambda is to be found from the data. */

@@ -1,6 +1,7 @@
 #include "polish/answers.h"
 
 #include "math/losses.h"
+#include "polish/softmax_answers.h"
 #include "polish/star_client.h"
 
 #include <string.h>
@@ -35,6 +36,9 @@ size_t polish_down(polish_kind kind, size_t M)
     case POLISH_SPREAD:
     case POLISH_METRIC_DIAGONAL:
     case POLISH_ROUND:
+    case POLISH_RESIDUALS:
+    case POLISH_BREAD:
+    case POLISH_MEAT:
         break;
     }
     return M + polish_points(kind, M);
@@ -50,7 +54,11 @@ size_t polish_length(polish_kind kind, size_t M)
     case POLISH_SCALES:
         return POLISH_VECTORS * M + POLISH_COUNTS;
     case POLISH_HESSIAN:
+    case POLISH_BREAD:
+    case POLISH_MEAT:
         return M * (M + 1) / 2;
+    case POLISH_RESIDUALS:
+        return POLISH_LEVELS + POLISH_MOMENTS;
     case POLISH_GRAM:
         return M * (M + 1) / 2 + 1;
     case POLISH_GRAM_DIAGONAL:
@@ -80,7 +88,8 @@ size_t polish_longest(size_t M, size_t direct)
 {
     size_t longest = 0;
     for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
-        const bool squared = kind == POLISH_HESSIAN || kind == POLISH_GRAM || kind == POLISH_METRIC;
+        const bool squared = kind == POLISH_HESSIAN || kind == POLISH_GRAM || kind == POLISH_METRIC ||
+                             kind == POLISH_BREAD || kind == POLISH_MEAT;
         const size_t up = polish_length(kind, M), down = polish_down(kind, M), most = up > down ? up : down;
         longest = (!squared || M <= direct) && most > longest ? most : longest;
     }
@@ -340,6 +349,10 @@ static void answer_spread(const polish_client *o, const polish_question *q, doub
 void polish_answer(const polish_client *o, const polish_question *q, double *answer)
 {
     memset(answer, 0, polish_length(q->kind, o->M) * sizeof *answer);
+    if (loss_kind_of(o->loss)->several) {
+        softmax_answer(o, q, answer);
+        return;
+    }
     switch (q->kind) {
     case POLISH_ANCHOR:
         answer_anchor(o, q, answer);
@@ -386,6 +399,15 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         memset(o->multiplier, 0, o->rows.count * sizeof *o->multiplier);
         star_client_free(*o->star);
         *o->star = NULL;
+        break;
+    case POLISH_RESIDUALS:
+        answer_residuals(o, q, answer);
+        break;
+    case POLISH_BREAD:
+        answer_bread(o, q, answer);
+        break;
+    case POLISH_MEAT:
+        answer_meat(o, q, answer);
         break;
     case POLISH_KINDS:
         break;

@@ -35,9 +35,14 @@ typedef enum {
     POLISH_METRIC_DIAGONAL, /* the same with the diagonal only */
     POLISH_ROUND,           /* star_client_round */
     POLISH_FORGET,          /* the multipliers become 0, and what the rounds kept is dropped; answer: 0 */
+    POLISH_RESIDUALS,       /* answer: rows with y - <x, vector> <= kappa + i beta, i from 0 to POLISH_LEVELS - 1, then
+                               how many rows there are, the sum of the residuals and that of their squares */
+    POLISH_BREAD,           /* at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump
+                               times a normal density of deviation kappa at the residual */
+    POLISH_MEAT,            /* at `vector`; answer: sum of c^2 slope^2 x x' */
     POLISH_KINDS
 } polish_kind;
-enum { POLISH_LEVELS = 64 };
+enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3 };
 
 typedef struct {
     polish_kind kind;
@@ -86,7 +91,8 @@ typedef struct {
     size_t M;
     double factor;      /* of every row's weight */
     double *multiplier; /* count; 0 at first */
-    double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE */
+    double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE; of several scores the
+                           probabilities, classes times as many */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
     star_client **star; /* made by POLISH_METRIC; to be freed */
 } polish_client;
@@ -100,6 +106,11 @@ double polish_cut(const hfsad_loss *loss, double c, double y, double a);
 
 /* triangle += bend x x' */
 void polish_add_square(const client_rows *rows, size_t r, double bend, double *triangle);
+
+/* The last three questions: error_answers.c. */
+void answer_residuals(const polish_client *client, const polish_question *question, double *answer);
+void answer_bread(const polish_client *client, const polish_question *question, double *answer);
+void answer_meat(const polish_client *client, const polish_question *question, double *answer);
 
 /* answer: polish_length numbers, all written. Touches only what the client owns. */
 void polish_answer(const polish_client *client, const polish_question *question, double *answer);

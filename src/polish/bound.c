@@ -12,8 +12,10 @@
  *   l1 without tilt The slopes are multiplied by t = min l1_m / |h_m|. The dual value is concave and not below 0 for
  *                   slopes of 0, because no loss is below 0: t times the bound is a bound.
  *   l1 with tilt    The losses are not below 0: sum of (l1_m - |tilt_m|) |w'_m| <= model(w) for every better w'.
+ *   not below 0     Only -h_m counts: h_m above 0 holds the coordinate at 0.
  *   neither         Only rounding may be left. It is charged for models up to `reach` times as far as the scales of
- *                   the column and of F; anything larger means that there is no bound.
+ *                   the column and of F; anything larger means that there is no bound. Losses that are flat on one side
+ *                   do not keep better models that near: `reach` is then of w itself and of F at 0.
  *
  * If that is not small the slopes are repaired: moved where rows are in their kink, or bend, so that h meets its
  * limits.
@@ -29,7 +31,7 @@ static const double dust = 1e-8, reach = 1e4;
 
 static double excess_of(const polish_state *s, size_t m, double h)
 {
-    return fmax(fabs(h) - s->l1[m], 0);
+    return fmax((coordinate_is_positive(s, m) ? -h : fabs(h)) - s->l1[m], 0);
 }
 
 /* What rounding may have done to F and to h_m w_m. */
@@ -52,6 +54,14 @@ static double ridge_gap(const polish_state *s, size_t m, double w, double h)
     return h * w + s->l1[m] * fabs(w) + ridge / 2 * w * w + least;
 }
 
+/* How far a free coordinate of a better model may be from w. */
+static double free_reach(const polish_state *s, size_t m, double w, double level)
+{
+    if (s->p->one_sided)
+        return reach * (fabs(w) + fmax(fabs(level), s->result->zero) / s->scale[m]);
+    return 2 * fabs(w) + reach * fabs(level) / s->scale[m];
+}
+
 static double bound_of(polish_state *s, const double *w, double gap)
 {
     double level = s->model, base = fmax(gap, 0), worst = 0;
@@ -72,7 +82,7 @@ static double bound_of(polish_state *s, const double *w, double gap)
         else if (hold > 1e-9 * s->l1[m])
             worst = fmax(worst, excess / hold);
         else if (excess <= dust * s->scale[m])
-            base += excess * (2 * fabs(w[m]) + reach * fabs(level) / s->scale[m]);
+            base += excess * free_reach(s, m, w[m], level);
         else
             return INFINITY;
     }
@@ -93,17 +103,22 @@ static double coordinate_rest(const polish_state *s, size_t m, double w, double 
         return fmin(h - l1, 0);
     if (w != 0)
         return h + copysign(l1, w);
-    return copysign(excess_of(s, m, h), h);
+    return copysign(excess_of(s, m, h), h); /* of one that may not be below 0, and has an excess, h is below 0 */
 }
 
-/* s->g and s->bend: what is to be repaired, and which coordinates take part. */
+/* s->g and s->bend: what is to be repaired, and which coordinates take part. Many coordinates have fewer rows in their
+ * kinks than a point that is not quite the minimum has coordinates off 0: the system is singular. Then only what a
+ * coordinate has above its l1 is repaired, and a little at a time. */
 static bool set_repair(polish_state *s, const double *w)
 {
     bool any = false;
     for (size_t m = 0; m < s->M; m++) {
-        const bool held = (w[m] == 0 && s->l1[m] > 0) || fabs(w[m]) >= coordinate_box(s, m);
-        s->g[m] = coordinate_rest(s, m, w[m], s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m]);
-        s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : 1e-13);
+        const double h = s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m], box = coordinate_box(s, m);
+        const bool kinked = s->l1[m] > 0 || coordinate_is_positive(s, m);
+        const bool held = (w[m] == 0 && kinked) || fabs(w[m]) >= box;
+        const bool gently = !s->direct && s->l1[m] > 0 && s->ridge[m] == 0 && !isfinite(box);
+        s->g[m] = gently ? copysign(excess_of(s, m, h), h) : coordinate_rest(s, m, w[m], h);
+        s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : gently ? 1e-2 : 1e-13);
         any = any || s->g[m] != 0;
     }
     return any;
@@ -111,10 +126,10 @@ static bool set_repair(polish_state *s, const double *w)
 
 double polish_bound(polish_state *s, const double *w, double enough)
 {
-    enum { REPAIRS = 3 };
+    const int repairs = s->direct ? 3 : 8;
     double best = bound_of(s, w, s->gap);
     memset(s->shift, 0, s->M * sizeof *s->shift);
-    for (int i = 0; i < REPAIRS && best > enough; i++) {
+    for (int i = 0; i < repairs && best > enough; i++) {
         if (!set_repair(s, w) || !polish_direction(s))
             break;
         for (size_t m = 0; m < s->M; m++)

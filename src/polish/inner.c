@@ -26,9 +26,14 @@ double coordinate_box(const polish_state *s, size_t m)
     return m < s->p->boxed ? s->p->box : INFINITY;
 }
 
+bool coordinate_is_positive(const polish_state *s, size_t m)
+{
+    return s->p->positive && m < s->p->boxed;
+}
+
 bool coordinate_exists(const polish_state *s, size_t m)
 {
-    return s->l1[m] > 0 || isfinite(coordinate_box(s, m));
+    return s->l1[m] > 0 || isfinite(coordinate_box(s, m)) || coordinate_is_positive(s, m);
 }
 
 /* l1 |w| in the box by its envelope: the prox is the shrunk point, cut. */
@@ -37,7 +42,8 @@ coordinate_part coordinate_at(const polish_state *s, size_t m, double w)
     if (!coordinate_exists(s, m))
         return (coordinate_part){0, 0, 0, w};
     const double rho = s->rho[m], a = s->multiplier[m], box = coordinate_box(s, m), l1 = s->l1[m];
-    const double from = w + a / rho, shrunk = fmax(fabs(from) - l1 / rho, 0);
+    const double from = w + a / rho, size = coordinate_is_positive(s, m) ? from : fabs(from);
+    const double shrunk = fmax(size - l1 / rho, 0);
     const double point = copysign(fmin(shrunk, box), from), next = rho * (from - point);
     return (coordinate_part){
         .value = l1 * fabs(point) + (next - a) * (next + a) / (2 * rho),

@@ -32,6 +32,7 @@ typedef struct {
     double *bend;   /* of the coordinates' part and the proximal term */
     double *answer; /* room for the longest */
 
+    double none;  /* F at 0 */
     double floor; /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
     double *w, *trial, *direction;
     double *work;    /* 3 M */
@@ -59,6 +60,8 @@ typedef struct {
 } coordinate_part;
 bool coordinate_exists(const polish_state *s, size_t m);
 double coordinate_box(const polish_state *s, size_t m);
+/* Whether it may not be below 0. */
+bool coordinate_is_positive(const polish_state *s, size_t m);
 coordinate_part coordinate_at(const polish_state *s, size_t m, double w);
 /* Largest |derivative| / scale. */
 double polish_size(const polish_state *s, const double *g);

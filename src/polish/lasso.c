@@ -63,9 +63,16 @@ static double diagonal_at(const lasso_problem *p, size_t m)
     return p->diagonal ? p->G[m] : entry(p, m, m);
 }
 
+/* Its derivative jumps at 0. */
+static bool is_kinked(const lasso_problem *p, size_t m)
+{
+    return p->l1[m] > 0 || m < p->positive;
+}
+
 static double shrunk(const lasso_problem *p, size_t m, double pull)
 {
-    const double rest = fmax(fabs(pull) - p->factor * p->l1[m], 0) / (diagonal_at(p, m) + p->factor * p->ridge[m]);
+    const double size = m < p->positive ? pull : fabs(pull);
+    const double rest = fmax(size - p->factor * p->l1[m], 0) / (diagonal_at(p, m) + p->factor * p->ridge[m]);
     return copysign(fmin(rest, p->box[m]), pull);
 }
 
@@ -98,7 +105,7 @@ static void descend(lasso *l, const lasso_problem *p, double *w)
 static void take_places(lasso *l, const lasso_problem *p, const double *w)
 {
     for (size_t m = 0; m < l->M; m++) {
-        const bool kinked = p->l1[m] > 0;
+        const bool kinked = is_kinked(p, m);
         l->place[m] = fabs(w[m]) >= p->box[m] ? AT_BOX : kinked && w[m] == 0 ? AT_ZERO : FREE;
         l->sign[m] = !kinked || w[m] == 0 ? 0 : copysign(1, w[m]);
     }
@@ -168,7 +175,7 @@ static bool go(lasso *l, const lasso_problem *p, double *w)
         return true;
     l->place[stops] = (unsigned char)where;
     w[stops] = where == AT_ZERO ? 0 : copysign(p->box[stops], w[stops]);
-    l->sign[stops] = where == AT_ZERO || p->l1[stops] == 0 ? 0 : copysign(1, w[stops]);
+    l->sign[stops] = where == AT_ZERO || !is_kinked(p, stops) ? 0 : copysign(1, w[stops]);
     return false;
 }
 
@@ -179,7 +186,8 @@ static double pull_of(const lasso *l, const lasso_problem *p, const double *w, s
     if (l->place[m] == FREE)
         return 0;
     const double inward = copysign(1, w[m]) * l->slope[m] + l1; /* at its box: the derivative outward */
-    const double gain = l->place[m] == AT_ZERO ? fabs(l->slope[m]) - l1 : inward;
+    const double fall = m < p->positive ? -l->slope[m] : fabs(l->slope[m]);
+    const double gain = l->place[m] == AT_ZERO ? fall - l1 : inward;
     return unit > 0 ? gain / unit : 0;
 }
 
@@ -199,7 +207,7 @@ static bool release(lasso *l, const lasso_problem *p, const double *w, bool seve
     bool any = false;
     for (size_t m = 0; m < l->M && (several || !any); m++)
         if (pull_of(l, p, w, m) >= (several ? 0.5 : 1) * most) {
-            if (p->l1[m] > 0 && l->place[m] == AT_ZERO)
+            if (is_kinked(p, m) && l->place[m] == AT_ZERO)
                 l->sign[m] = -copysign(1, l->slope[m]);
             l->place[m] = FREE;
             any = true;

@@ -3,8 +3,8 @@
  *
  *     w' G w / 2 - b' w + sum over m of  l1_m |w_m| + ridge_m w_m^2 / 2        |w_m| <= box_m
  *
- * by an active set. Coordinates are free, at 0 or at their box; the free ones solve a linear system, and leave it where
- * they would pass 0 or the box.
+ * and some w_m >= 0, by an active set. Coordinates are free, at 0 or at their box; the free ones solve a linear system,
+ * and leave it where they would pass 0 or the box.
  */
 #ifndef HFSAD_POLISH_LASSO_H
 #define HFSAD_POLISH_LASSO_H
@@ -18,6 +18,7 @@ typedef struct {
     bool diagonal;
     const double *b, *l1, *ridge, *box; /* M each; box: INFINITY: none */
     double factor;                      /* of l1 and ridge */
+    size_t positive;                    /* number of leading coordinates that may not be below 0 */
 } lasso_problem;
 
 typedef struct lasso lasso;

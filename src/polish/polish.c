@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
+#include "polish/errors.h"
 #include "polish/star.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ static void cut(const polish_state *s, double *w)
 {
     for (size_t m = 0; m < s->M; m++) {
         const double box = coordinate_box(s, m);
-        w[m] = fmax(-box, fmin(box, w[m]));
+        w[m] = fmax(coordinate_is_positive(s, m) ? 0 : -box, fmin(box, w[m]));
     }
 }
 
@@ -176,6 +177,8 @@ static double record(polish_state *s, stage *t)
     t->merit = merit_of(s, s->trial, fabs(model));
     const double goal = 0.5 * s->p->gap * fmax(fabs(model), as_good_as_zero * s->result->zero);
     const double bound = polish_bound(s, s->trial, fmax(goal, enough * fmax(fabs(model), s->floor)));
+    if (s->p->star) /* a bound of twice its rounding is as good as 0, at the least gap that is asked for */
+        s->result->zero = fmax(s->result->zero, fmin(2 * s->rounding / (1e-4 * as_good_as_zero), s->none));
     if (there < t->least) {
         memcpy(t->best, s->trial, s->M * sizeof *t->best);
         t->least = s->result->after = there;
@@ -264,18 +267,23 @@ typedef struct {
     polish_state *s;
     stage *t;
     const stage_scales *at;
+    uint64_t rounds;
 } star_stage;
+
+/* By a diagonal metric rounds are many and cheap: this number of them is one row. */
+enum { DIAGONAL_ROUNDS = 10 };
 
 static bool see_round(void *context, const double *w, double objective, double primal, double dual)
 {
-    const star_stage *a = context;
+    star_stage *a = context;
     stage *t = a->t;
     if (objective < t->least) {
         memcpy(t->best, w, a->s->M * sizeof *w);
         t->lowest = t->least = a->s->result->after = objective;
         t->bound = fmax(t->lowest - t->lower, 0);
     }
-    add_row(a->s, t, primal, dual);
+    if (++a->rounds % (a->s->p->whole_metric ? 1 : DIAGONAL_ROUNDS) == 0)
+        add_row(a->s, t, primal, dual);
     return !is_over(a->s, t);
 }
 
@@ -298,8 +306,9 @@ static bool certify(void *context, const double *w)
  * nearly right, too few rows are in their kinks to show the way. */
 static void solve_star(polish_state *s, const stage_scales *at, stage *t)
 {
-    star_stage a = {s, t, at};
-    const star_watch watch = {&a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least};
+    star_stage a = {s, t, at, 0};
+    const star_watch watch = {
+        &a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least, !s->direct && at->share > 0};
     const double kappa = s->kappa;
     s->theta = 0;
     memcpy(t->best, s->w, s->M * sizeof *s->w);
@@ -342,7 +351,7 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!begin_stage(s, at, t, w))
             break;
-        if (s->p->star)
+        if (s->p->rounds)
             solve_star(s, at, t);
         if (!is_over(s, t) && i == 0)
             widen(s, at);
@@ -404,10 +413,14 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
     double none; /* s.w is 0 */
     if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w, NULL)) && whole_value(&s, s.w, &none) &&
         whole_value(&s, w, &result->before)) {
+        s.none = none;
         s.floor = 1e-4 * none;
-        result->zero = none;
+        /* The star starts at the intercept alone, if there is one: then an offset of y does not count. */
+        result->zero = problem->star ? fmax(fmin(none, result->before), 1e-6 * none) : none;
         result->after = result->before;
         solve_stages(&s, &at, w, &t);
+        if (problem->variance && result->finished)
+            polish_errors(&s, w);
     }
     free(room);
     return true;

@@ -28,17 +28,22 @@ typedef struct {
 
 typedef struct {
     size_t M;
-    size_t boxed; /* number of leading coordinates that are bounded */
-    double box;   /* INFINITY: none */
+    size_t boxed;  /* number of leading coordinates that are bounded */
+    double box;    /* INFINITY: none */
+    bool positive; /* these are not below 0 */
     size_t n_priors;
     const hfsad_penalty *priors; /* one for every inner node */
     size_t direct;               /* limit on the coordinates for POLISH_HESSIAN; beyond it POLISH_PRODUCT is asked */
     bool anchored;               /* some client's loss is phase retrieval's */
-    bool star;                   /* begin with star.h; the problem is convex */
+    bool one_sided;              /* some rows' losses do not grow on one side: nothing limits how far a better w is */
+    bool star;                   /* the problem is convex, and this is all of the run */
+    bool rounds;                 /* begin with star.h */
     bool whole_metric;           /* its metric is not the diagonal only */
     size_t clients;
     double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
-    uint64_t limit; /* of rows; 0: none */
+    uint64_t limit;   /* of rows; 0: none */
+    double *variance; /* room for the lower triangle of V (errors.h), filled at the end; NULL: not wanted */
+    double level;     /* of a quantile, for that; 0: the losses have no kink */
     /* NULL: no caller wants them. */
     void (*row)(void *context, const polish_row *row);
     /* sum: polish_length numbers; false: give up. */

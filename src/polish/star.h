@@ -26,6 +26,7 @@ typedef struct {
     bool (*certify)(void *context, const double *w);
     double gap;   /* relative: the goal */
     double least; /* F at the start */
+    bool alone;   /* Newton's method would be no better: losses with kinks and too many coordinates for its matrix */
 } star_watch;
 
 /* From s->w, until the watch ends it or Newton's method is the cheaper way on. false: no memory, or no answer. */

@@ -15,6 +15,17 @@ static bool is_anchored(const plan *p)
     return false;
 }
 
+/* Whether some row's loss need not grow as its s grows, or falls, without end. */
+static bool is_one_sided(const plan *p)
+{
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
+        if (kind->labels || kind->endless)
+            return true;
+    }
+    return false;
+}
+
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M)
 {
     if (p->star)
@@ -35,37 +46,73 @@ static double box_of(const plan *p)
     return box;
 }
 
+/* Of a quantile; 0: no client's loss has a kink. */
+static double level_of(const plan *p)
+{
+    double level = 0;
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
+        if (!kind->bend)
+            level = kind->levels ? p->leaf_classes[c].loss.tau : 0.5;
+    }
+    return level;
+}
+
+bool star_is_whole(const dataset *d)
+{
+    return d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST;
+}
+
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d)
 {
     hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
     *problem = (polish_problem){
         .M = d->M,
-        .boxed = features_count(d),
+        .boxed = features_weights(d),
         .box = box_of(p),
+        .positive = p->positive,
         .n_priors = d->n_inner,
         .priors = priors,
-        .direct = POLISH_DIRECT,
+        .direct = polish_direct(d),
         .clients = d->n_leaves,
         .star = p->star,
+        .rounds = p->star && !d->classes,
         .gap = p->gap,
+        .level = level_of(p),
         .limit = p->limit,
-        .whole_metric = d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST,
+        .whole_metric = star_is_whole(d),
         .anchored = is_anchored(p),
+        .one_sided = is_one_sided(p),
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;
     return priors != NULL;
 }
 
-/* Smooth losses of labels alone (logistic) are left at next to 0: a plane separates the classes. */
-static bool is_separable(const plan *p, const polish_result *found)
+static const char separable[] =
+    "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum";
+static const char one_class[] =
+    "all rows are of one class: the loss goes to 0 as the intercept grows and has no minimum";
+static const char no_counts[] = "all counts are 0: the loss goes to 0 as the model grows and has no minimum";
+static const char few_counts[] =
+    "the model fits all counts above 0, and the loss of the others goes to 0 as it grows: there is no minimum";
+
+/* Losses without a least value (logistic, and poisson of y = 0) are left at next to 0. NULL: there is a minimum, which
+ * poisson with counts above 0 may also have at 0: then the last steps are quick and end far below that. */
+static const char *why_endless(const plan *p, const polish_result *found)
 {
+    bool labels = true;
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
-        if (!kind->labels || !kind->bend)
-            return false;
+        if (!kind->endless)
+            return NULL;
+        labels = labels && kind->labels;
     }
-    return found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after;
+    if (!(found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after))
+        return NULL;
+    if (labels)
+        return p->level ? one_class : separable;
+    return p->level ? no_counts : found->after > 1e-11 * found->zero ? few_counts : NULL;
 }
 
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
@@ -90,22 +137,20 @@ static bool ties(const dataset *d, const plan *p, double nu_f)
            (d->n_inner == 1 || t.edge_weight >= most * t.edge_weight_needed);
 }
 
-static const char separable[] =
-    "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum";
-
 void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
                   double objective)
 {
-    to->unbounded = found->finished && is_separable(p, found);
+    const char *endless = found->finished ? why_endless(p, found) : NULL;
+    to->unbounded = endless != NULL;
     if (p->star) { /* what it has found is the run's model, however far that is */
         to->accepted = isfinite(found->after);
-        snprintf(to->reason, sizeof to->reason, "%s", to->unbounded ? separable : found->finished ? "" : "interrupted");
+        snprintf(to->reason, sizeof to->reason, "%s", endless ? endless : found->finished ? "" : "interrupted");
     } else if (!found->finished)
         snprintf(to->reason, sizeof to->reason, "interrupted");
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(to->reason, sizeof to->reason, "no better model was found");
     else if (to->unbounded)
-        snprintf(to->reason, sizeof to->reason, "%s", separable);
+        snprintf(to->reason, sizeof to->reason, "%s", endless);
     else if (!ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
         snprintf(
             to->reason, sizeof to->reason,

@@ -6,7 +6,13 @@
 #include "plan/method.h"
 #include "polish/polish.h"
 
-enum { POLISH_DIRECT = 512 }; /* coordinates up to which a second derivative is sent */
+/* Coordinates up to which a second derivative is sent; of several classes, which have no star before Newton's method
+ * and whose diagonal says little, more are worth it. */
+enum { POLISH_DIRECT = 512, POLISH_DIRECT_CLASSES = 1024 };
+static inline size_t polish_direct(const dataset *d)
+{
+    return d->classes ? POLISH_DIRECT_CLASSES : POLISH_DIRECT;
+}
 /* Numbers that the clients of a star may keep for a metric that is not diagonal. */
 enum { STAR_NUMBERS_MOST = 1 << 27 };
 
@@ -14,6 +20,8 @@ enum { STAR_NUMBERS_MOST = 1 << 27 };
  * phase retrieval, of one model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run
  * without iterations shows its start. */
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
+/* Whether the metric of a star is that of all columns together, not only its diagonal. */
+bool star_is_whole(const dataset *d);
 /* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
  */
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d);

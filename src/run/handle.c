@@ -12,6 +12,7 @@
 #include "plan/fixed_answer.h"
 #include "plan/read_table.h"
 #include "plan/tally.h"
+#include "run/anew.h"
 #include "run/save.h"
 #include "spec/pack.h"
 
@@ -201,7 +202,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const table_settings table = table_of_spec(spec);
-    const bool as_rows = r->engine->as_rows || intercept || standardize || spec->own.value;
+    const bool several = spec_has_classes(spec);
+    const bool as_rows = r->engine->as_rows || intercept || standardize || several || spec->own.value;
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
@@ -212,6 +214,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         r->data->fixed = spec_is_fixed(spec);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
+    if (!status && several)
+        features_set_classes(r->data, (size_t)spec->loss.classes);
     free(path);
     if (!status && memory && memory->truth) {
         r->truth = alloc_zero(memory->features, sizeof *r->truth);
@@ -332,6 +336,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->start);
     free(r->start_kind);
     run_unpolish(r);
+    run_free_readmissions(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
     free(r);
@@ -347,7 +352,8 @@ void run_unpolish(hfsad_run *r)
 {
     run_ungroup(r);
     free(r->polished);
-    r->polished = NULL;
+    free(r->errors);
+    r->polished = r->errors = NULL;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
 }
@@ -439,5 +445,5 @@ void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
 
 bool hfsad_run_intercept(const hfsad_run *r)
 {
-    return r->data->rows.constant != 0;
+    return r->data->rows.constant != 0 && !r->data->classes;
 }

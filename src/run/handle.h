@@ -4,6 +4,7 @@
 
 #include "run/baseline.h"
 #include "run/engine.h"
+#include "run/readmission.h"
 #include "run/sim.h"
 
 #include <stdatomic.h>
@@ -39,12 +40,15 @@ struct hfsad_run {
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
+    double *errors;                   /* its standard errors in the units of the data; NULL: not known */
     void (*star_row)(void *context, const hfsad_figures *row); /* gets the rows of a star; NULL: no hook */
     void *star_context;
-    double star_begun;   /* on clock_seconds */
-    hfsad_figures star;  /* its last row */
-    bool has_star;       /* there is one, since the last iteration */
-    hfsad_polish polish; /* its result; all zero: not tried since the last iteration */
+    double star_begun;           /* on clock_seconds */
+    hfsad_figures star;          /* its last row */
+    bool has_star;               /* there is one, since the last iteration */
+    hfsad_polish polish;         /* its result; all zero: not tried since the last iteration */
+    run_readmission *readmitted; /* in a federation, or by its record */
+    size_t n_readmitted, readmitted_room;
     run_personal personal;
     hfsad_figures figures; /* of the last hfsad_run_measure */
     hfsad_verdict verdict; /* of the last hfsad_run_verdict */

@@ -33,7 +33,7 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
                 .anchor = rows_anchored(&class->loss) ? s->many.anchor + row : NULL,
                 .eta = s->many.eta ? s->many.eta + leaf : NULL,
                 .squared = s->many.squared ? s->many.squared[leaf] : NULL,
-                .own = class->loss.kind == HFSAD_LOSS_OWN ? &s->p->own : NULL,
+                .own = plan_client_loss(s->p, class),
                 .node = s->d->n_inner + leaf,
                 .scratch = space->solver,
                 .visits = &space->visits,

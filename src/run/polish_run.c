@@ -1,5 +1,6 @@
 /* The polish of a run in this process. */
 #include "base/clock.h"
+#include "polish/errors.h"
 #include "polish/star_client.h"
 #include "polish/task.h"
 
@@ -40,7 +41,7 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
         .M = d->M,
         .factor = 1,
         .multiplier = a->multiplier + row,
-        .bend = a->bend + row,
+        .bend = a->bend + row * (d->classes ? d->classes : 1),
         .anchor = a->anchor ? a->anchor + row : NULL,
         .star = &a->star[leaf],
     };
@@ -72,11 +73,11 @@ static bool take_room(asker *a)
         anchored = anchored || loss_kind_of(&plan_leaf(a->run->plan, leaf)->loss)->majorised;
     a->sum = (tree_sum){.d = d,
                         .threads = a->run->threads,
-                        .longest = polish_longest(d->M, POLISH_DIRECT),
+                        .longest = polish_longest(d->M, polish_direct(d)),
                         .answer = answer_leaf,
                         .context = a};
     a->multiplier = alloc_zero(d->n_rows, sizeof(double));
-    a->bend = alloc_zero(d->n_rows, sizeof(double));
+    a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
@@ -108,7 +109,16 @@ static bool solve(asker *a, double *w)
     problem.ask = ask;
     problem.context = a;
     problem.row = problem.star ? take_row : NULL;
+    const dataset *d = a->run->data;
+    if (a->run->plan->errors) {
+        problem.variance = alloc_zero(d->M * (d->M + 1) / 2, sizeof *problem.variance);
+        a->run->errors = alloc_zero(d->M, sizeof(double));
+        done = done && problem.variance && a->run->errors;
+    }
     done = done && polish_solve(&problem, w, &a->result);
+    if (done && a->run->errors)
+        done = errors_to_user(d, problem.variance, a->run->errors);
+    free(problem.variance);
     free((hfsad_penalty *)problem.priors);
     count(a);
     return done;

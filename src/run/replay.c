@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/read_file.h"
 #include "base/wire.h"
+#include "run/anew.h"
 #include "run/save.h"
 #include "run/state.h"
 
@@ -56,8 +57,9 @@ typedef struct {
     inner_record *inner;
     entry *entries;
     size_t n_entries, room;
-    uint32_t *leaf_k;
+    uint64_t *leaf_k; /* the life of the link above the lowest 32 bits */
     double *leaf_dual;
+    double *model; /* M */
     uint64_t up, down;
     hfsad_error *err;
 } replay;
@@ -182,6 +184,8 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     line l = {.number = number};
     while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
         at = strchr(at + 1, ' ');
+    if (!at && strncmp(text, "cloud admitted ", 15) == 0)
+        return HFSAD_OK; /* of trace and summary (anew.h) */
     if (!at)
         return bad_line(r, number, "it names no edge of this tree");
     at++;
@@ -396,6 +400,15 @@ static void step_inner(replay *r, size_t i, const double *w_parent)
     sim_step_inner(s, i, space, w_parent);
 }
 
+/* A lost client was readmitted. */
+static void begin_leaf(replay *r, size_t leaf, const double *w_parent)
+{
+    const size_t node = r->s->d->n_inner + leaf;
+    sim_anew_model(r->s, node, w_parent, r->model);
+    sim_place_anew(r->s, node, r->model);
+    r->leaf_dual[leaf] = 0;
+}
+
 static hfsad_status play_until(replay *r, size_t i, uint64_t steps);
 
 static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *e)
@@ -413,12 +426,17 @@ static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *
     if (slot >= at->n_leaves)
         return bad_line(r, l->number, "there is no such slot");
     const double *w = model_at(r, i, e->version);
-    if (!w || e->k <= r->leaf_k[leaf] || e->k > INT32_MAX)
+    const uint64_t life = e->k >> 32, before = r->leaf_k[leaf];
+    const bool begins = life > before >> 32;
+    if (!w || e->k <= before || (e->k & UINT32_MAX) > INT32_MAX || (begins && e->k != life << 32))
         return bad_line(r, l->number, "a version or a counter cannot be");
-    if (r->inner[i].ring)
-        step_leaf(r, leaf, (uint32_t)i, (uint32_t)e->k - r->leaf_k[leaf], w);
-    r->leaf_k[leaf] = (uint32_t)e->k;
-    r->turns[leaf]++;
+    if (r->inner[i].ring && begins)
+        begin_leaf(r, leaf, w);
+    else if (r->inner[i].ring)
+        step_leaf(r, leaf, (uint32_t)i, (uint32_t)(e->k - before), w);
+    r->leaf_k[leaf] = e->k;
+    r->up -= begins;
+    r->turns[leaf] += !begins;
     if (r->inner[i].ring)
         note(r, r->s->d->n_inner + leaf);
     return HFSAD_OK;
@@ -534,6 +552,7 @@ static void free_all(replay *r)
     free(r->leaf_k);
     free(r->leaf_dual);
     free(r->turns);
+    free(r->model);
 }
 
 hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, const replay_rows *rows, bool *met,
@@ -544,7 +563,8 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     r.leaf_k = alloc_zero(s->d->n_leaves, sizeof *r.leaf_k);
     r.leaf_dual = alloc_zero(s->d->n_leaves, sizeof *r.leaf_dual);
     r.turns = alloc_zero(s->d->n_leaves, sizeof *r.turns);
-    if (!r.inner || !r.leaf_k || !r.leaf_dual || !r.turns) {
+    r.model = alloc_zero(s->M, sizeof *r.model);
+    if (!r.inner || !r.leaf_k || !r.leaf_dual || !r.turns || !r.model) {
         free_all(&r);
         return error_memory(err, s->d->n_leaves * sizeof(double), "the record");
     }
@@ -578,7 +598,12 @@ hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows,
     const int reason = file_read(path, SIZE_MAX, &text, &size);
     if (reason)
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(reason));
-    const hfsad_status status = sim_replay(r->sim, text, size, path, rows, met, err);
+    const bool async = r->spec->federation.mode == MODE_ASYNC;
+    hfsad_status status = run_take_readmissions(r, text, size, path, !async, err);
+    if (!status && async)
+        status = sim_replay(r->sim, text, size, path, rows, met, err);
+    else if (!status)
+        status = sim_take_anew(r->sim, r->readmitted, r->n_readmitted, path, err);
     free(text);
     return status;
 }

@@ -11,6 +11,9 @@
  * worked with, and its link's counter afterwards. The last line of a node has `end` in place of the step, and lists the
  * children heard but not used. Lines of different nodes may be mixed in any way.
  *
+ * A client that was readmitted has an entry whose counter is a multiple of 2^32, the number of the readmission: its
+ * link begins anew with that version, and the counters that follow count from there.
+ *
  *     path  row  round  step  slot:k ...
  *
  * is a question for figures other than the first and the last: its number, the number of steps of the node when it
@@ -33,7 +36,8 @@ typedef struct {
  * met on the way. Refused (HFSAD_ERROR_INPUT): a record that is torn or of another tree; s is then not to be used. */
 hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, const replay_rows *rows, bool *met,
                         hfsad_error *err);
-/* The same from a file; refused for baselines. */
+/* The same from a file; refused for baselines. In lock step the record has only the nodes that were readmitted
+ * (anew.h): they are noted, and the run is still to be trained. */
 hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *met, hfsad_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "core/draw.h"
 #include "core/fold.h"
+#include "run/anew.h"
 
 #include <string.h>
 
@@ -195,6 +196,7 @@ void sim_iterate(sim *s)
     sim_find_rules(s);
     const bool measured = plan_measures(p, s->iteration);
     for (uint32_t round = 1; round <= p->edge_rounds; round++) {
+        sim_begin_anew(s, true);
         s->first_round = round == 1;
         s->last_round = round == p->edge_rounds;
         s->want_dual = measured && s->last_round;
@@ -209,4 +211,5 @@ void sim_iterate(sim *s)
     s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);
     s->dual_known = measured;
     sim_guard(s);
+    sim_begin_anew(s, false);
 }

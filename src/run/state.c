@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "plan/client_terms.h"
 #include "plan/cohort.h"
+#include "run/anew.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -370,6 +371,7 @@ void sim_free(sim *s)
     free(s->leaf_sums);
     free(s->guard.calm);
     free(s->leaf_rules);
+    sim_free_anew(s);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

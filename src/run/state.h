@@ -74,10 +74,10 @@ struct sim {
     uint64_t *key;      /* likewise */
     many_rows many;
     double *inner_w, *inner_z, *inner_q; /* rows */
-    double *leaf_dual;                   /* fixed point: of the last round, if no client has many rows */
-    link_sums *leaf_sums;                /* fixed point: of a measurement */
-    size_t over;                         /* 1 + a node whose message did not fit into fixed point; 0: all did */
-    double *said;                        /* inner_w as the children hear it in this round; NULL: as it is */
+    double *leaf_dual;    /* of the last round, in fixed point or if links begin anew, and no client has many rows */
+    link_sums *leaf_sums; /* fixed point: of a measurement */
+    size_t over;          /* 1 + a node whose message did not fit into fixed point; 0: all did */
+    double *said;         /* inner_w as the children hear it in this round; NULL: as it is */
     inner_state *inner;
     size_t n_runs;
     run_of_leaves *runs;
@@ -93,6 +93,8 @@ struct sim {
     guard_state guard;           /* calm: NULL where nothing is watched */
     hfsad_link_rule *leaf_rules; /* of every class, after the repairs of a star; NULL: the plan's */
     stop_state stop;
+    struct anew *anew; /* links that begin anew (anew.h), in the order of their rounds; NULL: none */
+    size_t n_anew, next_anew;
     bool absences;  /* a node may be absent */
     bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
     bool first_round, last_round, want_dual, dual_known;

@@ -4,6 +4,7 @@
 #include "base/ranks.h"
 #include "personal/personal_task.h"
 #include "polish/task.h"
+#include "run/anew.h"
 #include "run/personal_run.h"
 
 const char *hfsad_stop_name(hfsad_stop stop)
@@ -221,12 +222,20 @@ static hfsad_status find_groups(training *t, hfsad_error *err)
     return status;
 }
 
+/* Links that begin anew after the last row are part of the end. */
+static void finish_links(const training *t)
+{
+    if (t->run->sim)
+        sim_begin_anew(t->run->sim, true);
+}
+
 hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end *end, hfsad_error *err)
 {
     static const train_hooks none = {0};
     training t = {run, settings, settings->hooks ? settings->hooks : &none, end, false};
     *end = (train_end){.stopped = STOP_DIVERGED};
     hfsad_status status = run->engine->next_row ? follow(&t, err) : train(&t, err);
+    finish_links(&t);
     if (run->sim)
         sim_collect(run->sim);
     if (!status)

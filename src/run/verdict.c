@@ -30,10 +30,15 @@ bool verdict_is_close(const hfsad_polish *p, double gap)
     return p->gap <= gap * least_of(p);
 }
 
+static double part_of(double gap, double size)
+{
+    return gap > 0 ? gap / size : gap; /* 0 of 0 is nothing */
+}
+
 static void judge_polished(const hfsad_run *run, hfsad_verdict *v)
 {
     const hfsad_polish *p = &run->polish;
-    const double least = least_of(p), part = p->gap / least;
+    const double least = least_of(p), part = part_of(p->gap, least);
     v->gap = p->gap;
     if (part <= HFSAD_VERDICT_GAP)
         say(v, HFSAD_VERDICT_CONVERGED, "the objective is at most %.1e above its minimum, %.1e of it", p->gap, part);
@@ -53,7 +58,7 @@ static void judge_polished(const hfsad_run *run, hfsad_verdict *v)
 static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
 {
     const hfsad_polish *p = &run->polish;
-    const double size = fmax(p->objective_after, as_good_as_zero * p->objective_zero), part = p->gap / size;
+    const double size = fmax(p->objective_after, as_good_as_zero * p->objective_zero), part = part_of(p->gap, size);
     char frozen[80] = "";
     v->gap = p->gap;
     if (p->objective_before > 1.01 * size)
@@ -76,7 +81,9 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
     const char *why = run->engine->links ? plan_why_apart(run->plan, n_inner) : "algorithm: a baseline has no bound";
     *v = (hfsad_verdict){.gap = NAN};
     if (run->polish.unbounded)
-        say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add a prior (prior.cloud) or loss.box", run->polish.reason);
+        say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add %s", run->polish.reason,
+            run->plan->level ? "rows with another y, or train without intercept and with a prior (prior.cloud)"
+                             : "a prior (prior.cloud) or loss.box");
     else if (run->polish.accepted && plan_is_convex(run->plan, n_inner))
         judge_polished(run, v);
     else if (run->polish.accepted)

@@ -69,6 +69,7 @@
     X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                            \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
     X(LOSS, REAL, h, "0.1", "(0,inf)", "smoothed-quantile: half-width of the window that the loss is averaged over")   \
+    X(LOSS, WHOLE, classes, "2", "[2,256]", "multinomial: number of classes; y is 0, 1, ... below it")                 \
     X(LOSS, CHOICE_SCALE, scale, "sum", "", "the loss of a client is the sum or the mean over its rows")               \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
       "client step for many rows: exact prox, or smoothed and linearised loss; auto: exact")                           \
@@ -79,7 +80,8 @@
 #define SETTINGS_FEATURES(X)                                                                                           \
     X(FEATURES, CHOICE_INTERCEPT, intercept, "none", "",                                                               \
       "one constant per client, per edge or for all nodes; never penalised")                                           \
-    X(FEATURES, FLAG, standardize, "false", "", "scale columns to variance 1 and, with an intercept, to mean 0")
+    X(FEATURES, FLAG, standardize, "false", "", "scale columns to variance 1 and, with an intercept, to mean 0")       \
+    X(FEATURES, FLAG, positive, "false", "", "no coefficient below 0 but the intercept; algorithm star")
 
 #define SETTINGS_LINK(X)                                                                                               \
     X(LINK, CHOICE_LINK, penalty, "auto", "", "penalty on the difference between child and parent: R_c")               \
@@ -152,6 +154,10 @@
     X(OUTPUT, FLAG, clients, "true", "", "keep and write every client's own model")                                    \
     X(OUTPUT, FLAG, state, "true", "", "write state.csv: z, q and counter of every link")                              \
     X(OUTPUT, FLAG, checkpoint, "true", "", "write checkpoint.bin, from which a run can go on")                        \
+    X(OUTPUT, FLAG, errors, "false", "",                                                                               \
+      "standard errors and confidence intervals of the coefficients, by sums over the clients' rows; one model for "   \
+      "all, at most 512 coordinates, priors none or l2")                                                               \
+    X(OUTPUT, REAL, confidence, "0.95", "(0,1)", "errors: probability of the intervals")                               \
     X(OUTPUT, REAL, every_seconds, "10", "(0,inf)", "seconds between updates of the output folder")
 
 #define SETTINGS_FEDERATION(X)                                                                                         \
@@ -355,6 +361,12 @@ struct hfsad_spec {
     bool own_elsewhere; /* a process of a federation: clients of other processes bring the own loss */
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
+
+/* Whether rows have a score for each of loss.classes. */
+static inline bool spec_has_classes(const hfsad_spec *spec)
+{
+    return spec->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL;
+}
 
 /* All defaults, as if read from an empty file at path. */
 hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);

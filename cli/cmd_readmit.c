@@ -1,0 +1,117 @@
+/* hfsad readmit: the operator replaces nodes whose state folders are lost. */
+#define _POSIX_C_SOURCE 200809L
+#include "cmd_member.h"
+
+#include "run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {
+    cli_texts sets;
+    const char *state;
+    double wait;
+    const char **words;
+    size_t n_words;
+} session;
+
+static bool is_spec(const char *word)
+{
+    const char *end = strrchr(word, '.');
+    return end && (!strcmp(end, ".yaml") || !strcmp(end, ".yml"));
+}
+
+static int wait_for_cloud(const session *s, const char *state)
+{
+    const struct timespec pause = {0, 50000000};
+    for (double waited = 0; hfsad_readmit_is_pending(state); waited += 0.05) {
+        if (waited >= s->wait) {
+            fprintf(stderr,
+                    "hfsad: %s: the cloud has not done it yet; it will, as soon as it runs and reaches the parent\n",
+                    state);
+            return CLI_AGAIN;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return CLI_DONE;
+}
+
+static int readmit(const session *s, hfsad_spec *spec, const char *state, const char **nodes, size_t count)
+{
+    hfsad_error err = {0};
+    if (hfsad_readmit(spec, state, nodes, count, &err))
+        return cli_fail(&err);
+    const int status = wait_for_cloud(s, state);
+    for (size_t i = 0; i < count && status == CLI_DONE; i++)
+        printf("%s: its link starts anew; start its process with an empty state folder\n", nodes[i]);
+    return status == CLI_DONE ? cli_finish_stdout(CLI_DONE) : status;
+}
+
+static int carry_out(const session *s)
+{
+    const bool named = is_spec(s->words[0]);
+    hfsad_spec *spec = NULL;
+    char state[4096] = "";
+    int status = named ? member_load(&spec, s->words[0], &s->sets, "readmit") : CLI_GO;
+    if (status == CLI_GO && (s->n_words == (size_t)named || (!named && !s->state)))
+        status =
+            cli_wrong("readmit", named ? "name the nodes" : "name the spec, or the cloud's state folder (--state)");
+    char *states = status == CLI_GO && named ? run_folder(s->words[0], "state") : NULL;
+    if (status == CLI_GO && !s->state && !(states && hfsad_state_folder(states, "cloud", false, state, sizeof state))) {
+        fputs("hfsad: not enough memory\n", stderr);
+        status = CLI_FAILED;
+    }
+    if (status == CLI_GO)
+        status = readmit(s, spec, s->state ? s->state : state, s->words + named, s->n_words - named);
+    free(states);
+    hfsad_spec_free(spec);
+    return status;
+}
+
+int cmd_readmit(int argc, char **argv)
+{
+    session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)),
+                 .words = calloc((size_t)argc + 1, sizeof(char *)),
+                 .wait = 30};
+    const cli_option options[] = {
+        {.name = "state",
+         .kind = CLI_TEXT,
+         .value = &s.state,
+         .operand = "DIR",
+         .help = "state folder of the cloud (spec-state/cloud)"},
+        {.name = "wait",
+         .kind = CLI_REAL,
+         .value = &s.wait,
+         .least = 0,
+         .most = 1e6,
+         .operand = "SECONDS",
+         .help = "how long to wait for the cloud (30)"},
+        {.name = "set", .kind = CLI_TEXTS, .value = &s.sets, .operand = "KEY=VALUE", .help = "a setting"},
+    };
+    const cli_syntax syntax = {
+        .usage = "readmit SPEC.yaml NODE... [--state DIR] [--wait SECONDS]\nhfsad readmit NODE... --state DIR",
+        .about = "Replaces nodes whose state folders are lost, in a run that goes on. Run it on the machine of the\n"
+                 "cloud, as the user of the cloud. The link of a node starts anew from its parent's model, and so\n"
+                 "do the links below it. Trace and summary name the node; `hfsad run --replay` repeats the run.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .least_words = 1,
+        .most_words = (size_t)argc,
+        .words = "a spec file and paths of nodes, such as edge1/client7",
+        .after = "Exit status: 0 done, 2 the arguments are wrong, 75 the cloud has not done it yet.",
+    };
+    int status = CLI_FAILED;
+    if (s.sets.room && s.words)
+        status = cli_parse(&syntax, argc, argv, s.words);
+    else
+        fputs("hfsad: not enough memory\n", stderr);
+    while (status == CLI_GO && s.words[s.n_words])
+        s.n_words++;
+    if (status == CLI_GO)
+        status = carry_out(&s);
+    free(s.sets.room);
+    free(s.words);
+    return status;
+}

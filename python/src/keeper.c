@@ -1,0 +1,36 @@
+/* What a run and a path have in common: a handle of the library that borrows from objects of Python. */
+#include "binding.h"
+
+#include <unistd.h>
+
+bool keeper_make(Keeper *keep, SpecObject *spec, DataObject *data, LossObject *loss,
+                 hfsad_status (*make)(void *context, hfsad_error *err), void *context)
+{
+    hfsad_error err;
+    keep->process = getpid();
+    keep->data = Py_XNewRef((PyObject *)data);
+    keep->loss = Py_XNewRef((PyObject *)loss);
+    hfsad_status status = loss_attach(loss, spec->spec, &err);
+    if (!status) {
+        PyThreadState *saved = PyEval_SaveThread();
+        status = make(context, &err);
+        PyEval_RestoreThread(saved);
+    }
+    if (!loss_raise(loss) && status)
+        raise_status(status, &err);
+    return !PyErr_Occurred();
+}
+
+void keeper_free(PyObject *object, Keeper *keep, void (*release)(void *handle), void *handle)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    if (keep->process == getpid()) {
+        PyThreadState *saved = PyEval_SaveThread(); /* its threads end; one may be waiting for the interpreter */
+        release(handle);
+        PyEval_RestoreThread(saved);
+    }
+    Py_XDECREF(keep->data);
+    Py_XDECREF(keep->loss);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}

@@ -1,0 +1,313 @@
+/*
+ * Readmission: the cloud's order to begin the link of a lost node anew, on its way down to the node's parent; and the
+ * parent's admission of the node, until that has it on its disk.
+ *
+ *     ASK     ORDER  round: number of the readmission        the path of the node, a byte a number
+ *     ANSWER  ORDER  the same                                iteration, round and place of run_readmission
+ *     ASK     ADMIT  the same; k: starts of the parent       slot (-1: all), M, node_admission, the set-up's result
+ *     ANSWER  ADMIT  the same                                none
+ *
+ * An order and an admission are retransmitted until they are answered. A node answers when its state is committed.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
+#include "net/host_parts.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const node_patience patience = {200, 1000};
+enum { PATH_MOST = INQUIRY_WHY_MOST, ADMISSIONS = 16 /* sent in one turn */ };
+
+static bool is_of(const message *m, uint64_t phase)
+{
+    return (m->phase & ((UINT64_C(1) << NODE_LIFE_BIT) - 1)) == phase;
+}
+
+bool host_is_admission(const message *m)
+{
+    return (m->kind == MESSAGE_ASK || m->kind == MESSAGE_ANSWER) &&
+           (is_of(m, NODE_PHASE_ORDER) || is_of(m, NODE_PHASE_ADMIT));
+}
+
+/* ---- orders ---- */
+
+/* The child on the way to a path; NULL: it is not below this node. */
+static child_name *way_to(const hosted *at, const char *path)
+{
+    for (size_t c = 0; c < at->n_children; c++) {
+        const size_t length = strlen(at->children[c].path);
+        if (strncmp(at->children[c].path, path, length) == 0 && (path[length] == 0 || path[length] == '/'))
+            return &at->children[c];
+    }
+    return NULL;
+}
+
+/* The one with this number, or a free one for it; NULL: there are too many. */
+static host_order *find_order(hosted *at, uint64_t number)
+{
+    host_order *free_one = NULL;
+    for (size_t i = 0; i < NODE_ORDERS; i++) {
+        if (at->orders[i].number == number)
+            return &at->orders[i];
+        if (!free_one && !at->orders[i].number)
+            free_one = &at->orders[i];
+    }
+    return free_one;
+}
+
+/* The order is done: the cloud notes it, another node tells its parent once that is committed. */
+static void conclude_order(host_order *o, run_readmission done)
+{
+    o->done = done;
+    o->tell = true;
+    channel_stop(&o->way);
+}
+
+/* Of its own child it is done at once; otherwise it is passed on. */
+static void take_order(hosted *at, uint64_t number, const char *path)
+{
+    const child_name *child = way_to(at, path);
+    host_order *o = find_order(at, number);
+    if (!at->n || !child || !o || o->way.live)
+        return;
+    const bool own = strcmp(child->path, path) == 0;
+    if (own && node_child_life(at->n, child->slot) < number && !node_child_begin(at->n, child->slot, number))
+        return;
+    o->number = number;
+    snprintf(o->path, sizeof o->path, "%s", path);
+    if (!own) {
+        channel_start(&o->way, clock_ms(), &patience);
+        return;
+    }
+    conclude_order(o, node_child_readmission(at->n, child->slot));
+    channel_start(&at->admit, clock_ms(), &patience);
+}
+
+static bool is_counter(double v)
+{
+    return v >= 0 && v <= 0x1p53;
+}
+
+static void hear_order(hosted *at, size_t from, const message *m)
+{
+    char path[PATH_MOST + 1];
+    if (m->kind == MESSAGE_ASK && from == NODE_PARENT && m->round > 0 && m->count <= PATH_MOST) {
+        for (size_t i = 0; i < m->count; i++)
+            path[i] = m->values[i] > 0 && m->values[i] < 256 ? (char)(unsigned char)m->values[i] : '?';
+        path[m->count] = 0;
+        take_order(at, m->round, path);
+    } else if (m->kind == MESSAGE_ANSWER && from != NODE_PARENT && m->round > 0 && m->count == 3 &&
+               is_counter(m->values[0]) && is_counter(m->values[1]) && is_counter(m->values[2]) &&
+               m->values[2] <= ANEW_ELSEWHERE) {
+        host_order *o = find_order(at, m->round);
+        const child_name *child = o && o->number ? way_to(at, o->path) : NULL;
+        if (child && child->slot == from && o->way.live)
+            conclude_order(o, (run_readmission){(uint64_t)m->values[0], (uint64_t)m->values[1],
+                                                (anew_where)(int)m->values[2], NULL});
+    }
+}
+
+bool host_readmit(host *h, const char *path)
+{
+    hosted *root = &h->all[0];
+    const uint64_t number = root->n ? node_order(root->n, path) : 0;
+    if (number)
+        take_order(root, number, path);
+    return number != 0;
+}
+
+const run_readmission *host_readmitted(host *h)
+{
+    hosted *root = &h->all[0];
+    host_order *o = root->orders;
+    while (o < root->orders + NODE_ORDERS && !o->tell)
+        o++;
+    if (root->parent || o == root->orders + NODE_ORDERS)
+        return NULL;
+    h->readmitted = *o;
+    h->readmitted.done.path = h->readmitted.path;
+    if (node_decided(root->n) != NODE_RUNNING && h->last.iteration != UINT64_MAX) /* rows of a star, or none */
+        h->readmitted.done.iteration = h->last.iteration + 1;
+    node_note_readmission(root->n, o->number, &h->readmitted.done);
+    *o = (host_order){0};
+    return &h->readmitted.done;
+}
+
+/* ---- admissions ---- */
+
+/* A child that knows nothing of its link's new life; n_children: none. The last one asked comes last. */
+static size_t next_stranger(hosted *at, bool *all)
+{
+    size_t first = at->n_children;
+    *all = true;
+    for (size_t i = 0; i < at->n_children; i++) {
+        const size_t c = (at->admit_next + i) % at->n_children;
+        const bool waits = node_child_life(at->n, c) > 0 && !node_child_is_admitted(at->n, c);
+        if (waits && first == at->n_children)
+            first = c;
+        *all = *all && waits && node_child_life(at->n, c) == node_child_life(at->n, first);
+    }
+    at->admit_next = first < at->n_children ? first + 1 : 0;
+    return first;
+}
+
+/* *all: no other is needed. */
+static hfsad_status send_admission(host *h, hosted *at, bool *all, hfsad_error *err)
+{
+    const size_t c = next_stranger(at, all), head = node_admission_count(at->n), count = 2 + head + h->n_result;
+    if (c == at->n_children) {
+        channel_stop(&at->admit);
+        return HFSAD_OK;
+    }
+    double *values = alloc_zero(count, sizeof *values);
+    if (!values)
+        return error_memory(err, count * sizeof *values, "a message");
+    *all = *all && !node_is_async(at->n);
+    values[0] = *all ? -1 : (double)c;
+    values[1] = (double)(head - NODE_ADMISSION);
+    node_admission(at->n, c, values + 2);
+    memcpy(values + 2 + head, h->result, h->n_result * sizeof *values);
+    const message m = {.kind = MESSAGE_ASK,
+                       .run = h->s.run_id,
+                       .phase = NODE_PHASE_ADMIT,
+                       .round = node_child_life(at->n, c),
+                       .k = node_begun(at->n),
+                       .count = count,
+                       .values = values};
+    const hfsad_status status = host_send(h, at, BELOW, TOPIC_ASK, &m, err);
+    free(values);
+    return status;
+}
+
+/* A node with an empty state folder is made from the result of the set-up, as its parent has it. */
+static bool make_lost_node(host *h, hosted *at, const double *result, size_t count)
+{
+    hfsad_error err;
+    if (at->n || !at->q)
+        return at->n != NULL;
+    if (inquiry_remember(at->q, result, count, &err))
+        return false;
+    host_take_setup(h, at);
+    return at->n != NULL;
+}
+
+/* slot, M, the admission, the result */
+static void hear_admission(host *h, hosted *at, const message *m)
+{
+    enum { HEAD = 2 };
+    const double most = (double)m->count;
+    if (m->count < HEAD + NODE_ADMISSION || (m->values[0] >= 0 && m->values[0] != (double)at->slot) ||
+        !(m->values[1] >= 1 && m->values[1] < most))
+        return;
+    if (!(at->n && node_life(at->n) >= m->round) && at->admit_heard != m->round) {
+        at->admit_heard = m->round; /* one that the broker remembers comes once in a connection */
+        return;
+    }
+    const size_t head = HEAD + NODE_ADMISSION + (size_t)m->values[1];
+    if (head >= m->count || !make_lost_node(h, at, m->values + head, m->count - head))
+        return;
+    const uint64_t before = node_life(at->n);
+    if (!node_admit(at->n, m->values + HEAD, head - HEAD, m->k))
+        return;
+    at->tell_admitted = true;
+    if (h->s.lived)
+        h->s.lived(h->s.maker, at->path, node_life(at->n));
+    at->unkept = true; /* messages alone do not give its state */
+    at->status_due = 0;
+    if (node_life(at->n) > before)
+        host_tell(h, HOST_READMITTED, at->path, "", "", NULL);
+    if (at->n_children && node_life(at->n) > before)
+        channel_start(&at->admit, clock_ms(), &patience);
+}
+
+void host_hear_admission(host *h, hosted *at, size_t from, const message *m)
+{
+    if (m->run != h->s.run_id)
+        return;
+    if (is_of(m, NODE_PHASE_ORDER))
+        hear_order(at, from, m);
+    else if (m->kind == MESSAGE_ASK && from == NODE_PARENT)
+        hear_admission(h, at, m);
+    else if (m->kind == MESSAGE_ANSWER && from != NODE_PARENT && at->n)
+        node_child_confirm(at->n, from, m->round);
+}
+
+/* ---- time ---- */
+
+void host_admit_resume(hosted *at)
+{
+    bool all;
+    if (at->n && at->n_children && next_stranger(at, &all) < at->n_children && !at->admit.live)
+        channel_start(&at->admit, clock_ms(), &patience);
+}
+
+void host_admit_tick(hosted *at, uint64_t now)
+{
+    for (size_t i = 0; i < NODE_ORDERS; i++)
+        channel_tick(&at->orders[i].way, now, &patience);
+    channel_tick(&at->admit, now, &patience);
+}
+
+void host_admit_repeat(hosted *at)
+{
+    for (size_t i = 0; i < NODE_ORDERS; i++)
+        channel_repeat(&at->orders[i].way);
+    channel_repeat(&at->admit);
+    at->admit_heard = 0;
+}
+
+uint64_t host_admit_due(const hosted *at)
+{
+    uint64_t due = channel_due(&at->admit);
+    for (size_t i = 0; i < NODE_ORDERS; i++)
+        due = channel_due(&at->orders[i].way) < due ? channel_due(&at->orders[i].way) : due;
+    return due;
+}
+
+/* An order that is done is told once; the parent asks again if it has not heard it. */
+static hfsad_status send_order(host *h, hosted *at, host_order *o, hfsad_error *err)
+{
+    uint64_t repeated = 0;
+    double values[PATH_MOST];
+    message m = {
+        .kind = MESSAGE_ANSWER, .run = h->s.run_id, .phase = NODE_PHASE_ORDER, .round = o->number, .values = values};
+    if (o->tell && at->parent) {
+        values[m.count++] = (double)o->done.iteration;
+        values[m.count++] = (double)o->done.round;
+        values[m.count++] = (double)o->done.where;
+        *o = (host_order){0};
+        return host_send(h, at, ABOVE, TOPIC_ANSWER, &m, err);
+    }
+    if (!channel_take(&o->way, &repeated))
+        return HFSAD_OK;
+    m.kind = MESSAGE_ASK;
+    for (; o->path[m.count]; m.count++)
+        values[m.count] = (unsigned char)o->path[m.count];
+    return host_send(h, at, BELOW, TOPIC_ASK, &m, err);
+}
+
+/* After a commit. */
+hfsad_status host_admit_send(host *h, hosted *at, hfsad_error *err)
+{
+    uint64_t repeated = 0;
+    hfsad_status status = HFSAD_OK;
+    for (size_t i = 0; i < NODE_ORDERS && !status; i++)
+        if (at->orders[i].number)
+            status = send_order(h, at, &at->orders[i], err);
+    if (!status && at->tell_admitted) {
+        const message m = {
+            .kind = MESSAGE_ANSWER, .run = h->s.run_id, .phase = NODE_PHASE_ADMIT, .round = node_life(at->n)};
+        at->tell_admitted = false;
+        status = host_send(h, at, ABOVE, TOPIC_ANSWER, &m, err);
+    }
+    const size_t most = channel_take(&at->admit, &repeated) ? ADMISSIONS : 0;
+    bool all = false;
+    for (size_t i = 0; i < most && i < at->n_children && at->admit.live && !all && !status; i++)
+        status = send_admission(h, at, &all, err);
+    return status;
+}

@@ -1,0 +1,177 @@
+/*
+ * Readmission as the operator asks for it: `hfsad readmit` leaves a file for each node in the state folder of the
+ * cloud, which only its owner can write. A file contains the path of the node; the cloud removes it when it is done.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "net/member.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/read_file.h"
+#include "base/whole_file.h"
+#include "data/nodes.h"
+#include "run/anew.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the operator ---- */
+
+/* The next request of a folder, to be freed; NULL: none. */
+static char *next_request(DIR *folder)
+{
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        if (strncmp(entry->d_name, READMIT_NAME, strlen(READMIT_NAME)) == 0)
+            return strdup(entry->d_name);
+    return NULL;
+}
+
+bool hfsad_readmit_is_pending(const char *state)
+{
+    DIR *folder = opendir(state);
+    char *name = folder ? next_request(folder) : NULL;
+    const bool any = name != NULL;
+    free(name);
+    if (folder)
+        closedir(folder);
+    return any;
+}
+
+static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes, size_t count, hfsad_error *err)
+{
+    dataset *shape;
+    hfsad_status status = member_shape(&shape, spec, NULL, NULL, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < count && !status; i++) {
+        const size_t number = nodes_find(shape, nodes[i]);
+        const char *why = number == 0          ? "the cloud cannot be replaced: restore its folder"
+                          : number == SIZE_MAX ? "no such node in this federation; `hfsad nodes` lists its nodes"
+                                               : readmit_refusal(spec, number < shape->n_inner);
+        if (why)
+            status = error_set(err, HFSAD_ERROR_INPUT, "%.200s: %s", nodes[i], why);
+    }
+    dataset_free(shape);
+    return status;
+}
+
+hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
+                           hfsad_error *err)
+{
+    hfsad_status status = spec ? check_nodes(spec, nodes, count, err) : HFSAD_OK;
+    if (!status && access(state, W_OK) != 0)
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.300s is not a folder that can be written: give the cloud's state folder", state);
+    for (size_t i = 0; i < count && !status; i++) {
+        char name[80];
+        snprintf(name, sizeof name, READMIT_NAME "%ld-%llu-%zu", (long)getpid(), (unsigned long long)clock_ms(), i);
+        status = whole_file_write(state, name, nodes[i], strlen(nodes[i]), err);
+    }
+    return status;
+}
+
+/* ---- the cloud ---- */
+
+static bool is_name(const hfsad_member *m, const char *path)
+{
+    const dataset *d = federation_shape(m->f);
+    const size_t number = nodes_find(d, path);
+    return number != SIZE_MAX && number > 0 && !readmit_refusal(m->spec, number < d->n_inner);
+}
+
+const char *readmit_refusal(const hfsad_spec *spec, bool inner)
+{
+    return algorithm_is_baseline(spec->top.algorithm)
+               ? "fedavg and fedprox have no links that could start anew: restart the run with new state folders"
+           : spec_is_secure(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
+                                    "with new state folders"
+           : inner && spec->federation.mode == MODE_ASYNC
+               ? "the record of an asynchronous edge is lost with its state folder: restore the folder, or restart the "
+                 "run with new state folders for all nodes"
+               : NULL;
+}
+
+/* A request of the operator: refused, or ordered unless it is on its way. */
+static void take_request(hfsad_member *m, const char *name)
+{
+    char file[4400], *path;
+    size_t size;
+    snprintf(file, sizeof file, "%.4000s/%.300s", m->s.state, name);
+    if (file_read(file, 1 << 16, &path, &size) != 0)
+        return;
+    if (!is_name(m, path)) {
+        member_log(m, HFSAD_LOG_ERROR, "cloud", "no node that can be readmitted", path, "");
+        (void)unlink(file);
+    } else {
+        (void)host_readmit(m->h, path);
+    }
+    free(path);
+}
+
+static void remove_request(const hfsad_member *m, const char *name, const char *done)
+{
+    char file[4400], *path;
+    size_t size;
+    snprintf(file, sizeof file, "%.4000s/%.300s", m->s.state, name);
+    if (file_read(file, 1 << 16, &path, &size) != 0)
+        return;
+    if (strcmp(path, done) == 0)
+        (void)unlink(file);
+    free(path);
+}
+
+static void each_request(hfsad_member *m, const char *done)
+{
+    DIR *folder = opendir(m->s.state);
+    for (char *name; folder && (name = next_request(folder)); free(name)) {
+        if (done)
+            remove_request(m, name, done);
+        else
+            take_request(m, name);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+void member_readmit(hfsad_member *m)
+{
+    static const double every = 0.2;
+    hfsad_error err;
+    char said[80];
+    const run_readmission *done;
+    if (!host_node(m->h, 0) || !m->cloud.driver)
+        return;
+    while ((done = host_readmitted(m->h))) {
+        snprintf(said, sizeof said, "from iteration %llu on", (unsigned long long)done->iteration);
+        member_log(m, HFSAD_LOG_INFO, done->path, "readmitted", said, "");
+        if (run_note_readmission(cloud_run(m->cloud.driver), done, &err))
+            member_log(m, HFSAD_LOG_ERROR, done->path, err.message, "", "");
+        each_request(m, done->path);
+    }
+    if (clock_seconds() < m->cloud.readmit_next)
+        return;
+    m->cloud.readmit_next = clock_seconds() + every;
+    each_request(m, NULL);
+    for (size_t i = 0; i < NODE_ORDERS; i++) { /* also those of an earlier life */
+        const char *path = node_pending_order(host_node(m->h, 0), i);
+        if (path)
+            (void)host_readmit(m->h, path);
+    }
+}
+
+static void note_line(void *context, const char *line)
+{
+    hfsad_member *m = context;
+    hfsad_error err;
+    char text[1200];
+    const int size = snprintf(text, sizeof text, "%.1100s\n", line);
+    (void)run_take_readmissions(cloud_run(m->cloud.driver), text, (size_t)size, "", false, &err);
+}
+
+hfsad_status member_take_readmissions(hfsad_member *m, hfsad_error *err)
+{
+    return store_get_record(m->state, note_line, m, err);
+}

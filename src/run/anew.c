@@ -1,0 +1,218 @@
+/* See anew.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "run/anew.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/nodes.h"
+#include "run/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- links ---- */
+
+static size_t parent_of(const dataset *d, size_t node)
+{
+    return node < d->n_inner ? d->inner[node].parent : dataset_parent(d, node - d->n_inner);
+}
+
+void sim_anew_model(const sim *s, size_t node, const double *w_parent, double *w)
+{
+    const size_t inner = s->d->n_inner;
+    const hfsad_link_rule *rule = node < inner ? &s->p->inner[node].rule : &plan_leaf(s->p, node - inner)->rule;
+    const size_t tied = s->M - rule->penalty.free;
+    memcpy(w, w_parent, tied * sizeof *w);
+    memset(w + tied, 0, (s->M - tied) * sizeof *w);
+}
+
+static void place_leaf(sim *s, size_t leaf, const double *w)
+{
+    const dataset *d = s->d;
+    sim_place(s, d->n_inner + leaf, w);
+    s->k[leaf] = 0;
+    if (s->many.slope) {
+        const client_rows rows = dataset_rows(d, leaf);
+        memset(s->many.slope + d->rows.first[leaf], 0, rows.count * sizeof *s->many.slope);
+        s->many.dual[leaf] = 0;
+    }
+    if (s->many.eta)
+        s->many.eta[leaf] = 0;
+    if (s->leaf_dual)
+        s->leaf_dual[leaf] = 0;
+}
+
+void sim_place_anew(sim *s, size_t node, const double *w)
+{
+    const size_t inner = s->d->n_inner;
+    if (node >= inner) {
+        place_leaf(s, node - inner, w);
+        return;
+    }
+    const inner_node *at = &s->d->inner[node];
+    sim_place(s, node, w);
+    s->inner[node].k = 0;
+    s->inner[node].dual = 0;
+    for (size_t c = at->first_inner; c < at->first_inner + at->n_inner; c++)
+        sim_place_anew(s, c, w); /* no deeper than HFSAD_TIERS_MAX */
+    for (size_t leaf = at->first_leaf; leaf < at->first_leaf + at->n_leaves; leaf++)
+        sim_place_anew(s, inner + leaf, w);
+}
+
+/* The last round's residuals, without those of links that have begun since. */
+static void sum_duals(sim *s)
+{
+    const double *dual = s->many.slope ? s->many.dual : s->leaf_dual;
+    for (size_t r = 0; r < s->n_runs; r++) {
+        const size_t first = run_first_leaf(s, &s->runs[r]);
+        s->runs[r].dual = 0;
+        for (size_t leaf = first; leaf < first + s->runs[r].count; leaf++)
+            s->runs[r].dual += dual[leaf];
+    }
+}
+
+void sim_begin_anew(sim *s, bool last)
+{
+    bool any = false;
+    double *w = s->spaces[0].rows;
+    for (; s->next_anew < s->n_anew && s->anew[s->next_anew].round == s->round &&
+           (last || s->anew[s->next_anew].where == ANEW_BEFORE);
+         s->next_anew++) {
+        const size_t node = s->anew[s->next_anew].node;
+        sim_anew_model(s, node, s->inner_w + parent_of(s->d, node) * s->M, w);
+        sim_place_anew(s, node, w);
+        any = true;
+    }
+    if (any)
+        sum_duals(s);
+    if (any && s->d->rows.constant != 0)
+        many_settle(s);
+}
+
+/* ---- the record ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    const anew *x = a, *y = b;
+    if (x->round != y->round)
+        return x->round < y->round ? -1 : 1;
+    if (x->where != y->where)
+        return x->where < y->where ? -1 : 1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static bool is_below(const dataset *d, size_t node, size_t above)
+{
+    while (node != above && node != 0)
+        node = parent_of(d, node);
+    return node == above;
+}
+
+/* The node went back to the round, and all below it with it. */
+static void go_back(sim *s, size_t node, uint64_t round)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n_anew; i++)
+        if (s->anew[i].round <= round || !is_below(s->d, s->anew[i].node, node))
+            s->anew[kept++] = s->anew[i];
+    s->n_anew = kept;
+}
+
+/* Runs are stepped leaf by leaf, to the same bits, so that each leaf's residual is known. */
+static hfsad_status take_duals(sim *s, hfsad_error *err)
+{
+    if (s->many.slope || s->leaf_dual)
+        return HFSAD_OK;
+    s->leaf_dual = alloc_zero(s->d->n_leaves, sizeof *s->leaf_dual);
+    for (size_t r = 0; r < s->n_runs; r++)
+        s->runs[r].class = MIXED;
+    return s->leaf_dual ? HFSAD_OK : error_memory(err, s->d->n_leaves * sizeof(double), "the record");
+}
+
+hfsad_status sim_take_anew(sim *s, const run_readmission *all, size_t count, const char *path, hfsad_error *err)
+{
+    s->anew = alloc_zero(count, sizeof *s->anew);
+    if (!s->anew)
+        return error_memory(err, count * sizeof *s->anew, "the record");
+    for (size_t i = 0; i < count; i++) {
+        const size_t node = nodes_find(s->d, all[i].path);
+        if (node == SIZE_MAX || node == 0)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: no node %s in this tree; a replay needs the same spec and data", path, all[i].path);
+        if (all[i].where == ANEW_EARLY)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: %s was readmitted in a stage before the run, which a replay cannot repeat", path,
+                             all[i].path);
+        if (all[i].where == ANEW_ELSEWHERE)
+            continue;
+        go_back(s, node, all[i].round);
+        s->anew[s->n_anew++] = (anew){all[i].round, all[i].where, node};
+    }
+    qsort(s->anew, s->n_anew, sizeof *s->anew, by_place);
+    const hfsad_status status = s->n_anew ? take_duals(s, err) : HFSAD_OK;
+    if (!status)
+        sim_begin_anew(s, false);
+    return status;
+}
+
+void sim_free_anew(sim *s)
+{
+    free(s->anew);
+}
+
+/* ---- for trace and summary ---- */
+
+hfsad_status run_note_readmission(hfsad_run *run, const run_readmission *done, hfsad_error *err)
+{
+    char *copy = strdup(done->path);
+    if (!copy ||
+        !alloc_grow((void **)&run->readmitted, &run->readmitted_room, run->n_readmitted + 1, sizeof *run->readmitted)) {
+        free(copy);
+        return error_memory(err, strlen(done->path), "a readmission");
+    }
+    run->readmitted[run->n_readmitted] = *done;
+    run->readmitted[run->n_readmitted++].path = copy;
+    return HFSAD_OK;
+}
+
+static bool read_line(char *line, run_readmission *done)
+{
+    int where, end = 0;
+    if (sscanf(line, "cloud admitted %" SCNu64 " %" SCNu64 " %d%n", &done->iteration, &done->round, &where, &end) !=
+            3 ||
+        where < 0 || where > ANEW_ELSEWHERE || line[end] != ' ')
+        return false;
+    done->where = (anew_where)where;
+    done->path = line + end + 1;
+    return true;
+}
+
+hfsad_status run_take_readmissions(hfsad_run *run, const char *text, size_t size, const char *path, bool whole,
+                                   hfsad_error *err)
+{
+    char *copy = strndup(text, size);
+    hfsad_status status = copy ? HFSAD_OK : error_memory(err, size, "the record");
+    size_t number = 0;
+    for (char *at = copy, *end; !status && at && (end = strchr(at, '\n')); at = end + 1) {
+        run_readmission done;
+        *end = 0;
+        number++;
+        if (read_line(at, &done))
+            status = run_note_readmission(run, &done, err);
+        else if (whole)
+            status =
+                error_set(err, HFSAD_ERROR_INPUT,
+                          "%s, line %zu: not a line of a synchronous run; a replay needs the same spec", path, number);
+    }
+    free(copy);
+    return status;
+}
+
+void run_free_readmissions(hfsad_run *run)
+{
+    for (size_t i = 0; i < run->n_readmitted; i++)
+        free(run->readmitted[i].path);
+    free(run->readmitted);
+}

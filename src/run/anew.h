@@ -1,0 +1,38 @@
+/*
+ * Readmissions of a federation, in the simulator: the link of a lost node, and all links below it, begin anew from the
+ * parent's model (net/node_admit.c). The cloud has a line for each in its record, in lock step nothing else:
+ *
+ *     cloud  admitted  iteration  round  where  path
+ *
+ * iteration: the first whose row finds it so; where: anew_where. A node that went back to a round took all below it
+ * along: what was readmitted there after that round is void.
+ */
+#ifndef HFSAD_RUN_ANEW_H
+#define HFSAD_RUN_ANEW_H
+
+#include "run/handle.h"
+
+typedef struct anew {
+    uint64_t round;
+    anew_where where; /* BEFORE or AFTER */
+    size_t node;      /* inner ones first, then the leaves */
+} anew;
+
+/* In lock step: those of a record, as the cloud has noted them. path: of the record, for messages. */
+hfsad_status sim_take_anew(sim *s, const run_readmission *all, size_t count, const char *path, hfsad_error *err);
+void sim_free_anew(sim *s);
+/* Begins the links that are due at this round; last: also those after its row. */
+void sim_begin_anew(sim *s, bool last);
+/* One node and all below it. w: M numbers. */
+void sim_place_anew(sim *s, size_t node, const double *w);
+/* The parent's model as a child begins with it: coordinates that are not tied are 0. */
+void sim_anew_model(const sim *s, size_t node, const double *w_parent, double *w);
+
+/* For trace and summary. */
+hfsad_status run_note_readmission(hfsad_run *run, const run_readmission *done, hfsad_error *err);
+/* The lines of a record that say so. whole: there are no others, so that another one is refused. */
+hfsad_status run_take_readmissions(hfsad_run *run, const char *text, size_t size, const char *path, bool whole,
+                                   hfsad_error *err);
+void run_free_readmissions(hfsad_run *run);
+
+#endif

@@ -1,0 +1,22 @@
+/* A node that was readmitted to a federation: when, for the trace, the summary and a replay. */
+#ifndef HFSAD_RUN_READMISSION_H
+#define HFSAD_RUN_READMISSION_H
+
+#include <stdint.h>
+
+/* When its link began anew, with respect to a round in lock step. */
+typedef enum {
+    ANEW_BEFORE,   /* after the round, before its row of the trace */
+    ANEW_AFTER,    /* after the row */
+    ANEW_EARLY,    /* in a stage before the run */
+    ANEW_ELSEWHERE /* asynchronous, where the record of its parent says; or after the end, without effect */
+} anew_where;
+
+typedef struct {
+    uint64_t iteration; /* the first whose row finds it so */
+    uint64_t round;
+    anew_where where;
+    char *path;
+} run_readmission;
+
+#endif

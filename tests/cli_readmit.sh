@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# A client and an edge whose state folders are lost are readmitted: the run goes on, trace and summary say so, and `hfsad run --replay`
+# leaves the same files; with the default algorithm, whose clients keep no state, the same files as `hfsad run`. Needs HFSAD.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+PATH=$PATH:/usr/sbin
+
+expect 0 generate quantile --edges 2 --clients 2 --features 3 --rows 6 --out . --quiet
+expect_line 2 readmit spec.yaml edge1/client9
+says 'no such node'
+expect_line 2 readmit spec.yaml cloud
+says 'cannot be replaced'
+expect_line 2 readmit spec.yaml edge1/client1 --set algorithm=fedavg
+says 'no links'
+expect_line 2 readmit spec.yaml edge1 --set algorithm=hfsad --set federation.mode=async
+says 'asynchronous edge'
+expect_line 2 readmit spec.yaml edge1/client1 --state nowhere
+says 'state folder'
+
+# lose NAME...: while `up` stands still, processes end with their state folders; false: it is too late
+lose() {
+    local name pid victim
+    kill -STOP $up 2>/dev/null || return 1
+    for name; do
+        victim=
+        for pid in $(cat /proc/$up/task/$up/children); do
+            tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | grep -qxF -- "states/$name" && victim=$pid
+        done
+        [ -n "$victim" ] && kill -9 "$victim" && until_gone "$victim" && rm -rf "states/$name"
+    done
+    kill -CONT $up
+    [ -n "$victim" ]
+}
+until_gone() { while [ -n "$(tr -d '\0' <"/proc/$1/cmdline" 2>/dev/null)" ]; do read -r -t 0.02 <><(:); done; }
+until_true() { for ((i = 0; i < 1000; i++)); do eval "$1" && return; read -r -t 0.02 <><(:); done; fail "in vain: $1"; }
+begin() {
+    rm -rf states out
+    setpriv --pdeathsig KILL "$HFSAD" up spec.yaml --processes --state states --out out --quiet "$@" 2>up.log &
+    up=$!
+}
+sets=(--set algorithm=hfsad --set run.polish=false --set run.iterations=1500 --set output.every_seconds=0.05 --set run.edge_rounds=2)
+begin "${sets[@]}"
+until_true '[ -s out/trace.csv ] && [ "$(wc -l <out/trace.csv)" -gt 20 ]'
+if ! lose edge1+client1 edge2; then
+    echo "the run was faster than the test"
+    finish
+    exit
+fi
+expect 0 readmit --state states/cloud edge1/client1 edge2
+wait $up || fail "the federation does not end: $(cat up.log)"
+expect 0 run spec.yaml "${sets[@]}" --replay out/record --out again --quiet
+same_output again out state.csv checkpoint.bin || fail "the replay is another run: $(cat out/record)"
+grep -q '"node":.*"edge1/client1"' out/summary.json && grep -q '"node":.*"edge2"' out/summary.json || fail "the summary does not name the nodes"
+[ "$(head -1 out/trace.csv | tr , '\n' | tail -1)" = readmitted ] && [ "$(tail -1 out/trace.csv | tr , '\n' | tail -1)" = 2 ] ||
+    fail "the trace does not say so"
+expect 0 run spec.yaml "${sets[@]}" --out plain --quiet
+same_output plain out >/dev/null 2>&1 && fail "nothing has started anew"
+
+# The default: lost while it is asked, the star begins anew, and comes to the same bytes.
+
+expect 0 generate quantile --edges 2 --clients 2 --features 12 --rows 60 --out . --force --quiet
+gap=(--set run.stop.gap=1e-12)
+begin "${gap[@]}"
+until_true '[ -s states/edge1+client1/mark ]'
+if lose edge1+client1; then
+    expect 0 readmit --state states/cloud edge1/client1
+    wait $up || fail "the star does not end: $(cat up.log)"
+    expect 0 run spec.yaml "${gap[@]}" --replay out/record --out star --quiet
+    same_output star out || fail "the star is another one: $(cat out/record)"
+else
+    echo "the star was faster than the test"
+    wait $up
+fi
+finish
