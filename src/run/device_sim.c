@@ -57,7 +57,7 @@ static void find_rules(sim *s, struct sim_device *v)
 static void note(struct sim_device *v, bool done, const char *why)
 {
     if (!done && !v->failure[0])
-        snprintf(v->failure, sizeof v->failure, "%s; go on from the last checkpoint with --resume", why);
+        snprintf(v->failure, sizeof v->failure, "%s; the last checkpoint is as it was; resume the run from it", why);
 }
 
 const char *sim_failure(const sim *s)
@@ -267,13 +267,13 @@ hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err)
     char why[300], file[64];
     const char *reason = refuse(s);
     if (reason)
-        return error_set(err, HFSAD_ERROR_INPUT, "--device %s: %s", name, reason);
+        return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, reason);
     snprintf(file, sizeof file, "hfsad-%s.so", name);
     snprintf(why, sizeof why, "its module %s is missing; build with nvcc of CUDA", file);
     void *module = module_open(file, why, sizeof why);
     const device_table *table = module ? dlsym(module, DEVICE_TABLE) : NULL;
     if (!table)
-        return error_set(err, HFSAD_ERROR_INPUT, "--device %s: %s", name, why);
+        return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, why);
     struct sim_device *v = alloc_zero(1, sizeof *v);
     if (!v || !fill(s, v)) {
         free(v);
@@ -283,7 +283,7 @@ hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err)
     if (!table->open(&v->device, &v->problem, why, sizeof why)) {
         s->device = v;
         device_close(s);
-        return error_set(err, HFSAD_ERROR_INPUT, "--device %s: %s", name, why);
+        return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, why);
     }
     v->changed = true;
     s->device = v;
