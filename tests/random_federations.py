@@ -184,6 +184,8 @@ def draw_spec(draw, folder, longer):
         spec["algorithm"] = draw.choice(["fedavg", "fedprox"])
         if spec["federation"]["wire"] == "float":  # only links round
             spec["federation"]["wire"] = "double"
+    elif not spec["run"].get("polish") and draw.random() < 0.15:
+        spec["aggregate"] = draw.choice(["trimmed", "median"])
     if draw.random() < 0.15:
         spec["federation"]["name"] = draw.choice(["a b", "é", "x" * 60, "run1"])
     with open(os.path.join(folder, "spec.yaml"), "w") as file:

@@ -132,6 +132,11 @@ void host_meet_liar(host *h, hosted *at, const char *path, size_t slot)
     char why[INQUIRY_WHY_MOST];
     if (!(at->n && node_child_lies(at->n, slot)) && !(at->q && inquiry_child_lies(at->q, slot)))
         return;
+    if (at->n && node_is_async(at->n) && node_child_lies(at->n, slot)) {
+        node_set_aside(at->n, slot);
+        host_tell(h, HOST_CHILD_ASIDE, at->path, path, "", NULL);
+        return;
+    }
     snprintf(why, sizeof why,
              "%.90s has sent messages beyond the bounds of the mathematics to %.50s: repair or replace it", path,
              at->path);

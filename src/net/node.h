@@ -63,6 +63,7 @@ enum {
     NODE_PHASE_LOOK = 6,
     NODE_PHASE_ORDER = 7, /* a node is to be readmitted; these two are the host's (host_admit.c) */
     NODE_PHASE_ADMIT = 8,
+    NODE_PHASE_COHORT = 9, /* cards and lists of cohorts (host_cohort.c) */
     NODE_PHASE_BITS = 8,
     NODE_STAGE_BIT = 32,
     NODE_LIFE_BIT = 48 /* to the parent: the life of the link */
@@ -300,6 +301,9 @@ uint64_t node_order(node *n, const char *path);
 /* The path of one of NODE_ORDERS that has begun; NULL: none. */
 const char *node_pending_order(const node *n, size_t i);
 void node_note_readmission(node *n, uint64_t number, const run_readmission *done);
+
+/* Asynchronous: the child is not heard any more, and nothing waits for it; its last message stays. */
+void node_set_aside(node *n, size_t c);
 
 /* How often it was started. */
 uint64_t node_begun(const node *n);

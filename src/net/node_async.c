@@ -75,8 +75,10 @@ bool async_handle_down(node *n, const message *m, node_refusal *why)
 {
     if (m->count != n->s.M)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (m->round > versions(n) || n->answer.round < 0)
+    if (m->round > versions(n))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (n->answer.round < 0) /* no version comes before the first row, so that went without this node */
+        n->answer.round = 0;
     if (m->round <= n->down_round || m->round <= n->async.held || is_frozen(n))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (is_resting(n)) {
@@ -159,6 +161,8 @@ bool async_begin_child(node *n, size_t c, uint64_t life)
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->inner.child[c];
+    if (child->aside)
+        return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->count != n->s.M)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round > n->async.version + 1)
@@ -214,7 +218,8 @@ static uint64_t lag_allowed(const node *n)
 
 bool async_is_stale(const node *n, size_t c)
 {
-    return !n->inner.child[c].absent && n->async.version + 1 - n->inner.child[c].need > lag_allowed(n);
+    return !n->inner.child[c].absent && !n->inner.child[c].aside &&
+           n->async.version + 1 - n->inner.child[c].need > lag_allowed(n);
 }
 
 static bool somebody_is_stale(const node *n)
@@ -237,17 +242,23 @@ static size_t count_absent(const node *n)
 {
     size_t absent = 0;
     for (size_t c = 0; c < n->s.n_children; c++)
-        absent += n->inner.child[c].absent;
+        absent += n->inner.child[c].absent || n->inner.child[c].aside;
     return absent;
+}
+
+/* Longer at nodes above others, which wait in turn: an edge must not be left out for a client of its own. */
+static uint64_t answer_ms(const node *n)
+{
+    return n->s.pace.answer_ms * (uint64_t)(n->s.tiers - n->s.depth);
 }
 
 /* Training goes on while a row of the trace waits, so the wait costs no step. */
 bool async_answers_without(const node *n)
 {
     const question *q = &n->question;
-    if (!n->s.async || n->s.pace.stale_waits || (q->row == &QUESTION_FIGURES && q->round == 0))
+    if (!n->s.async || n->s.pace.stale_waits)
         return false;
-    return n->now - q->ask.since >= n->s.pace.answer_ms;
+    return n->now - q->ask.since >= answer_ms(n);
 }
 
 bool async_is_ready(const node *n)
@@ -264,7 +275,7 @@ bool async_is_ready(const node *n)
 /* When the question in hand goes on without those that have not answered. */
 static uint64_t question_due(const node *n)
 {
-    const uint64_t due = n->question.ask.since + n->s.pace.answer_ms;
+    const uint64_t due = n->question.ask.since + answer_ms(n);
     return n->question.state == QUESTION_ASKED && !n->s.pace.stale_waits && due > n->now ? due : UINT64_MAX;
 }
 
@@ -287,7 +298,7 @@ uint64_t async_due(const node *n)
 
 /* ---- the record ---- */
 
-static bool all_have_answered(const node *n)
+bool async_all_answered(const node *n)
 {
     bool all = true;
     for (size_t c = 0; c < n->s.n_children; c++)
@@ -343,7 +354,7 @@ void async_row(node *n)
     char text[80];
     snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->question.round, n->question.asked_version);
     async_put(n, text);
-    const bool whole = all_have_answered(n);
+    const bool whole = async_all_answered(n);
     for (size_t c = 0; c < n->s.n_children && whole; c++) {
         if (!n->s.children[c].leaf)
             continue;
@@ -358,5 +369,5 @@ void async_end(node *n)
     char text[80];
     snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
     async_put(n, text);
-    put_heard(n, all_have_answered(n));
+    put_heard(n, async_all_answered(n));
 }

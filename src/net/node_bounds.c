@@ -112,6 +112,13 @@ bool bounds_of_tally(const node *n, size_t c, const double *numbers)
     return good;
 }
 
+void node_set_aside(node *n, size_t c)
+{
+    n->changed = n->changed || !n->inner.child[c].aside;
+    n->inner.child[c].aside = n->inner.child[c].absent = true;
+    inner_advance(n);
+}
+
 bool node_refuse_lie(node *n, size_t c, node_refusal *why)
 {
     n->inner.child[c].lies++;

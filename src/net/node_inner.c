@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/fold.h"
+#include "core/robust.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,6 +31,13 @@ hfsad_status inner_create(node *n, hfsad_error *err)
         !n->inner.total || !n->inner.partial || !n->inner.sum || !n->question.w || !n->question.parent ||
         !n->inner.slots)
         return error_memory(err, children * M * sizeof(double), "the messages of a node's children");
+    if (n->s.p->aggregate) {
+        n->inner.said = alloc_zero(children, sizeof(double *));
+        n->inner.sigmas = alloc_zero(children, sizeof(double));
+        n->inner.shares = alloc_zero(children, sizeof *n->inner.shares);
+        if (!n->inner.said || !n->inner.sigmas || !n->inner.shares)
+            return error_memory(err, children * sizeof(double), "the messages of a node's children");
+    }
     memcpy(n->inner.w_parent, n->s.start, M * sizeof *n->inner.w_parent);
     n->nodes = 1;
     for (size_t c = 0; c < children; c++)
@@ -47,6 +55,9 @@ void inner_free(node *n)
     free(n->inner.child_u);
     free(n->inner.child_figures);
     free(n->inner.partial);
+    free(n->inner.said);
+    free(n->inner.sigmas);
+    free(n->inner.shares);
     free(n->inner.sum);
     free(n->inner.total);
     free(n->question.w);
@@ -65,6 +76,16 @@ size_t inner_first_leaf(const node *n)
     return c;
 }
 
+static double robust_inner_sum(node *n)
+{
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        n->inner.said[c] = n->inner.child_u + c * n->s.M;
+        n->inner.sigmas[c] = n->inner.child[c].sigma;
+    }
+    return robust_sum(n->s.p->aggregate, n->s.M, n->s.n_children, n->inner.said, n->inner.sigmas, n->inner.shares,
+                      n->inner.sum);
+}
+
 /* Sum of the children's u in the order of the simulator: inner ones, then the leaves in runs. Returns that of sigma. */
 static double inner_sum(node *n)
 {
@@ -72,6 +93,8 @@ static double inner_sum(node *n)
     double sigma = 0, *run_u = n->inner.partial + tree_lanes(M) * M;
     if (n->s.p->fixed)
         return fixed_inner_sum(n);
+    if (n->inner.shares)
+        return robust_inner_sum(n);
     memset(n->inner.sum, 0, M * sizeof *n->inner.sum);
     for (size_t c = 0; c < leaves; c++) {
         sigma += n->inner.child[c].sigma;
@@ -190,6 +213,8 @@ void links_inner_round(node *n, uint64_t round)
     n->dual = 0;
     if (!node_draw(n, n->s.inner->participation, n->s.key, &n->last, round))
         return;
+    if (!n->s.async)
+        channel_stop(&n->up); /* its link leaves the state that the last UP was of */
     node_step(n);
     n->took_part = true;
     n->sent_up += n->s.depth > 1 || last < n->last; /* the cloud uses only the last of an iteration */

@@ -2,6 +2,7 @@
 #ifndef HFSAD_NET_NODE_PARTS_H
 #define HFSAD_NET_NODE_PARTS_H
 
+#include "core/robust.h"
 #include "net/node.h"
 #include "plan/cohort.h"
 #include "plan/fixed_answer.h"
@@ -91,6 +92,7 @@ typedef struct {
     bool absent;       /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
     uint64_t life;     /* of its link: number of the readmission that began it, 0: none */
     bool admitted;     /* it has begun that life, too */
+    bool aside;        /* asynchronous: it has lied too often, and is not heard any more */
     uint64_t begun_at; /* round, asynchronous: step, after which that life began; and where */
     anew_where where;
     double *begin;  /* M: its model then, until it is admitted; NULL: not needed yet */
@@ -123,8 +125,11 @@ typedef struct {
     double *child_u;       /* n_children rows */
     double *child_figures; /* n_children rows of node_answer_count */
     double *partial, *sum; /* room for fold */
-    uint64_t *total;       /* fixed point: room for a sum */
-    double settled;        /* intercept shown in place of w's */
+    const double **said;   /* room for robust_sum, if it adds up; otherwise NULL */
+    double *sigmas;
+    robust_share *shares;
+    uint64_t *total; /* fixed point: room for a sum */
+    double settled;  /* intercept shown in place of w's */
     bool has_settled;
     double *models;  /* the subtree's, own first; taken when they are asked for */
     bool has_models; /* all of them have come */
@@ -345,6 +350,8 @@ void fixed_add_children(const node *n, tally *t);
 void fixed_show_tally(const node *n, const double *words, double *numbers);
 /* Secure: the digest of what came from the parent. */
 void node_digest(const node *n, const message *m, uint64_t digest[4]);
+/* Whether it is another message than the one with this digest. */
+bool node_is_other(const node *n, const message *m, const uint64_t digest[4]);
 
 /* The first leaf among the children. */
 size_t inner_first_leaf(const node *n);
@@ -405,6 +412,8 @@ void async_row(node *n);
 bool async_may_open(const node *n);
 void async_open(node *n);
 bool async_is_ready(const node *n);
+/* Whether all children have answered the question in hand. */
+bool async_all_answered(const node *n);
 /* Whether a child is so far behind that it may be waited for. */
 bool async_is_stale(const node *n, size_t c);
 /* Whether a question goes on without the answers that have not come. */

@@ -144,7 +144,7 @@ static bool finish_figures(node *n)
     tally t = n->question.own;
     if (n->s.async && n->question.round == n->end_round)
         async_end(n);
-    else if (n->s.async && n->question.round > 0)
+    else if (n->s.async && (n->question.round > 0 || !async_all_answered(n)))
         async_row(n);
     (n->s.p->fixed ? fixed_add_children : add_children)(n, &t);
     n->a->take_tally(n, &t);
@@ -392,6 +392,8 @@ message question_answer_letter(node *n, const question_row *row)
     } else if (row->up == UP_MODELS) {
         if (n->s.leaf)
             node_model(n, n->u);
+        if (n->s.leaf && n->s.p->secure) /* its model stays with it */
+            memset(n->u, 0, n->s.M * sizeof *n->u);
         m.values = (n->s.leaf ? n->u : n->inner.models) + n->answer.part * n->s.part;
         m.count = node_part_size(n, n->nodes, n->answer.part);
         m.k = n->answer.part;
@@ -476,6 +478,8 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (m->count != numbers_up(n, row, c, m->k))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
+    if (n->inner.child[c].aside)
+        return node_refuse(n, why, NODE_REFUSED_OLD);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     if (!n->inner.child[c].answered && row->up == UP_TALLY && !n->s.p->secure && !bounds_of_tally(n, c, m->values))
@@ -497,7 +501,7 @@ static bool all_answered(const node *n)
 {
     bool any = n->s.n_children == 0;
     for (size_t c = 0; c < n->s.n_children; c++) {
-        if (!n->inner.child[c].answered && !async_answers_without(n))
+        if (!n->inner.child[c].answered && !n->inner.child[c].aside && !async_answers_without(n))
             return false;
         any = any || n->inner.child[c].answered;
     }

@@ -101,6 +101,7 @@ static void pass_inner(const word_transfer *t, node *n)
         words_pass(t, &child->due_k);
         words_pass(t, &child->life);
         words_pass_flag(t, &child->admitted);
+        words_pass_flag(t, &child->aside);
         words_pass(t, &child->begun_at);
         uint32_t where = (uint32_t)child->where;
         words_pass_32(t, &where);

@@ -580,6 +580,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->at_least_every = (uint32_t)spec->participation.at_least_every;
     p->keep_w = spec_shows_clients(spec);
     p->fixed = spec_is_fixed(spec);
+    p->aggregate = spec->top.aggregate;
     p->rounds = p->fixed || spec->federation.wire == WIRE_FLOAT;
     p->secure = spec_is_secure(spec);
     p->cohort = spec_cohort(spec);

@@ -40,6 +40,7 @@ typedef struct {
     uint64_t trace_every; /* the dual residual is formed in the iterations that will be measured; 0: in none */
     bool keep_w;          /* keep every client's own w */
     bool rounds;          /* what nodes say to each other is rounded, as base/wire.h says */
+    int aggregate;        /* AGGREGATE_xxx of core/robust.h */
     bool fixed;           /* what goes up is in fixed point (base/fixed.h) */
     bool secure;          /* and masked */
     int fraction;         /* fixed: bits after the binary point of u/sigma */

@@ -30,8 +30,8 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
 {
     if (p->star)
         return p->limit > 0;
-    if (spec->run.polish >= 0)
-        return spec->run.polish == 1;
+    if (spec->run.polish >= 0 || p->aggregate) /* its sums are over all clients: liars would have them again */
+        return spec->run.polish == 1 && !p->aggregate;
     return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&
            spec->run.iterations > 0 && M <= POLISH_DIRECT && !plan_why_apart(p, n_inner) &&
            (plan_is_convex(p, n_inner) || is_anchored(p));

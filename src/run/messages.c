@@ -37,6 +37,20 @@ double inner_message(const sim *s, size_t i, double *u)
     return sigma;
 }
 
+double sum_robust(const sim *s, size_t i, thread_space *space, double *sum)
+{
+    const inner_node *node = &s->d->inner[i];
+    const size_t M = s->M, n = (size_t)node->n_inner + node->n_leaves;
+    double *sigma = space->said + n * M;
+    for (size_t c = 0; c < n; c++) {
+        double *u = space->said + c * M;
+        space->of[c] = u;
+        sigma[c] = c < node->n_inner ? inner_message(s, node->first_inner + c, u)
+                                     : leaf_message(s, node->first_leaf + (c - node->n_inner), space, u);
+    }
+    return robust_sum(s->p->aggregate, M, n, space->of, sigma, space->shares, sum);
+}
+
 double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u)
 {
     const size_t first = run_first_leaf(s, r);

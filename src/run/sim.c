@@ -104,6 +104,8 @@ static double sum_children(sim *s, size_t i, thread_space *space)
     double *sum = space->rows + 5 * s->M, *u = space->rows + 4 * s->M, sigma = 0;
     if (s->p->fixed)
         return sum_fixed(s, i, space, sum);
+    if (s->p->aggregate)
+        return sum_robust(s, i, space, sum);
     memset(sum, 0, s->M * sizeof *sum);
     for (size_t unit = 0; i == 0 && s->unit_u && unit < share_units(s->d); unit++) {
         const double *message = unit_message(s, unit);

@@ -254,6 +254,19 @@ bool signs_are_free(const plan *p, size_t n_leaves)
     return true;
 }
 
+static bool take_said(const sim *s, thread_space *space)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < s->d->n_inner; i++) {
+        const size_t n = (size_t)s->d->inner[i].n_inner + s->d->inner[i].n_leaves;
+        most = n > most ? n : most;
+    }
+    space->said = alloc_zero(most * (s->M + 1), sizeof(double));
+    space->of = alloc_zero(most, sizeof(double *));
+    space->shares = alloc_zero(most, sizeof *space->shares);
+    return space->said && space->of && space->shares;
+}
+
 static bool take_spaces(sim *s)
 {
     const unsigned threads = pool_threads(s->threads);
@@ -263,7 +276,7 @@ static bool take_spaces(sim *s)
         space->scratch = alloc_zero(leaf_run_scratch(s->M) + tree_lanes(s->M) * s->M, sizeof(double));
         space->rows = alloc_zero(6 * s->M, sizeof(double));
         space->active = alloc_zero(run_slots(s->M), 1);
-        if (!space->scratch || !space->rows || !space->active)
+        if (!space->scratch || !space->rows || !space->active || (s->p->aggregate && !take_said(s, space)))
             return false;
     }
     return s->spaces != NULL;
@@ -354,6 +367,9 @@ void sim_free(sim *s)
         free(s->spaces[t].rows);
         free(s->spaces[t].active);
         free(s->spaces[t].solver);
+        free(s->spaces[t].said);
+        free(s->spaces[t].of);
+        free(s->spaces[t].shares);
     }
     many_free(s);
     free(s->spaces);

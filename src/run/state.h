@@ -3,6 +3,7 @@
 #define HFSAD_RUN_STATE_H
 
 #include "core/kernels.h"
+#include "core/robust.h"
 #include "core/shares.h"
 #include "plan/guard.h"
 #include "plan/tally.h"
@@ -46,6 +47,9 @@ typedef struct {
     double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
     double *solver;  /* rows_scratch; NULL if no client has many rows */
     uint8_t *active; /* run_slots(M) */
+    double *said;    /* messages of a node's children, their sigma; NULL: they are only added up (core/robust.h) */
+    const double **of;
+    robust_share *shares;
     uint64_t visits; /* rows read by the clients' steps, for benchmarks */
 } thread_space;
 
@@ -149,6 +153,8 @@ void messages_down(sim *s);
  * rows 1 and 2 of the space. */
 double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u);
 double inner_message(const sim *s, size_t i, double *u);
+/* What the messages of a node's children come to, by core/robust.h; returns the sum of sigma. */
+double sum_robust(const sim *s, size_t i, thread_space *space, double *sum);
 /* The sum of a run's messages, into sum_u; returns that of sigma. */
 double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u);
 /* The sum of the messages of node i's children in fixed point, into sum; returns that of sigma. */

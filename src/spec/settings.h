@@ -36,7 +36,10 @@
       "(schedule, link, edge_rounds, local_steps, start, stop.absolute, stop.relative, polish, preset paper) is "      \
       "changed, otherwise hfsad")                                                                                      \
     X(TOP, CHOICE_PERSONAL, personal, "none", "",                                                                      \
-      "groups: after the run, find groups of clients that share a model; see docs/personal.md")
+      "groups: after the run, find groups of clients that share a model; see docs/personal.md")                        \
+    X(TOP, CHOICE_AGGREGATE, aggregate, "mean", "",                                                                    \
+      "sum over the children of a node, in every coordinate: mean; trimmed: without the lowest and the highest "       \
+      "quarter of the children; median; only hfsad without polish has the last two")
 
 #define SETTINGS_GROUPS(X)                                                                                             \
     X(GROUPS, WHOLE, most, "8", "[1,32]", "personal: groups: upper limit on the number of groups")
@@ -138,6 +141,9 @@
 #define SETTINGS_STOP(X)                                                                                               \
     X(STOP, REAL, absolute, "0", "[0,inf)", "stop when both residuals per constraint are below this; 0: off")          \
     X(STOP, REAL, relative, "0", "[0,inf)", "the same relative to the norms of iterates and multipliers; 0: off")      \
+    X(STOP, REAL, time, "0", "[0,inf)",                                                                                \
+      "seconds of training after which `hfsad run` ends as by Ctrl-C: it writes what it has, to be resumed to the "    \
+      "same bits, with exit status 0; 0: no limit; without effect in a federation")                                    \
     X(STOP, REAL, gap, "1e-4", "[0,1]",                                                                                \
       "star: stop when the objective is proven to be at most this far above its minimum, relative to it; 0: as close " \
       "as rounding permits")
@@ -180,7 +186,8 @@
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
       "async: seconds of local steps per round; none: local_steps steps")                                              \
     X(FEDERATION, WHOLE, exclude_after, "3", "[1,1000000]",                                                            \
-      "messages of a child beyond the bounds of the mathematics after which the run ends and names it")                \
+      "messages of a child beyond the bounds of the mathematics after which it is named, and the run ends (sync) or "  \
+      "goes on without it (async)")                                                                                    \
     X(FEDERATION, CHOICE_WIRE, wire, "double", "",                                                                     \
       "encoding of models on the wire: exact, rounded to float, exact as compressed differences, or what goes up in "  \
       "fixed point, whose sums are exact; with float and fixed, `hfsad run` rounds too")                               \
@@ -189,7 +196,7 @@
 
 #define SETTINGS_PRIVACY(X)                                                                                            \
     X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
-      "secure: what a client says is masked, and only the sum over its cohort can be read")                            \
+      "secure: what a client says is masked, and only the sum over its cohort can be read; see docs/privacy.md")       \
     X(PRIVACY, WHOLE, cohort, "0", "[0,1000000]",                                                                      \
       "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
       "aggregation")
@@ -245,6 +252,7 @@
 #define MISSING_NAMES "refuse", "mean"                 /* index = missing_rule */
 #define WIRE_NAMES "double", "float", "delta", "fixed" /* index = wire_encoding */
 #define AGGREGATION_NAMES "plain", "secure"
+#define AGGREGATE_NAMES "mean", "trimmed", "median" /* index = AGGREGATE_xxx of core/robust.h */
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
 #define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
 #define LINK_NAMES HFSAD_PENALTY_LIST(LINK_NAME)   /* index = hfsad_penalty_kind; a link of kind none ties nothing */
@@ -283,6 +291,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_CHOICE_STALE int
 #define C_TYPE_CHOICE_WIRE int
 #define C_TYPE_CHOICE_AGGREGATION int
+#define C_TYPE_CHOICE_AGGREGATE int
 #define C_TYPE_CHOICE_MISSING int
 #define C_TYPE_CHOICE_LINK int
 #define C_TYPE_CHOICE_PRIOR int

@@ -174,9 +174,7 @@ static hfsad_status check_privacy(const hfsad_spec *spec, hfsad_error *err)
 {
     const bool fixed = spec_is_fixed(spec), secure = spec_is_secure(spec);
     const char *what = secure ? "privacy.aggregation: secure" : "federation.wire: fixed", *why = NULL;
-    if (secure)
-        why = "is not available in this build";
-    else if (fixed && algorithm_is_baseline(spec->top.algorithm))
+    if (fixed && algorithm_is_baseline(spec->top.algorithm))
         why = "cannot be used with fedavg and fedprox; use algorithm hfsad, star or auto";
     else if (fixed && spec->federation.mode == MODE_ASYNC)
         why = "needs federation.mode sync";
@@ -187,6 +185,19 @@ static hfsad_status check_privacy(const hfsad_spec *spec, hfsad_error *err)
     else if (secure && spec->privacy.cohort == 1)
         why = "needs privacy.cohort 2 or more: the sum over one client is that client's";
     return why ? error_set(err, HFSAD_ERROR_INPUT, "%s %s", what, why) : HFSAD_OK;
+}
+
+/* What only the links of HFSAD have a meaning for. */
+static hfsad_status check_aggregate(const hfsad_spec *spec, hfsad_error *err)
+{
+    const char *why = spec->top.aggregate == 0                     ? NULL
+                      : algorithm_is_baseline(spec->top.algorithm) ? "algorithm hfsad; fedavg and fedprox take means"
+                      : spec->top.algorithm == ALGORITHM_STAR      ? "algorithm hfsad; a star adds up all clients"
+                      : spec->run.polish == 1                      ? "run.polish false; a polish adds up all clients"
+                      : spec->top.personal == PERSONAL_GROUPS      ? "personal: none; groups are found by sums"
+                      : spec_is_fixed(spec)                        ? "a federation.wire other than fixed"
+                                                                   : NULL;
+    return why ? error_set(err, HFSAD_ERROR_INPUT, "aggregate: trimmed and median need %s", why) : HFSAD_OK;
 }
 
 hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
@@ -211,6 +222,8 @@ hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_
         status = check_start(spec, err);
     if (!status)
         status = check_privacy(spec, err);
+    if (!status)
+        status = check_aggregate(spec, err);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !status; i++) {
         char key[SETTING_KEY_MAX];
         setting_at at;

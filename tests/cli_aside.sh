@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# A child of an asynchronous run that sends messages beyond the bounds of the mathematics is set aside and named, and the run goes on to its end without
+# it. And robust sums: tests/liars.py. Needs HFSAD, mosquitto, paho-mqtt.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+. "$tests/broker.sh"
+
+python=
+for one in python3 /usr/bin/python3; do
+    [ -n "$python" ] || ! "$one" -c 'import paho.mqtt.client' 2>/dev/null || python=$one
+done
+[ -n "$python" ] || { echo "skipped: no Python with paho-mqtt"; exit 0; }
+cat >liar.py <<'END'
+"""Answers each DOWN of edge1 in the name of edge1/client1, by an UP that no rows can give."""
+import struct, sys
+import paho.mqtt.client as mqtt
+def crc32c(data):
+    s = 0xffffffff
+    for byte in data:
+        s ^= byte
+        for _ in range(8):
+            s = s >> 1 ^ (0x82f63b78 if s & 1 else 0)
+    return s ^ 0xffffffff
+def on_message(client, _, m):
+    mark, version, kind, encoding, zero, run, phase, round_, k, sigma, count, length = struct.unpack_from("<4sBBBBQQQQdII", m.payload)
+    if kind != 0 or phase != 2:
+        return
+    body = struct.pack("<4sBBBBQQQQdII", b"hfsd", version, 1, 0, 0, run, phase, round_, 10**6, 1e12, count, 8 * count) + struct.pack(f"<{count}d", *[1e300] * count)
+    client.publish("hfsad/run/edge1/client1/up", body + struct.pack("<I", crc32c(body)))
+client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2) if hasattr(mqtt, "CallbackAPIVersion") else mqtt.Client()
+client.on_message = on_message
+client.connect("127.0.0.1", int(sys.argv[1]))
+client.subscribe("hfsad/run/edge1/down")
+client.loop_forever()
+END
+expect 0 generate quantile --edges 1 --clients 4 --features 3 --rows 8 --out . --quiet
+printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
+start_broker plain.conf
+sets=(--set federation.mode=async --set algorithm=hfsad --set run.polish=false --set federation.deadline=1 --set run.iterations=400 --set run.trace_every=100)
+begin() {
+    setpriv --pdeathsig KILL "${@:2}" 2>"$1.log" >/dev/null &
+    last=$!
+    members="$members $last"
+}
+begin liar "$python" liar.py "$port"
+begin cloud "$HFSAD" cloud spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-cloud --out out --quiet --linger 1
+cloud=$last
+begin edge1 "$HFSAD" edge spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-edge --name edge1 --linger 1
+for i in 1 2 3 4; do begin c$i "$HFSAD" client spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-$i --name edge1/client$i; done
+until_true 90 eval "! kill -0 $cloud 2>/dev/null" || fail "the run does not end: $(cat edge1.log)"
+wait "$cloud" || fail "the cloud: $(cat cloud.log)"
+grep -q 'sets aside.*edge1/client1' edge1.log || fail "the liar is not set aside: $(cat edge1.log)"
+grep -q 'sets aside.*edge1/client[234]' edge1.log && fail "an honest client is set aside"
+[ "$(tail -n 1 out/trace.csv | cut -d, -f1)" = 400 ] || fail "the run has not come to its end"
+awk -F, 'NR > 1 && ($2 > 1e6 || $2 < -1e6) { exit 1 }' out/trace.csv || fail "the lies have moved the models"
+
+expect_line 2 run spec.yaml --out no --set aggregate=median --set algorithm=star
+says 'aggregate: trimmed and median need algorithm hfsad'
+expect_line 2 run spec.yaml --out no --set aggregate=trimmed --set run.polish=true
+says 'run.polish false'
+python3 "$tests/liars.py" "$HFSAD" || fail "robust sums"
+finish
