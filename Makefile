@@ -51,11 +51,11 @@ wheel: python ## build an installable wheel in build/wheel
 	    --no-isolation --outdir $(abspath $(BUILD))/wheel . >build.log 2>&1 || { cat build.log; false; }
 	@ls $(BUILD)/wheel/*.whl
 
-chaos: ## random federations, killed, stopped, frozen, asynchronous, for MINUTES=number (60)
+chaos: ## random federations, killed, stopped, frozen, robbed of states, asynchronous, for MINUTES=number (60)
 	@scripts/need test
 	@$(configure)
 	@$(compile) --target product
-	tests/random_federations.py --program $(BUILD)/hfsad --seconds $$(($(or $(MINUTES),60) * 15))
+	tests/random_federations.py --program $(BUILD)/hfsad --seconds $$(($(or $(MINUTES),60) * 12))
 
 bench: ## measure speed and memory, compared with the limits of the machine
 	@scripts/need bench

@@ -640,7 +640,7 @@ static void test_fixed(void **state)
         if (!fits_fixed_point(&problems[i]))
             continue;
         const problem p = in_fixed_point(&problems[i], problems[i].edges == 1 ? 3 : 0, text);
-        run_problem(&p, foul, chaos_times(), 1500, 0, &sum);
+        run_problem(&p, foul, 2 * chaos_times(), 1500, 0, &sum);
     }
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
     assert_true(sum.crashes > 150);
