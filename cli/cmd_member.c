@@ -226,6 +226,12 @@ static size_t client_options(session *a, cli_option *o)
          .help = "place of dense rows: memory (the default), or disk: a\n"
                  "scratch file beside the state folder, if the rows exceed\n"
                  "the memory; the results are the same"},
+        {.name = "out",
+         .kind = CLI_TEXT,
+         .value = &a->member.out,
+         .operand = "DIR",
+         .help = "write the client's own model to DIR/model.csv at the end;\n"
+                 "not with algorithm star, whose model is the cloud's"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;

@@ -444,6 +444,10 @@ static int conclude(const session *s, stop_reason stopped)
                 s->run->engine->remedy, s->args.out);
         return CLI_FAILED;
     }
+    if (stopped == STOP_INTERRUPTED && s->run->timed_out && !cli_interrupted()) {
+        fprintf(stderr, "hfsad: run.stop.time is over after iteration %" PRIu64 ": wrote %s\n", i, s->args.out);
+        return CLI_DONE;
+    }
     if (stopped == STOP_INTERRUPTED) {
         fprintf(stderr, "hfsad: interrupted after iteration %" PRIu64 ": wrote %s\n", i, s->args.out);
         return 128 + cli_interrupted();

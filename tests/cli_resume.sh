@@ -304,4 +304,12 @@ constant.csv intercept
 void.csv void.csv
 LIST
 
+# run.stop.time ends a run as Ctrl-C does, but with exit status 0: the folder goes on to the bits of a run without it.
+expect 0 run quantile.yaml --out timed --set run.iterations=1000000 --set run.stop.time=0.05
+grep -q 'time limit' stdout.txt || fail "run.stop.time: not in the table"
+done=$(tail -n 1 timed/trace.csv | cut -d, -f1)
+[ "$done" -lt 1000000 ] || fail "run.stop.time: no end before $done"
+expect 0 run quantile.yaml --resume timed --set run.iterations=$((done + 30)) --set run.stop.time=0
+expect 0 run quantile.yaml --out untimed --set run.iterations=$((done + 30))
+cmp timed/model.csv untimed/model.csv || fail "run.stop.time: another model after $done iterations"
 finish

@@ -210,19 +210,45 @@ class QuantileRegressor(_Regressor):
     Parameters
     ----------
     quantile, alpha, fit_intercept : as in scikit-learn; ``solver`` and ``solver_options`` are accepted and have no effect.
+        ``quantile`` may be a rising list: ``coef_`` then has a row and ``predict`` a column for each. Predictions of a row never
+        cross: each row is sorted, which brings estimated quantiles closer to the true ones (Chernozhukov, Fernandez-Val and
+        Galichon, 2010).
     max_iter : iterations if ``link`` is "mcp" or "scad".
     (shared)
     """
 
-    def __init__(self, *, quantile: float = 0.5, alpha: float = 1.0, fit_intercept: bool = True, solver: str = "interior-point",
+    def __init__(self, *, quantile: float | list[float] = 0.5, alpha: float = 1.0, fit_intercept: bool = True, solver: str = "interior-point",
                  solver_options: dict | None = None, max_iter: int = 300, threads: int | None = None, link: str = "tv") -> None:
         self.quantile, self.alpha, self.fit_intercept, self.solver = quantile, alpha, fit_intercept, solver
         self.solver_options, self.max_iter, self.threads, self.link = solver_options, max_iter, threads, link
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, clients: Any = None, edges: Any = None) -> Self:
         """``clients`` has a label for each row, ``edges`` the edge above it."""
+        if isinstance(self.quantile, (list, tuple, np.ndarray)):
+            return self._fit_several(X, y, sample_weight, clients, edges)
         loss = {"kind": "quantile", "tau": float(self.quantile)}
         return self._fit_penalised(X, y, sample_weight, clients, edges, loss, "l1", self.alpha)
+
+    def _fit_several(self, X: Any, y: Any, sample_weight: Any, clients: Any, edges: Any) -> Self:
+        levels = [float(q) for q in self.quantile]  # type: ignore[union-attr]
+        if not levels or any(b <= a for a, b in zip(levels, levels[1:])):
+            raise ValueError(f"quantile: {levels}; expected a level, or a list of levels that rise")
+        if not self.alpha >= 0:
+            raise ValueError(f"alpha: {self.alpha}; expected a number of at least 0")
+        X, y, weight = self._numbers(X, y, sample_weight)
+        problem = _Problem(self, X, y, weight, clients, edges)
+        found: list[_Solution] = []
+        for level in levels:
+            found.append(problem.solve(problem.y, {"kind": "quantile", "tau": level}, "l1", self.alpha * problem.total))
+        self._keep(found)
+        self.coef_, self.intercept_ = np.array([s.coef for s in found]), np.array([s.intercept for s in found])
+        self.n_iter_ = max(s.iterations for s in found)
+        return self
+
+    def predict(self, X: Any, clients: Any = None, edges: Any = None) -> np.ndarray:
+        """A prediction for each row; with ``clients``, by the models of the clients. Of several quantiles a column each, rising."""
+        found = self._linear(X, clients, edges)
+        return np.sort(found, axis=1) if found.ndim == 2 else found
 
 
 @_documented

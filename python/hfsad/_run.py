@@ -154,7 +154,7 @@ class Result:
         >>> y = X @ [1, 2] + np.random.default_rng(2).normal(size=500)
         >>> result = hfsad.run({"loss": "squared", "output.errors": True}, (X, y), progress=False)
         >>> result.standard_errors.round(2)
-        array([0.04, 0.04])
+        array([0.05, 0.05])
         >>> (result.conf_int()[:, 0] < [1, 2]).all() and ([1, 2] < result.conf_int()[:, 1]).all()
         True
         """

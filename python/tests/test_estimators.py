@@ -114,6 +114,23 @@ class SameObjective(unittest.TestCase):
                     self.assertEqual(mine.certificate_.kind, "converged")
 
 
+class SeveralQuantiles(unittest.TestCase):
+    def test_no_crossing(self):
+        """Each is the model of its own level; predictions far outside, where the planes cross, do not."""
+        X, y = DIABETES
+        levels = [0.1, 0.5, 0.9]
+        model = hfsad.QuantileRegressor(quantile=levels, alpha=0.001).fit(X, y)
+        for row, level in zip(model.coef_, levels):
+            np.testing.assert_allclose(row, hfsad.QuantileRegressor(quantile=level, alpha=0.001).fit(X, y).coef_, atol=1e-6)
+        far = 20 * X
+        planes = far @ model.coef_.T + model.intercept_
+        self.assertTrue((np.diff(planes, axis=1) < 0).any(), "nothing to see here: the planes do not cross")
+        self.assertTrue((np.diff(model.predict(far), axis=1) >= 0).all())
+        np.testing.assert_allclose((y[:, None] <= model.predict(X)).mean(axis=0), levels, atol=0.03)
+        with self.assertRaisesRegex(ValueError, "list of levels that rise"):
+            hfsad.QuantileRegressor(quantile=[0.5, 0.1]).fit(X, y)
+
+
 class SeveralClasses(unittest.TestCase):
     def test_probabilities(self):
         """Of three classes, of two in the form of three, and without a penalty: those of scikit-learn."""

@@ -61,6 +61,12 @@ double fixed_get(const uint64_t from[FIXED_WORDS])
     return below ? -size : size;
 }
 
+void fixed_negate(uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        negate(numbers + i * FIXED_WORDS);
+}
+
 void fixed_add(uint64_t *sum, const uint64_t *part, size_t count)
 {
     for (size_t i = 0; i < count; i++, sum += FIXED_WORDS, part += FIXED_WORDS) {

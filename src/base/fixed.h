@@ -23,6 +23,7 @@ bool fixed_put(double v, uint64_t to[FIXED_WORDS]);
 /* The nearest double. */
 double fixed_get(const uint64_t from[FIXED_WORDS]);
 /* count numbers; sums wrap. */
+void fixed_negate(uint64_t *numbers, size_t count);
 void fixed_add(uint64_t *sum, const uint64_t *part, size_t count);
 
 /* The sum of what a node's children say: in fixed point, or as doubles in their order if words is NULL. If a part has a

@@ -7,6 +7,7 @@
 #include "data/nodes.h"
 #include "net/topic.h"
 #include "plan/baseline_step.h"
+#include "plan/cohort.h"
 #include "spec/pack.h"
 
 #include <float.h>
@@ -470,6 +471,15 @@ static size_t message_most(const federation *f)
     return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
 }
 
+/* Numbers of the list of the most children of a node. */
+static size_t cards_most(const federation *f)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < f->shape->n_inner && spec_is_secure(f->spec); i++)
+        most = tree_children(f->shape, i) > most ? tree_children(f->shape, i) : most;
+    return most ? 16 + most * (VEIL_CARD_MOST / 4) : 0;
+}
+
 size_t federation_message_most(const federation *f)
 {
     const dataset *d = f->shape;
@@ -483,7 +493,7 @@ size_t federation_message_most(const federation *f)
         most = all[i] > most ? all[i] : most;
     if (spec_is_fixed(f->spec) && inquiry_words_most(message_most(f)) > most)
         most = inquiry_words_most(message_most(f));
-    return most;
+    return most > cards_most(f) ? most : cards_most(f);
 }
 
 hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void **context, hfsad_error *err)
@@ -522,35 +532,110 @@ static char **child_names(const dataset *d, size_t number, size_t *count)
     return names;
 }
 
-hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
-                             hfsad_error *err)
+/* ---- secure aggregation ---- */
+
+/* The cohort of a node: its first member and their number; 1: it is in none. */
+static size_t cohort_at(const federation *f, size_t number, size_t *first)
+{
+    const dataset *d = f->shape;
+    const plan rule = {.cohort = spec_cohort(f->spec)};
+    *first = number;
+    if (!spec_is_secure(f->spec) || number == 0)
+        return 1;
+    const inner_node *parent = &d->inner[tree_parent(d, number)];
+    const bool leaf = number >= d->n_inner;
+    const size_t base = leaf ? d->n_inner + parent->first_leaf : parent->first_inner,
+                 n = leaf ? parent->n_leaves : parent->n_inner;
+    size_t size = 1;
+    *first = base + cohort_of(&rule, n, number - base);
+    while (*first - base + size < n && base + cohort_of(&rule, n, *first - base + size) == *first)
+        size++;
+    return cohorts_of(&rule, n) == n ? 1 : size;
+}
+
+static void free_names(char **names, size_t count)
+{
+    for (size_t c = 0; names && c < count; c++)
+        free(names[c]);
+    free(names);
+}
+
+/* Paths of the nodes from `first` on; NULL: no memory. */
+static char **names_from(const dataset *d, size_t first, size_t count)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    char **names = alloc_zero(count, sizeof *names);
+    for (size_t i = 0; names && i < count; i++) {
+        nodes_name(d, first + i, name, sizeof name);
+        if (!(names[i] = strdup(name))) {
+            free_names(names, count);
+            return NULL;
+        }
+    }
+    return names;
+}
+
+/* A cohort that is too small says too much; a client refuses to take part, whatever its parent says. */
+static hfsad_status check_cohort(const federation *f, size_t number, hfsad_error *err)
+{
+    const dataset *d = f->shape;
+    char path[HFSAD_TIERS_MAX * 256];
+    size_t first;
+    if (!spec_is_secure(f->spec) || number < d->n_inner || cohort_at(f, number, &first) > 1)
+        return HFSAD_OK;
+    nodes_name(d, number, path, sizeof path);
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%.200s would be alone: its parent has fewer than %zu clients; lower privacy.cohort or move the "
+                     "clients to another node",
+                     path, spec_cohort(f->spec));
+}
+
+static hfsad_status enter(federation *f, host *h, size_t number, host_place *place, const federation_files *files,
+                          hfsad_error *err)
 {
     inquiry *q;
     void *context = NULL;
+    size_t first, other;
+    const size_t members = cohort_at(f, number, &first), answers = message_most(f),
+                 most = spec_is_fixed(f->spec) ? inquiry_words_most(answers) : answers, cards = cards_most(f);
+    char **names = members > 1 ? names_from(f->shape, first, members) : NULL;
+    bool *in = alloc_zero(place->n_children + 1, sizeof *in), any = false;
+    const veil_place cohort = {(const char *const *)names, members, number - first, files->signs, files->signs_key};
+    hfsad_status status =
+        !in || (members > 1 && !names) ? error_memory(err, members, "the names of a cohort") : HFSAD_OK;
+    for (size_t c = 0; c < place->n_children && in; c++)
+        any = (in[c] = cohort_at(f, tree_child(f->shape, number, c), &other) > 1) || any;
+    place->cohort = names ? &cohort : NULL;
+    place->in_cohort = any ? in : NULL;
+    place->ca = files->signs && files->signs_key ? files->ca : NULL;
+    if (!status && !(status = federation_inquiry(f, number, &q, &context, err)))
+        status = host_enter(h, q, context, most > cards ? most : cards, place, err);
+    else
+        free(context);
+    free_names(names, members);
+    free(in);
+    return status;
+}
+
+hfsad_status federation_join(federation *f, host *h, size_t number, const federation_files *files, hfsad_error *err)
+{
     size_t count;
     char path[HFSAD_TIERS_MAX * 256];
     char **children = child_names(f->shape, number, &count);
-    hfsad_status status = federation_inquiry(f, number, &q, &context, err);
+    hfsad_status status = check_cohort(f, number, err);
     nodes_name(f->shape, number, path, sizeof path);
     if (!status && (!children || count != tree_children(f->shape, number)))
         status = error_memory(err, count, "the names of nodes");
-    const host_place place = {.path = path,
-                              .children = (const char *const *)children,
-                              .n_children = count,
-                              .n_inner = number < f->shape->n_inner ? f->shape->inner[number].n_inner : 0,
-                              .slot = tree_slot(f->shape, number),
-                              .certificate = certificate,
-                              .key = key};
-    if (!status) {
-        status = host_enter(
-            h, q, context, spec_is_fixed(f->spec) ? inquiry_words_most(message_most(f)) : message_most(f), &place, err);
-    } else {
-        inquiry_free(q);
-        free(context);
-    }
-    for (size_t c = 0; children && c < count; c++)
-        free(children[c]);
-    free(children);
+    host_place place = {.path = path,
+                        .children = (const char *const *)children,
+                        .n_children = count,
+                        .n_inner = number < f->shape->n_inner ? f->shape->inner[number].n_inner : 0,
+                        .slot = tree_slot(f->shape, number),
+                        .certificate = files->certificate,
+                        .key = files->key};
+    if (!status)
+        status = enter(f, h, number, &place, files, err);
+    free_names(children, count);
     return status;
 }
 

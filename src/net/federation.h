@@ -52,9 +52,14 @@ bool federation_is_async(const federation *f);
 /* Numbers of the longest message of this federation. */
 size_t federation_message_most(const federation *f);
 
-/* Puts a node into the host; certificate and key may be NULL. */
-hfsad_status federation_join(federation *f, host *h, size_t number, const char *certificate, const char *key,
-                             hfsad_error *err);
+/* Files of a node, each may be NULL: its own certificate and key, for its connection; those that it signs with, and
+ * its authority's. */
+typedef struct {
+    const char *certificate, *key;
+    const char *signs, *signs_key, *ca;
+} federation_files;
+/* Puts a node into the host. */
+hfsad_status federation_join(federation *f, host *h, size_t number, const federation_files *files, hfsad_error *err);
 /* What hears of the rows of a star; numbers: FEDERATION_ROW of them, to be kept with the result. */
 enum { FEDERATION_ROW = 8 };
 typedef struct {

@@ -155,7 +155,7 @@ static hfsad_status take_process(gathering *g, const gather_process *p, hfsad_er
     if (!status)
         status = host_create(&h, &settings, err);
     for (size_t i = 0; i < p->count && !status; i++)
-        status = federation_join(g->f, h, p->first + i, NULL, NULL, err);
+        status = federation_join(g->f, h, p->first + i, &(federation_files){0}, err);
     if (!status)
         status = host_recall(h, err);
     if (!status)
@@ -170,7 +170,7 @@ hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const g
 {
     gathering g = {.spec = spec, .out = out, .whole = true};
     *whole = true;
-    if (algorithm_is_baseline(spec->top.algorithm)) /* a run of a baseline has no such files */
+    if (algorithm_is_baseline(spec->top.algorithm) || spec_is_secure(spec)) /* or clients keep their states */
         return HFSAD_OK;
     hfsad_status status = open_federation(&g, shape, err);
     for (size_t i = 0; i < count && !status && g.whole; i++)

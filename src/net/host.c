@@ -62,6 +62,7 @@ void host_free(host *h)
         return;
     for (size_t i = 0; i < h->count; i++) {
         hosted *at = &h->all[i];
+        host_cohort_leave(at);
         node_free(at->n);
         inquiry_free(at->q);
         free(at->q_context);
@@ -78,6 +79,8 @@ void host_free(host *h)
         free(at->path);
         free(at->parent);
     }
+    veil_free(h->veil);
+    free(h->masked.bytes);
     free(h->all);
     free(h->whose[ABOVE]);
     free(h->whose[BELOW]);
@@ -101,8 +104,9 @@ void host_connect(host *h, transport *above, transport *below)
 static uint64_t due_of(const hosted *at)
 {
     const uint64_t trains = at->n ? node_due(at->n) : UINT64_MAX, asks = at->q ? inquiry_due(at->q) : UINT64_MAX;
-    const uint64_t first = trains < asks ? trains : asks, admits = host_admit_due(at);
-    return first < admits ? first : admits;
+    const uint64_t first = trains < asks ? trains : asks, admits = host_admit_due(at),
+                   calls = at->call ? channel_due(&at->call->ask) : UINT64_MAX, own = admits < calls ? admits : calls;
+    return first < own ? first : own;
 }
 
 static void tick(hosted *at, uint64_t now)
@@ -112,6 +116,8 @@ static void tick(hosted *at, uint64_t now)
         inquiry_tick(at->q, now);
     if (at->n)
         node_tick(at->n, now);
+    if (at->call)
+        channel_tick(&at->call->ask, now, &at->call->patience);
 }
 
 hfsad_status host_wait(const host *h, int64_t timeout_ms, hfsad_error *err)
@@ -145,7 +151,8 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
         return status;
     for (size_t i = 0; i < h->count; i++) { /* a node that has just begun has something to say, a script a question */
         const hosted *at = &h->all[i];
-        waits = waits && !(at->n && node_changed(at->n)) && !(at->q && inquiry_speaks(at->q));
+        waits = waits && !(at->n && node_changed(at->n)) && !(at->q && inquiry_speaks(at->q)) &&
+                !(at->call && at->call->ask.send);
     }
     status = listen(h, now, waits || h->store_failed ? timeout_ms : 0, err);
     now = clock_ms();

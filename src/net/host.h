@@ -11,6 +11,7 @@
 #include "net/node.h"
 #include "net/store.h"
 #include "net/transport.h"
+#include "net/veil.h"
 
 typedef struct host host;
 
@@ -29,6 +30,8 @@ typedef struct host host;
     X(CHILD_ABSENT, "goes on without")                                                                                 \
     X(CHILD_ASIDE, "sets aside, for messages beyond the bounds of the mathematics")                                    \
     X(CHILD_BACK, "goes on with")                                                                                      \
+    X(KEYS_UNSIGNED, "the keys of its cohort are not signed: no certificate was given")                                \
+    X(LIST_REFUSED, "refuses the list of its cohort")                                                                  \
     X(READMITTED, "readmitted: its link starts anew from its parent's model")                                          \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
@@ -118,6 +121,9 @@ typedef struct {
     const char *const *children;   /* paths in the order of their slots */
     size_t n_children, n_inner;    /* n_inner: the first of them have children themselves */
     const char *certificate, *key; /* its own, or NULL */
+    const veil_place *cohort;      /* secure aggregation: its cohort; NULL: it is in none */
+    const bool *in_cohort;         /* which children are in one; NULL: none */
+    const char *ca;                /* file of the authority's certificate; NULL: none */
     size_t slot;                   /* among its parent's children */
 } host_place;
 

@@ -227,6 +227,8 @@ static void hear_admission(host *h, hosted *at, const message *m)
 
 void host_hear_admission(host *h, hosted *at, size_t from, const message *m)
 {
+    if (at->veil || at->call) /* a link that begins anew could say something else under the masks of a round */
+        return;
     if (m->run != h->s.run_id)
         return;
     if (is_of(m, NODE_PHASE_ORDER))

@@ -90,6 +90,11 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
 {
     hfsad_error err;
     hfsad_status failed = HFSAD_OK;
+    if (m->phase == NODE_PHASE_COHORT) {
+        host_cohort_hear(h, at, from, m);
+        *why = NODE_REFUSED_OLD;
+        return false;
+    }
     if (is_setup(m) && m->kind == MESSAGE_ANSWER && m->round == HOST_COMPLAINT && !m->fixed) {
         host_hear_complaint(h, at, from, m);
         *why = NODE_REFUSED_OLD;
@@ -311,6 +316,8 @@ static void connection(void *context, size_t member, transport_event event, cons
             clear_topics(h, at, s->way);
         if (at->q)
             inquiry_repeat(at->q);
+        if (at->call)
+            channel_repeat(&at->call->ask);
         host_admit_repeat(at);
         at->status_due = 0;
         at->meets = 0;

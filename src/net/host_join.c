@@ -144,8 +144,10 @@ static hfsad_status take_place(host *h, const hosted *with, const host_place *pl
     at->member[ABOVE] = at->member[BELOW] = SIZE_MAX;
     if (!topic_path_valid(place->path))
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be a node's name in topics", place->path);
-    return name_nodes(at, place) ? host_take_keys(h, at, place, err)
-                                 : error_memory(err, TOPIC_MAX, "the names of a process's nodes");
+    if (!name_nodes(at, place))
+        return error_memory(err, TOPIC_MAX, "the names of a process's nodes");
+    const hfsad_status status = host_take_keys(h, at, place, err);
+    return status ? status : host_cohort_enter(h, at, place, err);
 }
 
 hfsad_status host_join(host *h, node *n, const host_place *place, hfsad_error *err)

@@ -62,9 +62,23 @@ typedef struct {
     run_readmission done;
 } host_order;
 
+/* A node's work on the cohorts of its children: their cards come up, and the list of all goes down. */
 typedef struct {
-    node *n;    /* NULL: not set up yet */
-    inquiry *q; /* NULL: it was made elsewhere */
+    channel ask;
+    node_patience patience;
+    bool *in; /* by slot */
+    unsigned char **cards;
+    size_t *sizes;
+    bool *has_list;
+    double *list; /* as it is sent; NULL: cards are missing */
+    size_t list_count;
+} cohort_call;
+
+typedef struct {
+    cohort_call *call; /* NULL: no child is in a cohort */
+    veil_member *veil; /* NULL: it is in no cohort */
+    node *n;           /* NULL: not set up yet */
+    inquiry *q;        /* NULL: it was made elsewhere */
     void *q_context;
     unsigned twins;      /* how often an older process of this name has said that it lives, in this connection */
     double meets;        /* the number of that process, or of a younger one; 0: none */
@@ -112,6 +126,8 @@ typedef struct {
 
 struct host {
     host_settings s;
+    veil *veil; /* NULL: no node of this process is in a cohort */
+    buffer masked;
     uint64_t began; /* on clock_ms */
     char *run;
     transport *way[WAYS];
@@ -167,6 +183,15 @@ void host_hear_complaint(host *h, hosted *at, size_t from, const message *m);
 void host_meet_newer(host *h, hosted *at, const char *path, size_t from, const message *m);
 /* Its parent trains, and it has no node. */
 void host_note_training(const host *h, hosted *at, const message *m);
+
+/* Secure aggregation (host_cohort.c). */
+hfsad_status host_cohort_enter(host *h, hosted *at, const host_place *place, hfsad_error *err);
+void host_cohort_leave(hosted *at);
+/* A message of NODE_PHASE_COHORT. */
+void host_cohort_hear(host *h, hosted *at, size_t from, const message *m);
+hfsad_status host_cohort_send(host *h, hosted *at, hfsad_error *err);
+/* The message as it leaves; false: it must not. */
+bool host_cohort_mask(host *h, hosted *at, message *m);
 
 /* Readmission (host_admit.c): whether a message is of it; and what becomes of that. */
 bool host_is_admission(const message *m);

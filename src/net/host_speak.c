@@ -79,7 +79,10 @@ static hfsad_status put_message(host *h, hosted *at, int way, topic_kind kind, c
     char topic[TOPIC_MAX];
     if (at->member[way] == SIZE_MAX)
         way = !way;
-    size_t size = host_encode(h, at, m, err);
+    message leaves = *m;
+    if (!host_cohort_mask(h, at, &leaves))
+        return HFSAD_OK; /* it will be asked for again */
+    size_t size = host_encode(h, at, &leaves, err);
     if (!size || !topic_write(topic, h->run, at->path, kind)) /* a number that does not fit a float */
         return HFSAD_OK;
     const hfsad_status status = host_seal(h, at, kind, &size, err);
@@ -138,6 +141,8 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
         node_letter letter;
         if (at->keys && at->keys->hello_due)
             status = host_send_hello(h, at, err);
+        if (!status && at->call)
+            status = host_cohort_send(h, at, err);
         while (!status &&
                ((at->q && inquiry_next_letter(at->q, &letter)) || (at->n && node_next_letter(at->n, &letter))))
             status = host_send(h, at, letter.to_parent ? ABOVE : BELOW, topic_of(&letter.m, letter.to_parent),

@@ -336,6 +336,8 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
     }
     if (!row->last_word && m->round < q->newest)
         return refuse(why, NODE_REFUSED_OLD);
+    if (q->s.secure && q->state != IDLE && q->round == m->round) /* another question under the same number */
+        return refuse(why, NODE_REFUSED_VALUE);
     if (row->in_order)
         q->newest = m->round;
     if (!take_question(q, m->round, &question)) {

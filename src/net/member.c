@@ -115,7 +115,11 @@ static hfsad_status join(hfsad_member *m, size_t number, hfsad_error *err)
     const bool own = m->s.keys && keys_node_files(m->s.keys, path, certificate, key);
     const char *public = own ? certificate : m->s.certificate, *private = own ? key : m->s.key;
     const hfsad_status status = public && private ? certificate_check_node(path, public, private, err) : HFSAD_OK;
-    return status ? status : federation_join(m->f, m->h, number, own ? certificate : NULL, own ? key : NULL, err);
+    char ca[KEYS_FILE_MAX];
+    snprintf(ca, sizeof ca, "%s/ca.crt", m->s.keys ? m->s.keys : "");
+    const federation_files files = {own ? certificate : NULL, own ? key : NULL, public, private,
+                                    m->s.keys ? ca : m->s.ca};
+    return status ? status : federation_join(m->f, m->h, number, &files, err);
 }
 
 static hfsad_status find_node(const hfsad_member *m, const char *name, bool leaf, size_t *number, hfsad_error *err)
@@ -369,6 +373,8 @@ static hfsad_status serve(hfsad_member *m, hfsad_error *err)
     if (status || m->stop == HFSAD_STOP_INTERRUPTED)
         return status;
     status = member_write_record(m, err);
+    if (!status)
+        status = member_write_own(m, err);
     return status || m->s.role == HFSAD_ROLE_CLIENT ? status : linger(m, err);
 }
 

@@ -97,6 +97,8 @@ hfsad_status member_find_scratch(hfsad_member *m, hfsad_error *err);
 hfsad_status member_open_state(hfsad_member *m, hfsad_error *err);
 void member_close_state(hfsad_member *m);
 hfsad_status member_write_record(const hfsad_member *m, hfsad_error *err);
+/* A client's models, if it has an output folder. */
+hfsad_status member_write_own(const hfsad_member *m, hfsad_error *err);
 /* Refuses an open connection to another machine. */
 hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *err);
 

@@ -63,6 +63,7 @@ enum {
     NODE_PHASE_LOOK = 6,
     NODE_PHASE_ORDER = 7, /* a node is to be readmitted; these two are the host's (host_admit.c) */
     NODE_PHASE_ADMIT = 8,
+    NODE_PHASE_COHORT = 9, /* cards and lists of cohorts (host_cohort.c) */
     NODE_PHASE_BITS = 8,
     NODE_STAGE_BIT = 32,
     NODE_LIFE_BIT = 48 /* to the parent: the life of the link */

@@ -13,6 +13,13 @@ void node_digest(const node *n, const message *m, uint64_t digest[4])
         veil_digest(m->values, m->count, digest);
 }
 
+bool node_is_other(const node *n, const message *m, const uint64_t digest[4])
+{
+    uint64_t own[4] = {0};
+    node_digest(n, m, own);
+    return n->s.p->secure && memcmp(own, digest, sizeof own) != 0;
+}
+
 static size_t cohort_size(const node *n, size_t count, size_t slot)
 {
     const size_t cohorts = cohorts_of(n->s.p, count), first = cohort_of(n->s.p, count, slot);

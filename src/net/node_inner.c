@@ -213,6 +213,8 @@ void links_inner_round(node *n, uint64_t round)
     n->dual = 0;
     if (!node_draw(n, n->s.inner->participation, n->s.key, &n->last, round))
         return;
+    if (!n->s.async)
+        channel_stop(&n->up); /* its link leaves the state that the last UP was of */
     node_step(n);
     n->took_part = true;
     n->sent_up += n->s.depth > 1 || last < n->last; /* the cloud uses only the last of an iteration */

@@ -180,6 +180,8 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
     if (m->count != n->s.M + n->a->down)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round <= n->down_round || m->round <= n->round) {
+        if (m->round == n->down_round && node_is_other(n, m, n->down_digest))
+            return node_refuse(n, why, NODE_REFUSED_VALUE);
         if (m->round == n->down_round)
             node_greet(n, m->k);
         return node_refuse(n, why, NODE_REFUSED_OLD);
@@ -190,11 +192,12 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     leaf_skip_to(n, before, last);
     n->down_round = m->round;
+    node_digest(n, m, n->down_digest);
     channel_stop(&n->up);
     node_greet(n, m->k);
     if (play(n, m->round, m->values)) {
         n->up_round = n->round;
-        node_digest(n, m, n->up_digest);
+        memcpy(n->up_digest, n->down_digest, sizeof n->up_digest);
         node_send(n, &n->up);
     }
     n->changed = true;

@@ -392,6 +392,8 @@ message question_answer_letter(node *n, const question_row *row)
     } else if (row->up == UP_MODELS) {
         if (n->s.leaf)
             node_model(n, n->u);
+        if (n->s.leaf && n->s.p->secure) /* its model stays with it */
+            memset(n->u, 0, n->s.M * sizeof *n->u);
         m.values = (n->s.leaf ? n->u : n->inner.models) + n->answer.part * n->s.part;
         m.count = node_part_size(n, n->nodes, n->answer.part);
         m.k = n->answer.part;

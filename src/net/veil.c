@@ -1,9 +1,184 @@
-#include "net/veil.h"
+/* Masks, and the secret and the list in the state folder; see veil.h. The cards are veil_card.c's. */
+#define _POSIX_C_SOURCE 200809L
+#include "net/veil_parts.h"
 
-#include <openssl/evp.h>
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/error.h"
+#include "base/fixed.h"
+#include "base/read_file.h"
+#include "base/whole_file.h"
+#include "net/node.h"
+
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECRET_NAME "cohort.key"
+#define LIST_NAME "cohort.list"
+enum { LIST_MOST = 1 << 28 };
 
 void veil_digest(const double *values, size_t count, uint64_t digest[4])
 {
     unsigned size;
     (void)EVP_Digest(values, count * sizeof *values, (unsigned char *)digest, &size, EVP_sha256(), NULL);
+}
+
+/* ---- the process ---- */
+
+static hfsad_status write_secret(const veil *v, const char *path, hfsad_error *err)
+{
+    whole_file f = {0};
+    hfsad_status status = whole_file_open(&f, path, 0600, err);
+    if (status)
+        return status;
+    whole_file_put(&f, v->secret, sizeof v->secret);
+    return whole_file_end(&f, err);
+}
+
+static hfsad_status take_secret(veil *v, hfsad_error *err)
+{
+    char *path = v->folder ? path_join(v->folder, SECRET_NAME) : NULL, *text = NULL;
+    size_t size = 0;
+    hfsad_status status = HFSAD_OK;
+    if (v->folder && !path)
+        return error_memory(err, 0, "a file name");
+    const int reason = path ? file_read(path, sizeof v->secret, &text, &size) : ENOENT;
+    if (!reason && size == sizeof v->secret)
+        memcpy(v->secret, text, size);
+    else if (reason != ENOENT)
+        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s is not a key of this program; use a new state folder", path);
+    else if (RAND_bytes(v->secret, sizeof v->secret) != 1)
+        status = error_set(err, HFSAD_ERROR_IO, "no random numbers for a key");
+    else if (path)
+        status = write_secret(v, path, err);
+    if (text)
+        OPENSSL_cleanse(text, size);
+    free(text);
+    free(path);
+    return status;
+}
+
+static hfsad_status take_list(veil *v, hfsad_error *err)
+{
+    char *path = v->folder ? path_join(v->folder, LIST_NAME) : NULL, *text = NULL;
+    if (path && !file_read(path, LIST_MOST, &text, &v->list_size))
+        v->list = (unsigned char *)text;
+    const bool failed = v->folder && !path;
+    free(path);
+    return failed ? error_memory(err, 0, "a file name") : HFSAD_OK;
+}
+
+hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_t run, hfsad_error *err)
+{
+    veil *v = alloc_zero(1, sizeof *v);
+    *out = NULL;
+    if (!v)
+        return error_memory(err, sizeof *v, "the keys of a cohort");
+    v->run = run;
+    v->folder = folder ? strdup(folder) : NULL;
+    hfsad_status status = folder && !v->folder ? error_memory(err, 0, "a file name") : HFSAD_OK;
+    if (!status && ca)
+        status = veil_take_authority(v, ca, err);
+    if (!status)
+        status = take_secret(v, err);
+    if (!status)
+        status = take_list(v, err);
+    if (status)
+        veil_free(v);
+    else
+        *out = v;
+    return status;
+}
+
+void veil_free(veil *v)
+{
+    if (!v)
+        return;
+    X509_STORE_free(v->authority);
+    OPENSSL_cleanse(v->secret, sizeof v->secret);
+    OPENSSL_cleanse(v->mask, sizeof v->mask);
+    free(v->folder);
+    free(v->list);
+    free(v->good);
+    free(v);
+}
+
+bool veil_signs(const veil *v)
+{
+    return v->authority != NULL;
+}
+
+bool veil_keep_list(veil *v, const unsigned char *list, size_t size, char why[VEIL_WHY])
+{
+    hfsad_error err;
+    if (v->list)
+        return true;
+    unsigned char *copy = alloc_raw(size, 1);
+    if (!copy || (v->folder && whole_file_write(v->folder, LIST_NAME, list, size, &err))) {
+        snprintf(why, VEIL_WHY, "the list cannot be kept: %.200s", copy ? err.message : "no memory");
+        free(copy);
+        return false;
+    }
+    memcpy(copy, list, size);
+    v->list = copy;
+    v->list_size = size;
+    return true;
+}
+
+/* ---- masks ---- */
+
+static void put_head(unsigned char head[VEIL_HEAD], uint64_t run, const message *m)
+{
+    const uint64_t phase = m->phase & ((UINT64_C(1) << NODE_LIFE_BIT) - 1); /* the life of a link is its own */
+    const uint64_t numbers[] = {run, phase, m->round, m->kind, m->count};
+    memcpy(head, "hfsad mask 1", 12);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        put64(head + 12 + 8 * i, numbers[i]);
+    memcpy(head + 12 + sizeof numbers, m->digest, sizeof m->digest);
+}
+
+/* The words of a chunk, added or subtracted; width: words of a number. */
+static void apply(uint64_t *words, uint64_t *mask, size_t count, size_t width, bool below)
+{
+    for (size_t i = 0; i < count; i++)
+        mask[i] = get64((const unsigned char *)&mask[i]);
+    if (width == 1) {
+        for (size_t i = 0; i < count; i++)
+            words[i] = below ? words[i] - mask[i] : words[i] + mask[i];
+        return;
+    }
+    if (below)
+        fixed_negate(mask, count / FIXED_WORDS);
+    fixed_add(words, mask, count / FIXED_WORDS);
+}
+
+void veil_mask(veil_member *m, const message *letter, uint64_t *words)
+{
+    static const unsigned char zeros[VEIL_CHUNK * sizeof(uint64_t)], start[16];
+    const size_t width = letter->kind == MESSAGE_ANSWER ? FIXED_WORDS : 1;
+    unsigned char head[VEIL_HEAD], key[VEIL_KEY];
+    put_head(head, m->v->run, letter);
+    for (size_t j = 0; j < m->count; j++) {
+        unsigned size;
+        int made;
+        if (j == m->own)
+            continue;
+        (void)HMAC(EVP_sha256(), m->pairs + j * VEIL_KEY, VEIL_KEY, head, sizeof head, key, &size);
+        (void)EVP_EncryptInit_ex(m->cipher, EVP_aes_256_ctr(), NULL, key, start);
+        for (size_t done = 0; done < letter->count; done += VEIL_CHUNK) {
+            const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
+            (void)EVP_EncryptUpdate(m->cipher, (unsigned char *)m->v->mask, &made, zeros, (int)(count * sizeof *words));
+            apply(words + done, m->v->mask, count, width, j < m->own);
+        }
+    }
+    OPENSSL_cleanse(key, sizeof key);
+    OPENSSL_cleanse(m->v->mask, sizeof m->v->mask);
+}
+
+bool veil_is_ready(const veil_member *m)
+{
+    return m->ready;
 }

@@ -1,11 +1,57 @@
-/* Masks of secure aggregation. */
+/*
+ * Secure aggregation. The members of a cohort (plan/cohort.h) share a key two by two, and each adds to the words of
+ * its message, for every other member, a mask that the other subtracts. A message alone is uniformly random; the sum
+ * over the cohort is that of the words.
+ *
+ *     secret of a process       32 random bytes, in its state folder; a new folder has a new one
+ *     key of a node             X25519, from that secret and its path
+ *     card                      path, public key, certificate, signature by the certificate's key
+ *     list                      the cards of all members of the cohorts below a node, passed down by it
+ *     key of a pair             from the shared secret of X25519, both paths and both public keys
+ *     mask                      AES-256 in counter mode, by a key from the pair's and from the message: run, phase
+ * (stage, repairs), round, kind, count, and the digest of what it answers
+ *
+ * A mask is therefore a function of the keys and of the question. A node that was killed repeats its messages to the
+ * bit, and answers to different questions have independent masks, which only cancel if all members were asked the same.
+ */
 #ifndef HFSAD_NET_VEIL_H
 #define HFSAD_NET_VEIL_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "hfsad/hfsad.h"
+#include "net/message.h"
+
+enum { VEIL_KEY = 32, VEIL_CARD_MOST = 4096, VEIL_WHY = 300 };
 
 /* SHA-256 of the numbers of a message. */
 void veil_digest(const double *values, size_t count, uint64_t digest[4]);
+
+/* Of a process. */
+typedef struct veil veil;
+/* folder: of its state, for the secret and the list, NULL: nothing outlasts the process; ca: file of the authority's
+ * certificate, NULL: cards are not signed. */
+hfsad_status veil_create(veil **v, const char *folder, const char *ca, uint64_t run, hfsad_error *err);
+void veil_free(veil *v);
+bool veil_signs(const veil *v);
+
+/* A node of it. */
+typedef struct veil_member veil_member;
+typedef struct {
+    const char *const *names;      /* paths of the cohort, in slot order */
+    size_t count, own;             /* own: which of them it is */
+    const char *certificate, *key; /* files; NULL if there is no authority */
+} veil_place;
+hfsad_status veil_join(veil *v, veil_member **m, const veil_place *place, hfsad_error *err);
+void veil_leave(veil_member *m);
+const unsigned char *veil_card(const veil_member *m, size_t *size);
+/* Takes the parent's list: every member of the cohort must be there once, with a card that the authority vouches for,
+ * and nothing may differ from the list that this process has accepted before. false: why it is refused. */
+bool veil_take_list(veil_member *m, const unsigned char *list, size_t size, char why[VEIL_WHY]);
+/* Whether it has a list, without which nothing may be said. */
+bool veil_is_ready(const veil_member *m);
+/* Adds the masks to the words of a message that is in fixed point. */
+void veil_mask(veil_member *m, const message *letter, uint64_t *words);
+
+/* A parent's: the list of these cards. Free it; NULL: no memory. */
+unsigned char *veil_make_list(const unsigned char *const *cards, const size_t *sizes, size_t count, size_t *size);
 
 #endif

@@ -159,7 +159,9 @@ static bool may_differ(const char *key)
                                        "output.state",
                                        "output.every_seconds",
                                        "output.checkpoint",
-                                       "run.stop.relative"};
+                                       "run.stop.relative",
+                                       "run.stop.gap",
+                                       "run.stop.time"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i]))
             return true;

@@ -121,7 +121,7 @@ static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
     const hfsad_figures *f = &end->figures;
     const unsigned threads = pool_threads(run->threads);
     put_row(o, "start", run->start_kind ? run->start_kind : "?");
-    put_row(o, "stopped", reasons[end->stopped]);
+    put_row(o, "stopped", run->timed_out ? "time limit: run.stop.time" : reasons[end->stopped]);
     snprintf(text, sizeof text, "%" PRIu64 " in %.3g s, %.4g per second, %u thread%s", f->iteration, f->seconds,
              f->seconds > 0 ? (double)f->iteration / f->seconds : 0.0, threads, plural(threads));
     put_row(o, "iterations", text);

@@ -242,6 +242,8 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source 
     r->engine = engine_of(spec);
     if (!r->engine->links && spec->own.value)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines do not support an own loss");
+    if (spec_is_fixed(spec) && ranks()->count > 1)
+        return error_set(err, HFSAD_ERROR_INPUT, "federation.wire: fixed and secure aggregation need one process");
     if (spec->top.aggregate && ranks()->count > 1)
         return error_set(err, HFSAD_ERROR_INPUT, "aggregate: trimmed and median need one process");
     if (!(status = take_data(r, spec, from->memory, err)) && !(status = run_read_truth(r, spec, err)))

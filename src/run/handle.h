@@ -36,6 +36,7 @@ struct hfsad_run {
     hfsad_spec *spec;      /* a copy, for checkpoints */
     hfsad_spec *resolved;  /* the same with the plan's numbers */
     atomic_bool cancelled; /* the training is to end; hfsad_run_cancel */
+    bool timed_out;        /* the last training ended by run.stop.time */
     void *record;          /* what out/training.c keeps beside the run; NULL: nothing yet */
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */

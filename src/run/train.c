@@ -1,6 +1,7 @@
 /* See train.h. */
 #include "run/train.h"
 
+#include "base/clock.h"
 #include "base/ranks.h"
 #include "personal/personal_task.h"
 #include "polish/task.h"
@@ -30,13 +31,21 @@ typedef struct {
     const train_hooks *hooks;
     train_end *end;
     bool pending; /* the star's last row is not in the trace yet */
+    double until; /* of the clock: run.stop.time; 0: none */
 } training;
+
+static bool is_late(const training *t)
+{
+    const bool late = ranks_any(t->until > 0 && clock_seconds() >= t->until);
+    t->run->timed_out = t->run->timed_out || late;
+    return late;
+}
 
 /* All ranks ask at once, and get one answer. */
 static bool is_cancelled(const training *t)
 {
-    return ranks_any(atomic_load(&t->run->cancelled) ||
-                     (t->hooks->cancelled && t->hooks->cancelled(t->hooks->context)));
+    return is_late(t) || ranks_any(atomic_load(&t->run->cancelled) ||
+                                   (t->hooks->cancelled && t->hooks->cancelled(t->hooks->context)));
 }
 
 static bool is_due(const training *t)
@@ -146,7 +155,7 @@ static hfsad_status follow(const training *t, hfsad_error *err)
 static bool go_on(void *context, const hfsad_polish *so_far)
 {
     const training *t = context;
-    if (atomic_load(&t->run->cancelled))
+    if (atomic_load(&t->run->cancelled) || is_late(t))
         return false;
     return !t->hooks->polishing || t->hooks->polishing(t->hooks->context, so_far);
 }
@@ -232,7 +241,10 @@ static void finish_links(const training *t)
 hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end *end, hfsad_error *err)
 {
     static const train_hooks none = {0};
-    training t = {run, settings, settings->hooks ? settings->hooks : &none, end, false};
+    training t = {run, settings, settings->hooks ? settings->hooks : &none, end, false, 0};
+    if (run->spec->stop.time > 0 && !run->engine->next_row) /* a federation ends as a whole, or goes on */
+        t.until = clock_seconds() + run->spec->stop.time;
+    run->timed_out = false;
     *end = (train_end){.stopped = STOP_DIVERGED};
     hfsad_status status = run->engine->next_row ? follow(&t, err) : train(&t, err);
     finish_links(&t);

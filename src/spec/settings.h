@@ -141,6 +141,9 @@
 #define SETTINGS_STOP(X)                                                                                               \
     X(STOP, REAL, absolute, "0", "[0,inf)", "stop when both residuals per constraint are below this; 0: off")          \
     X(STOP, REAL, relative, "0", "[0,inf)", "the same relative to the norms of iterates and multipliers; 0: off")      \
+    X(STOP, REAL, time, "0", "[0,inf)",                                                                                \
+      "seconds of training after which `hfsad run` ends as by Ctrl-C: it writes what it has, to be resumed to the "    \
+      "same bits, with exit status 0; 0: no limit; without effect in a federation")                                    \
     X(STOP, REAL, gap, "1e-4", "[0,1]",                                                                                \
       "star: stop when the objective is proven to be at most this far above its minimum, relative to it; 0: as close " \
       "as rounding permits")
@@ -193,7 +196,7 @@
 
 #define SETTINGS_PRIVACY(X)                                                                                            \
     X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
-      "secure: what a client says is masked, and only the sum over its cohort can be read")                            \
+      "secure: what a client says is masked, and only the sum over its cohort can be read; see docs/privacy.md")       \
     X(PRIVACY, WHOLE, cohort, "0", "[0,1000000]",                                                                      \
       "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
       "aggregation")

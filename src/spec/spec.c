@@ -174,9 +174,7 @@ static hfsad_status check_privacy(const hfsad_spec *spec, hfsad_error *err)
 {
     const bool fixed = spec_is_fixed(spec), secure = spec_is_secure(spec);
     const char *what = secure ? "privacy.aggregation: secure" : "federation.wire: fixed", *why = NULL;
-    if (secure)
-        why = "is not available in this build";
-    else if (fixed && algorithm_is_baseline(spec->top.algorithm))
+    if (fixed && algorithm_is_baseline(spec->top.algorithm))
         why = "cannot be used with fedavg and fedprox; use algorithm hfsad, star or auto";
     else if (fixed && spec->federation.mode == MODE_ASYNC)
         why = "needs federation.mode sync";

@@ -1,0 +1,222 @@
+/*
+ * Secure aggregation in a process: the cards of the children go up to their parent, the list of all of them comes down
+ * (veil.h), and what a node says in fixed point is masked. ASK and ANSWER in NODE_PHASE_COHORT, round 1 for a card, 2
+ * for the list; bytes travel four to a number, behind their count. A parent retransmits its ASK until all have
+ * answered. It keeps nothing: after a restart it asks again, and gets the same cards, because keys are in state
+ * folders.
+ */
+#include "base/clock.h"
+#include "net/host_parts.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CARDS = 1, LIST = 2, PER_NUMBER = 4 };
+
+/* ---- bytes as numbers ---- */
+
+static size_t numbers_for(size_t bytes)
+{
+    return 1 + (bytes + PER_NUMBER - 1) / PER_NUMBER;
+}
+
+static void put_bytes(double *to, const unsigned char *bytes, size_t size)
+{
+    *to++ = (double)size;
+    for (size_t i = 0; i < size; i += PER_NUMBER) {
+        unsigned char part[PER_NUMBER] = {0};
+        memcpy(part, bytes + i, size - i < PER_NUMBER ? size - i : PER_NUMBER);
+        *to++ = (double)get32(part);
+    }
+}
+
+/* The bytes of a message, malloc'ed; NULL: it is not one, or no memory. */
+static unsigned char *get_bytes(const message *m, size_t *size)
+{
+    const double most = (double)MESSAGE_COUNT_MAX * PER_NUMBER;
+    if (m->count < 1 || !(m->values[0] >= 0 && m->values[0] <= most) || m->values[0] != floor(m->values[0]))
+        return NULL;
+    *size = (size_t)m->values[0];
+    unsigned char *bytes = m->count == numbers_for(*size) ? alloc_raw(*size + PER_NUMBER, 1) : NULL;
+    for (size_t i = 0; bytes && i + 1 < m->count; i++) {
+        const double v = m->values[1 + i];
+        put32(bytes + i * PER_NUMBER, v >= 0 && v <= UINT32_MAX ? (uint32_t)v : 0);
+    }
+    return bytes;
+}
+
+/* ---- entering ---- */
+
+static hfsad_status make_call(hosted *at, const host_place *place, hfsad_error *err)
+{
+    const size_t n = place->n_children;
+    cohort_call *c = at->call = alloc_zero(1, sizeof *c);
+    if (c) {
+        c->in = alloc_zero(n, sizeof *c->in);
+        c->cards = alloc_zero(n, sizeof *c->cards);
+        c->sizes = alloc_zero(n, sizeof *c->sizes);
+        c->has_list = alloc_zero(n, sizeof *c->has_list);
+        c->patience = (node_patience){.first_ms = 200, .most_ms = 5000};
+    }
+    if (!c || !c->in || !c->cards || !c->sizes || !c->has_list)
+        return error_memory(err, n * sizeof *c, "the cohorts of a node");
+    memcpy(c->in, place->in_cohort, n * sizeof *c->in);
+    channel_start(&c->ask, clock_ms(), &c->patience);
+    return HFSAD_OK;
+}
+
+hfsad_status host_cohort_enter(host *h, hosted *at, const host_place *place, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    if (place->cohort && !h->veil)
+        status = veil_create(&h->veil, h->s.state ? store_folder(h->s.state) : NULL, place->ca, h->s.run_id, err);
+    if (!status && place->cohort)
+        status = veil_join(h->veil, &at->veil, place->cohort, err);
+    if (!status && place->cohort && !veil_signs(h->veil))
+        host_tell(h, HOST_KEYS_UNSIGNED, at->path, "", "", NULL);
+    if (!status && place->in_cohort)
+        status = make_call(at, place, err);
+    return status;
+}
+
+void host_cohort_leave(hosted *at)
+{
+    cohort_call *c = at->call;
+    veil_leave(at->veil);
+    if (!c)
+        return;
+    for (size_t i = 0; c->cards && i < at->n_children; i++)
+        free(c->cards[i]);
+    free(c->in);
+    free(c->cards);
+    free(c->sizes);
+    free(c->has_list);
+    free(c->list);
+    free(c);
+}
+
+/* ---- the parent ---- */
+
+/* All cards are there: the list goes out. */
+static void make_list(cohort_call *c, size_t n, uint64_t now)
+{
+    const unsigned char **cards = alloc_zero(n, sizeof *cards);
+    size_t *sizes = alloc_zero(n, sizeof *sizes), count = 0, size = 0;
+    for (size_t i = 0; i < n && cards && sizes; i++)
+        if (c->in[i]) {
+            cards[count] = c->cards[i];
+            sizes[count++] = c->sizes[i];
+        }
+    unsigned char *list = cards && sizes ? veil_make_list(cards, sizes, count, &size) : NULL;
+    c->list = list ? alloc_zero(numbers_for(size), sizeof *c->list) : NULL;
+    if (c->list) {
+        c->list_count = numbers_for(size);
+        put_bytes(c->list, list, size);
+        channel_start(&c->ask, now, &c->patience);
+    }
+    free(list);
+    free(cards);
+    free(sizes);
+}
+
+static void hear_child(hosted *at, size_t from, const message *m, uint64_t now)
+{
+    cohort_call *c = at->call;
+    if (m->kind != MESSAGE_ANSWER || !c || !c->in[from])
+        return;
+    if (m->round == LIST && c->list) {
+        c->has_list[from] = true;
+        for (size_t i = 0; i < at->n_children; i++)
+            if (c->in[i] && !c->has_list[i])
+                return;
+        channel_stop(&c->ask);
+        return;
+    }
+    if (m->round != CARDS || c->cards[from] || c->list)
+        return;
+    size_t size;
+    c->cards[from] = get_bytes(m, &size);
+    c->sizes[from] = size;
+    if (c->cards[from] && size > VEIL_CARD_MOST) {
+        free(c->cards[from]);
+        c->cards[from] = NULL;
+    }
+    for (size_t i = 0; i < at->n_children; i++)
+        if (c->in[i] && !c->cards[i])
+            return;
+    make_list(c, at->n_children, now);
+}
+
+hfsad_status host_cohort_send(host *h, hosted *at, hfsad_error *err)
+{
+    cohort_call *c = at->call;
+    uint64_t repeated = 0;
+    message m = {.kind = MESSAGE_ASK, .run = h->s.run_id, .phase = NODE_PHASE_COHORT, .round = c->list ? LIST : CARDS};
+    if (!channel_take(&c->ask, &repeated))
+        return HFSAD_OK;
+    m.values = c->list;
+    m.count = c->list ? c->list_count : 0;
+    return host_send(h, at, BELOW, TOPIC_ASK, &m, err);
+}
+
+/* ---- a member ---- */
+
+static void say(host *h, hosted *at, uint64_t round, const unsigned char *bytes, size_t size)
+{
+    double values[1 + VEIL_CARD_MOST / PER_NUMBER + 1];
+    hfsad_error err;
+    message m = {.kind = MESSAGE_ANSWER, .run = h->s.run_id, .phase = NODE_PHASE_COHORT, .round = round};
+    m.values = values;
+    m.count = bytes ? numbers_for(size) : 0;
+    if (bytes)
+        put_bytes(values, bytes, size);
+    host_break_down(h, host_send(h, at, ABOVE, TOPIC_ANSWER, &m, &err), &err);
+}
+
+static void hear_parent(host *h, hosted *at, const message *m)
+{
+    char why[VEIL_WHY] = "it is damaged";
+    size_t size;
+    if (m->kind != MESSAGE_ASK || !at->veil)
+        return;
+    if (m->round == CARDS) {
+        const unsigned char *card = veil_card(at->veil, &size);
+        say(h, at, CARDS, card, size);
+        return;
+    }
+    unsigned char *list = m->round == LIST ? get_bytes(m, &size) : NULL;
+    const bool taken = list && veil_take_list(at->veil, list, size, why);
+    free(list);
+    if (taken)
+        say(h, at, LIST, NULL, 0);
+    else
+        host_tell(h, HOST_LIST_REFUSED, at->path, why, at->parent, NULL);
+}
+
+void host_cohort_hear(host *h, hosted *at, size_t from, const message *m)
+{
+    if (m->run != h->s.run_id || m->fixed)
+        return;
+    if (from == NODE_PARENT)
+        hear_parent(h, at, m);
+    else
+        hear_child(at, from, m, clock_ms());
+}
+
+bool host_cohort_mask(host *h, hosted *at, message *m)
+{
+    if (!m->fixed || !at->veil)
+        return true;
+    if (!veil_is_ready(at->veil) ||
+        !alloc_grow((void **)&h->masked.bytes, &h->masked.room, m->count * sizeof *m->values, 1))
+        return false;
+    memcpy(h->masked.bytes, m->values, m->count * sizeof *m->values);
+    m->values = (double *)(void *)h->masked.bytes;
+    veil_mask(at->veil, m, (uint64_t *)(void *)h->masked.bytes);
+    return true;
+}

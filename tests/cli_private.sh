@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Secure aggregation: a plain federation gives its clients' rows away (attack_rows.py), a private one does not; what clients say is
+# uniform and adds up to the plain sums (check_masks.py), also if nodes are killed; the output is that of `hfsad run`; specs and
+# cohorts that cannot be private are refused. Needs HFSAD.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+. "$tests/broker.sh"
+export PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1
+
+python3 - <<'PYTHON'
+import random
+random.seed(3)
+with open("data.csv", "w") as f:
+    f.write("edge,client,y," + ",".join("x%d" % m for m in range(6)) + "\n")
+    for c in range(9):
+        x = [random.gauss(0, 1) for _ in range(6)]
+        f.write("e,c%d,%r,%s\n" % (c, x[0] - 2 * x[5] + random.gauss(0, 0.3), ",".join(map(repr, x))))
+PYTHON
+cat >spec.yaml <<'YAML'
+data: data.csv
+loss: {kind: absolute}
+link: {client: {penalty: tv, weight: 5}}
+schedule: {client: {c: 2, alpha: 1}}
+run: {iterations: 6, edge_rounds: 3, polish: true}
+output: {clients: false}
+YAML
+
+# begin LOG ARGUMENTS…: a process of the federation; its number is in $last.
+begin() {
+    setpriv --pdeathsig KILL "$HFSAD" "${@:2}" --broker "mqtt://127.0.0.1:$port" 2>>"$1" >&2 </dev/null &
+    last=$!
+    members="$members $last"
+}
+begin_one() { begin "$name.log" "$1" spec.yaml "${sets[@]}" --state "state-$name/$1" "${@:2}"; }
+# has_frames NUMBER: whether the transcript of $name has more.
+has_frames() { [ "$(wc -l <"$name.txt")" -gt "$1" ]; }
+# federate NAME KILLS SETTING…: the spec with these settings; what goes over the broker is in NAME.txt, the output in NAME. The clients
+# and the edge are killed in turn, KILLS times, each time after some frames more.
+federate() {
+    local name=$1 kills=$2 sets=(--set "federation.name=$1") i cloud edge clients seen status done=0
+    for i in "${@:3}"; do sets+=(--set "$i"); done
+    setpriv --pdeathsig KILL mosquitto_sub -p "$port" -t "hfsad/$name/#" -F '%t %x' >"$name.txt" 2>/dev/null &
+    members="$members $!"
+    mkdir -p "state-$name"
+    begin_one cloud --out "$name" --linger 0.5 --quiet
+    cloud=$last
+    begin_one edge --name e --linger 0.5
+    edge=$last
+    begin_one client --all-of e
+    clients=$last
+    for ((i = 0; i < kills; i++)); do
+        seen=$(wc -l <"$name.txt")
+        until_true 20 has_frames $((seen + 10)) || break
+        kill -0 "$cloud" 2>/dev/null || break
+        if [ $((i % 3)) = 2 ]; then
+            kill -KILL "$edge"
+            wait "$edge" 2>/dev/null
+            begin_one edge --name e --linger 0.5
+            edge=$last
+        else
+            kill -KILL "$clients"
+            wait "$clients" 2>/dev/null
+            begin_one client --all-of e
+            clients=$last
+        fi
+        done=$((done + 1))
+    done
+    wait "$cloud"
+    status=$?
+    [ "$status" = 0 ] || { fail "$name: exit status $status"; tail -5 "$name.log" >&2; }
+    until_true 20 grep -q "hfsad/$name/cloud/answer-ack" "$name.txt" || fail "$name: no end in the transcript"
+    [ "$done" -ge "$kills" ] || fail "$name: only $done kills"
+}
+
+cat >broker.in <<'CONF'
+listener 1883 127.0.0.1
+allow_anonymous true
+CONF
+start_broker broker.in
+
+# ---- the attack ----
+federate plain 0
+python3 "$tests/attack_rows.py" plain.txt data.csv 5 2 1 >attack.txt || { fail "the rows of a plain federation were not found"; cat attack.txt >&2; }
+federate fixed 0 federation.wire=fixed privacy.cohort=4
+federate private 0 privacy.aggregation=secure privacy.cohort=4
+python3 "$tests/attack_rows.py" private.txt data.csv 5 2 1 >attack.txt
+[ $? = 1 ] || { fail "rows of a private federation were found"; cat attack.txt >&2; }
+python3 "$tests/check_masks.py" private.txt fixed.txt >masks.txt 2>&1 || { fail "masks"; cat masks.txt >&2; }
+python3 "$tests/check_masks.py" fixed.txt fixed.txt >masks.txt 2>&1 && fail "plain words pass for masked ones"
+
+# ---- the same result, and under kills ----
+expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 --out run --quiet
+for one in private fixed; do
+    cmp -s run/model.csv $one/model.csv || fail "$one: another model than the simulator's"
+done
+federate killed 12 privacy.aggregation=secure privacy.cohort=4 run.participation.client=0.6
+expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 --set run.participation.client=0.6 --out run2 --quiet
+cmp -s run2/model.csv killed/model.csv || fail "killed: another model than the simulator's"
+federate killed-plain 0 federation.wire=fixed privacy.cohort=4 run.participation.client=0.6
+python3 "$tests/check_masks.py" killed.txt killed-plain.txt >masks.txt 2>&1 || { fail "masks under kills"; cat masks.txt >&2; }
+grep -q '^e/' private/model.csv && fail "the cloud has models of clients"
+
+# ---- files ----
+find state-private -name cohort.key ! -perm 600 | grep . && fail "a key that others may read"
+[ "$(find state-private -name cohort.key | wc -l)" = 1 ] || fail "not one key for the clients' process"
+
+# ---- refused ----
+expect_line 2 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=10 --out x --quiet
+says 'e has 9 clients'
+expect_line 2 run spec.yaml --set privacy.aggregation=secure --set federation.mode=async --out x --quiet
+says 'needs federation.mode sync'
+expect_line 2 run spec.yaml --set privacy.aggregation=secure --set personal=groups --out x --quiet
+says 'the cloud must learn the group'
+expect_line 2 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=1 --out x --quiet
+says '2 or more'
+expect_line 2 run spec.yaml --set privacy.cohort=4 --out x --quiet
+says 'needs federation.wire fixed'
+finish
