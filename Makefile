@@ -11,7 +11,7 @@ alone = env -u MAKEFLAGS -u MAKELEVEL
 configure = $(alone) cmake --preset release -B $(BUILD) --log-level=WARNING >/dev/null
 compile = $(alone) cmake --build $(BUILD) --parallel $(JOBS)
 
-.PHONY: all demo examples check chaos python wheel bench bench-convergence install format lint clean help
+.PHONY: all demo examples check chaos python wheel deb bench bench-convergence install format lint clean help
 
 all: ## build the program (build/hfsad) and the libraries
 	@scripts/need build
@@ -50,6 +50,11 @@ wheel: python ## build an installable wheel in build/wheel
 	@cd $(BUILD)/wheel-source && HFSAD_BUILT=yes HFSAD_ROOT=$(CURDIR) HFSAD_BUILD=$(abspath $(BUILD)) $(alone) /usr/bin/python3 -m build --wheel \
 	    --no-isolation --outdir $(abspath $(BUILD))/wheel . >build.log 2>&1 || { cat build.log; false; }
 	@ls $(BUILD)/wheel/*.whl
+
+deb: python ## build Debian packages in build/deb: program, libraries, headers, Python module
+	@scripts/need deb
+	@$(compile) --target product
+	@scripts/deb $(BUILD)
 
 chaos: ## random federations, killed, stopped, frozen, robbed of states, asynchronous, for MINUTES=number (60)
 	@scripts/need test

@@ -226,6 +226,8 @@ static void print_measures(const evaluation *e)
     const measure_sums *m = &e->nodes[0].measures;
     if (e->numbers) {
         print_row("RMSE, MAE", "%.6g, %.6g", measure_of(m, MEASURE_rmse), measure_of(m, MEASURE_mae));
+        if (e->levels)
+            print_row("pinball loss", "%.6g", measure_of(m, MEASURE_pinball));
         print_ratio("R2", measure_of(m, MEASURE_r2), "none: all y are equal");
     }
     if (!e->labels)

@@ -7,6 +7,7 @@
 #include "hfsad/net.h"
 #include "net/keys.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,105 @@ static int issue(const char *dir, const char *const *paths, size_t count, int da
         fprintf(stderr, "hfsad: the broker's files in %s have changed: send SIGHUP to a mosquitto that uses them\n",
                 dir);
     return cli_finish_stdout(CLI_DONE);
+}
+
+/* ---- a list of nodes ---- */
+
+typedef struct {
+    char **list;
+    size_t count, room;
+} node_list;
+
+static bool add_node(node_list *l, const char *text, size_t length)
+{
+    if (l->count == l->room) {
+        const size_t room = 2 * l->room + 64;
+        char **list = realloc(l->list, room * sizeof *list);
+        if (!list)
+            return false;
+        l->list = list;
+        l->room = room;
+    }
+    return (l->list[l->count++] = strndup(text, length)) != NULL;
+}
+
+static bool has_node(const node_list *l, const char *text, size_t length)
+{
+    for (size_t i = l->count; i-- > 0;)
+        if (strlen(l->list[i]) == length && !memcmp(l->list[i], text, length))
+            return true;
+    return false;
+}
+
+/* A line of `hfsad nodes`: a client, or an inner node, which ends with a slash. Inner nodes above it are taken too. */
+static bool take_line(node_list *inner, node_list *clients, const char *line)
+{
+    const size_t length = strlen(line);
+    for (size_t i = 1; i < length; i++)
+        if (line[i] == '/' && !has_node(inner, line, i) && !add_node(inner, line, i))
+            return false;
+    return line[length - 1] == '/' || add_node(clients, line, length);
+}
+
+static bool is_issued(const char *dir, const char *path)
+{
+    char certificate[FILE_MAX], key[FILE_MAX];
+    return hfsad_keys_files(dir, path, certificate, key, sizeof key) && access(certificate, F_OK) == 0;
+}
+
+static bool read_nodes(const char *file, node_list *inner, node_list *clients, int *reason)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool good = add_node(inner, "cloud", 5);
+    FILE *f = fopen(file, "r");
+    *reason = f ? 0 : errno;
+    while (f && good && getline(&line, &size, f) > 0) {
+        line[strcspn(line, "\r\n")] = 0;
+        if (*line && *line != '#' && strncmp(line, "features ", 9) != 0 && strncmp(line, "feature ", 8) != 0)
+            good = take_line(inner, clients, line);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return f && good;
+}
+
+/* Cloud, edges and clients of a list; without --force only those that have no certificate yet. */
+static int issue_all(const char *dir, const char *file, int days, bool force)
+{
+    node_list inner = {0}, clients = {0};
+    int reason, status = CLI_DONE;
+    bool good = read_nodes(file, &inner, &clients, &reason);
+    for (size_t i = 0; i < clients.count && good; i++)
+        good = add_node(&inner, clients.list[i], strlen(clients.list[i]));
+    size_t wanted = 0;
+    const char **paths = calloc(inner.count + 1, sizeof *paths);
+    for (size_t i = 0; i < inner.count && paths; i++)
+        if (force || !is_issued(dir, inner.list[i]))
+            paths[wanted++] = inner.list[i];
+    if (reason) {
+        fprintf(stderr, "hfsad: %s cannot be read: %s\n", file, strerror(reason));
+        status = CLI_WRONG;
+    } else if (!good || !paths) {
+        fputs("hfsad keys: not enough memory\n", stderr);
+        status = CLI_FAILED;
+    } else if (!clients.count) {
+        status = cli_wrong("keys", "--nodes %s: no client in it; expected a list as `hfsad nodes` prints it", file);
+    } else if (wanted) {
+        status = issue(dir, paths, wanted, days, force);
+    } else {
+        printf("all %zu nodes have a certificate\n", inner.count);
+        status = cli_finish_stdout(CLI_DONE);
+    }
+    for (size_t i = 0; i < inner.count; i++)
+        free(inner.list[i]);
+    for (size_t i = 0; i < clients.count; i++)
+        free(clients.list[i]);
+    free(inner.list);
+    free(clients.list);
+    free(paths);
+    return status;
 }
 
 /* ---- names that have a certificate ---- */
@@ -204,7 +304,7 @@ static int unknown_action(const char *action)
 }
 
 typedef struct {
-    const char *out, *place;
+    const char *out, *place, *nodes; /* nodes: a list of those to issue for */
 } broker_place;
 
 /* words: the action and its count - 1 nodes. port and days are 0 if they were not given. */
@@ -227,6 +327,10 @@ static int act(const char *const *words, size_t count, hfsad_keys *a, const brok
         return unknown_action(words[0]);
     if (a->n_hosts || port)
         return cli_wrong("keys", "--host and --port belong to init");
+    if (b->nodes && (takes_back || count > 1))
+        return cli_wrong("keys", "--nodes belongs to issue, in place of nodes");
+    if (b->nodes)
+        return issue_all(a->folder, b->nodes, (int)days, a->force);
     if (count < 2)
         return cli_wrong("keys", "%s needs the path of a node, such as edge1/client7", words[0]);
     if (takes_back && (days || a->force))
@@ -266,6 +370,12 @@ int cmd_keys(int argc, char **argv)
          .most = MOST_DAYS,
          .operand = "N",
          .help = "validity of the certificates in days (init: 3650, issue: 365)"},
+        {.name = "nodes",
+         .kind = CLI_TEXT,
+         .value = &b.nodes,
+         .operand = "FILE",
+         .help = "issue: the nodes of a list as `hfsad nodes` prints it, with the cloud;\n"
+                 "without --force those that have no certificate yet"},
         {.name = "out", .kind = CLI_TEXT, .value = &b.out, .operand = "DIR", .help = "broker: the folder to write"},
         {.name = "at",
          .kind = CLI_TEXT,
@@ -281,6 +391,7 @@ int cmd_keys(int argc, char **argv)
     const cli_syntax syntax = {
         .usage = "keys init [--dir DIR] [--host NAME]... [--port N] [--days N] [--force]\n"
                  "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]\n"
+                 "hfsad keys issue --nodes FILE [--dir DIR] [--days N] [--force]\n"
                  "hfsad keys revoke NODE... [--dir DIR]\n"
                  "hfsad keys broker SPEC.yaml --out DIR [--at PATH] [--dir DIR]",
         .about = about,

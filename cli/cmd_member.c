@@ -218,6 +218,12 @@ static size_t client_options(session *a, cli_option *o)
          .help = "rows of the client, or data of the whole federation, from\n"
                  "which the client reads its own rows; by default data of\n"
                  "the spec"},
+        {.name = "audit",
+         .kind = CLI_TEXT,
+         .value = &a->member.audit,
+         .operand = "FILE",
+         .help = "add a line to this file for every question that this client\n"
+                 "is asked, and whether it answered"},
         {.name = "rows",
          .kind = CLI_CHOICE,
          .value = &a->rows,
@@ -312,8 +318,9 @@ void member_print(const log_options *o, const hfsad_log *said)
     if ((int)said->level > o->level)
         return;
     if (o->form == 0) {
-        fprintf(stderr, "hfsad: %s%s%s%s%s%s%s%s\n", said->node, *said->node ? ": " : "", said->event,
-                *said->text ? ": " : "", said->text, *said->topic ? " (" : "", said->topic, *said->topic ? ")" : "");
+        fprintf(stderr, "%shfsad: %s%s%s%s%s%s%s%s\n", progress_log_start(), said->node, *said->node ? ": " : "",
+                said->event, *said->text ? ": " : "", said->text, *said->topic ? " (" : "", said->topic,
+                *said->topic ? ")" : "");
         return;
     }
     char time[40];
@@ -327,7 +334,7 @@ void member_print(const log_options *o, const hfsad_log *said)
             cJSON_AddStringToObject(line, fields[i][0], fields[i][1]);
     char *printed = cJSON_PrintUnformatted(line);
     if (printed)
-        fprintf(stderr, "%s\n", printed);
+        fprintf(stderr, "%s%s\n", progress_log_start(), printed);
     cJSON_free(printed);
     cJSON_Delete(line);
 }

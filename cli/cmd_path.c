@@ -26,13 +26,16 @@ typedef struct {
     double ratio;
     int prior, rule; /* rule: -1 where it was not given */
     int64_t threads;
+    int64_t folds;
+    int folds_of;
     bool force, no_plot, quiet;
     record_options record;
     cli_texts sets;
 } path_arguments;
 
 static const char *const PRIORS[] = {"cloud", "edge", NULL};
-static const char *const RULES[] = {"heldout", "bic", "aic", NULL};
+static const char *const RULES[] = {"heldout", "bic", "aic", "one-se", "cv", NULL};
+static const char *const FOLDS_OF[] = {"rows", "clients", NULL};
 static const char *const FILES[] = {"path.csv", "path.png", "path.svg"};
 
 /* Everything between set-up and clean-up; zero: not made yet. */
@@ -69,7 +72,15 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
         {"ratio", CLI_REAL, &a->ratio, 1e-12, 0.999, NULL, "R", "last lambda divided by the first (1e-3)"},
         {"on", CLI_CHOICE, &a->prior, 0, 0, PRIORS, "TIER", "prior to vary: cloud (the default) or edge"},
         {"select", CLI_CHOICE, &a->rule, 0, 0, RULES, "RULE",
-         "choose by heldout (the default with --heldout), bic\n(the default without) or aic"},
+         "choose by one-se (the default with --folds), cv, heldout\n(the default with --heldout), bic (the default "
+         "without)\n"
+         "or aic"},
+        {"folds", CLI_WHOLE, &a->folds, 2, 1000, NULL, "K",
+         "cross-validation with K folds, drawn with run.seed; one-se\nchooses the largest lambda whose loss is at most "
+         "one\n"
+         "standard error above the least, cv the least"},
+        {"folds-of", CLI_CHOICE, &a->folds_of, 0, 0, FOLDS_OF, "WHAT",
+         "folds of every client's rows (the default) or of whole\nclients: how well the model fits new clients"},
         {"heldout", CLI_TEXT, &a->heldout, 0, 0, NULL, "FILE|SHARE",
          "held-out rows: a data file, or a share such as 0.2 of\n"
          "every client's rows, drawn with run.seed"},
@@ -86,7 +97,8 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
     };
     const cli_syntax syntax = {
         .usage = "path SPEC.yaml [--lambdas N|LIST] [--ratio R] [--on cloud|edge]\n"
-                 "           [--select heldout|bic|aic] [--heldout FILE|SHARE] [--set KEY=VALUE]...\n"
+                 "           [--folds K] [--folds-of rows|clients] [--select RULE] [--heldout FILE|SHARE] [--set "
+                 "KEY=VALUE]...\n"
                  "           [--out DIR] [--threads N] [--force] [--no-plot] [--quiet]",
         .about = "Trains the spec for a decreasing sequence of lambdas of a prior and chooses one.",
         .options = options,
@@ -106,6 +118,10 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
                          a->heldout);
     if (a->rule == PATH_HELDOUT && !a->heldout)
         return cli_wrong(argv[0], "--select heldout needs --heldout FILE or a share such as --heldout 0.2");
+    if ((a->rule == PATH_ONE_SE || a->rule == PATH_CV) && !a->folds)
+        return cli_wrong(argv[0], "--select %s needs --folds, such as --folds 10", RULES[a->rule]);
+    if (a->rule < 0 && a->folds)
+        a->rule = PATH_ONE_SE;
     if (a->rule < 0)
         a->rule = a->heldout ? PATH_HELDOUT : PATH_BIC;
     return CLI_GO;
@@ -209,6 +225,8 @@ static hfsad_status make_path(session *s, hfsad_error *err)
         .edges = s->args.prior == PATH_EDGE,
         .select = (hfsad_select)s->args.rule,
         .threads = (unsigned)s->args.threads,
+        .folds = (size_t)s->args.folds,
+        .fold_clients = s->args.folds_of == 1,
     };
     if (s->args.heldout && !cli_read_real(s->args.heldout, SHARE_LEAST, SHARE_MOST, &settings.heldout_share))
         settings.heldout_file = s->args.heldout;
@@ -319,12 +337,16 @@ static void print_table(const session *s)
     printf("%-10s %8s  %-10s", "lambda", "non-zero", "consensus");
     if (s->args.heldout)
         printf(" %-10s", "held-out");
+    if (s->args.folds)
+        printf(" %-10s %-9s", "cv", "error");
     printf(" %-10s %-10s%s\n", "bic", "aic", truth ? " error" : "");
     for (size_t i = 0; i < s->count; i++) {
         const path_point *p = &s->path->points[i];
         printf("%-10.4g %8zu  %-10.6g", p->lambda, p->nonzero, p->figures.consensus_objective);
         if (s->args.heldout)
             printf(" %-10.5g", p->heldout);
+        if (s->args.folds)
+            printf(" %-10.5g %-9.2g", s->path->cv_loss[i], s->path->cv_error[i]);
         printf(" %-10.6g %-10.6g", p->bic, p->aic);
         if (truth)
             printf(" %-7.1e", p->figures.relative_error);

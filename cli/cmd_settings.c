@@ -1,6 +1,7 @@
 /* hfsad settings: every key of a spec with default, range and meaning, as text or as docs/settings.md. */
 #include "cli.h"
 
+#include "settings_formulas.h"
 #include "spec/table.h"
 
 #include <stdio.h>
@@ -146,6 +147,7 @@ static void print_markdown(void)
     printf("<!-- Written by `hfsad settings --markdown` from src/spec/settings.h; edit that. -->\n\n# Settings\n");
     for (size_t i = 0; i < COUNT(notes); i++)
         printf("\n%s\n", notes[i]);
+    printf("\n%s", settings_formulas);
     print_tables(&spec_schema, "##");
     printf("\n## Overrides\n");
     for (size_t i = 0; i < COUNT(override_notes); i++)

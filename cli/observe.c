@@ -42,7 +42,10 @@ static void tell_gone(observation *o, node_memory *m, const hfsad_seen *n)
 static void tell_back(observation *o, node_memory *m, const hfsad_seen *n)
 {
     char text[100];
-    snprintf(text, sizeof text, "back after %.2g s", m->back - m->lost);
+    if (m->back - m->lost >= 0.01)
+        snprintf(text, sizeof text, "back after %.2g s", m->back - m->lost);
+    else /* nobody has seen it gone: only its new process tells */
+        snprintf(text, sizeof text, "back, in a new process");
     recorder_event(o->r, HISTORY_INFO, n->path, text);
     m->lost = 0;
 }

@@ -11,21 +11,31 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double quiet_seconds = 1, redraw_seconds = 0.1, longest_interval = 10;
+static const double quiet_seconds = 1, redraw_seconds = 0.1, longest_interval = 10, rate_seconds = 5;
+
+static bool draws_on_terminal(void)
+{
+    const char *kind = getenv("TERM");
+    return isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
+}
+
+const char *progress_log_start(void)
+{
+    return draws_on_terminal() ? "\r\033[K" : "";
+}
 
 void progress_start(progress *p, const char *unit, uint64_t done, uint64_t total, bool quiet)
 {
-    const char *kind = getenv("TERM");
     const double now = clock_seconds();
     *p = (progress){
         .quiet = quiet,
-        .terminal = isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0,
+        .terminal = draws_on_terminal(),
         .unit = unit,
         .total = total,
         .started = now,
         .next = now + quiet_seconds,
         .interval = quiet_seconds,
-        .first = done,
+        .mark = {{now, done}, {now, done}},
     };
 }
 
@@ -98,8 +108,13 @@ void progress_draw(progress *p, uint64_t done, const char *detail)
 {
     if (!progress_due(p))
         return;
-    const double now = clock_seconds(), elapsed = now - p->started;
-    const double rate = elapsed > 0 ? (double)(done - p->first) / elapsed : 0;
+    const double now = clock_seconds(), elapsed = now - p->mark[0].at;
+    const double rate = elapsed > 0 ? (double)(done - p->mark[0].done) / elapsed : 0;
+    if (now - p->mark[1].at >= rate_seconds) {
+        p->mark[0] = p->mark[1];
+        p->mark[1].at = now;
+        p->mark[1].done = done;
+    }
     char head[100], tail[200];
     line_text(p, done, rate, detail, head, tail);
     if (p->terminal) {

@@ -1,5 +1,5 @@
 /* See recorder.h. */
-#define _GNU_SOURCE /* asprintf, gettid */
+#define _GNU_SOURCE /* asprintf */
 #include "dash/recorder.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -288,7 +287,6 @@ static void *work(void *context)
     batch b = {0};
     double beat = 0;
     char hash[FINGERPRINT_SIZE];
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* this thread's alone: the training goes first */
     if (r->data && fingerprint_path(r->data, hash)) {
         pthread_mutex_lock(&r->file);
         set_data_hash(r, hash);

@@ -118,4 +118,186 @@ mkdir elsewhere && mv second.yaml elsewhere
 sed -i 's/data: /data: ..\//' elsewhere/second.yaml
 expect 0 run elsewhere/second.yaml --out out --quiet
 
+echo "-- lambda of scikit-learn, as docs/settings.md translates it"
+cat >translate.py <<'PYTHON'
+import csv, os, subprocess
+import numpy as np
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge
+from sklearn.svm import LinearSVC
+
+r = np.random.default_rng(2)
+n = 90
+X = r.normal(size=(n, 3)) * [1, 2, 0.5]
+score = X @ [1, -0.5, 0] + 0.3
+ys = {"number": score + r.normal(size=n), "label": np.where(score + r.logistic(size=n) > 0, 1, -1), "count": r.poisson(np.exp(score / 2))}
+for name, y in ys.items():
+    with open(name + ".csv", "w") as f:
+        f.write("edge,client,y,x1,x2,x3\n")
+        for i in range(n):
+            f.write(f"e{i % 2},c{i % 6},{y[i]!r}," + ",".join(repr(float(v)) for v in X[i]) + "\n")
+
+cases = [
+    ("number", "squared", "l1", n * 0.1, "", True, Lasso(alpha=0.1, tol=1e-12)),
+    ("number", "squared", "elastic-net", n * 0.2, ", ratio: 0.3", True, ElasticNet(alpha=0.2, l1_ratio=0.3, tol=1e-12)),
+    ("number", "squared", "l2", 7, "", True, Ridge(alpha=7)),
+    ("label", "logistic", "l2", 1 / 0.4, "", True, LogisticRegression(C=0.4, tol=1e-10, max_iter=10000)),
+    ("label", "logistic", "l1", 1 / 0.2, "", False, LogisticRegression(C=0.2, penalty="l1", solver="liblinear", tol=1e-10, fit_intercept=False)),
+    ("number", "quantile, tau: 0.7", "l1", n * 0.05, "", True, QuantileRegressor(quantile=0.7, alpha=0.05, solver="highs")),
+    ("label", "hinge", "l2", 1 / 0.3, "", False, LinearSVC(C=0.3, loss="hinge", fit_intercept=False, tol=1e-10, max_iter=10**6)),
+    ("label", "squared-hinge", "l2", 1 / 0.3, "", False, LinearSVC(C=0.3, loss="squared_hinge", fit_intercept=False, tol=1e-10, max_iter=10**6)),
+    ("count", "poisson", "l2", n * 0.3, "", True, PoissonRegressor(alpha=0.3, tol=1e-10, max_iter=10**5)),
+]
+for data, loss, penalty, lam, more, intercept, other in cases:
+    with open("t.yaml", "w") as f:
+        f.write(f"data: {data}.csv\nloss: {{kind: {loss}}}\nprior: {{cloud: {{penalty: {penalty}, weight: 1, lambda: {lam}{more}}}}}\n"
+                f"features: {{intercept: {'global' if intercept else 'none'}}}\nrun: {{stop: {{gap: 0}}}}\n")
+    subprocess.run([os.environ["HFSAD"], "run", "t.yaml", "--out", "t", "--quiet"], check=True)
+    got = np.array(list(csv.reader(open("t/model.csv")))[1][1:], dtype=float)
+    other.fit(X, ys[data])
+    want = np.append(np.ravel(other.coef_), np.ravel(other.intercept_) if intercept else [])
+    assert np.abs(got - want).max() < 1e-4 * max(1, np.abs(want).max()), (loss, penalty, got, want)
+PYTHON
+python=$(command -v /usr/bin/python3 || command -v python3) # Debian's, which has scikit-learn
+"$python" translate.py || fail "a lambda of scikit-learn"
+
+echo "-- cross-validation"
+# Folds of single clients: each is a run without that client.
+cat >cv.yaml <<'YAML'
+data: number.csv
+loss: {kind: squared}
+prior: {cloud: {penalty: l2, weight: 1, lambda: 1}}
+run: {iterations: 600}
+YAML
+expect 0 path cv.yaml --lambdas 30,3,0.3 --folds 6 --folds-of clients --out cv --no-plot
+cat >folds.py <<'PYTHON'
+import csv
+import numpy as np
+
+rows = list(csv.DictReader(open("number.csv")))
+X = np.array([[float(r[f"x{m}"]) for m in (1, 2, 3)] for r in rows])
+y = np.array([float(r["y"]) for r in rows])
+client = np.array([r["edge"] + r["client"] for r in rows])
+for point in csv.DictReader(open("cv/path.csv")):
+    losses = []
+    for c in sorted(set(client)):
+        train = client != c
+        lam = float(point["lambda"]) * train.sum() / len(y)
+        w = np.linalg.solve(X[train].T @ X[train] + lam * np.eye(3), X[train].T @ y[train])
+        losses.append(np.mean((y[~train] - X[~train] @ w) ** 2 / 2))
+    losses = np.array(losses)
+    error = losses.std(ddof=1) / len(losses) ** 0.5
+    assert abs(float(point["cv_loss"]) / losses.mean() - 1) < 1e-4, (point, losses.mean())
+    assert abs(float(point["cv_error"]) / error - 1) < 1e-3, (point, error)
+PYTHON
+"$python" folds.py || fail "cv_loss or cv_error"
+expect 0 path spec.yaml --lambdas 6 --folds 4 --out cv2 --no-plot --set run.iterations=40
+python3 - <<'PYTHON' || fail "the rule of one standard error"
+import csv
+rows = list(csv.DictReader(open("cv2/path.csv")))
+loss, error = ([float(r[k]) for r in rows] for k in ("cv_loss", "cv_error"))
+best = loss.index(min(loss))
+first = next(i for i, v in enumerate(loss) if v <= loss[best] + error[best])
+assert [i for i, r in enumerate(rows) if r["chosen"] == "1"] == [first]
+PYTHON
+expect_line 2 path cv.yaml --lambdas 3 --select one-se --out cv3 --no-plot
+says "needs --folds"
+expect_line 2 path cv.yaml --lambdas 3 --folds 7 --folds-of clients --out cv3 --no-plot
+says "fold 7 of 7 has no client"
+
+echo "-- pinball loss by client, edge and group"
+cat >q.yaml <<'YAML'
+data: number.csv
+loss: {kind: smoothed-quantile, tau: 0.7}
+YAML
+expect 0 run q.yaml --out q --quiet
+expect 0 evaluate --model q --data number.csv --with cloud --out qe
+grep -q '^pinball loss ' stdout.txt || fail "no pinball loss: $(cat stdout.txt)"
+python3 - <<'PYTHON' || fail "pinball"
+import csv
+w = [float(v) for v in list(csv.reader(open("q/model.csv")))[1][1:]]
+sums = {}
+for r in csv.DictReader(open("number.csv")):
+    e = float(r["y"]) - sum(a * float(r[f"x{m + 1}"]) for m, a in enumerate(w))
+    for node in ("cloud", r["edge"], r["edge"] + "/" + r["client"]):
+        sums.setdefault(node, []).append(max(0.7 * e, -0.3 * e))
+got = {r["node"]: float(r["pinball"]) for r in csv.DictReader(open("qe/evaluation.csv"))}
+assert got.keys() == sums.keys() and all(abs(got[k] / (sum(v) / len(v)) - 1) < 1e-9 for k, v in sums.items())
+PYTHON
+
+echo "-- JSON as pandas and jsonlite write it"
+cat >frames.py <<'PYTHON'
+import json, os, subprocess
+import pandas as pd
+
+frame = pd.read_csv("data.csv")
+frame["shop"] = ["a b" if i % 3 else "c d" for i in range(len(frame))]
+frame.to_csv("frame.csv", index=False)
+texts = {o: frame.to_json(orient=o) for o in ("columns", "records", "split", "table")}
+texts["lines"] = frame.to_json(orient="records", lines=True)
+texts["lists"] = json.dumps(frame.to_dict("list"))
+texts["jsonlite"] = json.dumps([{**r, "_row": str(i)} for i, r in enumerate(frame.to_dict("records"), 1)], indent=1)
+spec = "data: {file: %s, categorical: [shop]}\nloss: {kind: squared}\nfeatures: {intercept: global, standardize: true}\n"
+
+
+def model(file):
+    open("frame.yaml", "w").write(spec % file)
+    subprocess.run([os.environ["HFSAD"], "run", "frame.yaml", "--out", "frame", "--quiet"], check=True)
+    return open("frame/model.csv").read().splitlines()
+
+
+want = model("frame.csv")
+for name, text in texts.items():
+    open(name + ".json", "w").write(text)
+    got = model(name + ".json")
+    assert got[0] == want[0] and "shop=c d" in got[0], (name, got[0])
+    for a, b in zip(got[1:], want[1:]):  # pandas writes 10 digits
+        assert a.split(",")[0] == b.split(",")[0]
+        assert all(abs(float(u) - float(v)) < 1e-6 * (1 + abs(float(v))) for u, v in zip(a.split(",")[1:], b.split(",")[1:])), name
+PYTHON
+"$python" frames.py || fail "a table in JSON"
+echo '[{"edge": "a", "client": "b", "y": 1, "x": null}]' >hole.json
+echo '[{"edge": "a", "client": "b", "y": [1], "x": 2}]' >nested.json
+printf '[{"edge": "a",\n "client": b}]' >broken.json
+while read -r file words; do
+    expect_line 2 run spec.yaml --set data=$file.json --out json
+    says "$words"
+done <<'TABLE'
+hole column 4 (x): empty field (a hole); 1 row has no value
+nested a value is a list or an object
+broken broken.json:2: not JSON
+TABLE
+
+echo "-- keys for a list of nodes"
+expect 0 nodes spec.yaml
+cp stdout.txt nodes.txt
+expect 0 keys init --dir keys
+expect 0 keys issue --nodes nodes.txt --dir keys
+[ "$(find keys/nodes -name '*.crt' | wc -l)" = 9 ] || fail "certificates: $(find keys/nodes -name '*.crt')"
+echo new/client >>nodes.txt
+expect 0 keys issue --nodes nodes.txt --dir keys
+[ "$(cat stdout.txt)" = "keys/nodes/new.crt keys/nodes/new.key
+keys/nodes/new/client.crt keys/nodes/new/client.key" ] || fail "issued again: $(cat stdout.txt)"
+
+echo "-- log lines on a terminal do not glue to the progress line"
+python3 - <<'PYTHON' || fail "the terminal"
+import os, pty, re
+out = []
+
+
+def read(fd):
+    out.append(os.read(fd, 65536))
+    return out[-1]
+
+
+os.environ["TERM"] = "xterm"
+shown = os.dup(1)
+os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
+pty.spawn([os.environ["HFSAD"], "up", "spec.yaml", "--out", "tty", "--log-level", "info", "--set", "algorithm=hfsad",
+           "--set", "run.iterations=400", "--set", "run.polish=false"], read)
+os.dup2(shown, 1)
+text = b"".join(out).decode()
+lines = re.findall(r"(?:^|\n|.)hfsad: ", text)
+assert len(lines) > 5 and all(l[0] in "\nKh" for l in lines), lines
+PYTHON
+
 finish

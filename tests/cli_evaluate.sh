@@ -125,6 +125,8 @@ def figures(below):
     ranked = [r for r in mine if r[4]["kind"] == "quantile"]
     all_ranked = math.fsum(r[0] for r in ranked)
     f["coverage"] = ratio(math.fsum(r[0] for r in ranked if r[2] <= r[3]), all_ranked)
+    tilted = [r[0] * max(r[4]["tau"] * (r[2] - r[3]), (r[4]["tau"] - 1) * (r[2] - r[3])) for r in ranked]
+    f["pinball"] = ratio(math.fsum(tilted), all_ranked)
     f["tau"] = ratio(math.fsum(r[0] * r[4]["tau"] for r in ranked), all_ranked)
     numbers = [(r[0], r[2], r[3] ** 2 if r[4]["kind"] == "phase-retrieval" else r[3]) for r in mine if r not in two]
     w = math.fsum(r[0] for r in numbers)
@@ -177,6 +179,7 @@ columns += ["model", "nonzero"] + ["recall", "precision", "relative_error"] * bo
 measures = ["rmse", "mae", "r2"] * bool(kinds - {"logistic", "hinge"})
 measures += ["auc", "f1", "calibration", "true_positive", "false_positive", "true_negative", "false_negative"] * bool(
     kinds & {"logistic", "hinge"})
+measures += ["pinball"] * ("quantile" in kinds)
 columns += measures
 
 head, *body = csv.reader(open(out + "/evaluation.csv"))

@@ -4,7 +4,7 @@
 set -u
 : "${HFSAD:?the path of the program}"
 HFSAD=$(realpath "$HFSAD")
-export HFSAD
+export HFSAD HFSAD_HISTORY=none # no test writes into a home folder
 tests=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

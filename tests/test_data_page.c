@@ -135,7 +135,7 @@ static void test_same_federation(void **state)
         {"edge1/anna", 1.5, 1, {0.2, 0}},   {"edge1/anna", 2, 1, {0.5, 0.125}}, {"edge1/bob", -1, 1, {0, 1}},
         {"edge2/carl", 0.25, 1, {0.3, -2}}, {"edge2/carl", 7, 1, {0, 4}},
     };
-    static const char *const paths[] = {"data.csv", "csv", "data.svm", "svm", "npy"};
+    static const char *const paths[] = {"data.csv", "csv", "data.svm", "svm", "npy", "data.json"};
     for (size_t i = 0; i < (numpy ? 5 : 4); i++)
         check(paths[i], sizeof rows / sizeof *rows, rows);
 }

@@ -63,7 +63,9 @@ def prepare():
 
 
 def picture(browser, name):
-    if PICTURES:
+    if PICTURES:  # without the names of this machine
+        browser.run("""const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            while (walk.nextNode()) walk.currentNode.data = walk.currentNode.data.replaceAll(arguments[0], "/srv/hfsad").replace(/ on \\S+$/, " on cloud");""", os.getcwd())
         browser.picture(os.path.join(PICTURES, name), whole=True)
 
 
@@ -119,7 +121,7 @@ def see_federation(browser, root, run, up):
     browser.wait(state_of(node), lambda s: s == "gone", f"{node} is gone")
     browser.wait(state_of(node), lambda s: s == "live", f"{node} is back")
     browser.wait(f"return document.querySelector('[data-node=\"{node}\"]').innerText", lambda t: "1 × lost" in t)
-    browser.wait("return document.querySelector('.log').innerText", lambda t: "signal KILL" in t and "back after" in t, "the log of the loss")
+    browser.wait("return document.querySelector('.log').innerText", lambda t: "signal KILL" in t and "back" in t, "the log of the loss")
     picture(browser, "dash-federation.png")
 
 

@@ -20,7 +20,7 @@ function meter(counts) {
     x += w;
   }
   const text = STATES.filter((s) => counts[s]).map((s) => `${number(counts[s])} ${s}`).join(", ");
-  return h("span", h("span.meter", {role: "img", "aria-label": text}, bar), " ", h("span", text));
+  return h("span.below", h("span.meter", {role: "img", "aria-label": text}, bar), " ", h("span", text));
 }
 
 function figures(n) {
@@ -53,7 +53,7 @@ export function federationPage(id) {
   }
 
   function leaf(n) {
-    return h("li", h("div.node.leaf", {"data-node": n.path, "data-state": n.state}, h("span.path", n.path.split("/").at(-1)), status(n.state), figures(n)));
+    return h("li", h("div.node", {"data-node": n.path, "data-state": n.state}, h("span.name.deep" + Math.min(5, depthOf(n) + 1), h("span.path", n.path.split("/").at(-1))), status(n.state), figures(n)));
   }
 
   function inner(n) {
@@ -66,11 +66,11 @@ export function federationPage(id) {
     const list = h("ul");
     const children = data.children.get(n.number) || [];
     list.append(...children.map(leaf));
-    if (shown && total > children.length) list.append(h("li", h("div.node.leaf", h("button", {type: "button", onclick: () => {
+    if (shown && total > children.length) list.append(h("li", h("div.node", h("button", {type: "button", onclick: () => {
       opened.set(n.number, shown + 500);
       refresh();
     }}, `Show more of ${number(total)}`))));
-    return h("li.deep" + depthOf(n), h("div.node", {"data-node": n.path, "data-state": n.state}, fold, h("span.path", n.path), status(n.state), figures(n), total ? meter(counts) : null), list);
+    return h("li", h("div.node", {"data-node": n.path, "data-state": n.state}, h("span.name.deep" + depthOf(n), fold, h("span.path", n.path)), status(n.state), figures(n), total ? meter(counts) : null), list);
   }
 
   function drawTiles() {

@@ -91,7 +91,7 @@ export function runsPage(open) {
     const one = new Set(state.runs.map(problem)).size === 1;
     const best = one && state.runs.length > 1 ? Math.min(...state.runs.map((r) => r.best).filter(known)) : NaN;
     const focus = document.activeElement?.getAttribute("aria-label");
-    table.replaceChildren(h("table.runs", h("thead", h("tr", h("th", ""), COLUMNS.map(head), keys.map((k) => h("th", {title: k}, k)))),
+    table.replaceChildren(h("table.runs", h("thead", h("tr", h("th", ""), COLUMNS.map(head), keys.map((k) => h("th.setting", {title: k}, k.split(".").flatMap((part, i, all) => (i < all.length - 1 ? [part + ".", h("wbr")] : [part])))))),
                             h("tbody", state.runs.map((r, i) => row(r, i, keys, best)))));
     if (focus) table.querySelector(`[aria-label="${CSS.escape(focus)}"]`)?.focus();
   }

@@ -584,6 +584,7 @@ typedef struct {
     /* Rows with labels, of which 1 is the positive: area under the ROC curve, F1; logistic: mean distance between the
      * probability and the share of positives in ten bins; weight of the rows by label and prediction. */
     double auc, f1, calibration, true_positive, false_positive, true_negative, false_negative;
+    double pinball; /* quantile, smoothed-quantile: mean of max(tau r, (tau - 1) r), r = y - prediction */
 } hfsad_row_figures;
 
 typedef struct hfsad_evaluation hfsad_evaluation;
@@ -604,7 +605,15 @@ HFSAD_API double hfsad_evaluation_median(const hfsad_evaluation *evaluation);
 /* The same run for one lambda of a prior after another, from large to small, each from the end of the one before. */
 typedef struct hfsad_path hfsad_path;
 
-typedef enum { HFSAD_SELECT_HELDOUT, HFSAD_SELECT_BIC, HFSAD_SELECT_AIC } hfsad_select;
+/* ONE_SE: the largest lambda whose loss in the cross-validation is at most one standard error above the least one; CV:
+ * the one with the least. */
+typedef enum {
+    HFSAD_SELECT_HELDOUT,
+    HFSAD_SELECT_BIC,
+    HFSAD_SELECT_AIC,
+    HFSAD_SELECT_ONE_SE,
+    HFSAD_SELECT_CV
+} hfsad_select;
 
 typedef struct {
     size_t size;              /* sizeof(hfsad_path_settings), by the caller; all other members may be 0 */
@@ -618,6 +627,8 @@ typedef struct {
     const char *heldout_file; /* the same in a file */
     hfsad_select select;      /* HELDOUT needs held-out rows */
     unsigned threads;         /* 0: one per core */
+    size_t folds;             /* of cross-validation; 0: none. ONE_SE and CV need them */
+    bool fold_clients;        /* folds of whole clients; otherwise of the rows of every client */
 } hfsad_path_settings;
 
 /* One lambda of a path. */
@@ -627,7 +638,8 @@ typedef struct {
     size_t nonzero; /* coefficients of the cloud's model */
     double heldout; /* mean loss of the held-out rows; NAN: there are none */
     double bic, aic;
-    double relative_error; /* NAN: the truth is not known */
+    double relative_error;    /* NAN: the truth is not known */
+    double cv_loss, cv_error; /* mean loss over the folds, and its standard error; NAN: there are none */
 } hfsad_path_point;
 
 /* data: NULL: what the spec names. Nothing is kept of settings but the data. */

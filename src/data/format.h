@@ -15,7 +15,7 @@ typedef struct {
     hfsad_status (*take)(intake *in, file_bytes *from, const char *name);
 } data_format;
 
-#define FORMAT_LIST(X) X(csv) X(npy) X(npz) X(svm)
+#define FORMAT_LIST(X) X(csv) X(npy) X(npz) X(svm) X(records)
 
 #define FORMAT_ROW(name) extern const data_format name##_format;
 FORMAT_LIST(FORMAT_ROW)

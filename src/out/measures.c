@@ -6,7 +6,7 @@
 
 enum { BINS = 10 /* of probabilities, equally wide */ };
 
-#define MEASURE_ROW(name, labels) {#name, labels},
+#define MEASURE_ROW(name, rows) {#name, rows},
 const struct measure_kind measure_kinds[MEASURES] = {MEASURE_LIST(MEASURE_ROW)};
 
 /* Two sets of y become one: the spread of both, and that of their means. */
@@ -27,6 +27,12 @@ void measures_number(measure_sums *m, double weight, double y, double prediction
     m->absolute += weight * fabs(y - prediction);
 }
 
+void measures_level(measure_sums *m, double weight, double tau, double y, double prediction)
+{
+    m->levelled += weight;
+    m->pinball += weight * fmax(tau * (y - prediction), (tau - 1) * (y - prediction));
+}
+
 void measures_label(measure_sums *m, double weight, bool positive, bool predicted)
 {
     (positive ? m->positive : m->negative)[predicted ? 0 : 1] += weight;
@@ -37,6 +43,8 @@ void measures_add(measure_sums *to, const measure_sums *from)
     join(to, from->weight, from->mean, from->spread);
     to->squared += from->squared;
     to->absolute += from->absolute;
+    to->levelled += from->levelled;
+    to->pinball += from->pinball;
     for (int i = 0; i < 2; i++) {
         to->positive[i] += from->positive[i];
         to->negative[i] += from->negative[i];
@@ -95,6 +103,8 @@ double measure_of(const measure_sums *m, measure kind)
         return m->weight > 0 ? m->absolute / m->weight : NAN;
     case MEASURE_r2:
         return m->spread > 0 ? 1 - m->squared / m->spread : NAN;
+    case MEASURE_pinball:
+        return m->levelled > 0 ? m->pinball / m->levelled : NAN;
     case MEASURE_auc:
         return labelled > 0 ? m->auc : NAN;
     case MEASURE_f1:

@@ -13,10 +13,13 @@ typedef struct {
     double weight, squared, absolute; /* of the rows with numbers: sum of weights, of (y - p)^2 and |y - p| */
     double mean, spread;              /* weighted mean of their y, and sum of (y - mean)^2 */
     double positive[2], negative[2];  /* weight of rows with y = 1, and y = -1: predicted 1, predicted -1 */
+    double levelled, pinball;         /* weight of the rows with a level tau; sum of their pinball losses */
     double auc, calibration;          /* of all rows with labels; NAN: there are not two classes, no probabilities */
 } measure_sums;
 
 void measures_number(measure_sums *m, double weight, double y, double prediction);
+/* max(tau r, (tau - 1) r) with r = y - prediction. */
+void measures_level(measure_sums *m, double weight, double tau, double y, double prediction);
 void measures_label(measure_sums *m, double weight, bool positive, bool predicted);
 /* auc and calibration are not sums: they stay as they are. */
 void measures_add(measure_sums *to, const measure_sums *from);
@@ -29,25 +32,27 @@ typedef struct {
 /* Sorts the rows; fills auc and calibration. */
 void measures_rank(measure_sums *m, ranked_row *rows, size_t count);
 
-/* name, whether it is of rows with labels. */
+/* name, rows that have it. */
+typedef enum { ROWS_NUMBERS, ROWS_LABELS, ROWS_LEVELS } measured_rows;
 #define MEASURE_LIST(X)                                                                                                \
-    X(rmse, false)                                                                                                     \
-    X(mae, false)                                                                                                      \
-    X(r2, false)                                                                                                       \
-    X(auc, true)                                                                                                       \
-    X(f1, true)                                                                                                        \
-    X(calibration, true)                                                                                               \
-    X(true_positive, true)                                                                                             \
-    X(false_positive, true)                                                                                            \
-    X(true_negative, true)                                                                                             \
-    X(false_negative, true)
+    X(rmse, ROWS_NUMBERS)                                                                                              \
+    X(mae, ROWS_NUMBERS)                                                                                               \
+    X(r2, ROWS_NUMBERS)                                                                                                \
+    X(auc, ROWS_LABELS)                                                                                                \
+    X(f1, ROWS_LABELS)                                                                                                 \
+    X(calibration, ROWS_LABELS)                                                                                        \
+    X(true_positive, ROWS_LABELS)                                                                                      \
+    X(false_positive, ROWS_LABELS)                                                                                     \
+    X(true_negative, ROWS_LABELS)                                                                                      \
+    X(false_negative, ROWS_LABELS)                                                                                     \
+    X(pinball, ROWS_LEVELS)
 #define MEASURE_MEMBER(name, labels) MEASURE_##name,
 typedef enum { MEASURE_LIST(MEASURE_MEMBER) MEASURES } measure;
 #undef MEASURE_MEMBER
 
 extern const struct measure_kind {
     const char *name;
-    bool labels;
+    measured_rows rows;
 } measure_kinds[MEASURES];
 
 /* NAN: no row counts, or it is 0/0. */

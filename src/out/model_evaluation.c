@@ -114,6 +114,8 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
         else
             measures_number(&f.measures, weight, y, score_prediction(kind, scores[r]));
         f.right += labels && y == score_label(scores[r]) ? weight : 0;
+        if (levels)
+            measures_level(&f.measures, weight, law.loss.tau, y, scores[r]);
         f.covered += levels && y <= scores[r] ? weight : 0;
     }
     if (labels && !e->scores && !(e->scores = alloc_zero(s->data->n_rows, sizeof *e->scores)))

@@ -63,7 +63,9 @@ void evaluation_free(evaluation *e);
 /* Whether some row has this measure. */
 static inline bool evaluation_has(const evaluation *e, measure kind)
 {
-    return measure_kinds[kind].labels ? e->labels : e->numbers;
+    return measure_kinds[kind].rows == ROWS_LABELS   ? e->labels
+           : measure_kinds[kind].rows == ROWS_LEVELS ? e->levels
+                                                     : e->numbers;
 }
 
 double mean_loss(const row_figures *f);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FOLDS_MOST = 1000 };
 static const double LAMBDA_LEAST = 1e-90, LAMBDA_MOST = 1e90, RATIO_LEAST = 1e-12, RATIO_MOST = 0.999,
                     SHARE_MOST = 0.999, RATIO_USUAL = 1e-3;
 
@@ -25,7 +26,11 @@ static hfsad_status check_settings(const hfsad_path_settings *s, hfsad_error *er
         return error_set(err, HFSAD_ERROR_INPUT, "held-out rows are given twice; keep a share, data or a file");
     if (s->select == HFSAD_SELECT_HELDOUT && !rows)
         return error_set(err, HFSAD_ERROR_INPUT, "a choice by held-out rows needs such rows; give a share of them");
-    if ((unsigned)s->select > HFSAD_SELECT_AIC)
+    if (s->folds == 1 || s->folds > FOLDS_MOST)
+        return error_set(err, HFSAD_ERROR_INPUT, "folds = %zu; expected 2 to %d, or 0", s->folds, FOLDS_MOST);
+    if ((s->select == HFSAD_SELECT_ONE_SE || s->select == HFSAD_SELECT_CV) && !s->folds)
+        return error_set(err, HFSAD_ERROR_INPUT, "a choice by cross-validation needs folds; give a number of them");
+    if ((unsigned)s->select > HFSAD_SELECT_CV)
         return error_set(err, HFSAD_ERROR_INPUT, "select = %d; expected one of hfsad_select", (int)s->select);
     for (size_t i = 0; s->lambdas && i < s->n_lambdas; i++)
         if (!(s->lambdas[i] >= LAMBDA_LEAST && s->lambdas[i] <= LAMBDA_MOST) ||
@@ -46,12 +51,20 @@ static hfsad_status fill(hfsad_path *p, const hfsad_spec *spec, hfsad_data *data
         .memory = data,
         .threads = s->threads,
     };
-    static const path_rule rules[] = {
-        [HFSAD_SELECT_HELDOUT] = PATH_HELDOUT, [HFSAD_SELECT_BIC] = PATH_BIC, [HFSAD_SELECT_AIC] = PATH_AIC};
+    static const path_rule rules[] = {[HFSAD_SELECT_HELDOUT] = PATH_HELDOUT,
+                                      [HFSAD_SELECT_BIC] = PATH_BIC,
+                                      [HFSAD_SELECT_AIC] = PATH_AIC,
+                                      [HFSAD_SELECT_ONE_SE] = PATH_ONE_SE,
+                                      [HFSAD_SELECT_CV] = PATH_CV};
     p->count = s->n_lambdas ? s->n_lambdas : PATH_LAMBDAS_USUAL;
     p->ratio = s->ratio > 0 ? s->ratio : RATIO_USUAL;
     p->given = s->lambdas != NULL;
     p->rule = rules[s->select];
+    p->folds = s->folds;
+    p->fold_clients = s->fold_clients;
+    p->prior = settings.prior;
+    p->data = data;
+    p->threads = s->threads;
     hfsad_status status = path_create(&p->path, spec, &settings, err);
     if (!status)
         status = path_check_length(p->path, p->count, err);
@@ -61,7 +74,9 @@ static hfsad_status fill(hfsad_path *p, const hfsad_spec *spec, hfsad_data *data
     p->lambdas = alloc_zero(p->count, sizeof *p->lambdas);
     p->points = alloc_zero(p->count, sizeof *p->points);
     p->w = alloc_zero(p->count * p->M, sizeof *p->w);
-    if (!p->lambdas || !p->points || !p->w)
+    p->cv_loss = alloc_zero(p->folds ? p->count : 0, sizeof *p->cv_loss);
+    p->cv_error = alloc_zero(p->folds ? p->count : 0, sizeof *p->cv_error);
+    if (!p->lambdas || !p->points || !p->w || !p->cv_loss || !p->cv_error)
         return error_memory(err, p->count * p->M * sizeof *p->w, "the path");
     if (p->given)
         memcpy(p->lambdas, s->lambdas, p->count * sizeof *p->lambdas);
@@ -96,6 +111,8 @@ void hfsad_path_free(hfsad_path *p)
     free(p->lambdas);
     free(p->points);
     free(p->w);
+    free(p->cv_loss);
+    free(p->cv_error);
     free(p);
 }
 
@@ -122,18 +139,77 @@ static hfsad_status find_lambdas(hfsad_path *p, asked *a, hfsad_error *err)
     return status;
 }
 
+/* A path on all rows but those of one fold; its losses on those are added up. */
+static hfsad_status solve_fold(hfsad_path *p, size_t fold, double *w, double *squares, asked *a, hfsad_error *err)
+{
+    path *part = NULL;
+    const path_settings settings = {.prior = p->prior,
+                                    .memory = p->data,
+                                    .threads = p->threads,
+                                    .folds = p->folds,
+                                    .fold = fold,
+                                    .fold_clients = p->fold_clients};
+    hfsad_status status = path_create(&part, path_spec(p->path), &settings, err);
+    double share = 1;
+    if (!status) { /* a sum over fewer rows, or over fewer clients' means, is held by a smaller lambda */
+        const dataset *all = path_run(p->path)->data, *some = path_run(part)->data;
+        share = path_spec(p->path)->loss.scale == SCALE_MEAN ? (double)some->n_leaves / (double)all->n_leaves
+                                                             : (double)some->n_rows / (double)all->n_rows;
+    }
+    for (size_t i = 0; i < p->count && !status; i++) {
+        path_point point = {.w = w};
+        status = path_solve(part, share * p->lambdas[i], &point, gives_up, a, err);
+        p->cv_loss[i] += point.heldout;
+        squares[i] += point.heldout * point.heldout;
+    }
+    path_free(part);
+    return status;
+}
+
+/* The largest lambda within one standard error of the least loss, or that of the least loss itself. */
+static size_t choose_fold(const hfsad_path *p)
+{
+    size_t best = 0, first = 0;
+    for (size_t i = 1; i < p->count; i++)
+        best = p->cv_loss[i] < p->cv_loss[best] ? i : best;
+    while (p->rule == PATH_ONE_SE && p->cv_loss[first] > p->cv_loss[best] + p->cv_error[best])
+        first++;
+    return p->rule == PATH_ONE_SE ? first : best;
+}
+
+static hfsad_status cross_validate(hfsad_path *p, asked *a, hfsad_error *err)
+{
+    const double K = (double)p->folds;
+    double *w = alloc_zero(p->M, sizeof *w), *squares = alloc_zero(p->count, sizeof *squares);
+    hfsad_status status = w && squares ? HFSAD_OK : error_memory(err, p->M * sizeof *w, "the folds");
+    memset(p->cv_loss, 0, p->count * sizeof *p->cv_loss);
+    for (size_t fold = 0; fold < p->folds && !status; fold++)
+        status = solve_fold(p, fold, w, squares, a, err);
+    for (size_t i = 0; i < p->count && !status; i++) {
+        p->cv_loss[i] /= K;
+        p->cv_error[i] = sqrt(fmax(squares[i] / K - p->cv_loss[i] * p->cv_loss[i], 0) / (K - 1));
+    }
+    free(w);
+    free(squares);
+    return status;
+}
+
 /* The start of the best so far is remembered, so that its run can be repeated to the same bits. */
 hfsad_status hfsad_path_train(hfsad_path *p, bool (*point)(void *context, size_t done, const hfsad_path_point *point),
                               bool (*proceed)(void *context), void *context, hfsad_error *err)
 {
     asked a = {proceed, context};
     hfsad_status status = find_lambdas(p, &a, err);
+    if (!status && p->folds)
+        status = cross_validate(p, &a, err);
+    const bool by_folds = !status && (p->rule == PATH_ONE_SE || p->rule == PATH_CV);
+    const size_t known = by_folds ? choose_fold(p) : 0;
     path_restart(p->path);
     for (size_t i = 0; i < p->count && !status; i++) {
         status = path_solve(p->path, p->lambdas[i], &p->points[i], gives_up, &a, err);
         if (status)
             break;
-        if (path_choose(p->points, i + 1, p->rule) == i) {
+        if (by_folds ? i == known : path_choose(p->points, i + 1, p->rule) == i) {
             p->chosen = i;
             path_remember(p->path);
         }
@@ -164,6 +240,8 @@ void hfsad_path_at(const hfsad_path *p, size_t i, hfsad_path_point *to)
         .bic = from->bic,
         .aic = from->aic,
         .relative_error = from->figures.relative_error,
+        .cv_loss = p->folds ? p->cv_loss[i] : NAN,
+        .cv_error = p->folds ? p->cv_error[i] : NAN,
     };
     memcpy(to, &all, to->size < sizeof all ? to->size : sizeof all);
 }

@@ -14,7 +14,13 @@ struct hfsad_path {
     bool given; /* the lambdas are the caller's */
     path_rule rule;
     size_t chosen;
-    bool solved, returned; /* all points are there; the chosen run was made again, with its trace */
+    size_t folds; /* of cross-validation; 0: none */
+    bool fold_clients;
+    path_prior prior;
+    hfsad_data *data;
+    unsigned threads;
+    double *cv_loss, *cv_error; /* of every point, if there are folds: mean over them, and its standard error */
+    bool solved, returned;      /* all points are there; the chosen run was made again, with its trace */
 };
 
 enum { PATH_LAMBDAS_MOST = 10000, PATH_LAMBDAS_USUAL = 30 };

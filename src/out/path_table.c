@@ -23,6 +23,10 @@ static void put_point(whole_file *f, const hfsad_path *made, size_t i)
     put_real(f, (double)p->nonzero);
     if (!isnan(p->heldout))
         put_real(f, p->heldout);
+    if (made->folds) {
+        put_real(f, made->cv_loss[i]);
+        put_real(f, made->cv_error[i]);
+    }
     put_real(f, p->bic);
     put_real(f, p->aic);
     if (path_run(made->path)->truth)
@@ -35,8 +39,9 @@ static void put_point(whole_file *f, const hfsad_path *made, size_t i)
 void path_table(whole_file *f, const hfsad_path *made)
 {
     const hfsad_run *run = path_run(made->path);
-    fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s,bic,aic%s",
-            isnan(made->points[0].heldout) ? "" : ",heldout_loss", run->truth ? ",relative_error" : "");
+    fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s%s,bic,aic%s",
+            isnan(made->points[0].heldout) ? "" : ",heldout_loss", made->folds ? ",cv_loss,cv_error" : "",
+            run->truth ? ",relative_error" : "");
     model_head(f, run);
     for (size_t i = 0; i < made->count; i++)
         put_point(f, made, i);

@@ -167,6 +167,7 @@ void hfsad_evaluation_figures(const hfsad_evaluation *e, size_t node, hfsad_row_
         .false_positive = measure_of(&f->measures, MEASURE_false_positive),
         .true_negative = measure_of(&f->measures, MEASURE_true_negative),
         .false_negative = measure_of(&f->measures, MEASURE_false_negative),
+        .pinball = measure_of(&f->measures, MEASURE_pinball),
     };
     memcpy(figures, &all, figures->size < sizeof all ? figures->size : sizeof all);
 }

@@ -200,6 +200,18 @@ static hfsad_status read_data(const path *p, hfsad_data *memory, dataset **d, hf
     return status;
 }
 
+/* The rows of a fold are held out. */
+static hfsad_status take_fold(path *p, const path_settings *settings, dataset **train, hfsad_error *err)
+{
+    dataset *all = NULL;
+    const fold_rule rule = {settings->fold, settings->folds, settings->fold_clients, (uint64_t)p->spec->run.seed};
+    hfsad_status status = read_data(p, settings->memory, &all, err);
+    if (!status)
+        status = dataset_fold(all, &rule, train, &p->held, err);
+    dataset_free(all);
+    return status;
+}
+
 static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *settings, hfsad_error *err)
 {
     dataset *data = NULL;
@@ -217,6 +229,8 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
             status = dataset_split(data, settings->share, (uint64_t)spec->run.seed, &p->held, err);
         p->spec->output.checkpoint = 0;
     }
+    if (!status && settings->folds)
+        status = take_fold(p, settings, &data, err);
     if (status) {
         dataset_free(data);
         return status;
@@ -224,6 +238,8 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     status = run_create_from(&p->run, p->spec, data, settings->memory, settings->threads, err);
     if (!status)
         status = check_prior(p, err);
+    if (!status && settings->folds && !(status = match_leaves(p, err)))
+        status = check_heldout_labels(p, "a fold", err);
     if (!status && (settings->file || settings->heldout))
         status = read_heldout(p, settings, features_count(p->run->data), err);
     if (status)

@@ -8,7 +8,7 @@
 #include "run/handle.h"
 
 typedef enum { PATH_CLOUD, PATH_EDGE } path_prior;
-typedef enum { PATH_HELDOUT, PATH_BIC, PATH_AIC } path_rule;
+typedef enum { PATH_HELDOUT, PATH_BIC, PATH_AIC, PATH_ONE_SE, PATH_CV } path_rule;
 
 typedef struct {
     double lambda;
@@ -27,6 +27,8 @@ typedef struct {
     const char *file;    /* held-out rows; NULL: none */
     hfsad_data *heldout; /* the same in memory */
     hfsad_data *memory;  /* to train on; NULL: the spec's files */
+    size_t folds, fold;  /* the rows of this fold are held out (data/split.h); 0: no folds */
+    bool fold_clients;   /* folds of clients, not of rows */
     unsigned threads;
 } path_settings;
 
