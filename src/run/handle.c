@@ -405,6 +405,8 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     }
     r->engine->measure(r, f);
     f->seconds = r->seconds;
+    if (sim_failure(r->sim))
+        return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
     if (r->sim && sim_too_large(r->sim))
         return run_too_large(r, sim_too_large(r->sim) - 1, err);
     if (!is_finite(r, f))
