@@ -1,19 +1,23 @@
 /*
  * How fast and how large the core is, beside the machine's own limits, all measured in one run.
  *
- *     core [--quick] [--only cache|late|large|growth]
+ *     core [--quick] [--only cache|late|large|growth|gpu] [--clients N]     gpu: up to N clients (1e7), only if it is
+ * named
  *
  * Prints one `name value unit` per line. Fractions are of the copy bandwidth: the bytes that must move in a round
  * (x, z, q read once, z and q written once; y, |x|^2 and the counter too) over the time of a round.
  */
 #define _GNU_SOURCE
 #include "base/alloc.h"
+#include "base/module.h"
 #include "base/rng.h"
 #include "core/kernels.h"
 #include "data/builder.h"
+#include "run/device.h"
 #include "run/sim.h"
 #include "tools.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +99,8 @@ FMA_TARGET static double fma_rate(void)
     return (double)STEPS * CHAINS * 4 / seconds;
 }
 
+static hfsad_loss_kind loss_kind_in_use = HFSAD_LOSS_PHASE_RETRIEVAL;
+
 typedef struct {
     dataset *d;
     plan p;
@@ -148,7 +154,7 @@ static void federation_open(federation *f, size_t edges, size_t clients, size_t 
     const double before = resident_bytes();
     make_data(f, edges, clients, M, hides);
     f->class = (leaf_class){
-        .loss = {HFSAD_LOSS_PHASE_RETRIEVAL, 0.5, 1, 5, 0.3},
+        .loss = {loss_kind_in_use, 0.5, 1, loss_kind_in_use == HFSAD_LOSS_PHASE_RETRIEVAL ? 5 : INFINITY, 0.3},
         .rule = {{HFSAD_PENALTY_L1, 5 * sqrt((double)M), 1, 0, 0, 0}, {.c = 5 * sqrt((double)M), .alpha = sqrt(20)}},
         .participation = 1,
         .local_steps = 1,
@@ -314,15 +320,134 @@ static void bench_growth(double least)
     say("growth_exponent_features", exponent(size, seconds, 4), "time per round against M, 10 to 1e4");
 }
 
+/* ---- a device ---- */
+
+/* Every number of the state, summed as words: whether the device has the processor's bits. */
+static uint64_t state_print(federation *f)
+{
+    const size_t M = f->d->M;
+    double *rows = alloc_zero(3 * M, sizeof *rows);
+    uint64_t print = 1;
+    sim_collect(f->s);
+    for (size_t leaf = 0; leaf < f->d->n_leaves; leaf++) {
+        const link_counters k = sim_leaf_link(f->s, leaf, rows, rows + M);
+        sim_leaf_model(f->s, leaf, rows + 2 * M);
+        for (size_t m = 0; m < 3 * M; m++) {
+            uint64_t word;
+            memcpy(&word, &rows[m], sizeof word);
+            print = (print ^ word) * 0x9e3779b97f4a7c15u;
+        }
+        print += k.k;
+    }
+    free(rows);
+    return print;
+}
+
+static bool same_bits(size_t edges, size_t clients, size_t M, bool hides)
+{
+    federation a, b;
+    hfsad_error err;
+    hfsad_figures fa, fb;
+    federation_open(&a, edges, clients, M, 1, hides);
+    federation_open(&b, edges, clients, M, 1, hides);
+    a.p.edge_rounds = b.p.edge_rounds = 3;
+    a.p.trace_every = b.p.trace_every = 2;
+    must(sim_use_device(b.s, "cuda", &err), &err);
+    for (int i = 0; i < 40; i++) {
+        sim_iterate(a.s);
+        sim_iterate(b.s);
+    }
+    sim_measure(a.s, &fa);
+    sim_measure(b.s, &fb);
+    const bool same = state_print(&a) == state_print(&b) && fa.objective == fb.objective &&
+                      fa.dual_residual == fb.dual_residual && fa.primal_residual == fb.primal_residual &&
+                      !memcmp(sim_cloud(a.s), sim_cloud(b.s), M * sizeof(double));
+    federation_close(&a);
+    federation_close(&b);
+    return same;
+}
+
+static void bench_bits(void)
+{
+    static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_PHASE_RETRIEVAL, HFSAD_LOSS_ABSOLUTE, HFSAD_LOSS_QUANTILE,
+                                            HFSAD_LOSS_SQUARED, HFSAD_LOSS_HUBER};
+    double same = 0, all = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        loss_kind_in_use = kinds[i];
+        same += same_bits(5, 50, 25, true) + same_bits(3, 1, 7, false) + same_bits(4, 2500, 25, false) +
+                same_bits(7, 67, 40, false);
+        all += 4;
+    }
+    say("gpu_same_bits", same / all, "of the problems: same state and figures as the processor");
+}
+
+static void bench_device(const char *label, size_t edges, size_t clients, double bandwidth)
+{
+    enum { ITERATIONS = 5, ROUNDS = 10 };
+    federation f;
+    hfsad_error err;
+    char name[96];
+    federation_open(&f, edges, clients, 25, 16, false);
+    f.p.edge_rounds = ROUNDS;
+    must(sim_use_device(f.s, "cuda", &err), &err);
+    sim_iterate(f.s);
+    double best = INFINITY;
+    for (int i = 0; i < ITERATIONS; i++)
+        best = fmin(best, stretch_seconds(&f, 1) / ROUNDS);
+    snprintf(name, sizeof name, "gpu_round_ms_%s", label);
+    say(name, best * 1e3, "ms per round, edges, cloud and exchange with the host included");
+    snprintf(name, sizeof name, "gpu_update_ns_%s", label);
+    say(name, best / (double)f.d->n_leaves * 1e9, "ns per client update");
+    snprintf(name, sizeof name, "gpu_fraction_of_copy_%s", label);
+    say(name, must_move(&f) / best / bandwidth, "of the device's copy bandwidth (aim: 0.7)");
+    federation_close(&f);
+}
+
+static void bench_gpu(size_t most)
+{
+    char why[300] = "hfsad-cuda.so is missing";
+    void *module = module_open("hfsad-cuda.so", why, sizeof why);
+    if (!module)
+        module = module_open("../hfsad-cuda.so", why, sizeof why);
+    const device_table *table = module ? dlsym(module, DEVICE_TABLE) : NULL;
+    const double bandwidth = table ? table->copy_rate() : 0;
+    if (!(bandwidth > 0)) {
+        printf("gpu: left out: %s\n", table ? "no device" : why);
+        return;
+    }
+    say("gpu_copy_gb_per_s", bandwidth / 1e9, "GB/s read and written");
+    bench_bits();
+    static const struct {
+        const char *label;
+        size_t edges, clients;
+    } sizes[] = {{"1e6", 1000, 1000}, {"1e7", 10000, 1000}, {"1e7_of_50", 200000, 50}, {"1e8", 100000, 1000}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int phase = 1; phase >= 0; phase--) {
+            char label[64];
+            if (sizes[i].edges * sizes[i].clients > most)
+                continue;
+            loss_kind_in_use = phase ? HFSAD_LOSS_PHASE_RETRIEVAL : HFSAD_LOSS_ABSOLUTE;
+            snprintf(label, sizeof label, "%s_%s", sizes[i].label, phase ? "phase" : "absolute");
+            bench_device(label, sizes[i].edges, sizes[i].clients, bandwidth);
+        }
+}
+
 int main(int argc, char **argv)
 {
     const char *only = NULL;
     double least = 1;
+    size_t most = 10000000; /* clients on a device */
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--quick"))
             least = 0.2;
         else if (!strcmp(argv[i], "--only") && i + 1 < argc)
             only = argv[++i];
+        else if (!strcmp(argv[i], "--clients") && i + 1 < argc)
+            most = (size_t)strtoull(argv[++i], NULL, 10);
+    if (only && !strcmp(only, "gpu")) {
+        bench_gpu(most);
+        return 0;
+    }
     const double one = copy_bandwidth(1), two = copy_bandwidth(2);
     say("kernels_are_avx512", !strcmp(kernels()->name, "avx512"), kernels()->name);
     say("copy_gb_per_s_threads1", one / 1e9, "GB/s read and written");

@@ -218,6 +218,12 @@ static size_t client_options(session *a, cli_option *o)
          .help = "rows of the client, or data of the whole federation, from\n"
                  "which the client reads its own rows; by default data of\n"
                  "the spec"},
+        {.name = "audit",
+         .kind = CLI_TEXT,
+         .value = &a->member.audit,
+         .operand = "FILE",
+         .help = "add a line to this file for every question that this client\n"
+                 "is asked, and whether it answered"},
         {.name = "rows",
          .kind = CLI_CHOICE,
          .value = &a->rows,

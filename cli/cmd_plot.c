@@ -190,7 +190,8 @@ static void add_bundles(picture *p)
 
 static hfsad_status draw_files(const picture *p, file_batch *batch, hfsad_error *err)
 {
-    const model_plot drawing = {p->models[0]->F, p->n_bundles, p->bundles, p->models[0]->feature_names};
+    const model *first = p->models[0]; /* the numbers of several classes have no names */
+    const model_plot drawing = {first->F, p->n_bundles, p->bundles, first->classes ? NULL : first->feature_names};
     const whole_file *files[2] = {0};
     hfsad_status status = file_batch_begin(batch, p->args->out, err);
     for (int i = 0; i < 2 && !status; i++) {

@@ -62,6 +62,8 @@ static int check_arguments(const run_arguments *args, const char *command)
     return CLI_GO;
 }
 
+static const char *const devices[] = {"cpu", "cuda", NULL};
+
 static int parse_arguments(run_arguments *args, int argc, char **argv)
 {
     const cli_option options[] = {
@@ -108,11 +110,18 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
         RECORD_OPTIONS(&args->record),
         DASH_OPTIONS(&args->record),
         {.name = "force", .kind = CLI_FLAG, .value = &args->force, .help = "replace results of another spec in DIR"},
+        {.name = "device",
+         .kind = CLI_CHOICE,
+         .value = &args->device,
+         .choices = devices,
+         .operand = "NAME",
+         .help = "cpu, the default, or cuda: HFSAD's rounds on a GPU, to\n"
+                 "the same bits; one row per client"},
         {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--warm-start MODEL]\n"
-                 "          [--replay FILE] [--threads N] [--force] [--quiet]\n"
+                 "          [--replay FILE] [--threads N] [--device NAME] [--force] [--quiet]\n"
                  "hfsad run --resume DIR [SPEC.yaml] [--set KEY=VALUE]... [--threads N] [--quiet]",
         .about = "Trains models from a spec. `hfsad settings` lists the keys of a spec.",
         .options = options,
@@ -269,6 +278,7 @@ static int set_up(session *s, const char *command)
         folder_check(s->args.out, &err) || check_inputs(s, &err) ||
         hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
         (s->args.warm && warm_start(s->run, s->args.warm, &err)) ||
+        (s->args.device && run_use_device(s->run, devices[s->args.device], &err)) ||
         report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)) ||
         (s->args.replay && replay(s, &err)))
         return cli_fail(&err);

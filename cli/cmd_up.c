@@ -48,7 +48,7 @@ typedef struct {
 } child;
 
 typedef struct {
-    const char *spec_path, *out, *state;
+    const char *spec_path, *out, *state, *audit;
     cli_texts sets;
     bool force;
     bool quiet, each; /* each: a process for every client */
@@ -175,6 +175,8 @@ static void add_clients(session *s, size_t i)
         c->first = s->shape->n_inner + leaf;
         c->count = s->each ? 1 : at->n_leaves;
         add_state(s, c, s->each ? name : at->name, !s->each);
+        if (s->audit)
+            add_word(s, c, "--audit=%s", s->audit);
         add_word(s, c, "--%s=%s", s->each ? "name" : "all-of", s->each ? name : at->name);
         if (!s->each)
             return;
@@ -689,6 +691,11 @@ static int parse(session *s, bool *keep, int argc, char **argv)
          .kind = CLI_FLAG,
          .value = &s->each,
          .help = "one process per client, not one for all clients of an edge"},
+        {.name = "audit",
+         .kind = CLI_TEXT,
+         .value = &s->audit,
+         .operand = "FILE",
+         .help = "a line for every question that a client is asked"},
         {.name = "durability",
          .kind = CLI_CHOICE,
          .value = &s->durability,

@@ -10,6 +10,7 @@ typedef struct {
     const char *replay;        /* file, NULL: not wanted */
     const char *resume, *warm; /* NULL: not wanted; resume: the same as out, and spec_path may be NULL */
     int64_t threads;
+    int device;           /* 0: the processor */
     bool force;           /* replace results of another spec */
     bool quiet, no_table; /* quiet: no progress either */
     cli_texts sets;       /* KEY=VALUE, in their order */

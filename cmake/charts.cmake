@@ -27,24 +27,18 @@ if(HFSAD_CHARTS)
     endif()
 endif()
 charts_check(${charts_archive} charts_good)
-if(NOT charts_good)
-    # Under another name first: two builds may do this at once.
+find_program(NPM npm)
+if(NOT charts_good AND NPM)
+    # In a folder of its own first: two builds may do this at once.
     string(RANDOM LENGTH 8 charts_word)
-    file(DOWNLOAD ${UPLOT_FROM}/uplot/-/uplot-${UPLOT_VERSION}.tgz ${charts_archive}.${charts_word}
-         TIMEOUT 20 STATUS charts_status)
-    charts_check(${charts_archive}.${charts_word} charts_good)
+    file(MAKE_DIRECTORY ${charts_archive}.${charts_word})
+    execute_process(COMMAND ${NPM} pack --silent uplot@${UPLOT_VERSION}
+                    WORKING_DIRECTORY ${charts_archive}.${charts_word} OUTPUT_QUIET ERROR_QUIET TIMEOUT 60)
+    charts_check(${charts_archive}.${charts_word}/uplot-${UPLOT_VERSION}.tgz charts_good)
     if(charts_good)
-        file(RENAME ${charts_archive}.${charts_word} ${charts_archive})
-    else()
-        file(REMOVE ${charts_archive}.${charts_word})
-        # npm knows of registries and proxies that CMake does not.
-        find_program(NPM npm)
-        if(NPM)
-            execute_process(COMMAND ${NPM} pack --silent uplot@${UPLOT_VERSION}
-                            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/build/charts OUTPUT_QUIET ERROR_QUIET TIMEOUT 60)
-            charts_check(${charts_archive} charts_good)
-        endif()
+        file(RENAME ${charts_archive}.${charts_word}/uplot-${UPLOT_VERSION}.tgz ${charts_archive})
     endif()
+    file(REMOVE_RECURSE ${charts_archive}.${charts_word})
 endif()
 if(charts_good)
     file(ARCHIVE_EXTRACT INPUT ${charts_archive} DESTINATION ${charts_folder})
@@ -52,8 +46,8 @@ if(charts_good)
     set(charts_files /uplot.js ${charts_folder}/package/dist/uPlot.iife.min.js
                      /uplot.css ${charts_folder}/package/dist/uPlot.min.css)
 else()
-    message(WARNING "uPlot ${UPLOT_VERSION} cannot be fetched from npm: the dashboard is built without charts; "
-                    "give its archive by -DHFSAD_CHARTS=FILE")
+    message(WARNING "npm is missing or cannot fetch uplot@${UPLOT_VERSION}: the dashboard is built without charts; "
+                    "install npm, or give the archive by -DHFSAD_CHARTS=FILE")
     set(charts_built "no charts")
     set(charts_files "")
 endif()

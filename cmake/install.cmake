@@ -8,6 +8,7 @@ install(TARGETS hfsad_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(MPI_FOUND)
     install(TARGETS hfsad_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hfsad)
 endif()
+install(FILES ${PROJECT_BINARY_DIR}/hfsad-cuda.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/hfsad OPTIONAL)
 # Three sets: only a static library needs libyaml, cJSON and the others to be found by the program that links it.
 install(TARGETS hfsad hfsad_net EXPORT hfsadShared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hfsad_static EXPORT hfsadStatic ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -30,12 +30,11 @@ cat >tree.yaml <<<"{data: deep.csv, loss: {kind: quantile}, algorithm: hfsad, fe
 cat >apart.yaml <<<"{data: deep.csv, loss: {kind: huber}, link: {client: {penalty: mcp}}, $short}"
 cat >phase.yaml <<<"{data: phase/data.csv, truth: phase/truth.csv, loss: {kind: phase-retrieval, box: 5}, preset: paper, $short}"
 cat >average.yaml <<<"{data: data/data.csv, loss: {kind: absolute}, algorithm: fedavg, $short}"
-cat >fixed.yaml <<<"{data: deep.csv, loss: {kind: huber}, $short, federation: {wire: fixed}}"
 cat >groups.yaml <<<"{data: data/data.csv, loss: {kind: squared}, personal: groups, $short}"
 
-ranks=(2 3 4 7 2 3 2)
+ranks=(2 3 4 7 2 3)
 i=0
-for spec in star tree apart phase average groups fixed; do
+for spec in star tree apart phase average groups; do
     expect 0 run $spec.yaml --quiet --threads 1 --out $spec.1
     n=${ranks[i++]}
     together "$n" run $spec.yaml --quiet --threads 1 --out $spec.$n

@@ -102,6 +102,8 @@ typedef struct {
     /* Without certificates: file with a secret of all nodes of this run, 16 to 4096 bytes, of mode 0600. Frames then
      * have tags, as they have with certificates. NULL: none. */
     const char *secret;
+    /* Clients: file to which a line is added for every question and its answer; NULL: none. */
+    const char *audit;
 } hfsad_member_settings;
 
 /* The list of nodes of a spec, as `hfsad nodes` prints it: the number of features and the paths of all clients, from

@@ -35,6 +35,7 @@ VEC_FN vec link_limit(vec k)
     return vec_select(vec_less(vec_abs(rest), vec_set(0.5 / LINK_SWEEP)), vec_set(LINK_TINY), vec_zero());
 }
 
+#if !defined(HFSAD_VEC_CUDA) /* a device is told r(k) */
 /* r(k); beyond the turn one lane after the other. */
 VEC_FN vec schedule_root(const hfsad_schedule *s, vec k)
 {
@@ -61,6 +62,8 @@ VEC_FN vec schedule_sigma(const hfsad_schedule *s, vec k)
     return vec_mul(vec_set(s->c), schedule_root(s, k));
 }
 
+#endif
+
 typedef struct {
     vec sigma, inv_sigma;
     vec inv_mu_before; /* of the multiplier held */
@@ -73,14 +76,14 @@ typedef struct {
     bool sweeps;  /* limit is not 0 in some lane */
 } link_step_vec;
 
-/* k: the counter after its increment */
-VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p, vec k)
+/* k: the counter after its increment; root, before: r of it, and of the one before */
+VEC_FN link_step_vec link_step_by(const hfsad_schedule *s, const penalty_vec *p, vec k, vec root, vec before)
 {
-    const vec one = vec_set(1), root = schedule_root(s, k);
+    const vec one = vec_set(1);
     link_step_vec c;
     c.sigma = vec_mul(vec_set(s->c), root);
     c.inv_sigma = vec_div(one, c.sigma);
-    c.inv_mu_before = schedule_inv_mu(s, vec_sub(k, one));
+    c.inv_mu_before = vec_div(before, vec_set(s->alpha));
     c.step = vec_add(c.inv_sigma, c.inv_sigma);
     c.mu = vec_div(vec_set(s->alpha), root);
     c.inv_mu = vec_div(root, vec_set(s->alpha));
@@ -92,6 +95,13 @@ VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p,
     c.sweeps = vec_bits(vec_less(vec_zero(), c.limit)) != 0;
     return c;
 }
+
+#if !defined(HFSAD_VEC_CUDA)
+VEC_FN link_step_vec link_step_of(const hfsad_schedule *s, const penalty_vec *p, vec k)
+{
+    return link_step_by(s, p, k, schedule_root(s, k), schedule_root(s, vec_sub(k, vec_set(1))));
+}
+#endif
 
 /* v = z - Lambda/sigma */
 VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec q)

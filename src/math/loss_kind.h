@@ -165,7 +165,11 @@ static inline double loss_one(const hfsad_loss *loss, double y)
     return 1;
 }
 
+#if defined(HFSAD_VEC_CUDA)
+#define LOSS_FN static inline __host__ __device__
+#else
 #define LOSS_FN static inline __attribute__((unused))
+#endif
 #define LOSS_ROW static const loss_kind __attribute__((unused))
 
 #endif

@@ -21,14 +21,97 @@ enum { VEC_LANES = 8 };
 #define VEC_IS_CHECKED 1
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(VEC_IS_CHECKED) ||                        \
+#if defined(HFSAD_VEC_CUDA)
+#define VEC_FN static __device__ __forceinline__
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(VEC_IS_CHECKED) ||                      \
     !(defined(HFSAD_VEC_AVX512) || defined(HFSAD_VEC_AVX2))
 #define VEC_FN static inline __attribute__((unused))
 #else
 #define VEC_FN static inline __attribute__((always_inline, unused))
 #endif
 
-#if defined(HFSAD_VEC_AVX512)
+#if defined(HFSAD_VEC_CUDA)
+
+/* One lane per thread. What decides for all eight lanes at once does so on numbers that all of them share. */
+typedef double vec;
+typedef struct {
+    bool on;
+} vmask;
+
+VEC_FN vec vec_set(double a)
+{
+    return a;
+}
+VEC_FN vec vec_load(const double *p)
+{
+    return *p;
+}
+VEC_FN void vec_store(double *p, vec a)
+{
+    *p = a;
+}
+VEC_FN vec vec_add(vec a, vec b)
+{
+    return __dadd_rn(a, b);
+}
+VEC_FN vec vec_sub(vec a, vec b)
+{
+    return __dsub_rn(a, b);
+}
+VEC_FN vec vec_mul(vec a, vec b)
+{
+    return __dmul_rn(a, b);
+}
+VEC_FN vec vec_fma(vec a, vec b, vec c)
+{
+    return __fma_rn(a, b, c);
+}
+VEC_FN vec vec_fnma(vec a, vec b, vec c)
+{
+    return __fma_rn(-a, b, c);
+}
+VEC_FN vec vec_div(vec a, vec b)
+{
+    return __ddiv_rn(a, b);
+}
+VEC_FN vec vec_sqrt(vec a)
+{
+    return __dsqrt_rn(a);
+}
+VEC_FN vec vec_min(vec a, vec b)
+{
+    return a < b ? a : b;
+}
+VEC_FN vec vec_max(vec a, vec b)
+{
+    return a > b ? a : b;
+}
+VEC_FN vec vec_abs(vec a)
+{
+    return fabs(a);
+}
+VEC_FN vec vec_copysign(vec size, vec sign)
+{
+    return copysign(size, sign);
+}
+VEC_FN vmask vec_less(vec a, vec b)
+{
+    return vmask{a < b};
+}
+VEC_FN vec vec_select(vmask m, vec yes, vec no)
+{
+    return m.on ? yes : no;
+}
+VEC_FN vmask vec_mask(unsigned bits)
+{
+    return vmask{(bits & 0xff) != 0};
+}
+VEC_FN unsigned vec_bits(vmask m)
+{
+    return m.on ? 0xff : 0;
+}
+
+#elif defined(HFSAD_VEC_AVX512)
 
 #include <immintrin.h>
 
@@ -340,7 +423,7 @@ VEC_FN void vec_store_counters(uint32_t *k, vec a)
 
 #endif
 
-#if !defined(HFSAD_VEC_AVX512)
+#if !defined(HFSAD_VEC_AVX512) && !defined(HFSAD_VEC_CUDA)
 /* Only narrow blocks and the ends of rows come here. */
 VEC_FN vec vec_load_part(const double *p, size_t n)
 {
@@ -372,6 +455,7 @@ VEC_FN vec vec_sum_of(const vec p[VEC_LANES])
                    vec_add(vec_add(p[1], p[5]), vec_add(p[3], p[7])));
 }
 
+#if !defined(HFSAD_VEC_CUDA)
 VEC_FN double vec_sum(vec a)
 {
 #if defined(HFSAD_VEC_AVX512) || defined(HFSAD_VEC_AVX2)
@@ -400,5 +484,7 @@ VEC_FN double vec_largest(vec a)
         most = p[i] > most ? p[i] : most;
     return most;
 }
+
+#endif
 
 #endif

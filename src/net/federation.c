@@ -8,6 +8,7 @@
 #include "net/topic.h"
 #include "plan/baseline_step.h"
 #include "plan/cohort.h"
+#include "plan/refusal.h"
 #include "spec/pack.h"
 
 #include <float.h>
@@ -64,7 +65,7 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
         : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
             ? TREE_ASYNC_DRAWS
             : NULL;
-    return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s", wrong) : HFSAD_OK;
+    return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s", wrong) : refusal_check(spec, err);
 }
 
 hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset *shape, hfsad_error *err)
@@ -285,6 +286,9 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
         if (number == SIZE_MAX || number < f->shape->n_inner)
             continue;
         f->own[number - f->shape->n_inner] = leaf;
+        status = refusal_check_rows(f->spec, path, dataset_rows(rows, leaf).count, err);
+        if (status)
+            return status;
         status = check_labels(f, number - f->shape->n_inner, path, err);
     }
     return status;
@@ -322,11 +326,21 @@ static bool has_good_constant(const federation *f, const inquiry_question *quest
            (f->spec->features.intercept != INTERCEPT_NONE && (!f->result || question->constant == f->outcome.constant));
 }
 
-static bool answer(void *context, const inquiry_question *question, double *numbers)
+static const char *why_not(void *context)
 {
     const seat *at = context;
+    return at->why_not;
+}
+
+static bool answer(void *context, const inquiry_question *question, double *numbers)
+{
+    seat *at = context;
     federation *f = at->f;
     hfsad_error err;
+    at->why_not = warden_judge(&at->guard, f->spec, question, features_count(f->shape) + (question->constant != 0),
+                               f->result != NULL);
+    if (at->why_not)
+        return false;
     if (question->kind >= INQUIRY_GROUPS)
         return personal_client_answer(at, question, numbers);
     if (question->kind >= INQUIRY_POLISH)
@@ -503,7 +517,8 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
     *q = NULL;
     if (!at)
         return error_memory(err, sizeof *at, "a node");
-    *at = (seat){f, number < d->n_inner ? 0 : number - d->n_inner};
+    at->f = f;
+    at->leaf = number < d->n_inner ? 0 : number - d->n_inner;
     *context = at;
     const inquiry_setup setup = {
         .run = f->run,
@@ -512,6 +527,7 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
         .patience = tree_patience(d),
         .context = at,
         .answer = number < d->n_inner ? NULL : answer,
+        .why = why_not,
         .root = number == 0,
         .fixed = spec_is_fixed(f->spec),
         .secure = spec_is_secure(f->spec),

@@ -3,6 +3,7 @@
 #define HFSAD_NET_FEDERATION_PARTS_H
 
 #include "net/federation.h"
+#include "net/warden.h"
 
 /* What a client keeps from one question of the polish to the next. */
 typedef struct polish_memory polish_memory;
@@ -42,6 +43,8 @@ struct federation {
 typedef struct {
     federation *f;
     size_t leaf;
+    warden guard;        /* of a client */
+    const char *why_not; /* the last question was refused; NULL: it was not */
 } seat;
 
 /* What a plan's run begins from, as the spec names it. */

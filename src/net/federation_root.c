@@ -41,8 +41,8 @@ static void count_cost(asker *a, const survey_question *q)
 static hfsad_status ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
 {
     asker *a = context;
-    const inquiry_question question = {(int)q->kind, q->most,    q->sums,  a->constant,
-                                       a->n_columns, a->columns, q->count, q->values};
+    const inquiry_question question = {(int)q->kind, q->most,   q->sums, a->constant, a->n_columns, a->columns,
+                                       q->count,     q->values, 0};
     count_cost(a, q);
     return inquiry_ask(a->q, ++a->number, &question, a->turns, totals, err);
 }

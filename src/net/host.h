@@ -68,6 +68,9 @@ typedef struct {
     void (*finish_row)(void *context, const node *root, hfsad_figures *row);
     /* A neighbour has sent a message of another run; true: do not log its refusal. NULL: not called. */
     bool (*other_run)(void *context, const char *node, const char *from, const message *m);
+    /* A parent has asked a client, or sent it a model, for the first time; refused: the reason, or NULL. NULL: not
+     * called. */
+    void (*audit)(void *context, const char *node, const char *from, const message *m, const char *refused);
     /* Makes a node from the result of the set-up; for host_enter. */
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);

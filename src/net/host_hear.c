@@ -137,6 +137,12 @@ static bool is_spread(const host *h, const void *bytes, size_t size)
     return h->frame.size == size && memcmp(h->frame.bytes, bytes, size) == 0;
 }
 
+static void audit(const host *h, const hosted *at, const message *m, const char *refused)
+{
+    if (h->s.audit && at->n_children == 0 && (m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK))
+        h->s.audit(h->s.context, at->path, at->parent, m, refused);
+}
+
 /* Other clients of the same parent will each be sent the same: they are handed it now, so that all of them step in one
  * turn, with one commit, and their own copies are passed over when they come. */
 static void spread(host *h, const hosted *first, const message *m)
@@ -150,6 +156,7 @@ static void spread(host *h, const hosted *first, const message *m)
         if (!at->early)
             continue;
         host_keep_message(h, at, m);
+        audit(h, at, m, NULL);
         if (m->kind == MESSAGE_DOWN)
             host_keep_heard(h, &at->heard, m);
     }
@@ -192,8 +199,13 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
     const double before = clock_work_seconds(), began = h->s.local_seconds > 0 ? clock_seconds() : 0;
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
+    const char *reason = !news && why == NODE_REFUSED_VALUE && at->q ? inquiry_why(at->q) : NULL;
+    if (!news && !reason)
+        reason = node_refusal_text(why);
     if (!news && !old && !(quiet && why == NODE_REFUSED_RUN))
-        refuse(h, at, topic, node_refusal_text(why));
+        refuse(h, at, topic, reason);
+    if (from->slot == NODE_PARENT && !old)
+        audit(h, at, m, reason);
     if (!news && why == NODE_REFUSED_BOUND)
         host_meet_liar(h, at, path, from->slot);
     if (!news && why == NODE_REFUSED_FUTURE && at->n)

@@ -43,6 +43,8 @@ struct inquiry {
     bool dismissed, all_dismissed;
     char why[INQUIRY_WHY_MOST + 1];
 
+    const char *why_not; /* the last question was not answered; NULL: it was, or no reason is known */
+
     double *result; /* taken, not only heard of */
     size_t n_result;
 };
@@ -324,6 +326,8 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
     if (m->count < INQUIRY_HEAD || m->count > q->s.most || !read_question(q, m->values, m->count, &question))
         return refuse(why, NODE_REFUSED_SIZE);
     const kind_row *row = row_of(&question);
+    question.round = m->round;
+    q->why_not = NULL;
     if (!row->last_word)
         q->ends = 0;
     else if (!hear_end(q, &question))
@@ -338,6 +342,7 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         return refuse(why, NODE_REFUSED_OLD);
     if (q->s.secure && q->state != IDLE && q->round == m->round) /* another question under the same number */
         return refuse(why, NODE_REFUSED_VALUE);
+    const uint64_t newest = q->newest;
     if (row->in_order)
         q->newest = m->round;
     if (!take_question(q, m->round, &question)) {
@@ -355,6 +360,8 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         q->totals[0] = 1;
     } else if (!q->s.answer(q->s.context, &question, q->totals)) {
         q->state = IDLE;
+        q->newest = newest; /* a question that is refused must not make the next ones old */
+        q->why_not = q->s.why ? q->s.why(q->s.context) : NULL;
         return refuse(why, NODE_REFUSED_VALUE);
     }
     make_finite(q->totals, question.most + question.sums);
@@ -503,6 +510,11 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
     letter->m.values = q->asked;
     letter->m.count = q->n_asked;
     return true;
+}
+
+const char *inquiry_why(const inquiry *q)
+{
+    return q->why_not;
 }
 
 bool inquiry_child_lies(const inquiry *q, size_t c)

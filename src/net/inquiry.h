@@ -51,6 +51,7 @@ typedef struct {
     const double *columns; /* centre and scale by which the rows are standardised; none: they are as they came */
     size_t count;
     const double *values;
+    uint64_t round; /* its number; for clients */
 } inquiry_question;
 
 enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* bytes of the reason */ };
@@ -65,6 +66,8 @@ typedef struct {
     void *context;
     /* A leaf: its answer, most + sums numbers, to any question but the result; false: it is no good question. */
     bool (*answer)(void *context, const inquiry_question *question, double *answer);
+    /* Why it was none, or NULL; the function may be NULL. */
+    const char *(*why)(void *context);
     bool root;
     bool fixed,
         secure; /* answers are in fixed point (plan/fixed_answer.h); and masked, so that one alone means nothing */
@@ -87,6 +90,8 @@ hfsad_status inquiry_ask(inquiry *q, uint64_t round, const inquiry_question *que
  * one. */
 bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why, hfsad_status *failed,
                     hfsad_error *err);
+/* Why the last question was not answered, if the client has said so; NULL otherwise. */
+const char *inquiry_why(const inquiry *q);
 void inquiry_tick(inquiry *q, uint64_t now_ms);
 uint64_t inquiry_due(const inquiry *q);
 /* As node_repeat. */

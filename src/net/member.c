@@ -227,6 +227,7 @@ static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
         .make = federation_make,
         .lived = federation_note_life,
         .process = draw_process(),
+        .audit = m->audit ? member_on_audit : NULL,
         .secret = m->secret,
         .secret_size = m->secret_size,
         .files = {.ca = m->s.keys ? m->ca : m->s.ca,
@@ -399,7 +400,7 @@ static hfsad_status copy_settings(hfsad_member *m, const hfsad_member_settings *
     hfsad_member_settings *s = &m->s;
     const char **const all[] = {&s->name,  &s->all_of, &s->nodes,   &s->data_file, &s->broker,      &s->above,
                                 &s->below, &s->keys,   &s->ca,      &s->key,       &s->certificate, &s->state,
-                                &s->out,   &s->record, &s->metrics, &s->secret};
+                                &s->out,   &s->record, &s->metrics, &s->secret,    &s->audit};
     static_assert(sizeof all / sizeof *all <= sizeof m->texts / sizeof *m->texts, "room for all texts");
     memcpy(s, given, given->size < sizeof *s ? given->size : sizeof *s);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -428,6 +429,8 @@ static hfsad_status open_all(hfsad_member *m, hfsad_error *err)
         status = federation_create(&m->f, m->spec, shape, err);
     if (!status)
         status = read_secret(m, err);
+    if (!status)
+        status = member_open_audit(m, err);
     if (!status)
         status = check_ways(m, err);
     if (!status && m->s.role == HFSAD_ROLE_CLIENT)
@@ -489,6 +492,8 @@ void hfsad_member_free(hfsad_member *m)
     if (m->secret)
         explicit_bzero(m->secret, m->secret_size);
     free(m->secret);
+    if (m->audit)
+        fclose(m->audit);
     free(m->scratch);
     hfsad_spec_free(m->spec);
     for (size_t i = 0; i < sizeof m->texts / sizeof *m->texts; i++)

@@ -9,6 +9,7 @@
 #include "out/report.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 /* Lines logged after that time. */
 typedef struct {
@@ -31,7 +32,7 @@ typedef struct {
 
 struct hfsad_member {
     hfsad_member_settings s; /* its texts are copies */
-    char *texts[17];         /* these */
+    char *texts[18];         /* these */
     hfsad_spec *spec;
     federation *f;
     store *state;
@@ -45,6 +46,7 @@ struct hfsad_member {
     char ca[4096], revoked[4096]; /* files of the folder of keys */
     char *secret;                 /* the content of settings.secret; NULL: none */
     size_t secret_size;
+    FILE *audit; /* NULL: none */
     atomic_bool cancelled;
     hfsad_stop stop;   /* INTERRUPTED until the run has ended */
     double down_since; /* there is no broker since, on clock_seconds; 0: there is one */
@@ -71,6 +73,10 @@ void member_log(const hfsad_member *m, hfsad_log_level level, const char *path, 
 void member_on_event(void *context, const host_event *event);
 void member_on_finish_row(void *context, const node *root, hfsad_figures *row);
 bool member_on_other_run(void *context, const char *path, const char *from, const message *said);
+
+/* member_audit.c */
+hfsad_status member_open_audit(hfsad_member *m, hfsad_error *err);
+void member_on_audit(void *context, const char *path, const char *from, const message *said, const char *refused);
 
 /* The cloud's output folder, before the state folder is touched. */
 hfsad_status member_open_out(hfsad_member *m, hfsad_error *err);

@@ -11,6 +11,7 @@
 #include "data/nodes.h"
 #include "plan/fixed_answer.h"
 #include "plan/read_table.h"
+#include "plan/refusal.h"
 #include "plan/tally.h"
 #include "run/anew.h"
 #include "run/save.h"
@@ -234,10 +235,23 @@ typedef struct {
     unsigned threads;
 } run_source;
 
+static hfsad_status check_rows(const dataset *d, const hfsad_spec *spec, hfsad_error *err)
+{
+    char path[HFSAD_TIERS_MAX * 256];
+    hfsad_status status = HFSAD_OK;
+    for (size_t leaf = 0; leaf < d->n_leaves && spec->privacy.least_rows > 1 && !status; leaf++) {
+        dataset_leaf_name(d, leaf, path, sizeof path);
+        status = refusal_check_rows(spec, path, dataset_rows(d, leaf).count, err);
+    }
+    return status;
+}
+
 static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
 {
     hfsad_status status = spec_check_settings(spec, !from->memory, err);
     if (status)
+        return status;
+    if ((status = refusal_check(spec, err)))
         return status;
     r->engine = engine_of(spec);
     if (!r->engine->links && spec->own.value)
@@ -246,7 +260,8 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source 
         return error_set(err, HFSAD_ERROR_INPUT, "federation.wire: fixed and secure aggregation need one process");
     if (spec->top.aggregate && ranks()->count > 1)
         return error_set(err, HFSAD_ERROR_INPUT, "aggregate: trimmed and median need one process");
-    if (!(status = take_data(r, spec, from->memory, err)) && !(status = run_read_truth(r, spec, err)))
+    if (!(status = take_data(r, spec, from->memory, err)) && !(status = run_read_truth(r, spec, err)) &&
+        !(status = check_rows(r->data, spec, err)))
         status = pool_create(&r->threads, from->threads, err);
     if ((status = ranks_compare(r, spec, status, err)) ||
         (status = from->known ? take_known(r, spec, from->known, err) : survey(r, spec, err)))
@@ -390,6 +405,8 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     }
     r->engine->measure(r, f);
     f->seconds = r->seconds;
+    if (sim_failure(r->sim))
+        return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
     if (r->sim && sim_too_large(r->sim))
         return run_too_large(r, sim_too_large(r->sim) - 1, err);
     if (!is_finite(r, f))

@@ -66,6 +66,9 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
 bool verdict_is_close(const hfsad_polish *polish, double gap);
 /* Whether all ranks (base/ranks.h) have come here, with the same spec, data and truth; status: this rank's, so far. */
 hfsad_status ranks_compare(hfsad_run *run, const hfsad_spec *spec, hfsad_status status, hfsad_error *err);
+/* The rounds of the run go to the device of this name, such as "cuda", from now on (device.h); before the first round.
+ * The error says what the device cannot do. */
+hfsad_status run_use_device(hfsad_run *run, const char *name, hfsad_error *err);
 /* Fills run->resolved from spec, plan and start. */
 hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
 /* A row of the star: its figures, and its model becomes that of all nodes. */

@@ -118,6 +118,7 @@ static void measure_node(const sim *s, size_t i, tally *t)
 void sim_measure(sim *s, hfsad_figures *f)
 {
     tally t;
+    device_collect(s);
     if (s->p->fixed) {
         for_each(s, 0, s->d->n_leaves, s->d->n_rows, measure_leaf);
         measure_fixed(s, 0, &t);

@@ -83,6 +83,7 @@ static void share_slots(sim *s, unsigned from, size_t parent, size_t slot, size_
 
 void sim_collect(sim *s)
 {
+    device_collect(s);
     const rank_group *group = ranks();
     const size_t bytes = s->M * sizeof(double);
     for (size_t i = 0; i < s->d->n_inner && s->unit_u; i++) {

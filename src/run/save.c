@@ -54,6 +54,7 @@ bool sim_unpack(sim *s, word_reader *r)
         return false;
     const word_transfer t = {.in = r};
     pass_state(&t, s);
+    device_changed(s);
     sim_find_rules(s);
     s->stop.converged = false;
     return true;

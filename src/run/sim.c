@@ -158,7 +158,7 @@ static uint64_t children(const inner_node *node)
 
 /* One vector up per step of a child, but directly below the cloud one per global iteration, because the cloud uses only
  * the last; one vector down per child of every node that stepped. */
-static void count_round(sim *s)
+void count_round(sim *s)
 {
     const uint64_t vector = s->M * sizeof(double);
     for (size_t r = 0; r < s->n_runs; r++)
@@ -173,6 +173,10 @@ static void count_round(sim *s)
 
 static void play_round(sim *s)
 {
+    if (s->device) {
+        device_play(s);
+        return;
+    }
     if (s->said)
         messages_down(s);
     if (s->many.slope)
@@ -200,8 +204,10 @@ void sim_iterate(sim *s)
         s->want_dual = measured && s->last_round;
         play_round(s);
     }
+    device_settle(s);
     ranks_exchange(s);
     sim_step_inner(s, 0, &s->spaces[0], NULL);
+    device_tell_cloud(s);
     if (s->d->rows.constant != 0)
         many_settle(s);
     s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);

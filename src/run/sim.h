@@ -18,6 +18,11 @@ void sim_iterate(sim *s);
 /* seconds is left alone; dual residuals are NAN where the iteration was not to be measured */
 void sim_measure(sim *s, hfsad_figures *figures);
 bool sim_converged(const sim *s);
+/* The rounds go to the device of this name from now on (device.h); before the first. s may be NULL, which it refuses.
+ */
+hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err);
+/* Why the state cannot be trusted: the device has failed; NULL: it has not. */
+const char *sim_failure(const sim *s);
 /* If several ranks train: the state of all nodes comes to every rank. All ranks call it. */
 void sim_collect(sim *s);
 

@@ -198,6 +198,7 @@ void sim_set_model(sim *s, size_t node, const double *w)
 
 void sim_place(sim *s, size_t node, const double *w)
 {
+    device_changed(s);
     const dataset *d = s->d;
     if (node >= d->n_inner) {
         const size_t leaf = node - d->n_inner;
@@ -360,6 +361,7 @@ void sim_free(sim *s)
 {
     if (!s)
         return;
+    device_close(s);
     for (unsigned t = 0; s->spaces && t < pool_threads(s->threads); t++) {
         free(s->spaces[t].scratch);
         free(s->spaces[t].rows);

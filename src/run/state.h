@@ -89,6 +89,7 @@ struct sim {
     link_sums *run_sums;           /* of a measurement */
     unit_part *parts;              /* of every unit; NULL: this process is alone */
     double *unit_u;                /* of every unit its message, M numbers, then what unit_rest is */
+    struct sim_device *device;     /* takes the rounds (run/device.h); NULL: this processor does */
     uint64_t round_up, round_down; /* bytes of this rank's nodes since the last exchange */
     thread_space *spaces;
     size_t level[HFSAD_TIERS_MAX + 2]; /* first inner node of each depth, and the end */
@@ -128,6 +129,16 @@ static inline double *unit_message(const sim *s, size_t unit)
 {
     return s->unit_u + unit * (s->M + sizeof(unit_rest) / sizeof(double));
 }
+/* On a device: a round; the end of an iteration, before the cloud's step and after it; the clients' state comes here;
+ * or has changed here. */
+void device_play(sim *s);
+void device_settle(sim *s);
+void device_tell_cloud(sim *s);
+void device_collect(sim *s);
+void device_changed(sim *s);
+void device_close(sim *s);
+/* Counts what a round has sent. */
+void count_round(sim *s);
 /* What the figures and the safeguard hear of an inner child of the cloud. */
 void measure_child(const sim *s, size_t c, tally *child);
 guard_strain strain_of_child(const sim *s, size_t c);

@@ -1,0 +1,477 @@
+/*
+ * The rounds of HFSAD on a GPU (run/device.h). One thread per client, one block of threads per run of clients, eight
+ * threads per inner node. The second pass over a client's numbers finds them in the cache, so that memory sees x, z and
+ * q once and the new z and q once.
+ */
+#define HFSAD_VEC_CUDA 1
+#include "core/link_vec.h"
+#include "math/losses.h"
+#include "run/device.h"
+
+#define BOX_FN static __device__
+static __device__ double box_loss(const hfsad_loss *loss, double y, double s)
+{
+    return loss_value(loss, y, s);
+}
+#include "math/box_body.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#ifndef BLOCKS_AT_ONCE
+#define BLOCKS_AT_ONCE 4
+#define RUN_THREADS 128
+#endif
+
+enum { TILE = 8 };
+
+struct leaf_work {
+    const double *x, *y, *n, *inner_w;
+    double *z, *q, *w, *dual, *run_u, *run_sigma;
+    const device_run *runs;
+    size_t M;
+    hfsad_loss loss;
+    device_rule rule;
+    device_clock clock;
+    int *failed;
+};
+
+static __device__ penalty_vec penalty_here(const device_penalty *p)
+{
+    penalty_vec v;
+    v.form = (penalty_form)p->form;
+    v.slope = p->slope;
+    v.omega = p->omega;
+    v.lambda = p->lambda;
+    v.theta = p->theta;
+    v.inv_kappa = p->inv_kappa;
+    v.reach = p->reach;
+    v.bend = p->bend;
+    v.ridge = p->ridge;
+    return v;
+}
+
+/* Eight numbers of z, q and x each, all asked for before the first is used; 0 past the end. last: they are not needed
+ * again, and the cache may forget them. */
+template <bool last>
+static __device__ __forceinline__ void load_tile(const leaf_work &a, size_t first, unsigned stride, size_t m0,
+                                                 double *z, double *q, double *x)
+{
+#pragma unroll
+    for (int j = 0; j < TILE; j++) {
+        const bool is_there = m0 + j < a.M;
+        const size_t o = is_there ? first + (m0 + j) * stride : first;
+        z[j] = last ? __ldlu(a.z + o) : a.z[o];
+        q[j] = last ? __ldlu(a.q + o) : a.q[o];
+        x[j] = last ? __ldlu(a.x + o) : a.x[o];
+        if (!is_there)
+            z[j] = q[j] = x[j] = 0;
+    }
+}
+
+static __device__ double sum_lanes(const double *p)
+{
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
+/* The w of a client whose prox leaves the box, in memory of the heap; rare. NULL: there is none left. */
+static __device__ double *boxed_model(const leaf_work &a, const link_step_vec &c, const penalty_vec &p, double y,
+                                      size_t first, unsigned stride)
+{
+    const size_t M = a.M;
+    double *room = (double *)malloc(6 * M * sizeof(double));
+    if (!room)
+        return NULL;
+    double *v = room, *x = room + M;
+    for (size_t m = 0; m < M; m++) {
+        const size_t o = first + m * stride;
+        v[m] = link_centre(&c, &p, a.z[o], a.q[o]);
+        x[m] = a.x[o];
+    }
+    const scalar_loss law = {&a.loss, y, NULL};
+    const double t = search_box(&law, M, M, x, v, c.sigma, room + 2 * M);
+    for (size_t m = 0; m < M; m++)
+        v[m] = clip(v[m] - t * x[m], a.loss.box);
+    return room;
+}
+
+/* Registers for so many warps that some have their numbers while others wait for memory. */
+template <bool want_dual> __global__ void __launch_bounds__(RUN_THREADS, BLOCKS_AT_ONCE) leaf_kernel(const leaf_work a)
+{
+    extern __shared__ double room[];
+    __shared__ link_step_vec shared_step;
+    const unsigned T = blockDim.x, tid = threadIdx.x;
+    const size_t M = a.M;
+    double *sum = room, *tile = room + 8 * M;
+    penalty_vec p = penalty_here(&a.rule.penalty);
+    p.form = PENALTY_LINEAR; /* or flat, which is the same with a slope of 0; a constant for the compiler */
+    const device_run r = a.runs[blockIdx.x];
+    const double *parent = a.inner_w + (size_t)r.parent * M;
+    for (size_t o = tid; o < 8 * M; o += T)
+        sum[o] = 0;
+    if (tid == 0)
+        shared_step = link_step_by(&a.rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before);
+    __syncthreads();
+    const link_step_vec c = shared_step;
+    const double up_sigma = vec_mul(a.rule.schedule.c, a.clock.next);
+    for (unsigned base = 0; base < r.count; base += T) {
+        const unsigned i = base + tid, left = r.count - base, here = left < T ? left : T;
+        const bool is_there = tid < here;
+        const unsigned block = i / 8, rest = r.count - block * 8, stride = is_there && rest < 8 ? rest : 8;
+        const size_t first = r.at + (size_t)block * 8 * M + i % 8;
+        double coefficient = 0, *boxed = NULL, dual[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        if (is_there) {
+            double part[8] = {0, 0, 0, 0, 0, 0, 0, 0}, most = 0;
+            for (size_t m0 = 0; m0 < M; m0 += 8) {
+                double zs[8], qs[8], xs[8];
+                load_tile<false>(a, first, stride, m0, zs, qs, xs);
+#pragma unroll
+                for (int j = 0; j < 8; j++) {
+                    const double v = link_centre(&c, &p, zs[j], qs[j]); /* 0 past the end, which adds nothing */
+                    part[j] = vec_fma(xs[j], v, part[j]);
+                    most = vec_max(most, vec_abs(v));
+                }
+            }
+            const double y = a.y[r.leaf + i], n = a.n[r.leaf + i];
+            coefficient = loss_coefficient(&a.loss, y, n, vec_sum_of(part), c.inv_sigma);
+            if (a.loss.box < INFINITY &&
+                a.loss.box < vec_mul(vec_fma(vec_abs(coefficient), vec_sqrt(n), most), 1 + 1e-12)) {
+                double reach = 0;
+                for (size_t m = 0; m < M; m++) {
+                    const size_t o = first + m * stride;
+                    reach = vec_max(reach, vec_abs(vec_fma(coefficient, a.x[o], link_centre(&c, &p, a.z[o], a.q[o]))));
+                }
+                if (a.loss.box < reach && !(boxed = boxed_model(a, c, p, y, first, stride)))
+                    *a.failed = 1;
+            }
+        }
+        for (size_t m0 = 0; m0 < M; m0 += TILE) {
+            if (is_there) {
+                double zs[TILE], qs[TILE], xs[TILE]; /* all loads first: a store might change what a load reads */
+                load_tile<true>(a, first, stride, m0, zs, qs, xs);
+#pragma unroll
+                for (int j = 0; j < TILE; j++)
+                    if (m0 + j < M) {
+                        const size_t o = first + (m0 + j) * stride;
+                        const double z_old = zs[j], q_old = qs[j], v = link_centre(&c, &p, z_old, q_old);
+                        const double w = boxed ? boxed[m0 + j] : vec_fma(coefficient, xs[j], v);
+                        double z = z_old, q;
+                        link_copies(&c, &p, false, c.sweeps, v, w, parent[m0 + j], &z, &q);
+                        if (want_dual) {
+                            const double dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
+                            dual[j] = vec_add(dual[j], vec_fma(dz, dz, vec_mul(dq, dq)));
+                        }
+                        __stcs(a.z + o, z);
+                        __stcs(a.q + o, q);
+                        if (a.w)
+                            __stcs(a.w + o, w);
+                        tile[j * T + tid] = link_up(&p, up_sigma, c.inv_mu, z, q);
+                    }
+            }
+            __syncthreads();
+            for (unsigned s = tid; s < TILE * 8; s += T) {
+                const unsigned j = s / 8, lane = s % 8;
+                if (m0 + j < M) {
+                    double all = sum[(m0 + j) * 8 + lane];
+                    for (unsigned slot = lane; slot < here; slot += 8)
+                        all = vec_add(all, tile[j * T + slot]);
+                    sum[(m0 + j) * 8 + lane] = all;
+                }
+            }
+            __syncthreads();
+        }
+        if (is_there && want_dual)
+            a.dual[r.leaf + i] = vec_mul(vec_mul(c.sigma, c.sigma), vec_sum_of(dual));
+        if (boxed)
+            free(boxed);
+    }
+    for (size_t m = tid; m < M; m += T)
+        a.run_u[blockIdx.x * M + m] = sum_lanes(sum + 8 * m);
+    __syncthreads();
+    if (tid < 8) {
+        double all = 0;
+        for (unsigned slot = tid; slot < r.count; slot += 8)
+            all = vec_add(all, up_sigma);
+        tile[tid] = all;
+    }
+    __syncthreads();
+    if (tid == 0)
+        a.run_sigma[blockIdx.x] = sum_lanes(tile);
+}
+
+struct inner_work {
+    const device_node *nodes;
+    size_t M, first, end;
+    double *w, *z, *q, *dual;
+    const double *run_u, *run_sigma;
+    device_clock clock;
+};
+
+__global__ void inner_kernel(const inner_work a)
+{
+    const size_t i = a.first + (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / 8, M = a.M;
+    const unsigned lane = threadIdx.x % 8;
+    const bool is_there = i < a.end;
+    double change = 0, sigma = 0;
+    if (is_there) {
+        const device_node node = a.nodes[i];
+        const penalty_vec own = penalty_here(&node.prior), p = penalty_here(&node.rule.penalty);
+        const link_step_vec c = link_step_by(&node.rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before);
+        double weights = 0;
+        for (size_t k = node.first_inner; k < node.first_inner + (size_t)node.n_inner; k++)
+            weights = vec_add(weights, vec_mul(a.nodes[k].rule.schedule.c, a.clock.next));
+        for (size_t k = node.first_run; k < node.first_run + node.n_runs; k++)
+            weights = vec_add(weights, a.run_sigma[k]);
+        const double scale = vec_div(1, vec_add(c.sigma, weights));
+        sigma = c.sigma;
+        for (size_t m = lane; m < M; m += 8) {
+            double r = 0;
+            for (size_t k = node.first_inner; k < node.first_inner + (size_t)node.n_inner; k++) {
+                const device_rule *rule = &a.nodes[k].rule;
+                const penalty_vec child = penalty_here(&rule->penalty);
+                r = vec_add(r, link_up(&child, vec_mul(rule->schedule.c, a.clock.next),
+                                       vec_div(a.clock.root, rule->schedule.alpha), a.z[k * M + m], a.q[k * M + m]));
+            }
+            for (size_t k = node.first_run; k < node.first_run + node.n_runs; k++)
+                r = vec_add(r, a.run_u[k * M + m]);
+            const double z_old = a.z[i * M + m], q_old = a.q[i * M + m], v = link_centre(&c, &p, z_old, q_old);
+            r = vec_fma(c.sigma, v, r);
+            const double w = link_cut(penalty_prox_exact(&own, vec_mul(scale, r), scale), LINK_TINY);
+            double z = z_old, q;
+            link_copies(&c, &p, c.relaxes, c.sweeps, v, w, a.w[(size_t)node.parent * M + m], &z, &q);
+            const double dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
+            change = vec_add(change, vec_fma(dz, dz, vec_mul(dq, dq)));
+            a.w[i * M + m] = w;
+            a.z[i * M + m] = z;
+            a.q[i * M + m] = q;
+        }
+    }
+    /* as vec_sum adds eight lanes */
+    change = vec_add(change, __shfl_down_sync(0xffffffff, change, 4, 8));
+    change = vec_add(change, __shfl_down_sync(0xffffffff, change, 2, 8));
+    change = vec_add(change, __shfl_down_sync(0xffffffff, change, 1, 8));
+    if (is_there && lane == 0)
+        a.dual[i] = vec_mul(vec_mul(sigma, sigma), change);
+}
+
+/* ---- the host's side ---- */
+
+struct device {
+    leaf_work leaf;
+    inner_work inner;
+    size_t n_leaves, leaf_doubles, n_runs, n_inner;
+    uint32_t depth;
+    size_t level[HFSAD_TIERS_MAX + 2];
+    unsigned threads;
+    void *taken[24];
+    unsigned n_taken;
+};
+
+static bool fine(cudaError_t error, const char *what, char *why, size_t size)
+{
+    if (error == cudaSuccess)
+        return true;
+    snprintf(why, size, "CUDA: %s: %s", what, cudaGetErrorString(error));
+    return false;
+}
+
+template <typename T> static bool take(device *d, T **to, const T *from, size_t count, char *why, size_t size)
+{
+    void *memory = NULL;
+    if (!fine(cudaMalloc(&memory, count * sizeof(T) + 1), "memory", why, size))
+        return false;
+    d->taken[d->n_taken++] = memory;
+    *to = (T *)memory;
+    return !from || fine(cudaMemcpy(memory, from, count * sizeof(T), cudaMemcpyHostToDevice), "a copy", why, size);
+}
+
+static void close_device(void *context)
+{
+    device *d = (device *)context;
+    for (unsigned i = 0; d && i < d->n_taken; i++)
+        cudaFree(d->taken[i]);
+    free(d);
+}
+
+/* Enough memory? The line says how many clients would fit. */
+static bool has_room(const device_problem *p, char *why, size_t size)
+{
+    size_t left, all;
+    if (!fine(cudaMemGetInfo(&left, &all), "memory", why, size))
+        return false;
+    const double vectors = p->w ? 4 : 3, spare = 300e6;
+    const double needed = 8.0 * (vectors * (double)p->leaf_doubles + 3.0 * (double)p->n_leaves +
+                                 (double)p->n_runs * (double)(p->M + 4) + 4.0 * (double)(p->n_inner * p->M)) +
+                          (double)p->n_inner * sizeof(device_node);
+    if (needed + spare <= (double)left)
+        return true;
+    snprintf(why, size,
+             "the device has %.1f GB of memory free, and this run needs %.1f; about %.0f of its %zu clients would fit",
+             (double)left / 1e9, (needed + spare) / 1e9,
+             fmax(0, ((double)left - spare) / needed * (double)p->n_leaves), p->n_leaves);
+    return false;
+}
+
+static bool put(void *context, const device_problem *p, char *why, size_t size)
+{
+    device *d = (device *)context;
+    const size_t leaves = p->leaf_doubles * sizeof(double), inner = p->n_inner * p->M * sizeof(double);
+    d->leaf.rule = p->rule;
+    return fine(cudaMemcpy(d->leaf.z, p->z, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
+           fine(cudaMemcpy(d->leaf.q, p->q, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
+           (!p->w || fine(cudaMemcpy(d->leaf.w, p->w, leaves, cudaMemcpyHostToDevice), "a copy", why, size)) &&
+           fine(cudaMemcpy(d->inner.w, p->inner_w, inner, cudaMemcpyHostToDevice), "a copy", why, size) &&
+           fine(cudaMemcpy(d->inner.z, p->inner_z, inner, cudaMemcpyHostToDevice), "a copy", why, size) &&
+           fine(cudaMemcpy(d->inner.q, p->inner_q, inner, cudaMemcpyHostToDevice), "a copy", why, size) &&
+           fine(cudaMemcpy((void *)d->inner.nodes, p->inner, p->n_inner * sizeof *p->inner, cudaMemcpyHostToDevice),
+                "a copy", why, size);
+}
+
+static bool set_up(device *d, const device_problem *p, char *why, size_t size)
+{
+    leaf_work *l = &d->leaf;
+    unsigned most = 0;
+    for (size_t r = 0; r < p->n_runs; r++)
+        most = p->runs[r].count > most ? p->runs[r].count : most;
+    d->threads = most <= 64 ? 64 : RUN_THREADS;
+    d->n_leaves = p->n_leaves;
+    d->leaf_doubles = p->leaf_doubles;
+    d->n_runs = p->n_runs;
+    d->n_inner = p->n_inner;
+    d->depth = p->depth;
+    memcpy(d->level, p->level, sizeof d->level);
+    l->M = d->inner.M = p->M;
+    l->loss = p->loss;
+    double *state[7] = {0};
+    if (!take(d, (double **)&l->x, p->x, p->leaf_doubles, why, size) ||
+        !take(d, (double **)&l->y, p->y, p->n_leaves, why, size) ||
+        !take(d, (double **)&l->n, p->n, p->n_leaves, why, size) ||
+        !take(d, (device_run **)&l->runs, p->runs, p->n_runs, why, size) ||
+        !take(d, (device_node **)&d->inner.nodes, p->inner, p->n_inner, why, size) ||
+        !take(d, &l->failed, (const int *)NULL, 1, why, size))
+        return false;
+    const size_t counts[7] = {p->leaf_doubles, p->leaf_doubles, p->n_leaves, p->n_inner * p->M,
+                              p->n_inner * p->M, p->n_inner * p->M, p->n_inner};
+    for (int i = 0; i < 7; i++)
+        if (!take(d, &state[i], (const double *)NULL, counts[i], why, size))
+            return false;
+    l->z = state[0];
+    l->q = state[1];
+    l->dual = state[2];
+    d->inner.w = state[3];
+    d->inner.z = state[4];
+    d->inner.q = state[5];
+    d->inner.dual = state[6];
+    l->inner_w = d->inner.w;
+    if ((p->w && !take(d, &l->w, (const double *)NULL, p->leaf_doubles, why, size)) ||
+        !take(d, &l->run_u, (const double *)NULL, p->n_runs * p->M, why, size) ||
+        !take(d, &l->run_sigma, (const double *)NULL, p->n_runs, why, size) ||
+        !fine(cudaMemset(l->failed, 0, sizeof(int)), "memory", why, size))
+        return false;
+    d->inner.run_u = l->run_u;
+    d->inner.run_sigma = l->run_sigma;
+    return put(d, p, why, size);
+}
+
+static bool open_device(void **context, const device_problem *p, char *why, size_t size)
+{
+    int count = 0;
+    device *d = (device *)calloc(1, sizeof *d);
+    *context = NULL;
+    bool done = d && fine(cudaGetDeviceCount(&count), "no device", why, size);
+    if (done && count < 1) {
+        snprintf(why, size, "CUDA: there is no device");
+        done = false;
+    }
+    if (done && cudaDeviceSetLimit(cudaLimitMallocHeapSize, (size_t)128 << 20) != cudaSuccess)
+        (void)cudaGetLastError(); /* a run before this one has set it */
+    done = done && has_room(p, why, size) &&
+           set_up(d, p, why, size);
+    if (done)
+        *context = d;
+    else
+        close_device(d);
+    return done;
+}
+
+static bool put_cloud(void *context, const double *w, char *why, size_t size)
+{
+    device *d = (device *)context;
+    return fine(cudaMemcpy(d->inner.w, w, d->inner.M * sizeof *w, cudaMemcpyHostToDevice), "a copy", why, size);
+}
+
+static bool play(void *context, const device_round *r, char *why, size_t size)
+{
+    device *d = (device *)context;
+    const size_t shared = (8 * d->inner.M + TILE * d->threads) * sizeof(double);
+    d->leaf.clock = r->leaf;
+    void (*const kernel)(const leaf_work) = r->want_dual ? leaf_kernel<true> : leaf_kernel<false>;
+    d->inner.clock = r->inner;
+    if (shared > 48 << 10 &&
+        !fine(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), "memory", why,
+              size))
+        return false;
+    kernel<<<(unsigned)d->n_runs, d->threads, shared>>>(d->leaf);
+    for (uint32_t depth = d->depth; depth-- > 1;) {
+        d->inner.first = d->level[depth];
+        d->inner.end = d->level[depth + 1];
+        const size_t threads = (d->inner.end - d->inner.first) * 8;
+        if (threads)
+            inner_kernel<<<(unsigned)((threads + 127) / 128), 128>>>(d->inner);
+    }
+    return fine(cudaGetLastError(), "a round", why, size);
+}
+
+static bool fetch(void *context, const device_problem *p, bool all, char *why, size_t size)
+{
+    device *d = (device *)context;
+    const size_t leaves = p->leaf_doubles * sizeof(double), inner = p->n_inner * p->M * sizeof(double);
+    int failed = 0;
+    if (!fine(cudaMemcpy(&failed, d->leaf.failed, sizeof failed, cudaMemcpyDeviceToHost), "a round", why, size))
+        return false;
+    if (failed) {
+        snprintf(why, size, "CUDA: no memory for clients whose prox leaves the box; use the processor");
+        return false;
+    }
+    bool done = fine(cudaMemcpy(p->inner_w, d->inner.w, inner, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+                fine(cudaMemcpy(p->inner_z, d->inner.z, inner, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+                fine(cudaMemcpy(p->inner_q, d->inner.q, inner, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+                fine(cudaMemcpy(p->inner_dual, d->inner.dual, p->n_inner * sizeof(double), cudaMemcpyDeviceToHost),
+                     "a copy", why, size);
+    if (!done || !all)
+        return done;
+    return fine(cudaMemcpy(p->z, d->leaf.z, leaves, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+           fine(cudaMemcpy(p->q, d->leaf.q, leaves, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+           (!p->w || fine(cudaMemcpy(p->w, d->leaf.w, leaves, cudaMemcpyDeviceToHost), "a copy", why, size)) &&
+           fine(cudaMemcpy(p->dual, d->leaf.dual, p->n_leaves * sizeof(double), cudaMemcpyDeviceToHost), "a copy", why,
+                size);
+}
+
+/* For benchmarks: bytes that a copy on the device reads and writes in a second. */
+static double copy_rate(void)
+{
+    const size_t bytes = (size_t)4 << 30;
+    void *from = NULL, *to = NULL;
+    cudaEvent_t start, stop;
+    float best = INFINITY;
+    if (cudaMalloc(&from, bytes) != cudaSuccess || cudaMalloc(&to, bytes) != cudaSuccess)
+        return 0;
+    cudaMemset(from, 1, bytes);
+    cudaEventCreate(&start);
+    cudaEventCreate(&stop);
+    for (int i = 0; i < 12; i++) {
+        float ms;
+        cudaEventRecord(start);
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice);
+        cudaEventRecord(stop);
+        cudaEventSynchronize(stop);
+        cudaEventElapsedTime(&ms, start, stop);
+        best = ms < best ? ms : best;
+    }
+    cudaFree(from);
+    cudaFree(to);
+    return 2.0 * (double)bytes / (best * 1e-3);
+}
+
+extern "C" __attribute__((visibility("default"))) const device_table hfsad_device = {
+    open_device, close_device, put, put_cloud, play, fetch, copy_rate};

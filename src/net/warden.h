@@ -1,0 +1,34 @@
+/*
+ * What a client lets itself be asked. Its spec says which questions the set-up, the polish and the groups have, in
+ * which order and how often; every other question is refused, and so is a second question with the number of one that
+ * was answered. The memory is that of the process: a client that is started again begins with an empty one.
+ */
+#ifndef HFSAD_NET_WARDEN_H
+#define HFSAD_NET_WARDEN_H
+
+#include "net/inquiry.h"
+#include "spec/settings.h"
+
+enum { WARDEN_ASKED = 1024 };
+
+typedef struct {
+    struct {
+        uint64_t round, print;
+        size_t step;
+    } asked[WARDEN_ASKED]; /* of the set-up, by their rounds */
+    size_t count;
+    bool begun;                      /* the first question has come in this life */
+    uint64_t late_round, late_print; /* the last question of polish or groups, ... */
+    uint64_t late;                   /* ... and how many there have been */
+    double constant;
+    uint64_t columns; /* print of what standardises the columns; 0: not known */
+} warden;
+
+/* NULL: the question may be answered; otherwise the reason why not, a text that lasts. settled: the client has the
+ * set-up's result; M: numbers of a model, the intercept's included if the question has one. */
+const char *warden_judge(warden *w, const hfsad_spec *spec, const inquiry_question *question, size_t M, bool settled);
+
+/* A question's kind in words, for the log of a client's owner. */
+const char *warden_describe(int kind);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * A device, such as a GPU, that takes the rounds of HFSAD (`hfsad run --device cuda`): the rows, z, q and w of all
+ * clients and the inner nodes' steps are there; the cloud's step, the figures and everything else stay here. The module
+ * compiles the mathematics of src/math and src/core/link_vec.h for the device, and sums in the order of kernels.h: the
+ * bits are those of the processor.
+ */
+#ifndef HFSAD_RUN_DEVICE_H
+#define HFSAD_RUN_DEVICE_H
+
+#include "hfsad/hfsad.h"
+
+/* As penalty_vec has it. */
+typedef struct {
+    int form;
+    double slope, omega, lambda, theta, inv_kappa, reach, bend, ridge;
+} device_penalty;
+
+typedef struct {
+    hfsad_schedule schedule;
+    device_penalty penalty;
+} device_rule;
+
+typedef struct {
+    size_t at;                    /* the first number of its clients */
+    uint32_t parent, leaf, count; /* leaf: the first */
+} device_run;
+
+typedef struct {
+    uint32_t parent, first_inner, n_inner;
+    size_t first_run, n_runs;
+    device_penalty prior;
+    device_rule rule;
+} device_node;
+
+/* Pointers are the caller's; what is not const is the state, in both directions. */
+typedef struct {
+    size_t M, n_leaves, leaf_doubles, n_runs, n_inner;
+    uint32_t depth;
+    const size_t *level; /* first inner node of each depth, and the end */
+    hfsad_loss loss;
+    device_rule rule; /* of the clients' links */
+    const double *x, *y, *n;
+    const device_run *runs;
+    const device_node *inner;
+    double *z, *q, *w; /* w: NULL if it is not kept */
+    double *inner_w, *inner_z, *inner_q, *inner_dual;
+    double *dual; /* n_leaves: of the last round that wanted it */
+} device_problem;
+
+/* r(k) of a round for the counter after it, before it and the next one. */
+typedef struct {
+    double k, root, before, next;
+} device_clock;
+
+typedef struct {
+    device_clock leaf, inner;
+    bool want_dual;
+} device_round;
+
+/* All return whether it worked; why: a line if not. */
+typedef struct {
+    bool (*open)(void **device, const device_problem *p, char *why, size_t size);
+    void (*close)(void *device);
+    /* The state and the rules to the device. */
+    bool (*put)(void *device, const device_problem *p, char *why, size_t size);
+    bool (*put_cloud)(void *device, const double *w, char *why, size_t size);
+    bool (*round)(void *device, const device_round *r, char *why, size_t size);
+    /* The inner nodes' state; of all clients, too. */
+    bool (*fetch)(void *device, const device_problem *p, bool all, char *why, size_t size);
+    /* Bytes per second that a copy on the device reads and writes, for benchmarks. */
+    double (*copy_rate)(void);
+} device_table;
+
+/* What a module exports under this name: a device_table. */
+#define DEVICE_TABLE "hfsad_device"
+
+#endif

@@ -1,0 +1,291 @@
+/* A run whose rounds are a device's: see device.h. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/module.h"
+#include "core/draw.h"
+#include "core/link_vec.h"
+#include "math/loss_kind.h"
+#include "run/device.h"
+#include "run/handle.h"
+#include "run/state.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sim_device {
+    const device_table *table;
+    void *device;
+    device_problem problem;
+    device_run *runs;
+    device_node *inner;
+    double *inner_dual, *dual, *cloud; /* cloud: its w, which the device has older */
+    uint32_t k;                        /* of all clients' links, and of all inner nodes' */
+    bool changed;                      /* the state here is newer than the device's */
+    bool ahead;                        /* the other way round, of the clients */
+    bool dual_wanted;
+    char failure[300]; /* of the device, after which nothing is asked of it; "": none */
+};
+
+static device_penalty penalty_for(const hfsad_penalty *p)
+{
+    const penalty_vec v = penalty_vec_of(p);
+    return (device_penalty){(int)v.form,         vec_first(v.slope), vec_first(v.omega),
+                            vec_first(v.lambda), vec_first(v.theta), vec_first(v.inv_kappa),
+                            vec_first(v.reach),  vec_first(v.bend),  vec_first(v.ridge)};
+}
+
+static device_rule rule_for(const hfsad_link_rule *rule)
+{
+    return (device_rule){rule->schedule, penalty_for(&rule->penalty)};
+}
+
+/* Rules may change with the safeguard's repairs. */
+static void find_rules(sim *s, struct sim_device *v)
+{
+    v->problem.rule = rule_for(sim_leaf_rule(s, &s->p->leaf_classes[0]));
+    for (size_t i = 0; i < s->d->n_inner; i++) {
+        const hfsad_link_rule rule = sim_inner_rule(s, i);
+        v->inner[i].rule = rule_for(&rule);
+    }
+}
+
+/* The first failure counts. The state is lost then: the next measurement ends the run, and its checkpoint is the last
+ * before. */
+static void note(struct sim_device *v, bool done, const char *why)
+{
+    if (!done && !v->failure[0])
+        snprintf(v->failure, sizeof v->failure, "%s; the last checkpoint is as it was; resume the run from it", why);
+}
+
+const char *sim_failure(const sim *s)
+{
+    return s && s->device && s->device->failure[0] ? s->device->failure : NULL;
+}
+
+static device_clock clock_of(const hfsad_schedule *s, uint32_t k)
+{
+    return (device_clock){k, hfsad_schedule_root(s, k), hfsad_schedule_root(s, k - 1),
+                          hfsad_schedule_root(s, (uint64_t)k + 1)};
+}
+
+void device_play(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    if (v->changed) {
+        v->k = s->k[0];
+        find_rules(s, v);
+        note(v, v->table->put(v->device, &v->problem, why, sizeof why), why);
+        v->changed = false;
+    }
+    v->k++;
+    const hfsad_schedule *inner = s->d->n_inner > 1 ? &v->inner[1].rule.schedule : &v->problem.rule.schedule;
+    const uint32_t k = s->d->n_inner > 1 ? ++s->inner[1].k : 0;
+    const device_round round = {clock_of(&v->problem.rule.schedule, v->k), clock_of(inner, k ? k : 1), s->want_dual};
+    if (!v->failure[0])
+        note(v, v->table->round(v->device, &round, why, sizeof why), why);
+    v->dual_wanted = s->want_dual;
+    v->ahead = true;
+    for (size_t r = 0; r < s->n_runs; r++) {
+        s->runs[r].stepped = s->runs[r].count;
+        s->runs[r].first_time = s->first_round ? s->runs[r].count : 0;
+        s->runs[r].dual = 0;
+    }
+    for (size_t i = 1; i < s->d->n_inner; i++) {
+        inner_state *state = &s->inner[i];
+        const uint32_t before = state->last;
+        state->k = k;
+        state->stepped =
+            draw_takes_part(1, state->key, s->round + 1, s->p->edge_rounds, s->p->at_least_every, &state->last);
+        state->first_time = before < s->iteration;
+    }
+    count_round(s);
+    s->round++;
+}
+
+/* Inner nodes alone; of a cloud with clients of its own also what these say. */
+void device_settle(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    if (!v || v->failure[0])
+        return;
+    note(v, v->table->fetch(v->device, &v->problem, false, why, sizeof why), why);
+    for (size_t i = 1; i < s->d->n_inner; i++)
+        s->inner[i].dual = v->inner_dual[i];
+}
+
+void device_tell_cloud(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    if (v && !v->failure[0])
+        note(v, v->table->put_cloud(v->device, s->inner_w, why, sizeof why), why);
+}
+
+void device_collect(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    if (!v || !v->ahead || v->failure[0])
+        return;
+    memcpy(v->cloud, s->inner_w, s->M * sizeof *v->cloud);
+    note(v, v->table->fetch(v->device, &v->problem, true, why, sizeof why), why);
+    memcpy(s->inner_w, v->cloud, s->M * sizeof *v->cloud);
+    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++)
+        s->k[leaf] = v->k;
+    for (size_t r = 0; r < s->n_runs && v->dual_wanted; r++) {
+        const size_t first = run_first_leaf(s, &s->runs[r]);
+        s->runs[r].dual = 0;
+        for (size_t i = 0; i < s->runs[r].count; i++)
+            s->runs[r].dual += v->dual[first + i];
+    }
+    v->ahead = false;
+}
+
+/* The caller is about to write, or has written, the state here. */
+void device_changed(sim *s)
+{
+    if (!s->device)
+        return;
+    device_collect(s);
+    s->device->changed = true;
+}
+
+void device_close(sim *s)
+{
+    struct sim_device *v = s->device;
+    if (!v)
+        return;
+    v->table->close(v->device);
+    free(v->runs);
+    free(v->inner);
+    free(v->inner_dual);
+    free(v->dual);
+    free(v->cloud);
+    free(v);
+    s->device = NULL;
+}
+
+/* ---- what a device can do ---- */
+
+static const char *refuse_inner(const sim *s)
+{
+    const plan *p = s->p;
+    for (size_t i = 1; i < s->d->n_inner; i++) {
+        const hfsad_schedule *a = &p->inner[i].rule.schedule, *b = &p->inner[1].rule.schedule;
+        if (a->growth != b->growth || a->turn != b->turn)
+            return "all edges must have the same schedule";
+    }
+    return s->d->inner[0].n_leaves ? "clients directly below the cloud are not supported" : NULL;
+}
+
+/* NULL, or why the run cannot go to a device. */
+static const char *refuse(const sim *s)
+{
+    if (!s)
+        return "algorithm: only hfsad runs there";
+    const plan *p = s->p;
+    const hfsad_loss *loss = &p->leaf_classes[0].loss;
+    const hfsad_link_rule *rule = &p->leaf_classes[0].rule;
+    if (p->star)
+        return "algorithm: star does not run there; set algorithm: hfsad";
+    if (s->unit_u)
+        return "several ranks are not supported";
+    if (s->d->rows.first || s->d->lanes != 8)
+        return "every client must have one dense row, of at most a few hundred features, without an intercept";
+    if (p->n_leaf_classes != 1 || s->absences || p->leaf_classes[0].local_steps != 1)
+        return "overrides, run.participation below 1 and run.local_steps above 1 are not supported";
+    if (loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_POISSON || loss->kind == HFSAD_LOSS_OWN)
+        return "the losses logistic and poisson and own losses are not supported";
+    if (loss->box < INFINITY && !loss_kind_of(loss)->majorised)
+        return "loss.box is supported for phase-retrieval only";
+    if (penalty_vec_of(&rule->penalty).form > PENALTY_LINEAR || rule->schedule.over != 0 || p->cycles)
+        return "links must be tv, without run.cycles";
+    if (s->said || p->fixed)
+        return "federation.wire must be double or delta";
+    return refuse_inner(s);
+}
+
+static bool fill(sim *s, struct sim_device *v)
+{
+    const dataset *d = s->d;
+    v->runs = alloc_zero(s->n_runs, sizeof *v->runs);
+    v->inner = alloc_zero(d->n_inner, sizeof *v->inner);
+    v->inner_dual = alloc_zero(d->n_inner, sizeof *v->inner_dual);
+    v->dual = alloc_zero(d->n_leaves, sizeof *v->dual);
+    v->cloud = alloc_zero(s->M, sizeof *v->cloud);
+    if (!v->runs || !v->inner || !v->inner_dual || !v->dual || !v->cloud)
+        return false;
+    for (size_t r = 0; r < s->n_runs; r++) {
+        const run_of_leaves *run = &s->runs[r];
+        v->runs[r] = (device_run){d->inner[run->parent].base + (size_t)run->first_slot * s->M, run->parent,
+                                  (uint32_t)run_first_leaf(s, run), run->count};
+    }
+    for (size_t i = 0; i < d->n_inner; i++)
+        v->inner[i] = (device_node){.parent = d->inner[i].parent,
+                                    .first_inner = d->inner[i].first_inner,
+                                    .n_inner = d->inner[i].n_inner,
+                                    .first_run = s->inner[i].first_run,
+                                    .n_runs = s->inner[i].n_runs,
+                                    .prior = penalty_for(&s->p->inner[i].prior)};
+    v->problem = (device_problem){.M = s->M,
+                                  .n_leaves = d->n_leaves,
+                                  .leaf_doubles = d->leaf_doubles,
+                                  .n_runs = s->n_runs,
+                                  .n_inner = d->n_inner,
+                                  .depth = d->depth,
+                                  .level = s->level,
+                                  .loss = s->p->leaf_classes[0].loss,
+                                  .x = d->x,
+                                  .y = d->y,
+                                  .n = d->n,
+                                  .runs = v->runs,
+                                  .inner = v->inner,
+                                  .z = s->z,
+                                  .q = s->q,
+                                  .w = s->w,
+                                  .inner_w = s->inner_w,
+                                  .inner_z = s->inner_z,
+                                  .inner_q = s->inner_q,
+                                  .inner_dual = v->inner_dual,
+                                  .dual = v->dual};
+    find_rules(s, v);
+    return true;
+}
+
+hfsad_status run_use_device(hfsad_run *run, const char *name, hfsad_error *err)
+{
+    return sim_use_device(run->sim, name, err);
+}
+
+hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err)
+{
+    char why[300], file[64];
+    const char *reason = refuse(s);
+    if (reason)
+        return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, reason);
+    snprintf(file, sizeof file, "hfsad-%s.so", name);
+    snprintf(why, sizeof why, "its module %s is missing; build with nvcc of CUDA", file);
+    void *module = module_open(file, why, sizeof why);
+    const device_table *table = module ? dlsym(module, DEVICE_TABLE) : NULL;
+    if (!table)
+        return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, why);
+    struct sim_device *v = alloc_zero(1, sizeof *v);
+    if (!v || !fill(s, v)) {
+        free(v);
+        return error_memory(err, s->d->n_leaves * sizeof(double), "the device");
+    }
+    v->table = table;
+    if (!table->open(&v->device, &v->problem, why, sizeof why)) {
+        s->device = v;
+        device_close(s);
+        return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, why);
+    }
+    v->changed = true;
+    s->device = v;
+    return HFSAD_OK;
+}

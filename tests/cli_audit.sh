@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Clients that mind their own data: an audit of every question, questions that the spec does not have, privacy.refuse and
+# privacy.least_rows. Needs HFSAD.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/shell.sh"
+. "$tests/broker.sh"
+expect 0 generate quantile --edges 2 --clients 2 --features 4 --rows 9 --out q --quiet
+
+printf 'data: q/data.csv\nloss: {kind: quantile, tau: 0.5}\n' >plain.yaml
+echo "-- an audit: every question of every client, nothing refused, the same bytes"
+for set in algorithm=star algorithm=hfsad algorithm=fedavg features.standardize=true features.intercept=edge personal=groups output.errors=true; do
+    spec=q/spec.yaml
+    rm -rf r
+    [ $set != output.errors=true ] || spec=plain.yaml
+    expect 0 run $spec --set $set --set run.iterations=6 --out r --quiet
+    rm -rf audit.log u
+    expect 0 up $spec --set $set --set run.iterations=6 --out u --audit audit.log --quiet
+    cmp -s r/model.csv u/model.csv || fail "$set: another model"
+    ! grep refused audit.log || fail "$set: a question of the spec is refused"
+    for client in edge1/client1 edge1/client2 edge2/client3 edge2/client4; do
+        [ "$(grep -c " $client .*number of rows: answered" audit.log)" = 1 ] || fail "$set: $client: $(head -3 audit.log)"
+    done
+done
+[ "$(stat -c %a audit.log)" = 600 ] || fail "others can read the audit"
+
+echo "-- a spec that needs what clients refuse fails early"
+expect_line 2 run q/spec.yaml --set privacy.refuse=polish
+says "clients do not answer 'polish', and this spec asks these questions: set algorithm: hfsad and run.polish: false"
+expect_line 2 up q/spec.yaml --set privacy.refuse=star
+says "'star'.*set algorithm: hfsad"
+expect_line 2 run q/spec.yaml --set privacy.refuse=everything
+says "unknown questions 'everything'; known are standardize, robust-start, step, star, polish, errors, groups"
+sed 's/^loss.*/loss: {kind: phase-retrieval}\nprivacy: {refuse: [polish, robust-start]}/' q/spec.yaml >phase.yaml
+sed -i 's/^data: /data: q\//; /^truth/d' phase.yaml
+expect_line 2 run phase.yaml --set algorithm=hfsad --set run.polish=false
+says "'robust-start'.*set run.start: zero or normal, and run.cycles: false"
+expect 0 run phase.yaml --set algorithm=hfsad --set run.polish=false --set run.start=normal --set run.cycles=false --set run.iterations=3 --out p --quiet
+expect_line 2 run q/spec.yaml --set privacy.least_rows=10
+says 'edge1/client1 has 9 rows, fewer than privacy.least_rows, 10'
+expect_line 2 client q/spec.yaml --set privacy.least_rows=10 --name edge1/client1 --state s
+says 'edge1/client1 has 9 rows, fewer than privacy.least_rows, 10'
+expect_line 2 edge q/spec.yaml --name edge1 --audit x --state s
+
+echo "-- an edge that asks questions of its own choosing"
+python=
+for one in python3 /usr/bin/python3; do
+    [ -n "$python" ] || ! "$one" -c 'import paho.mqtt.client' 2>/dev/null || python=$one
+done
+[ -n "$python" ] || { echo "skipped: no Python with paho-mqtt"; finish; exit; }
+printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
+start_broker plain.conf
+common="q/spec.yaml --set algorithm=hfsad --set run.polish=false --set run.iterations=20 --set run.cycles=false --broker mqtt://127.0.0.1:$port --durability process"
+# shellcheck disable=SC2086 # lists of words
+{
+    "$HFSAD" run ${common%% --broker*} --out whole --quiet
+    setpriv --pdeathsig KILL "$python" "$tests/curious_edge.py" "$port" run edge1 edge1/client1 4 >curious.txt 2>&1 &
+    curious=$!
+    setpriv --pdeathsig KILL "$HFSAD" cloud $common --state c --out fed --quiet --linger 0 2>cloud.log &
+    cloud=$!
+    members="$members $curious $cloud"
+    for edge in edge1 edge2; do
+        # what was asked so far is question 1, as long as clients are missing
+        [ $edge = edge1 ] || until_true 60 eval "! kill -0 $curious"
+        setpriv --pdeathsig KILL "$HFSAD" edge $common --name $edge --state $edge --linger 0 2>$edge.log &
+        members="$members $!"
+        setpriv --pdeathsig KILL "$HFSAD" client $common --all-of $edge --state $edge-c --audit $edge.audit 2>$edge-c.log &
+        members="$members $!"
+    done
+}
+grep -q '^asked 95 questions, 0 answered$' curious.txt || fail "the curious edge: $(cat curious.txt)"
+[ "$(grep -c 'edge1/client1 .*sum of residuals.*refused: a question that this spec does not have' edge1.audit)" -ge 80 ] || fail "the audit: $(tail -n 5 edge1.audit)"
+grep -q 'edge1/client1 .*scale of the data.*refused: another question with the number of one that was answered' edge1.audit || fail "the same number twice: $(grep scale edge1.audit)"
+until_true 60 eval "! kill -0 $cloud" || { fail "the cloud does not end: $(tail -n 3 ./*.log)"; kill -9 $cloud; }
+wait $cloud || fail "the cloud: $(tail -n 3 cloud.log)"
+cmp -s whole/model.csv fed/model.csv || fail "another model"
+finish

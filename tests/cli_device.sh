@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# hfsad run --device cuda: with a device the bytes of the processor, for every loss that it has; without one, and for what it
+# cannot do, one line and exit status 2, and nothing is written.
+. "$(dirname "$0")/shell.sh"
+"$HFSAD" generate quantile --edges 3 --clients 20 --features 6 --rows 1 --quiet --out data
+"$HFSAD" generate quantile --edges 2 --clients 3 --features 6 --rows 5 --quiet --out many
+"$HFSAD" generate phase-retrieval --edges 3 --clients 19 --features 6 --quiet --out phase
+short='algorithm: hfsad, run: {iterations: 20, edge_rounds: 2, polish: false}'
+cat >phase.yaml <<<"{data: phase/data.csv, loss: {kind: phase-retrieval, box: 5}, preset: paper, run: {iterations: 20, edge_rounds: 2}}"
+
+refused() { # WORDS ARGUMENTS…
+    local words=$1
+    shift
+    expect_line 2 run "$@" --device cuda --out never --quiet
+    says "$words"
+    [ ! -e never ] || fail "$words: wrote a folder"
+}
+cat >many.yaml <<<"{data: many/data.csv, loss: {kind: absolute}, $short}"
+cat >star.yaml <<<"{data: data/data.csv, loss: {kind: absolute}}"
+cat >logistic.yaml <<<"{data: data/data.csv, loss: {kind: absolute, box: 1}, $short}"
+refused 'one dense row' many.yaml
+refused 'algorithm: hfsad' star.yaml
+refused 'loss.box' logistic.yaml
+refused 'run.participation' phase.yaml --set run.participation.client=0.5
+
+if "$HFSAD" run phase.yaml --device cuda --out there --quiet 2>stderr.txt; then
+    for loss in absolute quantile squared huber expectile smoothed-quantile; do
+        cat >loss.yaml <<<"{data: data/data.csv, loss: {kind: $loss}, prior: {edge: {penalty: mcp, lambda: 0.05}}, $short}"
+        expect 0 run loss.yaml --quiet --out $loss.cpu
+        expect 0 run loss.yaml --quiet --device cuda --out $loss.cuda
+        same_output $loss.cpu $loss.cuda state.csv || fail "$loss: the device has other bits"
+    done
+    expect 0 run phase.yaml --quiet --out phase.cpu
+    same_output phase.cpu there state.csv || fail "phase retrieval: the device has other bits"
+else
+    [ "$(wc -l <stderr.txt)" = 1 ] || fail "no device: not one line"
+    says 'CUDA\|hfsad-cuda.so'
+    echo "no device: its results are not compared"
+fi
+finish

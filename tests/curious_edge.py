@@ -1,0 +1,82 @@
+"""curious_edge.py PORT RUN EDGE CLIENT FEATURES: asks a client questions of its own choosing, in the name of its edge.
+
+It hears one question of the real edge, and then asks for sums of residuals at models of its choice, counts below
+thresholds, products, losses, slopes and second derivatives: with new numbers, and with those of questions that were
+answered. Prints which of them the client has answered, and ends after the last one.
+"""
+import struct, sys, time
+
+import paho.mqtt.client as mqtt
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+port, run, edge, client, M = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])
+TABLE = []
+for s in range(256):
+    for _ in range(8):
+        s = s >> 1 ^ (0x82F63B78 if s & 1 else 0)
+    TABLE.append(s)
+
+
+def crc32c(data):
+    s = 0xFFFFFFFF
+    for byte in data:
+        s = TABLE[(s ^ byte) & 255] ^ s >> 8
+    return s ^ 0xFFFFFFFF
+
+
+def frame(run_id, round_, values):
+    body = struct.pack("<4sBBBBQQQQdII", b"hfsd", 1, 4, 0, 0, run_id, 1, round_, 0, 0.0, len(values), 8 * len(values))
+    body += struct.pack("<%dd" % len(values), *values)
+    return body + struct.pack("<I", crc32c(body))
+
+
+def questions():
+    """(round, kind, most, sums, arguments): kinds of docs/protocol.md."""
+    unit = lambda i, v=1.0: [v if m == i else 0.0 for m in range(M)]
+    late = 1 << 45
+    for i in range(88):
+        yield 100 + i, 10, 0, 2, unit(i % M, 1.0 + i)  # sums of residuals
+    yield 300, 5, 0, 33, [float(t) for t in range(32)]  # rows below thresholds
+    yield 301, 16, 0, 1, unit(0)  # loss
+    yield 302, 8, 0, M, [1.0] + unit(0)
+    yield 303, 1, 1, 5, [0.5]  # the scale, once more
+    yield 1, 1, 1, 5, [0.25]  # ... in the place of one that was answered
+    yield late, 103 + 5, 1, M * (M + 1) // 2, [1.0, 1.0, 1.0, 0.0, 0.0] + unit(0)  # second derivative
+    yield late + 1, 119, 0, M + 1, []  # groups
+
+
+heard = {"run": None, "answers": set()}
+
+
+def on_message(_client, _, packet):
+    if len(packet.payload) < 60:
+        return
+    run_id, _phase, round_ = struct.unpack_from("<QQQ", packet.payload, 8)
+    if packet.topic.endswith("/ask"):
+        heard["run"] = run_id
+    else:
+        heard["answers"].add(round_)
+
+
+try:
+    c = mqtt.Client(mqtt.CallbackAPIVersion.VERSION1, "curious", protocol=mqtt.MQTTv5)
+except AttributeError:
+    c = mqtt.Client("curious", protocol=mqtt.MQTTv5)
+c.on_message = on_message
+c.connect("127.0.0.1", port)
+root = f"hfsad/{run}/"
+for topic in (root + edge + "/ask", root + client + "/answer"):
+    c.subscribe(topic, options=SubscribeOptions(noLocal=True))
+c.loop_start()
+end = time.monotonic() + 40
+while time.monotonic() < end and (heard["run"] is None or 1 not in heard["answers"]):  # the real one has begun
+    time.sleep(0.005)
+
+asked = list(questions())
+for round_, kind, most, sums, values in asked:
+    c.publish(root + edge + "/ask", frame(heard["run"], round_, [float(kind), float(most), float(sums), 0.0, 0.0] + values))
+    time.sleep(0.005)
+time.sleep(0.5)
+c.loop_stop()
+rounds = {round_ for round_, *_ in asked if round_ > 50}
+print(f"asked {len(asked)} questions, {len(rounds & heard['answers'])} answered")
