@@ -104,6 +104,24 @@ grep -q '^e/' private/model.csv && fail "the cloud has models of clients"
 find state-private -name cohort.key ! -perm 600 | grep . && fail "a key that others may read"
 [ "$(find state-private -name cohort.key | wc -l)" = 1 ] || fail "not one key for the clients' process"
 
+# ---- with certificates: keys are signed, and checked against the authority ----
+"$HFSAD" keys init >/dev/null && "$HFSAD" keys issue cloud e e/c{0..8} >/dev/null 2>&1 || fail "keys"
+start_broker keys/mosquitto.conf
+signed=(spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 --keys keys --broker "mqtts://localhost:$port")
+setpriv --pdeathsig KILL "$HFSAD" edge "${signed[@]}" --name e --state state-signed/edge --linger 0.5 2>signed-edge.log &
+members="$members $!"
+setpriv --pdeathsig KILL "$HFSAD" client "${signed[@]}" --all-of e --state state-signed/clients --out own 2>signed.log &
+members="$members $!"
+clients=$!
+timeout 60 "$HFSAD" cloud "${signed[@]}" --state state-signed/cloud --out signed --linger 0.5 --quiet 2>signed-cloud.log || { fail "with certificates"; tail -3 signed*.log >&2; }
+cmp -s run/model.csv signed/model.csv || fail "with certificates: another model than the simulator's"
+wait "$clients"
+grep -q 'are not signed' signed.log && fail "keys are not signed in spite of certificates"
+grep -q 'are not signed' private.log || fail "keys without a certificate are not reported"
+[ "$(grep -c '^e/c' own/model.csv)" = 9 ] || fail "the clients' own models: $(cat own/model.csv)"
+grep -qa CERTIFICATE state-signed/clients/cohort.list && fail "texts in the list"
+[ "$(stat -c %s state-signed/clients/cohort.list)" -gt 3000 ] || fail "the list has no certificates"
+
 # ---- refused ----
 expect_line 2 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=10 --out x --quiet
 says 'e has 9 clients'
