@@ -56,11 +56,11 @@ deb: python ## build Debian packages in build/deb: program, libraries, headers, 
 	@$(compile) --target product
 	@scripts/deb $(BUILD)
 
-chaos: ## random federations, killed, stopped, frozen, asynchronous, for MINUTES=number (60)
+chaos: ## random federations, killed, stopped, frozen, robbed of states, asynchronous, for MINUTES=number (60)
 	@scripts/need test
 	@$(configure)
 	@$(compile) --target product
-	tests/random_federations.py --program $(BUILD)/hfsad --seconds $$(($(or $(MINUTES),60) * 15))
+	tests/random_federations.py --program $(BUILD)/hfsad --seconds $$(($(or $(MINUTES),60) * 12))
 
 bench: ## measure speed and memory, compared with the limits of the machine
 	@scripts/need bench

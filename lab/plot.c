@@ -363,11 +363,11 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
         longest = strlen(name) > longest ? strlen(name) : longest;
     const bool turned = longest * p->M > 40; /* side by side they would overlap */
     print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2,
-                turned ? 0.012 * (double)(longest < 24 ? longest : 24) : 0);
+                turned ? 0.016 * (double)(longest < 24 ? longest : 24) : 0);
     fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
             (double)p->M + 0.3);
     if (named) {
-        fputs(turned ? "set xtics rotate by -40 noenhanced (" : "set xtics noenhanced (", out);
+        fputs(turned ? "set xtics rotate by 90 right noenhanced (" : "set xtics noenhanced (", out);
         for (size_t m = 0; m < p->M; m++) {
             fputs(m ? ", '" : "'", out);
             print_feature(out, p->names, m);
@@ -383,7 +383,10 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
         fprintf(out, "%s $bundle%zu using 1:2 with ", i ? "," : "", i);
         if (b->style == BUNDLE_THIN)
             fprintf(out, "%s linecolor rgb '#%s' linewidth 0.5 dashtype 1",
-                    named ? "linespoints pointtype 7 pointsize 0.4" : "lines", LOOKS[b->look].colour);
+                    turned  ? "points pointtype 7 pointsize 0.6" /* features have no order that a line could show */
+                    : named ? "linespoints pointtype 7 pointsize 0.4"
+                            : "lines",
+                    LOOKS[b->look].colour);
         else if (b->style == BUNDLE_DASHED)
             fprintf(out, "lines linecolor rgb '#%s' linewidth 1.4 dashtype (6,4)", LOOKS[b->look].colour);
         else

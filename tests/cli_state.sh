@@ -188,6 +188,7 @@ cp -r early/edge1++clients late
 timeout 60 "$HFSAD" up async.yaml --out out --state late --quiet >stdout.txt 2>stderr.txt
 [ $? = 2 ] || fail "an old copy of asynchronous clients: $(cat stderr.txt)"
 says "the state of edge1/client[0-9] in late/edge1++clients is older than what edge1 has seen"
+says "edge1: a child has not the state that this node has seen: edge1/client[0-9] was at step [0-9]* when it ended" # and its parent names it
 
 echo "-- an earlier version"
 mkdir old

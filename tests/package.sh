@@ -48,7 +48,7 @@ python3 - "$work/root" "$debs" <<'PYTHON'
 import glob, os, re, subprocess, sys
 
 root, debs = sys.argv[1:]
-wanted = [d for d in glob.glob(debs + "/*.deb") if "-dev_" not in d]
+wanted = [d for d in glob.glob(debs + "/*.deb") if "-dev_" not in d and "-mpi_" not in d]
 
 
 def fields(text):
