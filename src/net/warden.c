@@ -195,7 +195,8 @@ static uint64_t print_question(const inquiry_question *q)
 
 static bool is_within(const hfsad_spec *spec, const double *v, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    static const double unbounded = 1e15; /* the default: a run that diverges must be able to find that out */
+    for (size_t i = 0; i < count && spec->privacy.largest < unbounded; i++)
         if (!(fabs(v[i]) <= spec->privacy.largest))
             return false;
     return true;
