@@ -312,7 +312,7 @@ uint64_t federation_polish_rows(const double *numbers)
 static void take_row(void *context, const polish_row *row)
 {
     asker *a = context;
-    if (row->number <= a->n_rows)
+    if (row->number <= a->n_rows || a->why == BEGINS_ANEW) /* the latter: it was broken off within this row */
         return;
     a->rows->row(a->rows->context, row, a->row + a->n_rows * FEDERATION_ROW);
     a->n_rows = row->number;

@@ -284,13 +284,20 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
 
 /* ---- polish and groups ---- */
 
+/* Whether its numbers are a model: a matrix, and the directions of LINE, PRODUCT and REPAIR, may be of any size. */
+static bool polish_has_model(int kind)
+{
+    return kind != POLISH_METRIC && kind != POLISH_METRIC_DIAGONAL && kind != POLISH_LINE && kind != POLISH_PRODUCT &&
+           kind != POLISH_REPAIR;
+}
+
 /* Their numbers only grow (inquiry.c), so the last one is all that can come again. */
 static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_question *q, bool settled)
 {
     enum { MOST = 1000000 };
     const bool groups = q->kind >= INQUIRY_GROUPS;
     const int kind = q->kind - INQUIRY_POLISH;
-    const bool metric = !groups && (kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL);
+    const bool free = !groups && !polish_has_model(kind);
     const size_t head = groups ? 0 : INQUIRY_POLISH_HEAD;
     if (!settled || !(groups ? refusal_is_implied(spec, REFUSAL_GROUPS) : polish_is_implied(spec, kind)))
         return not_implied;
@@ -299,7 +306,7 @@ static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_q
         return print == w->late_print ? NULL : again;
     if (++w->late > MOST)
         return "more questions than a run has";
-    if (!metric && q->count > head && !is_within(spec, q->values + head, q->count - head))
+    if (!free && q->count > head && !is_within(spec, q->values + head, q->count - head))
         return too_large;
     w->late_round = q->round;
     w->late_print = print;
