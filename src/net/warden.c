@@ -60,6 +60,8 @@ static const step steps[] = {
     {SURVEY_CENTRE, 1, has_intercept, SIZE_MAX},
     {SURVEY_SCALE, 1, always, SIZE_MAX},
     {SURVEY_OWN, 1, has_own_loss, SIZE_MAX},
+    {SURVEY_LEVELS, 8, lambda_is_wanted, SIZE_MAX},
+    {SURVEY_GRADIENT, 1, lambda_is_wanted, 0},
     {SURVEY_BOUND, 1, always, SIZE_MAX},
     {SURVEY_COLUMNS, 1, asks_start, SIZE_MAX},
     {SURVEY_BELOW, HALF_POINT, asks_start, SIZE_MAX},
@@ -126,6 +128,8 @@ const char *warden_describe(int kind)
         [SURVEY_CURVE] = "curvature along a vector",
         [SURVEY_CURVE_ALONE] = "largest curvature",
         [SURVEY_LOSS] = "loss at a model",
+        [SURVEY_LEVELS] = "slopes of the loss at thresholds",
+        [SURVEY_GRADIENT] = "gradient without features, for lambda",
     };
     static const char *const polish[] = {
         [POLISH_ANCHOR] = "polish: loss at a model",
