@@ -37,6 +37,7 @@ typedef struct {
     double write_next; /* when the folder is due, on clock_seconds */
     bool write_failed; /* and the person knows */
     bool diverged;
+    bool replay_all;  /* the record was of a whole run: there is nothing to train */
     bool replay_met;  /* the record was of a run that met its tolerances */
     record record;    /* of the history */
     double *model;    /* room for the cloud's, as the history keeps it; NULL: none */
@@ -245,24 +246,11 @@ static void take_replayed(void *context, const hfsad_figures *figures)
     report_row(s->report, figures);
 }
 
-/* In lock step a record has only the nodes that were readmitted. */
-static bool replays_all(const session *s)
-{
-    return s->args.replay && s->spec->federation.mode == MODE_ASYNC;
-}
-
 /* The record instead of iterations. */
 static hfsad_status replay(session *s, hfsad_error *err)
 {
     const replay_rows rows = {s, take_replayed};
-    if (!replays_all(s)) /* training follows */
-        return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
-    const hfsad_status status = run_measure(s->run, &s->end.figures, err);
-    if (status)
-        return status;
-    if (s->spec->run.iterations > 0)
-        report_row(s->report, &s->end.figures);
-    return run_replay(s->run, s->args.replay, &rows, &s->replay_met, err);
+    return run_replay(s->run, s->args.replay, &rows, &s->replay_all, &s->replay_met, err);
 }
 
 /* Everything that can be wrong with what the person gave is found here, before anything is written. */
@@ -369,7 +357,7 @@ static hfsad_status begin(void *context, const hfsad_figures *figures, hfsad_err
     session *s = context;
     hfsad_status status = HFSAD_OK;
     s->end.figures = *figures;
-    if (replays_all(s))
+    if (s->replay_all)
         return HFSAD_OK;
     if (report_exists(s->args.out))
         s->write_next = clock_seconds() + s->spec->output.every_seconds;
@@ -427,9 +415,9 @@ static hfsad_status train(session *s, hfsad_error *err)
         .polishing = go_on,
     };
     const train_settings settings = {
-        .origin = s->args.resume   ? TRAIN_RESUMED
-                  : replays_all(s) ? TRAIN_REPLAYED
-                                   : TRAIN_FRESH,
+        .origin = s->args.resume  ? TRAIN_RESUMED
+                  : s->replay_all ? TRAIN_REPLAYED
+                                  : TRAIN_FRESH,
         .tolerance_met = s->replay_met,
         .hooks = &hooks,
     };

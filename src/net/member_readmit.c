@@ -168,7 +168,7 @@ static void note_line(void *context, const char *line)
     hfsad_error err;
     char text[1200];
     const int size = snprintf(text, sizeof text, "%.1100s\n", line);
-    (void)run_take_readmissions(cloud_run(m->cloud.driver), text, (size_t)size, "", false, &err);
+    (void)run_take_readmissions(cloud_run(m->cloud.driver), text, (size_t)size, NULL, &err);
 }
 
 hfsad_status member_take_readmissions(hfsad_member *m, hfsad_error *err)

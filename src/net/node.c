@@ -352,6 +352,8 @@ void node_tick(node *n, uint64_t now_ms)
 {
     channel *all[CHANNELS];
     n->now = now_ms;
+    if (n->s.async && n->question.ask.send && !n->question.ask.again) /* the clock was old when it was asked, or 0 */
+        n->question.ask.since = now_ms;
     channels_of(n, all);
     for (size_t i = 0; i < CHANNELS; i++)
         channel_tick(all[i], now_ms, &n->s.patience);

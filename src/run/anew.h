@@ -30,9 +30,8 @@ void sim_anew_model(const sim *s, size_t node, const double *w_parent, double *w
 
 /* For trace and summary. */
 hfsad_status run_note_readmission(hfsad_run *run, const run_readmission *done, hfsad_error *err);
-/* The lines of a record that say so. whole: there are no others, so that another one is refused. */
-hfsad_status run_take_readmissions(hfsad_run *run, const char *text, size_t size, const char *path, bool whole,
-                                   hfsad_error *err);
+/* The lines of a record that say so. *only, if not NULL: there are some, and no others. */
+hfsad_status run_take_readmissions(hfsad_run *run, const char *text, size_t size, bool *only, hfsad_error *err);
 void run_free_readmissions(hfsad_run *run);
 
 #endif

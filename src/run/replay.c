@@ -589,7 +589,19 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     return status;
 }
 
-hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *met, hfsad_error *err)
+static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, const char *path, const replay_rows *rows,
+                                bool *met, hfsad_error *err)
+{
+    hfsad_figures first;
+    const hfsad_status status = run_measure(r, &first, err);
+    if (status)
+        return status;
+    if (r->spec->run.iterations > 0)
+        rows->row(rows->context, &first);
+    return sim_replay(r->sim, text, size, path, rows, met, err);
+}
+
+hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met, hfsad_error *err)
 {
     if (!r->sim)
         return error_set(err, HFSAD_ERROR_INPUT, "algorithm: only hfsad has records to replay");
@@ -598,10 +610,11 @@ hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows,
     const int reason = file_read(path, SIZE_MAX, &text, &size);
     if (reason)
         return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be read: %s", path, strerror(reason));
-    const bool async = r->spec->federation.mode == MODE_ASYNC;
-    hfsad_status status = run_take_readmissions(r, text, size, path, !async, err);
-    if (!status && async)
-        status = sim_replay(r->sim, text, size, path, rows, met, err);
+    bool only;
+    hfsad_status status = run_take_readmissions(r, text, size, &only, err);
+    *all = r->spec->federation.mode == MODE_ASYNC || !only;
+    if (!status && *all)
+        status = play_record(r, text, size, path, rows, met, err);
     else if (!status)
         status = sim_take_anew(r->sim, r->readmitted, r->n_readmitted, path, err);
     free(text);

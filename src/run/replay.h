@@ -36,8 +36,9 @@ typedef struct {
  * met on the way. Refused (HFSAD_ERROR_INPUT): a record that is torn or of another tree; s is then not to be used. */
 hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, const replay_rows *rows, bool *met,
                         hfsad_error *err);
-/* The same from a file; refused for baselines. In lock step the record has only the nodes that were readmitted
- * (anew.h): they are noted, and the run is still to be trained. */
-hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *met, hfsad_error *err);
+/* The same from a file, with the first row; refused for baselines. A record of lock step has only the nodes that were
+ * readmitted (anew.h): they are noted, *all is false, and the run is still to be trained. */
+hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met,
+                        hfsad_error *err);
 
 #endif
