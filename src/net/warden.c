@@ -256,6 +256,8 @@ static void begin(warden *w, const inquiry_question *q)
 static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_question *q, size_t M, bool settled)
 {
     begin(w, q);
+    if (w->count == 0)
+        w->restored = settled;
     const size_t at = place_of(w, q->round), from = at ? w->asked[at - 1].step : 0;
     const uint64_t print = print_question(q);
     if (at < w->count && w->asked[at].round == q->round)
@@ -266,8 +268,10 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
         s++;
     if (s > to || w->count == WARDEN_ASKED)
         return not_implied;
-    /* Questions come one after the other; a client that is started again may begin with any of them. */
-    if (w->count && at == w->count && (settled || q->round != w->asked[at - 1].round + 1))
+    /* Questions come one after the other. A client that is started again may hear an old one first, which was delayed
+     * on its way, and then the one in hand. */
+    enum { DELAYED = 64 };
+    if (w->count && at == w->count && ((settled && !w->restored) || q->round - w->asked[at - 1].round > DELAYED))
         return "a question of the set-up out of its order";
     const size_t v = steps[s].vector;
     if (v < q->count && !is_within(spec, q->values + v, q->count - v < M ? q->count - v : M))

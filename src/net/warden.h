@@ -17,7 +17,8 @@ typedef struct {
         size_t step;
     } asked[WARDEN_ASKED]; /* of the set-up, by their rounds */
     size_t count;
-    bool begun;                      /* the first question has come in this life */
+    bool restored; /* the result was there before the first question: a cloud that lost its state asks again */
+    bool begun;    /* the first question has come in this life */
     uint64_t late_round, late_print; /* the last question of polish or groups, ... */
     uint64_t late;                   /* ... and how many there have been */
     double constant;
