@@ -178,6 +178,7 @@ static void make_sure(hosted *at, seal_peer *peer, seal_pair *pair)
     peer->now.sure = true;
     if (!news)
         return;
+    peer->doubts = 0;
     if (at->n)
         node_repeat(at->n);
     if (at->q)
@@ -191,7 +192,6 @@ static bool is_right(hosted *at, seal_peer *peer, bool down, seal_content *of, c
     for (size_t i = 0; i < 2; i++) {
         if (!pairs[i]->known || !seal_among(down ? &pairs[i]->down : &pairs[i]->up, of, down, list, count))
             continue;
-        peer->doubts = 0;
         if (!pairs[i]->sure)
             make_sure(at, peer, pairs[i]);
         return true;
