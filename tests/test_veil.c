@@ -22,11 +22,11 @@ static int leave(void **state)
     return chdir("/") || leave_folder(state);
 }
 
-static void put_file(const char *name, const char *text)
+static void put_file(const char *name, const char *text, size_t length)
 {
     FILE *f = fopen(name, "w");
     assert_non_null(f);
-    fputs(text, f);
+    assert_true(fwrite(text, 1, length, f) == length);
     fclose(f);
 }
 
@@ -39,13 +39,13 @@ static void make_authority(const char *authority)
     char name[100];
     ok(certificate_make_authority(&a, 10, &own, &err), &err);
     snprintf(name, sizeof name, "%s.crt", authority);
-    put_file(name, own.certificate);
+    put_file(name, own.certificate, own.certificate_length);
     for (size_t i = 0; i < MEMBERS; i++) {
         ok(certificate_make_node(a, names[i], 10, &pair, &err), &err);
         snprintf(name, sizeof name, "%s-%zu.crt", authority, i);
-        put_file(name, pair.certificate);
+        put_file(name, pair.certificate, pair.certificate_length);
         snprintf(name, sizeof name, "%s-%zu.key", authority, i);
-        put_file(name, pair.key);
+        put_file(name, pair.key, pair.key_length);
         certificate_pair_free(&pair);
     }
     certificate_pair_free(&own);
