@@ -315,11 +315,11 @@ static hfsad_status add_child(const local_survey *s, const inner_node *node, con
 {
     const answer_layout l = {MAXIMA_BUCKETS, q->most, q->sums};
     const size_t size = s->most * FIXED_WORDS;
-    uint64_t *part = s->words + (size_t)(s->d->depth + 1) * size;
     if (!s->words) {
         survey_combine(q, totals, answer);
         return HFSAD_OK;
     }
+    uint64_t *part = s->words + (size_t)(s->d->depth + 1) * size;
     if (!fixed_answer_put(&l, answer, part)) {
         char name[NODE_NAME_SIZE];
         nodes_name(s->d, child, name, sizeof name);
@@ -336,9 +336,9 @@ static hfsad_status ask_below(const local_survey *s, size_t i, const survey_ques
     const inner_node *node = &s->d->inner[i];
     double *totals = s->room + (size_t)node->depth * size, *below = totals + size;
     const answer_layout l = {MAXIMA_BUCKETS, q->most, q->sums};
-    uint64_t *words = s->words + node->depth * s->most * FIXED_WORDS;
+    uint64_t *words = s->words ? s->words + node->depth * s->most * FIXED_WORDS : NULL;
     memset(totals, 0, size * sizeof *totals);
-    if (s->words)
+    if (words)
         memset(words, 0, fixed_answer_numbers(&l) * FIXED_WORDS * sizeof *words);
     hfsad_status status = HFSAD_OK;
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner && !status; c++)
