@@ -79,7 +79,7 @@ hfsad_link_rule guard_rule(const plan *p, const hfsad_link_rule *rule, uint64_t 
     hfsad_link_rule now = *rule;
     if (p->cycles)
         return cycle_rule(p, rule, repairs);
-    for (uint64_t n = 0; n < repairs; n++)
+    for (uint64_t n = 0; n < repairs && isfinite(now.schedule.c); n++) /* a damaged checkpoint may have any number */
         now.schedule.c *= 3;
     return now;
 }
