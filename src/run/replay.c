@@ -61,8 +61,8 @@ typedef struct {
     inner_record *inner;
     entry *entries;
     size_t n_entries, room;
-    uint8_t *gone;    /* nodes that the last figures went without, or that are below one */
-    uint8_t *lent;    /* the same of the models */
+    uint8_t *gone; /* nodes that the last figures went without, or that are below one */
+    uint8_t *lent; /* the same of the models */
     size_t n_gone, n_lent;
     uint64_t *leaf_k; /* the life of the link above the lowest 32 bits */
     double *leaf_dual;
@@ -116,9 +116,8 @@ static size_t child_in(const replay *r, size_t i, uint64_t slot)
     const inner_node *node = &r->s->d->inner[i];
     if (slot < node->n_inner)
         return node->first_inner + (size_t)slot;
-    return slot - node->n_inner < node->n_leaves
-               ? r->s->d->n_inner + node->first_leaf + (size_t)(slot - node->n_inner)
-               : SIZE_MAX;
+    return slot - node->n_inner < node->n_leaves ? r->s->d->n_inner + node->first_leaf + (size_t)(slot - node->n_inner)
+                                                 : SIZE_MAX;
 }
 
 /* Reads `slot:-`, and moves *at past it; SIZE_MAX: there is something else. */
