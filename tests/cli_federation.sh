@@ -335,19 +335,11 @@ echo "-- strangers"
 # strangers with mosquitto's own tools.
 cat >frame.py <<'PYTHON'
 """frame.py HOW <FRAME: another frame made from a client's UP."""
-import struct, sys
+import sys
+from frames import frame, numbers
 
-def crc32c(data):
-    s = 0xFFFFFFFF
-    for byte in data:
-        s ^= byte
-        for _ in range(8):
-            s = s >> 1 ^ (0x82F63B78 if s & 1 else 0)
-    return s ^ 0xFFFFFFFF
-
-how, frame = sys.argv[1], sys.stdin.buffer.read()
-kind, run, phase, round_, k, sigma = struct.unpack_from("<4xB2xxQQQQd", frame)
-values = list(struct.unpack_from("<%dd" % struct.unpack_from("<I", frame, 48), frame, 56))
+how = sys.argv[1]
+kind, run, phase, round_, k, sigma, values = numbers(sys.stdin.buffer.read())
 if how == "size":
     values.append(1.0)
 elif how == "nan":
@@ -358,9 +350,7 @@ elif how == "run":
     run ^= 1
 elif how == "lie":
     values = [1e6 for v in values]
-body = struct.pack("<4sBBBBQQQQdII", b"hfsd", 1, kind, 0, 0, run, phase, round_, k, sigma, len(values), 8 * len(values))
-body += struct.pack("<%dd" % len(values), *values)
-sys.stdout.buffer.write(body + struct.pack("<I", crc32c(body)))
+sys.stdout.buffer.write(frame(kind, run, phase, round_, values, k, sigma))
 PYTHON
 
 # pub CERTIFICATE TOPIC <FRAME: by a certificate without its ending
