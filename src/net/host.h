@@ -33,6 +33,7 @@ typedef struct host host;
     X(KEYS_UNSIGNED, "the keys of its cohort are not signed: no certificate was given")                                \
     X(LIST_REFUSED, "refuses the list of its cohort")                                                                  \
     X(READMITTED, "readmitted: its link starts anew from its parent's model")                                          \
+    X(LEFT, "has left the federation, by `hfsad retire`; `hfsad readmit` lets it join again")                          \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 
@@ -195,7 +196,7 @@ const char *host_child(const host *h, size_t i, size_t slot);
 
 /* The root: begins the readmission of a node below it, or goes on with one that an earlier life has begun; false: it
  * cannot yet. One that is done; NULL: none. */
-bool host_readmit(host *h, const char *path);
+bool host_readmit(host *h, const char *path, bool retires);
 const run_readmission *host_readmitted(host *h);
 
 /* Of the trace, of this life of the root; NULL: none. */

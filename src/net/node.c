@@ -587,6 +587,8 @@ node_status node_get_status(const node *n)
 bool node_waits_for(const node *n, size_t c)
 {
     const child_state *child = &n->inner.child[c];
+    if (child->out)
+        return false;
     if (n->question.state == QUESTION_ASKED)
         return !child->answered;
     return n->state == NODE_TRAINS && (n->s.async ? async_is_stale(n, c) : !child->has);
@@ -604,7 +606,12 @@ uint64_t node_child_k(const node *n, size_t c)
 
 bool node_child_is_absent(const node *n, size_t c)
 {
-    return n->inner.child[c].absent;
+    return n->inner.child[c].absent || n->inner.child[c].out;
+}
+
+bool node_child_is_out(const node *n, size_t c)
+{
+    return n->inner.child[c].out;
 }
 
 bool node_child_trains(const node *n, size_t c)

@@ -124,13 +124,30 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
     return true;
 }
 
+bool node_child_retire(node *n, size_t c, uint64_t life)
+{
+    child_state *child = &n->inner.child[c];
+    if (life <= child->life || !n->s.async || !n->s.children[c].leaf || (!is_over(n) && !async_leave_child(n, c, life)))
+        return false;
+    child->life = life;
+    child->begun_at = n->async.version;
+    child->where = ANEW_RETIRED;
+    child->k = 0;
+    child->admitted = true; /* there is nothing to be told but that it may end */
+    free(child->begin);
+    child->begin = NULL;
+    n->changed = true;
+    inner_advance(n);
+    return true;
+}
+
 /* It outlasts a crash, so that the same one is given again. */
-uint64_t node_order(node *n, const char *path)
+uint64_t node_order(node *n, const char *path, bool retires)
 {
     node_readmission *free_one = NULL;
     for (size_t i = 0; i < NODE_ORDERS; i++) {
         node_readmission *o = &n->root.orders[i];
-        if (o->number && strcmp(o->path, path) == 0)
+        if (o->number && strcmp(o->path, path) == 0 && o->retires == retires)
             return o->number;
         if (!free_one && !o->number)
             free_one = o;
@@ -138,13 +155,15 @@ uint64_t node_order(node *n, const char *path)
     if (!free_one)
         return 0;
     free_one->number = ++n->life;
+    free_one->retires = retires;
     snprintf(free_one->path, sizeof free_one->path, "%s", path);
     n->changed = true;
     return free_one->number;
 }
 
-const char *node_pending_order(const node *n, size_t i)
+const char *node_pending_order(const node *n, size_t i, bool *retires)
 {
+    *retires = n->root.orders[i].retires;
     return n->root.orders[i].number ? n->root.orders[i].path : NULL;
 }
 

@@ -12,7 +12,8 @@
  * children heard but not used. Lines of different nodes may be mixed in any way.
  *
  * A client that was readmitted has an entry whose counter is a multiple of 2^32, the number of the readmission: its
- * link begins anew with that version, and the counters that follow count from there.
+ * link begins anew with that version, and the counters that follow count from there. A counter whose lowest 32 bits are
+ * all 1 is a client that has left, or has not joined yet: its link does not count until it begins anew.
  *
  *     path  row  round  step  slot:k ...
  *
