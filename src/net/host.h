@@ -152,6 +152,10 @@ hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err);
 /* Whether all below its nodes have heard of that. */
 bool host_all_dismissed(const host *h);
+/* Lines of the record, each closed by a newline, before there is a node: they are committed. And all lines so far. */
+hfsad_status host_put_lines(host *h, const char *lines, hfsad_error *err);
+hfsad_status host_get_lines(const host *h, void (*line)(void *context, const char *text), void *context,
+                            hfsad_error *err);
 /* Says of its nodes what their wills would, and more exactly, and waits until the brokers have it, for so long at most.
  * Not of a node that another process is. After that nothing is left but host_free. */
 void host_leave(host *h, uint32_t patience_ms);

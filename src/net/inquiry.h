@@ -52,6 +52,9 @@ typedef struct {
     size_t count;
     const double *values;
     uint64_t round; /* its number; for clients */
+    bool decided;   /* it is decided which clients are members; those that are none have the numbers that follow */
+    size_t n_absent;
+    const double *absent;
 } inquiry_question;
 
 enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* bytes of the reason */ };
@@ -61,6 +64,9 @@ typedef struct inquiry inquiry;
 typedef struct {
     uint64_t run;
     size_t n_children; /* inner ones first, in the order of their slots */
+    size_t n_inner;    /* of these, inner nodes */
+    size_t first_leaf; /* number of the first client among all clients */
+    uint32_t join_ms;  /* INQUIRY_SHAPE with a sum for every client goes without clients that have not answered then */
     size_t most;       /* numbers of a message, its head included; at least INQUIRY_HEAD + INQUIRY_WHY_MOST */
     node_patience patience;
     void *context;

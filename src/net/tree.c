@@ -145,6 +145,7 @@ static hfsad_status inner_node_of(node **n, const tree *t, size_t number, node_s
         const bool leaf = child >= d->n_inner;
         children[c] = (node_child){
             .leaf = leaf,
+            .out = leaf && t->async && t->out && t->out[child - d->n_inner],
             .participation =
                 leaf ? plan_leaf(t->p, child - d->n_inner)->participation : t->p->inner[child].participation,
             .key = key_of(t, child),

@@ -15,6 +15,7 @@ typedef struct {
     uint64_t run;
     node_patience patience;
     unsigned exclude_after;
+    const uint8_t *out; /* by leaf: no members, until they join; NULL: all are */
     bool async;
     node_pace pace;
     const plan *tied;  /* of a consensus start, which is trained for its iterations; NULL: none */

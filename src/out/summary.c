@@ -375,7 +375,7 @@ static void add_shape(json *j, cJSON *root, const dataset *d)
     json_add_whole(j, shape, "inner_nodes", d->n_inner); /* the cloud is one */
     json_add_whole(j, shape, "edges", d->n_inner - 1);
     json_add_whole(j, shape, "clients", d->n_leaves);
-    json_add_whole(j, shape, "rows", d->n_rows);
+    json_add_whole(j, shape, "rows", dataset_count_rows(d));
     json_add_whole(j, shape, "features", features_count(d));
     add_feature_names(j, shape, d);
     add_constant_columns(j, shape, d);

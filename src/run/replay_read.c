@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
+#include "data/nodes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -161,8 +163,9 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     line l = {.number = number};
     while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
         at = strchr(at + 1, ' ');
-    if (!at && strncmp(text, "cloud admitted ", 15) == 0)
-        return HFSAD_OK; /* of trace and summary (anew.h) */
+    if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 ||
+                strncmp(text, "cloud begins ", 13) == 0))
+        return HFSAD_OK; /* of trace and summary (anew.h), and of the set-up */
     if (!at)
         return replay_bad_line(r, number, "it names no edge of this tree");
     at++;
@@ -214,5 +217,32 @@ hfsad_status replay_read(replay *r, const char *text, size_t size)
         at = end ? end + 1 : copy + size;
     }
     free(copy);
+    return status;
+}
+
+hfsad_status replay_find_absent(dataset *d, const char *path, hfsad_error *err)
+{
+    static const char without[] = "cloud without ";
+    char *text;
+    size_t size;
+    hfsad_status status = HFSAD_OK;
+    if (file_read(path, SIZE_MAX, &text, &size) != 0)
+        return HFSAD_OK; /* run_replay says so */
+    for (char *from = text, *end; !status && (end = strchr(from, '\n')); from = end + 1) {
+        *end = 0;
+        if (strncmp(from, without, sizeof without - 1) != 0)
+            continue;
+        const size_t node = nodes_find(d, from + sizeof without - 1);
+        if (!d->absent)
+            d->absent = alloc_zero(d->n_leaves, sizeof *d->absent);
+        if (!d->absent)
+            status = error_memory(err, d->n_leaves, "the record");
+        else if (node == SIZE_MAX || node < d->n_inner)
+            status = error_set(err, HFSAD_ERROR_INPUT, "%s: no client %s; a replay needs the same spec and data", path,
+                               from + sizeof without - 1);
+        else
+            d->absent[node - d->n_inner] = 1;
+    }
+    free(text);
     return status;
 }
