@@ -134,6 +134,7 @@ void dataset_free(dataset *d)
     if (!d)
         return;
     free(d->absent);
+    free(d->left);
     if (d->inner)
         free(d->inner[0].name); /* one block holds the names of all inner nodes */
     free(d->inner);

@@ -83,6 +83,7 @@ typedef struct {
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
     bool fixed;             /* sums over clients are in fixed point (base/fixed.h) */
     uint8_t *absent;        /* n_leaves: clients whose rows are not asked (run/replay.h); NULL: none */
+    uint8_t *left;          /* the same of those that are not asked after training */
     hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
 

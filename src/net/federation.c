@@ -566,6 +566,7 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
         .n_children = tree_children(d, number),
         .n_inner = number < d->n_inner ? d->inner[number].n_inner : 0,
         .first_leaf = number < d->n_inner ? d->inner[number].first_leaf : 0,
+        .answer_ms = number < d->n_inner ? tree_answer_ms(f->spec, d->depth - d->inner[number].depth) : 0,
         .join_ms = federation_may_leave_out(f) ? (uint32_t)(fmin(f->spec->federation.join_seconds, 1e6) * 1000) : 0,
         .most = message_most(f),
         .patience = tree_patience(d),

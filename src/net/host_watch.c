@@ -60,8 +60,14 @@ void host_note_child(host *h, hosted *at, const char *path, const message *m)
 
 void host_watch_children(hosted *at, uint64_t now)
 {
-    for (size_t c = 0; at->n && node_asks(at->n) && c < at->n_children; c++)
-        node_child_lives(at->n, at->children[c].slot, at->children[c].lives_until > now);
+    const bool asks = at->n && node_asks(at->n), over = at->n && at->q && node_is_async(at->n) && node_is_over(at->n);
+    for (size_t c = 0; (asks || over) && c < at->n_children; c++) {
+        const size_t slot = at->children[c].slot;
+        const bool lives = at->children[c].lives_until > now;
+        node_child_lives(at->n, slot, lives);
+        if (at->q)
+            inquiry_note_child(at->q, slot, lives, node_child_is_out(at->n, slot));
+    }
 }
 
 void host_tell_absences(const host *h, hosted *at)

@@ -27,9 +27,10 @@ struct inquiry {
     size_t n_asked, asked_room;
     uint64_t members; /* k of the question: 0: not decided; otherwise 1 + the number of clients that are none */
     bool *heard;
-    bool *without;  /* children that are not asked */
-    unsigned *lies; /* answers of each child that cannot be */
-    double *parts;  /* n_children answers */
+    bool *without;     /* children that are not asked */
+    bool *lives, *out; /* inquiry_note_child */
+    unsigned *lies;    /* answers of each child that cannot be */
+    double *parts;     /* n_children answers */
     size_t parts_room;
     double *totals;
     size_t totals_room;
@@ -58,9 +59,11 @@ hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_err
     if (q) {
         q->heard = alloc_zero(setup->n_children, sizeof *q->heard);
         q->without = alloc_zero(setup->n_children, sizeof *q->without);
+        q->lives = alloc_zero(setup->n_children, sizeof *q->lives);
+        q->out = alloc_zero(setup->n_children, sizeof *q->out);
         q->lies = alloc_zero(setup->n_children, sizeof *q->lies);
     }
-    if (!q || !q->heard || !q->without || !q->lies) {
+    if (!q || !q->heard || !q->without || !q->lives || !q->out || !q->lies) {
         inquiry_free(q);
         return error_memory(err, sizeof *q, "the set-up of a node");
     }
@@ -76,6 +79,8 @@ void inquiry_free(inquiry *q)
     free(q->asked);
     free(q->heard);
     free(q->without);
+    free(q->lives);
+    free(q->out);
     free(q->lies);
     free(q->parts);
     free(q->totals);
@@ -205,6 +210,8 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
         if (slot >= (double)q->s.n_inner && slot < (double)q->s.n_children)
             q->heard[(size_t)slot] = q->without[(size_t)slot] = true;
     }
+    for (size_t c = 0; row_of(from)->in_order && c < q->s.n_children; c++)
+        q->heard[c] = q->without[c] = q->out[c];
     return true;
 }
 
@@ -495,6 +502,25 @@ static void leave_out(inquiry *q)
         conclude(q);
 }
 
+/* When a question of the polish goes without its answer: it is given up if one is missing. */
+static uint64_t gives_up(const inquiry *q)
+{
+    enum { LIVE_ANSWER_MS = 60000 };
+    const uint64_t least = q->s.answer_ms, most = least > LIVE_ANSWER_MS ? least : LIVE_ANSWER_MS;
+    if (q->state != ASKS || !least || q->asked[0] < INQUIRY_POLISH || q->asked[0] >= INQUIRY_GROUPS)
+        return UINT64_MAX;
+    bool lives = true;
+    for (size_t c = 0; c < q->s.n_children; c++)
+        lives = lives && (q->heard[c] || q->lives[c]);
+    return q->ask.since + (lives ? most : least);
+}
+
+void inquiry_note_child(inquiry *q, size_t c, bool lives, bool out)
+{
+    q->lives[c] = lives;
+    q->out[c] = out;
+}
+
 void inquiry_tick(inquiry *q, uint64_t now_ms)
 {
     q->now = now_ms;
@@ -502,13 +528,18 @@ void inquiry_tick(inquiry *q, uint64_t now_ms)
         q->ask.since = now_ms;
     if (may_leave_out(q) && now_ms - q->ask.since >= q->s.join_ms)
         leave_out(q);
+    if (gives_up(q) <= now_ms) {
+        q->lost = INQUIRY_ABSENT;
+        conclude(q);
+    }
     channel_tick(&q->ask, now_ms, &q->s.patience);
 }
 
 uint64_t inquiry_due(const inquiry *q)
 {
     const uint64_t due = channel_due(&q->ask), leaves = q->ask.since + q->s.join_ms;
-    return may_leave_out(q) && leaves > q->now && leaves < due ? leaves : due;
+    const uint64_t ends = gives_up(q), first = ends < due ? ends : due;
+    return may_leave_out(q) && leaves > q->now && leaves < first ? leaves : first;
 }
 
 void inquiry_repeat(inquiry *q)

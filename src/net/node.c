@@ -4,9 +4,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/draw.h"
+#include "polish/task.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -655,6 +657,11 @@ const double *node_wants_polish(node *n, uint64_t *begun)
 void node_take_polish(node *n, const double *result, size_t count)
 {
     assert(count <= n->s.polish && n->state == NODE_ENDED);
+    if (n->s.async && count && polish_failure((int)result[0])) {
+        char line[40];
+        snprintf(line, sizeof line, "unpolished %d\n", (int)result[0]);
+        async_put(n, line);
+    }
     memset(n->root.polish, 0, n->s.polish * sizeof *result);
     memcpy(n->root.polish, result, count * sizeof *result);
     node_move(n, NODE_CLOSES);

@@ -285,6 +285,8 @@ bool node_child_lies(const node *n, size_t c);
 bool node_child_begin(node *n, size_t c, uint64_t life);
 /* Asynchronous, of a client: it leaves; likewise. Whether it is no member: it has left, or has not joined yet. */
 bool node_child_retire(node *n, size_t c, uint64_t life);
+/* Whether the last figures are there, so that no node trains or joins any more. */
+bool node_is_over(const node *n);
 bool node_child_is_out(const node *n, size_t c);
 uint64_t node_child_life(const node *n, size_t c);
 /* When that was; without a path. */

@@ -94,7 +94,7 @@ static void owe_round(node *n, size_t c)
 }
 
 /* The end is on its way: nothing of the child is used any more. */
-static bool is_over(const node *n)
+bool node_is_over(const node *n)
 {
     return n->answer.final || n->state == NODE_FINISHED ||
            (n->s.async && n->answer.round >= 0 && (uint64_t)n->answer.round >= n->end_round);
@@ -105,17 +105,17 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
     child_state *child = &n->inner.child[c];
     if (life <= child->life)
         return false;
-    if (!take_begin(n, c) || (n->s.async && !is_over(n) && !async_begin_child(n, c, life)))
+    if (!take_begin(n, c) || (n->s.async && !node_is_over(n) && !async_begin_child(n, c, life)))
         return false; /* no memory: it will be asked for again */
     child->life = life;
     child->begun_at = n->s.async ? n->async.version : n->round;
-    child->where = n->s.async || is_over(n)               ? ANEW_ELSEWHERE
+    child->where = n->s.async || node_is_over(n)          ? ANEW_ELSEWHERE
                    : is_prelude(n)                        ? ANEW_EARLY
                    : n->answer.round == (int64_t)n->round ? ANEW_AFTER
                                                           : ANEW_BEFORE;
     child->admitted = false;
     n->changed = true;
-    if (is_over(n))
+    if (node_is_over(n))
         return true;
     assume_anew(n, c);
     if (n->s.async)
@@ -127,7 +127,8 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
 bool node_child_retire(node *n, size_t c, uint64_t life)
 {
     child_state *child = &n->inner.child[c];
-    if (life <= child->life || !n->s.async || !n->s.children[c].leaf || (!is_over(n) && !async_leave_child(n, c, life)))
+    if (life <= child->life || !n->s.async || !n->s.children[c].leaf ||
+        (!node_is_over(n) && !async_leave_child(n, c, life)))
         return false;
     child->life = life;
     child->begun_at = n->async.version;

@@ -54,6 +54,14 @@ node_patience tree_patience(const dataset *d)
 /* A short deadline of steps is no reason to write rows without a child that is only busy: a replay needs whole rows. */
 #define LEAST_ANSWER_SECONDS 2.0
 
+uint32_t tree_answer_ms(const hfsad_spec *spec, size_t tiers)
+{
+    const FEDERATION_settings *f = &spec->federation;
+    return f->mode == MODE_ASYNC && f->stale != STALE_WAIT
+               ? milliseconds(fmax(f->deadline, LEAST_ANSWER_SECONDS)) * (uint32_t)tiers
+               : 0;
+}
+
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
 {
     const FEDERATION_settings *f = &spec->federation;

@@ -48,6 +48,7 @@ struct hfsad_run {
     hfsad_figures star;          /* its last row */
     bool has_star;               /* there is one, since the last iteration */
     hfsad_polish polish;         /* its result; all zero: not tried since the last iteration */
+    int unpolished;              /* replayed: how the polish failed (polish/task.h), 0: it did not */
     run_readmission *readmitted; /* in a federation, or by its record */
     size_t n_readmitted, readmitted_room;
     run_personal personal;

@@ -467,6 +467,11 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     }
     *met = r.met;
     s->out = NULL;
+    s->unpolished = r.unpolished;
+    if (!status && memchr(r.out, 1, s->d->n_leaves)) { /* until sim_free */
+        s->left = r.out;
+        r.out = NULL;
+    }
     free_all(&r);
     return status;
 }
@@ -500,7 +505,11 @@ static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, con
         return status;
     if (r->spec->run.iterations > 0)
         rows->row(rows->context, &first);
-    return sim_replay(r->sim, text, size, path, rows, met, err);
+    status = sim_replay(r->sim, text, size, path, rows, met, err);
+    r->unpolished = r->sim->unpolished;
+    r->data->left = r->sim->left;
+    r->sim->left = NULL;
+    return status;
 }
 
 hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met, hfsad_error *err)

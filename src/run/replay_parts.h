@@ -49,6 +49,7 @@ typedef struct {
     sim **spare; /* simulations to show rows in; as many as were open at once */
     size_t n_spare, spare_room;
     uint64_t *turns; /* of the leaves */
+    int unpolished;  /* how the polish failed, 0: it did not */
     stop_state stop;
     bool met;
     inner_record *inner;

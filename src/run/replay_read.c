@@ -7,6 +7,7 @@
 #include "data/nodes.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,8 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 ||
                 strncmp(text, "cloud begins ", 13) == 0))
         return HFSAD_OK; /* of trace and summary (anew.h), and of the set-up */
+    if (!at && sscanf(text, "cloud unpolished %d", &r->unpolished) == 1)
+        return HFSAD_OK;
     if (!at)
         return replay_bad_line(r, number, "it names no edge of this tree");
     at++;
