@@ -7,6 +7,7 @@
 
 #include "base/words.h"
 #include "core/rows_prox.h"
+#include "core/scores.h"
 #include "math/penalty_kind.h"
 #include "plan/scales.h"
 
@@ -57,7 +58,18 @@ typedef struct {
     double length;      /* the likely size of a model */
     bool level;         /* data_scales.level */
     hfsad_own_loss own; /* of the clients whose loss is their program's */
+    score_losses scores;       /* of all clients */
+    hfsad_own_loss scores_own; /* the same as functions of a client */
 } plan;
+
+/* NULL: rows have one score, or those of softmax.h. */
+static inline const score_losses *plan_scores(const plan *p)
+{
+    return p->scores.K ? &p->scores : NULL;
+}
+
+/* After a plan was copied to where it is: what points into it. */
+void plan_settle(plan *p);
 
 static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 {

@@ -35,15 +35,17 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
     const dataset *d = a->run->data;
     const size_t row = d->rows.first ? d->rows.first[leaf] : leaf;
     const leaf_class *class = plan_leaf(a->run->plan, leaf);
+    const size_t K = d->classes ? d->classes : 1;
     polish_client client = {
         .loss = &class->loss,
         .rows = dataset_rows_any(d, leaf, a->row ? a->row + thread * d->M : NULL),
         .M = d->M,
         .factor = 1,
-        .multiplier = a->multiplier + row,
-        .bend = a->bend + row * (d->classes ? d->classes : 1),
+        .multiplier = a->multiplier + row * K,
+        .bend = a->bend + row * K,
         .anchor = a->anchor ? a->anchor + row : NULL,
         .star = &a->star[leaf],
+        .scores = plan_scores(a->run->plan),
     };
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
@@ -76,7 +78,7 @@ static bool take_room(asker *a)
                         .longest = polish_longest(d->M, polish_direct(d)),
                         .answer = answer_leaf,
                         .context = a};
-    a->multiplier = alloc_zero(d->n_rows, sizeof(double));
+    a->multiplier = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
