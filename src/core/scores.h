@@ -1,6 +1,6 @@
 /*
- * Rows with K scores, each with a loss of one score: levels of a quantile, or every class against the rest. The model is
- * that of softmax.h, and the loss of a row is the sum over its scores.
+ * Rows with K scores, each with a loss of one score: levels of a quantile, or every class against the rest. The model
+ * is that of softmax.h, and the loss of a row is the sum over its scores.
  */
 #ifndef HFSAD_CORE_SCORES_H
 #define HFSAD_CORE_SCORES_H
@@ -11,9 +11,9 @@
 enum { SCORES_LEVELS = 99 }; /* upper limit */
 
 typedef struct {
-    size_t K;                    /* 0: rows have one score, or those of softmax.h */
-    hfsad_loss loss;             /* of a score, but for tau if there are levels */
-    bool labels;                 /* score k has the label 1 if y is k, otherwise -1 */
+    size_t K;                     /* 0: rows have one score, or those of softmax.h */
+    hfsad_loss loss;              /* of a score, but for tau if there are levels */
+    bool labels;                  /* score k has the label 1 if y is k, otherwise -1 */
     double levels[SCORES_LEVELS]; /* tau of each, if there are no labels */
 } score_losses;
 

@@ -337,8 +337,8 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     seat *at = context;
     federation *f = at->f;
     hfsad_error err;
-    const size_t M = question->kind == SURVEY_MOMENTS ? features_count(f->shape)
-                                                      : features_model(f->shape, question->constant);
+    const size_t M =
+        question->kind == SURVEY_MOMENTS ? features_count(f->shape) : features_model(f->shape, question->constant);
     at->why_not = warden_judge(&at->guard, f->spec, question, M, f->result != NULL);
     if (at->why_not)
         return false;

@@ -132,7 +132,7 @@ static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settin
         status = read_parameter(s, "loss." #name, json_at(object, #name), &loss->name);
     LOSS_PARAMETERS(READ_PARAMETER)
 #undef READ_PARAMETER
-    loss->taus = NULL; /* model.scores has them */
+    loss->levels = NULL; /* model.scores has them */
     const cJSON *classes = json_at(object, "classes");
     const double count = cJSON_IsNumber(classes) ? classes->valuedouble : 0;
     loss->classes = count >= 2 && count <= SOFTMAX_CLASSES ? (int64_t)count : -1;
@@ -144,9 +144,9 @@ static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settin
 /* Scores of a level or a class each: as spec_scores. */
 static hfsad_status read_scores(const summary *s, const cJSON *object, model *m)
 {
-    const cJSON *taus = json_at(object, "taus");
+    const cJSON *taus = json_at(object, "levels");
     hfsad_spec as = {.loss = m->loss};
-    as.loss.taus = cJSON_IsString(taus) ? taus->valuestring : NULL;
+    as.loss.levels = cJSON_IsString(taus) ? taus->valuestring : NULL;
     m->scores = (score_losses){.loss = loss_of(&m->loss, NULL)};
     m->scores.labels = loss_kind_of(&m->scores.loss)->labels;
     m->classes = spec_scores(&as);
@@ -154,7 +154,7 @@ static hfsad_status read_scores(const summary *s, const cJSON *object, model *m)
     const size_t count = spec_levels(&as, m->scores.levels);
     for (size_t i = 0; i < count; i++)
         if (!isfinite(m->scores.levels[i]))
-            return refuse_key(s, "loss.taus", "a list of levels between 0 and 1");
+            return refuse_key(s, "loss.levels", "a list of levels between 0 and 1");
     return HFSAD_OK;
 }
 

@@ -50,7 +50,7 @@ static hfsad_status take_feature_names(model *m, const dataset *d, hfsad_error *
 static hfsad_status take_loss(model *m, const hfsad_spec *spec, hfsad_error *err)
 {
     m->loss = spec->loss;
-    m->loss.taus = NULL; /* the spec's; model.scores has them */
+    m->loss.levels = NULL; /* the spec's; model.scores has them */
     m->overrides = alloc_zero(spec->n_overrides, sizeof *m->overrides);
     if (!m->overrides)
         return error_memory(err, spec->n_overrides * sizeof *m->overrides, "overrides");

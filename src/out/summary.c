@@ -263,9 +263,9 @@ static bool applies(const char *key, const hfsad_spec *spec)
     LOSS_PARAMETERS(PARAMETER_APPLIES)
 #undef PARAMETER_APPLIES
     if (!strcmp(key, "loss.classes"))
-        return spec_scores(spec) && !spec->loss.taus;
-    if (!strcmp(key, "loss.taus"))
-        return spec->loss.taus != NULL;
+        return spec_scores(spec) && !spec->loss.levels;
+    if (!strcmp(key, "loss.levels"))
+        return spec->loss.levels != NULL;
     if (!strcmp(key, "output.errors") || !strcmp(key, "output.confidence"))
         return spec->output.errors == 1;
     if (!strcmp(key, "features.positive"))

@@ -510,9 +510,9 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
 /* The setting that gives rows several scores. */
 static const char *several_key(const hfsad_spec *spec)
 {
-    return spec->loss.taus                                 ? "loss.tau: a list"
+    return spec->loss.levels                           ? "loss.tau: a list"
            : spec->loss.kind == HFSAD_LOSS_MULTINOMIAL ? "loss.kind: multinomial"
-                                                           : "loss.classes";
+                                                       : "loss.classes";
 }
 
 /* Only the polish, and star, which is one, can keep coefficients from falling below 0 and has several scores. */
@@ -681,10 +681,10 @@ hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfs
 
 const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class)
 {
-    return loss_kind_of(&class->loss)->several    ? &softmax_own
-           : p->scores.K                          ? &p->scores_own
+    return loss_kind_of(&class->loss)->several  ? &softmax_own
+           : p->scores.K                        ? &p->scores_own
            : class->loss.kind == HFSAD_LOSS_OWN ? &p->own
-                                                  : NULL;
+                                                : NULL;
 }
 
 void plan_settle(plan *p)

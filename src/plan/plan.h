@@ -47,17 +47,17 @@ typedef struct {
     int fraction;         /* fixed: bits after the binary point of u/sigma */
     size_t cohort;        /* fixed: least size of a cohort (plan/cohort.h); 0: every child by itself */
     double stop_absolute, stop_relative;
-    bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
-    double pace;        /* by what r grows in an edge round at last */
-    bool positive;      /* features.positive */
-    bool errors;        /* standard errors are wanted */
-    bool star;          /* solved by polish/star.h: there are no iterations of HFSAD */
-    double gap;         /* relative, at which the star stops */
-    uint64_t limit;     /* of the star's rows */
-    double star_c;      /* the preset's c of clients, for the safeguard of a star */
-    double length;      /* the likely size of a model */
-    bool level;         /* data_scales.level */
-    hfsad_own_loss own; /* of the clients whose loss is their program's */
+    bool cycles;               /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
+    double pace;               /* by what r grows in an edge round at last */
+    bool positive;             /* features.positive */
+    bool errors;               /* standard errors are wanted */
+    bool star;                 /* solved by polish/star.h: there are no iterations of HFSAD */
+    double gap;                /* relative, at which the star stops */
+    uint64_t limit;            /* of the star's rows */
+    double star_c;             /* the preset's c of clients, for the safeguard of a star */
+    double length;             /* the likely size of a model */
+    bool level;                /* data_scales.level */
+    hfsad_own_loss own;        /* of the clients whose loss is their program's */
     score_losses scores;       /* of all clients */
     hfsad_own_loss scores_own; /* the same as functions of a client */
 } plan;

@@ -121,7 +121,8 @@ bool lambda_is_wanted(const hfsad_spec *spec)
     for (size_t i = 0; i < spec->n_overrides; i++)
         any = any || is_left_open(&spec->overrides[i].prior, pick(spec->overrides[i].prior.lambda, edge));
     const loss_kind *kind = loss_kinds[spec->loss.kind];
-    return any && spec->top.preset == PRESET_TUNED && (kind->conjugate || kind->several); /* elsewhere the gradient at 0 says nothing */
+    return any && spec->top.preset == PRESET_TUNED &&
+           (kind->conjugate || kind->several); /* elsewhere the gradient at 0 says nothing */
 }
 
 /* Where the slopes of a convex loss add up to 0: the intercept of a model without features. */
@@ -151,8 +152,8 @@ static hfsad_status find_level(double *level, double centre, double spread, cons
 
 /* From the sums of the clients' gradients. */
 /* Levels of a quantile go by loss.tau, the one in the middle; several classes by a model of zeros. */
-static hfsad_status find_slope(data_scales *t, const hfsad_loss *loss, const dataset *d, double centre, double spread, const surveyor *ask,
-                               hfsad_error *err)
+static hfsad_status find_slope(data_scales *t, const hfsad_loss *loss, const dataset *d, double centre, double spread,
+                               const surveyor *ask, hfsad_error *err)
 {
     const size_t M = d->M, F = features_count(d);
     const bool classes = d->classes && (loss_kind_of(loss)->labels || loss_kind_of(loss)->several);

@@ -69,8 +69,8 @@
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
       "loss of a row; own: supplied by a program through hfsad_spec_own_loss")                                         \
     X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
-    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level, or a list of levels")        \
-    X(LOSS, TEXT, taus, "none", "list",                                                                                \
+    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level, or a list of levels")       \
+    X(LOSS, TEXT, levels, "none", "list",                                                                              \
       "the same: several levels, rising, in one run; tau: [0.1, 0.5, 0.9] is another way to write it")                 \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
     X(LOSS, REAL, h, "0.1", "(0,inf)", "smoothed-quantile: half-width of the window that the loss is averaged over")   \
@@ -380,9 +380,9 @@ struct hfsad_spec {
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
 
-/* Scores of a row, if it has one for each of loss.classes or of loss.taus; otherwise 0. */
+/* Scores of a row, if it has one for each of loss.classes or of loss.levels; otherwise 0. */
 size_t spec_scores(const hfsad_spec *spec);
-/* loss.taus as numbers; returns how many there are. */
+/* loss.levels as numbers; returns how many there are. */
 enum { SPEC_LEVELS = 99 };
 size_t spec_levels(const hfsad_spec *spec, double levels[SPEC_LEVELS]);
 

@@ -207,7 +207,7 @@ size_t spec_levels(const hfsad_spec *spec, double levels[SPEC_LEVELS])
     char why[SETTING_WHY_MAX], one[64];
     size_t count = 0;
     (void)settings_find(&spec_schema, "loss.tau", &at);
-    for (const char *text = spec->loss.taus; text && count < SPEC_LEVELS; count++) {
+    for (const char *text = spec->loss.levels; text && count < SPEC_LEVELS; count++) {
         const size_t length = strcspn(text, ",");
         snprintf(one, sizeof one, "%.*s", (int)(length < sizeof one ? length : sizeof one - 1), text);
         levels[count] = setting_parse(&at, one, true, &value, why) ? value.real : NAN;
@@ -220,7 +220,7 @@ size_t spec_scores(const hfsad_spec *spec)
 {
     double levels[SPEC_LEVELS];
     const int kind = spec->loss.kind;
-    if (spec->loss.taus)
+    if (spec->loss.levels)
         return spec_levels(spec, levels);
     const bool rest = (kind == HFSAD_LOSS_HINGE || kind == HFSAD_LOSS_SQUARED_HINGE) && spec->loss.classes > 2;
     return kind == HFSAD_LOSS_MULTINOMIAL || rest ? (size_t)spec->loss.classes : 0;
@@ -243,7 +243,7 @@ static hfsad_status check_scores(const hfsad_spec *spec, hfsad_error *err)
     else if (kind == HFSAD_LOSS_LOGISTIC && spec->loss.classes > 2)
         why = "logistic has two classes; loss.kind multinomial is the same for more";
     for (size_t i = 0; i < spec->n_overrides && spec_scores(spec) && !why; i++)
-        if (spec->overrides[i].loss.taus || spec->overrides[i].loss.classes > 0)
+        if (spec->overrides[i].loss.levels || spec->overrides[i].loss.classes > 0)
             why = "all nodes have the same; remove it from overrides";
     return why ? error_set(err, HFSAD_ERROR_INPUT, "%s: %s", key, why) : HFSAD_OK;
 }
