@@ -2,8 +2,8 @@
 #include "compare.h"
 
 #include "base/error.h"
+#include "base/format_number.h"
 #include "lab/plot.h"
-#include "out/format_number.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format_number.h"
 #include "data/features.h"
 #include "math/normal.h"
-#include "out/format_number.h"
 #include "run/handle.h"
 
 #include <stdlib.h>
