@@ -106,37 +106,24 @@ hfsad_status runs_print_trace(history *h, int64_t id, FILE *out, hfsad_error *er
     return HFSAD_OK;
 }
 
-/* Quoted if it must be. */
-static void put_field(FILE *out, const char *text)
-{
-    if (!text[strcspn(text, ",\"\r\n")]) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++)
-        fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', out);
-}
-
-static void put_run(FILE *out, const cJSON *run, const char *const *names, size_t count)
+static void put_run(whole_file *f, const cJSON *run, const char *const *names, size_t count)
 {
     char tags[1000];
     runs_tags(run, tags, sizeof tags);
     for (size_t i = 0; i < count; i++) {
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(run, names[i]);
         if (cJSON_IsNumber(v))
-            fprintf(out, "%.17g", v->valuedouble);
+            fprintf(f->stream, "%.17g", v->valuedouble);
         else if (cJSON_IsString(v))
-            put_field(out, v->valuestring);
-        fputc(',', out);
+            whole_file_put_field(f, v->valuestring);
+        fputc(',', f->stream);
     }
-    put_field(out, tags);
-    fputc(',', out);
+    whole_file_put_field(f, tags);
+    fputc(',', f->stream);
     char *given = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(run, "given"));
-    put_field(out, given ? given : "");
+    whole_file_put_field(f, given ? given : "");
     cJSON_free(given);
-    fputc('\n', out);
+    fputc('\n', f->stream);
 }
 
 static int64_t id_of(const cJSON *run)
@@ -158,7 +145,7 @@ hfsad_status runs_export_csv(history *h, const cJSON *runs, const char *folder, 
     for (size_t i = 0; i < N; i++)
         fprintf(f.stream, "%s,", names[i]);
     fputs("tags,settings\n", f.stream);
-    cJSON_ArrayForEach(run, runs) put_run(f.stream, run, names, N);
+    cJSON_ArrayForEach(run, runs) put_run(&f, run, names, N);
     status = whole_file_end(&f, err);
     if (!status)
         status = whole_file_begin(&f, folder, "traces.csv", err);

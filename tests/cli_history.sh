@@ -188,6 +188,22 @@ assert len(t["iteration"]) == 2000 and t["iteration"][0] == 0 and t["iteration"]
 P
 kill $dash
 
+echo "-- a socket that is handed over: its own address counts"
+python3 - "$HFSAD" <<'P' || fail "a socket beyond this machine, without keys"
+import os, socket, subprocess, sys
+def dash(host):
+    s = socket.create_server((host, 0))
+    words = ["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" dash', sys.argv[1]]
+    return subprocess.Popen(words, preexec_fn=lambda: os.dup2(s.fileno(), 3), close_fds=False, stdout=-1, stderr=-1, text=True), s.getsockname()[1]
+process, port = dash("127.0.0.1")
+line = process.stdout.readline()
+process.kill()
+assert line == "http://127.0.0.1:%d/\n" % port, line
+process, port = dash("0.0.0.0")
+said = process.communicate(timeout=20)[1]
+assert process.returncode == 2 and "beyond this machine" in said, said
+P
+
 echo "-- bad files"
 # still runs, with one line
 refused() { # WORDS
