@@ -39,6 +39,7 @@ enum {
     CONNECTING_MOST = 64, /* connection attempts at a time: the backlog of a broker is short (mosquitto: 100) */
     REASON_SIZE = 300,
     SESSION_SIZE = 100,
+    LEAVE_MS = 500,    /* for the broker to close connections that this process leaves */
     PUZZLED_AFTER = 3, /* connections that the other end has closed unasked: perhaps it speaks otherwise */
 };
 
@@ -65,6 +66,7 @@ typedef struct {
     size_t address; /* of the broker's, where it is or will be tried next */
     bool older;     /* the broker speaks MQTT 3.1.1 */
     slot_queue queue;
+    int left_open; /* its socket once it has taken leave, -1: none */
 } member;
 
 struct mqtt {
@@ -533,26 +535,55 @@ static void member_free(member *m)
     free(m);
 }
 
-static void mqtt_leave(transport *front, size_t number, bool with_will)
+/* Until the broker has closed its side, or until the time is over. A socket that is closed with unread data resets the
+ * connection; a broker that notices this before it has read DISCONNECT publishes the will. */
+static void drain(int *socket, uint64_t end)
 {
-    mqtt *t = (mqtt *)front;
-    member *m = number < t->n_members ? t->members[number] : NULL;
-    if (!m || m->state == GONE)
+    char unread[4096];
+    ssize_t n = *socket >= 0 ? 1 : 0;
+    while (n > 0) {
+        struct pollfd p = {.fd = *socket, .events = POLLIN};
+        const uint64_t now = clock_ms();
+        n = now < end && poll(&p, 1, (int)(end - now)) > 0 ? recv(*socket, unread, sizeof unread, MSG_DONTWAIT) : 0;
+    }
+    if (*socket >= 0)
+        close(*socket);
+    *socket = -1;
+}
+
+/* Says that it leaves; left_open then keeps the connection for drain(). */
+static void take_leave(mqtt *t, member *m, bool with_will)
+{
+    if (m->state == GONE)
         return;
     flush(m);
-    if (!with_will && m->state >= CONNECTING)
+    if (!with_will && m->state >= CONNECTING) {
+        m->left_open = mosquitto_socket(m->handle) >= 0 ? dup(mosquitto_socket(m->handle)) : -1;
         mosquitto_disconnect(m->handle);
+    }
     mosquitto_destroy(m->handle);
     m->handle = NULL;
     m->state = GONE;
     slots_drop(&t->slots, &m->queue);
 }
 
+static void mqtt_leave(transport *front, size_t number, bool with_will)
+{
+    mqtt *t = (mqtt *)front;
+    if (number >= t->n_members)
+        return;
+    take_leave(t, t->members[number], with_will);
+    drain(&t->members[number]->left_open, clock_ms() + LEAVE_MS);
+}
+
 static void mqtt_free(transport *front)
 {
     mqtt *t = (mqtt *)front;
+    for (size_t i = 0; i < t->n_members; i++)
+        take_leave(t, t->members[i], false);
+    const uint64_t end = clock_ms() + LEAVE_MS;
     for (size_t i = 0; i < t->n_members; i++) {
-        mqtt_leave(front, i, false);
+        drain(&t->members[i]->left_open, end);
         member_free(t->members[i]);
     }
     slots_free(&t->slots);
@@ -658,7 +689,7 @@ static hfsad_status mqtt_join(transport *front, const transport_member *from, si
     m->owner = t;
     m->number = t->n_members;
     m->queue = SLOT_QUEUE_EMPTY;
-    m->connack = -1;
+    m->connack = m->left_open = -1;
     m->state = APART;
     m->address = rng_u64(rng_key(rng_stream(m->name), 0), 0) % t->at.count; /* members are spread over the addresses */
     const int code = set_up(t, m, from);
