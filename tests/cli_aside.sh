@@ -38,7 +38,13 @@ until_true 60 grep -q ready liar.txt || fail "the liar is not ready: $(cat liar.
 begin cloud "$HFSAD" cloud spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-cloud --out out --quiet --linger 1
 cloud=$last
 begin edge1 "$HFSAD" edge spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-edge --name edge1 --linger 1
-for i in 1 2 3 4; do begin c$i "$HFSAD" client spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-$i --name edge1/client$i; done
+for i in 1 2 3 4; do
+    begin c$i "$HFSAD" client spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-$i --name edge1/client$i
+    [ $i != 1 ] || honest=$last
+done
+# from here on only the liar speaks for it: an honest message of a round makes the lie an old one
+until_true 60 grep -q 'client1: set up' c1.log || fail "not set up: $(cat c1.log)"
+kill -STOP "$honest"
 until_true 90 eval "! kill -0 $cloud 2>/dev/null" || fail "the run does not end: $(cat edge1.log)"
 wait "$cloud" || fail "the cloud: $(cat cloud.log)"
 grep -q 'sets aside.*edge1/client1' edge1.log || fail "the liar is not set aside: $(cat edge1.log)"
