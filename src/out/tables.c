@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format_number.h"
 #include "data/features.h"
 #include "math/normal.h"
-#include "out/format_number.h"
 #include "run/handle.h"
 
 #include <stdlib.h>
@@ -81,21 +81,6 @@ static char *write_columns(char *at, char letter, size_t M)
     return at;
 }
 
-/* A name of any length: not by way of the room. suffix: has nothing to quote. */
-static void put_name(whole_file *f, const char *name, const char *suffix)
-{
-    if (!name[strcspn(name, ",\"\r\n")]) {
-        whole_file_put(f, name, strlen(name));
-        whole_file_put(f, suffix, strlen(suffix));
-        return;
-    }
-    whole_file_put(f, "\"", 1);
-    for (; *name; name++)
-        whole_file_put(f, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
-    whole_file_put(f, suffix, strlen(suffix));
-    whole_file_put(f, "\"", 1);
-}
-
 const char *table_names(const hfsad_run *run)
 {
     const char *name = run->data->feature_names;
@@ -141,7 +126,7 @@ void model_head(whole_file *f, const hfsad_run *run)
             const bool intercept = (m - 1) / K == features_count(run->data);
             if (run->data->classes)
                 score_suffix(run, (m - 1) % K, suffix);
-            put_name(f, intercept ? "intercept" : name, suffix);
+            whole_file_put_field(f, intercept ? "intercept" : name, suffix);
             name += m % K == 0 && !intercept ? strlen(name) + 1 : 0;
         } else {
             whole_file_put(f, number, 1 + number_write_whole(number + 1, m));
@@ -208,7 +193,7 @@ void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room)
         char suffix[SUFFIX_SIZE] = "";
         if (run->data->classes)
             score_suffix(run, m % K, suffix);
-        put_name(f, m / K == F ? "intercept" : name ? name : "", suffix);
+        whole_file_put_field(f, m / K == F ? "intercept" : name ? name : "", suffix);
         put_row(f, room, write_estimate(room->text, run, m, m / K, room->z[m]));
         if (name && m / K < F && m % K == K - 1)
             name += strlen(name) + 1;
