@@ -1,10 +1,10 @@
 /* hfsad path: the same run for a grid of lambdas, which of them to take, and what the coefficients do on the way. */
 #include "base/alloc.h"
+#include "base/batch.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli.h"
 #include "lab/plot.h"
-#include "out/batch.h"
 #include "out/path_api.h"
 #include "out/report.h"
 #include "progress.h"

@@ -1,8 +1,8 @@
 /* hfsad predict: what trained models say about rows, as CSV. */
+#include "base/batch.h"
 #include "base/error.h"
+#include "base/format_number.h"
 #include "cli.h"
-#include "out/batch.h"
-#include "out/format_number.h"
 #include "out/model_scoring.h"
 #include "progress.h"
 

@@ -2,8 +2,8 @@
 #include "compare.h"
 
 #include "base/error.h"
+#include "base/format_number.h"
 #include "lab/plot.h"
-#include "out/format_number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -172,23 +172,10 @@ void comparison_print(FILE *out, const comparison *c)
     print_reached(out, c, &best, AGAINST_BYTES);
 }
 
-/* A name with a comma, a quote or a line break is quoted, as in CSV. */
-static void put_name(whole_file *f, const char *name)
-{
-    if (!name[strcspn(name, ",\"\r\n")]) {
-        whole_file_put(f, name, strlen(name));
-        return;
-    }
-    whole_file_put(f, "\"", 1);
-    for (; *name; name++)
-        whole_file_put(f, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
-    whole_file_put(f, "\"", 1);
-}
-
 static void put_row(whole_file *f, const comparison *c, const best_found *best, const compared_run *r, size_t row)
 {
     char line[(COMPARE_COLUMNS + 2) * (NUMBER_SIZE + 1) + sizeof r->algorithm];
-    put_name(f, r->name);
+    whole_file_put_field(f, r->name);
     size_t n = (size_t)sprintf(line, ",%s", r->algorithm);
     for (int i = 0; i < COMPARE_COLUMNS; i++) {
         line[n++] = ',';

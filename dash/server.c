@@ -1,7 +1,8 @@
 /* The HTTP side of server.h: port, TLS, token, limits, events. */
-#define _GNU_SOURCE /* SOCK_CLOEXEC */
+#define _GNU_SOURCE /* strncasecmp, ssize_t */
 #include "dash/server.h"
 
+#include "base/address.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -12,7 +13,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -49,7 +49,7 @@ typedef struct stream {
 struct server {
     int socket;
     unsigned port;
-    char host[256];
+    char host[ADDRESS_HOST_SIZE];
     bool loopback;
     char *certificate, *key, token[TOKEN_MOST + 1]; /* token "": none is asked for */
     struct MHD_Daemon *daemon;
@@ -186,7 +186,7 @@ static void resume_all(server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- who may ask ---- */
+/* ---- access ---- */
 
 /* The time does not depend on where the texts differ. */
 static bool same_text(const char *a, const char *b)
@@ -287,79 +287,47 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *from, const 
 
 /* ---- set-up ---- */
 
-static hfsad_status bad_address(const char *address, const char *why, hfsad_error *err)
-{
-    return error_set(err, HFSAD_ERROR_INPUT, "the dashboard cannot be served at '%.200s': %s", address, why);
-}
-
-static bool split_address(const char *address, char name[256], char port[8])
-{
-    const char *colon = strrchr(address, ':');
-    size_t length = colon ? (size_t)(colon - address) : 0;
-    if (length >= 2 && address[0] == '[' && colon[-1] == ']') {
-        address++;
-        length -= 2;
-    } else if (memchr(address, ':', length)) {
-        return false;
-    }
-    if (length == 0 || length > 255 || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1))
-        return false;
-    memcpy(name, address, length);
-    name[length] = 0;
-    strcpy(port, colon + 1);
-    return *port && strtol(port, NULL, 10) <= 65535;
-}
-
-static bool is_loopback(const struct sockaddr *at)
+/* Only processes of this machine reach it; a socket without a port is a file. */
+static bool is_local(const struct sockaddr *at)
 {
     if (at->sa_family == AF_INET)
         return (ntohl(((const struct sockaddr_in *)(const void *)at)->sin_addr.s_addr) >> 24) == 127;
-    return at->sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
+    if (at->sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
+    return at->sa_family == AF_UNIX;
 }
 
-static int listen_at(const struct addrinfo *where)
+/* A socket that was handed over may listen elsewhere than the address says: its own address counts. */
+static bool is_reached_locally(int socket, const struct addrinfo *found)
 {
-    const int on = 1, fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, CONNECTIONS_MOST) == 0)
-        return fd;
-    const int code = errno;
-    close(fd);
-    errno = code;
-    return -1;
+    struct sockaddr_storage at = {0};
+    socklen_t size = sizeof at;
+    if (socket < 0)
+        return is_local(found->ai_addr);
+    return getsockname(socket, (struct sockaddr *)&at, &size) == 0 && is_local((struct sockaddr *)&at);
 }
 
 static hfsad_status open_port(server *s, const server_settings *settings, hfsad_error *err)
 {
-    char port[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
-    struct sockaddr_storage at = {0};
-    socklen_t size = sizeof at;
-    if (!split_address(settings->address, s->host, port))
-        return bad_address(settings->address, "give host:port, such as 127.0.0.1:8080", err);
-    const int code = getaddrinfo(s->host, port, &hints, &found);
-    if (code)
-        return bad_address(settings->address, gai_strerror(code), err);
-    s->loopback = is_loopback(found->ai_addr);
-    if (s->loopback || settings->keys)
-        s->socket = settings->socket >= 0 ? settings->socket : listen_at(found);
-    const int why = errno;
-    freeaddrinfo(found);
+    static const char what[] = "the dashboard";
+    struct addrinfo *found;
+    hfsad_status status = address_find(what, settings->address, "127.0.0.1:8080", s->host, &found, err);
+    if (status)
+        return status;
+    s->loopback = is_reached_locally(settings->socket, found);
     if (!s->loopback && !settings->keys)
-        return bad_address(settings->address,
-                           "beyond this machine it needs a certificate and a token; give a folder with dash.crt, "
-                           "dash.key and dash.token",
-                           err);
-    if (s->socket < 0)
-        return bad_address(settings->address, why == EADDRINUSE ? "the port is taken; give another" : strerror(why),
-                           err);
-    getsockname(s->socket, (struct sockaddr *)&at, &size);
-    if (getnameinfo((struct sockaddr *)&at, size, NULL, 0, port, sizeof port, NI_NUMERICSERV) == 0)
-        s->port = (unsigned)strtoul(port, NULL, 10);
-    return HFSAD_OK;
+        status = address_refuse(what, settings->address,
+                                "beyond this machine it needs a certificate and a token; give a folder with dash.crt, "
+                                "dash.key and dash.token",
+                                err);
+    else if (settings->socket >= 0)
+        s->socket = settings->socket;
+    else
+        status = address_listen(what, settings->address, found, CONNECTIONS_MOST, &s->socket, err);
+    freeaddrinfo(found);
+    if (!status)
+        s->port = address_port(s->socket);
+    return status;
 }
 
 static hfsad_status read_key(const char *folder, const char *name, char **text, hfsad_error *err)

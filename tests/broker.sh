@@ -2,6 +2,7 @@
 # are the numbers in $members.
 # shellcheck shell=bash disable=SC2034
 PATH=$PATH:/usr/sbin
+export PYTHONPATH=$tests${PYTHONPATH:+:$PYTHONPATH} # frames.py
 members=
 stop() {
     # shellcheck disable=SC2086 # a list of numbers
@@ -9,6 +10,18 @@ stop() {
     rm -rf "${work:?}"
 }
 trap stop EXIT
+
+# $python: one that speaks MQTT; without one the test ends. Debian's package is for Debian's Python, which need not be
+# the first one.
+need_paho() {
+    local one
+    for one in python3 /usr/bin/python3; do
+        "$one" -c 'import paho.mqtt.client' 2>/dev/null && python=$one && return
+    done
+    echo "skipped: no Python with paho-mqtt (Debian: python3-paho-mqtt, which scripts/need test installs)"
+    finish
+    exit 0
+}
 
 # until_true SECONDS COMMAND…
 until_true() {

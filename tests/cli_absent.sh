@@ -16,9 +16,9 @@ begin() {
     members="$members $last"
 }
 begin_all() {
-    begin cloud cloud spec.yaml --out out --quiet
+    begin cloud cloud spec.yaml --out out --quiet --record record.cloud
     cloud=$last
-    for edge in 1 2; do begin edge$edge edge spec.yaml --name edge$edge; done
+    for edge in 1 2; do begin edge$edge edge spec.yaml --name edge$edge --record record.edge$edge; done
     for i in {1..5}; do
         begin 1c$i client spec.yaml --name edge1/client$i
         pids[i]=$last
@@ -50,17 +50,32 @@ kill -CONT "${pids[2]}"
 back() { grep -q 'goes on with: edge1/client2' edge1.log; }
 until_true 20 back || fail "a client that is back is not heard: $(cat edge1.log)"
 
-# The end does not wait for the dead either.
+# The end does not wait for the dead either. One client dies at once and one is stopped for a while in the middle: rows and the end go
+# without them, the records say which, and `hfsad run --replay` leaves the same files.
 kill -9 ${members/ $broker/} 2>/dev/null
 wait ${members/ $broker/} 2>/dev/null
 members=" $broker"
 rm -rf states out
-sets+=(--set run.iterations=3000 --set federation.name=end)
+sets+=(--set run.iterations=4000 --set run.trace_every=500 --set federation.name=end --set output.every_seconds=0.05)
 begin_all
-until_true 30 rows 1 || fail "no training: $(cat 1c4.log)" # the first row needs all
-kill -KILL "${pids[4]}"
-until_true 60 eval "! kill -0 $cloud" || fail "the run does not end without a client: $(cat cloud.log edge1.log)"
+kill -STOP "${pids[4]}"
+kill -KILL "${pids[1]}" # before it can have trained
+begin 1c1 client spec.yaml --name edge1/client1 # the set-up needs it once more
+pids[1]=$last
+kill -CONT "${pids[4]}"
+until_true 60 rows 1 || fail "no training: $(cat 1c4.log)"
+kill -KILL "${pids[1]}"
+kill -STOP "${pids[4]}"
+gone() { grep -q ' row .*0:-' <("$HFSAD" state export states/edge1 2>/dev/null) || grep -q 'goes on without: edge1/client4' edge1.log; }
+until_true 60 gone || fail "nothing goes without edge1/client4: $(cat edge1.log)"
+kill -CONT "${pids[4]}"
+until_true 120 eval "! kill -0 $cloud" || fail "the run does not end without a client: $(cat cloud.log edge1.log)"
 wait "$cloud" || fail "the cloud: $(cat cloud.log)"
-grep -q 'goes on without: edge1/client4' edge1.log || fail "the absent is not named"
-[ "$(last_row)" = 3000 ] && [ "$(wc -l <out/model.csv)" = 14 ] || fail "the output of a run without a client: $(last_row)"
+until_true 60 test -s record.edge1 -a -s record.edge2 || fail "the edges do not end"
+grep -q 'goes on without: edge1/client1' edge1.log || fail "the absent is not named"
+[ "$(last_row)" = 4000 ] && [ "$(wc -l <out/model.csv)" = 14 ] || fail "the output of a run without a client: $(last_row)"
+grep -q '^edge1 end .* 0:-' record.edge1 || fail "the record does not say that edge1/client1 is missing: $(tail -n 1 record.edge1)"
+cat record.cloud record.edge1 record.edge2 >record
+expect 0 run spec.yaml "${sets[@]}" --replay record --out again --quiet
+same_output again out || fail "the replay is another run"
 finish

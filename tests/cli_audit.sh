@@ -42,11 +42,7 @@ says 'edge1/client1 has 9 rows, fewer than privacy.least_rows, 10'
 expect_line 2 edge q/spec.yaml --name edge1 --audit x --state s
 
 echo "-- an edge that asks questions of its own choosing"
-python=
-for one in python3 /usr/bin/python3; do
-    [ -n "$python" ] || ! "$one" -c 'import paho.mqtt.client' 2>/dev/null || python=$one
-done
-[ -n "$python" ] || { echo "skipped: no Python with paho-mqtt"; finish; exit; }
+need_paho
 printf 'listener 1 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n' >plain.conf
 start_broker plain.conf
 common="q/spec.yaml --set algorithm=hfsad --set run.polish=false --set run.iterations=20 --set run.cycles=false --broker mqtt://127.0.0.1:$port --durability process"

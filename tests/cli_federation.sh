@@ -335,19 +335,11 @@ echo "-- strangers"
 # strangers with mosquitto's own tools.
 cat >frame.py <<'PYTHON'
 """frame.py HOW <FRAME: another frame made from a client's UP."""
-import struct, sys
+import sys
+from frames import frame, numbers
 
-def crc32c(data):
-    s = 0xFFFFFFFF
-    for byte in data:
-        s ^= byte
-        for _ in range(8):
-            s = s >> 1 ^ (0x82F63B78 if s & 1 else 0)
-    return s ^ 0xFFFFFFFF
-
-how, frame = sys.argv[1], sys.stdin.buffer.read()
-kind, run, phase, round_, k, sigma = struct.unpack_from("<4xB2xxQQQQd", frame)
-values = list(struct.unpack_from("<%dd" % struct.unpack_from("<I", frame, 48), frame, 56))
+how = sys.argv[1]
+kind, run, phase, round_, k, sigma, values = numbers(sys.stdin.buffer.read())
 if how == "size":
     values.append(1.0)
 elif how == "nan":
@@ -358,9 +350,7 @@ elif how == "run":
     run ^= 1
 elif how == "lie":
     values = [1e6 for v in values]
-body = struct.pack("<4sBBBBQQQQdII", b"hfsd", 1, kind, 0, 0, run, phase, round_, k, sigma, len(values), 8 * len(values))
-body += struct.pack("<%dd" % len(values), *values)
-sys.stdout.buffer.write(body + struct.pack("<I", crc32c(body)))
+sys.stdout.buffer.write(frame(kind, run, phase, round_, values, k, sigma))
 PYTHON
 
 # pub CERTIFICATE TOPIC <FRAME: by a certificate without its ending
@@ -404,19 +394,13 @@ expect_line 2 edge secure.yaml $long $secure --name edge1 --state twin --log-lev
 says 'edge1 already runs'
 expect_line 2 client secure.yaml $long $secure --all-of edge1 --state other --set run.seed=9
 says 'edge1/client1: edge1 has another spec.*they differ in: run.seed'
-[ "$(grep -c '"edge1/client1".*has another spec.*run.seed' edge1.log)" = 1 ] && ! grep -q refused edge1.log ||
+# The cloud may have met the twin's key: of the cloud's messages some may be refused.
+[ "$(grep -c '"edge1/client1".*has another spec.*run.seed' edge1.log)" = 1 ] && ! grep -q 'refused.*edge1/client' edge1.log ||
     fail "an edge, of clients with another spec: $(cat edge1.log)"
 for edge in edge1 edge2 edge3; do
     setpriv --pdeathsig KILL "$HFSAD" client secure.yaml $long --all-of $edge $secure 2>$edge-clients.log &
     members="$members $!"
 done
-expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca keys/ca.crt \
-    --certificate foreign/nodes/edge1/client1.crt --key foreign/nodes/edge1/client1.key --state f1
-says 'TLS with the broker fails.*unknown ca'
-expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca foreign/ca.crt \
-    --certificate keys/nodes/edge1/client1.crt --key keys/nodes/edge1/client1.key --state f2
-says 'certificate'
-}
 own=hfsad/run/edge1/client1/up
 # One that the edge has had, from which the others are made; a client that begins clears its topic by an empty one first.
 for _ in 1 2 3 4 5; do
@@ -424,9 +408,19 @@ for _ in 1 2 3 4 5; do
         -t $own -C 1 -N -W 20 >old.frame || fail "no UP of a client is to be seen"
     [ ! -s old.frame ] || break
 done
+# The run must not end before: without the cloud nobody goes on.
+kill -STOP "$cloud"
+expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca keys/ca.crt \
+    --certificate foreign/nodes/edge1/client1.crt --key foreign/nodes/edge1/client1.key --state f1
+says 'TLS with the broker fails.*unknown ca'
+expect_line 2 client secure.yaml $long --name edge1/client1 --broker mqtts://localhost:$port --ca foreign/ca.crt \
+    --certificate keys/nodes/edge1/client1.crt --key keys/nodes/edge1/client1.key --state f2
+says 'certificate'
+}
 for how in size nan future run lie; do python3 frame.py $how <old.frame >$how.frame; done
 rounds=0
 while kill -0 "$cloud" 2>/dev/null && [ "$rounds" -lt 40 ]; do
+    [ "$rounds" != 3 ] || kill -CONT "$cloud"
     pub keys/nodes/edge1/client2 $own <lie.frame    # in another's name
     pub foreign/nodes/edge1/client1 $own <lie.frame # of another authority
     for how in old size nan future run; do pub keys/nodes/edge1/client1 $own <$how.frame; done

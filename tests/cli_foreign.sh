@@ -5,15 +5,7 @@
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
 . "$tests/broker.sh"
-# Debian's package is for Debian's Python, which need not be the first one.
-python=
-for one in python3 /usr/bin/python3; do
-    [ -n "$python" ] || ! "$one" -c 'import paho.mqtt.client' 2>/dev/null || python=$one
-done
-if [ -z "$python" ]; then
-    echo "skipped: no Python with paho-mqtt (Debian: python3-paho-mqtt, which scripts/need test installs)"
-    exit 0
-fi
+need_paho
 
 # Data of one row per client: FOLDER/CLIENT.csv, eleven features (so that the sums of eight have a rest).
 cat >make_data.py <<'PYTHON'

@@ -4,14 +4,7 @@
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
 . "$tests/broker.sh"
-python=
-for one in python3 /usr/bin/python3; do
-    [ -n "$python" ] || ! "$one" -c 'import paho.mqtt.client' 2>/dev/null || python=$one
-done
-if [ -z "$python" ]; then
-    echo "skipped: no Python with paho-mqtt (Debian: python3-paho-mqtt, which scripts/need test installs)"
-    exit 0
-fi
+need_paho
 
 expect 0 generate quantile --edges 2 --clients 2 --features 5 --rows 12 --out q --quiet
 sets=(--set algorithm=hfsad --set run.polish=false --set run.iterations=150 --set run.cycles=false)

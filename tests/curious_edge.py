@@ -9,25 +9,10 @@ import struct, sys, time
 import paho.mqtt.client as mqtt
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from frames import frame
+
 port, run, edge, client, M = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])
-TABLE = []
-for s in range(256):
-    for _ in range(8):
-        s = s >> 1 ^ (0x82F63B78 if s & 1 else 0)
-    TABLE.append(s)
-
-
-def crc32c(data):
-    s = 0xFFFFFFFF
-    for byte in data:
-        s = TABLE[(s ^ byte) & 255] ^ s >> 8
-    return s ^ 0xFFFFFFFF
-
-
-def frame(run_id, round_, values):
-    body = struct.pack("<4sBBBBQQQQdII", b"hfsd", 1, 4, 0, 0, run_id, 1, round_, 0, 0.0, len(values), 8 * len(values))
-    body += struct.pack("<%dd" % len(values), *values)
-    return body + struct.pack("<I", crc32c(body))
+ASK, SETUP = 4, 1
 
 
 def questions():
@@ -74,7 +59,7 @@ while time.monotonic() < end and (heard["run"] is None or 1 not in heard["answer
 
 asked = list(questions())
 for round_, kind, most, sums, values in asked:
-    c.publish(root + edge + "/ask", frame(heard["run"], round_, [float(kind), float(most), float(sums), 0.0, 0.0] + values))
+    c.publish(root + edge + "/ask", frame(ASK, heard["run"], SETUP, round_, [float(kind), float(most), float(sums), 0.0, 0.0] + values))
     time.sleep(0.005)
 time.sleep(0.5)
 c.loop_stop()

@@ -10,20 +10,10 @@ import random, signal, struct, sys, time
 import paho.mqtt.client as mqtt
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from frames import checked
+
 port, run, draw = int(sys.argv[1]), sys.argv[2], random.Random(int(sys.argv[3]))
 PACE = 400  # frames a second: more would only slow the broker down
-TABLE = []
-for s in range(256):
-    for _ in range(8):
-        s = s >> 1 ^ (0x82F63B78 if s & 1 else 0)
-    TABLE.append(s)
-
-
-def crc32c(data):
-    s = 0xFFFFFFFF
-    for byte in data:
-        s = TABLE[(s ^ byte) & 255] ^ s >> 8
-    return s ^ 0xFFFFFFFF
 
 
 def split(payload):
@@ -37,7 +27,7 @@ def split(payload):
 def altered(frame, change):
     body = bytearray(frame[:-4])
     change(body)
-    return bytes(body) + struct.pack("<I", crc32c(bytes(body)))
+    return checked(body)
 
 
 def nudge(body):

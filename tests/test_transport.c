@@ -297,6 +297,32 @@ static void wills(void **state)
     end(f);
 }
 
+/* It leaves with values unread, while others are on their way: its will is not published even so. */
+static void leaving_in_a_flood(void **state)
+{
+    enum { TIMES = 20, VALUES = 60, SIZE = 20000 };
+    fixture *f = make(*state), *g = make(*state);
+    const size_t watch = join(g, "watch", "flood/life/+"), source = join(g, "source", NULL);
+    hfsad_error err;
+    char topic[40];
+    for (uint32_t i = 1; i <= TIMES; i++) {
+        const size_t left = join_with_will(f, "left", "flood/value/+", "flood/life/left");
+        UNTIL(f, f->ups[left]);
+        for (uint32_t v = 0; v < VALUES; v++) {
+            snprintf(topic, sizeof topic, "flood/value/%u", (unsigned)v);
+            send_sized(g, source, topic, i, SIZE, false);
+        }
+        for (int turn = 0; turn < 5; turn++)
+            ok(transport_wait(g->t, 1, &err), &err);
+        transport_leave(f->t, left, false);
+        send_number(g, source, "flood/life/source", i, false);
+        UNTIL(g, newest(g, watch, "flood/life/source", i));
+        assert_null(find(g, watch, "flood/life/left"));
+    }
+    end(g);
+    end(f);
+}
+
 /* An edge and its clients, some rounds in lock step. */
 static void many_members(void **state)
 {
@@ -442,6 +468,15 @@ static void addresses(void **state)
         if (broker_url_read(&b, bad[i], &err) != HFSAD_ERROR_INPUT || !strstr(err.message, "mqtts://host:port"))
             fail_msg("'%s' is taken", bad[i]);
     }
+    broker_urls all;
+    ok(broker_urls_read(&all, "mqtts://a,mqtts://b:7,mqtts://[::1]", &err), &err);
+    assert_true(all.count == 3 && all.tls && all.list[1].port == 7 && !strcmp(all.list[2].host, "::1"));
+    ok(broker_urls_read(&all, "unix:///a,b", &err), &err);
+    assert_true(all.count == 1 && !strcmp(all.list[0].host, "/a,b"));
+    static const char *const wrong[] = {"mqtt://a,", ",mqtt://a", "mqtt://a,mqtts://b", "mqtt://a,unix:///b"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (broker_urls_read(&all, wrong[i], &err) != HFSAD_ERROR_INPUT)
+            fail_msg("'%s' is taken", wrong[i]);
     transport *t;
     const transport_handler handler = {0};
     const transport_broker bare = {.url = "mqtts://h"}, missing = {.url = "mqtts://h", .ca = "/no/ca.crt"};
@@ -523,7 +558,9 @@ int main(void)
     cmocka_unit_test(values_reach_who_listens), cmocka_unit_test(two_are_waited_for_at_once),                          \
         cmocka_unit_test(retained_values_wait_for_who_comes_late), cmocka_unit_test(large_frames_come_whole),          \
         cmocka_unit_test(the_newest_value_wins), cmocka_unit_test(wills), cmocka_unit_test(many_members)
-#define BROKEN cmocka_unit_test(the_broker_dies_and_comes_back), cmocka_unit_test(two_of_a_name)
+#define BROKEN                                                                                                         \
+    cmocka_unit_test(leaving_in_a_flood), cmocka_unit_test(the_broker_dies_and_comes_back),                            \
+        cmocka_unit_test(two_of_a_name)
     const struct CMUnitTest local[] = {CONFORMANCE};
     const struct CMUnitTest mqtt[] = {CONFORMANCE, BROKEN, cmocka_unit_test(nobody_there), cmocka_unit_test(too_large),
                                       cmocka_unit_test(addresses)};

@@ -159,6 +159,18 @@ void whole_file_put(whole_file *f, const void *bytes, size_t count)
         f->reason = errno ? errno : EIO;
 }
 
+void whole_file_put_field(whole_file *f, const char *text)
+{
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        whole_file_put(f, text, strlen(text));
+        return;
+    }
+    whole_file_put(f, "\"", 1);
+    for (; *text; text++)
+        whole_file_put(f, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    whole_file_put(f, "\"", 1);
+}
+
 hfsad_status whole_file_close(whole_file *f, hfsad_error *err)
 {
     int reason = f->reason;

@@ -119,8 +119,8 @@ static bool make_hello(credential *c, X509 *certificate, EVP_PKEY *key, const ch
         c->hello[AT_VERSION] = VERSION;
         memcpy(c->hello + AT_PUBLIC, c->public_key, CREDENTIAL_PUBLIC);
         memcpy(c->hello + HEAD, der, (size_t)n_der);
-        good = EVP_DigestSignInit(signer, NULL, digest_for(key), NULL, key) &&
-               EVP_DigestSign(signer, signature, &n_signature, text, length);
+        good = EVP_DigestSignInit(signer, NULL, digest_for(key), NULL, key) == 1 &&
+               EVP_DigestSign(signer, signature, &n_signature, text, length) == 1;
         put_length(c->hello + AT_CERTIFICATE, (size_t)n_der);
         put_length(c->hello + AT_SIGNATURE, n_signature);
         c->hello_size = HEAD + (size_t)n_der + n_signature;

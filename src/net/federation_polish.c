@@ -14,6 +14,7 @@
 #include "polish/star_client.h"
 #include "polish/task.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,7 +267,7 @@ static void ask_once(asker *a, const asked *q)
     if (a->status)
         a->why = HAS_ENDED;
     else if (a->answer[0] > 0)
-        retry(a, (uint64_t)a->answer[0] - 1);
+        retry(a, (uint64_t)fmin(a->answer[0], 0x1p53) - 1); /* a client may say any number */
     else
         a->number++;
 }

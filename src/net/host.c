@@ -114,6 +114,7 @@ static void tick(hosted *at, uint64_t now)
     host_admit_tick(at, now);
     if (at->q)
         inquiry_tick(at->q, now);
+    host_watch_children(at, now);
     if (at->n)
         node_tick(at->n, now);
     if (at->call)

@@ -124,6 +124,18 @@ static void make_list(cohort_call *c, size_t n, uint64_t now)
     free(sizes);
 }
 
+static void take_card(cohort_call *c, size_t from, const message *m)
+{
+    size_t size = 0;
+    unsigned char *card = get_bytes(m, &size);
+    if (card && size > VEIL_CARD_MOST) {
+        free(card);
+        card = NULL;
+    }
+    c->cards[from] = card;
+    c->sizes[from] = size;
+}
+
 static void hear_child(hosted *at, size_t from, const message *m, uint64_t now)
 {
     cohort_call *c = at->call;
@@ -137,19 +149,14 @@ static void hear_child(hosted *at, size_t from, const message *m, uint64_t now)
         channel_stop(&c->ask);
         return;
     }
-    if (m->round != CARDS || c->cards[from] || c->list)
+    if (m->round != CARDS || c->list)
         return;
-    size_t size;
-    c->cards[from] = get_bytes(m, &size);
-    c->sizes[from] = size;
-    if (c->cards[from] && size > VEIL_CARD_MOST) {
-        free(c->cards[from]);
-        c->cards[from] = NULL;
-    }
+    if (!c->cards[from])
+        take_card(c, from, m);
     for (size_t i = 0; i < at->n_children; i++)
         if (c->in[i] && !c->cards[i])
             return;
-    make_list(c, at->n_children, now);
+    make_list(c, at->n_children, now); /* without memory: again when the next card comes */
 }
 
 hfsad_status host_cohort_send(host *h, hosted *at, hfsad_error *err)
@@ -217,6 +224,5 @@ bool host_cohort_mask(host *h, hosted *at, message *m)
         return false;
     memcpy(h->masked.bytes, m->values, m->count * sizeof *m->values);
     m->values = (double *)(void *)h->masked.bytes;
-    veil_mask(at->veil, m, (uint64_t *)(void *)h->masked.bytes);
-    return true;
+    return veil_mask(at->veil, m, (uint64_t *)(void *)h->masked.bytes);
 }

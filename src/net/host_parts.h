@@ -168,6 +168,8 @@ void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
 
 /* A child says that it lives, or its will that it is gone (host_watch.c). */
 void host_note_child(const host *h, hosted *at, const char *path, const message *m);
+/* Tells the node which children live, while it waits for answers. */
+void host_watch_children(hosted *at, uint64_t now);
 /* Tells which children it goes on without, and which are back. */
 void host_tell_absences(const host *h, hosted *at);
 /* The node's own status comes back: its own, or a second process's. */

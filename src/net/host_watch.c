@@ -51,6 +51,12 @@ void host_note_child(const host *h, hosted *at, const char *path, const message 
         note_state(h, at, found, m);
 }
 
+void host_watch_children(hosted *at, uint64_t now)
+{
+    for (size_t c = 0; at->n && node_asks(at->n) && c < at->n_children; c++)
+        node_child_lives(at->n, at->children[c].slot, at->children[c].lives_until > now);
+}
+
 void host_tell_absences(const host *h, hosted *at)
 {
     for (size_t c = 0; at->n && c < at->n_children; c++) {

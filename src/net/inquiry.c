@@ -33,7 +33,7 @@ struct inquiry {
     size_t totals_room;
     double *words; /* fixed point: the sum of the children's answers, and the answer as it goes up */
     size_t words_room;
-    bool lost; /* a child has said in the open that it cannot answer this question of the polish */
+    double lost; /* 1 + life of a child that has said in the open that it cannot answer this question; 0: none */
     bool too_large;
 
     channel ask;
@@ -173,7 +173,7 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
         !alloc_grow((void **)&q->words, &q->words_room, words + 1, sizeof *q->words) ||
         !alloc_grow((void **)&q->totals, &q->totals_room, size + 1, sizeof *q->totals))
         return false;
-    q->lost = false;
+    q->lost = 0;
     const double head[] = {from->kind, (double)from->most, (double)from->sums, from->constant, (double)from->n_columns};
     memcpy(q->asked, head, sizeof head);
     if (from->n_columns)
@@ -269,8 +269,8 @@ static void conclude(inquiry *q)
     const survey_question as = {.most = question.most, .sums = question.sums};
     answer_layout l;
     memset(q->totals, 0, size * sizeof *q->totals);
-    if (q->lost) {
-        q->totals[0] = 1;
+    if (q->lost > 0) {
+        q->totals[0] = q->lost;
     } else if (layout_of(q, &question, &l)) {
         const size_t numbers = fixed_answer_numbers(&l), words = numbers * FIXED_WORDS;
         memset(q->words, 0, words * sizeof *q->words);
@@ -422,7 +422,8 @@ static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *
         q->lies[c]++;
         return refuse(why, NODE_REFUSED_BOUND);
     }
-    q->lost = q->lost || lost;
+    if (lost && m->values[0] > q->lost)
+        q->lost = m->values[0];
     if (count && !lost)
         memcpy(q->parts + c * count, m->values, count * sizeof *q->parts);
     q->heard[c] = true;

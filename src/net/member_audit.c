@@ -73,5 +73,6 @@ void member_on_audit(void *context, const char *path, const char *from, const me
     describe(said, from, text, sizeof text, answer, sizeof answer);
     fprintf(m->audit, "%s %s %s %s: %s%s\n", when, path, from, text, refused ? "refused: " : "",
             refused ? refused : answer);
-    fflush(m->audit);
+    if (fflush(m->audit) != 0)
+        member_log(m, HFSAD_LOG_ERROR, path, "the audit cannot be written", strerror(errno), "");
 }

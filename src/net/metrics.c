@@ -1,15 +1,13 @@
 /* The HTTP server of metrics.h. */
-#define _GNU_SOURCE /* pthread_cond_clockwait's clock, SOCK_CLOEXEC */
+#define _GNU_SOURCE /* pthread_cond_clockwait's clock */
 #include "net/metrics.h"
 
+#include "base/address.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
 
-#include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -162,66 +160,18 @@ void metrics_turn(metrics *m, const host *h)
 
 /* ---- set-up ---- */
 
-static hfsad_status bad_address(const char *address, const char *why, hfsad_error *err)
+static hfsad_status open_socket(const char *address, int *fd, unsigned *port, hfsad_error *err)
 {
-    return error_set(err, HFSAD_ERROR_INPUT, "metrics cannot be served at '%.200s': %s", address, why);
-}
-
-/* The text before the last colon, without brackets, and the one behind it. */
-static bool split(const char *address, char name[256], char port[8])
-{
-    const char *colon = strrchr(address, ':');
-    size_t length = colon ? (size_t)(colon - address) : 0;
-    if (length >= 2 && address[0] == '[' && colon[-1] == ']') {
-        address++;
-        length -= 2;
-    } else if (memchr(address, ':', length)) {
-        return false;
-    }
-    if (length == 0 || length > 255 || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1))
-        return false;
-    const long number = strtol(colon + 1, NULL, 10);
-    memcpy(name, address, length);
-    name[length] = 0;
-    strcpy(port, colon + 1);
-    return *port && number <= 65535;
-}
-
-/* A socket that listens there, or -1 with errno. */
-static int listen_at(const struct addrinfo *where)
-{
-    const int on = 1, fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, CONNECTIONS_MOST) == 0)
-        return fd;
-    const int code = errno;
-    close(fd);
-    errno = code;
-    return -1;
-}
-
-static hfsad_status open_socket(const char *address, int *fd, unsigned *number, hfsad_error *err)
-{
-    char name[256], port[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
-    struct sockaddr_storage at = {0};
-    socklen_t size = sizeof at;
-    if (!split(address, name, port))
-        return bad_address(address, "give host:port, such as 127.0.0.1:9100", err);
-    const int code = getaddrinfo(name, port, &hints, &found);
-    if (code)
-        return bad_address(address, gai_strerror(code), err);
-    *fd = listen_at(found);
-    const int why = errno;
+    char name[ADDRESS_HOST_SIZE];
+    struct addrinfo *found;
+    hfsad_status status = address_find("metrics", address, "127.0.0.1:9100", name, &found, err);
+    if (status)
+        return status;
+    status = address_listen("metrics", address, found, CONNECTIONS_MOST, fd, err);
     freeaddrinfo(found);
-    if (*fd < 0)
-        return bad_address(address, why == EADDRINUSE ? "the port is taken; give another" : strerror(why), err);
-    getsockname(*fd, (struct sockaddr *)&at, &size);
-    if (getnameinfo((struct sockaddr *)&at, size, NULL, 0, port, sizeof port, NI_NUMERICSERV) == 0)
-        *number = (unsigned)strtoul(port, NULL, 10);
-    return HFSAD_OK;
+    if (!status)
+        *port = address_port(*fd);
+    return status;
 }
 
 static void init_locks(metrics *m)

@@ -273,6 +273,9 @@ uint64_t node_waits_since(const node *n);
 uint64_t node_child_k(const node *n, size_t c);
 /* Asynchronous: whether it goes on without this child, which was waited for in vain. */
 bool node_child_is_absent(const node *n, size_t c);
+/* Asynchronous: whether a question is open; and whether a child's process has spoken lately. */
+bool node_asks(const node *n);
+void node_child_lives(node *n, size_t c, bool lives);
 bool node_child_trains(const node *n, size_t c);
 /* Whether a child has sent so many messages beyond the bounds that its parent cannot go on with it. */
 bool node_child_lies(const node *n, size_t c);

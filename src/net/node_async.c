@@ -252,13 +252,30 @@ static uint64_t answer_ms(const node *n)
     return n->s.pace.answer_ms * (uint64_t)(n->s.tiers - n->s.depth);
 }
 
-/* Training goes on while a row of the trace waits, so the wait costs no step. */
-bool async_answers_without(const node *n)
+/* The first row and the end are not repeated, and no step waits for them: a child that lives has more time. */
+static uint64_t live_answer_ms(const node *n)
 {
-    const question *q = &n->question;
+    enum { LIVE_ANSWER_MS = 60000 };
+    const uint64_t most = (uint64_t)LIVE_ANSWER_MS * (uint64_t)(n->s.tiers - n->s.depth);
+    return async_is_between(n, n->question.round) || most < answer_ms(n) ? answer_ms(n) : most;
+}
+
+/* Training goes on while a row of the trace waits, so the wait costs no step. */
+bool async_answers_without(const node *n, size_t c)
+{
     if (!n->s.async || n->s.pace.stale_waits)
         return false;
-    return n->now - q->ask.since >= answer_ms(n);
+    return n->now - n->question.ask.since >= (n->inner.child[c].lives ? live_answer_ms(n) : answer_ms(n));
+}
+
+bool node_asks(const node *n)
+{
+    return n->s.async && n->question.state == QUESTION_ASKED;
+}
+
+void node_child_lives(node *n, size_t c, bool lives)
+{
+    n->inner.child[c].lives = lives;
 }
 
 bool async_is_ready(const node *n)
@@ -275,8 +292,10 @@ bool async_is_ready(const node *n)
 /* When the question in hand goes on without those that have not answered. */
 static uint64_t question_due(const node *n)
 {
-    const uint64_t due = n->question.ask.since + answer_ms(n);
-    return n->question.state == QUESTION_ASKED && !n->s.pace.stale_waits && due > n->now ? due : UINT64_MAX;
+    const uint64_t since = n->question.ask.since, first = since + answer_ms(n), last = since + live_answer_ms(n);
+    if (n->question.state != QUESTION_ASKED || n->s.pace.stale_waits)
+        return UINT64_MAX;
+    return first > n->now ? first : last > n->now ? last : UINT64_MAX;
 }
 
 static uint64_t step_due(const node *n)
@@ -316,7 +335,7 @@ void async_put(node *n, const char *text)
     n->async.lines_size += size;
 }
 
-static void put_heard(node *n, bool whole)
+static void put_heard(node *n)
 {
     char text[80];
     for (size_t i = 0; i < n->async.n_heard; i++) {
@@ -324,8 +343,14 @@ static void put_heard(node *n, bool whole)
                  n->async.heard[i].version, n->async.heard[i].k);
         async_put(n, text);
     }
-    async_put(n, whole ? "\n" : " -\n");
     n->async.n_heard = 0;
+}
+
+static void put_absent(node *n, size_t c)
+{
+    char text[40];
+    snprintf(text, sizeof text, " %zu:-", c);
+    async_put(n, text);
 }
 
 void async_step(node *n)
@@ -333,7 +358,8 @@ void async_step(node *n)
     char text[80];
     snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, n->async.version + 1, n->down_round);
     async_put(n, text);
-    put_heard(n, true);
+    put_heard(n);
+    async_put(n, "\n");
     for (size_t c = 0; c < n->s.n_children && !n->s.pace.stale_waits; c++) /* the wait is paid once for an absence */
         n->inner.child[c].absent = n->inner.child[c].absent || async_is_stale(n, c);
     node_step(n);
@@ -354,14 +380,15 @@ void async_row(node *n)
     char text[80];
     snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->question.round, n->question.asked_version);
     async_put(n, text);
-    const bool whole = async_all_answered(n);
-    for (size_t c = 0; c < n->s.n_children && whole; c++) {
-        if (!n->s.children[c].leaf)
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        if (!n->inner.child[c].answered)
+            put_absent(n, c);
+        if (!n->inner.child[c].answered || !n->s.children[c].leaf)
             continue;
         snprintf(text, sizeof text, " %zu:%" PRIu64, c, n->inner.child[c].answer_k);
         async_put(n, text);
     }
-    async_put(n, whole ? "\n" : " -\n"); /* a row without some nodes is not repeated */
+    async_put(n, "\n");
 }
 
 void async_end(node *n)
@@ -369,5 +396,27 @@ void async_end(node *n)
     char text[80];
     snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
     async_put(n, text);
-    put_heard(n, async_all_answered(n));
+    put_heard(n);
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        n->inner.child[c].missed = !n->inner.child[c].answered;
+        if (n->inner.child[c].missed)
+            put_absent(n, c);
+    }
+    async_put(n, "\n");
+}
+
+void async_models(node *n)
+{
+    bool any = false;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->inner.child[c];
+        if (child->missed || child->answered)
+            continue;
+        if (!any)
+            async_put(n, "models");
+        put_absent(n, c);
+        any = child->missed = true;
+    }
+    if (any)
+        async_put(n, "\n");
 }

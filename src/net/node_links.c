@@ -38,7 +38,9 @@ static void measure_inner(node *n, const double *w0, const double *w_parent, tal
  * below. */
 static void settle(node *n, tally *t)
 {
-    const size_t leaves = n->s.n_children - inner_first_leaf(n);
+    size_t leaves = 0;
+    for (size_t c = inner_first_leaf(n); c < n->s.n_children; c++)
+        leaves += n->inner.child[c].answered;
     const bool own_client = n->s.intercept == INTERCEPT_CLIENT;
     const double *w = n->question.w + (is_root(n) ? 0 : n->s.M);
     if (n->s.intercept == INTERCEPT_EDGE)

@@ -89,6 +89,8 @@ typedef struct {
     bool is_behind;    /* ... or that its state is older than what its parent has seen */
     bool ack_part;     /* to be told which part is wanted */
     bool fresh;        /* asynchronous: it has sent something since the last step */
+    bool lives;        /* asynchronous: its process says so; not kept */
+    bool missed;       /* asynchronous: the last figures, or the models, went without it; so does the output */
     bool absent;       /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
     uint64_t life;     /* of its link: number of the readmission that began it, 0: none */
     bool admitted;     /* it has begun that life, too */
@@ -417,7 +419,7 @@ bool async_all_answered(const node *n);
 /* Whether a child is so far behind that it may be waited for. */
 bool async_is_stale(const node *n, size_t c);
 /* Whether a question goes on without the answers that have not come. */
-bool async_answers_without(const node *n);
+bool async_answers_without(const node *n, size_t c);
 void async_step(node *n);
 /* When it will be ready without a message, UINT64_MAX: never. */
 uint64_t async_due(const node *n);
@@ -427,6 +429,8 @@ bool async_begin_child(node *n, size_t c, uint64_t life);
 void async_put(node *n, const char *text);
 /* The last line of the record: what was heard and not used. */
 void async_end(node *n);
+/* The same for children whose models are missing; none if all are there. */
+void async_models(node *n);
 
 /* Goes on as far as it can. */
 void inner_advance(node *n);

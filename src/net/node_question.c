@@ -218,6 +218,8 @@ static bool begin_final(node *n, const message *m, uint64_t number)
 
 static bool finish_models(node *n)
 {
+    if (n->s.async)
+        async_models(n);
     (void)gather_models(n);
     n->answer.final = true;
     if (is_root(n)) {
@@ -478,7 +480,7 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (m->count != numbers_up(n, row, c, m->k))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (n->inner.child[c].aside)
+    if (n->inner.child[c].aside || (row == &QUESTION_MODELS && n->inner.child[c].missed))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
@@ -496,14 +498,16 @@ bool question_handle(node *n, size_t from, const question_row *row, const messag
     return from == NODE_PARENT ? hear_question(n, row, m, number, why) : hear_answer(n, from, row, m, number, why);
 }
 
-/* Or all that are waited for, and one at least: with no answer there is nothing to say. */
+/* Or all that are waited for, and one at least: figures of no client are none. */
 static bool all_answered(const node *n)
 {
-    bool any = n->s.n_children == 0;
+    const bool models = n->question.row->up == UP_MODELS;
+    bool any = n->s.n_children == 0 || models;
     for (size_t c = 0; c < n->s.n_children; c++) {
-        if (!n->inner.child[c].answered && !n->inner.child[c].aside && !async_answers_without(n))
+        const child_state *child = &n->inner.child[c];
+        if (!child->answered && !child->aside && !(models && child->missed) && !async_answers_without(n, c))
             return false;
-        any = any || n->inner.child[c].answered;
+        any = any || child->answered;
     }
     return any;
 }

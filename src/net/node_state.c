@@ -167,6 +167,7 @@ static void pass_async(const word_transfer *t, node *n)
     pass_question(t, n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         words_pass_flag(t, &n->inner.child[c].fresh);
+        words_pass_flag(t, &n->inner.child[c].missed);
         words_pass_reals(t, &n->inner.child[c].sigma, 1);
         words_pass_reals(t, n->inner.child_u + c * n->s.M, n->s.M);
     }

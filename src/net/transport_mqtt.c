@@ -1,6 +1,7 @@
 /*
- * The transport through a broker, by libmosquitto with MQTT 5 and QoS 0 (acknowledging and repeating is the nodes'
- * affair): a connection per member, all of them driven by one poll. See transport.h.
+ * The transport through a broker, by libmosquitto with MQTT 5, or 3.1.1 if the broker knows no other, and QoS 0
+ * (acknowledging and repeating is the nodes' affair): a connection per member, all of them driven by one poll. A
+ * clustered broker has several addresses; a member that loses one tries the next. See transport.h.
  *
  * What libmosquitto has accepted cannot be taken back, so it gets one frame at a time per member; others wait in
  * places of their topics (slots.h).
@@ -38,6 +39,7 @@ enum {
     CONNECTING_MOST = 64, /* connection attempts at a time: the backlog of a broker is short (mosquitto: 100) */
     REASON_SIZE = 300,
     SESSION_SIZE = 100,
+    LEAVE_MS = 500,    /* for the broker to close connections that this process leaves */
     PUZZLED_AFTER = 3, /* connections that the other end has closed unasked: perhaps it speaks otherwise */
 };
 
@@ -61,12 +63,15 @@ typedef struct {
     char log[REASON_SIZE]; /* libmosquitto's first complaint of this connection */
     int64_t next_try_ms;
     int attempts;
+    size_t address; /* of the broker's, where it is or will be tried next */
+    bool older;     /* the broker speaks MQTT 3.1.1 */
     slot_queue queue;
+    int left_open; /* its socket once it has taken leave, -1: none */
 } member;
 
 struct mqtt {
     transport front;
-    broker_url at;
+    broker_urls at;
     char *url, *ca, *certificate, *key, *user, *password;
     int keepalive_s, backoff_least_ms, backoff_most_ms;
     member **members;
@@ -89,11 +94,11 @@ static hfsad_status no_memory(hfsad_error *err, size_t bytes)
     return error_memory(err, bytes, "connections to the broker");
 }
 
-/* Of a PUBLISH of MQTT 5 at QoS 0 that has no properties: its kind, the length of the rest, the topic with its own
- * length, the length of the properties, the frame. */
-static uint64_t packet_bytes(const char *topic, size_t size)
+/* Of a PUBLISH at QoS 0 that has no properties: its kind, the length of the rest, the topic with its own length, the
+ * length of the properties in MQTT 5, the frame. */
+static uint64_t packet_bytes(const member *m, const char *topic, size_t size)
 {
-    const uint64_t rest = 2 + strlen(topic) + 1 + size;
+    const uint64_t rest = 2 + strlen(topic) + !m->older + size;
     return 1 + (rest < 1 << 7 ? 1U : rest < 1 << 14 ? 2U : rest < 1 << 21 ? 3U : 4U) + rest;
 }
 
@@ -137,7 +142,7 @@ static void on_message(struct mosquitto *handle, void *context, const struct mos
         return;
     m->owner->any = true;
     t->counts.frames_received++;
-    t->counts.bytes_received += packet_bytes(message->topic, (size_t)message->payloadlen);
+    t->counts.bytes_received += packet_bytes(m, message->topic, (size_t)message->payloadlen);
     t->handler.receive(t->handler.context, m->number, message->topic, message->payload, (size_t)message->payloadlen);
 }
 
@@ -181,13 +186,18 @@ static const char *tls_advice(const char *fault)
     return "";
 }
 
+static const broker_url *place_of(const member *m)
+{
+    return &m->owner->at.list[m->address];
+}
+
 /* The likely cause if a server accepts connections and closes them without a message; "": something else. */
 static const char *other_tongue(const member *m, int code, int reason)
 {
     const mqtt *t = m->owner;
     const bool closed = code == MOSQ_ERR_CONN_LOST || code == MOSQ_ERR_TLS ||
                         (code == MOSQ_ERR_ERRNO && (reason == ECONNRESET || reason == EPIPE));
-    if (m->connack >= 0 || !closed || !t->at.port || m->attempts < PUZZLED_AFTER)
+    if (m->connack >= 0 || !closed || !place_of(m)->port || m->attempts < PUZZLED_AFTER)
         return "";
     return t->at.tls ? "; does it speak TLS at this port? If not, give mqtt://"
                      : "; does it require TLS at this port? Then give mqtts://";
@@ -216,7 +226,7 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return TRANSPORT_DOWN;
     }
     if (code == MOSQ_ERR_EAI) {
-        snprintf(why, REASON_SIZE, "the host '%.60s' is not found: %.60s", m->owner->at.host, gai_strerror(reason));
+        snprintf(why, REASON_SIZE, "the host '%.60s' is not found: %.60s", place_of(m)->host, gai_strerror(reason));
         return reason == EAI_AGAIN ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
     }
     if (tls) {
@@ -237,7 +247,8 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
 static void fall(member *m, int code, int reason)
 {
     mqtt *t = m->owner;
-    const int most = m->attempts < 20 ? m->attempts : 20;
+    /* Longer waits begin after every address has been tried. */
+    const int turns = m->attempts / (int)t->at.count, most = turns < 20 ? turns : 20;
     int64_t delay = (int64_t)t->backoff_least_ms << most;
     if (delay > t->backoff_most_ms)
         delay = t->backoff_most_ms;
@@ -251,6 +262,7 @@ static void fall(member *m, int code, int reason)
     char why[REASON_SIZE];
     const transport_event event = judge(m, code, reason, why);
     const bool puzzled = event == TRANSPORT_DOWN && m->attempts == PUZZLED_AFTER && other_tongue(m, code, reason)[0];
+    m->address = (m->address + 1) % t->at.count;
     if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED) || puzzled)
         tell(m, event, why);
 }
@@ -276,14 +288,27 @@ static void connect_now(member *m)
     m->state = CONNECTING;
     mosquitto_log_callback_set(m->handle, on_log);
     errno = 0;
-    const int code = mosquitto_connect_async(m->handle, t->at.host, t->at.port, t->keepalive_s);
+    const int code = mosquitto_connect_async(m->handle, place_of(m)->host, place_of(m)->port, t->keepalive_s);
     if (code)
         fall(m, code, errno);
+}
+
+/* A broker without MQTT 5 says so in its answer. Nothing here needs more than 3.1.1. */
+static bool step_down(member *m)
+{
+    if (m->older || m->connack != MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION ||
+        mosquitto_int_option(m->handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311) != MOSQ_ERR_SUCCESS)
+        return false;
+    m->older = true;
+    connect_now(m);
+    return true;
 }
 
 /* After every call that may have changed it. */
 static void look(member *m, int code, int reason)
 {
+    if (step_down(m))
+        return;
     if (code || m->connack > 0 || m->denied || mosquitto_socket(m->handle) < 0)
         fall(m, code, reason);
     else if (m->state == CONNECTING && m->connack == 0 && m->n_granted == m->n_filters)
@@ -304,7 +329,7 @@ static void publish(member *m, const char *topic, const void *bytes, size_t size
         return;
     }
     counts->frames_sent++;
-    counts->bytes_sent += packet_bytes(topic, size);
+    counts->bytes_sent += packet_bytes(m, topic, size);
 }
 
 static void flush(member *m)
@@ -510,26 +535,55 @@ static void member_free(member *m)
     free(m);
 }
 
-static void mqtt_leave(transport *front, size_t number, bool with_will)
+/* Until the broker has closed its side, or until the time is over. A socket that is closed with unread data resets the
+ * connection; a broker that notices this before it has read DISCONNECT publishes the will. */
+static void drain(int *socket, uint64_t end)
 {
-    mqtt *t = (mqtt *)front;
-    member *m = number < t->n_members ? t->members[number] : NULL;
-    if (!m || m->state == GONE)
+    char unread[4096];
+    ssize_t n = *socket >= 0 ? 1 : 0;
+    while (n > 0) {
+        struct pollfd p = {.fd = *socket, .events = POLLIN};
+        const uint64_t now = clock_ms();
+        n = now < end && poll(&p, 1, (int)(end - now)) > 0 ? recv(*socket, unread, sizeof unread, MSG_DONTWAIT) : 0;
+    }
+    if (*socket >= 0)
+        close(*socket);
+    *socket = -1;
+}
+
+/* Says that it leaves; left_open then keeps the connection for drain(). */
+static void take_leave(mqtt *t, member *m, bool with_will)
+{
+    if (m->state == GONE)
         return;
     flush(m);
-    if (!with_will && m->state >= CONNECTING)
+    if (!with_will && m->state >= CONNECTING) {
+        m->left_open = mosquitto_socket(m->handle) >= 0 ? dup(mosquitto_socket(m->handle)) : -1;
         mosquitto_disconnect(m->handle);
+    }
     mosquitto_destroy(m->handle);
     m->handle = NULL;
     m->state = GONE;
     slots_drop(&t->slots, &m->queue);
 }
 
+static void mqtt_leave(transport *front, size_t number, bool with_will)
+{
+    mqtt *t = (mqtt *)front;
+    if (number >= t->n_members)
+        return;
+    take_leave(t, t->members[number], with_will);
+    drain(&t->members[number]->left_open, clock_ms() + LEAVE_MS);
+}
+
 static void mqtt_free(transport *front)
 {
     mqtt *t = (mqtt *)front;
+    for (size_t i = 0; i < t->n_members; i++)
+        take_leave(t, t->members[i], false);
+    const uint64_t end = clock_ms() + LEAVE_MS;
     for (size_t i = 0; i < t->n_members; i++) {
-        mqtt_leave(front, i, false);
+        drain(&t->members[i]->left_open, end);
         member_free(t->members[i]);
     }
     slots_free(&t->slots);
@@ -635,8 +689,9 @@ static hfsad_status mqtt_join(transport *front, const transport_member *from, si
     m->owner = t;
     m->number = t->n_members;
     m->queue = SLOT_QUEUE_EMPTY;
-    m->connack = -1;
+    m->connack = m->left_open = -1;
     m->state = APART;
+    m->address = rng_u64(rng_key(rng_stream(m->name), 0), 0) % t->at.count; /* members are spread over the addresses */
     const int code = set_up(t, m, from);
     if (code) {
         member_free(m);
@@ -668,9 +723,9 @@ static bool copy_broker(mqtt *t, const transport_broker *from)
            copy_text(&t->user, from->user) && copy_text(&t->password, from->password);
 }
 
-static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsad_error *err)
+static hfsad_status check_broker(const transport_broker *b, broker_urls *at, hfsad_error *err)
 {
-    hfsad_status status = broker_url_read(at, b->url, err);
+    hfsad_status status = broker_urls_read(at, b->url, err);
     if (!status && at->tls && !b->ca)
         status = error_set(err, HFSAD_ERROR_INPUT,
                            "%.200s: a TLS connection needs the certificate of the authority; "
@@ -689,7 +744,7 @@ hfsad_status transport_mqtt_create(transport **out, const transport_broker *brok
                                    hfsad_error *err)
 {
     static const transport_ops ops = {mqtt_free, mqtt_join, mqtt_leave, mqtt_send, mqtt_wait, mqtt_sockets};
-    broker_url at;
+    broker_urls at;
     *out = NULL;
     const hfsad_status status = check_broker(broker, &at, err);
     if (status)

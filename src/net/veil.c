@@ -64,11 +64,17 @@ static hfsad_status take_secret(veil *v, hfsad_error *err)
 static hfsad_status take_list(veil *v, hfsad_error *err)
 {
     char *path = v->folder ? path_join(v->folder, LIST_NAME) : NULL, *text = NULL;
-    if (path && !file_read(path, LIST_MOST, &text, &v->list_size))
+    if (v->folder && !path)
+        return error_memory(err, 0, "a file name");
+    const int reason = path ? file_read(path, LIST_MOST, &text, &v->list_size) : ENOENT;
+    hfsad_status status = HFSAD_OK;
+    if (!reason)
         v->list = (unsigned char *)text;
-    const bool failed = v->folder && !path;
+    else if (reason != ENOENT) /* without it any list would be accepted */
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; restore the file", path, strerror(reason));
     free(path);
-    return failed ? error_memory(err, 0, "a file name") : HFSAD_OK;
+    return status;
 }
 
 hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_t run, hfsad_error *err)
@@ -155,27 +161,30 @@ static void apply(uint64_t *words, uint64_t *mask, size_t count, size_t width, b
     fixed_add(words, mask, count / FIXED_WORDS);
 }
 
-void veil_mask(veil_member *m, const message *letter, uint64_t *words)
+bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
 {
     static const unsigned char zeros[VEIL_CHUNK * sizeof(uint64_t)], start[16];
     const size_t width = letter->kind == MESSAGE_ANSWER ? FIXED_WORDS : 1;
     unsigned char head[VEIL_HEAD], key[VEIL_KEY];
+    bool good = true;
     put_head(head, m->v->run, letter);
-    for (size_t j = 0; j < m->count; j++) {
+    for (size_t j = 0; j < m->count && good; j++) {
         unsigned size;
         int made;
         if (j == m->own)
             continue;
-        (void)HMAC(EVP_sha256(), m->pairs + j * VEIL_KEY, VEIL_KEY, head, sizeof head, key, &size);
-        (void)EVP_EncryptInit_ex(m->cipher, EVP_aes_256_ctr(), NULL, key, start);
-        for (size_t done = 0; done < letter->count; done += VEIL_CHUNK) {
+        good = HMAC(EVP_sha256(), m->pairs + j * VEIL_KEY, VEIL_KEY, head, sizeof head, key, &size) &&
+               EVP_EncryptInit_ex(m->cipher, EVP_aes_256_ctr(), NULL, key, start) == 1;
+        for (size_t done = 0; done < letter->count && good; done += VEIL_CHUNK) {
             const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
-            (void)EVP_EncryptUpdate(m->cipher, (unsigned char *)m->v->mask, &made, zeros, (int)(count * sizeof *words));
+            const int bytes = (int)(count * sizeof *words);
+            good = EVP_EncryptUpdate(m->cipher, (unsigned char *)m->v->mask, &made, zeros, bytes) == 1 && made == bytes;
             apply(words + done, m->v->mask, count, width, j < m->own);
         }
     }
     OPENSSL_cleanse(key, sizeof key);
     OPENSSL_cleanse(m->v->mask, sizeof m->v->mask);
+    return good;
 }
 
 bool veil_is_ready(const veil_member *m)

@@ -48,8 +48,9 @@ const unsigned char *veil_card(const veil_member *m, size_t *size);
 bool veil_take_list(veil_member *m, const unsigned char *list, size_t size, char why[VEIL_WHY]);
 /* Whether it has a list, without which nothing may be said. */
 bool veil_is_ready(const veil_member *m);
-/* Adds the masks to the words of a message that is in fixed point. */
-void veil_mask(veil_member *m, const message *letter, uint64_t *words);
+/* Adds the masks to the words of a message that is in fixed point; false: OpenSSL has failed, and the words must not be
+ * sent. */
+bool veil_mask(veil_member *m, const message *letter, uint64_t *words);
 
 /* A parent's: the list of these cards. Free it; NULL: no memory. */
 unsigned char *veil_make_list(const unsigned char *const *cards, const size_t *sizes, size_t count, size_t *size);

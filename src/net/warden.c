@@ -90,7 +90,7 @@ static bool polish_is_implied(const hfsad_spec *spec, int kind)
     const bool star = refusal_is_implied(spec, REFUSAL_STAR), phase = loss_kinds[spec->loss.kind]->majorised;
     switch (kind) {
     case POLISH_ANCHOR:
-        return phase || spec->n_overrides > 0;
+        return (phase || spec->n_overrides > 0) && refusal_is_implied(spec, REFUSAL_POLISH);
     case POLISH_GRAM:
     case POLISH_GRAM_DIAGONAL:
     case POLISH_METRIC:

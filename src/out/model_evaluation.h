@@ -5,7 +5,7 @@
 #ifndef HFSAD_OUT_MODEL_EVALUATION_H
 #define HFSAD_OUT_MODEL_EVALUATION_H
 
-#include "out/batch.h"
+#include "base/batch.h"
 #include "out/measures.h"
 #include "out/model_scoring.h"
 

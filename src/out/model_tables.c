@@ -1,7 +1,7 @@
 /* evaluation.csv and evaluation.json; see model_evaluation.h. */
 #include "base/error.h"
+#include "base/format_number.h"
 #include "data/builder.h"
-#include "out/format_number.h"
 #include "out/json.h"
 #include "out/model_evaluation.h"
 

@@ -1,5 +1,5 @@
 /* path.csv: a row per lambda with the cloud's model. */
-#include "out/format_number.h"
+#include "base/format_number.h"
 #include "out/path_api.h"
 #include "out/tables.h"
 

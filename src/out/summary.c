@@ -2,10 +2,10 @@
 #include "out/summary.h"
 
 #include "base/alloc.h"
+#include "base/format_number.h"
 #include "base/wire.h"
 #include "data/builder.h"
 #include "data/features.h"
-#include "out/format_number.h"
 #include "out/groups.h"
 #include "out/json.h"
 #include "personal/personal_task.h"

@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format_number.h"
 #include "data/features.h"
 #include "math/normal.h"
-#include "out/format_number.h"
 #include "run/handle.h"
 
 #include <stdlib.h>
@@ -81,19 +81,6 @@ static char *write_columns(char *at, char letter, size_t M)
     return at;
 }
 
-/* A name of any length: not by way of the room. */
-static void put_name(whole_file *f, const char *name)
-{
-    if (!name[strcspn(name, ",\"\r\n")]) {
-        whole_file_put(f, name, strlen(name));
-        return;
-    }
-    whole_file_put(f, "\"", 1);
-    for (; *name; name++)
-        whole_file_put(f, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
-    whole_file_put(f, "\"", 1);
-}
-
 const char *table_names(const hfsad_run *run)
 {
     const char *name = run->data->feature_names;
@@ -122,7 +109,7 @@ void model_head(whole_file *f, const hfsad_run *run, const char *more)
     for (size_t m = 1; m <= F; m++) {
         whole_file_put(f, ",", 1);
         if (name) {
-            put_name(f, name);
+            whole_file_put_field(f, name);
             name += strlen(name) + 1;
         } else {
             whole_file_put(f, number, 1 + number_write_whole(number + 1, m));
@@ -188,7 +175,7 @@ void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room)
     for (size_t m = 0; m < M; m++) {
         char *at = write_coefficient(room->text, m, m / K == F && K == 1);
         whole_file_put(f, room->text, (size_t)(at - room->text));
-        put_name(f, m / K == F ? "intercept" : name ? name : "");
+        whole_file_put_field(f, m / K == F ? "intercept" : name ? name : "");
         if (K > 1) { /* of which class */
             room->text[0] = ':';
             whole_file_put(f, room->text, 1 + number_write_whole(room->text + 1, m % K));

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "out/format_number.h"
+#include "base/format_number.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -466,7 +466,6 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
     return status;
 }
 
-/* A link's counter has 31 bits. */
 /* Standard errors are those of a minimum that no constraint and no kink of a penalty holds. */
 static hfsad_status check_errors(plan *p, const preset *t, hfsad_error *err)
 {
@@ -493,6 +492,7 @@ static hfsad_status check_errors(plan *p, const preset *t, hfsad_error *err)
     return why ? error_set(err, HFSAD_ERROR_INPUT, "output.errors: %s", why) : HFSAD_OK;
 }
 
+/* A link's counter has 31 bits. */
 static hfsad_status check_counters(const plan *p, hfsad_error *err)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++) {

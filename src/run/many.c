@@ -112,15 +112,23 @@ void many_settle(sim *s)
         if (i == 0)
             ranks_intercepts(s, sum, count);
         for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
+            if (!inner_is_here(s, c))
+                continue;
             sum[i] += sum[c];
             count[i] += count[c];
         }
-        for (size_t slot = 0; own_client && slot < node->n_leaves; slot++)
-            sum[i] += (s->w ? s->w : s->z)[node->base + slot * M + F];
+        size_t leaves = 0;
+        for (size_t slot = 0; slot < node->n_leaves; slot++) {
+            if (!leaf_is_here(s, node->first_leaf + slot))
+                continue;
+            leaves++;
+            if (own_client)
+                sum[i] += (s->w ? s->w : s->z)[node->base + slot * M + F];
+        }
         if (!own_client)
-            sum[i] += node->n_leaves * *w;
-        count[i] += node->n_leaves;
-        if (own_client || node->n_leaves == 0)
+            sum[i] += (double)leaves * *w;
+        count[i] += (double)leaves;
+        if (inner_is_here(s, i) && (own_client || node->n_leaves == 0))
             *w = sum[i] / count[i];
     }
 }
@@ -148,6 +156,8 @@ void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, lin
 {
     const size_t first = run_first_leaf(s, r);
     for (size_t leaf = first; leaf < first + r->count; leaf++) {
+        if (!leaf_is_here(s, leaf))
+            continue;
         const rows_leaf one = rows_view(s, leaf, space);
         const hfsad_link link = {one.z, one.q, *one.k};
         const double *w = s->w ? one.w : one.z, *w0 = consensus_model(s, leaf, space->rows + 5 * s->M);

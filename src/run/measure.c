@@ -18,9 +18,12 @@ static void measure_run(void *context, size_t index, unsigned thread)
         many_measure(s, r, &s->spaces[thread], sums);
         return;
     }
-    if (r->class == MIXED) {
-        for (size_t i = 0; i < r->count; i++) {
-            const leaf_run one = leaf_view(s, run_first_leaf(s, r) + i, r->parent, &s->spaces[thread]);
+    if (r->class == MIXED || s->here) {
+        const size_t first = run_first_leaf(s, r);
+        for (size_t leaf = first; leaf < first + r->count; leaf++) {
+            if (!leaf_is_here(s, leaf))
+                continue;
+            const leaf_run one = leaf_view(s, leaf, r->parent, &s->spaces[thread]);
             kernels()->leaf_measure(&one, s->inner_w, sums);
         }
         return;
@@ -103,6 +106,8 @@ static void measure_node(const sim *s, size_t i, tally *t)
                  .consensus_priors = kernels()->prior_value(&class->prior, s->M, s->inner_w)};
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
         tally child;
+        if (!inner_is_here(s, c))
+            continue;
         if (i == 0 && s->parts)
             child = s->parts[c - node->first_inner].below;
         else

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const uint64_t NO_LINE = UINT64_MAX, ABSENT = UINT64_MAX - 1;
+
 typedef struct {
     uint32_t slot;
     uint64_t version, k;
@@ -36,9 +38,11 @@ typedef struct {
 /* A question between the first and the last. */
 typedef struct {
     uint64_t round;
-    uint64_t *at;  /* of every node, inner ones first: its steps, or its link's counter; UINT64_MAX: it has no line */
+    uint64_t *at;  /* of every node, inner ones first: its steps, or its link's counter; or NO_LINE, ABSENT */
     sim *shown;    /* the nodes as they were asked; NULL: not open, or done */
     size_t filled; /* nodes that are there */
+    size_t wanted; /* nodes that are not absent */
+    uint8_t *here; /* of every node whether it is wanted; NULL: all are */
     uint64_t up, down;
     double *leaf_dual;
 } row;
@@ -57,6 +61,9 @@ typedef struct {
     inner_record *inner;
     entry *entries;
     size_t n_entries, room;
+    uint8_t *gone; /* nodes that the last figures went without, or that are below one */
+    uint8_t *lent; /* the same of the models */
+    size_t n_gone, n_lent;
     uint64_t *leaf_k; /* the life of the link above the lowest 32 bits */
     double *leaf_dual;
     double *model; /* M */
@@ -103,12 +110,48 @@ static bool read_entry(const char **at, entry *e)
     return true;
 }
 
-static hfsad_status read_entries(replay *r, const char *at, line *l)
+/* The child of inner node i in a slot, counted as rows count nodes; SIZE_MAX: none. */
+static size_t child_in(const replay *r, size_t i, uint64_t slot)
+{
+    const inner_node *node = &r->s->d->inner[i];
+    if (slot < node->n_inner)
+        return node->first_inner + (size_t)slot;
+    return slot - node->n_inner < node->n_leaves ? r->s->d->n_inner + node->first_leaf + (size_t)(slot - node->n_inner)
+                                                 : SIZE_MAX;
+}
+
+/* Reads `slot:-`, and moves *at past it; SIZE_MAX: there is something else. */
+static size_t read_absent(const replay *r, const char **at, size_t i)
+{
+    const char *from = *at;
+    uint64_t slot;
+    if (!read_number(&from, &slot) || from[0] != ':' || from[1] != '-')
+        return SIZE_MAX;
+    *at = from + 2;
+    return child_in(r, i, slot);
+}
+
+/* Of the end and the models: children that are missing. */
+static bool read_gone(replay *r, const char **at, size_t i, bool end)
+{
+    const size_t node = read_absent(r, at, i);
+    if (node == SIZE_MAX)
+        return false;
+    r->lent[node] = 1;
+    r->n_lent++;
+    r->gone[node] = r->gone[node] || end;
+    r->n_gone += end;
+    return true;
+}
+
+static hfsad_status read_entries(replay *r, const char *at, size_t i, line *l)
 {
     l->first = r->n_entries;
     while (*at == ' ') {
         at++;
         entry e;
+        if (l->end && read_gone(r, &at, i, true))
+            continue;
         if (!read_entry(&at, &e))
             return bad_line(r, l->number, "expected slot:version:k");
         if (!alloc_grow((void **)&r->entries, &r->room, r->n_entries + 1, sizeof *r->entries))
@@ -126,6 +169,11 @@ static size_t nodes_of(const sim *s)
     return s->d->n_inner + s->d->n_leaves;
 }
 
+static size_t parent_of(const dataset *d, size_t node)
+{
+    return node < d->n_inner ? d->inner[node].parent : dataset_parent(d, node - d->n_inner);
+}
+
 /* The row of a round, created if it is missing; NULL: no memory. */
 static row *find_row(replay *r, uint64_t round)
 {
@@ -141,7 +189,7 @@ static row *find_row(replay *r, uint64_t round)
         return NULL;
     }
     for (size_t n = 0; n < nodes; n++)
-        at[n] = UINT64_MAX;
+        at[n] = NO_LINE;
     memmove(r->rows + i + 1, r->rows + i, (r->n_rows++ - i) * sizeof *r->rows);
     r->rows[i] = (row){.round = round, .at = at};
     return &r->rows[i];
@@ -157,11 +205,16 @@ static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
     row *found = find_row(r, round);
     if (!found)
         return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
-    if (found->at[i] != UINT64_MAX)
+    if (found->at[i] != NO_LINE && found->at[i] != ABSENT)
         return bad_line(r, number, "its node already has this row");
-    found->at[i] = step;
+    found->at[i] = found->at[i] == ABSENT ? ABSENT : step; /* its answer came too late */
     while (*at == ' ') {
         at++;
+        const size_t absent = read_absent(r, &at, i);
+        if (absent != SIZE_MAX) {
+            found->at[absent] = ABSENT;
+            continue;
+        }
         if (!read_number(&at, &slot) || *at++ != ':' || !read_number(&at, &k) || slot < node->n_inner ||
             slot - node->n_inner >= node->n_leaves)
             return bad_line(r, number, "expected slot:k of a client");
@@ -173,7 +226,8 @@ static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
 /* What stands behind the name of a node. */
 static bool begins_line(const char *text)
 {
-    return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0;
+    return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0 ||
+           strncmp(text, "models ", 7) == 0;
 }
 
 /* text ends with a 0 */
@@ -189,10 +243,16 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     if (!at)
         return bad_line(r, number, "it names no edge of this tree");
     at++;
-    if (strcmp(at + strlen(at) - 1, "-") == 0)
-        return bad_line(r, number, "a row or the end was made without some nodes, which a replay cannot repeat");
+    if (strcmp(at + strlen(at) - 2, " -") == 0)
+        return bad_line(r, number, "an earlier version has not noted which nodes are missing");
     if (strncmp(at, "row ", 4) == 0)
         return read_row(r, at + 3, i, number);
+    if (strncmp(at, "models ", 7) == 0) {
+        for (at += 6; *at == ' ';)
+            if (++at, !read_gone(r, &at, i, false))
+                return bad_line(r, number, "expected slot:-");
+        return *at ? bad_line(r, number, "text after its last number") : HFSAD_OK;
+    }
     l.end = strncmp(at, "end ", 4) == 0;
     if (l.end)
         at += 3;
@@ -200,7 +260,7 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
         return bad_line(r, number, "expected a step after the name");
     if (*at++ != ' ' || !read_number(&at, &l.version))
         return bad_line(r, number, "expected a version after the step");
-    const hfsad_status status = read_entries(r, at, &l);
+    const hfsad_status status = read_entries(r, at, i, &l);
     inner_record *of = &r->inner[i];
     if (status)
         return status;
@@ -234,6 +294,15 @@ static hfsad_status read_all(replay *r, const char *text, size_t size)
     return status;
 }
 
+/* Vectors that an inner node has sent. */
+static void add_sent(const replay *r, size_t node, uint64_t *up, uint64_t *down)
+{
+    const inner_node *as = &r->s->d->inner[node];
+    const uint64_t steps = r->inner[node].steps, turn = as->depth == 1 ? r->s->p->edge_rounds : 1;
+    *down += steps * ((uint64_t)as->n_inner + as->n_leaves);
+    *up += node ? steps / turn : 0;
+}
+
 /* Everything of a node that figures are made of. */
 static void show_node(replay *r, row *to, size_t node)
 {
@@ -245,10 +314,7 @@ static void show_node(replay *r, row *to, size_t node)
         memcpy(shown->inner_q + node * M, s->inner_q + node * M, M * sizeof(double));
         shown->inner[node].k = s->inner[node].k;
         shown->inner[node].dual = s->inner[node].dual;
-        const inner_node *as = &s->d->inner[node];
-        const uint64_t steps = r->inner[node].steps, turn = as->depth == 1 ? s->p->edge_rounds : 1;
-        to->down += steps * ((uint64_t)as->n_inner + as->n_leaves);
-        to->up += node ? steps / turn : 0;
+        add_sent(r, node, &to->up, &to->down);
     } else {
         const size_t leaf = node - inner;
         double *const from[] = {s->z, s->q, s->w}, *const into[] = {shown->z, shown->q, shown->w};
@@ -271,6 +337,28 @@ static uint64_t place_of(const replay *r, size_t node)
     return node < inner ? r->inner[node].steps : r->leaf_k[node - inner];
 }
 
+/* Nodes below an absent one are absent, whatever lines they have. */
+static hfsad_status find_wanted(const replay *r, row *to)
+{
+    const dataset *d = r->s->d;
+    const size_t nodes = nodes_of(r->s);
+    for (size_t node = 1; node < nodes; node++) {
+        if (to->at[parent_of(d, node)] == ABSENT)
+            to->at[node] = ABSENT;
+    }
+    to->wanted = 0;
+    for (size_t node = 0; node < nodes; node++)
+        to->wanted += to->at[node] != ABSENT;
+    if (to->wanted == nodes)
+        return HFSAD_OK;
+    to->here = alloc_zero(nodes, 1);
+    if (!to->here)
+        return error_memory(r->err, nodes, "a row of the trace");
+    for (size_t node = 0; node < nodes; node++)
+        to->here[node] = to->at[node] != ABSENT;
+    return HFSAD_OK;
+}
+
 /* A simulation as after this number of iterations of the record, except for its nodes. */
 static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const double *leaf_dual)
 {
@@ -283,7 +371,8 @@ static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const
         const size_t first = run_first_leaf(s, &s->runs[n]);
         s->runs[n].dual = 0;
         for (size_t leaf = first; leaf < first + s->runs[n].count; leaf++)
-            s->runs[n].dual += leaf_dual[leaf];
+            if (leaf_is_here(s, leaf))
+                s->runs[n].dual += leaf_dual[leaf];
     }
     if (s->d->rows.constant != 0)
         many_settle(s);
@@ -292,12 +381,14 @@ static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const
 /* In order, because the stop rule uses earlier rows. */
 static void tell_rows(replay *r)
 {
-    while (r->told < r->opened && r->rows[r->told].filled == nodes_of(r->s)) {
+    while (r->told < r->opened && r->rows[r->told].filled == r->rows[r->told].wanted) {
         row *next = &r->rows[r->told++];
         hfsad_figures f = {0};
+        next->shown->here = next->here;
         settle(next->shown, next->round / r->s->p->edge_rounds, next->up, next->down, next->leaf_dual);
         next->shown->stop = r->stop;
         sim_measure(next->shown, &f);
+        next->shown->here = NULL;
         r->stop = next->shown->stop;
         r->met = r->met || r->stop.converged;
         if (r->listener)
@@ -333,6 +424,8 @@ static hfsad_status open_rows(replay *r)
             next->shown = r->spare[--r->n_spare];
         else if (!status)
             status = sim_create(&next->shown, s->d, s->p, s->inner_w, s->truth, s->threads, r->err);
+        if (!status)
+            status = find_wanted(r, next);
         if (status)
             return status;
         r->opened++;
@@ -490,9 +583,9 @@ static hfsad_status play_all(replay *r)
     hfsad_status status = play_until(r, 0, stops && made < s->p->iterations ? made : s->p->iterations);
     for (size_t i = 0; i < s->d->n_inner && !status; i++) {
         inner_record *of = &r->inner[i];
-        while (of->next < of->n_lines && !status)
+        while (of->next < of->n_lines && !status && !r->gone[i])
             status = play_line(r, i);
-        if (!status && (of->n_lines == 0 || !of->lines[of->n_lines - 1].end))
+        if (!status && !r->gone[i] && (of->n_lines == 0 || !of->lines[of->n_lines - 1].end))
             status =
                 error_set(r->err, HFSAD_ERROR_INPUT, "%s: the end of %s is missing; a replay needs the whole record",
                           r->path, s->d->inner[i].name);
@@ -541,6 +634,7 @@ static void free_all(replay *r)
     for (size_t i = 0; i < r->n_rows; i++) {
         free(r->rows[i].at);
         free(r->rows[i].leaf_dual);
+        free(r->rows[i].here);
         sim_free(r->rows[i].shown);
     }
     for (size_t i = 0; i < r->n_spare; i++)
@@ -553,22 +647,80 @@ static void free_all(replay *r)
     free(r->leaf_dual);
     free(r->turns);
     free(r->model);
+    free(r->gone);
+    free(r->lent);
+}
+
+/* ---- nodes that the end went without ---- */
+
+static void find_gone(replay *r)
+{
+    for (size_t node = 1; r->n_lent && node < nodes_of(r->s); node++) {
+        const size_t parent = parent_of(r->s->d, node);
+        r->gone[node] = r->gone[node] || r->gone[parent];
+        r->lent[node] = r->lent[node] || r->lent[parent];
+    }
+}
+
+/* The last row is of the others: what they have sent, and the mask of the simulation. */
+static void leave_gone(replay *r)
+{
+    sim *s = r->s;
+    if (!r->n_gone)
+        return;
+    r->up = r->down = 0;
+    for (size_t node = 0; node < nodes_of(s); node++) {
+        const size_t leaf = node - s->d->n_inner;
+        if (r->gone[node])
+            continue;
+        if (node >= s->d->n_inner) {
+            r->up += r->turns[leaf];
+            continue;
+        }
+        add_sent(r, node, &r->up, &r->down);
+    }
+    for (size_t node = 0; node < nodes_of(s); node++)
+        r->gone[node] = !r->gone[node];
+    s->here = r->gone; /* until sim_free */
+    r->gone = NULL;
+}
+
+static hfsad_status begin(replay *r, sim *s, const char *path, hfsad_error *err)
+{
+    *r = (replay){.s = s, .path = path, .stop = s->stop, .met = s->stop.converged, .err = err};
+    r->inner = alloc_zero(s->d->n_inner, sizeof *r->inner);
+    r->leaf_k = alloc_zero(s->d->n_leaves, sizeof *r->leaf_k);
+    r->leaf_dual = alloc_zero(s->d->n_leaves, sizeof *r->leaf_dual);
+    r->turns = alloc_zero(s->d->n_leaves, sizeof *r->turns);
+    r->model = alloc_zero(s->M, sizeof *r->model);
+    r->gone = alloc_zero(nodes_of(s), sizeof *r->gone);
+    r->lent = alloc_zero(nodes_of(s), sizeof *r->lent);
+    return r->inner && r->leaf_k && r->leaf_dual && r->turns && r->model && r->gone && r->lent
+               ? HFSAD_OK
+               : error_memory(err, s->d->n_leaves * sizeof(double), "the record");
+}
+
+/* The first row was measured before (find_first). */
+static void forget_first(replay *r)
+{
+    if (!r->n_rows || r->rows[0].round > 0)
+        return;
+    free(r->rows[0].at);
+    memmove(r->rows, r->rows + 1, --r->n_rows * sizeof *r->rows);
 }
 
 hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, const replay_rows *rows, bool *met,
                         hfsad_error *err)
 {
-    replay r = {.s = s, .path = path, .listener = rows, .stop = s->stop, .met = s->stop.converged, .err = err};
-    r.inner = alloc_zero(s->d->n_inner, sizeof *r.inner);
-    r.leaf_k = alloc_zero(s->d->n_leaves, sizeof *r.leaf_k);
-    r.leaf_dual = alloc_zero(s->d->n_leaves, sizeof *r.leaf_dual);
-    r.turns = alloc_zero(s->d->n_leaves, sizeof *r.turns);
-    r.model = alloc_zero(s->M, sizeof *r.model);
-    if (!r.inner || !r.leaf_k || !r.leaf_dual || !r.turns || !r.model) {
-        free_all(&r);
-        return error_memory(err, s->d->n_leaves * sizeof(double), "the record");
-    }
-    hfsad_status status = read_all(&r, text, size);
+    replay r;
+    hfsad_status status = begin(&r, s, path, err);
+    r.listener = rows;
+    if (!status)
+        status = read_all(&r, text, size);
+    if (!status)
+        forget_first(&r);
+    if (!status)
+        find_gone(&r);
     if (!status)
         status = play_all(&r); /* without the numbers: whether it is whole, and which models are needed how long */
     if (!status)
@@ -578,7 +730,12 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     if (!status)
         status = check_end(&r);
     if (!status) {
+        leave_gone(&r);
         settle(s, r.inner[0].steps, r.up, r.down, r.leaf_dual);
+        if (r.n_lent) { /* until sim_free */
+            s->lent = r.lent;
+            r.lent = NULL;
+        }
         for (size_t i = 0; i < s->d->n_inner; i++)
             s->inner[i].last = (uint32_t)s->iteration;
         s->stop = r.stop;
@@ -589,11 +746,31 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     return status;
 }
 
+/* The first row went without some nodes: the mask of the simulation. */
+static hfsad_status find_first(sim *s, const char *text, size_t size, const char *path, hfsad_error *err)
+{
+    replay r;
+    hfsad_status status = begin(&r, s, path, err);
+    if (!status)
+        status = read_all(&r, text, size);
+    if (!status && r.n_rows && r.rows[0].round == 0) {
+        status = find_wanted(&r, &r.rows[0]);
+        s->here = r.rows[0].here;
+        r.rows[0].here = NULL;
+    }
+    free_all(&r);
+    return status;
+}
+
 static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, const char *path, const replay_rows *rows,
                                 bool *met, hfsad_error *err)
 {
     hfsad_figures first;
-    const hfsad_status status = run_measure(r, &first, err);
+    hfsad_status status = find_first(r->sim, text, size, path, err);
+    if (!status)
+        status = run_measure(r, &first, err);
+    free(r->sim->here);
+    r->sim->here = NULL;
     if (status)
         return status;
     if (r->spec->run.iterations > 0)

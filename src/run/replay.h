@@ -18,8 +18,15 @@
  *
  * is a question for figures other than the first and the last: its number, the number of steps of the node when it
  * forwarded the question, and the counters of its leaves' links when they answered. The nodes of a row need not have
- * answered at the same time. A row or an end that was made without
- * some nodes closes with a lone dash: such a run cannot be repeated.
+ * answered at the same time.
+ *
+ * `slot:-` is a child that a row or the end was made without, with all nodes below it. The first row has a line only if
+ * there is such a child.
+ *
+ *     path  models  slot:- ...
+ *
+ * are children whose models are missing, though the end has their figures. In the output these, and those that the end
+ * was made without, have the model of the node above.
  */
 #ifndef HFSAD_RUN_REPLAY_H
 #define HFSAD_RUN_REPLAY_H

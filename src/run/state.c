@@ -117,12 +117,17 @@ const double *sim_best(const sim *s)
 
 const double *sim_inner_model(const sim *s, size_t i)
 {
+    while (s->lent && s->lent[i])
+        i = s->d->inner[i].parent;
     return s->inner_w + i * s->M;
 }
 
 void sim_leaf_model(const sim *s, size_t leaf, double *w)
 {
-    dataset_gather(s->d, s->w ? s->w : s->z, leaf, w);
+    if (s->lent && s->lent[s->d->n_inner + leaf])
+        memcpy(w, sim_inner_model(s, dataset_parent(s->d, leaf)), s->M * sizeof *w);
+    else
+        dataset_gather(s->d, s->w ? s->w : s->z, leaf, w);
 }
 
 link_counters sim_leaf_link(const sim *s, size_t leaf, double *z, double *q)
@@ -388,6 +393,8 @@ void sim_free(sim *s)
     free(s->guard.calm);
     free(s->leaf_rules);
     sim_free_anew(s);
+    free(s->here);
+    free(s->lent);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

@@ -99,11 +99,22 @@ struct sim {
     stop_state stop;
     struct anew *anew; /* links that begin anew (anew.h), in the order of their rounds; NULL: none */
     size_t n_anew, next_anew;
+    uint8_t *here;  /* nodes, inner ones first, that a measurement is of (replay.c); NULL: all */
+    uint8_t *lent;  /* nodes whose model is missing: the output has that of the node above; NULL: none */
     bool absences;  /* a node may be absent */
     bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
     bool first_round, last_round, want_dual, dual_known;
 };
 
+/* Whether a measurement has an inner node, with all below it, and a leaf. */
+static inline bool inner_is_here(const sim *s, size_t i)
+{
+    return !s->here || s->here[i];
+}
+static inline bool leaf_is_here(const sim *s, size_t leaf)
+{
+    return !s->here || s->here[s->d->n_inner + leaf];
+}
 /* The first leaf of a run. */
 size_t run_first_leaf(const sim *s, const run_of_leaves *r);
 /* A run as the kernels take it. */

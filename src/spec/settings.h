@@ -192,7 +192,10 @@
       "encoding of models on the wire: exact, rounded to float, exact as compressed differences, or what goes up in "  \
       "fixed point, whose sums are exact; with float and fixed, `hfsad run` rounds too")                               \
     X(FEDERATION, WHOLE, fraction, "auto", "[0,200]",                                                                  \
-      "wire fixed: bits after the binary point of a model's numbers in an UP; auto: from the length of the survey")
+      "wire fixed: bits after the binary point of a model's numbers in an UP; auto: from the length of the survey")    \
+    X(FEDERATION, FLAG, retain, "true", "",                                                                            \
+      "the broker keeps the last message of every topic; false: only where a node stands, for a clustered broker "     \
+      "whose nodes would write each message to their disks")
 
 #define SETTINGS_PRIVACY(X)                                                                                            \
     X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
