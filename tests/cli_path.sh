@@ -128,7 +128,7 @@ with open("classes.csv", "w") as f:
         s = [x[0] + random.gauss(0, 1), -x[1], 0.5 + random.gauss(0, 1)]
         f.write(f"c{i % 3},{s.index(max(s))},{x[0]!r},{x[1]!r},{x[2]!r}\n")
 PYTHON
-printf 'data: classes.csv\nloss: {kind: multinomial, classes: 3}\nfeatures: {intercept: global}\nprior: {cloud: {penalty: l1}}\n' \
+printf 'data: classes.csv\nloss: {kind: multinomial, classes: 3}\nfeatures: {intercept: global}\nprior: {cloud: {penalty: l1, weight: 1}}\n' \
     >classes.yaml
 expect 0 path classes.yaml --lambdas 5 --folds 3 --no-plot --out classes
 grep -q 'converged: all 5 points are proven' stdout.txt || fail "several classes: $(tail -n 2 stdout.txt)"
