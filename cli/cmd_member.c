@@ -52,7 +52,8 @@ static size_t common_options(session *a, cli_option *o)
          .kind = CLI_TEXT,
          .value = &a->member.broker,
          .operand = "URL",
-         .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n(mqtt://localhost)"},
+         .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n"
+                 "(mqtt://localhost); the nodes of a clustered broker with commas\nbetween them"},
         {.name = "state",
          .kind = CLI_TEXT,
          .value = &a->member.state,

@@ -100,6 +100,18 @@ federate killed-plain 0 federation.wire=fixed privacy.cohort=4 run.participation
 python3 "$tests/check_masks.py" killed.txt killed-plain.txt >masks.txt 2>&1 || { fail "masks under kills"; cat masks.txt >&2; }
 grep -q '^e/' private/model.csv && fail "the cloud has models of clients"
 
+# ---- noise by secrets: a client that is killed draws the noise of a round again as it was ----
+noise=(privacy.rho=100 privacy.clip=1 privacy.aggregation=secure privacy.cohort=4 run.polish=false run.iterations=8)
+federate noisy 0 "${noise[@]}"
+mv noisy noisy-first
+mkdir -p kept/client
+cp state-noisy/client/noise.key kept/client/
+rm -r state-noisy
+mv kept state-noisy
+start_broker broker.in # without the messages that the first run left
+federate noisy 6 "${noise[@]}"
+cmp -s noisy-first/model.csv noisy/model.csv || fail "killed: other noise"
+
 # ---- files ----
 find state-private -name cohort.key ! -perm 600 | grep . && fail "a key that others may read"
 [ "$(find state-private -name cohort.key | wc -l)" = 1 ] || fail "not one key for the clients' process"

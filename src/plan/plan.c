@@ -18,6 +18,7 @@
  */
 #include "plan/cohort.h"
 #include "plan/method.h"
+#include "plan/noise.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -432,6 +433,9 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     p->pace = t->pace;
     p->cycles = has_cycles(t, p);
     p->inner[0].watched = d->n_inner == 1 && (p->cycles || is_star_watched(t, &p->leaf_classes[0].rule));
+    p->cycles = p->cycles && !plan_has_noise(p);
+    for (size_t i = 0; i < d->n_inner && plan_has_noise(p); i++)
+        p->inner[i].watched = false; /* a repair would add rounds to those that the budget was divided over */
     return status;
 }
 
@@ -540,6 +544,8 @@ static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
     const hfsad_spec *spec = t->spec;
     const bool asked = spec->top.algorithm == ALGORITHM_STAR;
     p->positive = spec->features.positive == 1;
+    if (plan_has_noise(p)) /* which only the rounds of HFSAD have */
+        return check_polished(p, spec, "it adds no noise (privacy)", err);
     if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || plan_is_by_hand(spec)))
         return check_polished(p, spec, NULL, err);
     const char *why = plan_why_no_star(spec, p, t->d->n_inner);
@@ -584,7 +590,8 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->rounds = p->fixed || spec->federation.wire == WIRE_FLOAT;
     p->secure = spec_is_secure(spec);
     p->cohort = spec_cohort(spec);
-    p->fraction = choose_fraction(spec, t->scales.length);
+    p->noise = noise_budget_of(spec);
+    p->fraction = choose_fraction(spec, fmax(t->scales.length, noise_size(&p->noise)));
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
     p->length = t->scales.length;
@@ -597,7 +604,8 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
         (status = plan_inner(p, t, err)) || (status = check_overrides(&t->choices, err)) ||
         (status = check_labels(p, t->d, err)) || (status = cohorts_check(p, t->d, err)))
         return status;
-    if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)))
+    if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)) ||
+        (status = noise_check_budget(p, err)))
         return status;
     return check_counters(p, err);
 }

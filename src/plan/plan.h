@@ -28,6 +28,13 @@ typedef struct {
                      The driver sees to it */
 } inner_class;
 
+/* Of differential privacy (noise.h); all 0: there is no noise. */
+typedef struct {
+    double rho, delta, clip;     /* rho: of the whole run */
+    double round_rho;            /* of each of `rounds` rounds of a client */
+    uint64_t rounds, iterations; /* iterations: global ones, which these rounds are of */
+} noise_budget;
+
 /* Everything a run needs besides data and start: presets and overrides resolved to numbers. */
 typedef struct {
     size_t n_leaf_classes;
@@ -45,6 +52,7 @@ typedef struct {
     bool secure;          /* and masked */
     int fraction;         /* fixed: bits after the binary point of u/sigma */
     size_t cohort;        /* fixed: least size of a cohort (plan/cohort.h); 0: every child by itself */
+    noise_budget noise;
     double stop_absolute, stop_relative;
     bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
     double pace;        /* by what r grows in an edge round at last */
@@ -66,6 +74,12 @@ static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 
 /* The loss of a class of clients as functions of the client; NULL: it is one of rows. */
 const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class);
+
+/* Whether clients add noise, so that nothing else is computed from their rows. */
+static inline bool plan_has_noise(const plan *p)
+{
+    return p->noise.rho > 0;
+}
 
 /* By what the u of a link is multiplied before it is rounded: a power of two. */
 double plan_up_factor(const plan *p, double sigma);

@@ -220,6 +220,33 @@ void survey_combine(const survey_question *q, double *totals, const double *answ
         totals[i] += answer[i];
 }
 
+/* With noise nothing is asked of the rows: all clients answer for privacy.rows rows of features and y of size 1. */
+static bool assume_rows(local_survey *s)
+{
+    const size_t F = features_count(s->d);
+    if (!s->spec || !spec_has_noise(s->spec))
+        return true;
+    s->assumed = alloc_zero(2 * F + 4, sizeof *s->assumed);
+    for (size_t m = 0; s->assumed && m < F; m++) {
+        s->assumed[m] = 1;
+        s->assumed[F + m] = m % 2 ? 1 : -1;
+    }
+    if (!s->assumed)
+        return false;
+    const double weight = (double)s->spec->privacy.rows / 2,
+                 low = loss_kinds[s->spec->loss.kind]->start == LOSS_START_LOG ? 0 : -1;
+    const double rest[] = {1, low, weight, weight};
+    memcpy(s->assumed + 2 * F, rest, sizeof rest);
+    return true;
+}
+
+static client_rows assumed_rows(const local_survey *s)
+{
+    const size_t F = features_count(s->d);
+    return (client_rows){
+        .count = 2, .F = F, .x = s->assumed, .y = s->assumed + 2 * F, .weight = s->assumed + 2 * F + 2};
+}
+
 hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
 {
     *s = (local_survey){.d = d, .spec = spec};
@@ -231,7 +258,7 @@ hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const da
     s->most = 1 + MAXIMA * FIXED_BUCKETS + answer;
     if (d->fixed)
         s->words = alloc_zero((size_t)(d->depth + 2) * s->most * FIXED_WORDS, sizeof *s->words);
-    if (!s->room || (d->fixed && !s->words) || (spec && !choices_make(&s->choices, spec, d))) {
+    if (!s->room || !assume_rows(s) || (d->fixed && !s->words) || (spec && !choices_make(&s->choices, spec, d))) {
         local_survey_free(s);
         return error_memory(err, s->room_size * sizeof *s->room, "what the presets ask of the data");
     }
@@ -242,6 +269,7 @@ void local_survey_free(local_survey *s)
 {
     free(s->room);
     free(s->words);
+    free(s->assumed);
     if (s->spec)
         choices_free(&s->choices);
 }
@@ -290,7 +318,7 @@ static hfsad_status client_of(const local_survey *s, size_t leaf, survey_client 
 hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows rows, survey_client *c,
                                 hfsad_error *err)
 {
-    *c = (survey_client){.rows = rows,
+    *c = (survey_client){.rows = s->assumed ? assumed_rows(s) : rows,
                          .M = s->d->M,
                          .node = s->d->n_inner + leaf,
                          .parent = dataset_parent(s->d, leaf),

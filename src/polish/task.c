@@ -30,6 +30,8 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
 {
     if (p->star)
         return p->limit > 0;
+    if (plan_has_noise(p))
+        return false;
     if (spec->run.polish >= 0 || p->aggregate) /* its sums are over all clients: liars would have them again */
         return spec->run.polish == 1 && !p->aggregate;
     return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&

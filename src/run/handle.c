@@ -204,7 +204,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const table_settings table = table_of_spec(spec);
     const bool several = spec_has_classes(spec);
-    const bool as_rows = r->engine->as_rows || intercept || standardize || several || spec->own.value;
+    const bool as_rows = r->engine->as_rows || intercept || standardize || several || spec->own.value ||
+                         spec_has_noise(spec); /* whether a client has one row is nobody's business then */
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
@@ -412,6 +413,8 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     if (!is_finite(r, f))
         return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
                          (unsigned long long)f->iteration, r->engine->remedy);
+    if (plan_has_noise(r->plan))
+        figures_hide(f);
     return HFSAD_OK;
 }
 

@@ -218,6 +218,9 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     hfsad_status status = spec_check_settings(spec, !settings->memory, err);
     if (!status && algorithm_is_baseline(spec->top.algorithm))
         status = error_set(err, HFSAD_ERROR_INPUT, "algorithm: a path is made by hfsad; leave the baselines out");
+    else if (spec_has_noise(spec))
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "privacy: every point of a path would spend the budget; train one model");
     if (!status)
         status = spec_copy(&p->spec, spec, err);
     if (!status)

@@ -192,7 +192,10 @@
       "encoding of models on the wire: exact, rounded to float, exact as compressed differences, or what goes up in "  \
       "fixed point, whose sums are exact; with float and fixed, `hfsad run` rounds too")                               \
     X(FEDERATION, WHOLE, fraction, "auto", "[0,200]",                                                                  \
-      "wire fixed: bits after the binary point of a model's numbers in an UP; auto: from the length of the survey")
+      "wire fixed: bits after the binary point of a model's numbers in an UP; auto: from the length of the survey")    \
+    X(FEDERATION, FLAG, retain, "true", "",                                                                            \
+      "the broker keeps the last message of every topic; false: only where a node stands, for a clustered broker "     \
+      "whose nodes would write each message to their disks")
 
 #define SETTINGS_PRIVACY(X)                                                                                            \
     X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
@@ -204,7 +207,19 @@
     X(PRIVACY, REAL, largest, "1e+15", "(0,inf)",                                                                      \
       "a client answers no question about models with larger numbers; 1e+15: no bound")                                \
     X(PRIVACY, TEXT, refuse, "none", "list",                                                                           \
-      "questions that clients never answer: standardize, robust-start, step, star, polish, errors, groups")
+      "questions that clients never answer: standardize, robust-start, step, star, polish, errors, groups")            \
+    X(PRIVACY, REAL, epsilon, "none", "(0,1000]",                                                                      \
+      "differential privacy: clients add noise, and the whole run is (epsilon, delta)-private for each client")        \
+    X(PRIVACY, REAL, rho, "none", "(0,1000]", "the same budget as zero-concentrated privacy; in place of epsilon")     \
+    X(PRIVACY, REAL, delta, "1e-06", "(0,1)", "of (epsilon, delta); far below 1 / number of clients")                  \
+    X(PRIVACY, REAL, clip, "none", "(0,inf)",                                                                          \
+      "with noise: largest distance of what a client says from its parent's model; a smaller one needs less noise")    \
+    X(PRIVACY, WHOLE, rows, "1", "[1,1000000000]",                                                                     \
+      "with noise: rows of a client that the presets assume, with features and y of size 1; the data is not asked")    \
+    X(PRIVACY, CHOICE_NOISE, noise, "secret", "",                                                                      \
+      "random numbers of the noise in a federation: by each node's secret, or by run.seed, which protects nothing "    \
+      "and "                                                                                                           \
+      "repeats `hfsad run`")
 
 /* Rows of an entry of `overrides`, besides the groups below. */
 #define SETTINGS_OVERRIDE(X)                                                                                           \
@@ -257,6 +272,7 @@
 #define MISSING_NAMES "refuse", "mean"                 /* index = missing_rule */
 #define WIRE_NAMES "double", "float", "delta", "fixed" /* index = wire_encoding */
 #define AGGREGATION_NAMES "plain", "secure"
+#define NOISE_BY_NAMES "secret", "seed"
 #define AGGREGATE_NAMES "mean", "trimmed", "median" /* index = AGGREGATE_xxx of core/robust.h */
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
 #define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
@@ -276,6 +292,7 @@ enum { SCALE_SUM, SCALE_MEAN };
 enum { SOLVER_EXACT, SOLVER_LINEARIZED };
 enum { MODE_SYNC, MODE_ASYNC };
 enum { AGGREGATION_PLAIN, AGGREGATION_SECURE, COHORT_LEAST = 2, COHORT_DEFAULT = 8 };
+enum { NOISE_SECRET, NOISE_SEED };
 enum { STALE_WAIT, STALE_GO_ON };
 enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 
@@ -296,6 +313,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_CHOICE_STALE int
 #define C_TYPE_CHOICE_WIRE int
 #define C_TYPE_CHOICE_AGGREGATION int
+#define C_TYPE_CHOICE_NOISE int
 #define C_TYPE_CHOICE_AGGREGATE int
 #define C_TYPE_CHOICE_MISSING int
 #define C_TYPE_CHOICE_LINK int
@@ -392,9 +410,14 @@ static inline bool spec_is_secure(const hfsad_spec *spec)
 {
     return spec->privacy.aggregation == AGGREGATION_SECURE;
 }
+/* Differential privacy (plan/noise.h): an epsilon or a rho is given. */
+static inline bool spec_has_noise(const hfsad_spec *spec)
+{
+    return spec->privacy.epsilon > 0 || spec->privacy.rho > 0;
+}
 static inline bool spec_is_fixed(const hfsad_spec *spec)
 {
-    return spec_is_secure(spec) || spec->federation.wire == WIRE_FIXED;
+    return spec_is_secure(spec) || spec_has_noise(spec) || spec->federation.wire == WIRE_FIXED;
 }
 static inline bool spec_shows_clients(const hfsad_spec *spec)
 {
