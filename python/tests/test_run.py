@@ -126,6 +126,7 @@ class Use(unittest.TestCase):
 
     def test_interrupt(self):
         """Ctrl-C ends the training, writes the results so far, and is seen by the caller."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started with SIGINT ignored
         with tempfile.TemporaryDirectory() as folder:
             timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()
