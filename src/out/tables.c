@@ -113,7 +113,7 @@ static void put_row(whole_file *f, row_room *room, char *at)
     whole_file_put(f, room->text, (size_t)(at - room->text));
 }
 
-void model_head(whole_file *f, const hfsad_run *run)
+void model_head(whole_file *f, const hfsad_run *run, const char *more)
 {
     const size_t F = run->data->classes ? run->data->M : features_count(run->data);
     const char *name = table_names(run);
@@ -132,8 +132,10 @@ void model_head(whole_file *f, const hfsad_run *run)
             whole_file_put(f, number, 1 + number_write_whole(number + 1, m));
         }
     }
-    const bool intercept = hfsad_run_intercept(run);
-    whole_file_put(f, intercept ? ",intercept\n" : "\n", intercept ? 11 : 1);
+    if (hfsad_run_intercept(run))
+        whole_file_put(f, ",intercept", 10);
+    whole_file_put(f, more, strlen(more));
+    whole_file_put(f, "\n", 1);
 }
 
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room)
@@ -141,7 +143,7 @@ void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *ro
     const size_t M = hfsad_run_features(run);
     const size_t rows = clients ? hfsad_run_nodes(run) : run->data->n_inner;
     whole_file_put(f, "node", 4);
-    model_head(f, run);
+    model_head(f, run, "");
     for (size_t i = 0; i < rows; i++) {
         if (run->engine->knows && !run->engine->knows(run, i))
             continue;

@@ -308,6 +308,29 @@ static void ascend(star_client *c, const polish_client *o, const polish_question
         triangle_backward(M, c->L, c->x);
 }
 
+void star_client_resume(const polish_client *o, const double *w, double sigma, double *answer)
+{
+    star_client *c = *o->star;
+    memset(answer, 0, o->M * sizeof *answer);
+    if (!c)
+        return;
+    for (size_t r = 0; r < c->count && loss_kind_of(o->loss)->bend; r++)
+        o->multiplier[r] = weight_of(o, r) * hfsad_loss_slope(o->loss, o->rows.y[r], row_dot(&o->rows, r, w));
+    for (size_t r = 0; r < c->count; r++)
+        row_add(&o->rows, r, o->multiplier[r], answer);
+    memcpy(c->z, w, c->M * sizeof *w);
+    metric_times(c, c->z, c->Bz);
+    memcpy(c->x, answer, c->M * sizeof *answer);
+    if (!c->diagonal)
+        triangle_solve(c->M, c->L, c->x);
+    for (size_t m = 0; m < c->M; m++) {
+        c->s[m] = w[m] - (c->diagonal ? c->inverse[m] : 1) * c->x[m] / sigma;
+        c->Bs[m] = c->Bz[m] - answer[m] / sigma;
+    }
+    c->sigma = sigma;
+    c->begun = true;
+}
+
 /* What the rows say at z with their slopes: sum of a x, and numbers. */
 static void add_rows(const star_client *c, const polish_client *o, double *answer)
 {

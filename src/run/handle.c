@@ -357,6 +357,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->start);
     free(r->start_kind);
     run_unpolish(r);
+    run_star_free(r->kept);
     run_free_readmissions(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
