@@ -401,7 +401,8 @@ class Path:
 
     def __init__(self, core: _core.Path, spec: Spec, data: Any):
         self._core, self._spec, self._data = core, spec, data
-        names = ("lambda", "objective", "consensus_objective", "nonzero", "heldout", "bic", "aic", "relative_error")
+        names = ("lambda", "objective", "consensus_objective", "nonzero", "heldout", "bic", "aic", "relative_error", "converged",
+                 "gap_bound")
         self.points = table(dict(zip(names, zip(*core.points()))))
         numbers, points, width = core.models()
         self.models = np.frombuffer(numbers).reshape(points, width)

@@ -265,7 +265,9 @@ static bool applies(const char *key, const hfsad_spec *spec)
     LOSS_PARAMETERS(PARAMETER_APPLIES)
 #undef PARAMETER_APPLIES
     if (!strcmp(key, "loss.classes"))
-        return spec_has_classes(spec);
+        return spec_scores(spec) && !spec->loss.levels;
+    if (!strcmp(key, "loss.levels"))
+        return spec->loss.levels != NULL;
     if (!strcmp(key, "output.errors") || !strcmp(key, "output.confidence"))
         return spec->output.errors == 1;
     if (!strcmp(key, "features.positive"))
@@ -495,7 +497,7 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     json_add_real(j, polish, "residual", p->residual);
     if (run->truth)
         json_add_real(j, polish, "relative_error", p->relative_error);
-    if (run->plan->star && !run->data->classes)
+    if (run->plan->star && (!run->data->classes || run->plan->scores.K))
         json_add_text(j, polish, "metric", star_is_whole(run->data) ? "whole" : "diagonal");
     json_add_whole(j, polish, "exchanges", p->exchanges);
     json_add_whole(j, polish, "bytes_up", p->bytes_up);
