@@ -208,8 +208,8 @@
       "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
       "aggregation")                                                                                                   \
     X(PRIVACY, WHOLE, least_rows, "1", "[1,1000000000]", "a client with fewer rows takes no part: the run is refused") \
-    X(PRIVACY, REAL, largest, "1e+15", "(0,inf)",                                                                      \
-      "a client answers no question about models with larger numbers; 1e+15: no bound")                                \
+    X(PRIVACY, REAL, largest, "none", "(0,inf)",                                                                       \
+      "a client answers no question about models with larger numbers; none: no bound")                                 \
     X(PRIVACY, TEXT, refuse, "none", "list",                                                                           \
       "questions that clients never answer: standardize, robust-start, step, star, polish, errors, groups")            \
     X(PRIVACY, REAL, epsilon, "none", "(0,1000]",                                                                      \
