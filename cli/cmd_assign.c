@@ -1,7 +1,7 @@
 /* hfsad assign: the groups of clients that were not in the training, by their rows. */
 #include "base/error.h"
+#include "base/format_number.h"
 #include "cli.h"
-#include "out/format_number.h"
 #include "out/group_models.h"
 
 #include <stdio.h>

@@ -30,16 +30,26 @@ static const char about[] =
     "broker writes the folder of a broker for one federation: copies of ca.crt, broker.crt, broker.key\n"
     "and revoked.crl, an access list with the exact topics of every node, and a configuration whose\n"
     "limits for memory, connections and packets follow from the spec's tree and features. Give this\n"
-    "folder, and no other, to the broker's user. Run the command again after issue --force and revoke.\n\n"
+    "folder, and no other, to the broker's user. Run the command again after issue --force and revoke.\n"
+    "After init --for nats it has a configuration for each node of the cluster, nats-1.conf and so on.\n\n"
     "A node needs ca.crt and its own files below nodes/. Keep ca.key secret: anyone who holds it can\n"
     "impersonate any node.";
+
+static const char usage[] = "keys init [--dir DIR] [--host NAME]... [--port N] [--for BROKER] [--days N] [--force]\n"
+                            "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]\n"
+                            "hfsad keys issue --nodes FILE [--dir DIR] [--days N] [--force]\n"
+                            "hfsad keys revoke NODE... [--dir DIR]\n"
+                            "hfsad keys broker SPEC.yaml --out DIR [--at PATH] [--dir DIR]";
 
 static int init(const hfsad_keys *a)
 {
     hfsad_error err = {0};
     if (hfsad_keys_init(a, &err))
         return cli_fail(&err);
-    printf("authority and broker in %s; start it with: mosquitto -c %s/mosquitto.conf\n", a->folder, a->folder);
+    if (keys_clustered(a->folder))
+        printf("authority in %s; after issue, hfsad keys broker writes the files of the cluster's nodes\n", a->folder);
+    else
+        printf("authority and broker in %s; start it with: mosquitto -c %s/mosquitto.conf\n", a->folder, a->folder);
     return cli_finish_stdout(CLI_DONE);
 }
 
@@ -287,8 +297,10 @@ static int make_broker(const char *keys, const char *spec_path, const char *out,
     hfsad_spec_free(spec);
     if (status != CLI_GO)
         return status;
-    printf("the broker's folder is %s; give it to the broker's user and start: mosquitto -c %s/mosquitto.conf\n", out,
-           place ? place : out);
+    const bool clustered = keys_clustered(keys);
+    printf("the broker's folder is %s; give it to the broker's user and start%s: %s -c %s/%s.conf\n", out,
+           clustered ? ", on the first node" : "", clustered ? "nats-server" : "mosquitto", place ? place : out,
+           clustered ? "nats-1" : "mosquitto");
     return cli_finish_stdout(CLI_DONE);
 }
 
@@ -320,13 +332,15 @@ static int act(const char *const *words, size_t count, hfsad_keys *a, const brok
     if (!strcmp(words[0], "broker")) {
         if (count != 2 || !b->out)
             return cli_wrong("keys", "broker needs a spec and --out");
+        if (a->broker)
+            return cli_wrong("keys", "--for belongs to init");
         return make_broker(a->folder, words[1], b->out, b->place);
     }
     const bool takes_back = strcmp(words[0], "revoke") == 0;
     if (strcmp(words[0], "issue") != 0 && !takes_back)
         return unknown_action(words[0]);
-    if (a->n_hosts || port)
-        return cli_wrong("keys", "--host and --port belong to init");
+    if (a->n_hosts || port || a->broker)
+        return cli_wrong("keys", "--host, --port and --for belong to init");
     if (b->nodes && (takes_back || count > 1))
         return cli_wrong("keys", "--nodes belongs to issue, in place of nodes");
     if (b->nodes)
@@ -363,6 +377,12 @@ int cmd_keys(int argc, char **argv)
          .most = 65535,
          .operand = "N",
          .help = "init: port of the broker (8883)"},
+        {.name = "for",
+         .kind = CLI_TEXT,
+         .value = &a.broker,
+         .operand = "BROKER",
+         .help = "init: mosquitto (the default), or nats: a cluster with a node at\n"
+                 "every --host, or three nodes on this machine"},
         {.name = "days",
          .kind = CLI_WHOLE,
          .value = &days,
@@ -389,11 +409,7 @@ int cmd_keys(int argc, char **argv)
                  "certificate; issue --force revokes the one that it replaces"},
     };
     const cli_syntax syntax = {
-        .usage = "keys init [--dir DIR] [--host NAME]... [--port N] [--days N] [--force]\n"
-                 "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]\n"
-                 "hfsad keys issue --nodes FILE [--dir DIR] [--days N] [--force]\n"
-                 "hfsad keys revoke NODE... [--dir DIR]\n"
-                 "hfsad keys broker SPEC.yaml --out DIR [--at PATH] [--dir DIR]",
+        .usage = usage,
         .about = about,
         .options = options,
         .n_options = sizeof options / sizeof *options,

@@ -26,6 +26,7 @@ typedef struct {
     hfsad_spec *spec;
     progress progress;
     bool draws;               /* progress has begun */
+    bool continues;           /* its state folder was there */
     int status;               /* of the end */
     record_options recording; /* cloud */
     record record;
@@ -51,7 +52,8 @@ static size_t common_options(session *a, cli_option *o)
          .kind = CLI_TEXT,
          .value = &a->member.broker,
          .operand = "URL",
-         .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n(mqtt://localhost)"},
+         .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n"
+                 "(mqtt://localhost); the nodes of a clustered broker with commas\nbetween them"},
         {.name = "state",
          .kind = CLI_TEXT,
          .value = &a->member.state,
@@ -420,7 +422,8 @@ static int fail_member(const hfsad_error *err)
  * for the observer, which not every cloud has. */
 static int enter_history(session *c)
 {
-    const recorder_start start = {.kind = "cloud", .spec_path = c->spec_path, .out = c->member.out, .spec = c->spec};
+    const recorder_start start = {
+        .kind = "cloud", .spec_path = c->spec_path, .out = c->member.out, .spec = c->spec, .continues = c->continues};
     const char *brokers[2];
     if (c->member.role != HFSAD_ROLE_CLOUD)
         return CLI_GO;
@@ -448,6 +451,7 @@ static int run_member(session *c)
     hfsad_error err = {0};
     hfsad_member *member;
     hfsad_stop stop;
+    c->continues = access(c->member.state, F_OK) == 0;
     if (hfsad_member_create(&member, c->spec, &c->member, &err))
         return fail_member(&err);
     const int recorded = enter_history(c);

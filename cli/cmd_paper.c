@@ -1,11 +1,11 @@
 /* hfsad paper: the paper's experiment, its tables and its plots. */
 #include "paper.h"
 
+#include "base/batch.h"
 #include "base/error.h"
+#include "base/format_number.h"
 #include "cli.h"
 #include "lab/plot.h"
-#include "out/batch.h"
-#include "out/format_number.h"
 
 #include <inttypes.h>
 #include <math.h>

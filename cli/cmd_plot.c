@@ -1,9 +1,9 @@
 /* hfsad plot: the models of a run in one picture. */
 #include "base/alloc.h"
+#include "base/batch.h"
 #include "base/error.h"
 #include "cli.h"
 #include "lab/plot.h"
-#include "out/batch.h"
 #include "out/model.h"
 
 #include <stdio.h>

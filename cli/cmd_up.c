@@ -336,6 +336,14 @@ static void finish_removal(const session *s)
         empty_state(s->state);
 }
 
+/* Whether an earlier `up` has begun in this folder and not ended. */
+static bool has_list(const session *s)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%.4000s/" NODES_NAME, s->state);
+    return access(path, F_OK) == 0;
+}
+
 /* Whether a process has left something to go on from. */
 static bool has_state(const session *s)
 {
@@ -597,9 +605,11 @@ static int set_up(session *s)
     /* every process would say these otherwise */
     const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
     federation_free(f);
+    const bool continues = !wrong && has_list(s);
     if (wrong || member_shape(&s->shape, s->spec, NULL, NULL, &err) || write_files(s, &err))
         return cli_fail(&err);
-    const recorder_start start = {.kind = "up", .spec_path = s->spec_path, .out = s->out, .spec = s->spec};
+    const recorder_start start = {
+        .kind = "up", .spec_path = s->spec_path, .out = s->out, .spec = s->spec, .continues = continues};
     const int recorded = record_begin(&s->record, &s->recording, &start, s->quiet);
     if (recorded != CLI_GO)
         return recorded;

@@ -2,8 +2,8 @@
 #ifndef HFSAD_CLI_COMPARE_H
 #define HFSAD_CLI_COMPARE_H
 
+#include "base/batch.h"
 #include "dash/history.h"
-#include "out/batch.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #ifndef HFSAD_CLI_GENERATE_H
 #define HFSAD_CLI_GENERATE_H
 
+#include "base/batch.h"
 #include "lab/generator_population.h"
-#include "out/batch.h"
 
 typedef enum { KIND_PHASE_RETRIEVAL, KIND_QUANTILE, KIND_CLUSTERED, KINDS } generate_kind;
 extern const char *const generate_kind_names[KINDS + 1];

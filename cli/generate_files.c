@@ -1,9 +1,9 @@
 /* The files of `hfsad generate`; see generate.h. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format_number.h"
 #include "cli.h"
 #include "generate.h"
-#include "out/format_number.h"
 #include "progress.h"
 
 #include <inttypes.h>

@@ -115,13 +115,13 @@ static void put_run(whole_file *f, const cJSON *run, const char *const *names, s
         if (cJSON_IsNumber(v))
             fprintf(f->stream, "%.17g", v->valuedouble);
         else if (cJSON_IsString(v))
-            whole_file_put_field(f, v->valuestring);
+            whole_file_put_field(f, v->valuestring, "");
         fputc(',', f->stream);
     }
-    whole_file_put_field(f, tags);
+    whole_file_put_field(f, tags, "");
     fputc(',', f->stream);
     char *given = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(run, "given"));
-    whole_file_put_field(f, given ? given : "");
+    whole_file_put_field(f, given ? given : "", "");
     cJSON_free(given);
     fputc('\n', f->stream);
 }
@@ -209,6 +209,15 @@ static int mlflow_status(const char *status)
                                                                       : 5;
 }
 
+/* A folder as a URI: all but unreserved characters and / are bytes in hexadecimal digits. */
+static void put_uri(FILE *out, const char *key, const char *folder, const char *below)
+{
+    fprintf(out, "%s: \"file://", key);
+    for (const unsigned char *c = (const unsigned char *)folder; *c; c++)
+        fprintf(out, isalnum(*c) || strchr("-._~/", *c) ? "%c" : "%%%02X", *c);
+    fprintf(out, "%s\"\n", below);
+}
+
 static hfsad_status write_meta(const cJSON *run, const char *folder, const char *id, hfsad_error *err)
 {
     char *text = NULL;
@@ -216,16 +225,17 @@ static hfsad_status write_meta(const cJSON *run, const char *folder, const char 
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return error_memory(err, 0, "a file");
-    fprintf(out, "artifact_uri: file://%s/artifacts\n", folder);
+    put_uri(out, "artifact_uri", folder, "/artifacts");
+    fputs("deleted_time: null\n", out);
     if (isfinite(runs_number(run, "ended")))
         fprintf(out, "end_time: %.0f\n", runs_number(run, "ended"));
     else
         fputs("end_time: null\n", out);
-    fprintf(out, "entry_point_name: ''\nexperiment_id: '0'\nlifecycle_stage: active\nrun_id: %s\n", id);
+    fprintf(out, "entry_point_name: ''\nexperiment_id: '0'\nlifecycle_stage: active\nrun_id: '%s'\n", id);
     put_yaml(out, "run_name", runs_text(run, "name"));
     fprintf(
         out,
-        "run_uuid: %s\nsource_name: ''\nsource_type: 4\nsource_version: ''\nstart_time: %.0f\nstatus: %d\ntags: []\n",
+        "run_uuid: '%s'\nsource_name: ''\nsource_type: 4\nsource_version: ''\nstart_time: %.0f\nstatus: %d\ntags: []\n",
         id, runs_number(run, "started"), mlflow_status(runs_text(run, "status")));
     put_yaml(out, "user_id", runs_text(run, "host"));
     if (fclose(out) != 0)
@@ -332,9 +342,36 @@ static hfsad_status export_run(history *h, int64_t id, const char *experiment, h
     return status;
 }
 
+/* As old as its first run. */
+static hfsad_status write_experiment(const cJSON *runs, const char *folder, hfsad_error *err)
+{
+    char *text = NULL;
+    size_t size;
+    double first = INFINITY, last = 0;
+    const cJSON *run;
+    cJSON_ArrayForEach(run, runs)
+    {
+        first = fmin(first, runs_number(run, "started"));
+        last = fmax(last, fmax(runs_number(run, "started"), runs_number(run, "ended")));
+    }
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return error_memory(err, 0, "a file");
+    put_uri(out, "artifact_location", folder, "");
+    fprintf(out,
+            "creation_time: %.0f\nexperiment_id: '0'\nlast_update_time: %.0f\nlifecycle_stage: active\n"
+            "name: Default\n",
+            isfinite(first) ? first : last, last);
+    if (fclose(out) != 0)
+        return error_memory(err, 0, "a file");
+    const hfsad_status status = whole_file_write(folder, "meta.yaml", text, size, err);
+    free(text);
+    return status;
+}
+
 hfsad_status runs_export_mlflow(history *h, const cJSON *runs, const char *folder, hfsad_error *err)
 {
-    char experiment[4100], meta[4400];
+    char experiment[4100];
     const cJSON *run;
     hfsad_status status = folder_make(folder, err);
     char *real = status ? NULL : realpath(folder, NULL);
@@ -345,11 +382,7 @@ hfsad_status runs_export_mlflow(history *h, const cJSON *runs, const char *folde
         status = folder_make(experiment, err);
     if (status)
         return status;
-    (void)print_to(meta, sizeof meta,
-                   "artifact_location: file://%s\ncreation_time: 0\nexperiment_id: '0'\nlast_update_time: 0\n"
-                   "lifecycle_stage: active\nname: Default\n",
-                   experiment);
-    status = write_file(experiment, "meta.yaml", meta, err);
+    status = write_experiment(runs, experiment, err);
     cJSON_ArrayForEach(run, runs)
     {
         if (!status)

@@ -27,7 +27,8 @@ enum {
     MODELS_KEPT = 256,
     ENTRIES_MOST = 512,
     WRITE_MS = 300,
-    BEAT_MS = 5000
+    BEAT_MS = 5000,
+    SPEC_MOST = 1 << 24
 };
 
 typedef struct {
@@ -62,6 +63,7 @@ struct recorder {
     char *data; /* file or folder to be hashed; NULL: none */
     double best;
     int64_t known; /* rows up to this iteration were recorded by an earlier process of the run; -1: none */
+    bool resumed;  /* the entry was begun by an earlier process */
     bool failed;   /* the file could not be written; err says why */
     hfsad_error err;
 };
@@ -480,7 +482,7 @@ static void bind_spec(sqlite3_stmt *s, const recorder_start *start)
 {
     char *text = NULL, hash[FINGERPRINT_SIZE];
     size_t size = 0;
-    if (start->spec_path && file_read(start->spec_path, 1 << 24, &text, &size) == 0) {
+    if (start->spec_path && file_read(start->spec_path, SPEC_MOST, &text, &size) == 0) {
         sqlite3_bind_text(s, 4, text, (int)size, SQLITE_TRANSIENT);
         fingerprint_bytes(text, size, hash);
         bind_text(s, 5, hash);
@@ -538,6 +540,92 @@ static bool enter_run(recorder *r, const recorder_start *start)
     free(out);
     free(spec);
     return good;
+}
+
+/* ---- a run that goes on ---- */
+
+/* Whether an entry may be continued: it has not ended well, and no process of this machine works on it. */
+static bool is_left(sqlite3_stmt *s)
+{
+    char host[256] = "";
+    const char *status = (const char *)sqlite3_column_text(s, 1), *at = (const char *)sqlite3_column_text(s, 2),
+               *boot = (const char *)sqlite3_column_text(s, 3);
+    (void)gethostname(host, sizeof host - 1);
+    if (!status || !strcmp(status, "done") || !strcmp(status, "diverged"))
+        return false;
+    return strcmp(status, "running") != 0 || !at || strcmp(at, host) != 0 || !boot ||
+           !process_lives(sqlite3_column_int64(s, 4), sqlite3_column_int64(s, 5), boot);
+}
+
+/* The last entry of this command for the same spec, settings and output folder; 0: there is none to continue. */
+static int64_t find_left(const recorder *r, const recorder_start *start)
+{
+    char *text = NULL, hash[FINGERPRINT_SIZE] = "", *given = settings_text(start->spec, false),
+         *out = full_path(start->out);
+    size_t size = 0;
+    int64_t id = 0;
+    if (start->spec_path && file_read(start->spec_path, SPEC_MOST, &text, &size) == 0)
+        fingerprint_bytes(text, size, hash);
+    sqlite3_stmt *s = prepare(r, "SELECT id, status, host, boot, pid, pid_since FROM run WHERE kind = ? AND out IS ? "
+                                 "AND spec_hash IS ? AND given IS ? ORDER BY id DESC LIMIT 1");
+    bind_text(s, 1, start->kind);
+    bind_text(s, 2, out);
+    bind_text(s, 3, hash);
+    bind_text(s, 4, given);
+    if (sqlite3_step(s) == SQLITE_ROW && is_left(s))
+        id = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    cJSON_free(given);
+    free(out);
+    free(text);
+    return id;
+}
+
+/* The entry is this process's from now on. */
+static bool take_over(const recorder *r)
+{
+    char host[256] = "", boot[64];
+    (void)gethostname(host, sizeof host - 1);
+    boot_name(boot);
+    sqlite3_stmt *s = prepare(r, "UPDATE run SET status = 'running', why = NULL, exit = NULL, ended = NULL, host = ?, "
+                                 "boot = ?, pid = ?, pid_since = ?, seen = ?, version = ? WHERE id = ?");
+    bind_text(s, 1, host);
+    bind_text(s, 2, boot);
+    sqlite3_bind_int64(s, 3, getpid());
+    sqlite3_bind_int64(s, 4, process_since(getpid()));
+    sqlite3_bind_double(s, 5, (double)clock_wall_ms());
+    bind_text(s, 6, hfsad_version());
+    sqlite3_bind_int64(s, 7, r->run);
+    const bool good = step(s);
+    sqlite3_finalize(s);
+    return good;
+}
+
+/* Makes the entry, or finds the one that this run continues. */
+static bool begin_run(recorder *r, const recorder_start *start)
+{
+    bool good = execute(r, "BEGIN IMMEDIATE");
+    r->run = good && start->continues ? find_left(r, start) : 0;
+    r->resumed = r->run > 0;
+    good = good && (r->resumed ? take_over(r) : enter_run(r, start)) && execute(r, "COMMIT");
+    if (!good)
+        (void)execute(r, "ROLLBACK");
+    return good;
+}
+
+/* The models that an earlier process has kept, and the distance between them: all their iterations are multiples of it.
+ */
+static void count_models(recorder *r)
+{
+    uint64_t bits = 0;
+    sqlite3_stmt *s = prepare(r, "SELECT iteration FROM model WHERE run = ?");
+    sqlite3_bind_int64(s, 1, r->run);
+    while (sqlite3_step(s) == SQLITE_ROW) {
+        bits |= (uint64_t)sqlite3_column_int64(s, 0);
+        r->n_kept++;
+    }
+    sqlite3_finalize(s);
+    r->stride = bits ? bits & (~bits + 1) : 1;
 }
 
 /* The data, looked for beside the spec. */
@@ -607,10 +695,11 @@ hfsad_status recorder_create(recorder **out, const char *path, const recorder_st
     r->best = INFINITY;
     r->run = start->run;
     hfsad_status status = history_open(&r->h, path, start->run ? HISTORY_WRITE : HISTORY_CREATE, err);
-    if (!status && !start->run && !enter_run(r, start))
+    if (!status && !start->run && !begin_run(r, start))
         status = history_error(r->h, err);
     if (!status) {
-        r->known = start->run ? last_known(r) : -1;
+        r->known = last_known(r);
+        count_models(r);
         r->data = find_data(start);
         if (!start_thread(r))
             status = error_set(err, HFSAD_ERROR_MEMORY, "history '%.300s': no thread can be started", path);
@@ -619,6 +708,8 @@ hfsad_status recorder_create(recorder **out, const char *path, const recorder_st
         free_recorder(r);
     else
         *out = r;
+    if (!status && r->resumed)
+        recorder_event(r, HISTORY_INFO, "", "continues in a new process");
     return status;
 }
 

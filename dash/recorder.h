@@ -17,6 +17,7 @@ typedef struct {
     const hfsad_spec *spec;    /* with its --set */
     const hfsad_spec *settled; /* resolved settings; NULL: not known before the end */
     int64_t run;               /* of another process that has begun it; 0: a new run */
+    bool continues;            /* there is a state of an earlier process: its entry goes on, if it is found */
 } recorder_start;
 
 /* Opens the file, which is made if it is missing, enters the run and starts the thread. */

@@ -11,11 +11,14 @@ import sys
 import paho.mqtt.client as mqtt
 from frames import frame, numbers
 def on_message(client, _, m):
+    if not m.payload: # a node that begins clears its topics
+        return
     kind, run, phase, round_, _k, _sigma, values = numbers(m.payload)
     if kind == 0 and phase == 2:
         client.publish("hfsad/run/edge1/client1/up", frame(1, run, phase, round_, [1e300] * len(values), 10**6, 1e12))
 client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2) if hasattr(mqtt, "CallbackAPIVersion") else mqtt.Client()
 client.on_message = on_message
+client.on_subscribe = lambda *_: print("ready", flush=True)
 client.connect("127.0.0.1", int(sys.argv[1]))
 client.subscribe("hfsad/run/edge1/down")
 client.loop_forever()
@@ -29,11 +32,19 @@ begin() {
     last=$!
     members="$members $last"
 }
-begin liar "$python" liar.py "$port"
+setpriv --pdeathsig KILL "$python" liar.py "$port" >liar.txt 2>liar.log &
+members="$members $!"
+until_true 60 grep -q ready liar.txt || fail "the liar is not ready: $(cat liar.log)"
 begin cloud "$HFSAD" cloud spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-cloud --out out --quiet --linger 1
 cloud=$last
 begin edge1 "$HFSAD" edge spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-edge --name edge1 --linger 1
-for i in 1 2 3 4; do begin c$i "$HFSAD" client spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-$i --name edge1/client$i; done
+for i in 1 2 3 4; do
+    begin c$i "$HFSAD" client spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-$i --name edge1/client$i
+    [ $i != 1 ] || honest=$last
+done
+# from here on only the liar speaks for it: an honest message of a round makes the lie an old one
+until_true 60 grep -q 'client1: set up' c1.log || fail "not set up: $(cat c1.log)"
+kill -STOP "$honest"
 until_true 90 eval "! kill -0 $cloud 2>/dev/null" || fail "the run does not end: $(cat edge1.log)"
 wait "$cloud" || fail "the cloud: $(cat cloud.log)"
 grep -q 'sets aside.*edge1/client1' edge1.log || fail "the liar is not set aside: $(cat edge1.log)"

@@ -118,10 +118,45 @@ runs, rows = (list(csv.DictReader(open(f"csv/{n}.csv"))) for n in ("runs", "trac
 assert any(r["name"] == 'first "run", with all' and r["tags"] == "base" for r in runs)
 assert sum(r["run"] == "1" for r in rows) > 3
 P
-expect 0 runs export 1 --format mlflow --out ml
-run=$(echo ml/0/*/)
-grep -q '^status: 3$' "$run/meta.yaml" && [ "$(wc -l <"$run/metrics/objective")" -gt 3 ] && [ "$(cat "$run/params/loss.tau")" = 0.5 ] && [ "$(cat "$run/tags/tag.base")" = true ] ||
-    fail "MLflow's layout: $(find ml | head -30)"
+expect 0 runs export --format mlflow --out 'ml runs: #1'
+# as MLflow's FileStore reads it: experiments/0/meta.yaml, a folder for each run, a file for each metric, parameter and tag
+/usr/bin/python3 - 'ml runs: #1' "$work" <<'P' || fail "MLflow's layout: $(find ml* | head -30)"
+import os, pathlib, re, sqlite3, sys, urllib.parse
+import yaml
+root, db = pathlib.Path(sys.argv[1]).resolve(), sqlite3.connect("h.db")
+place = lambda uri: pathlib.Path(urllib.parse.unquote(urllib.parse.urlparse(uri).path))
+whole = yaml.safe_load((root / "0/meta.yaml").read_text())
+assert whole["experiment_id"] == "0" and whole["name"] == "Default" and whole["lifecycle_stage"] == "active", whole
+assert place(whole["artifact_location"]) == root / "0" and 0 < whole["creation_time"] <= whole["last_update_time"]
+folders = [f for f in (root / "0").iterdir() if f.is_dir()]
+assert len(folders) == db.execute("SELECT count(*) FROM run").fetchone()[0] > 5
+names = set()
+for folder in folders:
+    meta = yaml.safe_load((folder / "meta.yaml").read_text())
+    assert {"run_uuid", "run_id", "run_name", "experiment_id", "user_id", "status", "start_time", "end_time", "lifecycle_stage", "artifact_uri", "tags",
+            "source_type", "source_name", "source_version", "entry_point_name", "deleted_time"} == set(meta), meta
+    assert meta["run_id"] == meta["run_uuid"] == folder.name and re.fullmatch(r"[0-9a-f]{32}", folder.name), meta
+    assert meta["experiment_id"] == "0" and meta["status"] in (1, 2, 3, 4, 5) and type(meta["start_time"]) is int and meta["tags"] == [], meta
+    assert meta["end_time"] is None or meta["end_time"] >= meta["start_time"], meta
+    assert place(meta["artifact_uri"]) == folder / "artifacts" and (folder / "artifacts/spec.yaml").is_file()
+    read = {part: {f.name: f.read_text() for f in (folder / part).iterdir()} for part in ("metrics", "params", "tags")}
+    for name in [n for part in read.values() for n in part]:
+        assert re.fullmatch(r"[/\w.\- :]+", name) and os.path.normpath(name) == name, name
+    for name, text in read["metrics"].items():
+        assert text.endswith("\n") and text.strip(), name
+        for line in text.splitlines():
+            at, value, step = line.split(" ")
+            int(at), float(value), int(step)
+    assert read["tags"]["mlflow.runName"] == meta["run_name"]
+    names.add(meta["run_name"])
+    if meta["run_name"] == 'first "run", with all':
+        assert meta["status"] == 3 and read["params"]["loss.tau"] == "0.5" and read["tags"]["tag.base"] == "true"
+        want = db.execute("SELECT iteration, objective FROM trace WHERE run = 1 ORDER BY iteration").fetchall()
+        assert [(int(s), float(v)) for _, v, s in map(str.split, read["metrics"]["objective"].splitlines())] == want and len(want) > 3
+assert 'first "run", with all' in names
+states = {yaml.safe_load((f / "meta.yaml").read_text())["status"] for f in folders}
+assert states == {3, 4, 5}, states  # done, diverged, killed and interrupted
+P
 before=$(sql 'SELECT count(*) FROM run')
 expect_line 2 runs delete 1 99
 expect 0 runs delete 1

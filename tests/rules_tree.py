@@ -124,15 +124,12 @@ def libraries_of(text):
 
 # The program uses the public headers, src/base/ and lab/. What its files still take of the libraries beyond them; nothing is added here.
 PROGRAM_TAKES = {
-    "cli.c": "spec/table.h", "cmd_assign.c": "out/format_number.h out/group_models.h", "cmd_compare.c": "spec/settings.h",
+    "cli.c": "spec/table.h", "cmd_assign.c": "out/group_models.h", "cmd_compare.c": "spec/settings.h",
     "cmd_evaluate.c": "out/model_evaluation.h plan/choices.h", "cmd_keys.c": "data/nodes.h net/keys.h net/member.h",
-    "cmd_paper.c": "out/batch.h out/format_number.h", "cmd_path.c": "out/batch.h out/path_api.h out/report.h",
-    "cmd_plot.c": "out/batch.h out/model.h", "cmd_predict.c": "out/batch.h out/format_number.h out/model_scoring.h",
+    "cmd_path.c": "out/path_api.h out/report.h", "cmd_plot.c": "out/model.h", "cmd_predict.c": "out/model_scoring.h",
     "cmd_run.c": "out/end_table.h out/warm.h run/replay.h run/save.h spec/pack.h spec/table.h", "cmd_settings.c": "spec/table.h",
-    "cmd_state.c": "net/store.h",
-    "cmd_up.c": "data/nodes.h net/gather.h net/member.h out/report.h", "compare.h": "out/batch.h",
-    "compare_read.c": "out/json.h out/trace_table.h", "compare_report.c": "out/format_number.h", "generate.h": "out/batch.h",
-    "generate_files.c": "out/format_number.h",
+    "cmd_state.c": "net/store.h", "cmd_up.c": "data/nodes.h net/gather.h net/member.h out/report.h",
+    "compare_read.c": "out/json.h out/trace_table.h",
 }
 
 

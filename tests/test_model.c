@@ -1,7 +1,7 @@
 /* Models read back from an output folder, damaged folders, and what models say about rows. */
 #include "defined_losses.h"
 
-#include "out/format_number.h"
+#include "base/format_number.h"
 #include "out/model_evaluation.h"
 
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 /* Output files: their digits, their shape, and that they are replaced whole or not at all. */
 #include "tools.h"
 
+#include "base/format_number.h"
 #include "base/whole_file.h"
-#include "out/format_number.h"
 #include "out/report.h"
 #include "out/trace.h"
 

@@ -468,6 +468,15 @@ static void addresses(void **state)
         if (broker_url_read(&b, bad[i], &err) != HFSAD_ERROR_INPUT || !strstr(err.message, "mqtts://host:port"))
             fail_msg("'%s' is taken", bad[i]);
     }
+    broker_urls all;
+    ok(broker_urls_read(&all, "mqtts://a,mqtts://b:7,mqtts://[::1]", &err), &err);
+    assert_true(all.count == 3 && all.tls && all.list[1].port == 7 && !strcmp(all.list[2].host, "::1"));
+    ok(broker_urls_read(&all, "unix:///a,b", &err), &err);
+    assert_true(all.count == 1 && !strcmp(all.list[0].host, "/a,b"));
+    static const char *const wrong[] = {"mqtt://a,", ",mqtt://a", "mqtt://a,mqtts://b", "mqtt://a,unix:///b"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (broker_urls_read(&all, wrong[i], &err) != HFSAD_ERROR_INPUT)
+            fail_msg("'%s' is taken", wrong[i]);
     transport *t;
     const transport_handler handler = {0};
     const transport_broker bare = {.url = "mqtts://h"}, missing = {.url = "mqtts://h", .ca = "/no/ca.crt"};

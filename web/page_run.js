@@ -64,6 +64,8 @@ export function runPage(id) {
     const more = [];
     if (s?.stopped) more.push(`stopped: ${s.stopped}`);
     if (s?.polish) more.push(`polish: ${s.polish.accepted ? "accepted" : "not accepted"}, ${number(s.polish.exchanges)} exchanges`);
+    const repair = log.findLast((e) => /^safeguard: repair/.test(e.text))?.text.match(/repair (\d+) at iteration (\d+)/);
+    if (!s?.safeguard && repair) more.push(`safeguard: ${repair[1]} ${repair[1] === "1" ? "repair" : "repairs"} so far, the last at iteration ${repair[2]}`);
     if (s?.safeguard) more.push(s.safeguard.repairs ? `safeguard: ${s.safeguard.repairs} repairs, the last at iteration ${s.safeguard.last_iteration}` : "safeguard: never needed");
     if (s?.theorem_1) more.push(s.theorem_1.holds ? "Theorem 1 holds" : `Theorem 1 does not apply: ${s.theorem_1.reason}`);
     if (!run.out_exists) more.push(`the folder ${run.out} is no longer there; the history has kept what is shown`);

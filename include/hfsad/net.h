@@ -23,6 +23,7 @@ typedef struct {
     int port;                 /* of the broker; 0: 8883 */
     int days;                 /* validity of the authority and of the broker's certificate; 0: 3650 */
     bool force;               /* existing files are replaced; every node then needs a new certificate */
+    const char *broker;       /* "mosquitto", or "nats" for a cluster with a node at each host; NULL: mosquitto */
 } hfsad_keys;
 
 /* Writes ca.crt, ca.key, broker.crt, broker.key, mosquitto.conf, acl and revoked.crl. */
@@ -75,7 +76,8 @@ typedef struct {
     const char *nodes;     /* text of the list of nodes, as `hfsad nodes` prints it; NULL: that of federation.nodes */
     hfsad_data *data;      /* clients: rows in memory; without paths they belong to `name`, and get its path */
     const char *data_file; /* clients: file with the rows; NULL: data of the spec */
-    const char *broker;    /* mqtts://host[:8883], mqtt://host[:1883] or unix:///socket; NULL: mqtt://localhost */
+    const char *broker;    /* mqtts://host[:8883], mqtt://host[:1883] or unix:///socket, NULL: mqtt://localhost; the
+                              nodes of a clustered broker with commas between them */
     const char *above;     /* broker of the parent, if it differs */
     const char *below;     /* broker of the children, if it differs */
     const char *keys;      /* folder of hfsad_keys_init */

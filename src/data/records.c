@@ -112,6 +112,8 @@ static void put_records(json_table *t, const cJSON *list, const char *skipped)
         }
     }
     put_head(t);
+    if (t->no_memory || !t->cells)
+        return;
     cJSON_ArrayForEach(record, list)
     {
         size_t near = 0;
@@ -165,6 +167,7 @@ static void put_rows(json_table *t, const cJSON *head, const cJSON *rows)
         if (!t->nested)
             column_of(t, item->valuestring, t->count);
     }
+    t->nested = t->nested || t->count != (size_t)cJSON_GetArraySize(head);
     put_head(t);
     cJSON_ArrayForEach(row, rows)
     {

@@ -62,3 +62,27 @@ hfsad_status broker_url_read(broker_url *b, const char *url, hfsad_error *err)
     }
     return HFSAD_OK;
 }
+
+/* A path may have commas: a socket is alone. */
+hfsad_status broker_urls_read(broker_urls *b, const char *text, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    b->count = 0;
+    for (const char *from = text; from && !status;) {
+        char url[300];
+        const char *end = after(text, "unix://") ? NULL : strchr(from, ',');
+        const size_t length = end ? (size_t)(end - from) : strlen(from);
+        if (b->count == BROKER_NODES_MAX)
+            return refuse(err, text, "more addresses than a cluster may have here");
+        if (length >= sizeof url)
+            return refuse(err, text, "an address is too long");
+        snprintf(url, sizeof url, "%.*s", (int)length, from);
+        broker_url *at = &b->list[b->count++];
+        status = broker_url_read(at, url, err);
+        if (!status && (at->tls != b->list[0].tls || !at->port != !b->list[0].port))
+            return refuse(err, text, "all addresses of a cluster have the same scheme");
+        from = end ? end + 1 : NULL;
+    }
+    b->tls = b->list[0].tls;
+    return status;
+}

@@ -159,8 +159,8 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
-hfsad_status certificate_make_broker(const certificate_authority *a, const char *const *hosts, size_t n_hosts, int days,
-                                     certificate_pair *pair, hfsad_error *err)
+hfsad_status certificate_make_broker(const certificate_authority *a, const char *const *hosts, size_t n_hosts,
+                                     bool clustered, int days, certificate_pair *pair, hfsad_error *err)
 {
     char names[SAN_SIZE] = "DNS:localhost,IP:127.0.0.1,IP:::1";
     for (size_t i = 0; i < n_hosts; i++) {
@@ -177,7 +177,7 @@ hfsad_status certificate_make_broker(const certificate_authority *a, const char 
                              SAN_SIZE);
         snprintf(names + used, sizeof names - used, ",%s:%s", is_address(hosts[i]) ? "IP" : "DNS", hosts[i]);
     }
-    return make_signed(a, "hfsad broker", "serverAuth", names, days, pair, err);
+    return make_signed(a, "hfsad broker", clustered ? "serverAuth,clientAuth" : "serverAuth", names, days, pair, err);
 }
 
 hfsad_status certificate_make_node(const certificate_authority *a, const char *name, int days, certificate_pair *pair,

@@ -23,9 +23,9 @@ void certificate_pair_free(certificate_pair *p);
 
 /* An authority that signs itself. */
 hfsad_status certificate_make_authority(certificate_authority **a, int days, certificate_pair *pair, hfsad_error *err);
-/* For a broker that is reached by these names and addresses. */
-hfsad_status certificate_make_broker(const certificate_authority *a, const char *const *hosts, size_t n_hosts, int days,
-                                     certificate_pair *pair, hfsad_error *err);
+/* For a broker that is reached by these names and addresses. clustered: its nodes call each other by it, too. */
+hfsad_status certificate_make_broker(const certificate_authority *a, const char *const *hosts, size_t n_hosts,
+                                     bool clustered, int days, certificate_pair *pair, hfsad_error *err);
 /* For a client of the broker. */
 hfsad_status certificate_make_node(const certificate_authority *a, const char *name, int days, certificate_pair *pair,
                                    hfsad_error *err);

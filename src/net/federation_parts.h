@@ -3,6 +3,7 @@
 #define HFSAD_NET_FEDERATION_PARTS_H
 
 #include "net/federation.h"
+#include "net/vault.h"
 #include "net/warden.h"
 
 /* What a client keeps from one question of the polish to the next. */
@@ -40,6 +41,8 @@ struct federation {
     uint8_t *absent;     /* by leaf: it is none, because it was not there at the set-up */
     double *absent_list; /* their numbers */
     size_t n_absent;
+    vault *vault;           /* of the noise of this process's clients; NULL: there is none */
+    word_source *noises;    /* by leaf */
     uint64_t *lives;        /* by leaf: of its link, if it was readmitted */
     polish_memory **polish; /* by leaf; NULL: no leaf has been asked */
 };

@@ -62,6 +62,7 @@ typedef struct {
     wire_encoding encoding;
     double
         local_seconds;  /* asynchronous: clients step as often as fits into this time; 0 or NAN: as their class says */
+    bool fleeting;      /* the broker need not keep messages, but for status and keys */
     uint32_t status_ms; /* how often a node says that it lives; 0: never */
     void *context;
     void (*event)(void *context, const host_event *event); /* called within host_step and host_join; NULL: not called */
@@ -165,6 +166,8 @@ bool host_ended(const host *h);
 hfsad_status host_set_up(host *h, hfsad_error *err);
 size_t host_nodes(const host *h);
 inquiry *host_inquiry(const host *h, size_t i);
+/* Of its state; NULL: it has none. */
+const char *host_folder(const host *h);
 node *host_node(const host *h, size_t i); /* NULL: not set up yet */
 const char *host_path(const host *h, size_t i);
 

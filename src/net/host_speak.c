@@ -92,7 +92,7 @@ static hfsad_status put_message(host *h, hosted *at, int way, topic_kind kind, c
 
 hfsad_status host_send(host *h, hosted *at, int way, topic_kind kind, const message *m, hfsad_error *err)
 {
-    return put_message(h, at, way, kind, m, true, err);
+    return put_message(h, at, way, kind, m, kind == TOPIC_STATUS || !h->s.fleeting, err);
 }
 
 /* At both brokers if there are two: an observer may reach only one of them. */

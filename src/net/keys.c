@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "net/certificate.h"
+#include "net/keys_cluster.h"
 #include "net/keys_file.h"
 
 #include <errno.h>
@@ -116,7 +117,7 @@ static hfsad_status add_pair(key_files *files, const char *dir, const char *name
     return status;
 }
 
-static hfsad_status add_certificates(key_files *files, const keys_authority *a, hfsad_error *err)
+static hfsad_status add_certificates(key_files *files, const keys_authority *a, bool clustered, hfsad_error *err)
 {
     certificate_authority *authority = NULL;
     certificate_pair pair;
@@ -124,7 +125,7 @@ static hfsad_status add_certificates(key_files *files, const keys_authority *a, 
     if (!status)
         status = add_pair(files, a->dir, "ca", &pair, a->force, err);
     if (!status)
-        status = certificate_make_broker(authority, a->hosts, a->n_hosts, a->days, &pair, err);
+        status = certificate_make_broker(authority, a->hosts, a->n_hosts, clustered, a->days, &pair, err);
     if (!status)
         status = add_pair(files, a->dir, "broker", &pair, a->force, err);
     char *list = NULL;
@@ -165,17 +166,34 @@ static hfsad_status add_configuration(key_files *files, const keys_authority *a,
     return status;
 }
 
+/* --force from a cluster to mosquitto. */
+static hfsad_status forget_cluster(const keys_authority *a, hfsad_error *err)
+{
+    char name[KEYS_FILE_MAX];
+    snprintf(name, sizeof name, "%s/" KEYS_CLUSTER, a->dir);
+    if (!unlink(name) || errno == ENOENT)
+        return HFSAD_OK;
+    return error_set(err, HFSAD_ERROR_IO, "%.300s cannot be removed: %s", name, strerror(errno));
+}
+
 hfsad_status keys_init(const keys_authority *a, hfsad_error *err)
 {
     key_files files = {0};
     const bool there = access(a->dir, F_OK) == 0;
-    hfsad_status status = add_certificates(&files, a, err);
+    bool clustered;
+    hfsad_status status = keys_cluster_kind(a->kind, &clustered, err);
+    if (!status && clustered)
+        status = keys_cluster_add(&files, a, err);
+    if (!status)
+        status = add_certificates(&files, a, clustered, err);
     if (!status)
         status = key_folder_make(a->dir, "", err);
     if (!status)
         status = add_configuration(&files, a, err);
     if (!status)
         status = key_files_check(&files, err);
+    if (!status && !clustered)
+        status = forget_cluster(a, err);
     if (!status)
         status = key_files_write(&files, err);
     key_files_free(&files);

@@ -31,6 +31,7 @@ hfsad_status hfsad_keys_init(const hfsad_keys *keys, hfsad_error *err)
         .port = k.port ? k.port : PORT,
         .days = k.days ? k.days : AUTHORITY_DAYS,
         .force = k.force,
+        .kind = k.broker,
     };
     return status ? status : keys_init(&a, err);
 }

@@ -2,6 +2,7 @@
 #include "net/keys.h"
 
 #include "base/error.h"
+#include "net/keys_cluster.h"
 #include "net/keys_file.h"
 #include "net/seal.h"
 #include "net/topic.h"
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Frames of a topic: the retained one, one on its way in, and one on its way out. */
 enum { FRAMES_OF_TOPIC = 3 };
@@ -126,26 +128,49 @@ static hfsad_status check_names(const keys_broker *b, hfsad_error *err)
     return HFSAD_OK;
 }
 
+static hfsad_status add_mosquitto(key_files *files, const keys_broker *b, hfsad_error *err)
+{
+    char *model = key_file_read(b->keys, "mosquitto.conf", err);
+    hfsad_status status = model ? add_text(files, b, "acl", false, NULL, err) : HFSAD_ERROR_INPUT;
+    if (!status)
+        status = add_text(files, b, "mosquitto.conf", true, model, err);
+    free(model);
+    return status;
+}
+
+static hfsad_status add_cluster(key_files *files, const keys_broker *b, hfsad_error *err)
+{
+    char *text = key_file_read(b->keys, KEYS_CLUSTER, err),
+         *key = text ? key_file_read(b->keys, "broker.key", err) : NULL;
+    const hfsad_status status = key ? keys_cluster_make(files, b, text, key, err) : HFSAD_ERROR_INPUT;
+    if (key)
+        explicit_bzero(key, strlen(key));
+    free(key);
+    free(text);
+    return status;
+}
+
+bool keys_clustered(const char *keys)
+{
+    char name[KEYS_FILE_MAX];
+    snprintf(name, sizeof name, "%s/" KEYS_CLUSTER, keys);
+    return access(name, F_OK) == 0;
+}
+
 static hfsad_status make_at(const keys_broker *b, hfsad_error *err)
 {
     static const char *const copied[] = {"ca.crt", "broker.crt", "broker.key", "revoked.crl"};
     key_files files = {0};
-    char *model = NULL;
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < sizeof copied / sizeof *copied && !status; i++) {
         char *text = key_file_read(b->keys, copied[i], err);
         status =
             text ? key_files_add(&files, b->folder, copied[i], text, strlen(text), true, true, err) : HFSAD_ERROR_INPUT;
     }
-    if (!status && !(model = key_file_read(b->keys, "mosquitto.conf", err)))
-        status = HFSAD_ERROR_INPUT;
     if (!status)
-        status = add_text(&files, b, "acl", false, NULL, err);
-    if (!status)
-        status = add_text(&files, b, "mosquitto.conf", true, model, err);
+        status = keys_clustered(b->keys) ? add_cluster(&files, b, err) : add_mosquitto(&files, b, err);
     if (!status)
         status = key_files_write(&files, err);
-    free(model);
     key_files_free(&files);
     return status;
 }

@@ -34,9 +34,12 @@ static bool is_here(const char *name)
 
 hfsad_status member_check_broker(const char *url, bool insecure, hfsad_error *err)
 {
-    broker_url where;
-    const hfsad_status status = broker_url_read(&where, url, err);
-    if (status || where.tls || !where.port || is_here(where.host) || insecure)
+    broker_urls where;
+    const hfsad_status status = broker_urls_read(&where, url, err);
+    bool here = true;
+    for (size_t i = 0; i < where.count && !status; i++)
+        here = here && (!where.list[i].port || is_here(where.list[i].host));
+    if (status || where.tls || here || insecure)
         return status;
     return error_set(err, HFSAD_ERROR_INPUT,
                      "broker '%.200s': models would be sent unencrypted; use mqtts:// with certificates of `hfsad "
@@ -218,6 +221,7 @@ static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
         .about_size = prints * sizeof *about,
         .encoding = spec_is_fixed(m->spec) ? WIRE_FIXED : (wire_encoding)m->spec->federation.wire,
         .local_seconds = m->spec->federation.local_seconds,
+        .fleeting = !m->spec->federation.retain,
         .status_ms = 2000,
         .context = m,
         .event = member_on_event,

@@ -25,6 +25,7 @@ typedef struct {
     hfsad_figures figures; /* of the last row, also of an earlier life */
     bool has_row, write_failed;
     double write_next;
+    uint64_t repairs;    /* of the safeguard that the log knows */
     double readmit_next; /* when the folder is looked at for nodes that are to be readmitted */
     int lock;
     size_t made;

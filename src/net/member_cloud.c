@@ -66,10 +66,24 @@ static void put_row(hfsad_member *m, const hfsad_figures *row, const double *mod
         m->s.row(m->s.context, row, model, hfsad_run_features(cloud_run(c->driver)));
 }
 
+/* What the safeguard did since the last row, for those that watch: the summary tells it at the end only. */
+static void tell_repairs(hfsad_member *m)
+{
+    char text[100];
+    uint64_t last = 0;
+    const hfsad_run *run = cloud_run(m->cloud.driver);
+    const uint64_t repairs = run->engine->repairs ? run->engine->repairs(run, &last) : 0;
+    snprintf(text, sizeof text, "repair %" PRIu64 " at iteration %" PRIu64, repairs, last);
+    if (repairs > m->cloud.repairs)
+        member_log(m, HFSAD_LOG_INFO, "cloud", "safeguard", text, "");
+    m->cloud.repairs = repairs;
+}
+
 static void take_row(void *context, const hfsad_figures *row)
 {
     hfsad_member *m = context;
     put_row(m, row, m->s.row ? run_inner_model(cloud_run(m->cloud.driver), 0) : NULL);
+    tell_repairs(m);
 }
 
 static void take_old_row(void *context, const hfsad_figures *row)

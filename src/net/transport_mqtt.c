@@ -1,6 +1,7 @@
 /*
- * The transport through a broker, by libmosquitto with MQTT 5 and QoS 0 (acknowledging and repeating is the nodes'
- * affair): a connection per member, all of them driven by one poll. See transport.h.
+ * The transport through a broker, by libmosquitto with MQTT 5, or 3.1.1 if the broker knows no other, and QoS 0
+ * (acknowledging and repeating is the nodes' affair): a connection per member, all of them driven by one poll. A
+ * clustered broker has several addresses; a member that loses one tries the next. See transport.h.
  *
  * What libmosquitto has accepted cannot be taken back, so it gets one frame at a time per member; others wait in
  * places of their topics (slots.h).
@@ -62,13 +63,15 @@ typedef struct {
     char log[REASON_SIZE]; /* libmosquitto's first complaint of this connection */
     int64_t next_try_ms;
     int attempts;
+    size_t address; /* of the broker's, where it is or will be tried next */
+    bool older;     /* the broker speaks MQTT 3.1.1 */
     slot_queue queue;
     int left_open; /* its socket once it has taken leave, -1: none */
 } member;
 
 struct mqtt {
     transport front;
-    broker_url at;
+    broker_urls at;
     char *url, *ca, *certificate, *key, *user, *password;
     int keepalive_s, backoff_least_ms, backoff_most_ms;
     member **members;
@@ -91,11 +94,11 @@ static hfsad_status no_memory(hfsad_error *err, size_t bytes)
     return error_memory(err, bytes, "connections to the broker");
 }
 
-/* Of a PUBLISH of MQTT 5 at QoS 0 that has no properties: its kind, the length of the rest, the topic with its own
- * length, the length of the properties, the frame. */
-static uint64_t packet_bytes(const char *topic, size_t size)
+/* Of a PUBLISH at QoS 0 that has no properties: its kind, the length of the rest, the topic with its own length, the
+ * length of the properties in MQTT 5, the frame. */
+static uint64_t packet_bytes(const member *m, const char *topic, size_t size)
 {
-    const uint64_t rest = 2 + strlen(topic) + 1 + size;
+    const uint64_t rest = 2 + strlen(topic) + !m->older + size;
     return 1 + (rest < 1 << 7 ? 1U : rest < 1 << 14 ? 2U : rest < 1 << 21 ? 3U : 4U) + rest;
 }
 
@@ -139,7 +142,7 @@ static void on_message(struct mosquitto *handle, void *context, const struct mos
         return;
     m->owner->any = true;
     t->counts.frames_received++;
-    t->counts.bytes_received += packet_bytes(message->topic, (size_t)message->payloadlen);
+    t->counts.bytes_received += packet_bytes(m, message->topic, (size_t)message->payloadlen);
     t->handler.receive(t->handler.context, m->number, message->topic, message->payload, (size_t)message->payloadlen);
 }
 
@@ -183,13 +186,18 @@ static const char *tls_advice(const char *fault)
     return "";
 }
 
+static const broker_url *place_of(const member *m)
+{
+    return &m->owner->at.list[m->address];
+}
+
 /* The likely cause if a server accepts connections and closes them without a message; "": something else. */
 static const char *other_tongue(const member *m, int code, int reason)
 {
     const mqtt *t = m->owner;
     const bool closed = code == MOSQ_ERR_CONN_LOST || code == MOSQ_ERR_TLS ||
                         (code == MOSQ_ERR_ERRNO && (reason == ECONNRESET || reason == EPIPE));
-    if (m->connack >= 0 || !closed || !t->at.port || m->attempts < PUZZLED_AFTER)
+    if (m->connack >= 0 || !closed || !place_of(m)->port || m->attempts < PUZZLED_AFTER)
         return "";
     return t->at.tls ? "; does it speak TLS at this port? If not, give mqtt://"
                      : "; does it require TLS at this port? Then give mqtts://";
@@ -218,7 +226,7 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return TRANSPORT_DOWN;
     }
     if (code == MOSQ_ERR_EAI) {
-        snprintf(why, REASON_SIZE, "the host '%.60s' is not found: %.60s", m->owner->at.host, gai_strerror(reason));
+        snprintf(why, REASON_SIZE, "the host '%.60s' is not found: %.60s", place_of(m)->host, gai_strerror(reason));
         return reason == EAI_AGAIN ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
     }
     if (tls) {
@@ -239,7 +247,8 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
 static void fall(member *m, int code, int reason)
 {
     mqtt *t = m->owner;
-    const int most = m->attempts < 20 ? m->attempts : 20;
+    /* Longer waits begin after every address has been tried. */
+    const int turns = m->attempts / (int)t->at.count, most = turns < 20 ? turns : 20;
     int64_t delay = (int64_t)t->backoff_least_ms << most;
     if (delay > t->backoff_most_ms)
         delay = t->backoff_most_ms;
@@ -253,6 +262,7 @@ static void fall(member *m, int code, int reason)
     char why[REASON_SIZE];
     const transport_event event = judge(m, code, reason, why);
     const bool puzzled = event == TRANSPORT_DOWN && m->attempts == PUZZLED_AFTER && other_tongue(m, code, reason)[0];
+    m->address = (m->address + 1) % t->at.count;
     if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED) || puzzled)
         tell(m, event, why);
 }
@@ -278,14 +288,27 @@ static void connect_now(member *m)
     m->state = CONNECTING;
     mosquitto_log_callback_set(m->handle, on_log);
     errno = 0;
-    const int code = mosquitto_connect_async(m->handle, t->at.host, t->at.port, t->keepalive_s);
+    const int code = mosquitto_connect_async(m->handle, place_of(m)->host, place_of(m)->port, t->keepalive_s);
     if (code)
         fall(m, code, errno);
+}
+
+/* A broker without MQTT 5 says so in its answer. Nothing here needs more than 3.1.1. */
+static bool step_down(member *m)
+{
+    if (m->older || m->connack != MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION ||
+        mosquitto_int_option(m->handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311) != MOSQ_ERR_SUCCESS)
+        return false;
+    m->older = true;
+    connect_now(m);
+    return true;
 }
 
 /* After every call that may have changed it. */
 static void look(member *m, int code, int reason)
 {
+    if (step_down(m))
+        return;
     if (code || m->connack > 0 || m->denied || mosquitto_socket(m->handle) < 0)
         fall(m, code, reason);
     else if (m->state == CONNECTING && m->connack == 0 && m->n_granted == m->n_filters)
@@ -306,7 +329,7 @@ static void publish(member *m, const char *topic, const void *bytes, size_t size
         return;
     }
     counts->frames_sent++;
-    counts->bytes_sent += packet_bytes(topic, size);
+    counts->bytes_sent += packet_bytes(m, topic, size);
 }
 
 static void flush(member *m)
@@ -668,6 +691,7 @@ static hfsad_status mqtt_join(transport *front, const transport_member *from, si
     m->queue = SLOT_QUEUE_EMPTY;
     m->connack = m->left_open = -1;
     m->state = APART;
+    m->address = rng_u64(rng_key(rng_stream(m->name), 0), 0) % t->at.count; /* members are spread over the addresses */
     const int code = set_up(t, m, from);
     if (code) {
         member_free(m);
@@ -699,9 +723,9 @@ static bool copy_broker(mqtt *t, const transport_broker *from)
            copy_text(&t->user, from->user) && copy_text(&t->password, from->password);
 }
 
-static hfsad_status check_broker(const transport_broker *b, broker_url *at, hfsad_error *err)
+static hfsad_status check_broker(const transport_broker *b, broker_urls *at, hfsad_error *err)
 {
-    hfsad_status status = broker_url_read(at, b->url, err);
+    hfsad_status status = broker_urls_read(at, b->url, err);
     if (!status && at->tls && !b->ca)
         status = error_set(err, HFSAD_ERROR_INPUT,
                            "%.200s: a TLS connection needs the certificate of the authority; "
@@ -720,7 +744,7 @@ hfsad_status transport_mqtt_create(transport **out, const transport_broker *brok
                                    hfsad_error *err)
 {
     static const transport_ops ops = {mqtt_free, mqtt_join, mqtt_leave, mqtt_send, mqtt_wait, mqtt_sockets};
-    broker_url at;
+    broker_urls at;
     *out = NULL;
     const hfsad_status status = check_broker(broker, &at, err);
     if (status)

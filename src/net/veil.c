@@ -9,10 +9,10 @@
 #include "base/read_file.h"
 #include "base/whole_file.h"
 #include "net/node.h"
+#include "net/secret_file.h"
 
 #include <openssl/crypto.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,39 +27,6 @@ void veil_digest(const double *values, size_t count, uint64_t digest[4])
 }
 
 /* ---- the process ---- */
-
-static hfsad_status write_secret(const veil *v, const char *path, hfsad_error *err)
-{
-    whole_file f = {0};
-    hfsad_status status = whole_file_open(&f, path, 0600, err);
-    if (status)
-        return status;
-    whole_file_put(&f, v->secret, sizeof v->secret);
-    return whole_file_end(&f, err);
-}
-
-static hfsad_status take_secret(veil *v, hfsad_error *err)
-{
-    char *path = v->folder ? path_join(v->folder, SECRET_NAME) : NULL, *text = NULL;
-    size_t size = 0;
-    hfsad_status status = HFSAD_OK;
-    if (v->folder && !path)
-        return error_memory(err, 0, "a file name");
-    const int reason = path ? file_read(path, sizeof v->secret, &text, &size) : ENOENT;
-    if (!reason && size == sizeof v->secret)
-        memcpy(v->secret, text, size);
-    else if (reason != ENOENT)
-        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s is not a key of this program; use a new state folder", path);
-    else if (RAND_bytes(v->secret, sizeof v->secret) != 1)
-        status = error_set(err, HFSAD_ERROR_IO, "no random numbers for a key");
-    else if (path)
-        status = write_secret(v, path, err);
-    if (text)
-        OPENSSL_cleanse(text, size);
-    free(text);
-    free(path);
-    return status;
-}
 
 static hfsad_status take_list(veil *v, hfsad_error *err)
 {
@@ -89,7 +56,7 @@ hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_
     if (!status && ca)
         status = veil_take_authority(v, ca, err);
     if (!status)
-        status = take_secret(v, err);
+        status = secret_take(v->folder, SECRET_NAME, v->secret, err);
     if (!status)
         status = take_list(v, err);
     if (status)

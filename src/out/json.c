@@ -1,7 +1,7 @@
 #include "out/json.h"
 
+#include "base/format_number.h"
 #include "data/names.h"
-#include "out/format_number.h"
 
 #include <math.h>
 #include <stdlib.h>

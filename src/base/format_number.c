@@ -6,7 +6,7 @@
  * shift and one rounding. That is every number from about 1e-11 to 1e17, five times as fast as snprintf, which does
  * the others. Million-client models are why this is worth it.
  */
-#include "out/format_number.h"
+#include "base/format_number.h"
 
 #include "base/bits.h"
 

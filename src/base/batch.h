@@ -3,8 +3,8 @@
  * them is whole do they take their places. Given up before that, the folder is as it was, and gone again where it was
  * made for them.
  */
-#ifndef HFSAD_OUT_BATCH_H
-#define HFSAD_OUT_BATCH_H
+#ifndef HFSAD_BASE_BATCH_H
+#define HFSAD_BASE_BATCH_H
 
 #include "base/whole_file.h"
 

@@ -1,6 +1,6 @@
 /* Numbers as text with 17 significant digits: what %.17g prints, which every reader turns back into the same bits. */
-#ifndef HFSAD_OUT_FORMAT_NUMBER_H
-#define HFSAD_OUT_FORMAT_NUMBER_H
+#ifndef HFSAD_BASE_FORMAT_NUMBER_H
+#define HFSAD_BASE_FORMAT_NUMBER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Files replaced together; see batch.h. */
-#include "out/batch.h"
+#include "base/batch.h"
 
 #include "base/error.h"
 
