@@ -402,30 +402,6 @@ char *federation_start_kind(const federation *f)
     return spec_find_start(f->spec, federation_kind_of(f, f->p));
 }
 
-static bool lets_go(const LINK_settings *link)
-{
-    return link->penalty == (int)HFSAD_PENALTY_MCP || link->penalty == (int)HFSAD_PENALTY_SCAD;
-}
-
-/* Stages before the run are in lock step, with all clients. */
-bool federation_may_leave_out(const federation *f)
-{
-    const hfsad_spec *s = f->spec;
-    bool concave = lets_go(&s->link_client) || lets_go(&s->link_edge);
-    for (size_t i = 0; i < s->n_overrides; i++)
-        concave = concave || lets_go(&s->overrides[i].link);
-    return s->federation.mode == MODE_ASYNC && s->federation.stale != STALE_WAIT && s->federation.join_seconds > 0 &&
-           s->run.tries <= 1 && !concave && !(s->run.start && strcmp(s->run.start, "consensus") == 0);
-}
-
-void federation_leave_out(federation *f, size_t leaf)
-{
-    if (f->absent[leaf])
-        return;
-    f->absent[leaf] = 1;
-    f->absent_list[f->n_absent++] = (double)leaf;
-}
-
 /* The plans of the stages before the run. */
 static hfsad_status plan_stages(federation *f, hfsad_error *err)
 {
