@@ -50,7 +50,7 @@ sed -i 's/^node,age/node,size/' out/model.csv
 expect_line 2 predict --model out --data data.csv --out pred2
 says 'column 2 is called "size" instead of age'
 expect 0 path spec.yaml --lambdas 3 --out path --no-plot --quiet --set algorithm=hfsad --set run.iterations=20
-head -n 1 path/path.csv | grep -q ',aic,age,one,"income, net",two,intercept$' || fail "path.csv: $(head -n 1 path/path.csv)"
+head -n 1 path/path.csv | grep -q ',aic,age,one,"income, net",two,intercept,converged,gap_bound$' || fail "path.csv: $(head -n 1 path/path.csv)"
 expect 0 up spec.yaml --out up --quiet
 expect 0 run spec.yaml --out same --quiet
 same_output same up coefficients.csv || fail "a federation differs"
@@ -114,6 +114,12 @@ done
 cmp -s out/model.csv before.csv || fail "the refused run has written"
 expect 0 run second.yaml --out out --force --quiet
 expect 0 run second.yaml --out out --quiet
+mkdir twin && sed 's/data: /data: ..\//' second.yaml >twin/second.yaml
+expect 0 compare second.yaml --out compared --quiet
+expect 0 compare second.yaml --out compared --quiet
+expect_line 2 compare twin/second.yaml --out compared --quiet
+says "another spec, second.yaml; give another folder, or --force"
+expect 0 compare twin/second.yaml --out compared --quiet --force
 mkdir elsewhere && mv second.yaml elsewhere
 sed -i 's/data: /data: ..\//' elsewhere/second.yaml
 expect 0 run elsewhere/second.yaml --out out --quiet
