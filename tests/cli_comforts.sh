@@ -55,6 +55,26 @@ expect 0 up spec.yaml --out up --quiet
 expect 0 run spec.yaml --out same --quiet
 same_output same up coefficients.csv || fail "a federation differs"
 
+echo "-- plots in the units that the penalty acts on"
+cat >points.py <<'PYTHON'
+# The heights of the points of a plot are a line in the coefficients, in units of the columns' deviations.
+import csv, re, sys
+rows = [r for r in csv.DictReader(open("same/coefficients.csv")) if r["feature"] != "intercept"]
+text = open("plot/models.svg").read()
+assert ">standardized coefficient<" in text and all(f">{r['feature']}<" in text for r in rows), "labels"
+at = [(float(x), float(y)) for x, y in re.findall(r"<use[^>]*translate\(([\d.]+),([\d.]+)\)", text)]
+points = [y for x, y in sorted(set(p for p in at if at.count(p) > 1))]  # the point of the legend is there once
+w = [float(r["standardized"]) for r in rows]
+slope = (points[2] - points[0]) / (w[2] - w[0])
+assert all(abs(points[0] + slope * (v - w[0]) - p) < 1 for v, p in zip(w, points)), (w, points)
+PYTHON
+expect 0 plot same --out plot
+python3 points.py || fail "the points: $(grep -c '<use' plot/models.svg) of them"
+expect 0 plot same --raw --out plot
+grep -q '>coefficient<' plot/models.svg || fail "--raw"
+expect 0 path spec.yaml --lambdas 3 --out path --quiet
+grep -q '>standardized coefficient<' path/path.svg && grep -q '>income, net<' path/path.svg || fail "labels of path.svg"
+
 echo "-- lambda from the data"
 python3 - <<'PYTHON' || fail "lambda: auto"
 import csv, json, math, os, subprocess
