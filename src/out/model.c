@@ -263,6 +263,28 @@ static hfsad_status read_feature_names(const summary *s, model *m, double featur
     return HFSAD_OK;
 }
 
+/* A summary has them if the columns were standardised. */
+static hfsad_status read_feature_scales(const summary *s, model *m, double features)
+{
+    static const char key[] = "data.feature_scales", expected[] = "a list with a number for every feature";
+    const cJSON *list = json_at(s->root, key), *item;
+    size_t count = 0;
+    if (!list)
+        return HFSAD_OK;
+    if (!cJSON_IsArray(list) || (double)cJSON_GetArraySize(list) != features)
+        return refuse_key(s, key, expected);
+    m->scales = alloc_zero((size_t)features, sizeof *m->scales);
+    if (!m->scales)
+        return error_memory(s->err, (size_t)features * sizeof *m->scales, "the features' scales");
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || !isfinite(item->valuedouble))
+            return refuse_key(s, key, expected);
+        m->scales[count++] = item->valuedouble;
+    }
+    return HFSAD_OK;
+}
+
 static hfsad_status read_settings(const summary *s, model *m, model_shape *shape)
 {
     const cJSON *loss = json_at(s->root, "settings.loss"), *clients = json_at(s->root, "settings.output.clients");
@@ -273,6 +295,8 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
         status = read_count(s, "data.features", 1, &shape->features);
     if (!status)
         status = read_feature_names(s, m, shape->features);
+    if (!status)
+        status = read_feature_scales(s, m, shape->features);
     if (!status)
         status = model_read_columns(m, s->root, s->err);
     if (status)
@@ -616,6 +640,7 @@ void model_free(model *m)
     patterns_free(&m->patterns);
     client_groups_free(&m->groups);
     free(m->feature_names);
+    free(m->scales);
     model_free_columns(m);
     free(m->w);
     free(m->name_at);

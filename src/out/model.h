@@ -26,6 +26,7 @@ typedef struct {
     size_t classes;          /* with scores of their own, their intercepts among the F; 0: one score */
     score_losses scores;     /* that they belong to; its K is 0 if they are those of softmax.h */
     size_t features;         /* of the data */
+    double *scales;          /* of the features: by what standardisation divided them; NULL: there was none */
     char *feature_names;     /* as many texts, each closed by a 0; NULL: unknown */
     table_settings table;    /* how rows are read; texts and means are the model's */
     double *w;               /* n_nodes models of F numbers and, if there is one, the intercept */

@@ -346,6 +346,17 @@ static void add_feature_names(json *j, cJSON *shape, const dataset *d)
     json_add_item(j, shape, "feature_names", list);
 }
 
+/* The deviations by which standardisation divided the columns; 0: the column is constant. */
+static void add_feature_scales(json *j, cJSON *shape, const dataset *d)
+{
+    if (!d->scale)
+        return;
+    cJSON *list = cJSON_CreateArray();
+    for (size_t m = 0; m < features_count(d) && j->ok; m++)
+        json_append(j, list, cJSON_CreateNumber(column_is_constant(d, m) ? 0 : d->scale[m]));
+    json_add_item(j, shape, "feature_scales", list);
+}
+
 static void add_constant_columns(json *j, cJSON *shape, const dataset *d)
 {
     cJSON *list = NULL;
@@ -384,6 +395,7 @@ static void add_shape(json *j, cJSON *root, const dataset *d, bool noise)
         json_add_whole(j, shape, "rows", dataset_count_rows(d));
     json_add_whole(j, shape, "features", features_count(d));
     add_feature_names(j, shape, d);
+    add_feature_scales(j, shape, d);
     add_constant_columns(j, shape, d);
     json_add_whole(j, shape, "depth", d->depth);
     cJSON *per_edge = json_add_object(j, shape, "clients_per_edge");

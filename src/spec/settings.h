@@ -397,6 +397,7 @@ struct hfsad_spec {
     size_t n_overrides;
     override_settings *overrides;
     hfsad_own_loss own; /* all NULL: none */
+    bool some_clients;  /* a fold of them trains: an override may name one of the others */
     bool own_elsewhere; /* a process of a federation: clients of other processes bring the own loss */
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
