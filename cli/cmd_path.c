@@ -302,14 +302,25 @@ static hfsad_status solve(session *s, hfsad_error *err)
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
 {
     whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
+    const dataset *d = path_run(s->path->path)->data;
+    const size_t M = s->path->M, K = d->classes ? d->classes : 1, slopes = d->rows.first ? d->rows.F * K : M;
+    double *w = alloc_zero(s->count * M, sizeof *w);
+    if (!w)
+        return error_memory(err, s->count * M * sizeof *w, "the plot");
+    memcpy(w, s->path->w, s->count * M * sizeof *w);
+    for (size_t i = 0; d->scale && i < s->count * M; i++) /* the units that lambda acts on */
+        w[i] *= i % M < slopes ? d->scale[i % M / K] : 1;
     const lambda_plot p = {s->count,
-                           s->path->M,
+                           M,
                            s->path->lambdas,
-                           s->path->w,
+                           w,
                            s->path->lambdas[s->path->chosen],
-                           hfsad_run_intercept(path_run(s->path->path)),
-                           path_run(s->path->path)->data->feature_names};
-    return svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
+                           M - slopes,
+                           d->classes ? NULL : d->feature_names,
+                           d->scale != NULL};
+    const hfsad_status status = svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
+    free(w);
+    return status;
 }
 
 static hfsad_status write_files(session *s, hfsad_error *err)

@@ -65,6 +65,18 @@ grep -q '"guaranteed":.*true' secret/summary.json || fail "not guaranteed"
 expect 0 up spec.yaml --set privacy.noise=secret --out other --quiet
 cmp -s other/model.csv secret/model.csv && fail "two runs with the same noise"
 
+# ---- planning ----
+expect 0 privacy spec.yaml --trials 2
+python3 - <<'PYTHON' || { fail "hfsad privacy"; cat stdout.txt >&2; }
+lines = open("stdout.txt").read().splitlines()
+assert lines[0].startswith("budget         rho 50, epsilon "), lines[0]
+rows = [l.split() for l in lines[4:7]]
+assert [r[:2] for r in rows] == [["1", "2"], ["3", "6"], ["6", "12"]], rows
+assert rows[2][2] == "0.346" and all(len(r) == 6 and float(r[4][:-1]) > 0 for r in rows), rows  # 0.5 sqrt(2 * 12 / 50)
+PYTHON
+expect_line 2 privacy spec.yaml --set privacy.rho=none --set privacy.clip=none
+says 'no privacy.clip and no budget'
+
 # ---- refused ----
 for one in run.polish=true features.standardize=true run.participation.client=0.5 algorithm=star prior.cloud.penalty=l1; do
     expect_line 2 run spec.yaml --set $one --out x --quiet

@@ -93,10 +93,12 @@ expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 -
 for one in private fixed; do
     cmp -s run/model.csv $one/model.csv || fail "$one: another model than the simulator's"
 done
-federate killed 12 privacy.aggregation=secure privacy.cohort=4 run.participation.client=0.6
-expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 --set run.participation.client=0.6 --out run2 --quiet
+kills=${HFSAD_PRIVATE_KILLS:-12} # hundreds by hand: a run as long as it takes
+long=(run.participation.client=0.6 "run.iterations=$((kills > 12 ? 2 * kills : 6))")
+federate killed "$kills" privacy.aggregation=secure privacy.cohort=4 "${long[@]}"
+expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 --set "${long[0]}" --set "${long[1]}" --out run2 --quiet
 cmp -s run2/model.csv killed/model.csv || fail "killed: another model than the simulator's"
-federate killed-plain 0 federation.wire=fixed privacy.cohort=4 run.participation.client=0.6
+federate killed-plain 0 federation.wire=fixed privacy.cohort=4 "${long[@]}"
 python3 "$tests/check_masks.py" killed.txt killed-plain.txt >masks.txt 2>&1 || { fail "masks under kills"; cat masks.txt >&2; }
 grep -q '^e/' private/model.csv && fail "the cloud has models of clients"
 

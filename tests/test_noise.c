@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools.h"
 
+#include "base/fixed.h"
 #include "base/rng.h"
 #include "plan/accountant.h"
 #include "plan/noise.h"
@@ -216,6 +217,61 @@ static void test_model(void **state)
                 1e-9);
 }
 
+/* Secure: whatever the link has come to, its u is clipped in whole steps, and stays so when it is formed again; the
+ * shares of a cohort add up to the variance, on whole steps. */
+static void test_shares(void **state)
+{
+    (void)state;
+    enum { M = 1500, MEMBERS = 7 };
+    const plan p = {.noise = {.rho = 0.2, .clip = 0.4, .round_rho = 0.02, .rounds = 10, .iterations = 10},
+                    .fixed = true,
+                    .secure = true,
+                    .cohort = 4,
+                    .fraction = 36};
+    const hfsad_link_rule rule = {.penalty = {.kind = HFSAD_PENALTY_L1, .weight = 3, .lambda = 1},
+                                  .schedule = {.c = 2.3, .alpha = 0.1, .turn = 1}};
+    static double parent[M], z[M], q[M], u[M], centre[M], square[M];
+    static int64_t steps[M], words[M], sum[M];
+    rng r = {rng_key(21, 4), 0};
+    double sigma = 0;
+    memset(sum, 0, sizeof sum);
+    for (size_t j = 0; j < MEMBERS; j++) {
+        hfsad_link link = {z, q, 5};
+        size_t at;
+        for (size_t m = 0; m < M; m++) {
+            parent[m] = sin((double)m);
+            z[m] = parent[m] + 3 * rng_next_normal(&r);
+            q[m] = z[m] + 0.2 * rng_next_normal(&r);
+        }
+        assert_true(noise_clip_link(&p, &rule, &link, M, parent, u, centre, steps));
+        sigma = hfsad_link_message(&rule, &link, M, u);
+        const noise_lattice l =
+            noise_lattice_of(p.noise.round_rho, sigma * p.noise.clip, 0x1p14 / plan_up_factor(&p, sigma));
+        assert_true(length_of(steps, M) <= (double)l.most && length_of(steps, M) > 0.99 * (double)l.most);
+        double apart = 0;
+        for (size_t m = 0; m < M; m++)
+            apart += (u[m] / sigma - parent[m]) * (u[m] / sigma - parent[m]);
+        assert_true(sqrt(apart) < p.noise.clip * (1 + 1e-5));
+        assert_true(grid_put(u, M, plan_up_factor(&p, sigma), MEMBERS, words, &at));
+        seeded_words seeded = {noise_key(3, j % 2 ? "odd" : "even") + j, 0, 0};
+        const word_source source = seeded_words_source(&seeded);
+        noise_words(&p, &source, link.k, MEMBERS, sigma, M, words);
+        const int64_t unit = (int64_t)(l.step * plan_up_factor(&p, sigma));
+        for (size_t m = 0; m < M; m++) {
+            assert_true(words[m] % unit == 0);
+            sum[m] += words[m] / unit - (int64_t)nearbyint(centre[m] / l.step) - steps[m];
+            square[m] = (double)sum[m] * (double)sum[m];
+        }
+    }
+    const noise_lattice l =
+        noise_lattice_of(p.noise.round_rho, sigma * p.noise.clip, 0x1p14 / plan_up_factor(&p, sigma));
+    double variance = 0;
+    for (size_t m = 0; m < M; m++)
+        variance += square[m] / M;
+    if (!(fabs(variance / (double)l.variance - 1) < 0.2)) /* its deviation is sqrt(2 / M) = 0.037 */
+        fail_msg("variance %g instead of %g", variance, (double)l.variance);
+}
+
 /* ---- specs ---- */
 
 static hfsad_spec *spec_with(const char *data, const char *more)
@@ -332,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_price_of_a_round),
         cmocka_unit_test(test_clip),
         cmocka_unit_test(test_model),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_refused),
         cmocka_unit_test_setup_teardown(test_set_up_knows_nothing, enter_folder, leave_folder),
     };

@@ -33,6 +33,8 @@ word_source seeded_words_source(seeded_words *w)
 static wide below(const word_source *words, wide n)
 {
     wide mask = n - 1;
+    if (n == 1)
+        return 0;
     for (unsigned by = 1; by < 128; by *= 2)
         mask |= mask >> by;
     for (;;) {

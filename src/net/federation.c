@@ -78,7 +78,7 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
     }
     f->spec = spec;
     f->shape = shape;
-    f->shape->classes = spec_has_classes(spec) ? (size_t)spec->loss.classes : 0;
+    f->shape->classes = spec_scores(spec);
     f->own = alloc_zero(shape->n_leaves, sizeof *f->own);
     f->lives = alloc_zero(shape->n_leaves, sizeof *f->lives);
     hfsad_status status =
@@ -251,9 +251,9 @@ static hfsad_status check_labels(federation *f, size_t leaf, const char *name, h
     survey_client c;
     const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
     for (size_t r = 0; r < c.rows.count && !status; r++)
-        if (!loss_fits(&c.loss, c.rows.y[r]) || (f->shape->classes && !(c.rows.y[r] < (double)f->shape->classes)))
+        if (!scores_fit(&c.loss, f->shape->classes, c.rows.y[r]))
             return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes %s", name, r + 1,
-                             c.rows.y[r], loss_kind_of(&c.loss)->takes);
+                             c.rows.y[r], scores_take(&c.loss, f->shape->classes));
     return status;
 }
 
@@ -339,8 +339,9 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     seat *at = context;
     federation *f = at->f;
     hfsad_error err;
-    at->why_not = warden_judge(&at->guard, f->spec, question, features_count(f->shape) + (question->constant != 0),
-                               f->result != NULL);
+    const size_t M =
+        question->kind == SURVEY_MOMENTS ? features_count(f->shape) : features_model(f->shape, question->constant);
+    at->why_not = warden_judge(&at->guard, f->spec, question, M, f->result != NULL);
     if (at->why_not)
         return false;
     if (question->kind >= INQUIRY_GROUPS)
@@ -364,7 +365,6 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     const survey_question q = {(survey_kind)question->kind, question->count, question->values, question->most,
                                question->sums};
     survey_client client;
-    const size_t M = features_count(f->shape) + (question->constant != 0);
     if (open_survey(f, question->constant, &err) || !survey_question_fits(&q, M) ||
         survey_client_make(&f->survey, at->leaf, rows, &client, &err))
         return false;

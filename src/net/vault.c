@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define SECRET_NAME "noise.key"
-enum { WORDS = 256 };
+enum { WORDS = 64 };
 
 /* A client's key. */
 typedef struct client_words {
@@ -36,7 +36,7 @@ hfsad_status vault_create(vault **out, const char *folder, uint64_t run, hfsad_e
     *out = NULL;
     if (v)
         v->cipher = EVP_CIPHER_CTX_new();
-    if (!v || !v->cipher) {
+    if (!v || !v->cipher || EVP_EncryptInit_ex(v->cipher, EVP_aes_256_ctr(), NULL, NULL, NULL) != 1) {
         vault_free(v);
         return error_memory(err, sizeof *v, "the random numbers of the noise");
     }
@@ -78,7 +78,7 @@ static void begin(void *context, uint64_t step)
     client_words *c = context;
     unsigned char counter[16] = {0};
     put64(counter, step);
-    insist(EVP_EncryptInit_ex(c->v->cipher, EVP_aes_256_ctr(), NULL, c->key, counter));
+    insist(EVP_EncryptInit_ex(c->v->cipher, NULL, NULL, c->key, counter));
     c->v->used = WORDS;
 }
 

@@ -12,7 +12,6 @@
 #include "net/secret_file.h"
 
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,12 +135,12 @@ bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
     bool good = true;
     put_head(head, m->v->run, letter);
     for (size_t j = 0; j < m->count && good; j++) {
-        unsigned size;
         int made;
         if (j == m->own)
             continue;
-        good = HMAC(EVP_sha256(), m->pairs + j * VEIL_KEY, VEIL_KEY, head, sizeof head, key, &size) &&
-               EVP_EncryptInit_ex(m->cipher, EVP_aes_256_ctr(), NULL, key, start) == 1;
+        seal_mac(&m->pairs[j], head, sizeof head, key);
+        good = EVP_EncryptInit_ex(m->cipher, NULL, NULL, key, start) == 1; /* the cipher itself is set: to look it up
+                                                                              takes longer than a short mask */
         for (size_t done = 0; done < letter->count && good; done += VEIL_CHUNK) {
             const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
             const int bytes = (int)(count * sizeof *words);
@@ -150,7 +149,7 @@ bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
         }
     }
     OPENSSL_cleanse(key, sizeof key);
-    OPENSSL_cleanse(m->v->mask, sizeof m->v->mask);
+    OPENSSL_cleanse(m->v->mask, (letter->count < VEIL_CHUNK ? letter->count : VEIL_CHUNK) * sizeof *m->v->mask);
     return good;
 }
 

@@ -79,7 +79,9 @@ static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
     char text[300];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
     n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
-    if (spec_has_classes(spec))
+    if (spec->loss.levels)
+        n = (size_t)snprintf(text, sizeof text, "%s, tau %.200s", loss_names[loss.kind], spec->loss.levels);
+    else if (spec_scores(spec))
         n += (size_t)snprintf(text + n, sizeof text - n, ", %d classes", (int)spec->loss.classes);
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);

@@ -265,7 +265,9 @@ static bool applies(const char *key, const hfsad_spec *spec)
     LOSS_PARAMETERS(PARAMETER_APPLIES)
 #undef PARAMETER_APPLIES
     if (!strcmp(key, "loss.classes"))
-        return spec_has_classes(spec);
+        return spec_scores(spec) && !spec->loss.levels;
+    if (!strcmp(key, "loss.levels"))
+        return spec->loss.levels != NULL;
     if (!strcmp(key, "output.errors") || !strcmp(key, "output.confidence"))
         return spec->output.errors == 1;
     if (!strcmp(key, "features.positive"))
@@ -348,6 +350,17 @@ static void add_feature_names(json *j, cJSON *shape, const dataset *d)
     json_add_item(j, shape, "feature_names", list);
 }
 
+/* The deviations by which standardisation divided the columns; 0: the column is constant. */
+static void add_feature_scales(json *j, cJSON *shape, const dataset *d)
+{
+    if (!d->scale)
+        return;
+    cJSON *list = cJSON_CreateArray();
+    for (size_t m = 0; m < features_count(d) && j->ok; m++)
+        json_append(j, list, cJSON_CreateNumber(column_is_constant(d, m) ? 0 : d->scale[m]));
+    json_add_item(j, shape, "feature_scales", list);
+}
+
 static void add_constant_columns(json *j, cJSON *shape, const dataset *d)
 {
     cJSON *list = NULL;
@@ -386,6 +399,7 @@ static void add_shape(json *j, cJSON *root, const dataset *d, bool noise)
         json_add_whole(j, shape, "rows", d->n_rows);
     json_add_whole(j, shape, "features", features_count(d));
     add_feature_names(j, shape, d);
+    add_feature_scales(j, shape, d);
     add_constant_columns(j, shape, d);
     json_add_whole(j, shape, "depth", d->depth);
     cJSON *per_edge = json_add_object(j, shape, "clients_per_edge");
@@ -499,7 +513,7 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     json_add_real(j, polish, "residual", p->residual);
     if (run->truth)
         json_add_real(j, polish, "relative_error", p->relative_error);
-    if (run->plan->star && !run->data->classes)
+    if (run->plan->star && (!run->data->classes || run->plan->scores.K))
         json_add_text(j, polish, "metric", star_is_whole(run->data) ? "whole" : "diagonal");
     json_add_whole(j, polish, "exchanges", p->exchanges);
     json_add_whole(j, polish, "bytes_up", p->bytes_up);

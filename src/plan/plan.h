@@ -7,6 +7,7 @@
 
 #include "base/words.h"
 #include "core/rows_prox.h"
+#include "core/scores.h"
 #include "math/penalty_kind.h"
 #include "plan/scales.h"
 
@@ -54,18 +55,29 @@ typedef struct {
     size_t cohort;        /* fixed: least size of a cohort (plan/cohort.h); 0: every child by itself */
     noise_budget noise;
     double stop_absolute, stop_relative;
-    bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
-    double pace;        /* by what r grows in an edge round at last */
-    bool positive;      /* features.positive */
-    bool errors;        /* standard errors are wanted */
-    bool star;          /* solved by polish/star.h: there are no iterations of HFSAD */
-    double gap;         /* relative, at which the star stops */
-    uint64_t limit;     /* of the star's rows */
-    double star_c;      /* the preset's c of clients, for the safeguard of a star */
-    double length;      /* the likely size of a model */
-    bool level;         /* data_scales.level */
-    hfsad_own_loss own; /* of the clients whose loss is their program's */
+    bool cycles;               /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
+    double pace;               /* by what r grows in an edge round at last */
+    bool positive;             /* features.positive */
+    bool errors;               /* standard errors are wanted */
+    bool star;                 /* solved by polish/star.h: there are no iterations of HFSAD */
+    double gap;                /* relative, at which the star stops */
+    uint64_t limit;            /* of the star's rows */
+    double star_c;             /* the preset's c of clients, for the safeguard of a star */
+    double length;             /* the likely size of a model */
+    bool level;                /* data_scales.level */
+    hfsad_own_loss own;        /* of the clients whose loss is their program's */
+    score_losses scores;       /* of all clients */
+    hfsad_own_loss scores_own; /* the same as functions of a client */
 } plan;
+
+/* NULL: rows have one score, or those of softmax.h. */
+static inline const score_losses *plan_scores(const plan *p)
+{
+    return p->scores.K ? &p->scores : NULL;
+}
+
+/* After a plan was copied to where it is: what points into it. */
+void plan_settle(plan *p);
 
 static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "core/softmax.h"
 #include "data/features.h"
 #include "data/nodes.h"
 #include "data/rows.h"
@@ -119,8 +120,27 @@ static void answer_levels(const survey_client *c, const survey_question *q, doub
             answer[i] += share * row_weight(&c->rows, r) * hfsad_loss_slope(&c->loss, c->rows.y[r], q->values[i]);
 }
 
+/* Of several classes at a model of zeros. */
+static void answer_class_gradient(const survey_client *c, double *answer)
+{
+    double a[SOFTMAX_CLASSES];
+    for (size_t r = 0; r < c->rows.count; r++) {
+        for (size_t k = 0; k < c->classes; k++) {
+            const bool is = c->rows.y[r] == (double)k;
+            a[k] = row_weight(&c->rows, r) * (loss_kind_of(&c->loss)->several
+                                                  ? 1 / (double)c->classes - is
+                                                  : hfsad_loss_slope(&c->loss, is ? 1 : -1, 0));
+        }
+        softmax_add(&c->rows, r, c->classes, a, answer);
+    }
+}
+
 static void answer_gradient(const survey_client *c, const double *w, double *answer)
 {
+    if (c->classes && (loss_kind_of(&c->loss)->labels || loss_kind_of(&c->loss)->several)) {
+        answer_class_gradient(c, answer);
+        return;
+    }
     const double share = c->mean ? 1 / rows_weight(&c->rows) : 1;
     for (size_t r = 0; r < c->rows.count; r++) {
         const double slope = hfsad_loss_slope(&c->loss, c->rows.y[r], row_dot(&c->rows, r, w));
@@ -320,6 +340,7 @@ hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows 
 {
     *c = (survey_client){.rows = s->assumed ? assumed_rows(s) : rows,
                          .M = s->d->M,
+                         .classes = s->d->classes,
                          .node = s->d->n_inner + leaf,
                          .parent = dataset_parent(s->d, leaf),
                          .scratch = s->room + s->room_size - 4 * s->d->M};

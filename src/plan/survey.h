@@ -56,6 +56,7 @@ typedef struct {
     hfsad_loss loss;
     bool mean;                 /* its loss is the mean over its rows */
     const hfsad_own_loss *own; /* NULL: none */
+    size_t classes;            /* with scores of their own; 0: one score */
     size_t node, parent;
     double *scratch; /* 4 M numbers */
 } survey_client;

@@ -1,6 +1,7 @@
 #include "polish/answers.h"
 
 #include "math/losses.h"
+#include "polish/score_answers.h"
 #include "polish/softmax_answers.h"
 #include "polish/star_client.h"
 
@@ -355,6 +356,10 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
     memset(answer, 0, polish_length(q->kind, o->M) * sizeof *answer);
     if (loss_kind_of(o->loss)->several) {
         softmax_answer(o, q, answer);
+        return;
+    }
+    if (o->scores) {
+        scores_answer(o, q, answer);
         return;
     }
     switch (q->kind) {

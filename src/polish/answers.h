@@ -15,6 +15,7 @@
 #ifndef HFSAD_POLISH_ANSWERS_H
 #define HFSAD_POLISH_ANSWERS_H
 
+#include "core/scores.h"
 #include "data/rows.h"
 
 typedef enum {
@@ -100,6 +101,7 @@ typedef struct {
                            probabilities, classes times as many */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
     star_client **star; /* made by POLISH_METRIC; to be freed */
+    const score_losses *scores; /* several: multiplier and bend have count numbers for each; NULL: one */
 } polish_client;
 
 /* c phi(y, s) less the tangent of slope a that touches it: c phi(y, s) + (c phi)*(a) - a s >= 0, 0 if a is a slope at

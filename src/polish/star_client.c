@@ -26,6 +26,9 @@ struct star_client {
     double *dual, *Bdual; /* sigma (s - z) of the last restart */
     double *pull;         /* sum of a white */
     double *u, *x, *v;
+    /* of several scores (score_answers.c): a star each, and nothing else */
+    star_client **parts;
+    double *room;
 };
 
 static double weight_of(const polish_client *o, size_t r)
@@ -37,10 +40,41 @@ void star_client_free(star_client *c)
 {
     if (!c)
         return;
+    for (size_t k = 0; c->parts && k < c->count; k++)
+        star_client_free(c->parts[k]);
+    free(c->parts);
+    free(c->room);
     free(c->B);
     free(c->white);
     free(c->s);
     free(c);
+}
+
+star_client *star_client_split(star_client **all, size_t K, size_t room)
+{
+    if (*all)
+        return *all;
+    star_client *c = alloc_zero(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->count = K;
+    c->parts = alloc_zero(K, sizeof(star_client *));
+    c->room = alloc_zero(room, sizeof *c->room);
+    if (!c->parts || !c->room) {
+        star_client_free(c);
+        return NULL;
+    }
+    return *all = c;
+}
+
+star_client **star_client_part(star_client *all, size_t k)
+{
+    return &all->parts[k];
+}
+
+double *star_client_room(star_client *all)
+{
+    return all->room;
 }
 
 static star_client *make(const polish_client *o, bool diagonal)

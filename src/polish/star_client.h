@@ -37,4 +37,9 @@ void star_client_round(const polish_client *o, const polish_question *question, 
 void star_client_resume(const polish_client *o, const double *w, double sigma, double *answer);
 void star_client_free(star_client *c);
 
+/* A client with a star for each of K scores, and room for that many numbers: *all, or a new one. NULL: no memory. */
+star_client *star_client_split(star_client **all, size_t K, size_t room);
+star_client **star_client_part(star_client *all, size_t k);
+double *star_client_room(star_client *all);
+
 #endif

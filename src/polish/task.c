@@ -78,7 +78,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .direct = polish_direct(d),
         .clients = d->n_leaves,
         .star = p->star,
-        .rounds = p->star && !d->classes,
+        .rounds = p->star && (!d->classes || p->scores.K),
         .gap = p->gap,
         .level = level_of(p),
         .limit = p->limit,

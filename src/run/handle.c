@@ -203,8 +203,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const table_settings table = table_of_spec(spec);
-    const bool several = spec_has_classes(spec);
-    const bool as_rows = r->engine->as_rows || intercept || standardize || several || spec->own.value ||
+    const size_t scores = spec_scores(spec);
+    const bool as_rows = r->engine->as_rows || intercept || standardize || scores || spec->own.value ||
                          spec_has_noise(spec); /* whether a client has one row is nobody's business then */
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
@@ -216,8 +216,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         r->data->fixed = spec_is_fixed(spec);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
-    if (!status && several)
-        features_set_classes(r->data, (size_t)spec->loss.classes);
+    if (!status && scores)
+        features_set_classes(r->data, scores);
     free(path);
     if (!status && memory && memory->truth) {
         r->truth = alloc_zero(memory->features, sizeof *r->truth);
@@ -334,6 +334,7 @@ hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
     }
     const plan old = *r->plan; /* the simulator keeps the pointer */
     *r->plan = *made;
+    plan_settle(r->plan);
     *made = old;
     plan_free(made);
     hfsad_spec_free(r->spec);

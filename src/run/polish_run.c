@@ -39,6 +39,12 @@ struct run_star {
     star_memory memory;
 };
 
+/* Multipliers of a row. */
+static size_t slopes_of(const hfsad_run *r)
+{
+    return plan_scores(r->plan) ? r->plan->scores.K : 1;
+}
+
 static void answer_leaf(void *context, size_t leaf, unsigned thread, double *answer)
 {
     asker *a = context;
@@ -50,10 +56,11 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
         .rows = dataset_rows_any(d, leaf, a->row ? a->row + thread * d->M : NULL),
         .M = d->M,
         .factor = 1,
-        .multiplier = a->multiplier + row,
+        .multiplier = a->multiplier + row * slopes_of(a->run),
         .bend = a->bend + row * (d->classes ? d->classes : 1),
         .anchor = a->anchor ? a->anchor + row : NULL,
         .star = &a->star[leaf],
+        .scores = plan_scores(a->run->plan),
     };
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
@@ -133,7 +140,7 @@ static bool take_room(asker *a)
                         .longest = polish_longest(d->M, polish_direct(d)),
                         .answer = answer_leaf,
                         .context = a};
-    a->multiplier = kept ? kept->slopes : alloc_zero(d->n_rows, sizeof(double));
+    a->multiplier = kept ? kept->slopes : alloc_zero(d->n_rows * slopes_of(a->run), sizeof(double));
     a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = kept ? kept->client : alloc_zero(d->n_leaves, sizeof(star_client *));

@@ -69,10 +69,14 @@
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
       "loss of a row; own: supplied by a program through hfsad_spec_own_loss")                                         \
     X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
-    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                            \
+    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level, or a list of levels")       \
+    X(LOSS, TEXT, levels, "none", "list",                                                                              \
+      "the same: several levels, rising, in one run; tau: [0.1, 0.5, 0.9] is another way to write it")                 \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
     X(LOSS, REAL, h, "0.1", "(0,inf)", "smoothed-quantile: half-width of the window that the loss is averaged over")   \
-    X(LOSS, WHOLE, classes, "2", "[2,256]", "multinomial: number of classes; y is 0, 1, ... below it")                 \
+    X(LOSS, WHOLE, classes, "2", "[2,256]",                                                                            \
+      "multinomial, and above 2 hinge and squared-hinge, by every class against the rest: number of classes; y is 0, " \
+      "1, ... below it")                                                                                               \
     X(LOSS, CHOICE_SCALE, scale, "sum", "", "the loss of a client is the sum or the mean over its rows")               \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
       "client step for many rows: exact prox, or smoothed and linearised loss; auto: exact")                           \
@@ -211,8 +215,8 @@
       "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
       "aggregation")                                                                                                   \
     X(PRIVACY, WHOLE, least_rows, "1", "[1,1000000000]", "a client with fewer rows takes no part: the run is refused") \
-    X(PRIVACY, REAL, largest, "1e+15", "(0,inf)",                                                                      \
-      "a client answers no question about models with larger numbers; 1e+15: no bound")                                \
+    X(PRIVACY, REAL, largest, "none", "(0,inf)",                                                                       \
+      "a client answers no question about models with larger numbers; none: no bound")                                 \
     X(PRIVACY, TEXT, refuse, "none", "list",                                                                           \
       "questions that clients never answer: standardize, robust-start, step, star, polish, errors, groups")            \
     X(PRIVACY, REAL, epsilon, "none", "(0,1000]",                                                                      \
@@ -401,15 +405,16 @@ struct hfsad_spec {
     size_t n_overrides;
     override_settings *overrides;
     hfsad_own_loss own; /* all NULL: none */
+    bool some_clients;  /* a fold of them trains: an override may name one of the others */
     bool own_elsewhere; /* a process of a federation: clients of other processes bring the own loss */
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
 
-/* Whether rows have a score for each of loss.classes. */
-static inline bool spec_has_classes(const hfsad_spec *spec)
-{
-    return spec->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL;
-}
+/* Scores of a row, if it has one for each of loss.classes or of loss.levels; otherwise 0. */
+size_t spec_scores(const hfsad_spec *spec);
+/* loss.levels as numbers; returns how many there are. */
+enum { SPEC_LEVELS = 99 };
+size_t spec_levels(const hfsad_spec *spec, double levels[SPEC_LEVELS]);
 
 /* run.edge_rounds, with auto chosen. More than about 10 rounds with the same w_0 do not pay at any cost
  * (docs/algorithm.md).
