@@ -22,9 +22,6 @@ static __device__ double box_loss(const hfsad_loss *loss, double y, double s)
 #define BLOCKS_AT_ONCE 4
 #define RUN_THREADS 128
 #endif
-#ifndef NARROW_BLOCKS /* narrow.cuh */
-#define NARROW_BLOCKS 5
-#endif
 
 enum { TILE = 8 };
 
@@ -37,6 +34,7 @@ struct leaf_work {
     device_rule rule;
     device_clock clock;
     int *failed;
+    unsigned char *late, *leaves; /* narrow.cuh: runs, and their clients, that are not done */
 };
 
 static __device__ penalty_vec penalty_here(const device_penalty *p)
@@ -446,6 +444,10 @@ static bool set_up(device *d, const device_problem *p, char *why, size_t size)
         !take(d, &l->run_u, (const double *)NULL, p->n_runs * p->M, why, size) ||
         !take(d, &l->run_sigma, (const double *)NULL, p->n_runs, why, size) ||
         !take(d, &d->step, (const link_step_vec *)NULL, 1, why, size) ||
+        !take(d, &l->late, (const unsigned char *)NULL, p->n_runs, why, size) ||
+        !take(d, &l->leaves, (const unsigned char *)NULL, p->n_leaves, why, size) ||
+        !fine(cudaMemset(l->late, 0, p->n_runs), "memory", why, size) ||
+        !fine(cudaMemset(l->leaves, 0, p->n_leaves), "memory", why, size) ||
         !fine(cudaMemset(l->failed, 0, sizeof(int)), "memory", why, size))
         return false;
     d->inner.run_u = l->run_u;
@@ -482,36 +484,38 @@ static bool put_cloud(void *context, const double *w, char *why, size_t size)
 
 typedef void (*narrow_function)(const leaf_work);
 
-/* Measured rounds are few. */
-static narrow_function narrow_for(size_t M, hfsad_loss_kind kind, bool want_dual)
+/* Measured rounds are few; only phase retrieval has a box here. */
+static narrow_function narrow_for(size_t M, const hfsad_loss *loss, bool want_dual)
 {
-    if (want_dual)
-        return M <= 16 ? narrow_kernel<2, true, ANY_LOSS> : narrow_kernel<4, true, ANY_LOSS>;
-    if (M <= 8)
-        return narrow_kernel<1, false, ANY_LOSS>;
+    const bool boxed = loss->box < INFINITY;
+    if (want_dual || (boxed && loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL))
+        return narrow_kernel<4, true, ANY_LOSS, true>;
+    if (boxed)
+        return M <= 16 ? narrow_kernel<2, false, HFSAD_LOSS_PHASE_RETRIEVAL, true>
+                       : narrow_kernel<4, false, HFSAD_LOSS_PHASE_RETRIEVAL, true>;
     if (M <= 16)
-        return narrow_kernel<2, false, ANY_LOSS>;
-    switch (kind) {
-    case HFSAD_LOSS_PHASE_RETRIEVAL:
-        return narrow_kernel<4, false, HFSAD_LOSS_PHASE_RETRIEVAL>;
+        return M <= 8 ? narrow_kernel<1, false, ANY_LOSS, false> : narrow_kernel<2, false, ANY_LOSS, false>;
+    switch (loss->kind) {
     case HFSAD_LOSS_ABSOLUTE:
-        return narrow_kernel<4, false, HFSAD_LOSS_ABSOLUTE>;
+        return narrow_kernel<4, false, HFSAD_LOSS_ABSOLUTE, false>;
     case HFSAD_LOSS_QUANTILE:
-        return narrow_kernel<4, false, HFSAD_LOSS_QUANTILE>;
+        return narrow_kernel<4, false, HFSAD_LOSS_QUANTILE, false>;
     default:
-        return narrow_kernel<4, false, ANY_LOSS>;
+        return narrow_kernel<4, false, ANY_LOSS, false>;
     }
 }
 
 static bool play_narrow(device *d, bool want_dual, char *why, size_t size)
 {
     const size_t M = d->inner.M, warps = d->most <= 16 ? 2 : NARROW_WARPS, shared = 2 * warps * 8 * M * sizeof(double);
-    const narrow_function kernel = narrow_for(M, d->leaf.loss.kind, want_dual);
+    const narrow_function kernel = narrow_for(M, &d->leaf.loss, want_dual);
     step_kernel<<<1, 1>>>(d->leaf, d->step);
     if (!fine(cudaMemcpyToSymbolAsync(narrow_step, d->step, sizeof *d->step, 0, cudaMemcpyDeviceToDevice), "a round", why,
               size))
         return false;
     kernel<<<(unsigned)d->n_runs, (unsigned)warps * 32, shared>>>(d->leaf);
+    if (d->leaf.loss.box < INFINITY)
+        boxed_kernel<<<(unsigned)d->n_runs, 64>>>(d->leaf);
     return fine(cudaGetLastError(), "a round", why, size);
 }
 
@@ -530,7 +534,7 @@ static bool play(void *context, const device_round *r, char *why, size_t size)
         d->rows.clock = r->leaf;
         ROWS_CALL(rows_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows);
         messages_kernel<<<(unsigned)d->n_runs, 128>>>(d->rows);
-    } else if (d->inner.M <= 8 * NARROW_TILES && !(d->leaf.loss.box < INFINITY)) {
+    } else if (d->inner.M <= 8 * NARROW_TILES) {
         if (!play_narrow(d, r->want_dual, why, size))
             return false;
     } else {

@@ -57,6 +57,12 @@ if "$HFSAD" run phase.yaml --device cuda --out there --quiet 2>stderr.txt; then
     done
     expect 0 run phase.yaml --quiet --out phase.cpu
     same_output phase.cpu there state.csv || fail "phase retrieval: the device has other bits"
+    # a box that clients leave in every round
+    for box in 0.05 0.5; do
+        expect 0 run phase.yaml --quiet --set loss.box=$box --out box.$box.cpu
+        expect 0 run phase.yaml --quiet --set loss.box=$box --device cuda --out box.$box.cuda
+        same_output box.$box.cpu box.$box.cuda state.csv || fail "phase retrieval, box $box: the device has other bits"
+    done
 else
     [ "$(wc -l <stderr.txt)" = 1 ] || fail "no device: not one line"
     says 'CUDA\|hfsad-cuda.so'
