@@ -1,12 +1,12 @@
 """The real federation through a broker: one edge and its clients, beside the bare ping-pong with the same payload.
 
-    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover] [--wire double] [--bytes] [--tags]
+    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover] [--wire double] [--bytes] [--tags] [--secure]
 
 Prints `name value unit`: rounds per second with the clients in one process and in one each, synced to the disk in every
 round (power) or not (process); the ratio to the bare limit; bytes of a client's round over those of one vector of doubles
 each way, as MQTT packs them, and the least that is possible; with --recover, the time from a kill -9, with a new start at
 once, until the edge makes rounds again. --bytes: only the bytes. --wire: how the vectors travel. --tags: only what tags of frames cost, by a
-secret and by certificates: rounds per second in turns with and without, so that a busy machine slows both.
+secret and by certificates: rounds per second in turns with and without, so that a busy machine slows both. --secure: the same for secure aggregation in cohorts of 16, and for noise.
 FOLDER is an empty one; the states are there, so the disk that is measured is its disk. `sync` is what that disk takes for
 a small write and its sync, on its own: a round has two of them one after the other, a client's before its UP and the
 edge's before its DOWN, so `_bound` is what the bare limit and the disk leave to one client. `_synced` is the ratio to
@@ -38,6 +38,7 @@ parser.add_argument("--recover", action="store_true")
 parser.add_argument("--wire", default="double", choices=("double", "float", "delta"))
 parser.add_argument("--bytes", action="store_true")
 parser.add_argument("--tags", action="store_true")
+parser.add_argument("--secure", action="store_true")
 a = parser.parse_args()
 hfsad, pingpong = os.path.abspath(a.hfsad), os.path.abspath(a.pingpong)
 os.chdir(a.folder)
@@ -305,7 +306,9 @@ def cpu_ms(f):
     return 1000 * ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure_tags(port, processes, ways, turns=5):
+def measure_ways(port, processes, ways, what, turns=5):
+    """In turns; the first way is what the others are held against."""
+    base = next(iter(ways))
     found = {way: [] for way in ways}
     for turn in range(turns):
         for way, options in ways.items():
@@ -316,14 +319,14 @@ def measure_tags(port, processes, ways, turns=5):
             found[way].append((rate, (cpu_ms(f) - cpu) / (f.round() - first), moved / (16 * a.features)))
             f.stop()
     for way, rows in found.items():
-        name = f"federation_{shape}_processes{processes}_tags_{way}"
+        name = f"federation_{shape}_processes{processes}_{what}_{way}"
         rate, cpu, moved = (statistics.median(column) for column in zip(*rows))
-        base_rate, base_cpu, _ = (statistics.median(column) for column in zip(*found["none"]))
+        base_rate, base_cpu, _ = (statistics.median(column) for column in zip(*found[base]))
         say(name, rate, "rounds per second")
         say(name + "_cpu", cpu, "ms of the edge and the clients in a round")
         say(name + "_bytes", moved, "bytes of a client's round over one vector each way")
-        if way != "none":
-            say(name + "_ratio", rate / base_rate, f"of the pace without tags; of the CPU time: {cpu / base_cpu:.4g}")
+        if way != base:
+            say(name + "_ratio", rate / base_rate, f"of the pace of {base}; of the CPU time: {cpu / base_cpu:.4g}")
 
 
 make_data()
@@ -336,7 +339,12 @@ if a.bytes:
 elif a.tags:
     ways = make_tags()
     for processes in (1, a.clients):
-        measure_tags(port, processes, ways)
+        measure_ways(port, processes, ways, "tags")
+elif a.secure:
+    secure = ("--set", "privacy.aggregation=secure", "--set", "privacy.cohort=16")
+    noise = ("--set", "privacy.rho=100", "--set", "privacy.clip=1", "--set", "privacy.noise=secret")
+    for processes in (1, a.clients):
+        measure_ways(port, processes, {"plain": (), "secure": secure, "noise": noise, "both": secure + noise}, "private", 3)
 else:
     for processes in (1, a.clients):
         measure_speed(port, broker, processes)

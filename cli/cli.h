@@ -29,6 +29,7 @@ int cmd_cloud(int argc, char **argv);
 int cmd_edge(int argc, char **argv);
 int cmd_client(int argc, char **argv);
 int cmd_nodes(int argc, char **argv);
+int cmd_privacy(int argc, char **argv);
 int cmd_readmit(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_state(int argc, char **argv);

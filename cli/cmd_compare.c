@@ -17,7 +17,7 @@ typedef struct {
     const char *out, *algorithms, *accuracies;
     int metric, against;
     int64_t threads;
-    bool plot, quiet;
+    bool force, plot, quiet;
     cli_texts sets;
     record_options record;
 } compare_arguments;
@@ -61,6 +61,7 @@ static int parse_arguments(compare_arguments *a, int argc, char **argv)
          "by default the algorithm of the spec"},
         {"set", CLI_TEXTS, &a->sets, 0, 0, NULL, "KEY=VALUE", "override a setting of every spec; may be repeated"},
         {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "output folder (compare-out)"},
+        {"force", CLI_FLAG, &a->force, 0, 0, NULL, NULL, "replace results of other specs in DIR"},
         {"plot", CLI_FLAG, &a->plot, 0, 0, NULL, NULL, "draw the curves with gnuplot, as PNG and SVG"},
         {"metric", CLI_CHOICE, &a->metric, 0, 0, compare_names + COMPARE_consensus_objective, "COLUMN",
          "column of the trace to compare: consensus_objective\n"
@@ -76,7 +77,7 @@ static int parse_arguments(compare_arguments *a, int argc, char **argv)
     };
     const cli_syntax syntax = {
         .usage = "compare SPEC... [--algorithms LIST] [--set KEY=VALUE]... [--out DIR]\n"
-                 "[--plot] [--metric COLUMN] [--against WHAT] ...",
+                 "[--force] [--plot] [--metric COLUMN] [--against WHAT] ...",
         .about = ABOUT,
         .options = options,
         .n_options = sizeof options / sizeof *options,
@@ -164,7 +165,7 @@ static char *folder_name(const char *path)
 /* The settings of a run: those of the command line, then its algorithm. room: of the texts, freed by the caller. */
 static run_arguments arguments_of(const compare_session *s, size_t i, const char **room)
 {
-    run_arguments a = {.force = true,
+    run_arguments a = {.force = s->args.force,
                        .spec_path = s->tasks[i].spec_path,
                        .out = s->c.runs[i].folder,
                        .threads = s->args.threads,

@@ -197,7 +197,12 @@ static void print_loss(const model *m)
 {
     char text[100];
     const hfsad_loss loss = loss_of(&m->loss, NULL);
-    loss_parameters_text(&loss, ", ", text, sizeof text);
+    if (m->scores.K && !m->scores.labels)
+        snprintf(text, sizeof text, ", %zu levels", m->scores.K);
+    else if (m->classes)
+        snprintf(text, sizeof text, ", %zu classes", m->classes);
+    else
+        loss_parameters_text(&loss, ", ", text, sizeof text);
     print_row("loss", "%s%s%s", loss_names[loss.kind], text, m->n_overrides ? ", with overrides" : "");
 }
 
@@ -280,6 +285,11 @@ static void print_table(const evaluation *e)
     print_confusion(e);
     if (e->levels)
         print_row("coverage", "%.6g, tau %.6g", coverage_of(all), level_of(all));
+    for (size_t k = 0; k < evaluation_levels(e); k++) {
+        const level_sums *sums = &e->levels_by_node[k];
+        snprintf(name, sizeof name, "tau %g", s->model->scores.levels[k]);
+        print_row(name, "pinball loss %.6g, coverage %.6g", sums->pinball / all->weight, sums->covered / all->weight);
+    }
     print_measures(e);
     print_support(e);
     if (e->sets)

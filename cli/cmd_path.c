@@ -59,6 +59,8 @@ static const char AFTER[] =
     "has one. Let L be the loss of all n rows and d the number of non-zero coefficients. Then\n"
     "bic = D + d log n and aic = D + 2d. D is n log(2L/n) for squared and expectile, 2n\n"
     "log(L/n) for the quantile losses, absolute and phase-retrieval, 2L for the others.\n\n"
+    "Convex problems with one model are trained by star, which proves each point: columns\n"
+    "converged and gap_bound of path.csv, nan if nothing is known.\n\n"
     "The command writes path.csv (one row per lambda, with the cloud's coefficients), path.png\n"
     "and path.svg to DIR, and the output of the chosen run to DIR/best, as `hfsad run` does.\n"
     "All files are written at the end; Ctrl-C before that leaves DIR unchanged.\n\n"
@@ -284,7 +286,7 @@ static bool draw_point(void *context, size_t done, const hfsad_path_point *point
                                .smoothing_gap = NAN,
                                .relative_error = point->relative_error,
                                .seconds = clock_seconds() - s->begun,
-                               .gap_bound = NAN};
+                               .gap_bound = point->gap_bound};
     record_row(&s->record, &row, NULL, 0);
     return true;
 }
@@ -300,14 +302,25 @@ static hfsad_status solve(session *s, hfsad_error *err)
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
 {
     whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
+    const dataset *d = path_run(s->path->path)->data;
+    const size_t M = s->path->M, K = d->classes ? d->classes : 1, slopes = d->rows.first ? d->rows.F * K : M;
+    double *w = alloc_zero(s->count * M, sizeof *w);
+    if (!w)
+        return error_memory(err, s->count * M * sizeof *w, "the plot");
+    memcpy(w, s->path->w, s->count * M * sizeof *w);
+    for (size_t i = 0; d->scale && i < s->count * M; i++) /* the units that lambda acts on */
+        w[i] *= i % M < slopes ? d->scale[i % M / K] : 1;
     const lambda_plot p = {s->count,
-                           s->path->M,
+                           M,
                            s->path->lambdas,
-                           s->path->w,
+                           w,
                            s->path->lambdas[s->path->chosen],
-                           hfsad_run_intercept(path_run(s->path->path)),
-                           path_run(s->path->path)->data->feature_names};
-    return svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
+                           M - slopes,
+                           d->classes ? NULL : d->feature_names,
+                           d->scale != NULL};
+    const hfsad_status status = svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
+    free(w);
+    return status;
 }
 
 static hfsad_status write_files(session *s, hfsad_error *err)
@@ -331,6 +344,28 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     return status;
 }
 
+/* How many points are proven, or why none can be. */
+static void print_verdict(const session *s)
+{
+    size_t proven = 0, known = 0;
+    double worst = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const path_point *p = &s->path->points[i];
+        proven += p->verdict == HFSAD_VERDICT_CONVERGED;
+        known += p->verdict != HFSAD_VERDICT_UNKNOWN;
+        worst = fmax(worst, p->gap_bound / p->figures.objective);
+    }
+    if (!known)
+        puts(hfsad_run_verdict(path_run(s->path->path))->text);
+    else if (proven == s->count)
+        printf("converged: all %zu points are proven, none is more than %.1e of it above its minimum\n", s->count,
+               worst);
+    else
+        printf("not converged: %zu of %zu points are proven to %g of their minimum; column gap_bound of path.csv has "
+               "the others\n",
+               proven, s->count, HFSAD_VERDICT_GAP);
+}
+
 static void print_table(const session *s)
 {
     const bool truth = path_run(s->path->path)->truth != NULL;
@@ -352,6 +387,7 @@ static void print_table(const session *s)
             printf(" %-7.1e", p->figures.relative_error);
         puts(i == s->path->chosen ? " chosen" : "");
     }
+    print_verdict(s);
     printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], s->path->lambdas[s->path->chosen],
            s->best);
 }

@@ -17,6 +17,7 @@ typedef struct {
     const char *folders[1 + OTHERS_MOST]; /* the run and the others */
     const char *groups, *out;
     cli_texts truths;
+    bool raw;
 } plot_arguments;
 
 /* Everything between set-up and clean-up; zero: not made yet. */
@@ -30,6 +31,7 @@ typedef struct {
     size_t n_w, n_bundles;
     plot_bundle bundles[PLOT_BUNDLES_MOST];
     char labels[PLOT_BUNDLES_MOST][LABEL_SIZE];
+    char *names; /* of several scores */
 } picture;
 
 static int parse_arguments(plot_arguments *a, int argc, char **argv)
@@ -41,13 +43,17 @@ static int parse_arguments(plot_arguments *a, int argc, char **argv)
         {"truth", CLI_TEXTS, &a->truths, 0, 0, NULL, "FILE",
          "true model, one number per line and feature, drawn as\n"
          "marks; up to four times"},
+        {"raw", CLI_FLAG, &a->raw, 0, 0, NULL, NULL,
+         "units of the data also if the run has standardized\nthe features"},
         {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "output folder for models.png and models.svg (plot-out)"},
     };
     const cli_syntax syntax = {
-        .usage = "plot RUN [OTHER] [OTHER] [--groups FILE] [--truth FILE]... [--out DIR]",
+        .usage = "plot RUN [OTHER] [OTHER] [--groups FILE] [--truth FILE]... [--raw]\n"
+                 "          [--out DIR]",
         .about = "Draws the model of every client of RUN, the output folder of `hfsad run`: a thin line\n"
                  "through its coefficients, coloured by the group of the client. The cloud's models of\n"
-                 "OTHER runs are dashed lines.",
+                 "OTHER runs are dashed lines. If RUN has standardized the features, the coefficients\n"
+                 "are those of the standardized ones, on which a penalty acts.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
@@ -122,6 +128,43 @@ static hfsad_status read_groups(picture *p, hfsad_error *err)
     return status;
 }
 
+static bool is_standardized(const picture *p)
+{
+    return p->models[0]->scales && !p->args->raw;
+}
+
+static void multiply(const model *by, double *w)
+{
+    for (size_t i = 0; i < model_slopes(by); i++)
+        w[i] *= by->scales[by->classes ? i / by->classes : i];
+}
+
+/* All models and truths by the scales of the first one's features. */
+static void standardize(picture *p)
+{
+    const model *first = p->models[0];
+    for (int i = 0; i <= OTHERS_MOST && is_standardized(p); i++)
+        for (size_t node = 0; p->models[i] && node < p->models[i]->n_nodes; node++)
+            multiply(first, p->models[i]->w + node * model_width(p->models[i]));
+    for (size_t i = 0; i < p->args->truths.count && is_standardized(p); i++)
+        multiply(first, p->truths[i]);
+}
+
+/* "age:0.1", "age:0.9", ... of several levels, "age:0", "age:1", ... of several classes. */
+static hfsad_status first_names(picture *p, hfsad_error *err)
+{
+    const model *m = p->models[0];
+    const char *name = m->feature_names;
+    size_t size = 0;
+    if (!m->classes || !name)
+        return HFSAD_OK;
+    FILE *o = open_memstream(&p->names, &size);
+    for (size_t i = 0; o && i < m->features; i++, name += strlen(name) + 1)
+        for (size_t k = 0; k < m->classes; k++)
+            fprintf(o, "%s:%.15g%c", name, m->scores.K && !m->scores.labels ? m->scores.levels[k] : (double)k, 0);
+    return o && !fclose(o) ? HFSAD_OK : error_memory(err, size, "the features' names");
+}
+
 /* ---- bundles ---- */
 
 static void add_bundle(picture *p, bundle_style style, size_t look, size_t n)
@@ -190,8 +233,9 @@ static void add_bundles(picture *p)
 
 static hfsad_status draw_files(const picture *p, file_batch *batch, hfsad_error *err)
 {
-    const model *first = p->models[0]; /* the numbers of several classes have no names */
-    const model_plot drawing = {first->F, p->n_bundles, p->bundles, first->classes ? NULL : first->feature_names};
+    const model *first = p->models[0];
+    const model_plot drawing = {model_slopes(first), p->n_bundles, p->bundles,
+                                first->classes ? p->names : first->feature_names, is_standardized(p)};
     const whole_file *files[2] = {0};
     hfsad_status status = file_batch_begin(batch, p->args->out, err);
     for (int i = 0; i < 2 && !status; i++) {
@@ -237,8 +281,9 @@ static hfsad_status set_up(picture *p, hfsad_error *err)
     p->w = alloc_zero(most, sizeof *p->w);
     if (!p->w)
         return error_memory(err, most * sizeof *p->w, "the plot");
+    standardize(p);
     add_bundles(p);
-    return HFSAD_OK;
+    return first_names(p, err);
 }
 
 static void tear_down(picture *p)
@@ -249,6 +294,7 @@ static void tear_down(picture *p)
         free(p->truths[i]);
     client_groups_free(&p->groups);
     free(p->w);
+    free(p->names);
 }
 
 int cmd_plot(int argc, char **argv)

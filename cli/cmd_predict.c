@@ -104,7 +104,7 @@ static double *score_all(const scoring *s, bool *labels, hfsad_error *err)
     }
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const hfsad_loss_kind kind = scoring_law(s, leaf).loss.kind;
-        *labels |= loss_kinds[kind]->labels;
+        *labels |= loss_kinds[kind]->labels && !s->model->classes;
         if (scoring_scores(s, leaf, kind, scores + d->rows.first[leaf], err)) {
             free(scores);
             return NULL;
@@ -169,7 +169,7 @@ static void write_row(writer *w, size_t leaf, size_t r)
     }
     if (w->labels)
         *at++ = ',';
-    if (loss_kinds[w->kind]->labels)
+    if (w->labels && loss_kinds[w->kind]->labels)
         at += number_write(at, score_label(w->scores[r]));
     *at++ = ',';
     at = stpcpy(at, model_name(s->model, s->node[leaf]));
@@ -195,6 +195,15 @@ static size_t row_leaf(const dataset *d, size_t guess, size_t r)
     return low;
 }
 
+/* The column of a class's probability or score, or of a level. */
+static size_t put_score_name(const writer *w, size_t k, char *text, size_t size)
+{
+    const score_losses *s = &w->scoring->model->scores;
+    if (scoring_has_levels(w->scoring))
+        return (size_t)snprintf(text, size, ",q%.15g", s->levels[k]);
+    return (size_t)snprintf(text, size, s->K ? ",score%zu" : ",p%zu", k);
+}
+
 /* false: interrupted, or it cannot be written. */
 static bool write_all(writer *w, bool quiet)
 {
@@ -202,7 +211,7 @@ static bool write_all(writer *w, bool quiet)
     bool on = true;
     size_t head = (size_t)snprintf(w->line, sizeof w->line, "edge,client,row,prediction");
     for (size_t k = 0; k < w->scoring->model->classes; k++)
-        head += (size_t)snprintf(w->line + head, sizeof w->line - head, ",p%zu", k);
+        head += put_score_name(w, k, w->line + head, sizeof w->line - head);
     head += (size_t)snprintf(w->line + head, sizeof w->line - head, "%s,node%s\n", w->labels ? ",label" : "",
                              scoring_has_y(w->scoring) ? ",y" : "");
     put(w, w->line, head);

@@ -175,7 +175,7 @@ void comparison_print(FILE *out, const comparison *c)
 static void put_row(whole_file *f, const comparison *c, const best_found *best, const compared_run *r, size_t row)
 {
     char line[(COMPARE_COLUMNS + 2) * (NUMBER_SIZE + 1) + sizeof r->algorithm];
-    whole_file_put_field(f, r->name);
+    whole_file_put_field(f, r->name, "");
     size_t n = (size_t)sprintf(line, ",%s", r->algorithm);
     for (int i = 0; i < COMPARE_COLUMNS; i++) {
         line[n++] = ',';

@@ -26,6 +26,7 @@ static const command commands[] = {
     {"state", cmd_state, "verify state folders, or print their content"},
     {"readmit", cmd_readmit, "replace a node whose state folder is lost"},
     {"nodes", cmd_nodes, "print the list of nodes for machines without data"},
+    {"privacy", cmd_privacy, "print what a budget of differential privacy buys, by simulation"},
     {"keys", cmd_keys, "create certificates for broker and nodes, and the broker's access list"},
     {"settings", cmd_settings, "print every key of a spec with default, range and meaning"},
 };

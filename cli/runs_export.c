@@ -115,13 +115,13 @@ static void put_run(whole_file *f, const cJSON *run, const char *const *names, s
         if (cJSON_IsNumber(v))
             fprintf(f->stream, "%.17g", v->valuedouble);
         else if (cJSON_IsString(v))
-            whole_file_put_field(f, v->valuestring);
+            whole_file_put_field(f, v->valuestring, "");
         fputc(',', f->stream);
     }
-    whole_file_put_field(f, tags);
+    whole_file_put_field(f, tags, "");
     fputc(',', f->stream);
     char *given = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(run, "given"));
-    whole_file_put_field(f, given ? given : "");
+    whole_file_put_field(f, given ? given : "", "");
     cJSON_free(given);
     fputc('\n', f->stream);
 }

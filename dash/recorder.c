@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/read_file.h"
 #include "dash/fingerprint.h"
+#include "dash/settings_text.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -60,7 +61,8 @@ struct recorder {
     event_row *events;
     size_t n_events, room_events;
     uint64_t dropped;
-    char *data; /* file or folder to be hashed; NULL: none */
+    char *settings; /* of the spec, all of them, if those of the run are not known before its end; NULL: they are */
+    char *data;     /* file or folder to be hashed; NULL: none */
     double best;
     int64_t known; /* rows up to this iteration were recorded by an earlier process of the run; -1: none */
     bool resumed;  /* the entry was begun by an earlier process */
@@ -439,28 +441,6 @@ void recorder_nodes(recorder *r, const recorder_node *nodes, size_t count)
 
 /* ---- begin and end ---- */
 
-/* 1e-4 and 0.0001 are the same. */
-static bool same_value(const char *a, const char *b)
-{
-    char *end_a, *end_b;
-    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
-    return !strcmp(a, b) || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
-}
-
-/* Every setting as text; only those that differ from their default, or all. */
-static char *settings_text(const hfsad_spec *spec, bool all)
-{
-    cJSON *o = cJSON_CreateObject();
-    hfsad_setting s = {.size = sizeof s};
-    char value[1000];
-    for (size_t i = 0; spec && hfsad_settings_at(i, &s); i++)
-        if (!hfsad_spec_get(spec, s.key, value, sizeof value, NULL, NULL) && (all || !same_value(value, s.fallback)))
-            cJSON_AddStringToObject(o, s.key, value);
-    char *text = cJSON_PrintUnformatted(o);
-    cJSON_Delete(o);
-    return text;
-}
-
 /* "dir/trial.yaml" gives "trial", "dir/spec.yaml" gives "dir". */
 static void name_of(const char *path, char name[200])
 {
@@ -681,6 +661,7 @@ static void free_recorder(recorder *r)
     free(r->rows);
     free(r->events);
     free(r->data);
+    cJSON_free(r->settings);
     history_close(r->h);
     free(r);
 }
@@ -701,6 +682,7 @@ hfsad_status recorder_create(recorder **out, const char *path, const recorder_st
         r->known = last_known(r);
         count_models(r);
         r->data = find_data(start);
+        r->settings = start->settled || start->run ? NULL : settings_text(start->spec, true);
         if (!start_thread(r))
             status = error_set(err, HFSAD_ERROR_MEMORY, "history '%.300s': no thread can be started", path);
     }
@@ -725,16 +707,19 @@ const char *recorder_path(const recorder *r)
 
 static bool write_end(const recorder *r, const char *status, const char *why, int exit_status, const char *summary)
 {
-    sqlite3_stmt *s =
-        prepare(r, "UPDATE run SET status = ?2, why = ?3, exit = ?4, summary = ?5, ended = ?6 WHERE id = ?1");
+    char *settled = settings_resolved(r->settings, summary);
+    sqlite3_stmt *s = prepare(r, "UPDATE run SET status = ?2, why = ?3, exit = ?4, summary = ?5, ended = ?6, "
+                                 "settings = coalesce(?7, settings) WHERE id = ?1");
     sqlite3_bind_int64(s, 1, r->run);
     bind_text(s, 2, status);
     bind_text(s, 3, why);
     sqlite3_bind_int(s, 4, exit_status);
     bind_text(s, 5, summary);
     sqlite3_bind_double(s, 6, (double)clock_wall_ms());
+    bind_text(s, 7, settled);
     const bool good = step(s);
     sqlite3_finalize(s);
+    cJSON_free(settled);
     return good;
 }
 

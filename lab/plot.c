@@ -311,7 +311,8 @@ void lambda_plot_script(FILE *out, const lambda_plot *p, const char *png, const 
         longest = name_length(p->names, lines[k].m) > longest ? name_length(p->names, lines[k].m) : longest;
     const size_t columns = longest > 16 ? 1 : longest > 8 ? 2 : 3; /* of the legend */
     print_lambda_data(out, p, lines, n);
-    print_frame(out, "{/Symbol l}", "coefficient in the cloud", (named + columns - 1) / columns, 0);
+    print_frame(out, "{/Symbol l}", p->standardized ? "standardized coefficient" : "coefficient in the cloud",
+                (named + columns - 1) / columns, 0);
     fprintf(
         out,
         "set logscale x 10\n"
@@ -362,7 +363,7 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
     for (size_t m = 0; named && m < p->M; m++, name += strlen(name) + 1)
         longest = strlen(name) > longest ? strlen(name) : longest;
     const bool turned = longest * p->M > 40; /* side by side they would overlap */
-    print_frame(out, "feature", "coefficient", (p->n_bundles + 1) / 2,
+    print_frame(out, "feature", p->standardized ? "standardized coefficient" : "coefficient", (p->n_bundles + 1) / 2,
                 turned ? 0.016 * (double)(longest < 24 ? longest : 24) : 0);
     fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
             (double)p->M + 0.3);

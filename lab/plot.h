@@ -48,6 +48,7 @@ typedef struct {
     double chosen;
     size_t hidden;     /* number of columns at the end of a row that are not drawn: an intercept */
     const char *names; /* of the features, each closed by a 0; NULL: w_1, w_2, ... */
+    bool standardized; /* w is in units of the columns' deviations */
 } lambda_plot;
 
 /* Models as lines through their coefficients: bundles of thin lines, dashed lines, or marks without a line. Of a bundle
@@ -67,6 +68,7 @@ typedef struct {
     size_t M, n_bundles;
     const plot_bundle *bundles;
     const char *names; /* of the features, each closed by a 0; NULL: their numbers */
+    bool standardized; /* as above */
 } model_plot;
 
 /* Whether gnuplot is there and can draw PNG and SVG; HFSAD_ERROR_INPUT with the remedy where not, HFSAD_ERROR_IO where

@@ -50,10 +50,30 @@ sed -i 's/^node,age/node,size/' out/model.csv
 expect_line 2 predict --model out --data data.csv --out pred2
 says 'column 2 is called "size" instead of age'
 expect 0 path spec.yaml --lambdas 3 --out path --no-plot --quiet --set algorithm=hfsad --set run.iterations=20
-head -n 1 path/path.csv | grep -q ',aic,age,one,"income, net",two,intercept$' || fail "path.csv: $(head -n 1 path/path.csv)"
+head -n 1 path/path.csv | grep -q ',aic,age,one,"income, net",two,intercept,converged,gap_bound$' || fail "path.csv: $(head -n 1 path/path.csv)"
 expect 0 up spec.yaml --out up --quiet
 expect 0 run spec.yaml --out same --quiet
 same_output same up coefficients.csv || fail "a federation differs"
+
+echo "-- plots in the units that the penalty acts on"
+cat >points.py <<'PYTHON'
+# The heights of the points of a plot are a line in the coefficients, in units of the columns' deviations.
+import csv, re, sys
+rows = [r for r in csv.DictReader(open("same/coefficients.csv")) if r["feature"] != "intercept"]
+text = open("plot/models.svg").read()
+assert ">standardized coefficient<" in text and all(f">{r['feature']}<" in text for r in rows), "labels"
+at = [(float(x), float(y)) for x, y in re.findall(r"<use[^>]*translate\(([\d.]+),([\d.]+)\)", text)]
+points = [y for x, y in sorted(set(p for p in at if at.count(p) > 1))]  # the point of the legend is there once
+w = [float(r["standardized"]) for r in rows]
+slope = (points[2] - points[0]) / (w[2] - w[0])
+assert all(abs(points[0] + slope * (v - w[0]) - p) < 1 for v, p in zip(w, points)), (w, points)
+PYTHON
+expect 0 plot same --out plot
+python3 points.py || fail "the points: $(grep -c '<use' plot/models.svg) of them"
+expect 0 plot same --raw --out plot
+grep -q '>coefficient<' plot/models.svg || fail "--raw"
+expect 0 path spec.yaml --lambdas 3 --out path --quiet
+grep -q '>standardized coefficient<' path/path.svg && grep -q '>income, net<' path/path.svg || fail "labels of path.svg"
 
 echo "-- lambda from the data"
 python3 - <<'PYTHON' || fail "lambda: auto"
@@ -114,6 +134,12 @@ done
 cmp -s out/model.csv before.csv || fail "the refused run has written"
 expect 0 run second.yaml --out out --force --quiet
 expect 0 run second.yaml --out out --quiet
+mkdir twin && sed 's/data: /data: ..\//' second.yaml >twin/second.yaml
+expect 0 compare second.yaml --out compared --quiet
+expect 0 compare second.yaml --out compared --quiet
+expect_line 2 compare twin/second.yaml --out compared --quiet
+says "another spec, second.yaml; give another folder, or --force"
+expect 0 compare twin/second.yaml --out compared --quiet --force
 mkdir elsewhere && mv second.yaml elsewhere
 sed -i 's/data: /data: ..\//' elsewhere/second.yaml
 expect 0 run elsewhere/second.yaml --out out --quiet
@@ -160,6 +186,64 @@ PYTHON
 python=$(command -v /usr/bin/python3 || command -v python3) # Debian's, which has scikit-learn
 "$python" translate.py || fail "a lambda of scikit-learn"
 
+echo "-- lambda of R's glmnet and quantreg, as docs/settings.md translates it"
+# Coefficients, then the intercept, that R 4.2.2 with glmnet 4.1.6 (thresh 1e-16) and quantreg 5.94 gave for these numbers.
+cat >by_r.py <<'PYTHON'
+import csv, math, os, subprocess
+
+n = 60
+X = [[math.sin(1.3 * i), 2 * math.cos(0.7 * (i * i % 7)), i * 37 % 11 / 2 - 2.5] for i in range(1, n + 1)]
+score = [0.5 + a - 0.5 * b + 0.3 * c for a, b, c in X]
+ys = {
+    "gaussian": [s + 1.5 * math.sin(5.1 * i) for i, s in enumerate(score, 1)],
+    "binomial": [1 if s + 2 * math.sin(3.7 * i) > 0.5 else -1 for i, s in enumerate(score, 1)],
+    "poisson": [math.floor(math.exp(0.5 * s) + 1 + math.sin(2.9 * i)) for i, s in enumerate(score, 1)],
+    "multinomial": [0 if x[0] > 0.6 else i * 7 % 5 % 3 for i, x in enumerate(X, 1)],
+}
+for name, y in ys.items():
+    with open(name + ".csv", "w") as f:
+        f.write("edge,client,y,a,b,c\n")
+        f.writelines(f"e{i % 2},c{i % 6},{y[i]!r},{','.join(map(repr, X[i]))}\n" for i in range(n))
+mean = sum(ys["gaussian"]) / n
+deviation = (sum((v - mean) ** 2 for v in ys["gaussian"]) / n) ** 0.5
+
+
+def check(data, loss, prior, standardize, want):
+    with open("r.yaml", "w") as f:
+        f.write(f"data: {data}.csv\nloss: {{{loss}}}\nprior: {{cloud: {{weight: 1, {prior}}}}}\n"
+                f"features: {{intercept: global, standardize: {standardize}}}\nrun: {{stop: {{gap: 0}}}}\n")
+    subprocess.run([os.environ["HFSAD"], "run", "r.yaml", "--out", "r", "--quiet"], check=True)
+    got = [float(v) for v in list(csv.reader(open("r/model.csv")))[1][1:]]
+    assert len(got) == len(want) and max(abs(a - b) for a, b in zip(got, want)) < 1e-6, (data, loss, prior, got, want)
+
+
+kinds = {"gaussian": "squared", "binomial": "logistic", "poisson": "poisson"}
+for family, lam, alpha, standardize, *want in [
+    ("gaussian", 0.1, 1, "true", 0.7057437505, -0.4610741687, 0.3184120822, 0.4603898868),
+    ("gaussian", 0.2, 0.3, "true", 0.6994734833, -0.4482034824, 0.3157993167, 0.4571369476),
+    ("gaussian", 0.2, 0, "false", 0.6777223257, -0.4983993255, 0.3617864443, 0.4703657134),
+    ("binomial", 0.03, 1, "true", 0.5702456555, -0.4243934528, 0.1533173492, 0.1885154184),
+    ("binomial", 0.05, 0.4, "false", 0.4682465286, -0.4464510392, 0.189645361, 0.1988194666),
+    ("poisson", 0.05, 0.5, "true", 0.4084889236, -0.1843902093, 0.06709701737, 0.592318702),
+]:
+    whole = n * lam * (alpha + (1 - alpha) / (deviation if family == "gaussian" else 1))
+    check(family, f"kind: {kinds[family]}", f"penalty: elastic-net, lambda: {whole!r}, ratio: {n * lam * alpha / whole!r}", standardize, want)
+check("multinomial", "kind: multinomial, classes: 3", f"penalty: l1, lambda: {n * 0.02}", "false",
+      [1.249095497, -1.458602589, 0, 0, 0, 0.08843022133, 0, -0.04612602089, 0, 0.5507671693, 0.229385379, -0.7801525484])
+check("gaussian", "kind: quantile, tau: [0.25, 0.5, 0.9]", "penalty: none", "false",
+      [0.9997942477, 0.8504803436, 0.9217492318, -0.421818318, -0.7065363122, -0.4619416615, 0.4031840285, 0.4433059673, 0.2811431306,
+       -0.5571529537, 0.3949340082, 1.903879608])
+check("gaussian", "kind: quantile, tau: 0.25", "penalty: l1, lambda: 1.5", "false",  # rq.fit.lasso(lambda = 3)
+      [0.9546094049, -0.41422467, 0.3800817964, -0.5732055747])
+
+# summary(rq(y ~ X, tau = 0.5), se = "ker")
+subprocess.run([os.environ["HFSAD"], "run", "r.yaml", "--set", "loss.tau=0.5", "--set", "prior.cloud.penalty=none",
+                "--set", "output.errors=true", "--out", "r", "--quiet"], check=True)
+errors = [float(r["standard_error"]) for r in csv.DictReader(open("r/coefficients.csv"))]
+assert max(abs(a - b) for a, b in zip(errors, [0.4322287593, 0.2070060485, 0.1958198175, 0.3090713049])) < 1e-6, errors
+PYTHON
+python3 by_r.py || fail "a lambda of R"
+
 echo "-- cross-validation"
 # Folds of single clients: each is a run without that client.
 cat >cv.yaml <<'YAML'
@@ -190,6 +274,19 @@ for point in csv.DictReader(open("cv/path.csv")):
     assert abs(float(point["cv_error"]) / error - 1) < 1e-3, (point, error)
 PYTHON
 "$python" folds.py || fail "cv_loss or cv_error"
+# The client e0/c0 has a loss of its own, also in the fold that holds it out.
+echo 'overrides: [{node: e0/c0, loss: {kind: absolute}}]' >>cv.yaml
+expect 0 path cv.yaml --lambdas 1e9,1e8 --folds 6 --folds-of clients --out cv4 --no-plot
+python3 - <<'PYTHON' || fail "cross-validation with an override"
+import csv
+losses = {}
+for r in csv.DictReader(open("number.csv")):  # the model is 0
+    name, y = r["edge"] + "/" + r["client"], float(r["y"])
+    losses.setdefault(name, []).append(abs(y) if name == "e0/c0" else y * y / 2)
+want = sum(sum(v) / len(v) for v in losses.values()) / len(losses)
+got = float(next(csv.DictReader(open("cv4/path.csv")))["cv_loss"])
+assert abs(got / want - 1) < 1e-6, (got, want)
+PYTHON
 expect 0 path spec.yaml --lambdas 6 --folds 4 --out cv2 --no-plot --set run.iterations=40
 python3 - <<'PYTHON' || fail "the rule of one standard error"
 import csv

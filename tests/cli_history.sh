@@ -79,6 +79,7 @@ echo "-- path, compare, up"
 expect 0 path spec.yaml --lambdas 3 --no-plot --quiet --out path
 is last kind path
 is last rows 3
+[ "$(field last settings/schedule.client.c)" != auto ] || fail "the settings of a path are not resolved"
 expect 0 compare 1 2 --out cmp
 grep -q '1-' cmp/compare.csv && grep -q '2-' cmp/compare.csv || fail "compare by number: $(head -3 cmp/compare.csv)"
 rm -rf out # the folder may be gone
@@ -91,6 +92,8 @@ is last kind compare
 expect 0 up spec.yaml --quiet --out federated --set run.iterations=20
 is last kind up
 is last status done
+is last settings/run.seed 1
+[ "$(field last settings/schedule.client.c)" != auto ] || fail "the settings of up are not resolved"
 is last federation 1
 [ "$(sql "SELECT count(*) FROM node WHERE run = (SELECT max(id) FROM run)")" = 9 ] ||
     fail "not nine nodes: $(sql 'SELECT path, state FROM node')"
@@ -194,7 +197,10 @@ import os, socket, subprocess, sys
 def dash(host):
     s = socket.create_server((host, 0))
     words = ["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" dash', sys.argv[1]]
-    return subprocess.Popen(words, preexec_fn=lambda: os.dup2(s.fileno(), 3), close_fds=False, stdout=-1, stderr=-1, text=True), s.getsockname()[1]
+    def give():  # it may be number 3 already, and closed by exec then
+        os.dup2(s.fileno(), 3)
+        os.set_inheritable(3, True)
+    return subprocess.Popen(words, preexec_fn=give, close_fds=False, stdout=-1, stderr=-1, text=True), s.getsockname()[1]
 process, port = dash("127.0.0.1")
 line = process.stdout.readline()
 process.kill()

@@ -35,8 +35,8 @@ done
 sed 's/line.csv/label.csv/; s/kind: squared/kind: logistic/; /truth/d' squared.yaml >logistic.yaml
 
 cat >check.py <<'PYTHON'
-"""check.py KIND DIR DATA RULE [HELD]: recomputes what path.csv says."""
-import csv, math, sys
+"""check.py KIND DIR DATA RULE[/star] [HELD]: recomputes what path.csv says; star: and each point is proven."""
+import csv, math, random, sys
 
 kind, out, data, rule = sys.argv[1:5]
 held = sys.argv[5] if len(sys.argv) > 5 else None
@@ -67,6 +67,8 @@ least = max(map(abs, gradient)) / 2
 assert least <= table[0]["lambda"] <= 1.15 * least, f"the first lambda is {table[0]['lambda']}, not {least}"
 assert table[0]["nonzero"] == 0 and all(table[0][f"w{m + 1}"] == 0 for m in range(M)), "not zero at the first lambda"
 assert table[-1]["nonzero"] > 0
+star = rule.endswith("/star")
+rule = rule.removesuffix("/star")
 n = len(rows)
 for i, p in enumerate(table):
     w = [p[f"w{m + 1}"] for m in range(M)]
@@ -80,6 +82,15 @@ for i, p in enumerate(table):
     close(p["consensus_objective"], L + 2 * p["lambda"] * sum(map(abs, w)), "consensus_objective")
     if held:
         close(p["heldout_loss"], sum(value(y, dot(x, w)) for y, x in read(held)) / len(read(held)), "heldout_loss")
+    assert p["converged"] == 1 if star else math.isnan(p["converged"]) and math.isnan(p["gap_bound"])
+    if star:  # by slopes of the rows near their kinks the minimum is as the bound says: a search finds nothing below
+        assert 0 <= p["gap_bound"] <= 1e-4 * p["objective"]
+        F = lambda v: sum(value(y, dot(x, v)) for y, x in rows) + 2 * p["lambda"] * sum(map(abs, v))
+        random.seed(i)
+        for step in (1e-1, 1e-2, 1e-3):
+            for _ in range(15):
+                v = [a + step * random.gauss(0, 1) * (a != 0 or random.random() < 0.3) for a in w]
+                assert F(v) >= p["objective"] - p["gap_bound"], "a point below the bound"
     if "relative_error" in p:
         truth = [float(t) for t in open("truth.csv")]
         close(p["relative_error"], sum((a - b) ** 2 for a, b in zip(w, truth)) / dot(truth, truth), "relative_error")
@@ -89,7 +100,7 @@ assert [i for i, p in enumerate(table) if p["chosen"]] == [best], "the choice"
 # DIR/best is that point, to the bit
 text = [r for r in csv.reader(open(out + "/path.csv"))][best + 1]
 cloud = [r for r in csv.reader(open(out + "/best/model.csv")) if r[0] == "cloud"][0][1:]
-assert cloud == text[-M:], "best/model.csv is another model"
+assert cloud == text[-M - 2:-2], "best/model.csv is another model"
 last = list(csv.DictReader(open(out + "/best/trace.csv")))[-1]
 assert float(last["objective"]) == table[best]["objective"], "best/trace.csv ends elsewhere"
 PYTHON
@@ -100,6 +111,50 @@ for kind in quantile absolute squared huber logistic; do
     expect 0 path $kind.yaml --lambdas 8 --no-plot --out $kind --select aic
     python3 check.py $kind $kind $data aic || fail "$kind"
 done
+echo "-- by star: proven, from one lambda to the next, and the chosen one once more"
+for kind in quantile absolute squared huber logistic; do
+    data=$([ $kind = logistic ] && echo label.csv || echo line.csv)
+    expect 0 path $kind.yaml --set run.edge_rounds=10 --set run.iterations=300 --lambdas 8 --no-plot --out $kind-star --select aic
+    grep -q 'converged: all 8 points are proven' stdout.txt || fail "$kind by star: $(tail -n 2 stdout.txt)"
+    python3 check.py $kind $kind-star $data aic/star || fail "$kind by star"
+done
+python3 - <<'PYTHON' || fail "no classes"
+import random
+random.seed(3)
+with open("classes.csv", "w") as f:
+    f.write("client,y,x1,x2,x3\n")
+    for i in range(90):
+        x = [random.gauss(0, 1) for _ in range(3)]
+        s = [x[0] + random.gauss(0, 1), -x[1], 0.5 + random.gauss(0, 1)]
+        f.write(f"c{i % 3},{s.index(max(s))},{x[0]!r},{x[1]!r},{x[2]!r}\n")
+PYTHON
+printf 'data: classes.csv\nloss: {kind: multinomial, classes: 3}\nfeatures: {intercept: global}\nprior: {cloud: {penalty: l1, weight: 1}}\n' \
+    >classes.yaml
+expect 0 path classes.yaml --lambdas 5 --folds 3 --no-plot --out classes
+grep -q 'converged: all 5 points are proven' stdout.txt || fail "several classes: $(tail -n 2 stdout.txt)"
+python3 - <<'PYTHON' || fail "a path of several classes"
+import csv, math
+rows = [(int(r[1]), list(map(float, r[2:])) + [1]) for r in list(csv.reader(open("classes.csv")))[1:]]
+def parts(w):
+    for y, x in rows:
+        s = [sum(x[m] * w[3 * m + k] for m in range(4)) for k in range(3)]
+        total = sum(map(math.exp, s))
+        yield math.log(total) - s[y], [math.exp(v) / total - (k == y) for k, v in enumerate(s)], x
+table = [{k: float(v) for k, v in r.items()} for r in csv.DictReader(open("classes/path.csv"))]
+for i, p in enumerate(table):
+    w = [p[f"w{m + 1}"] for m in range(12)]
+    F = sum(l for l, _, _ in parts(w)) + p["lambda"] * sum(map(abs, w[:9]))
+    assert abs(F - p["consensus_objective"]) < 1e-9 * F, (F, p)
+    if i == 0:  # the least lambda that keeps the model at zero is the largest slope there
+        slopes = [sum(g[k] * x[m] for _, g, x in parts(w)) for m in range(3) for k in range(3)]
+        assert not any(w[:9]) and 0.98 * max(map(abs, slopes)) <= p["lambda"] <= 1.05 * max(map(abs, slopes)), slopes
+PYTHON
+for threads in 1 2; do
+    expect 0 path absolute.yaml --set run.edge_rounds=10 --lambdas 5 --folds 3 --no-plot --out star$threads --threads $threads
+done
+cmp star1/path.csv star2/path.csv || fail "path.csv of a star depends on the number of threads"
+cmp star1/best/model.csv star2/best/model.csv || fail "the chosen model of a star depends on the number of threads"
+
 expect 0 path quantile.yaml --lambdas 8 --no-plot --out bic --quiet
 [ -s stdout.txt ] || [ -s stderr.txt ] && fail "--quiet prints"
 python3 check.py quantile bic line.csv bic || fail "the default without --heldout"
@@ -252,7 +307,8 @@ loss, n = mean("levels/data.csv")
 bic = 2 * n * math.log(loss) + int(chosen["nonzero"]) * math.log(n)
 assert abs(bic - float(chosen["bic"])) < 1e-6, (bic, chosen)
 assert int(chosen["nonzero"]) >= 2, chosen
-assert list(chosen)[-2:] == ["w5", "intercept"] and abs(float(chosen["intercept"]) - best["cloud"][-1]) < 1e-12
+assert list(chosen)[-4:] == ["w5", "intercept", "converged", "gap_bound"] and chosen["converged"] == "nan"
+assert abs(float(chosen["intercept"]) - best["cloud"][-1]) < 1e-12
 PYTHON
 done
 

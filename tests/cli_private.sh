@@ -93,12 +93,26 @@ expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 -
 for one in private fixed; do
     cmp -s run/model.csv $one/model.csv || fail "$one: another model than the simulator's"
 done
-federate killed 12 privacy.aggregation=secure privacy.cohort=4 run.participation.client=0.6
-expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 --set run.participation.client=0.6 --out run2 --quiet
+kills=${HFSAD_PRIVATE_KILLS:-12} # hundreds by hand: a run as long as it takes
+long=(run.participation.client=0.6 "run.iterations=$((kills > 12 ? 2 * kills : 6))")
+federate killed "$kills" privacy.aggregation=secure privacy.cohort=4 "${long[@]}"
+expect 0 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=4 --set "${long[0]}" --set "${long[1]}" --out run2 --quiet
 cmp -s run2/model.csv killed/model.csv || fail "killed: another model than the simulator's"
-federate killed-plain 0 federation.wire=fixed privacy.cohort=4 run.participation.client=0.6
+federate killed-plain 0 federation.wire=fixed privacy.cohort=4 "${long[@]}"
 python3 "$tests/check_masks.py" killed.txt killed-plain.txt >masks.txt 2>&1 || { fail "masks under kills"; cat masks.txt >&2; }
 grep -q '^e/' private/model.csv && fail "the cloud has models of clients"
+
+# ---- noise by secrets: a client that is killed draws the noise of a round again as it was ----
+noise=(privacy.rho=100 privacy.clip=1 privacy.aggregation=secure privacy.cohort=4 run.polish=false run.iterations=8)
+federate noisy 0 "${noise[@]}"
+mv noisy noisy-first
+mkdir -p kept/client
+cp state-noisy/client/noise.key kept/client/
+rm -r state-noisy
+mv kept state-noisy
+start_broker broker.in # without the messages that the first run left
+federate noisy 6 "${noise[@]}"
+cmp -s noisy-first/model.csv noisy/model.csv || fail "killed: other noise"
 
 # ---- files ----
 find state-private -name cohort.key ! -perm 600 | grep . && fail "a key that others may read"

@@ -126,6 +126,16 @@ static const problem afar[] = {
 };
 enum { AFAR = sizeof afar / sizeof *afar };
 
+/* Clients that add noise, of the seed, to what they say (plan/noise.h). */
+static const problem noisy[] __attribute__((unused)) = {
+    {"noise", 5, deep, deep_clients, 4, 6, 0, false,
+     "loss: {kind: absolute}\nprivacy: {rho: 2, clip: 0.5, noise: seed}\nfederation: {wire: fixed}\n"
+     "run: {iterations: 8, edge_rounds: 3}\n"},
+    {"noise on labels", 1, flat, flat_clients, 5, 7, 0, true,
+     "loss: {kind: logistic}\nprivacy: {epsilon: 5, clip: 0.2, noise: seed, cohort: 4}\nfederation: {wire: fixed}\n"
+     "run: {iterations: 8, edge_rounds: 3, trace_every: 3}\n"},
+};
+
 /* The same problem where messages are rounded; text: room for its spec. */
 TOOL problem rounded(const problem *p, char text[1000])
 {

@@ -646,6 +646,21 @@ static void test_fixed(void **state)
     assert_true(sum.crashes > 150);
 }
 
+/* A client that crashes draws the noise of a round again as it was. */
+static void test_noise(void **state)
+{
+    static const weather wet[4] = {{.lose = 0.3, .twice = 0.2, .late = 0.1, .crash = 0.01},
+                                   {.crash = 0.02},
+                                   {.twice = 0.3, .crash = 0.01},
+                                   {.crash = 0.03}};
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
+        run_problem(&noisy[i], wet, 4 * chaos_times(), 1700, 0, &sum);
+    print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
+    assert_true(sum.crashes > 20);
+}
+
 /* Models in parts. All of a subtree's have to come within one life of a node, so it must not rain that hard. */
 static void test_parts(void **state)
 {
@@ -724,7 +739,7 @@ int main(void)
         cmocka_unit_test(test_fair_weather),   cmocka_unit_test(test_repairs),         cmocka_unit_test(test_diverged),
         cmocka_unit_test(test_diverged_async), cmocka_unit_test(test_chaos),           cmocka_unit_test(test_async),
         cmocka_unit_test(test_rounded),        cmocka_unit_test(test_fixed),           cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_look),           cmocka_unit_test(test_look_at_the_end),
+        cmocka_unit_test(test_look),           cmocka_unit_test(test_look_at_the_end), cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,11 +130,124 @@ static void test_no_memory_for_models(void **state)
     unprepare(&made);
 }
 
+/* ---- a parent that deviates ---- */
+
+typedef struct {
+    unsigned char bytes[1 << 16];
+    size_t size;
+} packed;
+
+static void put_packed(void *to, const void *bytes, size_t count)
+{
+    packed *p = to;
+    assert_true(p->size + count <= sizeof p->bytes);
+    memcpy(p->bytes + p->size, bytes, count);
+    p->size += count;
+}
+
+/* The words of the UP that waits to be sent, and what it says it answers; false: none does. */
+typedef struct {
+    uint64_t round, words[16], digest[4];
+} said;
+
+static bool take_up(node *n, said *up)
+{
+    node_letter letter;
+    bool found = false;
+    node_keep(n);
+    while (node_next_letter(n, &letter)) {
+        if (letter.m.kind != MESSAGE_UP)
+            continue;
+        up->round = letter.m.round;
+        memcpy(up->words, letter.m.values, letter.m.count * sizeof *up->words);
+        memcpy(up->digest, letter.m.digest, sizeof up->digest);
+        found = true;
+    }
+    return found;
+}
+
+/* As after a kill: the state that was stored, in a new process. */
+static void begin_again(node **n, const tree *t, size_t number)
+{
+    static packed state;
+    hfsad_error err;
+    state.size = 0;
+    word_writer writer = {.put = put_packed, .to = &state};
+    node_pack(*n, &writer);
+    node_free(*n);
+    ok(tree_node(n, t, number, &err), &err);
+    word_reader reader = {state.bytes, state.size / WORD_BYTES, false};
+    assert_true(node_unpack(*n, &reader));
+}
+
+/* A round is answered once: a second, different model for it is refused, before a kill and after it, a repetition gets
+ * the same UP, a round cannot be skipped, and an old one does not come back. With secure aggregation, with noise, with
+ * both. */
+static void test_deviant_parent(void **state)
+{
+    (void)state;
+    static const char *const privacy[] = {"aggregation: secure, cohort: 4", "rho: 1, clip: 0.5, noise: seed",
+                                          "aggregation: secure, cohort: 4, rho: 1, clip: 0.5, noise: seed"};
+    for (size_t i = 0; i < 3; i++) {
+        char spec[300];
+        snprintf(spec, sizeof spec,
+                 "loss: {kind: absolute}\nalgorithm: hfsad\nrun: {iterations: 3, edge_rounds: 1, trace_every: 3, "
+                 "polish: false}\n"
+                 "privacy: {%s}\n",
+                 privacy[i]);
+        const problem p = {"deviant", 1, flat, flat_clients, 3, 5, 0, false, spec};
+        prepared made = prepare(&p, 1);
+        const tree t = tree_of(&made, &p, 77, (node_patience){20, 1000});
+        const size_t number = made.d->n_inner + 2;
+        const bool secure = strstr(privacy[i], "secure") != NULL;
+        hfsad_error err;
+        node *n;
+        node_refusal why;
+        said first = {0}, again = {0};
+        double w[3] = {1, 2, 3}, other[3] = {1, 2, 3.5};
+        message down = {
+            .kind = MESSAGE_DOWN, .run = 77, .phase = NODE_PHASE_TRAIN, .round = 1, .k = 1, .count = 3, .values = w};
+        message changed = down;
+        changed.values = other;
+        ok(tree_node(&n, &t, number, &err), &err);
+        node_tick(n, 1);
+        double start[3] = {0}; /* the figures of the start come first */
+        const message ask = {
+            .kind = MESSAGE_ASK, .run = 77, .phase = NODE_PHASE_TRAIN, .k = 1, .count = 3, .values = start};
+        assert_true(node_handle(n, NODE_PARENT, &ask, &why));
+        assert_true(node_handle(n, NODE_PARENT, &down, &why));
+        assert_true(take_up(n, &first) && first.round == 1);
+        for (int life = 0; life < 2; life++) {
+            assert_false(node_handle(n, NODE_PARENT, &changed, &why));
+            assert_int_equal(why, secure ? NODE_REFUSED_VALUE : NODE_REFUSED_OLD);
+            assert_false(node_handle(n, NODE_PARENT, &down, &why));
+            assert_int_equal(why, NODE_REFUSED_OLD);
+            node_repeat(n);
+            assert_true(take_up(n, &again));
+            assert_memory_equal(&first, &again, sizeof first);
+            begin_again(&n, &t, number);
+            node_tick(n, 1);
+        }
+        down.round = 3;
+        assert_false(node_handle(n, NODE_PARENT, &down, &why));
+        assert_int_equal(why, NODE_REFUSED_FUTURE);
+        down.round = 2;
+        assert_true(node_handle(n, NODE_PARENT, &down, &why));
+        assert_true(take_up(n, &again) && again.round == 2);
+        assert_memory_not_equal(first.words, again.words, sizeof first.words);
+        assert_false(node_handle(n, NODE_PARENT, &changed, &why)); /* of round 1 */
+        assert_int_equal(why, NODE_REFUSED_OLD);
+        node_free(n);
+        unprepare(&made);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_repair),
         cmocka_unit_test(test_no_memory_for_models),
+        cmocka_unit_test(test_deviant_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

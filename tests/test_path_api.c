@@ -37,9 +37,8 @@ static bool ask(void *context)
 }
 
 /* Against the steps one by one, on a file. */
-static void test_points(void **state)
+static void check_points(bool star)
 {
-    (void)state;
     static sample s;
     hfsad_error err;
     hfsad_path *made;
@@ -50,6 +49,7 @@ static void test_points(void **state)
     write_csv(&s);
     hfsad_data *d = sample_data(&s, HFSAD_BORROW);
     hfsad_spec *spec = spec_from(SPEC);
+    ok(hfsad_spec_set_text(spec, "algorithm", star ? "star" : "hfsad", &err), &err);
     witness seen = {0};
     const hfsad_path_settings settings = {.size = sizeof settings,
                                           .n_lambdas = POINTS,
@@ -61,7 +61,7 @@ static void test_points(void **state)
     says(hfsad_path_result(made, &result, &err), &err, "train it first");
     ok(hfsad_path_train(made, see, ask, &seen, &err), &err);
     assert_int_equal(seen.points, POINTS);
-    assert_true(seen.asked >= POINTS * 40);
+    assert_true(seen.asked >= POINTS * (star ? 3 : 40));
     assert_int_equal(hfsad_path_points(made), POINTS);
     assert_int_equal(hfsad_path_width(made), SAMPLE_F);
 
@@ -78,6 +78,8 @@ static void test_points(void **state)
         ok(path_solve(twin, first * pow(0.01, (double)i / (POINTS - 1)), &q, NULL, NULL, &err), &err);
         assert_true(p.lambda == q.lambda && p.objective == q.figures.objective && p.nonzero == q.nonzero);
         assert_true(p.heldout == q.heldout && p.bic == q.bic && p.aic == q.aic);
+        assert_int_equal(p.verdict, star ? HFSAD_VERDICT_CONVERGED : HFSAD_VERDICT_UNKNOWN);
+        assert_true(star ? p.gap_bound <= 1e-4 * p.objective : isnan(p.gap_bound));
         assert_memory_equal(hfsad_path_models(made) + i * SAMPLE_F, w, sizeof w);
         if (p.heldout < least) {
             least = p.heldout;
@@ -91,7 +93,8 @@ static void test_points(void **state)
     ok(hfsad_path_result(made, &result, &err), &err);
     assert_memory_equal(hfsad_result_models(result), hfsad_path_models(made) + best * SAMPLE_F, sizeof w);
     const size_t rows = hfsad_result_trace_rows(result);
-    assert_int_equal(rows, 7); /* 0, 7, ..., 35, 40 */
+    if (!star)
+        assert_int_equal(rows, 7); /* 0, 7, ..., 35, 40 */
     hfsad_path_point p = {.size = sizeof p};
     hfsad_path_at(made, best, &p);
     assert_true(hfsad_result_trace(result, "objective")[rows - 1] == p.objective);
@@ -109,6 +112,18 @@ static void test_points(void **state)
     hfsad_path_free(NULL);
     hfsad_spec_free(spec);
     hfsad_data_free(d);
+}
+
+static void test_points(void **state)
+{
+    (void)state;
+    check_points(false);
+}
+
+static void test_star(void **state)
+{
+    (void)state;
+    check_points(true);
 }
 
 /* Held-out rows in memory, lambdas of one's own, and an end by the callback. */
@@ -190,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_points),
+        cmocka_unit_test(test_star),
         cmocka_unit_test(test_given),
         cmocka_unit_test(test_refused),
     };

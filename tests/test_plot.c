@@ -241,7 +241,7 @@ static void bundles_of_models(void **state)
         }
         const double truth[M] = {-1, -2, -3}, *one = truth;
         const plot_bundle bundles[] = {{"it's \"all\"", BUNDLE_THIN, 0, n, w}, {"truth", BUNDLE_MARKS, 1, 1, &one}};
-        const model_plot p = {M, 2, bundles, n == 1 ? "age\0it's\0x" : NULL};
+        const model_plot p = {M, 2, bundles, n == 1 ? "age\0it's\0x" : NULL, n == 1};
         char *text = NULL;
         size_t size, drawn = 0, last = 0;
         FILE *out = open_memstream(&text, &size);

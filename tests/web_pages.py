@@ -5,7 +5,7 @@ Opens every page, waits for points to arrive, kills a client and sees it gone an
 width, light and dark. The console must stay empty, and nothing may be asked for elsewhere. Then the server's refusals: methods, hosts, paths,
 tokens, addresses.
 """
-import http.client, json, os, re, signal, socket, ssl, subprocess, sys, tempfile, time, urllib.error, urllib.request
+import http.client, json, os, re, signal, socket, sqlite3, ssl, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, missing
@@ -81,6 +81,10 @@ def see_run(browser, root, run):
     for words in ("Objective above its best", "Residuals by tier", "Bytes of models", "Coefficients of the cloud", "Support", "Settings against defaults", "Log", "Certificate", "Proven gap"):
         assert words in text, f"{words} is not on the page of the run"
     assert "iterations" in text and "1000000" in text, "a changed setting is not shown"
+    if not PICTURES:  # what cli_cloud_history.sh sees a cloud write
+        with sqlite3.connect(os.environ["HFSAD_HISTORY"], timeout=60) as db:
+            db.execute("INSERT INTO event (run, at, level, node, text) VALUES (?, ?, 2, 'cloud', 'safeguard: repair 2 at iteration 7')", (run, time.time() * 1000))
+        browser.wait("return document.querySelector('.verdict').innerText", lambda t: "safeguard: 2 repairs so far, the last at iteration 7" in t, "repairs while it trains")
 
 
 def see_runs(browser, root):

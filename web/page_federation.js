@@ -80,9 +80,9 @@ export function federationPage(id) {
     const clients = data.counts.reduce((n, c) => n + c.count, 0);
     const refused = data.counts.reduce((n, c) => n + (c.refused || 0), 0) + data.inner.reduce((n, c) => n + (c.refused || 0), 0);
     const losses = data.counts.reduce((n, c) => n + (c.losses || 0), 0) + data.inner.reduce((n, c) => n + (c.losses || 0), 0);
-    const cloud = data.inner[0];
+    const cloud = data.inner[0], over = run.status !== "running", seen = (note) => (over ? "as last seen" : note);
     tiles.replaceChildren(tile("Nodes", number(clients + data.inner.length), `${number(data.inner.length)} inner, ${number(clients)} clients`),
-      tile("Live", number(all.live || 0), all.done ? `${number(all.done)} done` : "heard of within 15 s"), tile("Stale", number(all.stale || 0), "silent for 15 s"), tile("Gone", number(all.gone || 0), "their process has ended"),
+      tile("Live", number(all.live || 0), all.done ? `${number(all.done)} done` : seen("heard of within 15 s")), tile("Stale", number(all.stale || 0), seen("silent for 15 s")), tile("Gone", number(all.gone || 0), seen("their process has ended")),
       tile("Lost and back", number(losses), "killed or cut off"), tile("Messages refused", number(refused), "old ones not counted"), tile("Round of the cloud", number(cloud?.round), cloud?.phase || ""));
   }
 
@@ -120,7 +120,7 @@ export function federationPage(id) {
     drawTiles();
     drawWaits();
     const at = document.activeElement?.getAttribute("aria-label");
-    tree.replaceChildren(h("header", h("h2", "Nodes"), h("span.hint", "inner nodes open to their clients, those that need attention first")), h("div.tree", h("ul", data.inner.map(inner))));
+    tree.replaceChildren(h("header", h("h2", "Nodes"), h("span.hint", run.status === "running" ? "inner nodes open to their clients, those that need attention first" : "as last seen: the run has ended")), h("div.tree", h("ul", data.inner.map(inner))));
     if (at) tree.querySelector(`[aria-label="${CSS.escape(at)}"]`)?.focus();
     drawLog(fresh);
   }

@@ -638,8 +638,10 @@ typedef struct {
     size_t nonzero; /* coefficients of the cloud's model */
     double heldout; /* mean loss of the held-out rows; NAN: there are none */
     double bic, aic;
-    double relative_error;    /* NAN: the truth is not known */
-    double cv_loss, cv_error; /* mean loss over the folds, and its standard error; NAN: there are none */
+    double relative_error;      /* NAN: the truth is not known */
+    double cv_loss, cv_error;   /* mean loss over the folds, and its standard error; NAN: there are none */
+    hfsad_verdict_kind verdict; /* a path by star proves its points */
+    double gap_bound;           /* how far objective is above its minimum at most; NAN: not known */
 } hfsad_path_point;
 
 /* data: NULL: what the spec names. Nothing is kept of settings but the data. */

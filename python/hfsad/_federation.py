@@ -42,13 +42,13 @@ class _Member:
 
     def __init__(self, spec: Any, name: str | None = None, *, data: Any = None, all_of: str | None = None, nodes: Any = None,
                  broker: str | None = None, above: str | None = None, below: str | None = None, keys: Any = None, ca: Any = None,
-                 certificate: Any = None, key: Any = None, insecure: bool = False, state: Any = None, out: Any = None,
-                 record: Any = None, metrics: str | None = None, durability: str = "power", linger: float | None = None,
+                 certificate: Any = None, key: Any = None, secret: Any = None, insecure: bool = False, state: Any = None, out: Any = None,
+                 record: Any = None, audit: Any = None, metrics: str | None = None, durability: str = "power", linger: float | None = None,
                  log: Callable[[str, str, str, str, str], None] = _to_log):
         self.spec, self.name, self.all_of = Spec(spec), name, all_of
         self.data = self._rows(data)
         self._texts: dict[str, Any] = {"broker": broker, "above": above, "below": below, "metrics": metrics}
-        files = {"keys": keys, "ca": ca, "certificate": certificate, "key": key, "out": out, "record": record,
+        files = {"keys": keys, "ca": ca, "certificate": certificate, "key": key, "secret": secret, "out": out, "record": record, "audit": audit,
                  "state": state or f"{self.spec['federation.name']}-state/{(name or f'{all_of}+').replace('/', '+')}"}
         self._texts.update({what: None if file is None else os.fspath(file) for what, file in files.items()})
         self._texts["nodes"] = _nodes_text(nodes, self.data.features if isinstance(self.data, Data) else None)
@@ -103,20 +103,45 @@ class Client(_Member):
     ``nodes`` is the list of all clients: the text of ``hfsad nodes``, its file, or a list of paths; without it the spec names a
     file. ``broker`` is a URL such as "mqtts://host", ``keys`` the folder of ``hfsad keys``. The loss of the spec may be a
     :class:`Loss`; the cloud and the edges then have ``loss: {kind: own}``. ``all_of`` in place of the name: all clients of an edge,
-    with rows whose ``clients`` are paths. Lines of the log go to ``logging.getLogger("hfsad")``.
+    with rows whose ``clients`` are paths. ``secret`` is the file of ``--secret`` if there are no certificates, ``audit`` a file for a
+    line on every question. Lines of the log go to ``logging.getLogger("hfsad")``.
+
+    >>> import numpy as np, hfsad
+    >>> client = hfsad.Client({"loss": "absolute"}, "edge1/a", data=(np.eye(2), [1.0, 2.0]), nodes=["edge1/a", "edge1/b"],
+    ...                       broker="mqtts://broker.example", keys="keys")
+    >>> client.name, client.data
+    ('edge1/a', Data(2 rows, 2 features, 1 clients))
+    >>> client.join()  # doctest: +SKIP
+    'tolerance'
     """
 
     _role = 2
 
 
 class Edge(_Member):
-    """An inner node of a federation: ``Edge(spec, "edge1", nodes=…, broker=…, keys=…).join()``."""
+    """An inner node of a federation: ``Edge(spec, "edge1", nodes=…, broker=…, keys=…).join()``.
+
+    >>> import hfsad
+    >>> edge = hfsad.Edge({"loss": "absolute"}, "edge1", nodes="features 2\\nedge1/a\\nedge1/b\\n", broker="mqtts://broker.example", keys="keys")
+    >>> edge.name
+    'edge1'
+    >>> edge.join()  # doctest: +SKIP
+    'tolerance'
+    """
 
     _role = 1
 
 
 class Cloud(_Member):
-    """The cloud of a federation: ``Cloud(spec, nodes=…, broker=…, keys=…, out="out").join()`` returns the result."""
+    """The cloud of a federation: ``Cloud(spec, nodes=…, broker=…, keys=…, out="out").join()`` returns the result.
+
+    >>> import hfsad
+    >>> cloud = hfsad.Cloud({"loss": "absolute"}, nodes="features 2\\nedge1/a\\nedge1/b\\n", broker="mqtts://broker.example", keys="keys", out="out")
+    >>> cloud.name
+    'cloud'
+    >>> cloud.join()  # doctest: +SKIP
+    <Result: 4 nodes, 2 numbers each, converged>
+    """
 
     _role = 0
 
@@ -130,7 +155,12 @@ class Cloud(_Member):
 
 
 def program() -> str:
-    """The program `hfsad`: that of the package, or the one in the path."""
+    """The program `hfsad`: that of the package, or the one in the path.
+
+    >>> import hfsad, subprocess
+    >>> subprocess.run([hfsad.program(), "--version"], capture_output=True, text=True).stdout.split()[0]
+    'hfsad'
+    """
     inside = pathlib.Path(__file__).with_name("hfsad")
     found = os.environ.get("HFSAD") or (str(inside) if inside.is_file() else shutil.which("hfsad"))
     if not found:
@@ -143,6 +173,12 @@ class Federation:
 
     ``Federation(spec, data).up()`` returns the result, with the bits of ``run(spec, data)``. ``start()`` returns at once; then
     ``processes()`` lists the processes, and ``wait()`` returns the result. It needs mosquitto.
+
+    >>> import numpy as np, hfsad
+    >>> X = np.random.default_rng(1).normal(size=(60, 2))
+    >>> data = hfsad.Data(X, X @ [1.0, 2.0], clients=np.repeat(["a", "b", "c"], 20))
+    >>> hfsad.Federation({"loss": "absolute"}, data).up().coef.round(4)
+    array([1., 2.])
     """
 
     def __init__(self, spec: Any, data: Any = None, *, out: Any = None, processes: bool = False):

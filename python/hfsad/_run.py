@@ -18,7 +18,14 @@ SELECT = ("heldout", "bic", "aic")
 
 
 class Progress(NamedTuple):
-    """What a callback is told: the figures of a row of the trace, or the polish so far."""
+    """What a callback is told: the figures of a row of the trace, or the polish so far.
+
+    >>> import numpy as np, hfsad
+    >>> told = []
+    >>> _ = hfsad.run({"loss": "squared", "algorithm": "hfsad", "run.iterations": 2}, (np.eye(2), [1.0, 2.0]), callback=told.append)
+    >>> [p.iteration for p in told if p.polish is None]
+    [0, 1, 2]
+    """
 
     iteration: int
     objective: float
@@ -35,7 +42,13 @@ class Progress(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether the models are at the optimum: "converged", "not converged" or "unknown", with a bound on the gap."""
+    """Whether the models are at the optimum: "converged", "not converged" or "unknown", with a bound on the gap.
+
+    >>> import numpy as np, hfsad
+    >>> kind, gap, text = hfsad.run({"loss": "absolute"}, (np.eye(2), [1.0, 2.0])).verdict
+    >>> kind, gap < 1e-4
+    ('converged', True)
+    """
 
     kind: str
     gap: float
@@ -43,7 +56,18 @@ class Verdict(NamedTuple):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during :func:`run`. ``result`` is the result so far, or None."""
+    """Ctrl-C during :func:`run`. ``result`` is the result so far, or None.
+
+    >>> import numpy as np, hfsad
+    >>> def impatient(p):
+    ...     if p.iteration == 3:
+    ...         raise KeyboardInterrupt
+    >>> try:
+    ...     hfsad.run({"loss": "absolute", "algorithm": "hfsad"}, (np.eye(2), [1.0, 2.0]), callback=impatient)
+    ... except hfsad.Interrupted as interrupted:
+    ...     print(interrupted.result.stop)
+    interrupted
+    """
 
     result: "Result | None" = None
 
@@ -108,7 +132,17 @@ class _Models(Mapping[str, np.ndarray]):
 
 
 class Result:
-    """What came of a run. ``models["edge1/client7"]`` is the model of a node, the intercept last if there is one."""
+    """What came of a run. ``models["edge1/client7"]`` is the model of a node, the intercept last if there is one.
+
+    >>> import numpy as np, hfsad
+    >>> X = np.random.default_rng(1).normal(size=(60, 2))
+    >>> data = hfsad.Data(X, X @ [1.0, 2.0], clients=np.repeat(["a", "b", "c"], 20))
+    >>> result = hfsad.run({"loss": "absolute"}, data)
+    >>> list(result.models), result.models["b"].round(4)
+    (['cloud', 'a', 'b', 'c'], array([1., 2.]))
+    >>> result.predict([[1.0, 1.0]]).round(4), result.settings["loss.kind"]
+    (array([3.]), 'absolute')
+    """
 
     def __init__(self, core: _core.Result, run: _core.Run | None = None, spec: Spec | None = None, data: Any = None):
         self._core, self._run, self.spec, self.data = core, run, spec, data
@@ -321,12 +355,27 @@ def run(spec: Any, data: Any = None, *, callback: Callable[[Progress], Any] | No
 
 
 def load(folder: str | os.PathLike[str]) -> Result:
-    """The result in an output folder of ``hfsad run``, ``hfsad up`` or :meth:`Result.save`."""
+    """The result in an output folder of ``hfsad run``, ``hfsad up`` or :meth:`Result.save`.
+
+    >>> import numpy as np, hfsad, tempfile
+    >>> result = hfsad.run({"loss": "absolute"}, (np.eye(2), [1.0, 2.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result.save(folder)
+    ...     same = hfsad.load(folder)
+    >>> bool((same.coef == result.coef).all())
+    True
+    """
     return Result.load(folder)
 
 
 def compare(results: Mapping[str, Result]) -> Any:
-    """One row of figures for each result."""
+    """One row of figures for each result.
+
+    >>> import numpy as np, hfsad
+    >>> runs = {tau: hfsad.run({"loss": {"kind": "quantile", "tau": tau}}, (np.eye(2), [1.0, 2.0])) for tau in (0.1, 0.9)}
+    >>> list(hfsad.compare(runs)["verdict"])
+    ['converged', 'converged']
+    """
     rows: dict[str, list[Any]] = {}
     for name, result in results.items():
         trace = {key: np.frombuffer(column) for key, column in result._core.trace().items()}
@@ -340,11 +389,20 @@ def compare(results: Mapping[str, Result]) -> Any:
 
 
 class Path:
-    """A path over lambda: ``points`` is a table, ``models`` has a row for each lambda, ``chosen`` is an index."""
+    """A path over lambda: ``points`` is a table, ``models`` has a row for each lambda, ``chosen`` is an index.
+
+    >>> import numpy as np, hfsad
+    >>> X = np.random.default_rng(1).normal(size=(120, 6))
+    >>> y = X[:, 0] + np.random.default_rng(2).normal(size=120)
+    >>> found = hfsad.path({"loss": "squared", "prior.cloud.penalty": "l1", "run.iterations": 60}, (X, y), lambdas=[100.0, 10.0])
+    >>> list(found.points["nonzero"])[0] <= list(found.points["nonzero"])[1], found.result().coef.shape
+    (True, (6,))
+    """
 
     def __init__(self, core: _core.Path, spec: Spec, data: Any):
         self._core, self._spec, self._data = core, spec, data
-        names = ("lambda", "objective", "consensus_objective", "nonzero", "heldout", "bic", "aic", "relative_error")
+        names = ("lambda", "objective", "consensus_objective", "nonzero", "heldout", "bic", "aic", "relative_error", "converged",
+                 "gap_bound")
         self.points = table(dict(zip(names, zip(*core.points()))))
         numbers, points, width = core.models()
         self.models = np.frombuffer(numbers).reshape(points, width)

@@ -12,7 +12,13 @@ from ._loss import Loss
 
 
 class Setting(NamedTuple):
-    """One key of a spec, with its default, range and meaning."""
+    """One key of a spec, with its default, range and meaning.
+
+    >>> import hfsad
+    >>> key = hfsad.settings()["loss.tau"]
+    >>> key.type, key.default
+    ('real', '0.5')
+    """
 
     key: str
     type: str

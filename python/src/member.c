@@ -97,14 +97,14 @@ static int parse(MemberObject *self, PyObject *args, PyObject *names, hfsad_spec
     static char *words[] = {"spec",   "data",  "keep",   "role",      "name",     "all_of",          "nodes",
                             "broker", "above", "below",  "keys",      "ca",       "certificate",     "key",
                             "state",  "out",   "record", "metrics",   "insecure", "durable_process", "linger",
-                            "turn",   "log",   "ended",  "data_file", NULL};
+                            "turn",   "log",   "ended",  "data_file", "secret",   "audit",           NULL};
     PyObject *spec_capsule, *data_capsule;
     int role, insecure, process;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "OOOizzzzzzzzzzzzzzppdOOOz", words, &spec_capsule, &data_capsule,
+    if (!PyArg_ParseTupleAndKeywords(args, names, "OOOizzzzzzzzzzzzzzppdOOOzzz", words, &spec_capsule, &data_capsule,
                                      &self->keep, &role, &s->name, &s->all_of, &s->nodes, &s->broker, &s->above,
                                      &s->below, &s->keys, &s->ca, &s->certificate, &s->key, &s->state, &s->out,
                                      &s->record, &s->metrics, &insecure, &process, &s->linger, &self->turn, &self->log,
-                                     &self->ended, &s->data_file)) {
+                                     &self->ended, &s->data_file, &s->secret, &s->audit)) {
         self->keep = self->turn = self->log = self->ended = NULL; /* borrowed so far */
         return -1;
     }

@@ -101,10 +101,18 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
     return *type ? PyModule_AddType(module, *type) : -1;
 }
 
+static const char diverged_text[] =
+    "The iterates are no longer finite.\n\n"
+    ">>> import numpy as np, hfsad\n"
+    ">>> try:\n"
+    "...     hfsad.run({'loss': 'squared', 'algorithm': 'fedavg', 'baseline.step': 1e9}, (np.eye(2), [1.0, 2.0]))\n"
+    "... except hfsad.DivergedError:\n"
+    "...     print('a smaller step is needed')\n"
+    "a smaller step is needed\n";
+
 static int fill(PyObject *module)
 {
-    diverged_error = PyErr_NewExceptionWithDoc("hfsad.DivergedError", "The iterates are no longer finite.",
-                                               PyExc_ArithmeticError, NULL);
+    diverged_error = PyErr_NewExceptionWithDoc("hfsad.DivergedError", diverged_text, PyExc_ArithmeticError, NULL);
     if (!diverged_error || PyModule_AddObjectRef(module, "DivergedError", diverged_error) ||
         PyModule_AddStringConstant(module, "version", hfsad_version()))
         return -1;

@@ -61,8 +61,11 @@ static void path_free(PyObject *object)
 static PyObject *make_point(const void *from)
 {
     const hfsad_path_point *p = from;
-    return Py_BuildValue("dddndddd", p->lambda, p->objective, p->consensus_objective, (Py_ssize_t)p->nonzero,
-                         p->heldout, p->bic, p->aic, p->relative_error);
+    PyObject *const converged = p->verdict == HFSAD_VERDICT_UNKNOWN     ? Py_None
+                                : p->verdict == HFSAD_VERDICT_CONVERGED ? Py_True
+                                                                        : Py_False;
+    return Py_BuildValue("dddnddddOd", p->lambda, p->objective, p->consensus_objective, (Py_ssize_t)p->nonzero,
+                         p->heldout, p->bic, p->aic, p->relative_error, converged, p->gap_bound);
 }
 
 static bool on_point(void *context, size_t done, const hfsad_path_point *point)

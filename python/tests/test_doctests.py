@@ -2,12 +2,16 @@
 import doctest, importlib.util, os, pathlib, subprocess, sys, unittest
 
 import hfsad
-from hfsad import _data, _estimators, _loss, _run, _spec
+from hfsad import _core, _data, _estimators, _federation, _loss, _run, _spec
 
 SOURCE = pathlib.Path(os.environ["SOURCE_DIR"])
 
 
 class Examples(unittest.TestCase):
+    def test_every_name_has_one(self):
+        for name in hfsad.__all__:
+            self.assertIn(">>>", getattr(hfsad, name).__doc__, name)
+
     def test_own_loss(self):
         """The loss in numpy, and the one in PyTorch if that is installed: 134 MB are too much for CI."""
         told = subprocess.run([sys.executable, SOURCE / "examples/own-loss.py"], check=True, capture_output=True, text=True).stdout
@@ -18,8 +22,10 @@ class Examples(unittest.TestCase):
 
 
 def load_tests(loader, tests, pattern):
-    for module in (hfsad, _data, _estimators, _loss, _run, _spec):
+    for module in (hfsad, _data, _estimators, _federation, _loss, _run, _spec):
         tests.addTests(doctest.DocTestSuite(module))
+    finder = doctest.DocTestFinder()  # a class of the extension, whose module is not seen as hfsad
+    tests.addTests(doctest.DocTestCase(test) for test in finder.find(_core.DivergedError, "DivergedError", module=False))
     tests.addTests(doctest.DocFileSuite(str(SOURCE / "docs/python.md"), module_relative=False))
     return tests
 

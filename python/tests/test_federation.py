@@ -1,5 +1,5 @@
 """Federations from Python: the bits of a run; killed clients; own losses; the program's processes and ours in one federation."""
-import os, pathlib, signal, subprocess, sys, tempfile, threading, time, unittest
+import os, pathlib, re, signal, socket, subprocess, sys, tempfile, threading, time, unittest
 
 import numpy as np
 
@@ -22,11 +22,16 @@ def data():
 
 
 class Broker:
-    """mosquitto on a socket in a folder."""
+    """mosquitto on a socket in a folder, or with certificates on a port of loopback."""
 
-    def __init__(self, folder):
-        self.url = f"unix://{folder}/socket"
-        (folder / "broker.conf").write_text(f"listener 0 {folder}/socket\nallow_anonymous true\n" + "user root\n" * (os.getuid() == 0))
+    def __init__(self, folder, keys=None):
+        self.url, config = f"unix://{folder}/socket", f"listener 0 {folder}/socket\nallow_anonymous true\n"
+        if keys is not None:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            self.url, config = f"mqtts://localhost:{port}", re.sub(r"(?m)^listener \d+", f"listener {port}", (keys / "mosquitto.conf").read_text())
+        (folder / "broker.conf").write_text(config + "user root\n" * (os.getuid() == 0))
         path = os.environ["PATH"] + ":/usr/sbin"
         self.process = subprocess.Popen(["mosquitto", "-c", folder / "broker.conf"], env={**os.environ, "PATH": path},
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -42,11 +47,18 @@ class Broker:
 class Members(unittest.TestCase):
     """One process of Python for each client; cloud and edges in threads of this one."""
 
-    def play(self, spec, make_client, above=None):
+    def play(self, spec, make_client, above=None, certified=False):
         with tempfile.TemporaryDirectory(prefix="hf") as folder:
             folder = pathlib.Path(folder)
-            with Broker(folder) as broker:
-                common = {"broker": broker.url, "durability": "process", "linger": 0.5}
+            keys = folder / "keys" if certified else None
+            if certified:
+                for words in (["init"], ["issue", "cloud", "north", "south", *CLIENTS]):
+                    subprocess.run([hfsad.program(), "keys", *words, "--dir", keys], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            (folder / "secret").touch(0o600)
+            (folder / "secret").write_text("0123456789abcdef")
+            with Broker(folder, keys) as broker:
+                common = {"broker": broker.url, "durability": "process", "linger": 0.5,
+                          **({"keys": keys} if certified else {"secret": folder / "secret"})}
                 nodes = "features 3\n" + "\n".join(CLIENTS) + "\n"
                 inner = [hfsad.Edge(above or spec, name, nodes=nodes, state=folder / name, **common) for name in ("north", "south")]
                 cloud = hfsad.Cloud(above or spec, nodes=nodes, state=folder / "cloud", out=folder / "out", **common)
@@ -75,7 +87,11 @@ class Members(unittest.TestCase):
         self.assertEqual({ends[name] for name in CLIENTS}, {"iterations"})
 
     def test_program_beside_python(self):
-        """A client of the program among clients of Python: the same bits."""
+        """A client of the program among clients of Python: the same bits, by a secret and with certificates over TLS."""
+        for certified in (False, True):
+            self.beside(certified)
+
+    def beside(self, certified):
         processes = []
 
         def make(name, common):
@@ -86,11 +102,12 @@ class Members(unittest.TestCase):
             (folder / "nodes").write_text(common["nodes"])
             processes.append(subprocess.Popen([hfsad.program(), "client", *command, f"--set=federation.nodes={folder}/nodes",
                                                f"--name={name}", f"--broker={common['broker']}", f"--state={common['state']}",
+                                               f"--keys={common['keys']}" if certified else f"--secret={common['secret']}",
                                                "--log-level=error"]))
             return None
 
-        ends = self.play(SPEC, make)
-        self.assertEqual(processes[0].wait(20), 0)
+        ends = self.play(SPEC, make, certified=certified)
+        self.assertEqual(processes[0].wait(60), 0)
         np.testing.assert_array_equal(ends["cloud"].models.array, hfsad.run(SPEC, data()).models.array)
 
     def test_own_loss(self):

@@ -92,6 +92,8 @@ class Use(unittest.TestCase):
         spec = {"loss": "squared", "prior.cloud.penalty": "l1", "run.iterations": 30}
         path = hfsad.run(spec, data()).path(n_lambdas=4, select="bic")
         self.assertEqual(path.models.shape, (4, 4))
+        self.assertEqual(list(path.points["converged"]), [True] * 4)
+        self.assertTrue(all(g <= 1e-4 * f for g, f in zip(path.points["gap_bound"], path.points["objective"])))
         np.testing.assert_allclose(path.result().coef, path.models[path.chosen], atol=1e-6)
         self.assertEqual(len(result.plot("trace").lines), 1)
         result.plot("models")
@@ -124,6 +126,7 @@ class Use(unittest.TestCase):
 
     def test_interrupt(self):
         """Ctrl-C ends the training, writes the results so far, and is seen by the caller."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started with SIGINT ignored
         with tempfile.TemporaryDirectory() as folder:
             timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()

@@ -159,16 +159,15 @@ void whole_file_put(whole_file *f, const void *bytes, size_t count)
         f->reason = errno ? errno : EIO;
 }
 
-void whole_file_put_field(whole_file *f, const char *text)
+void whole_file_put_field(whole_file *f, const char *text, const char *suffix)
 {
-    if (!text[strcspn(text, ",\"\r\n")]) {
-        whole_file_put(f, text, strlen(text));
-        return;
-    }
-    whole_file_put(f, "\"", 1);
-    for (; *text; text++)
+    const bool quoted = text[strcspn(text, ",\"\r\n")];
+    whole_file_put(f, "\"", quoted);
+    for (; quoted && *text; text++)
         whole_file_put(f, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    whole_file_put(f, "\"", 1);
+    whole_file_put(f, text, strlen(text));
+    whole_file_put(f, suffix, strlen(suffix));
+    whole_file_put(f, "\"", quoted);
 }
 
 hfsad_status whole_file_close(whole_file *f, hfsad_error *err)

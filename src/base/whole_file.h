@@ -23,8 +23,9 @@ hfsad_status whole_file_begin(whole_file *f, const char *folder, const char *nam
 hfsad_status whole_file_open(whole_file *f, const char *path, mode_t mode, hfsad_error *err);
 /* fwrite that remembers why it failed. */
 void whole_file_put(whole_file *f, const void *bytes, size_t count);
-/* A field of a CSV file, of any length: quoted if it has a comma, a quote or a line break. */
-void whole_file_put_field(whole_file *f, const char *text);
+/* A field of a CSV file, of any length: quoted if it has a comma, a quote or a line break. suffix: the rest of
+ * it, which has none of them. */
+void whole_file_put_field(whole_file *f, const char *text, const char *suffix);
 /* Flushes, syncs and renames; on failure the temporary is gone and the old file is untouched. */
 hfsad_status whole_file_end(whole_file *f, hfsad_error *err);
 /* Gives up: the temporary is removed. Does nothing to a file that has ended or never begun (all zero). */

@@ -78,7 +78,7 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
     }
     f->spec = spec;
     f->shape = shape;
-    f->shape->classes = spec_has_classes(spec) ? (size_t)spec->loss.classes : 0;
+    f->shape->classes = spec_scores(spec);
     f->own = alloc_zero(shape->n_leaves, sizeof *f->own);
     f->lives = alloc_zero(shape->n_leaves, sizeof *f->lives);
     hfsad_status status =
@@ -115,6 +115,8 @@ void federation_free(federation *f)
     dataset_free(f->rows);
     free(f->standard_by);
     free(f->own);
+    vault_free(f->vault);
+    free(f->noises);
     free(f->lives);
     free(f->prints);
     free(f->result);
@@ -249,9 +251,9 @@ static hfsad_status check_labels(federation *f, size_t leaf, const char *name, h
     survey_client c;
     const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
     for (size_t r = 0; r < c.rows.count && !status; r++)
-        if (!loss_fits(&c.loss, c.rows.y[r]) || (f->shape->classes && !(c.rows.y[r] < (double)f->shape->classes)))
+        if (!scores_fit(&c.loss, f->shape->classes, c.rows.y[r]))
             return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes %s", name, r + 1,
-                             c.rows.y[r], loss_kind_of(&c.loss)->takes);
+                             c.rows.y[r], scores_take(&c.loss, f->shape->classes));
     return status;
 }
 
@@ -337,8 +339,9 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     seat *at = context;
     federation *f = at->f;
     hfsad_error err;
-    at->why_not = warden_judge(&at->guard, f->spec, question, features_count(f->shape) + (question->constant != 0),
-                               f->result != NULL);
+    const size_t M =
+        question->kind == SURVEY_MOMENTS ? features_count(f->shape) : features_model(f->shape, question->constant);
+    at->why_not = warden_judge(&at->guard, f->spec, question, M, f->result != NULL);
     if (at->why_not)
         return false;
     if (question->kind >= INQUIRY_GROUPS)
@@ -353,15 +356,15 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     if (question->kind == INQUIRY_SHAPE) {
         if (question->most != 2 || question->sums != 1)
             return false;
-        numbers[0] = needs_table(f, &rows);
-        numbers[1] = rows.start != NULL;
-        numbers[2] = (double)rows.count;
+        const bool noise = spec_has_noise(f->spec); /* then the answer is the same for all rows */
+        numbers[0] = noise || needs_table(f, &rows);
+        numbers[1] = !noise && rows.start != NULL;
+        numbers[2] = noise ? 1 : (double)rows.count;
         return true;
     }
     const survey_question q = {(survey_kind)question->kind, question->count, question->values, question->most,
                                question->sums};
     survey_client client;
-    const size_t M = features_count(f->shape) + (question->constant != 0);
     if (open_survey(f, question->constant, &err) || !survey_question_fits(&q, M) ||
         survey_client_make(&f->survey, at->leaf, rows, &client, &err))
         return false;
@@ -446,7 +449,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .average = links ? NULL : &f->rule,
                   .trial = links && f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
-                  .polish = federation_end_numbers(f, f->p)};
+                  .polish = federation_end_numbers(f, f->p),
+                  .noise = f->noises};
     return tree_settings(&f->t, f->spec, err);
 }
 
@@ -633,6 +637,24 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
     return status;
 }
 
+/* Noise by the secret in the state folder. A simulation that is repeated takes that of the seed. */
+static hfsad_status take_noise(federation *f, const host *h, size_t number, const char *path, hfsad_error *err)
+{
+    const size_t leaves = f->shape->n_leaves;
+    hfsad_status status = HFSAD_OK;
+    if (!spec_has_noise(f->spec) || f->spec->privacy.noise == NOISE_SEED || number < f->shape->n_inner)
+        return HFSAD_OK;
+    if (!host_folder(h))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.200s: its noise needs a state folder, so that a round that is repeated has the same noise",
+                         path);
+    if (!f->vault && (status = vault_create(&f->vault, host_folder(h), f->run, err)))
+        return status;
+    if (!f->noises && !(f->noises = alloc_zero(leaves, sizeof *f->noises)))
+        return error_memory(err, leaves * sizeof *f->noises, "the noise of the clients");
+    return vault_words(f->vault, path, &f->noises[number - f->shape->n_inner], err);
+}
+
 hfsad_status federation_join(federation *f, host *h, size_t number, const federation_files *files, hfsad_error *err)
 {
     size_t count;
@@ -649,6 +671,8 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const federa
                         .slot = tree_slot(f->shape, number),
                         .certificate = files->certificate,
                         .key = files->key};
+    if (!status)
+        status = take_noise(f, h, number, path, err);
     if (!status)
         status = enter(f, h, number, &place, files, err);
     free_names(children, count);

@@ -3,6 +3,7 @@
 #define HFSAD_NET_FEDERATION_PARTS_H
 
 #include "net/federation.h"
+#include "net/vault.h"
 #include "net/warden.h"
 
 /* What a client keeps from one question of the polish to the next. */
@@ -35,6 +36,8 @@ struct federation {
     size_t n_result;
     federation_result outcome;
     tree t;
+    vault *vault;           /* of the noise of this process's clients; NULL: there is none */
+    word_source *noises;    /* by leaf */
     uint64_t *lives;        /* by leaf: of its link, if it was readmitted */
     polish_memory **polish; /* by leaf; NULL: no leaf has been asked */
 };

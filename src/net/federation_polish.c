@@ -60,10 +60,15 @@ client_rows federation_client_rows(const federation *f, size_t leaf)
     return rows;
 }
 
-/* That a client keeps for a row: multiplier, anchor, bend, which are the probabilities if there are several classes. */
+static size_t scores_of(const federation *f)
+{
+    return f->shape->classes ? f->shape->classes : 1;
+}
+
+/* That a client keeps for a row: an anchor, and for each score multiplier and bend, or the probability of a class. */
 static size_t row_numbers(const federation *f)
 {
-    return 2 + (f->shape->classes ? f->shape->classes : 1);
+    return 1 + 2 * scores_of(f);
 }
 
 static polish_memory *memory_of(federation *f, size_t leaf, size_t rows)
@@ -120,9 +125,10 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .M = M,
         .factor = client_factor(class, &rows),
         .multiplier = m->rows,
-        .bend = m->rows + 2 * rows.count,
-        .anchor = m->rows + rows.count,
+        .bend = m->rows + (1 + scores_of(f)) * rows.count,
+        .anchor = m->rows + scores_of(f) * rows.count,
         .star = &m->star,
+        .scores = plan_scores(f->p),
     };
     const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4]};
     const bool moves = kind == POLISH_COMMIT || kind == POLISH_ROUND;

@@ -208,6 +208,11 @@ node *host_node(const host *h, size_t i)
     return h->all[i].n;
 }
 
+const char *host_folder(const host *h)
+{
+    return h->s.state ? store_folder(h->s.state) : NULL;
+}
+
 inquiry *host_inquiry(const host *h, size_t i)
 {
     return h->all[i].q;

@@ -161,6 +161,8 @@ bool host_ended(const host *h);
 hfsad_status host_set_up(host *h, hfsad_error *err);
 size_t host_nodes(const host *h);
 inquiry *host_inquiry(const host *h, size_t i);
+/* Of its state; NULL: it has none. */
+const char *host_folder(const host *h);
 node *host_node(const host *h, size_t i); /* NULL: not set up yet */
 const char *host_path(const host *h, size_t i);
 

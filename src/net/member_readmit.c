@@ -88,6 +88,9 @@ const char *readmit_refusal(const hfsad_spec *spec, bool inner)
                ? "fedavg and fedprox have no links that could start anew: restart the run with new state folders"
            : spec_is_secure(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
                                     "with new state folders"
+           : spec_has_noise(spec)
+               ? "with noise (privacy.epsilon) a client that has lost its state folder would say its "
+                 "rounds again with other noise: restart the run with new state folders"
            : inner && spec->federation.mode == MODE_ASYNC
                ? "the record of an asynchronous edge is lost with its state folder: restore the folder, or restart the "
                  "run with new state folders for all nodes"

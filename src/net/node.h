@@ -41,6 +41,7 @@
 #ifndef HFSAD_NET_NODE_H
 #define HFSAD_NET_NODE_H
 
+#include "base/gaussian.h"
 #include "base/words.h"
 #include "net/channel.h"
 #include "net/message.h"
@@ -123,6 +124,8 @@ typedef struct {
     double y, n;              /* of that row */
     client_rows rows;         /* if x is NULL */
     bool keeps_w;             /* plan_keeps_w */
+    uint64_t noise_key;       /* of its noise, if that is by the seed */
+    word_source noise;        /* of its noise; NULL functions: by the seed */
     size_t number;            /* of the node, for a program's own loss */
     const inner_class *inner; /* NULL: a leaf */
     size_t n_children;

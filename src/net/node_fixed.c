@@ -30,7 +30,7 @@ static size_t cohort_size(const node *n, size_t count, size_t slot)
 }
 
 /* Among the children of its sort of its parent. */
-static size_t own_cohort(const node *n)
+size_t fixed_cohort(const node *n)
 {
     return cohort_size(n, n->s.leaf ? n->s.siblings - n->s.inner_siblings : n->s.inner_siblings,
                        n->s.leaf ? n->s.slot - n->s.inner_siblings : n->s.slot);
@@ -41,11 +41,13 @@ bool fixed_up(node *n, message *m)
     size_t at;
     int64_t *words = (int64_t *)(void *)m->values;
     const size_t M = n->s.M;
-    if (!isfinite(m->sigma) || !grid_put(m->values, M, plan_up_factor(n->s.p, m->sigma), own_cohort(n), words, &at) ||
-        !grid_put(m->values + M, m->count - M, STRAIN_FACTOR, own_cohort(n), words + M, &at)) {
+    if (!isfinite(m->sigma) || !grid_put(m->values, M, plan_up_factor(n->s.p, m->sigma), fixed_cohort(n), words, &at) ||
+        !grid_put(m->values + M, m->count - M, STRAIN_FACTOR, fixed_cohort(n), words + M, &at)) {
         n->too_large = true;
         return false;
     }
+    if (n->s.leaf && n->s.p->secure && n->leaf.noise.before)
+        noise_words(n->s.p, &n->leaf.noise.words, n->k, fixed_cohort(n), m->sigma, M, words);
     m->fixed = true;
     memcpy(m->digest, n->up_digest, sizeof m->digest);
     return true;

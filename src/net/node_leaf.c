@@ -41,6 +41,15 @@ static uint64_t print_of_rows(const node_setup *s)
     return sum;
 }
 
+static bool begin_noise(node *n)
+{
+    n->leaf.noise.before = alloc_zero(2 * n->s.M, sizeof(double));
+    n->leaf.noise.steps = alloc_zero(n->s.M, sizeof(int64_t));
+    n->leaf.noise.seeded.key = n->s.noise_key;
+    n->leaf.noise.words = n->s.noise.next ? n->s.noise : seeded_words_source(&n->leaf.noise.seeded);
+    return n->leaf.noise.before && n->leaf.noise.steps;
+}
+
 hfsad_status leaf_create(node *n, hfsad_error *err)
 {
     const node_setup *s = &n->s;
@@ -55,6 +64,8 @@ hfsad_status leaf_create(node *n, hfsad_error *err)
         memcpy(n->leaf.x, s->x, s->M * sizeof *n->leaf.x);
     if (!n->leaf.slope || !n->leaf.anchor || !n->leaf.solver || !n->leaf.centre || (s->x && !n->leaf.x))
         return error_memory(err, rows * sizeof(double), "a client's rows");
+    if (plan_has_noise(s->p) && !begin_noise(n))
+        return error_memory(err, 3 * s->M * sizeof(double), "the noise of a client");
     n->leaf.data_print = print_of_rows(s);
     if (!s->x) {
         n->leaf.factor = client_factor(s->leaf, &s->rows);
@@ -71,6 +82,8 @@ void leaf_free(node *n)
     free(n->leaf.solver);
     free(n->leaf.centre);
     free(n->leaf.x);
+    free(n->leaf.noise.before);
+    free(n->leaf.noise.steps);
     squared_free(n->leaf.squared);
 }
 
@@ -135,6 +148,26 @@ static rows_leaf rows_of(node *n, const double *w_parent)
     };
 }
 
+/* plan/noise.h */
+static void step_with_noise(node *n, const rows_leaf *leaf)
+{
+    const size_t M = n->s.M;
+    double *z = n->leaf.noise.before, *q = z + M;
+    memcpy(z, n->z, M * sizeof *z);
+    memcpy(q, n->q, M * sizeof *q);
+    n->dual = kernels()->rows_step(leaf);
+    hfsad_link link = {n->z, n->q, n->k};
+    if (n->s.p->secure) {
+        n->too_large =
+            !noise_clip_link(n->s.p, &n->rule, &link, M, leaf->w_parent, z, q, n->leaf.noise.steps) || n->too_large;
+        return;
+    }
+    memcpy(n->z, z, M * sizeof *z);
+    memcpy(n->q, q, M * sizeof *q);
+    noise_model(&n->s.p->noise, &n->leaf.noise.words, n->k, M, leaf->w_parent, n->w, n->leaf.noise.steps);
+    n->dual = kernels()->link_step(&n->rule, &link, M, n->w, leaf->w_parent);
+}
+
 void leaf_step(node *n, const double *w_parent, uint32_t times)
 {
     if (n->s.x) {
@@ -145,6 +178,10 @@ void leaf_step(node *n, const double *w_parent, uint32_t times)
         return;
     }
     const rows_leaf leaf = rows_of(n, w_parent);
+    if (n->leaf.noise.before) {
+        step_with_noise(n, &leaf);
+        return;
+    }
     for (uint32_t i = times; i > 0; i--)
         n->dual = kernels()->rows_step(&leaf);
 }
@@ -220,6 +257,8 @@ void links_measure_leaf(node *n, const double *w0, const double *w_parent, tally
 {
     const size_t tier = n->s.depth - 1;
     *t = (tally){.up = (double)n->sent_up, .clients = 1};
+    if (plan_has_noise(n->s.p))
+        return;
     t->dual[tier] = n->dual;
     if (n->s.intercept == INTERCEPT_CLIENT)
         t->intercepts = (n->s.keeps_w ? n->w : n->z)[n->s.M - 1];

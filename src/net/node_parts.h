@@ -6,6 +6,7 @@
 #include "net/node.h"
 #include "plan/cohort.h"
 #include "plan/fixed_answer.h"
+#include "plan/noise.h"
 
 /* ---- states ---- */
 
@@ -117,6 +118,12 @@ typedef struct {
     double *slope, *anchor, *solver, eta, factor, *centre;
     squared_factor *squared;
     uint32_t local_steps; /* asynchronous */
+    struct {              /* plan/noise.h; all NULL: there is none */
+        double *before;   /* 2 M */
+        int64_t *steps;   /* M */
+        seeded_words seeded;
+        word_source words;
+    } noise;
 } leaf_part;
 
 /* An inner node or the root: its children. */
@@ -342,6 +349,7 @@ guard_strain inner_strain(const node *n);
 /* Fixed point (node_fixed.c): the numbers of an UP as words; false: they do not fit. The sum of the children's u, which
  * returns that of sigma. A child's numbers as doubles, for the bounds. */
 bool fixed_up(node *n, message *m);
+size_t fixed_cohort(const node *n);
 double fixed_inner_sum(node *n);
 void fixed_assume(node *n, size_t c);
 const double *fixed_shown(node *n, const message *m);

@@ -6,6 +6,7 @@
 #include "math/dot.h"
 #include "plan/client_terms.h"
 #include "plan/cohort.h"
+#include "plan/noise.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -188,6 +189,11 @@ static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s,
         s->y = d->y[leaf];
         s->n = d->n[leaf];
     }
+    char name[HFSAD_TIERS_MAX * 256];
+    dataset_leaf_name(d, leaf, name, sizeof name);
+    s->noise_key = noise_key(t->p->seed, name);
+    if (t->noise)
+        s->noise = t->noise[leaf];
     const hfsad_status status = node_create(n, s, err);
     free(row);
     return status;

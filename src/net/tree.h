@@ -22,6 +22,7 @@ typedef struct {
     uint64_t tries;
     const baseline_rule *average; /* FedAvg or FedProx; NULL: HFSAD */
     size_t part, polish;          /* of node_setup */
+    const word_source *noise;     /* by client: of its noise; NULL: by the seed */
 } tree;
 
 /* Why an asynchronous federation refuses a spec with draws. */

@@ -9,10 +9,9 @@
 #include "base/read_file.h"
 #include "base/whole_file.h"
 #include "net/node.h"
+#include "net/secret_file.h"
 
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,39 +26,6 @@ void veil_digest(const double *values, size_t count, uint64_t digest[4])
 }
 
 /* ---- the process ---- */
-
-static hfsad_status write_secret(const veil *v, const char *path, hfsad_error *err)
-{
-    whole_file f = {0};
-    hfsad_status status = whole_file_open(&f, path, 0600, err);
-    if (status)
-        return status;
-    whole_file_put(&f, v->secret, sizeof v->secret);
-    return whole_file_end(&f, err);
-}
-
-static hfsad_status take_secret(veil *v, hfsad_error *err)
-{
-    char *path = v->folder ? path_join(v->folder, SECRET_NAME) : NULL, *text = NULL;
-    size_t size = 0;
-    hfsad_status status = HFSAD_OK;
-    if (v->folder && !path)
-        return error_memory(err, 0, "a file name");
-    const int reason = path ? file_read(path, sizeof v->secret, &text, &size) : ENOENT;
-    if (!reason && size == sizeof v->secret)
-        memcpy(v->secret, text, size);
-    else if (reason != ENOENT)
-        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s is not a key of this program; use a new state folder", path);
-    else if (RAND_bytes(v->secret, sizeof v->secret) != 1)
-        status = error_set(err, HFSAD_ERROR_IO, "no random numbers for a key");
-    else if (path)
-        status = write_secret(v, path, err);
-    if (text)
-        OPENSSL_cleanse(text, size);
-    free(text);
-    free(path);
-    return status;
-}
 
 static hfsad_status take_list(veil *v, hfsad_error *err)
 {
@@ -89,7 +55,7 @@ hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_
     if (!status && ca)
         status = veil_take_authority(v, ca, err);
     if (!status)
-        status = take_secret(v, err);
+        status = secret_take(v->folder, SECRET_NAME, v->secret, err);
     if (!status)
         status = take_list(v, err);
     if (status)
@@ -169,12 +135,12 @@ bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
     bool good = true;
     put_head(head, m->v->run, letter);
     for (size_t j = 0; j < m->count && good; j++) {
-        unsigned size;
         int made;
         if (j == m->own)
             continue;
-        good = HMAC(EVP_sha256(), m->pairs + j * VEIL_KEY, VEIL_KEY, head, sizeof head, key, &size) &&
-               EVP_EncryptInit_ex(m->cipher, EVP_aes_256_ctr(), NULL, key, start) == 1;
+        seal_mac(&m->pairs[j], head, sizeof head, key);
+        good = EVP_EncryptInit_ex(m->cipher, NULL, NULL, key, start) == 1; /* the cipher itself is set: to look it up
+                                                                              takes longer than a short mask */
         for (size_t done = 0; done < letter->count && good; done += VEIL_CHUNK) {
             const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
             const int bytes = (int)(count * sizeof *words);
@@ -183,7 +149,7 @@ bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
         }
     }
     OPENSSL_cleanse(key, sizeof key);
-    OPENSSL_cleanse(m->v->mask, sizeof m->v->mask);
+    OPENSSL_cleanse(m->v->mask, (letter->count < VEIL_CHUNK ? letter->count : VEIL_CHUNK) * sizeof *m->v->mask);
     return good;
 }
 

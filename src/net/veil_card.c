@@ -216,7 +216,7 @@ static bool check_cards(const veil_member *m, const card *found, const size_t *i
 static bool make_pair(veil_member *m, const card *found, size_t j)
 {
     const size_t low = j < m->own ? j : m->own, high = j < m->own ? m->own : j;
-    unsigned char shared[VEIL_KEY];
+    unsigned char shared[VEIL_KEY], key[VEIL_KEY];
     size_t size = sizeof shared;
     unsigned made;
     EVP_PKEY *other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, found[j].public_key, VEIL_KEY);
@@ -229,7 +229,10 @@ static bool make_pair(veil_member *m, const card *found, size_t j)
     /* OpenSSL refuses a shared secret of zeros, which keys of small order give */
     const bool good = other && derive && EVP_PKEY_derive_init(derive) == 1 &&
                       EVP_PKEY_derive_set_peer(derive, other) == 1 && EVP_PKEY_derive(derive, shared, &size) == 1 &&
-                      HMAC(EVP_sha256(), shared, (int)size, t.bytes, t.size, m->pairs + j * VEIL_KEY, &made);
+                      HMAC(EVP_sha256(), shared, (int)size, t.bytes, t.size, key, &made);
+    if (good)
+        seal_key_make(&m->pairs[j], key, sizeof key);
+    OPENSSL_cleanse(key, sizeof key);
     OPENSSL_cleanse(shared, sizeof shared);
     EVP_PKEY_CTX_free(derive);
     EVP_PKEY_free(other);
@@ -368,13 +371,14 @@ hfsad_status veil_join(veil *v, veil_member **out, const veil_place *place, hfsa
         m->v = v;
         m->own = place->own;
         m->names = alloc_zero(place->count, sizeof *m->names);
-        m->pairs = alloc_zero(place->count, VEIL_KEY);
+        m->pairs = alloc_zero(place->count, sizeof *m->pairs);
         m->cipher = EVP_CIPHER_CTX_new();
         for (; m->names && m->count < place->count; m->count++)
             if (!(m->names[m->count] = strdup(place->names[m->count])))
                 break;
     }
-    hfsad_status status = !m || m->count < place->count || !m->pairs || !m->cipher || !make_key(m)
+    hfsad_status status = !m || m->count < place->count || !m->pairs || !m->cipher || !make_key(m) ||
+                                  EVP_EncryptInit_ex(m->cipher, EVP_aes_256_ctr(), NULL, NULL, NULL) != 1
                               ? error_memory(err, sizeof *m, "the keys of a cohort")
                               : make_card(m, place, err);
     if (!status && v->list)
@@ -398,7 +402,7 @@ void veil_leave(veil_member *m)
     for (size_t i = 0; m->names && i < m->count; i++)
         free(m->names[i]);
     if (m->pairs)
-        OPENSSL_cleanse(m->pairs, m->count * VEIL_KEY);
+        OPENSSL_cleanse(m->pairs, m->count * sizeof *m->pairs);
     EVP_PKEY_free(m->key);
     EVP_CIPHER_CTX_free(m->cipher);
     free(m->names);

@@ -2,6 +2,7 @@
 #ifndef HFSAD_NET_VEIL_PARTS_H
 #define HFSAD_NET_VEIL_PARTS_H
 
+#include "net/seal.h"
 #include "net/veil.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ struct veil_member {
     unsigned char public_key[VEIL_KEY];
     unsigned char *card;
     size_t card_size;
-    unsigned char *pairs; /* count keys; its own is not used */
+    seal_key *pairs; /* count keys; its own is not used */
     bool ready;
     EVP_CIPHER_CTX *cipher;
 };

@@ -199,8 +199,7 @@ static uint64_t print_question(const inquiry_question *q)
 
 static bool is_within(const hfsad_spec *spec, const double *v, size_t count)
 {
-    static const double unbounded = 1e15; /* the default: a run that diverges must be able to find that out */
-    for (size_t i = 0; i < count && spec->privacy.largest < unbounded; i++)
+    for (size_t i = 0; i < count && !isnan(spec->privacy.largest); i++)
         if (!(fabs(v[i]) <= spec->privacy.largest))
             return false;
     return true;

@@ -172,6 +172,11 @@ hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, 
 {
     char keys[500] = "";
     const size_t count = spec_differences(c->spec, spec, may_differ, keys, sizeof keys);
+    if (!count && spec_has_noise(spec) && spec->run.iterations != c->spec->run.iterations)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.200s was made with run.iterations %lld, over which the budget of privacy was divided: it "
+                         "cannot be changed",
+                         c->name, (long long)c->spec->run.iterations);
     if (!count)
         return HFSAD_OK;
     return error_set(

@@ -7,7 +7,9 @@
 #include "math/normal.h"
 #include "out/groups.h"
 #include "out/settings_rows.h"
+#include "plan/accountant.h"
 #include "plan/choices.h"
+#include "plan/noise.h"
 #include "polish/task.h"
 #include "run/handle.h"
 #include "spec/table.h"
@@ -77,7 +79,9 @@ static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
     char text[300];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", loss_names[loss.kind]);
     n += loss_parameters_text(&loss, ", ", text + n, sizeof text - n);
-    if (spec_has_classes(spec))
+    if (spec->loss.levels)
+        n = (size_t)snprintf(text, sizeof text, "%s, tau %.200s", loss_names[loss.kind], spec->loss.levels);
+    else if (spec_scores(spec))
         n += (size_t)snprintf(text + n, sizeof text - n, ", %d classes", (int)spec->loss.classes);
     if (isfinite(spec->loss.box))
         snprintf(text + n, sizeof text - n, ", box %g", spec->loss.box);
@@ -217,6 +221,24 @@ static void put_polished(FILE *o, const hfsad_run *run, const hfsad_figures *f)
         put_number(o, "error before", f->relative_error);
 }
 
+/* In place of figures that would be computed from the rows. */
+static void put_noise(FILE *o, const hfsad_run *run, const hfsad_spec *spec, const hfsad_figures *f)
+{
+    const noise_budget *b = &run->plan->noise;
+    const double spent = noise_spent(b, f->iteration);
+    char text[300];
+    snprintf(text, sizeof text, "epsilon %.4g at delta %.3g (rho %.4g) spent, for each client",
+             zcdp_epsilon(spent, b->delta), b->delta, spent);
+    put_row(o, "privacy", text);
+    if (!run->engine->next_row || spec->privacy.noise == NOISE_SEED)
+        put_row(o, "", "a simulation of the noise, by run.seed: it protects nothing");
+    snprintf(text, sizeof text, "deviation %.3g on every number of %s, %llu rounds", noise_deviation(b),
+             run->plan->secure ? "a cohort's sum" : "a client's model", (unsigned long long)b->rounds);
+    put_row(o, "noise", text);
+    if (run->truth)
+        put_number(o, "relative error", f->relative_error);
+}
+
 static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, const hfsad_figures *f)
 {
     const bool links = run->engine->links && !run->plan->star; /* whose state is that of Algorithm 1 */
@@ -275,6 +297,8 @@ static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const rep
     put_end(o, run, end);
     if (run->polish.accepted && !run->plan->star)
         put_polished(o, run, &end->figures);
+    else if (plan_has_noise(run->plan))
+        put_noise(o, run, spec, &end->figures);
     else
         put_figures(o, run, spec, &end->figures);
     snprintf(text, sizeof text, "%zu of %zu in the cloud's model", count_nonzero(run), features_weights(run->data));

@@ -132,12 +132,30 @@ static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settin
         status = read_parameter(s, "loss." #name, json_at(object, #name), &loss->name);
     LOSS_PARAMETERS(READ_PARAMETER)
 #undef READ_PARAMETER
+    loss->levels = NULL; /* model.scores has them */
     const cJSON *classes = json_at(object, "classes");
     const double count = cJSON_IsNumber(classes) ? classes->valuedouble : 0;
     loss->classes = count >= 2 && count <= SOFTMAX_CLASSES ? (int64_t)count : -1;
     if (!status && loss->kind == (int)HFSAD_LOSS_MULTINOMIAL && loss->classes < 0)
         status = refuse_key(s, "loss.classes", "a number from 2 to 256");
     return status;
+}
+
+/* Scores of a level or a class each: as spec_scores. */
+static hfsad_status read_scores(const summary *s, const cJSON *object, model *m)
+{
+    const cJSON *taus = json_at(object, "levels");
+    hfsad_spec as = {.loss = m->loss};
+    as.loss.levels = cJSON_IsString(taus) ? taus->valuestring : NULL;
+    m->scores = (score_losses){.loss = loss_of(&m->loss, NULL)};
+    m->scores.labels = loss_kind_of(&m->scores.loss)->labels;
+    m->classes = spec_scores(&as);
+    m->scores.K = m->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL ? 0 : m->classes;
+    const size_t count = spec_levels(&as, m->scores.levels);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(m->scores.levels[i]))
+            return refuse_key(s, "loss.levels", "a list of levels between 0 and 1");
+    return HFSAD_OK;
 }
 
 static double default_of(const char *key)
@@ -245,6 +263,28 @@ static hfsad_status read_feature_names(const summary *s, model *m, double featur
     return HFSAD_OK;
 }
 
+/* A summary has them if the columns were standardised. */
+static hfsad_status read_feature_scales(const summary *s, model *m, double features)
+{
+    static const char key[] = "data.feature_scales", expected[] = "a list with a number for every feature";
+    const cJSON *list = json_at(s->root, key), *item;
+    size_t count = 0;
+    if (!list)
+        return HFSAD_OK;
+    if (!cJSON_IsArray(list) || (double)cJSON_GetArraySize(list) != features)
+        return refuse_key(s, key, expected);
+    m->scales = alloc_zero((size_t)features, sizeof *m->scales);
+    if (!m->scales)
+        return error_memory(s->err, (size_t)features * sizeof *m->scales, "the features' scales");
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || !isfinite(item->valuedouble))
+            return refuse_key(s, key, expected);
+        m->scales[count++] = item->valuedouble;
+    }
+    return HFSAD_OK;
+}
+
 static hfsad_status read_settings(const summary *s, model *m, model_shape *shape)
 {
     const cJSON *loss = json_at(s->root, "settings.loss"), *clients = json_at(s->root, "settings.output.clients");
@@ -255,6 +295,8 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
         status = read_count(s, "data.features", 1, &shape->features);
     if (!status)
         status = read_feature_names(s, m, shape->features);
+    if (!status)
+        status = read_feature_scales(s, m, shape->features);
     if (!status)
         status = model_read_columns(m, s->root, s->err);
     if (status)
@@ -269,6 +311,8 @@ static hfsad_status read_settings(const summary *s, model *m, model_shape *shape
     status = read_loss(s, loss, &m->loss);
     if (!status && m->loss.kind < 0)
         status = refuse_key(s, "settings.loss.kind", "there");
+    if (!status)
+        status = read_scores(s, loss, m);
     if (!status)
         status = read_groups(s, &m->groups);
     return status ? status : read_overrides(s, m);
@@ -369,7 +413,7 @@ static hfsad_status check_header(const reader *r, const char *names, size_t colu
         if (column > 0)
             snprintf(numbered, sizeof numbered, "w%zu", column);
         const char *expected = column && !plain && column <= named ? known : numbered;
-        const bool other = column && !plain && !known && *name && strcmp(name, "intercept");
+        const bool other = column && !plain && (!known || m->classes) && *name && strcmp(name, "intercept");
         if (!other && strcmp(name, expected))
             return LINE_ERROR(r, "column %zu is called \"%s\" instead of %s; expected the header " EXPECTED_HEADER,
                               column + 1, excerpt(shown, (slice){name, strlen(name)}), expected);
@@ -502,8 +546,7 @@ static hfsad_status check_shape(const reader *r, const model_shape *shape)
             "%.*s has %zu models and the summary.json beside it tells of %.0f; the file is cut short or of "
             "another run: run hfsad run again",
             PATH_SHOWN, r->path, m->n_nodes, nodes);
-    const bool several = m->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL && m->loss.classes > 0;
-    m->classes = several ? (size_t)m->loss.classes : 0;
+    const bool several = m->classes > 0;
     m->features = (size_t)shape->features;
     const double scores = several ? (double)m->classes : 1;
     /* The intercept may be counted among them. */
@@ -597,6 +640,7 @@ void model_free(model *m)
     patterns_free(&m->patterns);
     client_groups_free(&m->groups);
     free(m->feature_names);
+    free(m->scales);
     model_free_columns(m);
     free(m->w);
     free(m->name_at);

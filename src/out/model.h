@@ -6,6 +6,7 @@
 #define HFSAD_OUT_MODEL_H
 
 #include "base/patterns.h"
+#include "core/scores.h"
 #include "data/dataset.h"
 #include "out/client_groups.h"
 #include "spec/settings.h"
@@ -23,7 +24,9 @@ typedef struct {
     size_t F;                /* numbers of a model without the intercept: one for a feature, or as many as classes */
     bool intercept;          /* the last number of every model is one */
     size_t classes;          /* with scores of their own, their intercepts among the F; 0: one score */
+    score_losses scores;     /* that they belong to; its K is 0 if they are those of softmax.h */
     size_t features;         /* of the data */
+    double *scales;          /* of the features: by what standardisation divided them; NULL: there was none */
     char *feature_names;     /* as many texts, each closed by a 0; NULL: unknown */
     table_settings table;    /* how rows are read; texts and means are the model's */
     double *w;               /* n_nodes models of F numbers and, if there is one, the intercept */

@@ -25,6 +25,8 @@ void evaluation_free(evaluation *e)
     free(e->groups);
     free(e->scores);
     free(e->confusion);
+    free(e->levels_by_node);
+    free(e->levels_by_group);
     *e = (evaluation){0};
 }
 
@@ -43,7 +45,8 @@ static hfsad_status refuse_label(const evaluation *e, size_t leaf, size_t row, d
     char name[EVALUATION_NAME_SIZE];
     dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
     return error_set(err, HFSAD_ERROR_INPUT, "%.300s: row %zu of %.300s has y = %g: the %s loss takes %s",
-                     e->scoring->path, row + 1, name, y, loss_names[kind], loss_kinds[kind]->takes);
+                     e->scoring->path, row + 1, name, y, loss_names[kind],
+                     scores_take(&(hfsad_loss){.kind = kind}, e->scoring->model->classes));
 }
 
 /* A loss that a program brought along is not here; its models are. */
@@ -70,7 +73,7 @@ static hfsad_status add_classes(evaluation *e, size_t leaf, const client_law *la
         return error_memory(err, K * K * sizeof *e->confusion, "the confusion matrix");
     for (size_t r = 0; r < rows.count; r++) {
         const double y = rows.y[r], weight = row_weight(&rows, r);
-        if (!loss_fits(&law->loss, y) || !(y < (double)K))
+        if (!scores_fit(&law->loss, K, y))
             return refuse_label(e, leaf, r, y, law->loss.kind, err);
         f.weight += weight;
         f.loss += weight * scoring_class(s, leaf, &rows, r, y, p);
@@ -86,6 +89,49 @@ static hfsad_status add_classes(evaluation *e, size_t leaf, const client_law *la
     return HFSAD_OK;
 }
 
+size_t evaluation_levels(const evaluation *e)
+{
+    return scoring_has_levels(e->scoring) ? e->scoring->model->classes : 0;
+}
+
+/* A client whose rows have a score for each level. */
+static hfsad_status add_levels(evaluation *e, size_t leaf, const client_law *law, hfsad_error *err)
+{
+    const scoring *s = e->scoring;
+    const client_rows rows = dataset_rows(s->data, leaf);
+    const size_t K = s->model->classes, nodes = s->data->n_inner + s->data->n_leaves, node = s->data->n_inner + leaf;
+    double p[SOFTMAX_CLASSES];
+    row_figures f = {.rows = rows.count};
+    if (!e->levels_by_node && !(e->levels_by_node = alloc_zero(nodes * K, sizeof *e->levels_by_node)))
+        return error_memory(err, nodes * K * sizeof *e->levels_by_node, "the figures of the levels");
+    for (size_t r = 0; r < rows.count; r++) {
+        const double y = rows.y[r], weight = row_weight(&rows, r);
+        f.weight += weight;
+        f.loss += weight * scoring_class(s, leaf, &rows, r, y, p);
+        if (!isfinite(f.loss))
+            return scoring_overflow(s, leaf, r, "loss", err);
+        measures_number(&f.measures, weight, y, p[scoring_middle(s)]);
+        for (size_t k = 0; k < K; k++) {
+            const double tau = s->model->scores.levels[k], left = y - p[k];
+            level_sums *sums = &e->levels_by_node[node * K + k];
+            sums->pinball += weight * fmax(tau * left, (tau - 1) * left);
+            sums->covered += left <= 0 ? weight : 0;
+        }
+    }
+    e->numbers = true;
+    f.total = law->mean ? f.loss / f.weight : f.loss;
+    e->nodes[node] = f;
+    return HFSAD_OK;
+}
+
+static void add_level_sums(size_t K, level_sums *to, const level_sums *from)
+{
+    for (size_t k = 0; k < K; k++) {
+        to[k].pinball += from[k].pinball;
+        to[k].covered += from[k].covered;
+    }
+}
+
 hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err)
 {
     const scoring *s = e->scoring;
@@ -96,6 +142,8 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
     row_figures f = {.rows = rows.count};
     if (kind == HFSAD_LOSS_OWN)
         return refuse_loss(e, leaf, err);
+    if (scoring_has_levels(s))
+        return add_levels(e, leaf, &law, err);
     if (s->model->classes)
         return add_classes(e, leaf, &law, err);
     const hfsad_status status = scoring_scores(s, leaf, kind, scores, err);
@@ -208,15 +256,23 @@ static hfsad_status rank_groups(evaluation *e, const uint32_t *group_of, hfsad_e
     return HFSAD_OK;
 }
 
+static void add_node(evaluation *e, size_t to, size_t from)
+{
+    const size_t K = evaluation_levels(e);
+    add_figures(&e->nodes[to], &e->nodes[from]);
+    if (K)
+        add_level_sums(K, e->levels_by_node + to * K, e->levels_by_node + from * K);
+}
+
 static void sum_up(evaluation *e)
 {
     const dataset *d = e->scoring->data;
     for (size_t i = d->n_inner; i-- > 0;) { /* children come after their parents */
         const inner_node *node = &d->inner[i];
         for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++)
-            add_figures(&e->nodes[i], &e->nodes[d->n_inner + leaf]);
+            add_node(e, i, d->n_inner + leaf);
         for (size_t child = node->first_inner; child < node->first_inner + node->n_inner; child++)
-            add_figures(&e->nodes[i], &e->nodes[child]);
+            add_node(e, i, child);
     }
 }
 
@@ -265,8 +321,10 @@ hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const ch
 {
     const dataset *d = e->scoring->data;
     char name[EVALUATION_NAME_SIZE];
+    const size_t K = evaluation_levels(e);
     e->groups = alloc_zero(sets->count, sizeof *e->groups);
-    if (!e->groups)
+    e->levels_by_group = K ? alloc_zero(sets->count * K, sizeof *e->levels_by_group) : NULL;
+    if (!e->groups || (K && !e->levels_by_group))
         return error_memory(err, sets->count * sizeof *e->groups, "the groups");
     e->sets = sets;
     uint32_t *group_of = alloc_raw(d->n_leaves, sizeof *group_of);
@@ -284,6 +342,8 @@ hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const ch
         group_figures *g = &e->groups[group];
         g->clients++;
         add_figures(&g->rows, &e->nodes[d->n_inner + leaf]);
+        if (K)
+            add_level_sums(K, e->levels_by_group + group * K, e->levels_by_node + (d->n_inner + leaf) * K);
         g->relative_error += evaluation_support(e, e->scoring->node[leaf]).relative_error;
     }
     for (size_t i = 0; i < sets->count; i++)

@@ -20,6 +20,11 @@ typedef struct {
     measure_sums measures;
 } row_figures;
 
+/* Of one of several levels. */
+typedef struct {
+    double pinball, covered; /* sum of the losses; weight of the rows with y <= prediction */
+} level_sums;
+
 typedef struct {
     size_t nonzero; /* features, without the intercept */
     /* If the truth is known; NAN if they are 0/0. */
@@ -41,6 +46,8 @@ typedef struct {
     bool labels, levels, numbers;           /* whether any client has labels, quantiles, or numbers */
     double *confusion;                      /* several classes: weight of the rows by their class, then by that
                                                predicted; otherwise NULL */
+    level_sums *levels_by_node;             /* several levels: K for each node; otherwise NULL */
+    level_sums *levels_by_group;            /* the same for each group */
     double *scores;                         /* of all rows, if there are labels; otherwise NULL */
     size_t worst_client;                    /* leaf; the first if several are equal */
     size_t worst_edge;                      /* inner node, 0: there are no edges */
@@ -73,6 +80,9 @@ double mean_loss(const row_figures *f);
 double accuracy_of(const row_figures *f);
 double coverage_of(const row_figures *f);
 double level_of(const row_figures *f);
+
+/* Levels of a model that has several; 0: it has not. */
+size_t evaluation_levels(const evaluation *e);
 
 /* The model reported for a node of the data: the model used for a client, an inner node's own, or MODEL_NONE. */
 uint32_t evaluation_model(const evaluation *e, size_t node);

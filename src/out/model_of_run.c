@@ -50,6 +50,7 @@ static hfsad_status take_feature_names(model *m, const dataset *d, hfsad_error *
 static hfsad_status take_loss(model *m, const hfsad_spec *spec, hfsad_error *err)
 {
     m->loss = spec->loss;
+    m->loss.levels = NULL; /* the spec's; model.scores has them */
     m->overrides = alloc_zero(spec->n_overrides, sizeof *m->overrides);
     if (!m->overrides)
         return error_memory(err, spec->n_overrides * sizeof *m->overrides, "overrides");
@@ -94,6 +95,7 @@ hfsad_status model_of_run(model **made, const hfsad_run *run, hfsad_error *err)
     m->n_nodes = spec_shows_clients(run->spec) ? hfsad_run_nodes(run) : m->n_inner;
     m->F = hfsad_run_intercept(run) ? run->data->M - 1 : run->data->M;
     m->classes = run->data->classes;
+    m->scores = run->plan->scores;
     m->features = features_count(run->data);
     m->intercept = hfsad_run_intercept(run);
     hfsad_status status = take_models(m, run, err);

@@ -154,6 +154,26 @@ hfsad_status scoring_overflow(const scoring *s, size_t leaf, size_t row, const c
         SHOWN, s->path, what, row + 1, SHOWN, name, SHOWN, model_name(s->model, s->node[leaf]));
 }
 
+bool scoring_has_levels(const scoring *s)
+{
+    return s->model->scores.K && !s->model->scores.labels;
+}
+
+size_t scoring_middle(const scoring *s)
+{
+    const double *levels = s->model->scores.levels;
+    size_t best = 0;
+    for (size_t k = 1; k < s->model->scores.K; k++)
+        best = fabs(levels[k] - 0.5) < fabs(levels[best] - 0.5) ? k : best;
+    return best;
+}
+
+static int compare_reals(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
 double scoring_class(const scoring *s, size_t leaf, const client_rows *rows, size_t r, double y, double *p)
 {
     const model *m = s->model;
@@ -162,7 +182,12 @@ double scoring_class(const scoring *s, size_t leaf, const client_rows *rows, siz
     softmax_scores(rows, r, m->classes, w, scores);
     for (size_t k = 0; k < m->classes && m->F > m->features * m->classes; k++)
         scores[k] += w[m->features * m->classes + k];
-    return softmax_loss(m->classes, scores, y, p);
+    if (!m->scores.K)
+        return softmax_loss(m->classes, scores, y, p);
+    if (!m->scores.labels) /* rearrangement, which brings no level further from the truth */
+        qsort(scores, m->classes, sizeof *scores, compare_reals);
+    memcpy(p, scores, m->classes * sizeof *p);
+    return scores_loss(&m->scores, p, y);
 }
 
 double most_likely(size_t classes, const double *p)
@@ -181,7 +206,7 @@ static hfsad_status scoring_classes(const scoring *s, size_t leaf, double *score
     for (size_t r = 0; r < rows.count; r++) {
         if (!isfinite(scoring_class(s, leaf, &rows, r, 0, p)))
             return scoring_overflow(s, leaf, r, "prediction", err);
-        scores[r] = most_likely(s->model->classes, p);
+        scores[r] = scoring_has_levels(s) ? p[scoring_middle(s)] : most_likely(s->model->classes, p);
     }
     return HFSAD_OK;
 }

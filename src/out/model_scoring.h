@@ -33,10 +33,15 @@ void scoring_free(scoring *s);
 bool scoring_has_y(const scoring *s);
 
 client_law scoring_law(const scoring *s, size_t leaf);
-/* If there are several classes: the loss of a row of that client for the class y, and the classes' probabilities. */
+/* If rows have several scores: the loss of a row of that client for y; p: the probabilities of the classes; their
+ * scores, of a class against the rest; the predictions of the levels, sorted so that they rise with the level. */
 double scoring_class(const scoring *s, size_t leaf, const client_rows *rows, size_t r, double y, double *p);
 double most_likely(size_t classes, const double *p);
-/* A score per row of a client with this kind of loss, of several classes the number of the most likely one.
+/* Whether these are levels; the one that is nearest to 0.5. */
+bool scoring_has_levels(const scoring *s);
+size_t scoring_middle(const scoring *s);
+/* A score per row of a client with this kind of loss, of several classes the number of the most likely one,
+ * of several levels the prediction of the middle one.
  * HFSAD_ERROR_INPUT: a prediction is not finite. */
 hfsad_status scoring_scores(const scoring *s, size_t leaf, hfsad_loss_kind kind, double *scores, hfsad_error *err);
 /* Says that this client's row, counted from 0, has something that is too large. */

@@ -65,6 +65,10 @@ static void put_node(whole_file *f, const evaluation *e, size_t node)
         put_real(f, level_of(figures));
     }
     put_model(f, e, of);
+    for (size_t k = 0, K = evaluation_levels(e); k < K; k++) {
+        put_real(f, e->levels_by_node[node * K + k].pinball / figures->weight);
+        put_real(f, e->levels_by_node[node * K + k].covered / figures->weight);
+    }
     for (measure kind = 0; kind < MEASURES; kind++)
         if (evaluation_has(e, kind))
             put_real(f, measure_of(&figures->measures, kind));
@@ -79,6 +83,12 @@ void evaluation_table(whole_file *f, const evaluation *e)
     put_text(f, e->levels ? ",coverage,tau" : "");
     put_text(f, ",model,nonzero");
     put_text(f, e->truth ? ",recall,precision,relative_error" : "");
+    for (size_t k = 0; k < evaluation_levels(e); k++) {
+        char names[80];
+        const double tau = e->scoring->model->scores.levels[k];
+        snprintf(names, sizeof names, ",pinball_%.15g,coverage_%.15g", tau, tau);
+        put_text(f, names);
+    }
     for (measure kind = 0; kind < MEASURES; kind++)
         if (evaluation_has(e, kind)) {
             put_text(f, ",");
@@ -101,7 +111,7 @@ static void add_loss(json *j, cJSON *root, const model *m)
         json_add_real(j, loss, #name, m->loss.name);
     LOSS_PARAMETERS(ADD_PARAMETER)
 #undef ADD_PARAMETER
-    if (m->classes)
+    if (m->classes && !(m->scores.K && !m->scores.labels))
         json_add_whole(j, loss, "classes", m->classes);
     json_add_text(j, loss, "scale", scales[m->loss.scale]);
 }
@@ -120,6 +130,22 @@ static void add_measures(json *j, cJSON *object, const evaluation *e, const row_
     for (measure kind = 0; kind < MEASURES; kind++)
         if (evaluation_has(e, kind))
             json_add_real(j, object, measure_kinds[kind].name, measure_of(&f->measures, kind));
+}
+
+/* An object for each level. */
+static void add_levels(json *j, cJSON *to, const evaluation *e, const level_sums *sums, double weight)
+{
+    const size_t K = evaluation_levels(e);
+    cJSON *list = K ? cJSON_CreateArray() : NULL;
+    for (size_t k = 0; k < K; k++) {
+        cJSON *object = cJSON_CreateObject();
+        json_add_real(j, object, "tau", e->scoring->model->scores.levels[k]);
+        json_add_real(j, object, "pinball", sums[k].pinball / weight);
+        json_add_real(j, object, "coverage", sums[k].covered / weight);
+        json_append(j, list, object);
+    }
+    if (K)
+        json_add_item(j, to, "levels", list);
 }
 
 /* A list for each class: the weight of its rows by the class that was predicted. */
@@ -153,6 +179,7 @@ static void add_rows(json *j, cJSON *root, const evaluation *e)
         json_add_real(j, root, "accuracy", accuracy_of(all));
     if (e->confusion)
         add_confusion(j, root, e);
+    add_levels(j, root, e, e->levels_by_node, all->weight);
     if (e->levels) {
         json_add_real(j, root, "coverage", coverage_of(all));
         json_add_real(j, root, "tau", level_of(all));
@@ -195,6 +222,7 @@ static void add_groups(json *j, cJSON *root, const evaluation *e)
         if (e->truth)
             json_add_real(j, object, "relative_error", g->relative_error);
         add_measures(j, object, e, &g->rows);
+        add_levels(j, object, e, e->levels_by_group + i * evaluation_levels(e), g->rows.weight);
         json_append(j, list, object);
     }
     json_add_item(j, root, "groups", list);

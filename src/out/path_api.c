@@ -242,6 +242,8 @@ void hfsad_path_at(const hfsad_path *p, size_t i, hfsad_path_point *to)
         .relative_error = from->figures.relative_error,
         .cv_loss = p->folds ? p->cv_loss[i] : NAN,
         .cv_error = p->folds ? p->cv_error[i] : NAN,
+        .verdict = from->verdict,
+        .gap_bound = from->gap_bound,
     };
     memcpy(to, &all, to->size < sizeof all ? to->size : sizeof all);
 }
@@ -261,6 +263,19 @@ size_t hfsad_path_chosen(const hfsad_path *p)
     return p->chosen;
 }
 
+static void take_row(void *context, const hfsad_figures *row)
+{
+    report_row(((training_record *)context)->report, row);
+}
+
+static hfsad_status train_star(hfsad_run *run, training_record *record, hfsad_error *err)
+{
+    const train_hooks hooks = {.context = record, .row = take_row};
+    const hfsad_status status = run_train(run, &(train_settings){.hooks = &hooks}, &record->end, err);
+    record->measured = true;
+    return status;
+}
+
 /* The chosen run once more, now with its trace. */
 static hfsad_status run_again(hfsad_path *p, hfsad_error *err)
 {
@@ -273,6 +288,11 @@ static hfsad_status run_again(hfsad_path *p, hfsad_error *err)
     hfsad_status status = path_return(p->path, err);
     if (!status)
         status = training_record_of(run, &record, err);
+    if (!status && path_is_star(p->path)) {
+        status = train_star(run, record, err);
+        p->returned = !status;
+        return status;
+    }
     if (status)
         return status;
     const uint64_t iterations = p->points[p->chosen].figures.iteration, every = (uint64_t)run->spec->run.trace_every;

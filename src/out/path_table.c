@@ -33,6 +33,8 @@ static void put_point(whole_file *f, const hfsad_path *made, size_t i)
         put_real(f, p->figures.relative_error);
     for (size_t m = 0; m < made->M; m++)
         put_real(f, p->w[m]);
+    put_real(f, p->verdict == HFSAD_VERDICT_UNKNOWN ? NAN : p->verdict == HFSAD_VERDICT_CONVERGED);
+    put_real(f, p->gap_bound);
     whole_file_put(f, "\n", 1);
 }
 
@@ -42,7 +44,7 @@ void path_table(whole_file *f, const hfsad_path *made)
     fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s%s,bic,aic%s",
             isnan(made->points[0].heldout) ? "" : ",heldout_loss", made->folds ? ",cv_loss,cv_error" : "",
             run->truth ? ",relative_error" : "");
-    model_head(f, run);
+    model_head(f, run, ",converged,gap_bound");
     for (size_t i = 0; i < made->count; i++)
         put_point(f, made, i);
 }

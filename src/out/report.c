@@ -37,6 +37,8 @@ hfsad_status report_create(report **made, const hfsad_run *run, const hfsad_spec
     const uint64_t rows = (uint64_t)(spec->run.iterations / spec->run.trace_every) + 2;
     hfsad_status status = trace_create(&r->trace, rows, run->data->depth, run->truth != NULL, err);
     if (!status)
+        trace_account(&r->trace, &run->plan->noise);
+    if (!status)
         status = row_room_create(&r->room, run, err);
     if (status) {
         report_free(r);

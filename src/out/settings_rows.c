@@ -76,6 +76,10 @@ static const char *loss_why_idle(const hfsad_run *run, const setting_at *at)
         return used & LOSS_HAS_##name ? NULL : "no client's loss has it";
     LOSS_PARAMETERS(PARAMETER_IDLE)
 #undef PARAMETER_IDLE
+    if (!strcmp(at->key, "loss.classes"))
+        return run->data->classes && (!p->scores.K || p->scores.labels)
+                   ? NULL
+                   : "only multinomial and, above 2, the hinge losses have it";
     static const char *const steps[] = {"loss.solver", "loss.tolerance", "loss.sweeps", NULL};
     return is_one_of(at->key, steps) && p->star ? "star has no client steps" : NULL;
 }
@@ -258,8 +262,9 @@ char *constants_text(const hfsad_run *run)
 /* Rows of the table that say more of these. */
 static bool is_shown_elsewhere(const char *key)
 {
-    static const char *const keys[] = {"data",      "truth",    "preset",           "algorithm",
-                                       "loss.kind", "loss.box", "federation.nodes", NULL};
+    static const char *const keys[] = {"data",         "truth",    "preset",           "algorithm",
+                                       "loss.kind",    "loss.box", "federation.nodes", "loss.levels",
+                                       "loss.classes", NULL};
 #define PARAMETER_SHOWN(name)                                                                                          \
     if (!strcmp(key, "loss." #name))                                                                                   \
         return true;

@@ -9,7 +9,9 @@
 #include "out/groups.h"
 #include "out/json.h"
 #include "personal/personal_task.h"
+#include "plan/accountant.h"
 #include "plan/guard.h"
+#include "plan/noise.h"
 #include "polish/task.h"
 #include "spec/table.h"
 
@@ -263,7 +265,9 @@ static bool applies(const char *key, const hfsad_spec *spec)
     LOSS_PARAMETERS(PARAMETER_APPLIES)
 #undef PARAMETER_APPLIES
     if (!strcmp(key, "loss.classes"))
-        return spec_has_classes(spec);
+        return spec_scores(spec) && !spec->loss.levels;
+    if (!strcmp(key, "loss.levels"))
+        return spec->loss.levels != NULL;
     if (!strcmp(key, "output.errors") || !strcmp(key, "output.confidence"))
         return spec->output.errors == 1;
     if (!strcmp(key, "features.positive"))
@@ -342,6 +346,17 @@ static void add_feature_names(json *j, cJSON *shape, const dataset *d)
     json_add_item(j, shape, "feature_names", list);
 }
 
+/* The deviations by which standardisation divided the columns; 0: the column is constant. */
+static void add_feature_scales(json *j, cJSON *shape, const dataset *d)
+{
+    if (!d->scale)
+        return;
+    cJSON *list = cJSON_CreateArray();
+    for (size_t m = 0; m < features_count(d) && j->ok; m++)
+        json_append(j, list, cJSON_CreateNumber(column_is_constant(d, m) ? 0 : d->scale[m]));
+    json_add_item(j, shape, "feature_scales", list);
+}
+
 static void add_constant_columns(json *j, cJSON *shape, const dataset *d)
 {
     cJSON *list = NULL;
@@ -368,16 +383,19 @@ static void add_errors(json *j, cJSON *root, const hfsad_run *run)
         json_add_item(j, root, "standard_errors", list);
 }
 
-static void add_shape(json *j, cJSON *root, const dataset *d)
+/* With noise the cloud of a federation does not know the number of rows. */
+static void add_shape(json *j, cJSON *root, const dataset *d, bool noise)
 {
     cJSON *shape = json_add_object(j, root, "data");
     const clients_per_edge clients = count_clients(d);
     json_add_whole(j, shape, "inner_nodes", d->n_inner); /* the cloud is one */
     json_add_whole(j, shape, "edges", d->n_inner - 1);
     json_add_whole(j, shape, "clients", d->n_leaves);
-    json_add_whole(j, shape, "rows", d->n_rows);
+    if (!noise)
+        json_add_whole(j, shape, "rows", d->n_rows);
     json_add_whole(j, shape, "features", features_count(d));
     add_feature_names(j, shape, d);
+    add_feature_scales(j, shape, d);
     add_constant_columns(j, shape, d);
     json_add_whole(j, shape, "depth", d->depth);
     cJSON *per_edge = json_add_object(j, shape, "clients_per_edge");
@@ -491,7 +509,7 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     json_add_real(j, polish, "residual", p->residual);
     if (run->truth)
         json_add_real(j, polish, "relative_error", p->relative_error);
-    if (run->plan->star && !run->data->classes)
+    if (run->plan->star && (!run->data->classes || run->plan->scores.K))
         json_add_text(j, polish, "metric", star_is_whole(run->data) ? "whole" : "diagonal");
     json_add_whole(j, polish, "exchanges", p->exchanges);
     json_add_whole(j, polish, "bytes_up", p->bytes_up);
@@ -573,6 +591,29 @@ static int algorithm_of(const hfsad_run *run, const hfsad_spec *spec)
                                                    : spec->top.algorithm;
 }
 
+/* The budget, what is spent of it, and the noise that it came to. */
+static void add_noise(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec, uint64_t iterations)
+{
+    const noise_budget *b = &run->plan->noise;
+    if (!plan_has_noise(run->plan))
+        return;
+    const double spent = noise_spent(b, iterations);
+    const bool secret = spec->privacy.noise == NOISE_SECRET && run->engine->next_row;
+    cJSON *noise = json_add_object(j, root, "privacy");
+    json_add_flag(j, noise, "guaranteed", secret);
+    json_add_text(j, noise, "noise", secret ? "by the secrets of the clients" : "a simulation, by run.seed");
+    json_add_text(j, noise, "unit", "client");
+    json_add_text(j, noise, "added", run->plan->secure ? "by each cohort together" : "by each client");
+    json_add_real(j, noise, "clip", b->clip);
+    json_add_real(j, noise, "delta", b->delta);
+    json_add_real(j, noise, "rho", b->rho);
+    json_add_real(j, noise, "epsilon", zcdp_epsilon(b->rho, b->delta));
+    json_add_real(j, noise, "rho_spent", spent);
+    json_add_real(j, noise, "epsilon_spent", zcdp_epsilon(spent, b->delta));
+    json_add_whole(j, noise, "rounds", b->rounds);
+    json_add_real(j, noise, "deviation", noise_deviation(b));
+}
+
 char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
                    const hfsad_figures *figures, stop_reason stopped)
 {
@@ -591,10 +632,11 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     if (spec->run.tries > 1 && run->engine->links)
         json_add_whole(j, root, "start_kept", run->start_index + 1);
     add_readmitted(j, root, run);
-    add_shape(j, root, run->data);
+    add_shape(j, root, run->data, plan_has_noise(run->plan));
     add_errors(j, root, run);
     add_figures(j, root, run, figures);
     add_verdict(j, root, run, spec, stopped);
+    add_noise(j, root, run, spec, figures->iteration);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
         add_polish(j, root, run);
     if (personal_is_due(spec))

@@ -92,7 +92,19 @@ const char *table_names(const hfsad_run *run)
         usual[1 + number_write_whole(usual + 1, m)] = 0;
         plain = plain && !strcmp(name, usual);
     }
-    return plain || run->data->classes ? NULL : run->data->feature_names;
+    return plain ? NULL : run->data->feature_names;
+}
+
+enum { SUFFIX_SIZE = 32 };
+
+/* ":0.9", the level of score k, or ":2", its class. */
+static void score_suffix(const hfsad_run *run, size_t k, char text[SUFFIX_SIZE])
+{
+    const score_losses *s = plan_scores(run->plan);
+    if (s && !s->labels)
+        snprintf(text, SUFFIX_SIZE, ":%.15g", s->levels[k]);
+    else
+        snprintf(text, SUFFIX_SIZE, ":%zu", k);
 }
 
 static void put_row(whole_file *f, row_room *room, char *at)
@@ -101,22 +113,29 @@ static void put_row(whole_file *f, row_room *room, char *at)
     whole_file_put(f, room->text, (size_t)(at - room->text));
 }
 
-void model_head(whole_file *f, const hfsad_run *run)
+void model_head(whole_file *f, const hfsad_run *run, const char *more)
 {
     const size_t F = run->data->classes ? run->data->M : features_count(run->data);
     const char *name = table_names(run);
     char number[1 + NUMBER_SIZE] = "w";
+    const size_t K = run->data->classes ? run->data->classes : 1;
+    char suffix[SUFFIX_SIZE] = "";
     for (size_t m = 1; m <= F; m++) {
         whole_file_put(f, ",", 1);
         if (name) {
-            whole_file_put_field(f, name);
-            name += strlen(name) + 1;
+            const bool intercept = (m - 1) / K == features_count(run->data);
+            if (run->data->classes)
+                score_suffix(run, (m - 1) % K, suffix);
+            whole_file_put_field(f, intercept ? "intercept" : name, suffix);
+            name += m % K == 0 && !intercept ? strlen(name) + 1 : 0;
         } else {
             whole_file_put(f, number, 1 + number_write_whole(number + 1, m));
         }
     }
-    const bool intercept = hfsad_run_intercept(run);
-    whole_file_put(f, intercept ? ",intercept\n" : "\n", intercept ? 11 : 1);
+    if (hfsad_run_intercept(run))
+        whole_file_put(f, ",intercept", 10);
+    whole_file_put(f, more, strlen(more));
+    whole_file_put(f, "\n", 1);
 }
 
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room)
@@ -124,7 +143,7 @@ void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *ro
     const size_t M = hfsad_run_features(run);
     const size_t rows = clients ? hfsad_run_nodes(run) : run->data->n_inner;
     whole_file_put(f, "node", 4);
-    model_head(f, run);
+    model_head(f, run, "");
     for (size_t i = 0; i < rows; i++) {
         if (run->engine->knows && !run->engine->knows(run, i))
             continue;
@@ -173,11 +192,10 @@ void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room)
     for (size_t m = 0; m < M; m++) {
         char *at = write_coefficient(room->text, m, m / K == F && K == 1);
         whole_file_put(f, room->text, (size_t)(at - room->text));
-        whole_file_put_field(f, m / K == F ? "intercept" : name ? name : "");
-        if (K > 1) { /* of which class */
-            room->text[0] = ':';
-            whole_file_put(f, room->text, 1 + number_write_whole(room->text + 1, m % K));
-        }
+        char suffix[SUFFIX_SIZE] = "";
+        if (run->data->classes)
+            score_suffix(run, m % K, suffix);
+        whole_file_put_field(f, m / K == F ? "intercept" : name ? name : "", suffix);
         put_row(f, room, write_estimate(room->text, run, m, m / K, room->z[m]));
         if (name && m / K < F && m % K == K - 1)
             name += strlen(name) + 1;

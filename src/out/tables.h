@@ -17,8 +17,8 @@ void row_room_free(row_room *room);
 /* The names of the features for the head of a table; NULL: w1,…,wM, because the data have no names, or x1,…,xM, or one
  * that a reader could take for another column. */
 const char *table_names(const hfsad_run *run);
-/* ",w1,…,wM" or ",age,income", ",intercept" if there is one, and the end of the line. */
-void model_head(whole_file *f, const hfsad_run *run);
+/* ",w1,…,wM" or ",age,income", ",intercept" if there is one, `more`, and the end of the line. */
+void model_head(whole_file *f, const hfsad_run *run, const char *more);
 /* node, the features and, if there is one, intercept: cloud, inner nodes and, if requested, clients. */
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room);
 /* The cloud's model, a line for each coefficient: w1 and the name beside it; per standard deviation too, if the columns

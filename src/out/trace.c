@@ -3,6 +3,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/format_number.h"
+#include "plan/accountant.h"
+#include "plan/noise.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -39,7 +41,7 @@ static void write_head(trace *t)
         at += sprintf(at, ",relative_error");
     for (size_t tier = 1; tier <= t->tiers; tier++)
         at += sprintf(at, ",primal_residual_tier%zu,dual_residual_tier%zu", tier, tier);
-    at += sprintf(at, ",gap_bound");
+    at += sprintf(at, ",gap_bound%s", t->noise.rho > 0 ? ",rho,epsilon" : "");
     *at++ = '\n';
     t->length = (size_t)(at - t->text);
 }
@@ -47,7 +49,7 @@ static void write_head(trace *t)
 hfsad_status trace_create(trace *t, uint64_t rows, size_t tiers, bool relative_error, hfsad_error *err)
 {
     assert(tiers <= HFSAD_TIERS_MAX);
-    const size_t columns = N_COLUMNS + 2 + 2 * tiers;
+    const size_t columns = N_COLUMNS + 4 + 2 * tiers;
     *t = (trace){
         .tiers = tiers, .relative_error = relative_error, .row_size = columns * (NUMBER_LONGEST + 1) + NUMBER_SIZE};
     const size_t head = 16 * NUMBER_SIZE + 4 * columns * NUMBER_SIZE;
@@ -61,6 +63,12 @@ hfsad_status trace_create(trace *t, uint64_t rows, size_t tiers, bool relative_e
                          t->capacity, (unsigned long long)rows);
     write_head(t);
     return HFSAD_OK;
+}
+
+void trace_account(trace *t, const noise_budget *noise)
+{
+    t->noise = *noise;
+    write_head(t);
 }
 
 void trace_free(trace *t)
@@ -101,6 +109,13 @@ void trace_append(trace *t, const hfsad_figures *figures)
     }
     *at++ = ',';
     at = write_REAL(at, figures->gap_bound);
+    if (t->noise.rho > 0) {
+        const double spent = noise_spent(&t->noise, figures->iteration);
+        *at++ = ',';
+        at = write_REAL(at, spent);
+        *at++ = ',';
+        at = write_REAL(at, zcdp_epsilon(spent, t->noise.delta));
+    }
     *at++ = '\n';
     t->length = (size_t)(at - t->text);
 }

@@ -33,6 +33,8 @@ static hfsad_status check(const hfsad_run *run, const model *m, const char *path
                          intercept ? " and features.intercept is set" : " and features.intercept is none");
     if (m->n_nodes == 0 || model_find(m, "cloud") == MODEL_NONE)
         return error_set(err, HFSAD_ERROR_INPUT, "%.300s: no row for the cloud; give a whole model.csv", path);
+    if (run->data->classes) /* the names of a model.csv are those of its scores */
+        return HFSAD_OK;
     return features_check_names(run->data, "the data", m->feature_names, path, err);
 }
 

@@ -18,12 +18,12 @@
  */
 #include "plan/cohort.h"
 #include "plan/method.h"
+#include "plan/noise.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fixed.h"
 #include "base/wire.h"
-#include "core/softmax.h"
 #include "plan/scales.h"
 
 #include <math.h>
@@ -432,19 +432,24 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     p->pace = t->pace;
     p->cycles = has_cycles(t, p);
     p->inner[0].watched = d->n_inner == 1 && (p->cycles || is_star_watched(t, &p->leaf_classes[0].rule));
+    p->cycles = p->cycles && !plan_has_noise(p);
+    for (size_t i = 0; i < d->n_inner && plan_has_noise(p); i++)
+        p->inner[i].watched = false; /* a repair would add rounds to those that the budget was divided over */
     return status;
 }
 
 static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, const hfsad_loss *loss, double y,
                                 hfsad_error *err)
 {
-    if (loss_fits(loss, y) && (!d->classes || y < (double)d->classes))
+    if (scores_fit(loss, d->classes, y))
         return HFSAD_OK;
     char name[256];
     dataset_leaf_name(d, leaf, name, sizeof name);
     return error_set(err, HFSAD_ERROR_INPUT, "row %zu of %s has y = %g: the %s loss takes %s%s", row + 1, name, y,
-                     loss_names[loss->kind], loss_kind_of(loss)->takes,
-                     loss_kind_of(loss)->labels && y == 0 ? "; write -1 for 0" : "");
+                     loss_names[loss->kind], scores_take(loss, d->classes),
+                     d->classes || !loss_kind_of(loss)->labels ? ""
+                     : y == 0                                  ? "; write -1 for 0"
+                                                               : "; several classes: see loss.classes");
 }
 
 /* Observations that the losses can take. */
@@ -484,7 +489,7 @@ static hfsad_status check_errors(plan *p, const preset *t, hfsad_error *err)
     if (!why && p->positive)
         why = "features.positive: a model at its bound has none";
     if (!why && t->d->classes)
-        why = "loss.kind: multinomial has none here";
+        why = "loss: a run with several scores has none; run one tau, or one class against the rest, at a time";
     if (!why && t->d->M > 512)
         why = "data: more than 512 coordinates";
     if (!why && !p->star && spec->run.polish != 1 && (spec->run.polish == 0 || p->iterations == 0))
@@ -506,25 +511,45 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* The setting that gives rows several scores. */
+static const char *several_key(const hfsad_spec *spec)
+{
+    return spec->loss.levels                           ? "loss.tau: a list"
+           : spec->loss.kind == HFSAD_LOSS_MULTINOMIAL ? "loss.kind: multinomial"
+                                                       : "loss.classes";
+}
+
 /* Only the polish, and star, which is one, can keep coefficients from falling below 0 and has several scores. */
 static hfsad_status check_polished(const plan *p, const hfsad_spec *spec, const char *why, hfsad_error *err)
 {
-    const bool several = loss_kind_of(&p->leaf_classes[0].loss)->several;
+    const bool several = spec_scores(spec) > 0;
     if ((!p->positive && !several) || (spec->run.iterations == 0 && spec->run.polish == 1))
         return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT, "%s: only algorithm: star can train this%s%s",
-                     several ? "loss.kind: multinomial" : "features.positive",
+                     several ? several_key(spec) : "features.positive",
                      why ? ", and it cannot: " : "; set algorithm: star", why ? why : "");
 }
 
 /* One number of classes for all clients, whose models are the cloud's. */
+static void take_scores(plan *p, const hfsad_spec *spec)
+{
+    const hfsad_loss *loss = &p->leaf_classes[0].loss;
+    if (!spec_scores(spec) || loss_kind_of(loss)->several)
+        return;
+    _Static_assert((int)SPEC_LEVELS == (int)SCORES_LEVELS, "as many levels as a spec may have");
+    p->scores = (score_losses){.K = spec_scores(spec), .loss = *loss, .labels = loss_kind_of(loss)->labels};
+    (void)spec_levels(spec, p->scores.levels);
+    plan_settle(p);
+}
+
 static hfsad_status check_several(const plan *p, const hfsad_spec *spec, hfsad_error *err)
 {
-    bool any = false, all = true, mean = false;
+    const hfsad_loss *loss = &p->leaf_classes[0].loss;
+    bool any = spec_scores(spec) > 0, all = true, mean = false;
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
-        const bool several = loss_kind_of(&p->leaf_classes[c].loss)->several;
-        any = any || several;
-        all = all && several;
+        const hfsad_loss *other = &p->leaf_classes[c].loss;
+        all = all && loss->kind == other->kind && loss->tau == other->tau && loss->h == other->h;
+        any = any || loss_kind_of(other)->several;
         mean = mean || p->leaf_classes[c].mean;
     }
     const char *wrong = !any              ? NULL
@@ -532,7 +557,7 @@ static hfsad_status check_several(const plan *p, const hfsad_spec *spec, hfsad_e
                         : mean            ? "loss.scale: mean cannot be combined with it"
                         : spec->top.truth ? "truth: there is none of several classes"
                                           : NULL;
-    return wrong ? error_set(err, HFSAD_ERROR_INPUT, "loss.kind: multinomial: %s", wrong) : HFSAD_OK;
+    return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s: %s", several_key(spec), wrong) : HFSAD_OK;
 }
 
 static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
@@ -540,6 +565,8 @@ static hfsad_status choose_method(plan *p, const preset *t, hfsad_error *err)
     const hfsad_spec *spec = t->spec;
     const bool asked = spec->top.algorithm == ALGORITHM_STAR;
     p->positive = spec->features.positive == 1;
+    if (plan_has_noise(p)) /* which only the rounds of HFSAD have */
+        return check_polished(p, spec, "it adds no noise (privacy)", err);
     if (!asked && (spec->top.algorithm != ALGORITHM_AUTO || plan_is_by_hand(spec)))
         return check_polished(p, spec, NULL, err);
     const char *why = plan_why_no_star(spec, p, t->d->n_inner);
@@ -584,7 +611,8 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->rounds = p->fixed || spec->federation.wire == WIRE_FLOAT;
     p->secure = spec_is_secure(spec);
     p->cohort = spec_cohort(spec);
-    p->fraction = choose_fraction(spec, t->scales.length);
+    p->noise = noise_budget_of(spec);
+    p->fraction = choose_fraction(spec, fmax(t->scales.length, noise_size(&p->noise)));
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;
     p->length = t->scales.length;
@@ -597,7 +625,9 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
         (status = plan_inner(p, t, err)) || (status = check_overrides(&t->choices, err)) ||
         (status = check_labels(p, t->d, err)) || (status = cohorts_check(p, t->d, err)))
         return status;
-    if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)))
+    take_scores(p, spec);
+    if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)) ||
+        (status = noise_check_budget(p, err)))
         return status;
     return check_counters(p, err);
 }
@@ -659,7 +689,15 @@ hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfs
 
 const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class)
 {
-    return loss_kind_of(&class->loss)->several ? &softmax_own : class->loss.kind == HFSAD_LOSS_OWN ? &p->own : NULL;
+    return loss_kind_of(&class->loss)->several  ? &softmax_own
+           : p->scores.K                        ? &p->scores_own
+           : class->loss.kind == HFSAD_LOSS_OWN ? &p->own
+                                                : NULL;
+}
+
+void plan_settle(plan *p)
+{
+    p->scores_own = scores_own(&p->scores);
 }
 
 bool plan_lets_go(const plan *p, size_t n_inner)

@@ -7,6 +7,7 @@
 
 #include "base/words.h"
 #include "core/rows_prox.h"
+#include "core/scores.h"
 #include "math/penalty_kind.h"
 #include "plan/scales.h"
 
@@ -28,6 +29,13 @@ typedef struct {
                      The driver sees to it */
 } inner_class;
 
+/* Of differential privacy (noise.h); all 0: there is no noise. */
+typedef struct {
+    double rho, delta, clip;     /* rho: of the whole run */
+    double round_rho;            /* of each of `rounds` rounds of a client */
+    uint64_t rounds, iterations; /* iterations: global ones, which these rounds are of */
+} noise_budget;
+
 /* Everything a run needs besides data and start: presets and overrides resolved to numbers. */
 typedef struct {
     size_t n_leaf_classes;
@@ -45,19 +53,31 @@ typedef struct {
     bool secure;          /* and masked */
     int fraction;         /* fixed: bits after the binary point of u/sigma */
     size_t cohort;        /* fixed: least size of a cohort (plan/cohort.h); 0: every child by itself */
+    noise_budget noise;
     double stop_absolute, stop_relative;
-    bool cycles;        /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
-    double pace;        /* by what r grows in an edge round at last */
-    bool positive;      /* features.positive */
-    bool errors;        /* standard errors are wanted */
-    bool star;          /* solved by polish/star.h: there are no iterations of HFSAD */
-    double gap;         /* relative, at which the star stops */
-    uint64_t limit;     /* of the star's rows */
-    double star_c;      /* the preset's c of clients, for the safeguard of a star */
-    double length;      /* the likely size of a model */
-    bool level;         /* data_scales.level */
-    hfsad_own_loss own; /* of the clients whose loss is their program's */
+    bool cycles;               /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
+    double pace;               /* by what r grows in an edge round at last */
+    bool positive;             /* features.positive */
+    bool errors;               /* standard errors are wanted */
+    bool star;                 /* solved by polish/star.h: there are no iterations of HFSAD */
+    double gap;                /* relative, at which the star stops */
+    uint64_t limit;            /* of the star's rows */
+    double star_c;             /* the preset's c of clients, for the safeguard of a star */
+    double length;             /* the likely size of a model */
+    bool level;                /* data_scales.level */
+    hfsad_own_loss own;        /* of the clients whose loss is their program's */
+    score_losses scores;       /* of all clients */
+    hfsad_own_loss scores_own; /* the same as functions of a client */
 } plan;
+
+/* NULL: rows have one score, or those of softmax.h. */
+static inline const score_losses *plan_scores(const plan *p)
+{
+    return p->scores.K ? &p->scores : NULL;
+}
+
+/* After a plan was copied to where it is: what points into it. */
+void plan_settle(plan *p);
 
 static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 {
@@ -66,6 +86,12 @@ static inline const leaf_class *plan_leaf(const plan *p, size_t leaf)
 
 /* The loss of a class of clients as functions of the client; NULL: it is one of rows. */
 const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class);
+
+/* Whether clients add noise, so that nothing else is computed from their rows. */
+static inline bool plan_has_noise(const plan *p)
+{
+    return p->noise.rho > 0;
+}
 
 /* By what the u of a link is multiplied before it is rounded: a power of two. */
 double plan_up_factor(const plan *p, double sigma);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "math/losses.h"
+#include "plan/noise.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,17 +31,18 @@ static bool asks_start(const hfsad_spec *spec)
 bool refusal_is_implied(const hfsad_spec *spec, refusal_kind kind)
 {
     const int algorithm = spec->top.algorithm;
+    const bool noise = spec_has_noise(spec); /* only the rounds of HFSAD have it */
     switch (kind) {
     case REFUSAL_STANDARDIZE:
         return spec->features.standardize == 1;
     case REFUSAL_ROBUST_START:
-        return asks_start(spec);
+        return asks_start(spec) && !noise;
     case REFUSAL_STEP:
         return algorithm_is_baseline(algorithm);
     case REFUSAL_STAR:
-        return algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO;
+        return !noise && (algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO);
     case REFUSAL_POLISH:
-        return !algorithm_is_baseline(algorithm) &&
+        return !algorithm_is_baseline(algorithm) && !noise &&
                (spec->run.polish != 0 || algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO);
     case REFUSAL_ERRORS:
         return spec->output.errors == 1;
@@ -64,6 +66,9 @@ static const char *const remedies[] = {
 hfsad_status refusal_check(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *at = spec->privacy.refuse ? spec->privacy.refuse : "";
+    const hfsad_status status = noise_check_spec(spec, err);
+    if (status)
+        return status;
     while (*at) {
         const size_t length = strcspn(at, ", ");
         size_t kind = 0;

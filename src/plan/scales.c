@@ -121,7 +121,8 @@ bool lambda_is_wanted(const hfsad_spec *spec)
     for (size_t i = 0; i < spec->n_overrides; i++)
         any = any || is_left_open(&spec->overrides[i].prior, pick(spec->overrides[i].prior.lambda, edge));
     const loss_kind *kind = loss_kinds[spec->loss.kind];
-    return any && spec->top.preset == PRESET_TUNED && kind->conjugate; /* elsewhere the gradient at 0 says nothing */
+    return any && spec->top.preset == PRESET_TUNED &&
+           (kind->conjugate || kind->several); /* elsewhere the gradient at 0 says nothing */
 }
 
 /* Where the slopes of a convex loss add up to 0: the intercept of a model without features. */
@@ -150,20 +151,22 @@ static hfsad_status find_level(double *level, double centre, double spread, cons
 }
 
 /* From the sums of the clients' gradients. */
-static hfsad_status find_slope(data_scales *t, const dataset *d, double centre, double spread, const surveyor *ask,
-                               hfsad_error *err)
+/* Levels of a quantile go by loss.tau, the one in the middle; several classes by a model of zeros. */
+static hfsad_status find_slope(data_scales *t, const hfsad_loss *loss, const dataset *d, double centre, double spread,
+                               const surveyor *ask, hfsad_error *err)
 {
     const size_t M = d->M, F = features_count(d);
+    const bool classes = d->classes && (loss_kind_of(loss)->labels || loss_kind_of(loss)->several);
     double *w = alloc_zero(2 * M, sizeof *w), level = 0;
     if (!w)
         return error_memory(err, 2 * M * sizeof *w, "a gradient");
-    hfsad_status status = M > F ? find_level(&level, centre, spread, ask, err) : HFSAD_OK;
-    if (M > F)
+    hfsad_status status = d->rows.constant != 0 && !classes ? find_level(&level, centre, spread, ask, err) : HFSAD_OK;
+    if (d->rows.constant != 0 && !classes)
         w[F] = level / d->rows.constant;
     const survey_question q = {SURVEY_GRADIENT, M, w, 0, M};
     if (!status)
         status = ask->ask(ask->context, &q, w + M, err);
-    for (size_t m = 0; m < F && !status; m++)
+    for (size_t m = 0; m < (classes ? features_weights(d) : F) && !status; m++)
         t->slope = fmax(t->slope, fabs(w[M + m]));
     free(w);
     return status;
@@ -194,6 +197,6 @@ hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const data
     const bool own = spec->loss.kind == (int)HFSAD_LOSS_OWN && (spec->own.value || spec->own_elsewhere);
     if (own)
         return own_scales(t, clients, ask, err);
-    return lambda_is_wanted(spec) ? find_slope(t, d, kind->score || kind->labels ? 0 : centre, size, ask, err)
+    return lambda_is_wanted(spec) ? find_slope(t, &loss, d, kind->score || kind->labels ? 0 : centre, size, ask, err)
                                   : HFSAD_OK;
 }

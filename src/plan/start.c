@@ -194,9 +194,10 @@ hfsad_status start_intercept(double *start, const dataset *d, const surveyor *as
     double totals[2];
     const survey_question q = {SURVEY_LEFT, d->M, start, 0, 2};
     start[F] = 0;
+    const size_t K = d->classes ? d->classes : 1;
     const hfsad_status status = ask->ask(ask->context, &q, totals, err);
-    if (!status)
-        start[F] = totals[1] / totals[0] / d->rows.constant;
+    for (size_t k = 0; k < K && !status; k++)
+        start[F * K + k] = totals[1] / totals[0] / d->rows.constant;
     return status;
 }
 

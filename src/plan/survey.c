@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "core/softmax.h"
 #include "data/features.h"
 #include "data/nodes.h"
 #include "data/rows.h"
@@ -119,8 +120,27 @@ static void answer_levels(const survey_client *c, const survey_question *q, doub
             answer[i] += share * row_weight(&c->rows, r) * hfsad_loss_slope(&c->loss, c->rows.y[r], q->values[i]);
 }
 
+/* Of several classes at a model of zeros. */
+static void answer_class_gradient(const survey_client *c, double *answer)
+{
+    double a[SOFTMAX_CLASSES];
+    for (size_t r = 0; r < c->rows.count; r++) {
+        for (size_t k = 0; k < c->classes; k++) {
+            const bool is = c->rows.y[r] == (double)k;
+            a[k] = row_weight(&c->rows, r) * (loss_kind_of(&c->loss)->several
+                                                  ? 1 / (double)c->classes - is
+                                                  : hfsad_loss_slope(&c->loss, is ? 1 : -1, 0));
+        }
+        softmax_add(&c->rows, r, c->classes, a, answer);
+    }
+}
+
 static void answer_gradient(const survey_client *c, const double *w, double *answer)
 {
+    if (c->classes && (loss_kind_of(&c->loss)->labels || loss_kind_of(&c->loss)->several)) {
+        answer_class_gradient(c, answer);
+        return;
+    }
     const double share = c->mean ? 1 / rows_weight(&c->rows) : 1;
     for (size_t r = 0; r < c->rows.count; r++) {
         const double slope = hfsad_loss_slope(&c->loss, c->rows.y[r], row_dot(&c->rows, r, w));
@@ -220,6 +240,33 @@ void survey_combine(const survey_question *q, double *totals, const double *answ
         totals[i] += answer[i];
 }
 
+/* With noise nothing is asked of the rows: all clients answer for privacy.rows rows of features and y of size 1. */
+static bool assume_rows(local_survey *s)
+{
+    const size_t F = features_count(s->d);
+    if (!s->spec || !spec_has_noise(s->spec))
+        return true;
+    s->assumed = alloc_zero(2 * F + 4, sizeof *s->assumed);
+    for (size_t m = 0; s->assumed && m < F; m++) {
+        s->assumed[m] = 1;
+        s->assumed[F + m] = m % 2 ? 1 : -1;
+    }
+    if (!s->assumed)
+        return false;
+    const double weight = (double)s->spec->privacy.rows / 2,
+                 low = loss_kinds[s->spec->loss.kind]->start == LOSS_START_LOG ? 0 : -1;
+    const double rest[] = {1, low, weight, weight};
+    memcpy(s->assumed + 2 * F, rest, sizeof rest);
+    return true;
+}
+
+static client_rows assumed_rows(const local_survey *s)
+{
+    const size_t F = features_count(s->d);
+    return (client_rows){
+        .count = 2, .F = F, .x = s->assumed, .y = s->assumed + 2 * F, .weight = s->assumed + 2 * F + 2};
+}
+
 hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
 {
     *s = (local_survey){.d = d, .spec = spec};
@@ -231,7 +278,7 @@ hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const da
     s->most = 1 + MAXIMA * FIXED_BUCKETS + answer;
     if (d->fixed)
         s->words = alloc_zero((size_t)(d->depth + 2) * s->most * FIXED_WORDS, sizeof *s->words);
-    if (!s->room || (d->fixed && !s->words) || (spec && !choices_make(&s->choices, spec, d))) {
+    if (!s->room || !assume_rows(s) || (d->fixed && !s->words) || (spec && !choices_make(&s->choices, spec, d))) {
         local_survey_free(s);
         return error_memory(err, s->room_size * sizeof *s->room, "what the presets ask of the data");
     }
@@ -242,6 +289,7 @@ void local_survey_free(local_survey *s)
 {
     free(s->room);
     free(s->words);
+    free(s->assumed);
     if (s->spec)
         choices_free(&s->choices);
 }
@@ -290,8 +338,9 @@ static hfsad_status client_of(const local_survey *s, size_t leaf, survey_client 
 hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows rows, survey_client *c,
                                 hfsad_error *err)
 {
-    *c = (survey_client){.rows = rows,
+    *c = (survey_client){.rows = s->assumed ? assumed_rows(s) : rows,
                          .M = s->d->M,
+                         .classes = s->d->classes,
                          .node = s->d->n_inner + leaf,
                          .parent = dataset_parent(s->d, leaf),
                          .scratch = s->room + s->room_size - 4 * s->d->M};

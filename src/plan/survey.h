@@ -56,6 +56,7 @@ typedef struct {
     hfsad_loss loss;
     bool mean;                 /* its loss is the mean over its rows */
     const hfsad_own_loss *own; /* NULL: none */
+    size_t classes;            /* with scores of their own; 0: one score */
     size_t node, parent;
     double *scratch; /* 4 M numbers */
 } survey_client;
@@ -84,6 +85,7 @@ typedef struct {
     uint64_t *words;  /* answers in fixed point of every depth, and of a child; NULL: sums are of doubles */
     size_t most;      /* numbers of such an answer */
     survey_cost cost; /* so far */
+    double *assumed;  /* with noise: two rows, their y and weights, which every client answers from; NULL: its own */
 } local_survey;
 
 hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err);

@@ -84,6 +84,11 @@ static void figures_break(hfsad_figures *f)
         f->primal_tier[i] = f->dual_tier[i] = NAN;
 }
 
+void figures_hide(hfsad_figures *f)
+{
+    figures_break(f);
+}
+
 void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, bool dual_known, hfsad_figures *f)
 {
     const link_sums total = all_tiers(t, tiers);

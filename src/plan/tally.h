@@ -33,6 +33,8 @@ void tally_unpack(tally *t, size_t tiers, const double *numbers);
 /* What a row says, from the whole tree's tally. seconds and relative_error are left alone. dual_known: otherwise the
  * dual residuals are NAN. If one of the others is not finite all of them become NAN. */
 void tally_figures(const tally *t, size_t M, size_t tiers, uint64_t iteration, bool dual_known, hfsad_figures *f);
+/* Of a run with noise: what would be computed from the clients' rows is not known. */
+void figures_hide(hfsad_figures *f);
 /* Otherwise the run has diverged. */
 bool figures_are_finite(const hfsad_figures *f);
 

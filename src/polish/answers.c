@@ -1,6 +1,7 @@
 #include "polish/answers.h"
 
 #include "math/losses.h"
+#include "polish/score_answers.h"
 #include "polish/softmax_answers.h"
 #include "polish/star_client.h"
 
@@ -127,24 +128,25 @@ double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a
     return c * fmax(loss_kind_of(loss)->gap(loss, y, s, a / c), 0); /* below 0 only by the rounding of a / c */
 }
 
-/* Whether a slope is neither of the two that the loss has beside its kink. */
-static bool in_kink(const hfsad_loss *loss, double y, double slope)
+/* Whether a slope is neither of the two that the loss has beside its kink: 0, or above that, up to 1, its distance to
+ * the nearer one. */
+static double in_kink(const hfsad_loss *loss, double y, double slope)
 {
     double low, high;
     loss_kind_of(loss)->slopes(loss, y, &low, &high);
-    return slope > low && slope < high;
+    return slope > low && slope < high ? 2 * fmin(slope - low, high - slope) / (high - low) : 0;
 }
 
 /* s0: where the envelope's minimiser would be without the loss. */
-static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s, double a, double kappa)
+static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s, double a, double kappa, bool eased)
 {
     const double s0 = s + a * kappa / c, slope = loss_row_slope(loss, y, s0, kappa, s), next = c * slope;
     const double there = hfsad_loss_value(loss, y, s0 - kappa * slope), here = hfsad_loss_value(loss, y, s);
-    row_part p = {
-        .slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = in_kink(loss, y, slope)};
+    const double inside = in_kink(loss, y, slope);
+    row_part p = {.slope = next, .multiplier = next, .loss = c * here, .model = c * here, .active = inside > 0};
     p.envelope = c * there + (next - a) * (next + a) * kappa / (2 * c);
     p.gap = c * (here - there) - next * (s - (s0 - kappa * slope));
-    p.bend = p.active ? c / kappa : 0;
+    p.bend = p.active ? (eased ? inside : 1) * c / kappa : 0;
     return p;
 }
 
@@ -153,7 +155,7 @@ static const hfsad_loss absolute = {.kind = HFSAD_LOSS_ABSOLUTE, .box = INFINITY
 static row_part phase_part(double c, double y, double s, double a, double t, const polish_question *q)
 {
     const double factor = 2 * t, away = s - t, bend = 2 * q->beta * c;
-    row_part p = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
+    row_part p = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa, false);
     p.envelope += bend / 2 * away * away;
     p.model += bend / 2 * away * away;
     p.slope = factor * p.slope + bend * away;
@@ -169,7 +171,7 @@ static row_part part_at(const polish_client *o, const polish_question *q, size_t
         return phase_part(c, y, s, o->multiplier[r], o->anchor[r], q);
     if (is_smooth(o->loss))
         return smooth_part(o->loss, c, y, s);
-    return kinked_part(o->loss, c, y, s, o->multiplier[r], q->kappa);
+    return kinked_part(o->loss, c, y, s, o->multiplier[r], q->kappa, q->beta == POLISH_EASED);
 }
 
 static row_part part_of(const polish_client *o, const polish_question *q, size_t r, double c)
@@ -231,7 +233,7 @@ static double repair_phase(double c, double y, double s, double a, double t, dou
                            double *slope)
 {
     const double factor = 2 * t, bend = 2 * q->beta * c, left = factor * s - (y + t * t);
-    const row_part kink = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa);
+    const row_part kink = kinked_part(&absolute, c, y + t * t, factor * s, a, q->kappa, false);
     const double next = fmax(-c, fmin(c, kink.slope + kink.bend * factor * along));
     *slope = factor * next + bend * (s - t + along);
     return c * fabs(left) - next * left + bend / 2 * along * along;
@@ -249,7 +251,10 @@ static void answer_repair(const polish_client *o, const polish_question *q, doub
             answer[o->M] += repair_phase(c, y, s, o->multiplier[r], o->anchor[r], along, q, &a);
         } else {
             const row_part p = part_at(o, q, r, c, s);
-            a = polish_cut(o->loss, c, y, p.slope + (p.bend > 0 ? p.bend * along : 0));
+            const double wanted = p.slope + (p.bend > 0 ? p.bend * along : 0);
+            a = polish_cut(o->loss, c, y, wanted);
+            if (q->beta == POLISH_EASED) /* a row that is cut does not follow the next repair */
+                o->bend[r] = a == wanted ? p.bend : 0;
             answer[o->M] += polish_gap(o->loss, c, y, s, a);
         }
         row_add(&o->rows, r, a, answer);
@@ -353,6 +358,10 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         softmax_answer(o, q, answer);
         return;
     }
+    if (o->scores) {
+        scores_answer(o, q, answer);
+        return;
+    }
     switch (q->kind) {
     case POLISH_ANCHOR:
         answer_anchor(o, q, answer);
@@ -397,6 +406,8 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_FORGET:
         memset(o->multiplier, 0, o->rows.count * sizeof *o->multiplier);
+        if (q->beta == 1)
+            break;
         star_client_free(*o->star);
         *o->star = NULL;
         break;

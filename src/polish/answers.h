@@ -15,6 +15,7 @@
 #ifndef HFSAD_POLISH_ANSWERS_H
 #define HFSAD_POLISH_ANSWERS_H
 
+#include "core/scores.h"
 #include "data/rows.h"
 
 typedef enum {
@@ -34,7 +35,8 @@ typedef enum {
     POLISH_METRIC,          /* vector: POLISH_GRAM's sum, beta: that of c; star_client_begin */
     POLISH_METRIC_DIAGONAL, /* the same with the diagonal only */
     POLISH_ROUND,           /* star_client_round */
-    POLISH_FORGET,          /* the multipliers become 0, and what the rounds kept is dropped; answer: 0 */
+    POLISH_FORGET,          /* the multipliers become 0, and what the rounds kept is dropped, but for the metric if beta
+                               is 1 (star_memory); answer: 0 */
     POLISH_RESIDUALS,       /* answer: rows with y - <x, vector> <= kappa + i beta, i from 0 to POLISH_LEVELS - 1, then
                                how many rows there are, the sum of the residuals and that of their squares */
     POLISH_BREAD,           /* at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump
@@ -44,10 +46,14 @@ typedef enum {
 } polish_kind;
 enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3 };
 
+/* beta of POLISH_VALUE and POLISH_REPAIR, if no loss is phase retrieval's: a row in its kink bends in proportion to the
+ * distance of its slope to the ends of the kink. A repair then cuts hardly any slope. */
+#define POLISH_EASED 2.0
+
 typedef struct {
     polish_kind kind;
     double kappa; /* half the width, in s, over which an envelope rounds a kink of slopes -1 and 1 */
-    double beta;  /* of phase retrieval, in [0, 1] */
+    double beta;  /* of phase retrieval, in [0, 1]; or POLISH_EASED */
     const double *vector;
     const double *point; /* POLISH_LINE and POLISH_REPAIR only */
     double step;         /* POLISH_METRIC and POLISH_ROUND only */
@@ -95,6 +101,7 @@ typedef struct {
                            probabilities, classes times as many */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
     star_client **star; /* made by POLISH_METRIC; to be freed */
+    const score_losses *scores; /* several: multiplier and bend have count numbers for each; NULL: one */
 } polish_client;
 
 /* c phi(y, s) less the tangent of slope a that touches it: c phi(y, s) + (c phi)*(a) - a s >= 0, 0 if a is a slope at

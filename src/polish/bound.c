@@ -106,9 +106,16 @@ static double coordinate_rest(const polish_state *s, size_t m, double w, double 
     return copysign(excess_of(s, m, h), h); /* of one that may not be below 0, and has an excess, h is below 0 */
 }
 
-/* s->g and s->bend: what is to be repaired, and which coordinates take part. Many coordinates have fewer rows in their
- * kinks than a point that is not quite the minimum has coordinates off 0: the system is singular. Then only what a
- * coordinate has above its l1 is repaired, and a little at a time. */
+/* Whether only what a coordinate has above its l1 is repaired, and a little at a time: while the star is on its way it
+ * has about as many coordinates off 0 as rows in their kinks, or more if they are many, and a system that brings all of
+ * them to their l1 at once is singular or cuts slopes. */
+static bool is_gentle(const polish_state *s, size_t m)
+{
+    return (!s->direct || s->beta == POLISH_EASED) && s->l1[m] > 0 && s->ridge[m] == 0 &&
+           !isfinite(coordinate_box(s, m));
+}
+
+/* s->g and s->bend: what is to be repaired, and which coordinates take part. */
 static bool set_repair(polish_state *s, const double *w)
 {
     bool any = false;
@@ -116,9 +123,9 @@ static bool set_repair(polish_state *s, const double *w)
         const double h = s->slopes[m] + s->ridge[m] * w[m] - s->tilt[m], box = coordinate_box(s, m);
         const bool kinked = s->l1[m] > 0 || coordinate_is_positive(s, m);
         const bool held = (w[m] == 0 && kinked) || fabs(w[m]) >= box;
-        const bool gently = !s->direct && s->l1[m] > 0 && s->ridge[m] == 0 && !isfinite(box);
+        const bool gently = is_gentle(s, m);
         s->g[m] = gently ? copysign(excess_of(s, m, h), h) : coordinate_rest(s, m, w[m], h);
-        s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : gently ? 1e-2 : 1e-13);
+        s->bend[m] = s->weight[m] * (held && s->g[m] == 0 ? 1e12 : !gently ? 1e-13 : s->direct ? 1e-4 : 1e-2);
         any = any || s->g[m] != 0;
     }
     return any;
@@ -126,7 +133,9 @@ static bool set_repair(polish_state *s, const double *w)
 
 double polish_bound(polish_state *s, const double *w, double enough)
 {
-    const int repairs = s->direct ? 3 : 8;
+    int repairs = s->direct ? 3 : 8;
+    for (size_t m = 0; m < s->M; m++)
+        repairs = is_gentle(s, m) ? 8 : repairs;
     double best = bound_of(s, w, s->gap);
     memset(s->shift, 0, s->M * sizeof *s->shift);
     for (int i = 0; i < repairs && best > enough; i++) {

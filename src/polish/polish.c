@@ -293,12 +293,13 @@ static bool certify(void *context, const double *w)
     const star_stage *a = context;
     polish_state *s = a->s;
     s->kappa = 1e4 * fmax(a->at->mean, 1e-300);
-    s->beta = 0;
+    s->beta = POLISH_EASED;
     set_weights(s, a->at);
     memcpy(s->trial, w, s->M * sizeof *w);
     if (!polish_look(s, s->trial))
         return true;
     (void)record(s, a->t);
+    s->beta = 0;
     return is_close(s, a->t);
 }
 
@@ -316,10 +317,12 @@ static void solve_star(polish_state *s, const stage_scales *at, stage *t)
         memcpy(s->w, t->best, s->M * sizeof *s->w);
     memcpy(s->centre, s->w, s->M * sizeof *s->w);
     s->kappa = kappa;
-    s->beta = s->step = 0;
+    s->step = 0;
     s->theta = 1e-2;
+    s->beta = s->p->memory ? 1 : 0;
     if (!is_over(s, t))
         (void)polish_ask(s, POLISH_FORGET, NULL, NULL);
+    s->beta = 0;
 }
 
 static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const double *w)

@@ -26,6 +26,23 @@ typedef struct {
     const double *w;
 } polish_row;
 
+/* A path solves problems that differ only in their priors: what one star leaves for the next. */
+typedef struct {
+    bool known;   /* the clients have their metric, whose sum is G */
+    double *G;    /* room for it: star_metric_size numbers */
+    double total; /* sum of the rows' weights */
+    double first; /* sigma of a star that knows nothing yet */
+    double sigma; /* of the last round; 0: first */
+    /* Gives every client s_j = w - B_j^-1 sum a_r x_r / sigma by the slopes a_r of its rows. sum: of all a_r x_r. */
+    bool (*resume)(void *context, const double *w, double sigma, double *sum);
+} star_memory;
+
+/* Numbers of G. */
+static inline size_t star_metric_size(size_t columns, bool whole)
+{
+    return whole ? columns * (columns + 1) / 2 : columns;
+}
+
 typedef struct {
     size_t M;
     size_t boxed;  /* number of leading coordinates that are bounded */
@@ -39,6 +56,7 @@ typedef struct {
     bool star;                   /* the problem is convex, and this is all of the run */
     bool rounds;                 /* begin with star.h */
     bool whole_metric;           /* its metric is not the diagonal only */
+    star_memory *memory;         /* NULL: nothing is kept */
     size_t clients;
     double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
     uint64_t limit;   /* of rows; 0: none */

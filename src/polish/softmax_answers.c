@@ -10,9 +10,11 @@
 #include "math/loss_kind.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
-enum { POLISH_WIDEST = 1025 }; /* features and intercept of a second derivative that is asked for, and more */
+/* POLISH_WIDEST: features and intercept of a second derivative that is asked for, and more. SUMS_AT_ONCE: 64 KiB. */
+enum { POLISH_WIDEST = 1025, SUMS_AT_ONCE = 8192, PAIRS_AT_ONCE = 64, ROWS_AT_ONCE = 4 };
 
 static double weight_of(const polish_client *o, size_t r)
 {
@@ -116,32 +118,84 @@ static void answer_product(const polish_client *o, size_t K, const double *v, do
     }
 }
 
-/* The same for dense rows, with one pair of classes after the other: sums of rows run along x. */
-static void dense_hessian(const polish_client *o, size_t K, double *triangle)
+/* Pairs of classes k >= l, and c B_kl of row r for each of them. */
+typedef struct {
+    uint16_t k, l;
+} class_pair;
+
+static void pair_factors(const polish_client *o, size_t K, size_t r, const class_pair *pairs, size_t count, double *b)
+{
+    const double c = weight_of(o, r), *p = o->bend + r * K;
+    for (size_t q = 0; q < count; q++)
+        b[q] = c * p[pairs[q].k] * ((pairs[q].k == pairs[q].l) - p[pairs[q].l]);
+}
+
+/* Sums of c B_kl x_m x over the rows, for features m from `first` to `end` and some pairs. Rows are added one after the
+ * other, whatever the numbers of features and pairs at once: the bits do not depend on them. */
+static void sum_lines(const polish_client *o, size_t K, size_t first, size_t end, const class_pair *pairs, size_t count,
+                      double *sums)
 {
     const client_rows *rows = &o->rows;
     const size_t F = rows->F, width = F + (rows->constant != 0);
-    double sum[POLISH_WIDEST];
-    for (size_t m = 0; m < width; m++)
-        for (size_t k = 0; k < K; k++)
-            for (size_t l = 0; l <= k; l++) {
-                memset(sum, 0, (m + 1) * sizeof *sum);
-                for (size_t r = 0; r < rows->count; r++) {
-                    const double *x = rows->x + row_from(rows, r), *p = o->bend + r * K;
-                    const double a = weight_of(o, r) * p[k] * ((k == l) - p[l]) * (m < F ? x[m] : rows->constant);
-                    if (a == 0)
-                        continue;
-                    kernels()->add_scaled(m < F ? m + 1 : F, a, x, sum);
-                    sum[m] += m < F ? 0 : a * rows->constant;
-                }
-                double *line = triangle + (m * K + k) * (m * K + k + 1) / 2,
-                       *other = triangle + (m * K + l) * (m * K + l + 1) / 2;
-                for (size_t n = 0; n <= m; n++) {
-                    line[n * K + l] += sum[n];
-                    if (k != l && n < m)
-                        other[n * K + k] += sum[n];
-                }
+    const kernel_table *table = kernels();
+    double b[ROWS_AT_ONCE][PAIRS_AT_ONCE], a[ROWS_AT_ONCE];
+    memset(sums, 0, (end - first) * count * width * sizeof *sums);
+    for (size_t r = 0; r < rows->count; r += ROWS_AT_ONCE) {
+        const size_t n = rows->count - r < ROWS_AT_ONCE ? rows->count - r : ROWS_AT_ONCE;
+        const double *x = rows->x + row_from(rows, r);
+        for (size_t i = 0; i < n; i++)
+            pair_factors(o, K, r + i, pairs, count, b[i]);
+        for (size_t m = first; m < end; m++)
+            for (size_t q = 0; q < count; q++) {
+                double *sum = sums + ((m - first) * count + q) * width;
+                for (size_t i = 0; i < n; i++)
+                    a[i] = b[i][q] * (m < F ? x[i * F + m] : rows->constant);
+                if (n == ROWS_AT_ONCE)
+                    table->add4(m < F ? m + 1 : F, a, x, F, sum);
+                for (size_t i = 0; i < n && n < ROWS_AT_ONCE; i++)
+                    table->add_scaled(m < F ? m + 1 : F, a[i], x + i * F, sum);
+                for (size_t i = 0; i < n && m == F; i++)
+                    sum[F] += a[i] * rows->constant;
             }
+    }
+}
+
+/* Line m K + k, and m K + l if that is another, of a pair. */
+static void put_sums(size_t K, size_t m, class_pair at, const double *sum, double *triangle)
+{
+    const size_t k = at.k, l = at.l;
+    double *line = triangle + (m * K + k) * (m * K + k + 1) / 2, *other = triangle + (m * K + l) * (m * K + l + 1) / 2;
+    for (size_t n = 0; n <= m; n++) {
+        line[n * K + l] += sum[n];
+        if (k != l && n < m)
+            other[n * K + k] += sum[n];
+    }
+}
+
+/* The same for dense rows: sums of rows run along x, and as many of them as the cache holds share one pass over the
+ * rows. */
+static void dense_hessian(const polish_client *o, size_t K, double *triangle)
+{
+    const size_t width = o->rows.F + (o->rows.constant != 0);
+    const size_t most = SUMS_AT_ONCE / width < PAIRS_AT_ONCE ? SUMS_AT_ONCE / width : PAIRS_AT_ONCE;
+    double sums[SUMS_AT_ONCE];
+    class_pair pairs[PAIRS_AT_ONCE];
+    size_t count = 0;
+    for (size_t k = 0; k < K; k++)
+        for (size_t l = 0; l <= k; l++) {
+            pairs[count++] = (class_pair){(uint16_t)k, (uint16_t)l};
+            if (count < most && !(k + 1 == K && l == k))
+                continue;
+            const size_t together = SUMS_AT_ONCE / (count * width);
+            for (size_t first = 0; first < width; first += together) {
+                const size_t end = first + together < width ? first + together : width;
+                sum_lines(o, K, first, end, pairs, count, sums);
+                for (size_t m = first; m < end; m++)
+                    for (size_t q = 0; q < count; q++)
+                        put_sums(K, m, pairs[q], sums + ((m - first) * count + q) * width, triangle);
+            }
+            count = 0;
+        }
 }
 
 /* Line i = m K + k of the lower triangle gets c B_kl x_m x_n in column n K + l. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OFTEN = 10, HISTORY = 4096 };
+enum { OFTEN = 10, HISTORY = 4096, NEWTON_ROWS = 60 };
 
 /* Rounds that Newton's method costs about as much as: some 100 exchanges, 25 of them second derivatives. A message
  * costs as much as the sending of 1000 numbers, and its numbers. */
@@ -77,10 +77,17 @@ static bool find_spread(star *a, double *spread)
     return true;
 }
 
-/* G, and sigma to begin with. */
+/* G, and sigma to begin with: of the last star, if there is one. */
 static bool find_metric(star *a)
 {
     polish_state *s = a->s;
+    const star_memory *memory = s->p->memory;
+    if (memory && memory->known) {
+        memcpy(a->G, memory->G, a->size * sizeof *a->G);
+        a->total = memory->total;
+        a->sigma = memory->first;
+        return true;
+    }
     double spread, n_clients = (double)s->p->clients, tiny = 1e-12;
     if (!polish_ask(s, a->diagonal ? POLISH_GRAM_DIAGONAL : POLISH_GRAM, NULL, NULL))
         return false;
@@ -102,6 +109,28 @@ static bool find_metric(star *a)
         *g += *g > 0 ? tiny * *g : 1;
     }
     return a->sigma > 0;
+}
+
+/* From the slopes that the last star left: m = sum of B_j s_j. */
+static bool resume(star *a)
+{
+    star_memory *memory = a->s->p->memory;
+    if (!memory)
+        return true;
+    if (!memory->known) {
+        memcpy(memory->G, a->G, a->size * sizeof *a->G);
+        memory->total = a->total;
+        memory->first = a->sigma;
+        memory->known = true;
+    }
+    if (memory->sigma > 0)
+        a->sigma = memory->sigma;
+    double *sum = a->s->answer;
+    if (!memory->resume(a->s->p->context, a->z, a->sigma, sum))
+        return false;
+    for (size_t m = 0; m < a->M; m++)
+        a->m[m] -= sum[m] / a->sigma;
+    return true;
 }
 
 /* How far F at z may be above the minimum, by the clients' slopes, if they are nearly feasible. */
@@ -160,6 +189,14 @@ static void follow(star *a, const double *p)
     a->since++;
 }
 
+/* Rounds to the limit of rows, of which Newton's method needs the last. */
+static double rounds_left(const star *a)
+{
+    const polish_state *s = a->s;
+    const double limit = (double)s->p->limit, left = limit - (double)s->rows;
+    return s->p->limit ? left - fmin(NEWTON_ROWS, limit / 4) : INFINITY;
+}
+
 /* Whether the estimates fall fast enough to go on. */
 static bool is_worth(const star *a)
 {
@@ -168,7 +205,7 @@ static bool is_worth(const star *a)
         return true;
     const uint64_t half = a->round / 2;
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
-    return rate * newton_price(a->M) >= log(now / goal);
+    return rate * fmin(newton_price(a->M), rounds_left(a)) >= log(now / goal);
 }
 
 /* One exchange. false: end. */
@@ -211,6 +248,8 @@ static bool iterate(star *a)
     memcpy(a->z, a->s->w, a->M * sizeof *a->z);
     memcpy(a->best, a->z, a->M * sizeof *a->best);
     times_G(a, a->z, a->m);
+    if (!resume(a))
+        return false;
     memcpy(a->anchor, a->m, a->M * sizeof *a->m);
     a->lowest[0] = a->certified = INFINITY;
     while (a->round + 1 < HISTORY && play_round(a)) {
@@ -253,7 +292,7 @@ bool star_solve(polish_state *s, const star_watch *watch)
         a->watch = watch;
         a->M = s->M;
         a->diagonal = !s->p->whole_metric;
-        a->size = a->diagonal ? a->M : a->M * (a->M + 1) / 2;
+        a->size = star_metric_size(a->M, !a->diagonal);
         a->least = watch->least;
         a->step = lasso_create(a->M, a->diagonal);
         room = take_room(a);
@@ -262,6 +301,8 @@ bool star_solve(polish_state *s, const star_watch *watch)
         for (size_t m = 0; m < a->M; m++)
             a->box[m] = coordinate_box(s, m);
         done = find_metric(a) && iterate(a);
+        if (s->p->memory)
+            s->p->memory->sigma = a->sigma;
     }
     if (a)
         lasso_free(a->step);

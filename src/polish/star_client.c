@@ -26,6 +26,9 @@ struct star_client {
     double *dual, *Bdual; /* sigma (s - z) of the last restart */
     double *pull;         /* sum of a white */
     double *u, *x, *v;
+    /* of several scores (score_answers.c): a star each, and nothing else */
+    star_client **parts;
+    double *room;
 };
 
 static double weight_of(const polish_client *o, size_t r)
@@ -37,10 +40,41 @@ void star_client_free(star_client *c)
 {
     if (!c)
         return;
+    for (size_t k = 0; c->parts && k < c->count; k++)
+        star_client_free(c->parts[k]);
+    free(c->parts);
+    free(c->room);
     free(c->B);
     free(c->white);
     free(c->s);
     free(c);
+}
+
+star_client *star_client_split(star_client **all, size_t K, size_t room)
+{
+    if (*all)
+        return *all;
+    star_client *c = alloc_zero(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->count = K;
+    c->parts = alloc_zero(K, sizeof(star_client *));
+    c->room = alloc_zero(room, sizeof *c->room);
+    if (!c->parts || !c->room) {
+        star_client_free(c);
+        return NULL;
+    }
+    return *all = c;
+}
+
+star_client **star_client_part(star_client *all, size_t k)
+{
+    return &all->parts[k];
+}
+
+double *star_client_room(star_client *all)
+{
+    return all->room;
 }
 
 static star_client *make(const polish_client *o, bool diagonal)
@@ -272,6 +306,29 @@ static void ascend(star_client *c, const polish_client *o, const polish_question
     memcpy(c->x, c->u, M * sizeof *c->x);
     if (!c->diagonal)
         triangle_backward(M, c->L, c->x);
+}
+
+void star_client_resume(const polish_client *o, const double *w, double sigma, double *answer)
+{
+    star_client *c = *o->star;
+    memset(answer, 0, o->M * sizeof *answer);
+    if (!c)
+        return;
+    for (size_t r = 0; r < c->count && loss_kind_of(o->loss)->bend; r++)
+        o->multiplier[r] = weight_of(o, r) * hfsad_loss_slope(o->loss, o->rows.y[r], row_dot(&o->rows, r, w));
+    for (size_t r = 0; r < c->count; r++)
+        row_add(&o->rows, r, o->multiplier[r], answer);
+    memcpy(c->z, w, c->M * sizeof *w);
+    metric_times(c, c->z, c->Bz);
+    memcpy(c->x, answer, c->M * sizeof *answer);
+    if (!c->diagonal)
+        triangle_solve(c->M, c->L, c->x);
+    for (size_t m = 0; m < c->M; m++) {
+        c->s[m] = w[m] - (c->diagonal ? c->inverse[m] : 1) * c->x[m] / sigma;
+        c->Bs[m] = c->Bz[m] - answer[m] / sigma;
+    }
+    c->sigma = sigma;
+    c->begun = true;
 }
 
 /* What the rows say at z with their slopes: sum of a x, and numbers. */

@@ -32,6 +32,14 @@ bool star_client_gram(const polish_client *o, bool diagonal, double *answer);
 void star_client_begin(const polish_client *o, const polish_question *question, double *answer);
 /* question->kappa: sigma; beta: by how much the last sweep may move x; step: t. */
 void star_client_round(const polish_client *o, const polish_question *question, double *answer);
+/* Before the first round of a later star with the same metric (star_memory). answer: sum of a_r x_r, M numbers. Losses
+ * without kinks have the slopes at w, the others those that they were left with. */
+void star_client_resume(const polish_client *o, const double *w, double sigma, double *answer);
 void star_client_free(star_client *c);
+
+/* A client with a star for each of K scores, and room for that many numbers: *all, or a new one. NULL: no memory. */
+star_client *star_client_split(star_client **all, size_t K, size_t room);
+star_client **star_client_part(star_client *all, size_t k);
+double *star_client_room(star_client *all);
 
 #endif

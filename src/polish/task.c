@@ -30,6 +30,8 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
 {
     if (p->star)
         return p->limit > 0;
+    if (plan_has_noise(p))
+        return false;
     if (spec->run.polish >= 0 || p->aggregate) /* its sums are over all clients: liars would have them again */
         return spec->run.polish == 1 && !p->aggregate;
     return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&
@@ -76,7 +78,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .direct = polish_direct(d),
         .clients = d->n_leaves,
         .star = p->star,
-        .rounds = p->star && !d->classes,
+        .rounds = p->star && (!d->classes || p->scores.K),
         .gap = p->gap,
         .level = level_of(p),
         .limit = p->limit,

@@ -203,8 +203,9 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const table_settings table = table_of_spec(spec);
-    const bool several = spec_has_classes(spec);
-    const bool as_rows = r->engine->as_rows || intercept || standardize || several || spec->own.value;
+    const size_t scores = spec_scores(spec);
+    const bool as_rows = r->engine->as_rows || intercept || standardize || scores || spec->own.value ||
+                         spec_has_noise(spec); /* whether a client has one row is nobody's business then */
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
@@ -215,8 +216,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         r->data->fixed = spec_is_fixed(spec);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
-    if (!status && several)
-        features_set_classes(r->data, (size_t)spec->loss.classes);
+    if (!status && scores)
+        features_set_classes(r->data, scores);
     free(path);
     if (!status && memory && memory->truth) {
         r->truth = alloc_zero(memory->features, sizeof *r->truth);
@@ -333,6 +334,7 @@ hfsad_status run_replan(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
     }
     const plan old = *r->plan; /* the simulator keeps the pointer */
     *r->plan = *made;
+    plan_settle(r->plan);
     *made = old;
     plan_free(made);
     hfsad_spec_free(r->spec);
@@ -355,6 +357,7 @@ void hfsad_run_free(hfsad_run *r)
     free(r->start);
     free(r->start_kind);
     run_unpolish(r);
+    run_star_free(r->kept);
     run_free_readmissions(r);
     hfsad_spec_free(r->spec);
     hfsad_spec_free(r->resolved);
@@ -412,6 +415,8 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     if (!is_finite(r, f))
         return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
                          (unsigned long long)f->iteration, r->engine->remedy);
+    if (plan_has_noise(r->plan))
+        figures_hide(f);
     return HFSAD_OK;
 }
 

@@ -16,6 +16,8 @@ typedef struct {
     double seconds;
 } run_personal;
 
+typedef struct run_star run_star;
+
 struct hfsad_run {
     dataset *data;
     plan *plan;
@@ -47,6 +49,7 @@ struct hfsad_run {
     double star_begun;           /* on clock_seconds */
     hfsad_figures star;          /* its last row */
     bool has_star;               /* there is one, since the last iteration */
+    run_star *kept;              /* of a path's star from one lambda to the next; NULL: nothing */
     hfsad_polish polish;         /* its result; all zero: not tried since the last iteration */
     run_readmission *readmitted; /* in a federation, or by its record */
     size_t n_readmitted, readmitted_room;
@@ -59,6 +62,15 @@ struct hfsad_run {
 hfsad_status run_measure(hfsad_run *run, hfsad_figures *figures, hfsad_error *err);
 hfsad_status run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfsad_polish *so_far), void *context,
                         hfsad_polish *result, hfsad_error *err);
+
+/* From now on each polish of the run goes on from the slopes of the last one, for a path by star. They are state of the
+ * path, together with the model: n_rows slopes, and sigma, all 0 for a first star. */
+typedef struct {
+    double *slopes, *sigma;
+} run_star_state;
+hfsad_status run_star_keep(hfsad_run *run, hfsad_error *err);
+run_star_state run_star_at(hfsad_run *run);
+void run_star_free(run_star *kept);
 
 /* hfsad_run_verdict by this spec; stands: the run has not come to its end. */
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *verdict);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "core/softmax.h"
 #include "data/features.h"
 #include "data/memory.h"
 #include "data/split.h"
@@ -21,21 +22,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of a run in memory. */
+/* The state of a run in memory, and of its star if the points are a star's. */
 typedef struct {
     unsigned char *bytes, *next;
     size_t words;
+    double *slopes, sigma;
 } snapshot;
 
 struct path {
     hfsad_spec *spec;
     hfsad_run *run;
     path_prior prior;
-    dataset *held;       /* NULL: none */
-    uint32_t *held_leaf; /* which leaf of the run each of its clients is, or NO_NODE; NULL: the same one */
+    dataset *held;         /* NULL: none */
+    hfsad_loss *held_loss; /* of each of its clients that the run does not know; NULL: it knows all */
+    uint32_t *held_leaf;   /* which leaf of the run each of its clients is, or NO_NODE; NULL: the same one */
     snapshot start, before, best;
     double best_lambda, last_lambda;
     double *row, *w, *sum; /* M each */
+    bool star;
 };
 
 static void keep_bytes(void *to, const void *bytes, size_t count)
@@ -50,12 +54,22 @@ static void snapshot_take(snapshot *s, const path *p)
     word_writer w = {.put = keep_bytes, .to = s};
     s->next = s->bytes;
     sim_pack(&w, p->run->sim);
+    if (p->star) {
+        const run_star_state star = run_star_at(p->run);
+        memcpy(s->slopes, star.slopes, p->run->data->n_rows * sizeof *s->slopes);
+        s->sigma = *star.sigma;
+    }
 }
 
 static void snapshot_put(const snapshot *s, path *p)
 {
     word_reader r = {s->bytes, s->words, false};
     (void)sim_unpack(p->run->sim, &r); /* of this very run, so it fits */
+    if (p->star) {
+        const run_star_state star = run_star_at(p->run);
+        memcpy(star.slopes, s->slopes, p->run->data->n_rows * sizeof *s->slopes);
+        *star.sigma = s->sigma;
+    }
 }
 
 static bool snapshot_create(snapshot *s, const path *p)
@@ -64,7 +78,14 @@ static bool snapshot_create(snapshot *s, const path *p)
     sim_pack(&counted, p->run->sim);
     s->words = (size_t)counted.count;
     s->bytes = alloc_raw(s->words, WORD_BYTES);
-    return s->bytes != NULL;
+    s->slopes = alloc_zero(p->star ? p->run->data->n_rows : 0, sizeof *s->slopes);
+    return s->bytes && s->slopes;
+}
+
+static void snapshot_free(snapshot *s)
+{
+    free(s->bytes);
+    free(s->slopes);
 }
 
 static const char *prior_key(path_prior prior)
@@ -118,6 +139,8 @@ static char *leaf_name(const dataset *d, size_t leaf)
     return strdup(name);
 }
 
+static hfsad_status find_losses(path *p, hfsad_error *err);
+
 /* The clients of a file by their names. */
 static hfsad_status match_leaves(path *p, hfsad_error *err)
 {
@@ -141,14 +164,32 @@ static hfsad_status match_leaves(path *p, hfsad_error *err)
     for (size_t leaf = 0; list && leaf < d->n_leaves; leaf++)
         free(list[leaf].name);
     free(list);
-    return enough ? HFSAD_OK : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
+    return enough ? find_losses(p, err) : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
 }
 
-/* A client that the run does not know has the loss that is no override's. */
+/* A client that the run does not know has the loss that the spec gives its name. */
+static hfsad_status find_losses(path *p, hfsad_error *err)
+{
+    choice_table t;
+    override_settings special;
+    char name[NODE_NAME_SIZE];
+    p->held_loss = alloc_zero(p->held->n_leaves, sizeof *p->held_loss);
+    hfsad_status status = choices_make(&t, p->spec, p->held) && p->held_loss
+                              ? HFSAD_OK
+                              : error_memory(err, p->held->n_leaves * sizeof *p->held_loss, "the held-out clients");
+    for (size_t leaf = 0; leaf < p->held->n_leaves && !status; leaf++) {
+        bool any = false;
+        status = leaf_override(&t, leaf, name, sizeof name, &special, &any, err);
+        p->held_loss[leaf] = loss_of(&p->spec->loss, any ? &special.loss : NULL);
+    }
+    choices_free(&t);
+    return status;
+}
+
 static const hfsad_loss *held_loss(const path *p, size_t held)
 {
     const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : (uint32_t)held;
-    return leaf == NO_NODE ? &p->run->plan->leaf_classes[0].loss : &plan_leaf(p->run->plan, leaf)->loss;
+    return leaf == NO_NODE ? &p->held_loss[held] : &plan_leaf(p->run->plan, leaf)->loss;
 }
 
 static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
@@ -204,6 +245,7 @@ static hfsad_status read_data(const path *p, hfsad_data *memory, dataset **d, hf
 static hfsad_status take_fold(path *p, const path_settings *settings, dataset **train, hfsad_error *err)
 {
     dataset *all = NULL;
+    p->spec->some_clients = settings->fold_clients;
     const fold_rule rule = {settings->fold, settings->folds, settings->fold_clients, (uint64_t)p->spec->run.seed};
     hfsad_status status = read_data(p, settings->memory, &all, err);
     if (!status)
@@ -217,11 +259,15 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     dataset *data = NULL;
     hfsad_status status = spec_check_settings(spec, !settings->memory, err);
     if (!status && algorithm_is_baseline(spec->top.algorithm))
-        status = error_set(err, HFSAD_ERROR_INPUT, "algorithm: a path is made by hfsad; leave the baselines out");
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "algorithm: a path is made by star or hfsad; leave the baselines out");
+    else if (!status && spec_has_noise(spec))
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "privacy: every point of a path would spend the budget; train one model");
+    else if (!status && spec_scores(spec) && spec->loss.kind != HFSAD_LOSS_MULTINOMIAL)
+        status = error_set(err, HFSAD_ERROR_INPUT, "loss: a path has one score; give one tau, or kind: multinomial");
     if (!status)
         status = spec_copy(&p->spec, spec, err);
-    if (!status)
-        p->spec->top.algorithm = ALGORITHM_HFSAD;
     if (!status &&
         settings->share > 0) { /* without a share the data lie as for `hfsad run`, and can be resumed by it */
         status = read_data(p, settings->memory, &data, err);
@@ -243,6 +289,9 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     if (!status && (settings->file || settings->heldout))
         status = read_heldout(p, settings, features_count(p->run->data), err);
     if (status)
+        return status;
+    p->star = p->run->plan->star && p->run->plan->limit > 0;
+    if (p->star && (status = run_star_keep(p->run, err)))
         return status;
     const size_t M = p->run->data->M;
     p->row = alloc_zero(M, sizeof *p->row);
@@ -278,9 +327,10 @@ void path_free(path *p)
     hfsad_spec_free(p->spec);
     dataset_free(p->held);
     free(p->held_leaf);
-    free(p->start.bytes);
-    free(p->before.bytes);
-    free(p->best.bytes);
+    free(p->held_loss);
+    snapshot_free(&p->start);
+    snapshot_free(&p->before);
+    snapshot_free(&p->best);
     free(p->row);
     free(p->w);
     free(p->sum);
@@ -320,10 +370,39 @@ typedef struct {
 static const double *model_for(const path *p, uint32_t leaf, double *w)
 {
     const size_t M = p->run->data->M;
-    memcpy(w, sim_cloud(p->run->sim), M * sizeof *w);
-    if (hfsad_run_intercept(p->run) && leaf != NO_NODE)
+    memcpy(w, run_inner_model(p->run, 0), M * sizeof *w);
+    if (hfsad_run_intercept(p->run) && leaf != NO_NODE && !p->run->polished)
         w[M - 1] = sim_intercept(p->run->sim, leaf);
     return w;
+}
+
+/* The loss of a row; several classes have scores of their own. */
+static double row_loss(const path *p, const hfsad_loss *loss, const client_rows *rows, size_t r, const double *w)
+{
+    double scores[SOFTMAX_CLASSES];
+    const size_t K = p->run->data->classes;
+    if (!K)
+        return hfsad_loss_value(loss, rows->y[r], row_dot(rows, r, w));
+    softmax_scores(rows, r, K, w, scores);
+    return softmax_loss(K, scores, rows->y[r], NULL);
+}
+
+/* sum += factor times its gradient in w */
+static void add_gradient(const path *p, const hfsad_loss *loss, const client_rows *rows, size_t r, double factor,
+                         const double *w, double *sum)
+{
+    double scores[SOFTMAX_CLASSES], slopes[SOFTMAX_CLASSES];
+    const size_t K = p->run->data->classes;
+    if (!K) {
+        row_add(rows, r, factor * hfsad_loss_slope(loss, rows->y[r], row_dot(rows, r, w)), sum);
+        return;
+    }
+    softmax_scores(rows, r, K, w, scores);
+    (void)softmax_loss(K, scores, rows->y[r], slopes);
+    slopes[(size_t)rows->y[r]] -= 1;
+    for (size_t k = 0; k < K; k++)
+        slopes[k] *= factor;
+    softmax_add(rows, r, K, slopes, sum);
 }
 
 /* The loss of the training rows, as the run has them. */
@@ -335,8 +414,8 @@ static loss_sum training_loss(const path *p)
         const client_rows rows = dataset_rows_any(d, leaf, p->row);
         const double *w = model_for(p, leaf, p->sum);
         for (size_t r = 0; r < rows.count; r++) {
-            const double weight = row_weight(&rows, r), s = row_dot(&rows, r, w);
-            sum.loss += weight * hfsad_loss_value(&plan_leaf(p->run->plan, leaf)->loss, rows.y[r], s);
+            const double weight = row_weight(&rows, r);
+            sum.loss += weight * row_loss(p, &plan_leaf(p->run->plan, leaf)->loss, &rows, r, w);
             sum.weight += weight;
         }
     }
@@ -352,11 +431,11 @@ static double heldout_loss(const path *p)
         const hfsad_loss *loss = held_loss(p, held);
         client_rows rows = dataset_rows(p->held, held);
         rows.F = features_count(p->run->data); /* sparse ones may have fewer */
-        rows.constant = hfsad_run_intercept(p->run);
+        rows.constant = p->run->data->rows.constant != 0;
         model_to_user(p->run->data, model_for(p, leaf, p->sum), p->sum);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r);
-            sum.loss += weight * hfsad_loss_value(loss, rows.y[r], row_dot(&rows, r, p->sum));
+            sum.loss += weight * row_loss(p, loss, &rows, r, p->sum);
             sum.weight += weight;
         }
     }
@@ -384,7 +463,7 @@ static size_t penalised(const path *p)
 
 static size_t count_nonzero(const path *p)
 {
-    const double *w = sim_cloud(p->run->sim);
+    const double *w = run_inner_model(p->run, 0);
     size_t n = 0;
     for (size_t m = 0; m < penalised(p); m++)
         n += w[m] != 0;
@@ -410,8 +489,51 @@ static hfsad_status iterate(path *p, hfsad_figures *f, path_ask stop, void *cont
     return run_measure(p->run, f, err);
 }
 
+typedef struct {
+    path_ask stop;
+    void *context;
+} asked;
+
+static bool goes_on(void *context, const hfsad_polish *so_far)
+{
+    const asked *a = context;
+    (void)so_far;
+    return !a->stop || !a->stop(a->context);
+}
+
+/* From the model of the last point, which all nodes then have. */
+static hfsad_status solve_star(path *p, hfsad_figures *f, path_ask stop, void *context, hfsad_error *err)
+{
+    asked a = {stop, context};
+    hfsad_polish result;
+    hfsad_status status = run_polish(p->run, goes_on, &a, &result, err);
+    if (!status && !result.accepted)
+        status = error_set(err, HFSAD_ERROR_INPUT, "%s", result.reason);
+    else if (!status && !strcmp(result.reason, "interrupted"))
+        status = error_set(err, HFSAD_ERROR_INPUT, "interrupted");
+    if (!status)
+        status = run_measure(p->run, f, err);
+    for (size_t i = 0; i < hfsad_run_nodes(p->run) && !status; i++)
+        sim_set_model(p->run->sim, i, p->run->polished);
+    return status;
+}
+
+static void judge(path *p, path_point *point)
+{
+    hfsad_verdict v;
+    run_verdict(p->run, p->spec, false, &v);
+    point->verdict = v.kind;
+    point->gap_bound = v.gap;
+}
+
+bool path_is_star(const path *p)
+{
+    return p->star;
+}
+
 void path_restart(path *p)
 {
+    run_unpolish(p->run);
     snapshot_put(&p->start, p);
 }
 
@@ -424,9 +546,10 @@ hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop
     p->run->seconds = 0;
     snapshot_take(&p->before, p);
     point->lambda = lambda;
-    status = iterate(p, &point->figures, stop, context, err);
+    status = (p->star ? solve_star : iterate)(p, &point->figures, stop, context, err);
     if (status)
         return status;
+    judge(p, point);
     const loss_sum sum = training_loss(p);
     hfsad_run_node_model(p->run, 0, point->w);
     point->nonzero = count_nonzero(p);
@@ -453,6 +576,7 @@ hfsad_status path_return(path *p, hfsad_error *err)
         free(kind);
         return status;
     }
+    run_unpolish(p->run);
     snapshot_put(&p->best, p);
     free(p->run->start_kind);
     p->run->start_kind = kind;
@@ -486,10 +610,8 @@ static double gradient_at_zero(const path *p)
         const double scale = class->mean ? 1 / rows_weight(&rows) : 1;
         model_for(p, leaf, w);
         memset(w, 0, penalised(p) * sizeof *w);
-        for (size_t r = 0; r < rows.count; r++) {
-            const double slope = hfsad_loss_slope(&class->loss, rows.y[r], row_dot(&rows, r, w));
-            row_add(&rows, r, scale * row_weight(&rows, r) * slope, sum);
-        }
+        for (size_t r = 0; r < rows.count; r++)
+            add_gradient(p, &class->loss, &rows, r, scale * row_weight(&rows, r), w, sum);
     }
     for (size_t m = 0; m < penalised(p); m++)
         most = fmax(most, fabs(sum[m]));

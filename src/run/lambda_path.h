@@ -16,7 +16,9 @@ typedef struct {
     size_t nonzero; /* coefficients of the cloud's model that the prior may make zero and did not */
     double heldout; /* mean loss of the held-out rows; NAN: none are held out */
     double bic, aic;
-    double *w; /* the cloud's model, hfsad_run_features numbers; the caller's */
+    hfsad_verdict_kind verdict;
+    double gap_bound; /* how far the objective is above its minimum at most; NAN: not known */
+    double *w;        /* the cloud's model, hfsad_run_features numbers; the caller's */
 } path_point;
 
 typedef struct path path;
@@ -42,7 +44,7 @@ const hfsad_spec *path_spec(const path *p);
 /* Error if the counters cannot hold the steps of a path with this number of points. */
 hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err);
 
-/* Asked after every iteration; true: give up. A path that gave up can only be freed. */
+/* Asked after every iteration, or exchange of a star; true: give up. A path that gave up can only be freed. */
 typedef bool (*path_ask)(void *context);
 
 /*
@@ -54,12 +56,14 @@ hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *conte
 
 /* From the run's own start again. */
 void path_restart(path *p);
-/* The next point: the run with this lambda from the current state of the path, including the counters of the links.
- * (With counters of 0 the smoothing would be coarse again and the start lost.) */
+/* The next point: the run with this lambda from the current state of the path, including the counters of the links
+ * (with counters of 0 the smoothing would be coarse again and the start lost), or the model and slopes of a star. */
 hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop, void *context, hfsad_error *err);
 /* Saves the start of the last point: path_return restores it, with its lambda in force, to repeat the point. */
 void path_remember(path *p);
 hfsad_status path_return(path *p, hfsad_error *err);
+/* Whether the points are trained by star. */
+bool path_is_star(const path *p);
 
 /* The index of the best point; of equals the first, which has the largest lambda. */
 size_t path_choose(const path_point *points, size_t count, path_rule rule);

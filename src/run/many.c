@@ -9,6 +9,7 @@
 #include "base/wire.h"
 #include "core/fold.h"
 #include "plan/client_terms.h"
+#include "plan/noise.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,6 +50,32 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
     };
 }
 
+/* plan/noise.h; only one thread has this leaf. */
+static void step_with_noise(sim *s, size_t leaf, const rows_leaf *one, thread_space *space)
+{
+    const size_t M = s->M;
+    double *z = space->rows + M, *q = space->rows + 2 * M;
+    hfsad_link link = {one->z, one->q, 0};
+    int64_t *steps = (int64_t *)(void *)(space->rows + 4 * M);
+    if (s->p->secure) {
+        s->many.dual[leaf] = kernels()->rows_step(one);
+        link.k = *one->k;
+        if (!noise_clip_link(s->p, one->rule, &link, M, one->w_parent, z, q, steps))
+            s->over = 1 + s->d->n_inner + leaf;
+        return;
+    }
+    memcpy(z, one->z, M * sizeof *z);
+    memcpy(q, one->q, M * sizeof *q);
+    (void)kernels()->rows_step(one);
+    memcpy(one->z, z, M * sizeof *z);
+    memcpy(one->q, q, M * sizeof *q);
+    link.k = *one->k;
+    seeded_words seeded = {s->many.noise[leaf], 0, 0};
+    const word_source words = seeded_words_source(&seeded);
+    noise_model(&s->p->noise, &words, link.k, M, one->w_parent, one->w, steps);
+    s->many.dual[leaf] = kernels()->link_step(one->rule, &link, M, one->w, one->w_parent);
+}
+
 static void step_leaf(void *context, size_t leaf, unsigned thread)
 {
     sim *s = context;
@@ -57,6 +84,10 @@ static void step_leaf(void *context, size_t leaf, unsigned thread)
         return;
     rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
     one.w_parent = w_heard(s, one.w_parent);
+    if (s->many.noise) {
+        step_with_noise(s, leaf, &one, &s->spaces[thread]);
+        return;
+    }
     for (uint32_t step = plan_leaf(s->p, leaf)->local_steps; step > 0; step--)
         s->many.dual[leaf] = kernels()->rows_step(&one);
 }
@@ -196,6 +227,8 @@ static bool take_many(sim *s, bool anchored, bool linearized, bool factored, siz
                 take(&m->anchor, s->d->n_rows, anchored) && take(&m->eta, n, linearized) && take(&m->factor, n, true) &&
                 take(&m->dual, n, true);
     m->active = alloc_zero(n, 1);
+    m->noise = plan_has_noise(s->p) ? alloc_zero(n, sizeof *m->noise) : NULL;
+    done = done && (m->noise || !plan_has_noise(s->p));
     m->squared = factored ? alloc_zero(n, sizeof(squared_factor *)) : NULL;
     done = done && m->active && (m->squared || !factored);
     for (unsigned t = 0; t < pool_threads(s->threads) && done; t++)
@@ -221,6 +254,11 @@ hfsad_status many_create(sim *s, hfsad_error *err)
         const client_rows rows = dataset_rows(s->d, leaf);
         s->many.factor[leaf] = client_factor(plan_leaf(s->p, leaf), &rows);
     }
+    char name[HFSAD_TIERS_MAX * 256];
+    for (size_t leaf = 0; s->many.noise && leaf < s->d->n_leaves; leaf++) {
+        dataset_leaf_name(s->d, leaf, name, sizeof name);
+        s->many.noise[leaf] = noise_key(s->p->seed, name);
+    }
     if (factored) /* where one fails the rows are swept, which takes longer */
         for_each(s, 0, s->d->n_leaves, s->d->n_rows, make_factor);
     return HFSAD_OK;
@@ -237,5 +275,6 @@ void many_free(sim *s)
     free(s->many.factor);
     free(s->many.squared);
     free(s->many.active);
+    free(s->many.noise);
     free(s->many.dual);
 }

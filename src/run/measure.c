@@ -52,6 +52,8 @@ static void measure_leaf(void *context, size_t leaf, unsigned thread)
     sim *s = context;
     const uint32_t parent = dataset_parent(s->d, leaf);
     s->leaf_sums[leaf] = (link_sums){0};
+    if (plan_has_noise(s->p))
+        return;
     if (s->many.slope) {
         const run_of_leaves one = {
             .parent = parent, .first_slot = (uint32_t)(leaf - s->d->inner[parent].first_leaf), .count = 1};
@@ -87,7 +89,8 @@ static void measure_fixed(const sim *s, size_t i, tally *t)
         } else {
             const size_t leaf = node->first_leaf + c - node->n_inner;
             child.tier[node->depth] = s->leaf_sums[leaf];
-            child.dual[node->depth] = s->leaf_dual ? s->leaf_dual[leaf] : s->many.dual[leaf];
+            if (!plan_has_noise(s->p))
+                child.dual[node->depth] = s->leaf_dual ? s->leaf_dual[leaf] : s->many.dual[leaf];
         }
         fixed_tally_put(&child, tiers, part);
         fixed_add(sum, part, numbers);

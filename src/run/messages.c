@@ -6,6 +6,7 @@
 #include "base/wire.h"
 #include "core/fold.h"
 #include "plan/cohort.h"
+#include "plan/noise.h"
 
 #include <string.h>
 
@@ -83,6 +84,11 @@ static double sum_cohorts(sim *s, size_t i, bool leaves, thread_space *space, do
             if (!grid_put(u, M, factor, end - first, part, &at)) {
                 s->over = 1 + (leaves ? s->d->n_inner : 0) + child;
                 continue;
+            }
+            if (leaves && s->many.noise && s->p->secure && s->k[child]) {
+                seeded_words seeded = {s->many.noise[child], 0, 0};
+                const word_source words = seeded_words_source(&seeded);
+                noise_words(s->p, &words, s->k[child], end - first, own, M, part);
             }
             for (size_t m = 0; m < M; m++)
                 total[m] += part[m];

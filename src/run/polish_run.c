@@ -23,11 +23,27 @@ typedef struct {
     double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
     tree_sum sum;
     const polish_question *question;
+    const double *resumed; /* w of star_client_resume, for which there is no question */
+    double sigma;
     bool (*proceed)(void *context, const hfsad_polish *so_far);
     void *context;
     hfsad_polish *so_far;
     polish_result result;
 } asker;
+
+/* What a path's star keeps. */
+struct run_star {
+    double *slopes;       /* n_rows */
+    star_client **client; /* n_leaves */
+    size_t clients;
+    star_memory memory;
+};
+
+/* Multipliers of a row. */
+static size_t slopes_of(const hfsad_run *r)
+{
+    return plan_scores(r->plan) ? r->plan->scores.K : 1;
+}
 
 static void answer_leaf(void *context, size_t leaf, unsigned thread, double *answer)
 {
@@ -40,14 +56,18 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
         .rows = dataset_rows_any(d, leaf, a->row ? a->row + thread * d->M : NULL),
         .M = d->M,
         .factor = 1,
-        .multiplier = a->multiplier + row,
+        .multiplier = a->multiplier + row * slopes_of(a->run),
         .bend = a->bend + row * (d->classes ? d->classes : 1),
         .anchor = a->anchor ? a->anchor + row : NULL,
         .star = &a->star[leaf],
+        .scores = plan_scores(a->run->plan),
     };
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
-    polish_answer(&client, a->question, answer);
+    if (a->resumed)
+        star_client_resume(&client, a->resumed, a->sigma, answer);
+    else
+        polish_answer(&client, a->question, answer);
 }
 
 static void count(asker *a)
@@ -65,9 +85,53 @@ static bool ask(void *context, const polish_question *question, double *sum)
     return tree_sum_ask(&a->sum, polish_length(question->kind, a->run->data->M), sum);
 }
 
+static bool resume(void *context, const double *w, double sigma, double *sum)
+{
+    asker *a = context;
+    a->resumed = w;
+    a->sigma = sigma;
+    const bool done = tree_sum_ask(&a->sum, a->run->data->M, sum);
+    a->resumed = NULL;
+    return done;
+}
+
+hfsad_status run_star_keep(hfsad_run *r, hfsad_error *err)
+{
+    const dataset *d = r->data;
+    run_star *s = r->kept = alloc_zero(1, sizeof *s);
+    if (!s)
+        return error_memory(err, sizeof *s, "the star of a path");
+    const size_t size = star_metric_size(d->M, star_is_whole(d));
+    s->clients = d->n_leaves;
+    s->slopes = alloc_zero(d->n_rows, sizeof *s->slopes);
+    s->client = alloc_zero(d->n_leaves, sizeof(star_client *));
+    s->memory = (star_memory){.G = alloc_zero(size, sizeof(double)), .resume = resume};
+    return s->slopes && s->client && s->memory.G
+               ? HFSAD_OK
+               : error_memory(err, (size + d->n_rows) * sizeof(double), "the star of a path");
+}
+
+void run_star_free(run_star *s)
+{
+    if (!s)
+        return;
+    for (size_t leaf = 0; s->client && leaf < s->clients; leaf++)
+        star_client_free(s->client[leaf]);
+    free(s->client);
+    free(s->slopes);
+    free(s->memory.G);
+    free(s);
+}
+
+run_star_state run_star_at(hfsad_run *r)
+{
+    return (run_star_state){r->kept->slopes, &r->kept->memory.sigma};
+}
+
 static bool take_room(asker *a)
 {
     const dataset *d = a->run->data;
+    run_star *kept = a->run->kept;
     bool anchored = false;
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
         anchored = anchored || loss_kind_of(&plan_leaf(a->run->plan, leaf)->loss)->majorised;
@@ -76,10 +140,10 @@ static bool take_room(asker *a)
                         .longest = polish_longest(d->M, polish_direct(d)),
                         .answer = answer_leaf,
                         .context = a};
-    a->multiplier = alloc_zero(d->n_rows, sizeof(double));
+    a->multiplier = kept ? kept->slopes : alloc_zero(d->n_rows * slopes_of(a->run), sizeof(double));
     a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
-    a->star = alloc_zero(d->n_leaves, sizeof(star_client *));
+    a->star = kept ? kept->client : alloc_zero(d->n_leaves, sizeof(star_client *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
     return tree_sum_take(&a->sum) && a->star && a->multiplier && a->bend && (a->anchor || !anchored) &&
            (a->row || d->rows.first);
@@ -87,10 +151,12 @@ static bool take_room(asker *a)
 
 static void give_back(asker *a)
 {
-    for (size_t leaf = 0; a->star && leaf < a->run->data->n_leaves; leaf++)
+    for (size_t leaf = 0; a->star && !a->run->kept && leaf < a->run->data->n_leaves; leaf++)
         star_client_free(a->star[leaf]);
-    free(a->star);
-    free(a->multiplier);
+    if (!a->run->kept) {
+        free(a->star);
+        free(a->multiplier);
+    }
     free(a->bend);
     free(a->anchor);
     free(a->row);
@@ -109,6 +175,7 @@ static bool solve(asker *a, double *w)
     problem.ask = ask;
     problem.context = a;
     problem.row = problem.star ? take_row : NULL;
+    problem.memory = a->run->kept ? &a->run->kept->memory : NULL;
     const dataset *d = a->run->data;
     if (a->run->plan->errors) {
         problem.variance = alloc_zero(d->M * (d->M + 1) / 2, sizeof *problem.variance);

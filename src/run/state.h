@@ -38,6 +38,7 @@ typedef struct {
     squared_factor **squared; /* n_leaves; NULL: no squared loss is factored */
     uint8_t *active;          /* n_leaves */
     double *intercept;        /* 2 n_inner: room for many_settle */
+    uint64_t *noise;          /* n_leaves: seeds of their noise; NULL: none */
     double *dual;             /* n_leaves: sigma^2 (|dz|^2 + |dq|^2) of this round */
 } many_rows;
 

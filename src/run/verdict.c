@@ -88,6 +88,8 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
         judge_polished(run, v);
     else if (run->polish.accepted)
         judge_stationary(run, v);
+    else if (plan_has_noise(run->plan))
+        say(v, HFSAD_VERDICT_UNKNOWN, "with noise (privacy) no figure is computed from the clients' rows");
     else if (why || run->polish.reason[0])
         say(v, HFSAD_VERDICT_UNKNOWN, "%s", why ? why : run->polish.reason);
     else if (stands)

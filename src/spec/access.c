@@ -68,6 +68,9 @@ static hfsad_status store(hfsad_spec *spec, const setting_at *at, setting_value 
         return source_fail(&s, 0, "%s = %s is not a finite number; expected %s", at->key, text, expected);
     if (!setting_allows(at, value) || (at->row->type == SETTING_WHOLE && value.whole == -1))
         return source_fail(&s, 0, "%s = %s is out of range; expected %s", at->key, text, expected);
+    setting_at list; /* one level in place of several */
+    if (!strcmp(at->key, "loss.tau") && settings_find(&spec_schema, "loss.levels", &list))
+        (void)setting_store(&list, spec, (setting_value){.text = NULL});
     if (!setting_store(at, spec, value))
         return error_memory(err, strlen(text), at->key);
     spec->lines[at->index] = -1;

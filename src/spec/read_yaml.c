@@ -284,12 +284,29 @@ static hfsad_status read_table(source *s, const target *t, const yaml_node_t *no
                            : source_fail(s, line_of(node), "'data' has no key 'file'; write 'data: {file: data.csv}'");
 }
 
+/* `tau: [0.1, 0.5, 0.9]`: loss.levels, and the one in the middle. */
+static hfsad_status read_levels(source *s, const target *t, const char *key, const yaml_node_t *node, size_t line)
+{
+    const yaml_node_item_t *first = node->data.sequence.items.start, *end = node->data.sequence.items.top;
+    setting_at at;
+    if (first == end || !settings_find(t->schema, "loss.levels", &at))
+        return source_fail(s, line, "'%s%s' is an empty list; give levels between 0 and 1", t->label, key);
+    const hfsad_status status = end - first > 1 ? read_list(s, t, &at, node, line) : HFSAD_OK;
+    (void)settings_find(t->schema, key, &at);
+    return status ? status : read_scalar(s, t, &at, first[(end - first) / 2], line);
+}
+
 /* key is known: a setting, a mapping or the list. */
 static hfsad_status read_value(source *s, const target *t, const char *key, int id, size_t line)
 {
     setting_at at;
     if (t->schema == &spec_schema && !strcmp(key, "data") && node_at(s, id)->type == YAML_MAPPING_NODE)
         return read_table(s, t, node_at(s, id));
+    if (!strcmp(key, "loss.tau") && node_at(s, id)->type == YAML_SEQUENCE_NODE)
+        return read_levels(s, t, key, node_at(s, id), line);
+    if (!strcmp(key, "loss.tau") && t->base && settings_find(t->schema, "loss.levels", &at) &&
+        !setting_store(&at, t->base, (setting_value){.text = NULL})) /* one level in place of a list */
+        return error_memory(s->err, SETTING_TEXT_MAX, key);
     if (settings_find(t->schema, key, &at))
         return read_scalar(s, t, &at, id, line);
     if (t->schema->list && !strcmp(key, t->schema->list))

@@ -69,10 +69,14 @@
     X(LOSS, CHOICE_LOSS, kind, "required", "",                                                                         \
       "loss of a row; own: supplied by a program through hfsad_spec_own_loss")                                         \
     X(LOSS, REAL, box, "none", "(0,inf)", "upper limit on every |w_m| of a client")                                    \
-    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level")                            \
+    X(LOSS, REAL, tau, "0.5", "(0,1)", "quantile, smoothed-quantile, expectile: the level, or a list of levels")       \
+    X(LOSS, TEXT, levels, "none", "list",                                                                              \
+      "the same: several levels, rising, in one run; tau: [0.1, 0.5, 0.9] is another way to write it")                 \
     X(LOSS, REAL, delta, "1", "(0,inf)", "huber: residual at which the loss turns from quadratic to linear")           \
     X(LOSS, REAL, h, "0.1", "(0,inf)", "smoothed-quantile: half-width of the window that the loss is averaged over")   \
-    X(LOSS, WHOLE, classes, "2", "[2,256]", "multinomial: number of classes; y is 0, 1, ... below it")                 \
+    X(LOSS, WHOLE, classes, "2", "[2,256]",                                                                            \
+      "multinomial, and above 2 hinge and squared-hinge, by every class against the rest: number of classes; y is 0, " \
+      "1, ... below it")                                                                                               \
     X(LOSS, CHOICE_SCALE, scale, "sum", "", "the loss of a client is the sum or the mean over its rows")               \
     X(LOSS, CHOICE_SOLVER, solver, "auto", "",                                                                         \
       "client step for many rows: exact prox, or smoothed and linearised loss; auto: exact")                           \
@@ -204,10 +208,22 @@
       "least number of children of a node whose sum is added up as one; 0: every child by itself, or 8 with secure "   \
       "aggregation")                                                                                                   \
     X(PRIVACY, WHOLE, least_rows, "1", "[1,1000000000]", "a client with fewer rows takes no part: the run is refused") \
-    X(PRIVACY, REAL, largest, "1e+15", "(0,inf)",                                                                      \
-      "a client answers no question about models with larger numbers; 1e+15: no bound")                                \
+    X(PRIVACY, REAL, largest, "none", "(0,inf)",                                                                       \
+      "a client answers no question about models with larger numbers; none: no bound")                                 \
     X(PRIVACY, TEXT, refuse, "none", "list",                                                                           \
-      "questions that clients never answer: standardize, robust-start, step, star, polish, errors, groups")
+      "questions that clients never answer: standardize, robust-start, step, star, polish, errors, groups")            \
+    X(PRIVACY, REAL, epsilon, "none", "(0,1000]",                                                                      \
+      "differential privacy: clients add noise, and the whole run is (epsilon, delta)-private for each client")        \
+    X(PRIVACY, REAL, rho, "none", "(0,1000]", "the same budget as zero-concentrated privacy; in place of epsilon")     \
+    X(PRIVACY, REAL, delta, "1e-06", "(0,1)", "of (epsilon, delta); far below 1 / number of clients")                  \
+    X(PRIVACY, REAL, clip, "none", "(0,inf)",                                                                          \
+      "with noise: largest distance of what a client says from its parent's model; a smaller one needs less noise")    \
+    X(PRIVACY, WHOLE, rows, "1", "[1,1000000000]",                                                                     \
+      "with noise: rows of a client that the presets assume, with features and y of size 1; the data is not asked")    \
+    X(PRIVACY, CHOICE_NOISE, noise, "secret", "",                                                                      \
+      "random numbers of the noise in a federation: by each node's secret, or by run.seed, which protects nothing "    \
+      "and "                                                                                                           \
+      "repeats `hfsad run`")
 
 /* Rows of an entry of `overrides`, besides the groups below. */
 #define SETTINGS_OVERRIDE(X)                                                                                           \
@@ -260,6 +276,7 @@
 #define MISSING_NAMES "refuse", "mean"                 /* index = missing_rule */
 #define WIRE_NAMES "double", "float", "delta", "fixed" /* index = wire_encoding */
 #define AGGREGATION_NAMES "plain", "secure"
+#define NOISE_BY_NAMES "secret", "seed"
 #define AGGREGATE_NAMES "mean", "trimmed", "median" /* index = AGGREGATE_xxx of core/robust.h */
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
 #define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
@@ -279,6 +296,7 @@ enum { SCALE_SUM, SCALE_MEAN };
 enum { SOLVER_EXACT, SOLVER_LINEARIZED };
 enum { MODE_SYNC, MODE_ASYNC };
 enum { AGGREGATION_PLAIN, AGGREGATION_SECURE, COHORT_LEAST = 2, COHORT_DEFAULT = 8 };
+enum { NOISE_SECRET, NOISE_SEED };
 enum { STALE_WAIT, STALE_GO_ON };
 enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 
@@ -299,6 +317,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_CHOICE_STALE int
 #define C_TYPE_CHOICE_WIRE int
 #define C_TYPE_CHOICE_AGGREGATION int
+#define C_TYPE_CHOICE_NOISE int
 #define C_TYPE_CHOICE_AGGREGATE int
 #define C_TYPE_CHOICE_MISSING int
 #define C_TYPE_CHOICE_LINK int
@@ -375,15 +394,16 @@ struct hfsad_spec {
     size_t n_overrides;
     override_settings *overrides;
     hfsad_own_loss own; /* all NULL: none */
+    bool some_clients;  /* a fold of them trains: an override may name one of the others */
     bool own_elsewhere; /* a process of a federation: clients of other processes bring the own loss */
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
 
-/* Whether rows have a score for each of loss.classes. */
-static inline bool spec_has_classes(const hfsad_spec *spec)
-{
-    return spec->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL;
-}
+/* Scores of a row, if it has one for each of loss.classes or of loss.levels; otherwise 0. */
+size_t spec_scores(const hfsad_spec *spec);
+/* loss.levels as numbers; returns how many there are. */
+enum { SPEC_LEVELS = 99 };
+size_t spec_levels(const hfsad_spec *spec, double levels[SPEC_LEVELS]);
 
 /* All defaults, as if read from an empty file at path. */
 hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);
@@ -395,9 +415,14 @@ static inline bool spec_is_secure(const hfsad_spec *spec)
 {
     return spec->privacy.aggregation == AGGREGATION_SECURE;
 }
+/* Differential privacy (plan/noise.h): an epsilon or a rho is given. */
+static inline bool spec_has_noise(const hfsad_spec *spec)
+{
+    return spec->privacy.epsilon > 0 || spec->privacy.rho > 0;
+}
 static inline bool spec_is_fixed(const hfsad_spec *spec)
 {
-    return spec_is_secure(spec) || spec->federation.wire == WIRE_FIXED;
+    return spec_is_secure(spec) || spec_has_noise(spec) || spec->federation.wire == WIRE_FIXED;
 }
 static inline bool spec_shows_clients(const hfsad_spec *spec)
 {

@@ -200,6 +200,54 @@ static hfsad_status check_aggregate(const hfsad_spec *spec, hfsad_error *err)
     return why ? error_set(err, HFSAD_ERROR_INPUT, "aggregate: trimmed and median need %s", why) : HFSAD_OK;
 }
 
+size_t spec_levels(const hfsad_spec *spec, double levels[SPEC_LEVELS])
+{
+    setting_at at;
+    setting_value value;
+    char why[SETTING_WHY_MAX], one[64];
+    size_t count = 0;
+    (void)settings_find(&spec_schema, "loss.tau", &at);
+    for (const char *text = spec->loss.levels; text && count < SPEC_LEVELS; count++) {
+        const size_t length = strcspn(text, ",");
+        snprintf(one, sizeof one, "%.*s", (int)(length < sizeof one ? length : sizeof one - 1), text);
+        levels[count] = setting_parse(&at, one, true, &value, why) ? value.real : NAN;
+        text = text[length] ? text + length + 1 : NULL;
+    }
+    return count;
+}
+
+size_t spec_scores(const hfsad_spec *spec)
+{
+    double levels[SPEC_LEVELS];
+    const int kind = spec->loss.kind;
+    if (spec->loss.levels)
+        return spec_levels(spec, levels);
+    const bool rest = (kind == HFSAD_LOSS_HINGE || kind == HFSAD_LOSS_SQUARED_HINGE) && spec->loss.classes > 2;
+    return kind == HFSAD_LOSS_MULTINOMIAL || rest ? (size_t)spec->loss.classes : 0;
+}
+
+/* Several levels or classes. */
+static hfsad_status check_scores(const hfsad_spec *spec, hfsad_error *err)
+{
+    double levels[SPEC_LEVELS];
+    const size_t count = spec_levels(spec, levels);
+    const int kind = spec->loss.kind;
+    const char *key = count ? "loss.tau" : "loss.classes", *why = NULL;
+    bool rise = count != 1;
+    for (size_t i = 0; i < count; i++)
+        rise = rise && isfinite(levels[i]) && (i == 0 || levels[i] > levels[i - 1]);
+    if (count && kind != HFSAD_LOSS_QUANTILE && kind != HFSAD_LOSS_SMOOTHED_QUANTILE && kind != HFSAD_LOSS_EXPECTILE)
+        why = "a list of levels is for quantile, smoothed-quantile and expectile";
+    else if (!rise)
+        why = "a list has 2 to 99 levels between 0 and 1, each above the one before";
+    else if (kind == HFSAD_LOSS_LOGISTIC && spec->loss.classes > 2)
+        why = "logistic has two classes; loss.kind multinomial is the same for more";
+    for (size_t i = 0; i < spec->n_overrides && spec_scores(spec) && !why; i++)
+        if (spec->overrides[i].loss.levels || spec->overrides[i].loss.classes > 0)
+            why = "all nodes have the same; remove it from overrides";
+    return why ? error_set(err, HFSAD_ERROR_INPUT, "%s: %s", key, why) : HFSAD_OK;
+}
+
 hfsad_status hfsad_spec_check(const hfsad_spec *spec, hfsad_error *err)
 {
     return spec_check_settings(spec, true, err);
@@ -220,6 +268,8 @@ hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_
     hfsad_status status = check_required(spec, !needs_data, err);
     if (!status)
         status = check_start(spec, err);
+    if (!status)
+        status = check_scores(spec, err);
     if (!status)
         status = check_privacy(spec, err);
     if (!status)

@@ -1,0 +1,13 @@
+/* The settings of a run as the history keeps them: one JSON object, a text for every dotted key. */
+#ifndef HFSAD_DASH_SETTINGS_TEXT_H
+#define HFSAD_DASH_SETTINGS_TEXT_H
+
+#include "hfsad/hfsad.h"
+
+/* All settings of a spec, or those that differ from their defaults; to be freed by cJSON_free. */
+char *settings_text(const hfsad_spec *spec, bool all);
+/* Those of `all` with the values that summary.json has for them: the resolved ones, for commands that do not see them
+ * before the end. NULL: one of the two is missing. To be freed by cJSON_free. */
+char *settings_resolved(const char *all, const char *summary);
+
+#endif

@@ -1,0 +1,135 @@
+/*
+ * The losses of the scores have no coordinate in common: what is asked of all is asked of one score after the other,
+ * with its part of the vectors. The parts of the answers then go to their coordinates, or are added up.
+ */
+#include "polish/score_answers.h"
+
+#include "polish/star_client.h"
+
+#include <math.h>
+
+/* What the numbers of a question or an answer are: vectors, or a triangle, of coordinates; then numbers. */
+typedef struct {
+    size_t vectors;
+    bool triangle;
+} shape;
+
+static shape shape_of_answer(polish_kind kind)
+{
+    switch (kind) {
+    case POLISH_SCALES:
+        return (shape){POLISH_VECTORS, false};
+    case POLISH_VALUE:
+    case POLISH_DIAGONAL:
+    case POLISH_PRODUCT:
+    case POLISH_REPAIR:
+    case POLISH_GRAM_DIAGONAL:
+    case POLISH_ROUND:
+        return (shape){1, false};
+    case POLISH_HESSIAN:
+    case POLISH_GRAM:
+    case POLISH_BREAD:
+    case POLISH_MEAT:
+        return (shape){0, true};
+    default:
+        return (shape){0, false};
+    }
+}
+
+/* Coordinate m of score k is m K + k of all. */
+static void take_vector(size_t W, size_t K, size_t k, const double *from, double *to)
+{
+    for (size_t m = 0; m < W; m++)
+        to[m] = from[m * K + k];
+}
+
+static void take_triangle(size_t W, size_t K, size_t k, const double *from, double *to)
+{
+    for (size_t m = 0; m < W; m++) {
+        const size_t i = m * K + k;
+        for (size_t n = 0; n <= m; n++)
+            *to++ = from[i * (i + 1) / 2 + n * K + k];
+    }
+}
+
+static void put_triangle(size_t W, size_t K, size_t k, const double *from, double *to)
+{
+    for (size_t m = 0; m < W; m++) {
+        const size_t i = m * K + k;
+        for (size_t n = 0; n <= m; n++)
+            to[i * (i + 1) / 2 + n * K + k] = *from++;
+    }
+}
+
+/* Numbers of all rows, which count once for all scores. */
+static bool is_mean(polish_kind kind, size_t i)
+{
+    return kind == POLISH_GRAM || kind == POLISH_GRAM_DIAGONAL || kind == POLISH_SPREAD ||
+           ((kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL) && i == 1);
+}
+
+static void put_answer(polish_kind kind, size_t W, size_t K, size_t k, const double *part, double *answer)
+{
+    const shape s = shape_of_answer(kind);
+    const bool metric = kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL;
+    size_t from = s.vectors * W, to = s.vectors * W * K;
+    for (size_t v = 0; v < s.vectors; v++)
+        for (size_t m = 0; m < W; m++)
+            answer[v * W * K + m * K + k] = part[v * W + m];
+    if (s.triangle) {
+        put_triangle(W, K, k, part, answer);
+        from = W * (W + 1) / 2;
+        to = W * K * (W * K + 1) / 2;
+    }
+    const size_t numbers = polish_length(kind, W) - from;
+    for (size_t i = 0; i < numbers; i++)
+        if (metric && i == 0) /* whether there is memory for it: for all of them, or not */
+            answer[to] = k ? fmin(answer[to], part[from]) : part[from];
+        else
+            answer[to + i] += is_mean(kind, i) ? part[from + i] / (double)K : part[from + i];
+}
+
+/* The question about one score; its vectors go to room. */
+static polish_question part_of_question(const polish_question *q, size_t W, size_t K, size_t k, double *room)
+{
+    polish_question part = *q;
+    const size_t points = polish_points(q->kind, W), down = polish_down(q->kind, W) - points;
+    part.vector = room;
+    part.point = room + down;
+    if (q->kind == POLISH_METRIC)
+        take_triangle(W, K, k, q->vector, room);
+    else if (down)
+        take_vector(W, K, k, q->vector, room);
+    if (points)
+        take_vector(W, K, k, q->point, room + down);
+    return part;
+}
+
+void scores_answer(const polish_client *o, const polish_question *q, double *answer)
+{
+    const score_losses *s = o->scores;
+    const size_t K = s->K, W = o->M / K, count = o->rows.count, longest = polish_longest(W, W);
+    star_client *all = star_client_split(o->star, K, count + 2 * longest);
+    if (!all) { /* nothing can be said: the solver gives up */
+        for (size_t i = 0; i < polish_length(q->kind, o->M); i++)
+            answer[i] = NAN;
+        return;
+    }
+    double *labels = star_client_room(all), *question = labels + count, *part = question + longest;
+    for (size_t k = 0; k < K; k++) {
+        const hfsad_loss loss = score_loss(s, k);
+        polish_client one = *o;
+        one.scores = NULL;
+        one.loss = &loss;
+        one.M = W;
+        one.multiplier = o->multiplier + k * count;
+        one.bend = o->bend + k * count;
+        one.star = star_client_part(all, k);
+        for (size_t r = 0; r < count; r++)
+            labels[r] = score_y(s, k, o->rows.y[r]);
+        one.rows.y = labels;
+        const polish_question asked = part_of_question(q, W, K, k, question);
+        polish_answer(&one, &asked, part);
+        put_answer(q->kind, W, K, k, part, answer);
+    }
+}
