@@ -286,7 +286,7 @@ bool async_answers_without(const node *n, size_t c)
     if (!n->s.async || n->s.pace.stale_waits)
         return false;
     const child_state *child = &n->inner.child[c];
-    if (child->absent && !child->lives) /* the wait is paid once for an absence */
+    if (child->absent && child->silent) /* the wait is paid once for an absence */
         return true;
     return n->now - n->question.ask.since >= (child->lives ? live_answer_ms(n) : answer_ms(n));
 }
@@ -299,6 +299,7 @@ bool node_asks(const node *n)
 void node_child_lives(node *n, size_t c, bool lives)
 {
     n->inner.child[c].lives = lives;
+    n->inner.child[c].silent = !lives;
 }
 
 bool async_is_ready(const node *n)

@@ -91,6 +91,7 @@ typedef struct {
     bool ack_part;     /* to be told which part is wanted */
     bool fresh;        /* asynchronous: it has sent something since the last step */
     bool lives;        /* asynchronous: its process says so; not kept */
+    bool silent;       /* asynchronous: its process does not; neither of the two: that is not known */
     bool missed;       /* asynchronous: the last figures, or the models, went without it; so does the output */
     bool absent;       /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
     uint64_t life;     /* of its link: number of the readmission that began it, 0: none */
