@@ -310,6 +310,8 @@ static void test_refused(void **state)
         {"features.intercept=global", "features.intercept"},
         {"run.start=spectral", "run.start"},
         {"run.start=robust", "run.start"},
+        {"loss.kind=phase-retrieval", "run.start"},
+        {"loss.kind=phase-retrieval;run.start=normal", NULL},
         {"run.start=consensus", "run.start"},
         {"link.client.penalty=mcp", "link"},
         {"run.tries=3", "run.tries"},

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "math/loss_kind.h"
 #include "plan/accountant.h"
 
 #include <math.h>
@@ -129,6 +130,8 @@ static const char *excluded(const hfsad_spec *s)
                  "a column of ones to the data"
            : s->loss.kind == (int)HFSAD_LOSS_OWN || s->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL
                ? "loss.kind: own and multinomial are not supported"
+           : !*start && loss_kinds[s->loss.kind]->majorised ? "run.start: that of phase retrieval is computed from the "
+                                                              "rows without noise; use zero, normal or a file"
            : !strcmp(start, "spectral") || !strcmp(start, "robust") || !strcmp(start, "consensus")
                ? "run.start: this start is computed from the rows without noise; use zero, normal or a file"
            : concave          ? "link: mcp and scad need a start from the rows; use tv"
