@@ -15,6 +15,7 @@
 #include "data/builder.h"
 #include "run/device.h"
 #include "run/sim.h"
+#include "run/state.h"
 #include "tools.h"
 
 #include <dlfcn.h>
@@ -100,6 +101,7 @@ FMA_TARGET static double fma_rate(void)
 }
 
 static hfsad_loss_kind loss_kind_in_use = HFSAD_LOSS_PHASE_RETRIEVAL;
+static size_t rows_in_use = 1; /* of each client */
 
 typedef struct {
     dataset *d;
@@ -129,18 +131,21 @@ static void make_data(federation *f, size_t edges, size_t clients, size_t M, boo
     double *x = alloc_zero(M, sizeof *x);
     rng r = {rng_key(1, rng_stream("bench")), 0};
     must(dataset_builder_create(&b, M, &err), &err);
-    must(dataset_builder_reserve(b, edges * clients, &err), &err); /* as the CSV reader does */
+    must(dataset_builder_reserve(b, edges * clients * rows_in_use, &err), &err); /* as the CSV reader does */
     for (size_t e = 0, number = 0; e < edges; e++)
         for (size_t c = 0; c < clients; c++) {
             char edge[32], client[32];
             snprintf(edge, sizeof edge, "edge%zu", e + 1);
             snprintf(client, sizeof client, "client%zu", ++number);
-            double s = 0;
-            for (size_t m = 0; m < M; m++) {
-                x[m] = hides && m % 5 == e % 5 ? 0 : rng_next_uniform(&r) * 2 - 1;
-                s += m % 3 ? 0 : x[m];
+            for (size_t row = 0; row < rows_in_use; row++) {
+                double s = 0;
+                for (size_t m = 0; m < M; m++) {
+                    x[m] = hides && m % 5 == e % 5 ? 0 : rng_next_uniform(&r) * 2 - 1;
+                    s += m % 3 ? 0 : x[m];
+                }
+                const double y = rows_in_use > 1 ? s + rng_next_uniform(&r) : s * s;
+                must(dataset_builder_add(b, edge, client, y, x, NULL, 0, &err), &err);
             }
-            must(dataset_builder_add(b, edge, client, s * s, x, NULL, 0, &err), &err);
         }
     must(dataset_builder_finish(b, &f->d, &err), &err);
     free(x);
@@ -156,6 +161,7 @@ static void federation_open(federation *f, size_t edges, size_t clients, size_t 
     f->class = (leaf_class){
         .loss = {loss_kind_in_use, 0.5, 1, loss_kind_in_use == HFSAD_LOSS_PHASE_RETRIEVAL ? 5 : INFINITY, 0.3},
         .rule = {{HFSAD_PENALTY_L1, 5 * sqrt((double)M), 1, 0, 0, 0}, {.c = 5 * sqrt((double)M), .alpha = sqrt(20)}},
+        .solver = {ROWS_EXACT, 0.1, 200},
         .participation = 1,
         .local_steps = 1,
     };
@@ -403,6 +409,37 @@ static void bench_device(const char *label, size_t edges, size_t clients, double
     federation_close(&f);
 }
 
+/* Many rows per client: the same rounds from the start on the device and on all cores. */
+static void bench_device_rows(size_t edges, size_t clients, size_t rows, size_t M, unsigned threads, double bandwidth)
+{
+    enum { ITERATIONS = 3, ROUNDS = 4 };
+    double seconds[2] = {0}, visits[2] = {0};
+    uint64_t print[2];
+    loss_kind_in_use = HFSAD_LOSS_QUANTILE;
+    rows_in_use = rows;
+    for (int device = 0; device < 2; device++) {
+        federation f;
+        hfsad_error err;
+        federation_open(&f, edges, clients, M, threads, false);
+        f.p.edge_rounds = ROUNDS;
+        if (device)
+            must(sim_use_device(f.s, "cuda", &err), &err);
+        for (int i = 0; i < ITERATIONS; i++)
+            seconds[device] += stretch_seconds(&f, 1);
+        device_collect(f.s);
+        for (unsigned t = 0; t < threads; t++)
+            visits[device] += (double)f.s->spaces[t].visits;
+        print[device] = state_print(&f);
+        federation_close(&f);
+    }
+    rows_in_use = 1;
+    say("gpu_rows_same_bits", print[0] == print[1] && visits[0] == visits[1], "1: same state, same rows read");
+    say("gpu_rows_per_s", visits[1] / seconds[1] / 1e9, "1e9 rows of many per client read a second");
+    say("gpu_rows_fraction_of_copy", visits[1] * (double)M * 8 / seconds[1] / bandwidth, "of the copy bandwidth");
+    say("gpu_rows_ms_per_round", seconds[1] * 1e3 / (ITERATIONS * ROUNDS), "ms, the first 12 rounds");
+    say("gpu_rows_times_cpu", seconds[0] / seconds[1], "as fast as all cores of this machine");
+}
+
 static void bench_gpu(size_t most)
 {
     char why[300] = "hfsad-cuda.so is missing";
@@ -430,6 +467,8 @@ static void bench_gpu(size_t most)
             snprintf(label, sizeof label, "%s_%s", sizes[i].label, phase ? "phase" : "absolute");
             bench_device(label, sizes[i].edges, sizes[i].clients, bandwidth);
         }
+    const unsigned cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    bench_device_rows(10, most < 10000000 ? 100 : 10000, 100, 100, cores, bandwidth);
 }
 
 int main(int argc, char **argv)

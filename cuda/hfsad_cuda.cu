@@ -34,6 +34,7 @@ struct leaf_work {
     device_rule rule;
     device_clock clock;
     int *failed;
+    unsigned char *late, *leaves; /* narrow.cuh: runs, and their clients, that are not done */
 };
 
 static __device__ penalty_vec penalty_here(const device_penalty *p)
@@ -199,6 +200,9 @@ template <bool want_dual> __global__ void __launch_bounds__(RUN_THREADS, BLOCKS_
         a.run_sigma[blockIdx.x] = sum_lanes(tile);
 }
 
+#include "narrow.cuh"
+#include "rows.cuh"
+
 struct inner_work {
     const device_node *nodes;
     size_t M, first, end;
@@ -258,12 +262,14 @@ __global__ void inner_kernel(const inner_work a)
 
 struct device {
     leaf_work leaf;
+    link_step_vec *step; /* narrow.cuh */
+    rows_work rows; /* in place of leaf; its rows.first is NULL if clients have one row */
     inner_work inner;
     size_t n_leaves, leaf_doubles, n_runs, n_inner;
     uint32_t depth;
     size_t level[HFSAD_TIERS_MAX + 2];
-    unsigned threads;
-    void *taken[24];
+    unsigned threads, most; /* most: clients of a run */
+    void *taken[32];
     unsigned n_taken;
 };
 
@@ -301,6 +307,7 @@ static bool has_room(const device_problem *p, char *why, size_t size)
         return false;
     const double vectors = p->w ? 4 : 3, spare = 300e6;
     const double needed = 8.0 * (vectors * (double)p->leaf_doubles + 3.0 * (double)p->n_leaves +
+                                 (double)p->rows.n_rows * (double)(p->M + 5) +
                                  (double)p->n_runs * (double)(p->M + 4) + 4.0 * (double)(p->n_inner * p->M)) +
                           (double)p->n_inner * sizeof(device_node);
     if (needed + spare <= (double)left)
@@ -316,7 +323,11 @@ static bool put(void *context, const device_problem *p, char *why, size_t size)
 {
     device *d = (device *)context;
     const size_t leaves = p->leaf_doubles * sizeof(double), inner = p->n_inner * p->M * sizeof(double);
-    d->leaf.rule = p->rule;
+    d->leaf.rule = d->rows.rule = p->rule;
+    if (p->rows.first && !fine(cudaMemcpy(d->rows.rows.slope, p->rows.slope, p->rows.n_rows * sizeof(double),
+                                          cudaMemcpyHostToDevice),
+                               "a copy", why, size))
+        return false;
     return fine(cudaMemcpy(d->leaf.z, p->z, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
            fine(cudaMemcpy(d->leaf.q, p->q, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
            (!p->w || fine(cudaMemcpy(d->leaf.w, p->w, leaves, cudaMemcpyHostToDevice), "a copy", why, size)) &&
@@ -327,12 +338,77 @@ static bool put(void *context, const device_problem *p, char *why, size_t size)
                 "a copy", why, size);
 }
 
+/* Numbers of a vector in each thread of a warp. */
+static unsigned per_thread(size_t M)
+{
+    unsigned k = 1;
+    while (k * WARP < M)
+        k *= 2;
+    return k;
+}
+
+#define ROWS_CALL(kernel, K, blocks, ...)                                                                              \
+    do {                                                                                                               \
+        const unsigned n = (unsigned)(((blocks) + ROWS_WARPS - 1) / ROWS_WARPS), t = ROWS_WARPS * WARP;                \
+        switch (K) {                                                                                                   \
+        case 1: kernel<1><<<n, t>>>(__VA_ARGS__); break;                                                               \
+        case 2: kernel<2><<<n, t>>>(__VA_ARGS__); break;                                                               \
+        case 4: kernel<4><<<n, t>>>(__VA_ARGS__); break;                                                               \
+        case 8: kernel<8><<<n, t>>>(__VA_ARGS__); break;                                                               \
+        default: kernel<16><<<n, t>>>(__VA_ARGS__);                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+/* After the state of the links. */
+static bool set_up_rows(device *d, const device_problem *p, char *why, size_t size)
+{
+    rows_work *r = &d->rows;
+    const device_rows *from = &p->rows;
+    const leaf_work *l = &d->leaf;
+    unsigned *run_of = (unsigned *)malloc(p->n_leaves * sizeof *run_of);
+    for (size_t i = 0; run_of && i < p->n_runs; i++)
+        for (unsigned j = 0; j < p->runs[i].count; j++)
+            run_of[p->runs[i].leaf + j] = (unsigned)i;
+    r->rows = *from;
+    r->z = l->z;
+    r->q = l->q;
+    r->w = l->w;
+    r->dual = l->dual;
+    r->run_u = l->run_u;
+    r->run_sigma = l->run_sigma;
+    r->inner_w = l->inner_w;
+    r->runs = l->runs;
+    r->M = p->M;
+    r->n_leaves = p->n_leaves;
+    r->n_runs = p->n_runs;
+    r->lanes = from->lanes;
+    r->loss = p->loss;
+    const bool done =
+        run_of && take(d, (double **)&r->rows.x, from->x, from->n_rows * p->M, why, size) &&
+        take(d, (double **)&r->rows.y, from->y, from->n_rows, why, size) &&
+        (!from->weight || take(d, (double **)&r->rows.weight, from->weight, from->n_rows, why, size)) &&
+        take(d, (double **)&r->rows.factor, from->factor, p->n_leaves, why, size) &&
+        take(d, (size_t **)&r->rows.first, from->first, p->n_leaves + 1, why, size) &&
+        take(d, (unsigned **)&r->run_of, run_of, p->n_leaves, why, size) &&
+        take(d, &r->rows.slope, (const double *)NULL, from->n_rows, why, size) &&
+        take(d, &r->norm2, (const double *)NULL, from->n_rows, why, size) &&
+        take(d, &r->moving, (const unsigned *)NULL, from->n_rows, why, size) &&
+        take(d, &r->visits, (const unsigned long long *)NULL, 1, why, size) &&
+        fine(cudaMemset(r->visits, 0, sizeof *r->visits), "memory", why, size);
+    free(run_of);
+    if (!done)
+        return false;
+    ROWS_CALL(norms_kernel, per_thread(p->M), from->n_rows, *r, from->n_rows);
+    return fine(cudaGetLastError(), "the rows", why, size);
+}
+
 static bool set_up(device *d, const device_problem *p, char *why, size_t size)
 {
     leaf_work *l = &d->leaf;
     unsigned most = 0;
     for (size_t r = 0; r < p->n_runs; r++)
         most = p->runs[r].count > most ? p->runs[r].count : most;
+    d->most = most;
     d->threads = most <= 64 ? 64 : RUN_THREADS;
     d->n_leaves = p->n_leaves;
     d->leaf_doubles = p->leaf_doubles;
@@ -343,10 +419,11 @@ static bool set_up(device *d, const device_problem *p, char *why, size_t size)
     l->M = d->inner.M = p->M;
     l->loss = p->loss;
     double *state[7] = {0};
-    if (!take(d, (double **)&l->x, p->x, p->leaf_doubles, why, size) ||
-        !take(d, (double **)&l->y, p->y, p->n_leaves, why, size) ||
-        !take(d, (double **)&l->n, p->n, p->n_leaves, why, size) ||
-        !take(d, (device_run **)&l->runs, p->runs, p->n_runs, why, size) ||
+    if (!p->rows.first && (!take(d, (double **)&l->x, p->x, p->leaf_doubles, why, size) ||
+                           !take(d, (double **)&l->y, p->y, p->n_leaves, why, size) ||
+                           !take(d, (double **)&l->n, p->n, p->n_leaves, why, size)))
+        return false;
+    if (!take(d, (device_run **)&l->runs, p->runs, p->n_runs, why, size) ||
         !take(d, (device_node **)&d->inner.nodes, p->inner, p->n_inner, why, size) ||
         !take(d, &l->failed, (const int *)NULL, 1, why, size))
         return false;
@@ -366,11 +443,16 @@ static bool set_up(device *d, const device_problem *p, char *why, size_t size)
     if ((p->w && !take(d, &l->w, (const double *)NULL, p->leaf_doubles, why, size)) ||
         !take(d, &l->run_u, (const double *)NULL, p->n_runs * p->M, why, size) ||
         !take(d, &l->run_sigma, (const double *)NULL, p->n_runs, why, size) ||
+        !take(d, &d->step, (const link_step_vec *)NULL, 1, why, size) ||
+        !take(d, &l->late, (const unsigned char *)NULL, p->n_runs, why, size) ||
+        !take(d, &l->leaves, (const unsigned char *)NULL, p->n_leaves, why, size) ||
+        !fine(cudaMemset(l->late, 0, p->n_runs), "memory", why, size) ||
+        !fine(cudaMemset(l->leaves, 0, p->n_leaves), "memory", why, size) ||
         !fine(cudaMemset(l->failed, 0, sizeof(int)), "memory", why, size))
         return false;
     d->inner.run_u = l->run_u;
     d->inner.run_sigma = l->run_sigma;
-    return put(d, p, why, size);
+    return (!p->rows.first || set_up_rows(d, p, why, size)) && put(d, p, why, size);
 }
 
 static bool open_device(void **context, const device_problem *p, char *why, size_t size)
@@ -400,6 +482,43 @@ static bool put_cloud(void *context, const double *w, char *why, size_t size)
     return fine(cudaMemcpy(d->inner.w, w, d->inner.M * sizeof *w, cudaMemcpyHostToDevice), "a copy", why, size);
 }
 
+typedef void (*narrow_function)(const leaf_work);
+
+/* Measured rounds are few; only phase retrieval has a box here. */
+static narrow_function narrow_for(size_t M, const hfsad_loss *loss, bool want_dual)
+{
+    const bool boxed = loss->box < INFINITY;
+    if (want_dual || (boxed && loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL))
+        return narrow_kernel<4, true, ANY_LOSS, true>;
+    if (boxed)
+        return M <= 16 ? narrow_kernel<2, false, HFSAD_LOSS_PHASE_RETRIEVAL, true>
+                       : narrow_kernel<4, false, HFSAD_LOSS_PHASE_RETRIEVAL, true>;
+    if (M <= 16)
+        return M <= 8 ? narrow_kernel<1, false, ANY_LOSS, false> : narrow_kernel<2, false, ANY_LOSS, false>;
+    switch (loss->kind) {
+    case HFSAD_LOSS_ABSOLUTE:
+        return narrow_kernel<4, false, HFSAD_LOSS_ABSOLUTE, false>;
+    case HFSAD_LOSS_QUANTILE:
+        return narrow_kernel<4, false, HFSAD_LOSS_QUANTILE, false>;
+    default:
+        return narrow_kernel<4, false, ANY_LOSS, false>;
+    }
+}
+
+static bool play_narrow(device *d, bool want_dual, char *why, size_t size)
+{
+    const size_t M = d->inner.M, warps = d->most <= 16 ? 2 : NARROW_WARPS, shared = 2 * warps * 8 * M * sizeof(double);
+    const narrow_function kernel = narrow_for(M, &d->leaf.loss, want_dual);
+    step_kernel<<<1, 1>>>(d->leaf, d->step);
+    if (!fine(cudaMemcpyToSymbolAsync(narrow_step, d->step, sizeof *d->step, 0, cudaMemcpyDeviceToDevice), "a round", why,
+              size))
+        return false;
+    kernel<<<(unsigned)d->n_runs, (unsigned)warps * 32, shared>>>(d->leaf);
+    if (d->leaf.loss.box < INFINITY)
+        boxed_kernel<<<(unsigned)d->n_runs, 64>>>(d->leaf);
+    return fine(cudaGetLastError(), "a round", why, size);
+}
+
 static bool play(void *context, const device_round *r, char *why, size_t size)
 {
     device *d = (device *)context;
@@ -407,11 +526,20 @@ static bool play(void *context, const device_round *r, char *why, size_t size)
     d->leaf.clock = r->leaf;
     void (*const kernel)(const leaf_work) = r->want_dual ? leaf_kernel<true> : leaf_kernel<false>;
     d->inner.clock = r->inner;
-    if (shared > 48 << 10 &&
+    if (!d->rows.rows.first && shared > 48 << 10 &&
         !fine(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), "memory", why,
               size))
         return false;
-    kernel<<<(unsigned)d->n_runs, d->threads, shared>>>(d->leaf);
+    if (d->rows.rows.first) {
+        d->rows.clock = r->leaf;
+        ROWS_CALL(rows_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows);
+        messages_kernel<<<(unsigned)d->n_runs, 128>>>(d->rows);
+    } else if (d->inner.M <= 8 * NARROW_TILES) {
+        if (!play_narrow(d, r->want_dual, why, size))
+            return false;
+    } else {
+        kernel<<<(unsigned)d->n_runs, d->threads, shared>>>(d->leaf);
+    }
     for (uint32_t depth = d->depth; depth-- > 1;) {
         d->inner.first = d->level[depth];
         d->inner.end = d->level[depth + 1];
@@ -440,6 +568,17 @@ static bool fetch(void *context, const device_problem *p, bool all, char *why, s
                      "a copy", why, size);
     if (!done || !all)
         return done;
+    if (p->rows.first) {
+        unsigned long long visits = 0;
+        if (!fine(cudaMemcpy(p->rows.slope, d->rows.rows.slope, p->rows.n_rows * sizeof(double),
+                             cudaMemcpyDeviceToHost),
+                  "a copy", why, size) ||
+            !fine(cudaMemcpy(&visits, d->rows.visits, sizeof visits, cudaMemcpyDeviceToHost), "a copy", why, size) ||
+            !fine(cudaMemset(d->rows.visits, 0, sizeof visits), "memory", why, size))
+            return false;
+        if (p->rows.visits)
+            *p->rows.visits += visits;
+    }
     return fine(cudaMemcpy(p->z, d->leaf.z, leaves, cudaMemcpyDeviceToHost), "a copy", why, size) &&
            fine(cudaMemcpy(p->q, d->leaf.q, leaves, cudaMemcpyDeviceToHost), "a copy", why, size) &&
            (!p->w || fine(cudaMemcpy(p->w, d->leaf.w, leaves, cudaMemcpyDeviceToHost), "a copy", why, size)) &&

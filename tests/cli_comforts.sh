@@ -235,6 +235,12 @@ check("gaussian", "kind: quantile, tau: [0.25, 0.5, 0.9]", "penalty: none", "fal
        -0.5571529537, 0.3949340082, 1.903879608])
 check("gaussian", "kind: quantile, tau: 0.25", "penalty: l1, lambda: 1.5", "false",  # rq.fit.lasso(lambda = 3)
       [0.9546094049, -0.41422467, 0.3800817964, -0.5732055747])
+
+# summary(rq(y ~ X, tau = 0.5), se = "ker")
+subprocess.run([os.environ["HFSAD"], "run", "r.yaml", "--set", "loss.tau=0.5", "--set", "prior.cloud.penalty=none",
+                "--set", "output.errors=true", "--out", "r", "--quiet"], check=True)
+errors = [float(r["standard_error"]) for r in csv.DictReader(open("r/coefficients.csv"))]
+assert max(abs(a - b) for a, b in zip(errors, [0.4322287593, 0.2070060485, 0.1958198175, 0.3090713049])) < 1e-6, errors
 PYTHON
 python3 by_r.py || fail "a lambda of R"
 
@@ -268,6 +274,19 @@ for point in csv.DictReader(open("cv/path.csv")):
     assert abs(float(point["cv_error"]) / error - 1) < 1e-3, (point, error)
 PYTHON
 "$python" folds.py || fail "cv_loss or cv_error"
+# The client e0/c0 has a loss of its own, also in the fold that holds it out.
+echo 'overrides: [{node: e0/c0, loss: {kind: absolute}}]' >>cv.yaml
+expect 0 path cv.yaml --lambdas 1e9,1e8 --folds 6 --folds-of clients --out cv4 --no-plot
+python3 - <<'PYTHON' || fail "cross-validation with an override"
+import csv
+losses = {}
+for r in csv.DictReader(open("number.csv")):  # the model is 0
+    name, y = r["edge"] + "/" + r["client"], float(r["y"])
+    losses.setdefault(name, []).append(abs(y) if name == "e0/c0" else y * y / 2)
+want = sum(sum(v) / len(v) for v in losses.values()) / len(losses)
+got = float(next(csv.DictReader(open("cv4/path.csv")))["cv_loss"])
+assert abs(got / want - 1) < 1e-6, (got, want)
+PYTHON
 expect 0 path spec.yaml --lambdas 6 --folds 4 --out cv2 --no-plot --set run.iterations=40
 python3 - <<'PYTHON' || fail "the rule of one standard error"
 import csv

@@ -22,4 +22,22 @@ if [ -w /dev/full ]; then
     [ $? = 1 ] || fail "a full disk is not noticed"
 fi
 
+# run.edge_rounds: auto is the number that the costs come to, and the summary says which.
+"$HFSAD" generate quantile --edges 2 --clients 3 --features 3 --rows 8 --out d >/dev/null || fail "no data"
+# rounds ROUNDS NUMBER [KEY=VALUE]…: the run with ROUNDS has the models of NUMBER rounds.
+rounds() {
+    local given=$1 number=$2 sets=(--set algorithm=hfsad --set run.polish=false --set run.iterations=4 --quiet)
+    shift 2
+    expect 0 run d/spec.yaml "${sets[@]}" --set "run.edge_rounds=$given" "${@/#/--set=}" --out given --force
+    expect 0 run d/spec.yaml "${sets[@]}" --set "run.edge_rounds=$number" --out number --force
+    cmp given/model.csv number/model.csv || fail "edge_rounds: $given $* is not $number"
+    grep -q "\"edge_rounds\":[[:space:]]*$number\b" given/summary.json || fail "the summary does not say $number rounds"
+}
+rounds auto 4
+rounds auto 4 run.cost.edge_round=1 run.cost.cloud_round=50
+rounds auto 2 run.cost.edge_round=4 run.cost.cloud_round=1
+rounds 3 3 run.cost.cloud_round=50
+expect_line 2 run d/spec.yaml --set run.cost.edge_round=0 --out given
+says 'run.cost.edge_round'
+
 finish

@@ -112,7 +112,13 @@ size_t loss_parameters_text(const hfsad_loss *loss, const char *separator, char 
 
 /* ---- what several files of losses use ---- */
 
-static inline double loss_clip(double a, double low, double high)
+#if defined(HFSAD_VEC_CUDA)
+#define LOSS_FN static inline __host__ __device__
+#else
+#define LOSS_FN static inline __attribute__((unused))
+#endif
+
+LOSS_FN double loss_clip(double a, double low, double high)
 {
     const double above = low > a ? low : a;
     return high < above ? high : above;
@@ -140,7 +146,7 @@ static inline double smooth_abs(double t, double mu, double *slope)
 
 /* u log(u/e) - u + e for u >= 0, e >= 0 whose logarithm is given, as e itself may be 0 by underflow. Near u = e by the
  * series of (1 + d) log(1 + d) - d, because the terms of the definition cancel there. */
-static inline double loss_entropy_gap(double u, double e, double log_e)
+LOSS_FN double loss_entropy_gap(double u, double e, double log_e)
 {
     const double d = (u - e) / e;
     if (!(u > 0))
@@ -165,11 +171,6 @@ static inline double loss_one(const hfsad_loss *loss, double y)
     return 1;
 }
 
-#if defined(HFSAD_VEC_CUDA)
-#define LOSS_FN static inline __host__ __device__
-#else
-#define LOSS_FN static inline __attribute__((unused))
-#endif
 #define LOSS_ROW static const loss_kind __attribute__((unused))
 
 #endif

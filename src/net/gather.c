@@ -89,7 +89,7 @@ static void put_share(gathering *g, size_t number, run_share share)
  * holds them. */
 static bool is_still(const gathering *g)
 {
-    const uint64_t K = (uint64_t)g->spec->run.edge_rounds;
+    const uint64_t K = (uint64_t)spec_edge_rounds(g->spec);
     return g->round == K * (federation_is_async(g->f) ? (uint64_t)g->spec->run.iterations : g->row.iteration);
 }
 

@@ -93,6 +93,8 @@ static const char *run_why_idle(const hfsad_run *run, const hfsad_spec *spec, co
         return "only hfsad has it, and this is star";
     if (!strcmp(key, "run.stop.gap") && !run->plan->star)
         return "only star has it";
+    if (begins(key, "run.cost.") && (run->plan->star || spec->run.edge_rounds >= 1))
+        return "only edge_rounds: auto of hfsad uses it";
     if (!strcmp(key, "run.cycles") && spec->loss.kind != HFSAD_LOSS_PHASE_RETRIEVAL)
         return "only phase-retrieval has cycles";
     if (!strcmp(key, "run.participation.at_least_every") && !absent && spec->federation.mode == MODE_SYNC)

@@ -272,6 +272,8 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return spec->output.errors == 1;
     if (!strcmp(key, "features.positive"))
         return spec->features.positive == 1;
+    if (!strncmp(key, "run.cost.", 9))
+        return spec->run.edge_rounds < 1;
     return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
 }
 
@@ -324,6 +326,8 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
         if (!strcmp(at.key, "run.polish")) /* auto: what it came to */
             json_add_flag(j, object_at(j, settings, "run"), "polish",
                           polish_is_due(spec, run->plan, run->data->n_inner, run->data->M));
+        else if (!strcmp(at.key, "run.edge_rounds"))
+            json_add_whole(j, object_at(j, settings, "run"), "edge_rounds", run->plan->edge_rounds);
         else if (!strcmp(at.key, "output.clients")) /* secure aggregation: they keep their models */
             json_add_flag(j, object_at(j, settings, "output"), "clients", spec_shows_clients(spec));
         else if (applies(at.key, spec))

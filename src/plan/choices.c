@@ -186,6 +186,8 @@ hfsad_status check_overrides(const choice_table *t, hfsad_error *err)
         const override_settings *s = &t->spec->overrides[o];
         char place[PLACE_SIZE], near[256];
         place_of(t->spec, s, place);
+        if (!t->used[o] && t->spec->some_clients)
+            continue;
         if (!t->used[o]) {
             nearest_node(t->d, s->node, near, sizeof near);
             return error_set(err, HFSAD_ERROR_INPUT, "%s: no node has the name '%s'; the nearest is '%s'", place,

@@ -69,8 +69,8 @@ bool plan_is_by_hand(const hfsad_spec *spec)
         any = any || is_scheduled(&o->schedule) || o->link.penalty >= 0 || o->local_steps >= 0 || o->loss.solver >= 0;
     }
     return any || spec->top.aggregate > 0 || spec->top.preset == PRESET_PAPER || spec->run.polish >= 0 ||
-           spec->run.start || spec->run.edge_rounds != 10 || spec->run.local_steps != 1 || spec->stop.absolute > 0 ||
-           spec->stop.relative > 0;
+           spec->run.start || (spec->run.edge_rounds >= 1 && spec->run.edge_rounds != 10) ||
+           spec->run.local_steps != 1 || spec->stop.absolute > 0 || spec->stop.relative > 0;
 }
 
 const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner)

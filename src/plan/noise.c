@@ -60,7 +60,7 @@ noise_budget noise_budget_of(const hfsad_spec *spec)
     noise_budget b = {0};
     if (!spec_has_noise(spec))
         return b;
-    const double most = fmax(1, (double)spec->run.iterations * (double)spec->run.edge_rounds);
+    const double most = fmax(1, (double)spec->run.iterations * (double)spec_edge_rounds(spec));
     b.delta = spec->privacy.delta;
     b.rho = isnan(spec->privacy.rho) ? zcdp_rho(spec->privacy.epsilon, b.delta) : spec->privacy.rho;
     b.rounds = (uint64_t)most;

@@ -371,7 +371,7 @@ static void find_inner_c(preset *t)
         const inner_node *node = &t->d->inner[i];
         const double client = pick(t->spec->schedule_client.c, t->client_c);
         const double below = node->n_leaves * client + node->n_inner * t->inner_c[node->depth + 1];
-        const double rests = node->depth == 1 ? (double)t->spec->run.edge_rounds : 1;
+        const double rests = node->depth == 1 ? (double)spec_edge_rounds(t->spec) : 1;
         const double c = below * (t->sharp ? (t->far ? 0.1 : 0.4) : 0.1 * rests);
         t->inner_c[node->depth] = fmax(t->inner_c[node->depth], c);
     }
@@ -603,7 +603,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->seed = (uint64_t)spec->run.seed;
     p->iterations = (uint64_t)spec->run.iterations;
     p->trace_every = (uint64_t)spec->run.trace_every;
-    p->edge_rounds = (uint32_t)spec->run.edge_rounds;
+    p->edge_rounds = (uint32_t)spec_edge_rounds(spec);
     p->at_least_every = (uint32_t)spec->participation.at_least_every;
     p->keep_w = spec_shows_clients(spec);
     p->fixed = spec_is_fixed(spec);
@@ -645,7 +645,7 @@ static void apply_scales(preset *t, const data_scales *scales)
     t->tuned = t->spec->top.preset == PRESET_TUNED;
     t->sharp = loss_kind_of(&loss)->majorised;
     t->far = t->spec->run.cycles == 0 && starts_far(t->spec->run.start);
-    t->pace = 1 + (t->far ? 0.006 : 0.02) / pow((double)t->spec->run.edge_rounds, 0.3);
+    t->pace = 1 + (t->far ? 0.006 : 0.02) / pow((double)spec_edge_rounds(t->spec), 0.3);
     t->client_c = loss_kind_of(&loss)->ease * scales->bend;
     t->reach = fmax(0.3 * scales->length, scales->bend > 0 ? 4 * scales->noise / scales->bend : 0);
 }

@@ -39,6 +39,7 @@ typedef struct {
     double certified;      /* estimate at the last attempt to certify, and its round */
     uint64_t certified_at;
     double lowest[HISTORY]; /* estimate, least so far, by round */
+    double latest[HISTORY]; /* estimate of each round */
 } star;
 
 static double prior_at(const polish_state *s, const double *w)
@@ -197,15 +198,18 @@ static double rounds_left(const star *a)
     return s->p->limit ? left - fmin(NEWTON_ROWS, limit / 4) : INFINITY;
 }
 
-/* Whether the estimates fall fast enough to go on. */
+/* Whether the estimates fall fast enough to go on: the least so far, or, after a restart has lifted them, the latest.
+ */
 static bool is_worth(const star *a)
 {
     const double goal = 0.5 * a->watch->gap * fabs(a->least), now = a->lowest[a->round];
     if (a->watch->alone || a->round < 2 * OFTEN || a->round % OFTEN || now <= goal)
         return true;
     const uint64_t half = a->round / 2;
+    const double rounds = fmin(newton_price(a->M), rounds_left(a)), last = a->latest[a->round];
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
-    return rate * fmin(newton_price(a->M), rounds_left(a)) >= log(now / goal);
+    const double recent = log(a->latest[a->round - OFTEN] / last) / OFTEN;
+    return rate * rounds >= log(now / goal) || recent * rounds >= log(last / goal);
 }
 
 /* One exchange. false: end. */
@@ -229,6 +233,7 @@ static bool play_round(star *a)
         a->least = objective;
         memcpy(a->best, a->z, a->M * sizeof *a->best);
     }
+    a->latest[a->round] = guess;
     a->lowest[a->round] = fmin(guess, a->lowest[a->round - 1]);
     if (a->since == 0) {
         a->first = residual;

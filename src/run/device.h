@@ -32,6 +32,20 @@ typedef struct {
     device_rule rule;
 } device_node;
 
+/* Clients with many dense rows, as data/dataset.h has them. */
+typedef struct {
+    size_t n_rows;
+    const size_t *first;  /* of each client, and the end; NULL: one row per client, in device_problem */
+    const double *x, *y;  /* M numbers a row */
+    const double *weight; /* NULL: all 1 */
+    const double *factor; /* of each client's weights */
+    double *slope;        /* state */
+    double tolerance;     /* of rows_solver */
+    uint32_t sweeps;
+    uint32_t lanes;   /* of the sums over clients: tree_lanes(M) */
+    uint64_t *visits; /* rows read are added; NULL: not wanted */
+} device_rows;
+
 /* Pointers are the caller's; what is not const is the state, in both directions. */
 typedef struct {
     size_t M, n_leaves, leaf_doubles, n_runs, n_inner;
@@ -45,6 +59,7 @@ typedef struct {
     double *z, *q, *w; /* w: NULL if it is not kept */
     double *inner_w, *inner_z, *inner_q, *inner_dual;
     double *dual; /* n_leaves: of the last round that wanted it */
+    device_rows rows;
 } device_problem;
 
 /* r(k) of a round for the counter after it, before it and the next one. */

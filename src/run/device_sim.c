@@ -137,7 +137,9 @@ void device_collect(sim *s)
     memcpy(s->inner_w, v->cloud, s->M * sizeof *v->cloud);
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++)
         s->k[leaf] = v->k;
-    for (size_t r = 0; r < s->n_runs && v->dual_wanted; r++) {
+    for (size_t leaf = 0; s->many.dual && leaf < s->d->n_leaves; leaf++)
+        s->many.dual[leaf] = v->dual[leaf];
+    for (size_t r = 0; r < s->n_runs && (v->dual_wanted || s->many.dual); r++) {
         const size_t first = run_first_leaf(s, &s->runs[r]);
         s->runs[r].dual = 0;
         for (size_t i = 0; i < s->runs[r].count; i++)
@@ -183,6 +185,18 @@ static const char *refuse_inner(const sim *s)
     return s->d->inner[0].n_leaves ? "clients directly below the cloud are not supported" : NULL;
 }
 
+/* Many rows per client. */
+static const char *refuse_rows(const sim *s)
+{
+    enum { FEATURES_MOST = 512 };
+    const leaf_class *class = &s->p->leaf_classes[0];
+    if (s->d->rows.start || s->d->rows.pages || s->d->rows.constant != 0 || s->d->classes || s->M > FEATURES_MOST)
+        return "rows must be dense and in memory, of at most 512 features, without an intercept";
+    if (class->loss.box < INFINITY || rows_anchored(&class->loss) || class->solver.method != ROWS_EXACT)
+        return "phase-retrieval, loss.box and solver: linearized are not supported with many rows per client";
+    return s->many.squared ? "the squared loss is not supported with many rows per client" : NULL;
+}
+
 /* NULL, or why the run cannot go to a device. */
 static const char *refuse(const sim *s)
 {
@@ -195,19 +209,41 @@ static const char *refuse(const sim *s)
         return "algorithm: star does not run there; set algorithm: hfsad";
     if (s->unit_u)
         return "several ranks are not supported";
-    if (s->d->rows.first || s->d->lanes != 8)
-        return "every client must have one dense row, of at most a few hundred features, without an intercept";
+    if (!s->d->rows.first && s->d->lanes != 8)
+        return "a client's one row must have at most a few hundred features";
     if (p->n_leaf_classes != 1 || s->absences || p->leaf_classes[0].local_steps != 1)
         return "overrides, run.participation below 1 and run.local_steps above 1 are not supported";
     if (loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_POISSON || loss->kind == HFSAD_LOSS_OWN)
         return "the losses logistic and poisson and own losses are not supported";
     if (loss->box < INFINITY && !loss_kind_of(loss)->majorised)
         return "loss.box is supported for phase-retrieval only";
-    if (penalty_vec_of(&rule->penalty).form > PENALTY_LINEAR || rule->schedule.over != 0 || p->cycles)
-        return "links must be tv, without run.cycles";
+    if (p->cycles)
+        return "run.cycles is not supported";
+    if (!s->d->rows.first && (penalty_vec_of(&rule->penalty).form > PENALTY_LINEAR || rule->schedule.over != 0))
+        return "links of clients with one row must be tv";
     if (s->said || p->fixed)
         return "federation.wire must be double or delta";
-    return refuse_inner(s);
+    const char *reason = s->d->rows.first ? refuse_rows(s) : NULL;
+    return reason ? reason : refuse_inner(s);
+}
+
+static device_rows rows_for(sim *s)
+{
+    const row_table *rows = &s->d->rows;
+    if (!rows->first)
+        return (device_rows){0};
+    const rows_solver *solver = &s->p->leaf_classes[0].solver;
+    return (device_rows){.n_rows = s->d->n_rows,
+                         .first = rows->first,
+                         .x = rows->x,
+                         .y = rows->y,
+                         .weight = rows->weight,
+                         .factor = s->many.factor,
+                         .slope = s->many.slope,
+                         .tolerance = solver->tolerance,
+                         .sweeps = solver->sweeps,
+                         .lanes = tree_lanes(s->M),
+                         .visits = &s->spaces[0].visits};
 }
 
 static bool fill(sim *s, struct sim_device *v)
@@ -252,7 +288,8 @@ static bool fill(sim *s, struct sim_device *v)
                                   .inner_z = s->inner_z,
                                   .inner_q = s->inner_q,
                                   .inner_dual = v->inner_dual,
-                                  .dual = v->dual};
+                                  .dual = v->dual,
+                                  .rows = rows_for(s)};
     find_rules(s, v);
     return true;
 }

@@ -33,8 +33,9 @@ struct path {
     hfsad_spec *spec;
     hfsad_run *run;
     path_prior prior;
-    dataset *held;       /* NULL: none */
-    uint32_t *held_leaf; /* which leaf of the run each of its clients is, or NO_NODE; NULL: the same one */
+    dataset *held;         /* NULL: none */
+    hfsad_loss *held_loss; /* of each of its clients that the run does not know; NULL: it knows all */
+    uint32_t *held_leaf;   /* which leaf of the run each of its clients is, or NO_NODE; NULL: the same one */
     snapshot start, before, best;
     double best_lambda, last_lambda;
     double *row, *w, *sum; /* M each */
@@ -138,6 +139,8 @@ static char *leaf_name(const dataset *d, size_t leaf)
     return strdup(name);
 }
 
+static hfsad_status find_losses(path *p, hfsad_error *err);
+
 /* The clients of a file by their names. */
 static hfsad_status match_leaves(path *p, hfsad_error *err)
 {
@@ -161,14 +164,32 @@ static hfsad_status match_leaves(path *p, hfsad_error *err)
     for (size_t leaf = 0; list && leaf < d->n_leaves; leaf++)
         free(list[leaf].name);
     free(list);
-    return enough ? HFSAD_OK : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
+    return enough ? find_losses(p, err) : error_memory(err, d->n_leaves * sizeof *list, "the held-out clients");
 }
 
-/* A client that the run does not know has the loss that is no override's. */
+/* A client that the run does not know has the loss that the spec gives its name. */
+static hfsad_status find_losses(path *p, hfsad_error *err)
+{
+    choice_table t;
+    override_settings special;
+    char name[NODE_NAME_SIZE];
+    p->held_loss = alloc_zero(p->held->n_leaves, sizeof *p->held_loss);
+    hfsad_status status = choices_make(&t, p->spec, p->held) && p->held_loss
+                              ? HFSAD_OK
+                              : error_memory(err, p->held->n_leaves * sizeof *p->held_loss, "the held-out clients");
+    for (size_t leaf = 0; leaf < p->held->n_leaves && !status; leaf++) {
+        bool any = false;
+        status = leaf_override(&t, leaf, name, sizeof name, &special, &any, err);
+        p->held_loss[leaf] = loss_of(&p->spec->loss, any ? &special.loss : NULL);
+    }
+    choices_free(&t);
+    return status;
+}
+
 static const hfsad_loss *held_loss(const path *p, size_t held)
 {
     const uint32_t leaf = p->held_leaf ? p->held_leaf[held] : (uint32_t)held;
-    return leaf == NO_NODE ? &p->run->plan->leaf_classes[0].loss : &plan_leaf(p->run->plan, leaf)->loss;
+    return leaf == NO_NODE ? &p->held_loss[held] : &plan_leaf(p->run->plan, leaf)->loss;
 }
 
 static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
@@ -224,6 +245,7 @@ static hfsad_status read_data(const path *p, hfsad_data *memory, dataset **d, hf
 static hfsad_status take_fold(path *p, const path_settings *settings, dataset **train, hfsad_error *err)
 {
     dataset *all = NULL;
+    p->spec->some_clients = settings->fold_clients;
     const fold_rule rule = {settings->fold, settings->folds, settings->fold_clients, (uint64_t)p->spec->run.seed};
     hfsad_status status = read_data(p, settings->memory, &all, err);
     if (!status)
@@ -305,6 +327,7 @@ void path_free(path *p)
     hfsad_spec_free(p->spec);
     dataset_free(p->held);
     free(p->held_leaf);
+    free(p->held_loss);
     snapshot_free(&p->start);
     snapshot_free(&p->before);
     snapshot_free(&p->best);

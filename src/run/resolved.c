@@ -122,6 +122,7 @@ hfsad_status run_resolve(hfsad_run *r, hfsad_error *err)
     }
     free(spec->run.start);
     spec->run.start = start;
+    spec->run.edge_rounds = r->plan->edge_rounds;
     spec->run.polish = polish_is_due(r->spec, r->plan, r->data->n_inner, r->data->M);
     take_priors(spec, r);
     if (r->engine->links) {

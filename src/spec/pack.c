@@ -39,6 +39,7 @@ static bool copy_parts(hfsad_spec *to, const hfsad_spec *from)
     to->base = from->base ? strdup(from->base) : NULL;
     to->own = from->own;
     to->own_elsewhere = from->own_elsewhere;
+    to->some_clients = from->some_clients;
     memcpy(to->lines, from->lines, settings_count(&spec_schema) * sizeof *to->lines);
     if (!folder || (from->base && !to->base) || !copy_struct(&spec_schema, to, from) ||
         !take_overrides(to, from->n_overrides))

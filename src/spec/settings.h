@@ -118,7 +118,9 @@
 
 #define SETTINGS_RUN(X)                                                                                                \
     X(RUN, WHOLE, iterations, "300", "[0,1000000000]", "global iterations")                                            \
-    X(RUN, WHOLE, edge_rounds, "10", "[1,1000000]", "rounds of clients and edges per global iteration: K_m")           \
+    X(RUN, WHOLE, edge_rounds, "10", "[1,1000000]",                                                                    \
+      "rounds of clients and edges per global iteration: K_m; auto: from run.cost, 4, or 2 if a round of the cloud "   \
+      "costs less than a third of a round of the edges; phase-retrieval: 10")                                          \
     X(RUN, WHOLE, local_steps, "1", RANGE_LOCAL_STEPS, "steps of a client per round")                                  \
     X(RUN, TEXT, start, "auto", "",                                                                                    \
       "zero, normal, spectral, robust, consensus (result of 100 iterations with tv links) or a file with one number "  \
@@ -141,6 +143,11 @@
     X(PARTICIPATION, REAL, edge, "1", RANGE_PROBABILITY, "probability that an edge takes part in a round")             \
     X(PARTICIPATION, WHOLE, at_least_every, "20", "[1,1000000000]",                                                    \
       "a node takes part at least once in this number of global iterations: K_a")
+
+#define SETTINGS_COST(X)                                                                                               \
+    X(COST, REAL, edge_round, "1", "(0,inf)",                                                                          \
+      "cost of a round of clients and edges, in any unit; for edge_rounds: auto")                                      \
+    X(COST, REAL, cloud_round, "1", "[0,inf)", "cost of a round of the cloud and its children, in the same unit")
 
 #define SETTINGS_STOP(X)                                                                                               \
     X(STOP, REAL, absolute, "0", "[0,inf)", "stop when both residuals per constraint are below this; 0: off")          \
@@ -248,6 +255,7 @@
     G(schedule_edge, "schedule.edge", SCHEDULE, "Schedule of the edge links")                                          \
     G(run, "run", RUN, "The run")                                                                                      \
     G(participation, "run.participation", PARTICIPATION, "Participation")                                              \
+    G(cost, "run.cost", COST, "Cost of a round, for `run.edge_rounds: auto`")                                          \
     G(stop, "run.stop", STOP, "Stop rule")                                                                             \
     G(baseline, "baseline", BASELINE, "Baselines: fedavg and fedprox")                                                 \
     G(output, "output", OUTPUT, "Output")                                                                              \
@@ -358,6 +366,9 @@ typedef struct {
     SETTINGS_PARTICIPATION(SETTING_MEMBER)
 } PARTICIPATION_settings;
 typedef struct {
+    SETTINGS_COST(SETTING_MEMBER)
+} COST_settings;
+typedef struct {
     SETTINGS_STOP(SETTING_MEMBER)
 } STOP_settings;
 typedef struct {
@@ -394,6 +405,7 @@ struct hfsad_spec {
     size_t n_overrides;
     override_settings *overrides;
     hfsad_own_loss own; /* all NULL: none */
+    bool some_clients;  /* a fold of them trains: an override may name one of the others */
     bool own_elsewhere; /* a process of a federation: clients of other processes bring the own loss */
     int *lines;         /* line of each setting, in the order of settings_at; 0: not given, -1: by hfsad_spec_set */
 };
@@ -403,6 +415,18 @@ size_t spec_scores(const hfsad_spec *spec);
 /* loss.levels as numbers; returns how many there are. */
 enum { SPEC_LEVELS = 99 };
 size_t spec_levels(const hfsad_spec *spec, double levels[SPEC_LEVELS]);
+
+/* run.edge_rounds, with auto chosen. More than about 10 rounds with the same w_0 do not pay at any cost
+ * (docs/algorithm.md).
+ */
+static inline int64_t spec_edge_rounds(const hfsad_spec *spec)
+{
+    if (spec->run.edge_rounds >= 1)
+        return spec->run.edge_rounds;
+    if (spec->loss.kind == (int)HFSAD_LOSS_PHASE_RETRIEVAL)
+        return 10;
+    return 3 * spec->cost.cloud_round < spec->cost.edge_round ? 2 : 4;
+}
 
 /* All defaults, as if read from an empty file at path. */
 hfsad_status spec_create(hfsad_spec **spec, const char *path, hfsad_error *err);

@@ -69,6 +69,7 @@ static const setting PRIOR_rows[] = {SETTINGS_PRIOR(ROW)};
 static const setting SCHEDULE_rows[] = {SETTINGS_SCHEDULE(ROW)};
 static const setting RUN_rows[] = {SETTINGS_RUN(ROW)};
 static const setting PARTICIPATION_rows[] = {SETTINGS_PARTICIPATION(ROW)};
+static const setting COST_rows[] = {SETTINGS_COST(ROW)};
 static const setting STOP_rows[] = {SETTINGS_STOP(ROW)};
 static const setting BASELINE_rows[] = {SETTINGS_BASELINE(ROW)};
 static const setting OUTPUT_rows[] = {SETTINGS_OUTPUT(ROW)};
@@ -262,7 +263,8 @@ void setting_range_text(const setting *row, char *text, size_t size)
 
 static bool takes_auto(const setting_at *at)
 {
-    return !strcmp(at->row->fallback, "auto") || (at->schema->inherits && at->row->type != SETTING_TEXT);
+    return !strcmp(at->row->fallback, "auto") || !strcmp(at->row->name, "edge_rounds") ||
+           (at->schema->inherits && at->row->type != SETTING_TEXT);
 }
 
 static bool takes_none(const setting_at *at)
