@@ -31,6 +31,7 @@ int cmd_client(int argc, char **argv);
 int cmd_nodes(int argc, char **argv);
 int cmd_privacy(int argc, char **argv);
 int cmd_readmit(int argc, char **argv);
+int cmd_retire(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_state(int argc, char **argv);
 int cmd_runs(int argc, char **argv);

@@ -356,12 +356,13 @@ static void print_verdict(const session *s)
         worst = fmax(worst, p->gap_bound / p->figures.objective);
     }
     if (!known)
-        puts(hfsad_run_verdict(path_run(s->path->path))->text);
+        printf("verdict: %s\n", hfsad_run_verdict(path_run(s->path->path))->text);
     else if (proven == s->count)
-        printf("converged: all %zu points are proven, none is more than %.1e of it above its minimum\n", s->count,
-               worst);
+        printf("verdict: converged: all %zu points are proven, none is more than %.1e of it above its minimum\n",
+               s->count, worst);
     else
-        printf("not converged: %zu of %zu points are proven to %g of their minimum; column gap_bound of path.csv has "
+        printf("verdict: not converged: %zu of %zu points are proven to %g of their minimum; column gap_bound of "
+               "path.csv has "
                "the others\n",
                proven, s->count, HFSAD_VERDICT_GAP);
 }

@@ -1,4 +1,4 @@
-/* hfsad readmit: the operator replaces nodes whose state folders are lost. */
+/* hfsad readmit: the operator replaces nodes whose state folders are lost. hfsad retire: clients leave. */
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_member.h"
 
@@ -15,6 +15,7 @@ typedef struct {
     double wait;
     const char **words;
     size_t n_words;
+    bool retires;
 } session;
 
 static bool is_spec(const char *word)
@@ -41,23 +42,25 @@ static int wait_for_cloud(const session *s, const char *state)
 static int readmit(const session *s, hfsad_spec *spec, const char *state, const char **nodes, size_t count)
 {
     hfsad_error err = {0};
-    if (hfsad_readmit(spec, state, nodes, count, &err))
+    if ((s->retires ? hfsad_retire : hfsad_readmit)(spec, state, nodes, count, &err))
         return cli_fail(&err);
     const int status = wait_for_cloud(s, state);
     for (size_t i = 0; i < count && status == CLI_DONE; i++)
-        printf("%s: its link starts anew; start its process with an empty state folder\n", nodes[i]);
+        printf(s->retires ? "%s: it has left, and its process ends\n"
+                          : "%s: its link starts anew; start its process with an empty state folder\n",
+               nodes[i]);
     return status == CLI_DONE ? cli_finish_stdout(CLI_DONE) : status;
 }
 
 static int carry_out(const session *s)
 {
+    const char *command = s->retires ? "retire" : "readmit";
     const bool named = is_spec(s->words[0]);
     hfsad_spec *spec = NULL;
     char state[4096] = "";
-    int status = named ? member_load(&spec, s->words[0], &s->sets, "readmit") : CLI_GO;
+    int status = named ? member_load(&spec, s->words[0], &s->sets, command) : CLI_GO;
     if (status == CLI_GO && (s->n_words == (size_t)named || (!named && !s->state)))
-        status =
-            cli_wrong("readmit", named ? "name the nodes" : "name the spec, or the cloud's state folder (--state)");
+        status = cli_wrong(command, named ? "name the nodes" : "name the spec, or the cloud's state folder (--state)");
     char *states = status == CLI_GO && named ? run_folder(s->words[0], "state") : NULL;
     if (status == CLI_GO && !s->state && !(states && hfsad_state_folder(states, "cloud", false, state, sizeof state))) {
         fputs("hfsad: not enough memory\n", stderr);
@@ -70,11 +73,12 @@ static int carry_out(const session *s)
     return status;
 }
 
-int cmd_readmit(int argc, char **argv)
+static int parse(int argc, char **argv, bool retires)
 {
     session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)),
                  .words = calloc((size_t)argc + 1, sizeof(char *)),
-                 .wait = 30};
+                 .wait = 30,
+                 .retires = retires};
     const cli_option options[] = {
         {.name = "state",
          .kind = CLI_TEXT,
@@ -91,10 +95,17 @@ int cmd_readmit(int argc, char **argv)
         {.name = "set", .kind = CLI_TEXTS, .value = &s.sets, .operand = "KEY=VALUE", .help = "a setting"},
     };
     const cli_syntax syntax = {
-        .usage = "readmit SPEC.yaml NODE... [--state DIR] [--wait SECONDS]\nhfsad readmit NODE... --state DIR",
-        .about = "Replaces nodes whose state folders are lost, in a run that goes on. Run it on the machine of the\n"
-                 "cloud, as the user of the cloud. The link of a node starts anew from its parent's model, and so\n"
-                 "do the links below it. Trace and summary name the node; `hfsad run --replay` repeats the run.",
+        .usage = retires
+                     ? "retire SPEC.yaml CLIENT... [--state DIR] [--wait SECONDS]\nhfsad retire CLIENT... --state DIR"
+                     : "readmit SPEC.yaml NODE... [--state DIR] [--wait SECONDS]\nhfsad readmit NODE... --state DIR",
+        .about =
+            retires
+                ? "Lets clients leave an asynchronous run that goes on. Run it on the machine of the cloud, as the\n"
+                  "user of the cloud. Their links count no more, and their processes end. `hfsad readmit` lets them\n"
+                  "join again, anew. The summary names them; `hfsad run --replay` repeats the run."
+                : "Replaces nodes whose state folders are lost, in a run that goes on. Run it on the machine of the\n"
+                  "cloud, as the user of the cloud. The link of a node starts anew from its parent's model, and so\n"
+                  "do the links below it. Trace and summary name the node; `hfsad run --replay` repeats the run.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
@@ -114,4 +125,14 @@ int cmd_readmit(int argc, char **argv)
     free(s.sets.room);
     free(s.words);
     return status;
+}
+
+int cmd_readmit(int argc, char **argv)
+{
+    return parse(argc, argv, false);
+}
+
+int cmd_retire(int argc, char **argv)
+{
+    return parse(argc, argv, true);
 }

@@ -264,7 +264,8 @@ static int set_up(session *s, const char *command)
         return status;
     if (hfsad_spec_check(s->spec, &err) || (s->args.resume && check_resumed(s, &err)) ||
         folder_check(s->args.out, &err) || check_inputs(s, &err) ||
-        hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err) ||
+        (s->args.replay ? run_create_replay(&s->run, s->spec, s->args.replay, (unsigned)s->args.threads, &err)
+                        : hfsad_run_create(&s->run, s->spec, (unsigned)s->args.threads, &err)) ||
         (s->args.warm && warm_start(s->run, s->args.warm, &err)) ||
         (s->args.device && run_use_device(s->run, devices[s->args.device], &err)) ||
         report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)) ||

@@ -7,6 +7,8 @@
 #include "federation.h"
 #include "process.h"
 
+#include "polish/task.h"
+
 #include "run/handle.h"
 
 enum { NODES_MOST = 64 };

@@ -120,6 +120,10 @@ HFSAD_API bool hfsad_state_folder(const char *folder, const char *node, bool cli
 HFSAD_API hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
                                      hfsad_error *err);
 /* Whether the cloud has not done all of it yet. */
+/* The same for clients that leave an asynchronous run: their links count no more. hfsad_readmit lets them join again.
+ */
+HFSAD_API hfsad_status hfsad_retire(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
+                                    hfsad_error *err);
 HFSAD_API bool hfsad_readmit_is_pending(const char *state);
 
 /* Checks and opens everything: spec, tree, rows, certificates, state folder. Nothing is sent. The spec and the texts of

@@ -120,10 +120,21 @@ hfsad_status dataset_own_rows(dataset *d, hfsad_error *err)
     return HFSAD_OK;
 }
 
+size_t dataset_count_rows(const dataset *d)
+{
+    size_t rows = d->n_rows;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++)
+        if (!dataset_asks(d, leaf))
+            rows -= d->rows.first ? d->rows.first[leaf + 1] - d->rows.first[leaf] : 1;
+    return rows;
+}
+
 void dataset_free(dataset *d)
 {
     if (!d)
         return;
+    free(d->absent);
+    free(d->left);
     if (d->inner)
         free(d->inner[0].name); /* one block holds the names of all inner nodes */
     free(d->inner);

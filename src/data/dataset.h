@@ -82,8 +82,17 @@ typedef struct {
     uint32_t *order;        /* place of each row of the input among the rows; NULL: not known */
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
     bool fixed;             /* sums over clients are in fixed point (base/fixed.h) */
+    uint8_t *absent;        /* n_leaves: clients whose rows are not asked (run/replay.h); NULL: none */
+    uint8_t *left;          /* the same of those that are not asked after training */
     hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
+
+static inline bool dataset_asks(const dataset *d, size_t leaf)
+{
+    return !d->absent || !d->absent[leaf];
+}
+/* Rows of the clients that are asked. */
+size_t dataset_count_rows(const dataset *d);
 
 /* The rows of a leaf; only where d->rows.first is not NULL. */
 client_rows dataset_rows(const dataset *d, size_t leaf);

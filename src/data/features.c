@@ -106,6 +106,8 @@ static void sum_below(const tree_sums *t, size_t i, const double *centre, bool s
     }
     for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++) {
         const client_rows rows = dataset_rows(d, leaf);
+        if (!dataset_asks(d, leaf))
+            continue;
         rows_sum_columns(&rows, centre, squares, client);
         move_sums(&rows, client, sums);
     }
@@ -283,6 +285,8 @@ static rows_energy energy_below(const dataset *d, size_t i)
     child_sum all = child_sum_begin(2, sums, d->fixed ? words : NULL);
     for (size_t c = 0; c < (size_t)node->n_inner + node->n_leaves; c++) {
         rows_energy part;
+        if (c >= node->n_inner && !dataset_asks(d, node->first_leaf + c - node->n_inner))
+            continue;
         if (c < node->n_inner) {
             part = energy_below(d, node->first_inner + c);
         } else {

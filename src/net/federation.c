@@ -81,8 +81,11 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
     f->shape->classes = spec_scores(spec);
     f->own = alloc_zero(shape->n_leaves, sizeof *f->own);
     f->lives = alloc_zero(shape->n_leaves, sizeof *f->lives);
-    hfsad_status status =
-        f->own && f->lives ? check_spec(spec, err) : error_memory(err, shape->n_leaves, "the clients");
+    f->absent = alloc_zero(shape->n_leaves, sizeof *f->absent);
+    f->absent_list = alloc_zero(shape->n_leaves, sizeof *f->absent_list);
+    hfsad_status status = f->own && f->lives && f->absent && f->absent_list
+                              ? check_spec(spec, err)
+                              : error_memory(err, shape->n_leaves, "the clients");
     for (size_t leaf = 0; f->own && leaf < shape->n_leaves; leaf++)
         f->own[leaf] = SIZE_MAX;
     if (!status)
@@ -118,6 +121,8 @@ void federation_free(federation *f)
     vault_free(f->vault);
     free(f->noises);
     free(f->lives);
+    free(f->absent);
+    free(f->absent_list);
     free(f->prints);
     free(f->result);
     free(f);
@@ -354,8 +359,13 @@ static bool answer(void *context, const inquiry_question *question, double *numb
         return false;
     const client_rows rows = rows_of(f, at->leaf, question);
     if (question->kind == INQUIRY_SHAPE) {
-        if (question->most != 2 || question->sums != 1)
+        const size_t all = f->shape->n_leaves;
+        if (question->most != 2 || (question->sums != 1 && question->sums != 1 + all))
             return false;
+        if (question->sums > 1)
+            memset(numbers + 3, 0, all * sizeof *numbers);
+        if (question->sums > 1)
+            numbers[3 + at->leaf] = 1;
         const bool noise = spec_has_noise(f->spec); /* then the answer is the same for all rows */
         numbers[0] = noise || needs_table(f, &rows);
         numbers[1] = !noise && rows.start != NULL;
@@ -411,7 +421,9 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
         return HFSAD_OK;
     const size_t F = features_count(f->shape), columns = count > RESULT_HEAD && result[COLUMNS] > 0 ? 2 * F : 0;
     const bool slope = lambda_is_wanted(f->spec);
-    if (count < RESULT_HEAD || count != RESULT_HEAD + columns + features_model(f->shape, result[CONSTANT]) + slope)
+    const size_t own =
+        count < RESULT_HEAD ? 0 : RESULT_HEAD + columns + features_model(f->shape, result[CONSTANT]) + slope;
+    if (own == 0 || count < own || count - own > f->shape->n_leaves)
         return error_set(err, HFSAD_ERROR_INPUT, "the result of the set-up has %zu numbers: another version's", count);
     hfsad_status status = f->rows ? standardise(f, result + RESULT_HEAD, columns, err) : HFSAD_OK;
     if (status)
@@ -423,8 +435,11 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
         return error_memory(err, count * sizeof *result, "the columns' means");
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
+    for (size_t i = own; i < count; i++)
+        if (result[i] >= 0 && result[i] < (double)f->shape->n_leaves)
+            federation_leave_out(f, (size_t)result[i]);
     f->outcome = (federation_result){
-        .scales = {result[OMEGA], result[BEND], result[NOISE], fabs(result[LENGTH]), slope ? result[count - 1] : 0,
+        .scales = {result[OMEGA], result[BEND], result[NOISE], fabs(result[LENGTH]), slope ? result[own - 1] : 0,
                    signbit(result[LENGTH])}, /* below 0: every y is the same */
         .nu_f = result[NU_F] >= DBL_MAX ? INFINITY : result[NU_F],
         .cost = {(uint64_t)result[QUESTIONS], (uint64_t)result[BYTES_UP], (uint64_t)result[BYTES_DOWN]},
@@ -449,6 +464,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .average = links ? NULL : &f->rule,
                   .trial = links && f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
+                  .out = f->n_absent ? f->absent : NULL,
                   .polish = federation_end_numbers(f, f->p),
                   .noise = f->noises};
     return tree_settings(&f->t, f->spec, err);
@@ -486,7 +502,8 @@ static size_t message_most(const federation *f)
                  setup = questions > f->n_prints ? questions : f->n_prints, polish = polish_message_most(f),
                  groups = personal_message_most(f), end = polish > groups ? polish : groups,
                  most = setup > end ? setup : end;
-    return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST);
+    return INQUIRY_HEAD + (most > INQUIRY_WHY_MOST ? most : INQUIRY_WHY_MOST) +
+           (federation_may_leave_out(f) ? 2 * f->shape->n_leaves : 0);
 }
 
 /* Numbers of the list of the most children of a node. */
@@ -527,6 +544,10 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
     const inquiry_setup setup = {
         .run = f->run,
         .n_children = tree_children(d, number),
+        .n_inner = number < d->n_inner ? d->inner[number].n_inner : 0,
+        .first_leaf = number < d->n_inner ? d->inner[number].first_leaf : 0,
+        .answer_ms = number < d->n_inner ? tree_answer_ms(f->spec, d->depth - d->inner[number].depth) : 0,
+        .join_ms = federation_may_leave_out(f) ? (uint32_t)(fmin(f->spec->federation.join_seconds, 1e6) * 1000) : 0,
         .most = message_most(f),
         .patience = tree_patience(d),
         .context = at,

@@ -36,6 +36,11 @@ struct federation {
     size_t n_result;
     federation_result outcome;
     tree t;
+    host *lines;         /* of the root: where the record goes; NULL: nowhere */
+    bool decided;        /* which clients are members */
+    uint8_t *absent;     /* by leaf: it is none, because it was not there at the set-up */
+    double *absent_list; /* their numbers */
+    size_t n_absent;
     vault *vault;           /* of the noise of this process's clients; NULL: there is none */
     word_source *noises;    /* by leaf */
     uint64_t *lives;        /* by leaf: of its link, if it was readmitted */
@@ -50,6 +55,9 @@ typedef struct {
     const char *why_not; /* the last question was refused; NULL: it was not */
 } seat;
 
+/* Whether the set-up may go without clients; and the client `leaf` is none. */
+bool federation_may_leave_out(const federation *f);
+void federation_leave_out(federation *f, size_t leaf);
 /* What a plan's run begins from, as the spec names it. */
 const char *federation_kind_of(const federation *f, const plan *p);
 bool federation_is_consensus(const federation *f, const plan *p);

@@ -155,6 +155,7 @@ typedef struct {
 typedef enum {
     GOES_ON,
     BEGINS_ANEW, /* a client is lost, and what its multipliers were made of was not kept */
+    HAS_ABSENT,  /* a client does not answer */
     HAS_LOST,    /* a client says that it is lost whenever it is asked */
     HAS_ENDED    /* a turn ended it; the status says why */
 } giving_up;
@@ -272,6 +273,8 @@ static void ask_once(asker *a, const asked *q)
     a->status = inquiry_ask(a->q, round, &question, a->turns, a->answer, a->err);
     if (a->status)
         a->why = HAS_ENDED;
+    else if (a->answer[0] >= INQUIRY_ABSENT)
+        a->why = HAS_ABSENT;
     else if (a->answer[0] > 0)
         retry(a, (uint64_t)fmin(a->answer[0], 0x1p53) - 1); /* a client may say any number */
     else
@@ -361,9 +364,7 @@ polish_result federation_polish_result(const double *numbers)
 
 const char *federation_polish_failure(const double *numbers)
 {
-    return numbers[0] == POLISH_LOST        ? "a client fails each time it is asked"
-           : numbers[0] == POLISH_NO_MEMORY ? "the cloud does not have enough memory"
-                                            : NULL;
+    return polish_failure((int)numbers[0]);
 }
 
 /* From w; again if a lost client restarts it. numbers: the head and the model. false: no memory. */
@@ -407,7 +408,7 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
     if (!solved || a.why != GOES_ON)
         memset(numbers, 0, (FEDERATION_POLISH_HEAD + M) * sizeof *numbers);
     if (!solved || a.why != GOES_ON)
-        numbers[0] = a.why == HAS_LOST ? POLISH_LOST : POLISH_NO_MEMORY;
+        numbers[0] = a.why == HAS_LOST ? POLISH_LOST : a.why == HAS_ABSENT ? POLISH_ABSENT : POLISH_NO_MEMORY;
     forget_past(&a);
     free(a.past);
     free(a.current.vectors);

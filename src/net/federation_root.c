@@ -12,12 +12,40 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- members ---- */
+
+static bool lets_go(const LINK_settings *link)
+{
+    return link->penalty == (int)HFSAD_PENALTY_MCP || link->penalty == (int)HFSAD_PENALTY_SCAD;
+}
+
+/* Stages before the run are in lock step, with all clients. */
+bool federation_may_leave_out(const federation *f)
+{
+    const hfsad_spec *s = f->spec;
+    bool concave = lets_go(&s->link_client) || lets_go(&s->link_edge);
+    for (size_t i = 0; i < s->n_overrides; i++)
+        concave = concave || lets_go(&s->overrides[i].link);
+    return s->federation.mode == MODE_ASYNC && s->federation.stale != STALE_WAIT && s->federation.join_seconds > 0 &&
+           s->run.tries <= 1 && !concave && !(s->run.start && strcmp(s->run.start, "consensus") == 0);
+}
+
+void federation_leave_out(federation *f, size_t leaf)
+{
+    if (f->absent[leaf])
+        return;
+    f->absent[leaf] = 1;
+    f->absent_list[f->n_absent++] = (double)leaf;
+}
 
 /* ---- questions ---- */
 
 typedef struct {
+    federation *f;
     inquiry *q;
     const inquiry_turns *turns;
     uint64_t number; /* of the last question */
@@ -38,13 +66,28 @@ static void count_cost(asker *a, const survey_question *q)
     a->cost.bytes_up += a->links * (q->most + q->sums) * sizeof(double);
 }
 
+/* With the members, once they are decided. */
+static hfsad_status ask_members(asker *a, inquiry_question question, double *totals, hfsad_error *err)
+{
+    question.decided = a->f->decided;
+    question.n_absent = a->f->n_absent;
+    question.absent = a->f->absent_list;
+    return inquiry_ask(a->q, ++a->number, &question, a->turns, totals, err);
+}
+
 static hfsad_status ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
 {
     asker *a = context;
-    const inquiry_question question = {(int)q->kind, q->most,   q->sums, a->constant, a->n_columns, a->columns,
-                                       q->count,     q->values, 0};
+    const inquiry_question question = {.kind = (int)q->kind,
+                                       .most = q->most,
+                                       .sums = q->sums,
+                                       .constant = a->constant,
+                                       .n_columns = a->n_columns,
+                                       .columns = a->columns,
+                                       .count = q->count,
+                                       .values = q->values};
     count_cost(a, q);
-    return inquiry_ask(a->q, ++a->number, &question, a->turns, totals, err);
+    return ask_members(a, question, totals, err);
 }
 
 /* What the columns are standardised by is asked for before anything else is. */
@@ -81,13 +124,58 @@ static hfsad_status ask_columns(federation *f, asker *a, bool sparse, hfsad_erro
     return status;
 }
 
+/* Clients that have not answered are no members. It is committed before anything is asked of the others, so that a root
+ * that is begun again asks the same. */
+static hfsad_status decide_members(asker *a, const double *there, hfsad_error *err)
+{
+    federation *f = a->f;
+    char name[HFSAD_TIERS_MAX * 256], *text = NULL;
+    size_t size = 0, room = 0;
+    hfsad_status status = HFSAD_OK;
+    for (size_t leaf = 0; leaf <= f->shape->n_leaves && !f->decided && !status; leaf++) {
+        const bool last = leaf == f->shape->n_leaves;
+        if (!last && there[leaf] > 0)
+            continue;
+        if (!last)
+            nodes_name(f->shape, f->shape->n_inner + leaf, name, sizeof name);
+        if (!alloc_grow((void **)&text, &room, size + sizeof name + 40, 1)) {
+            status = error_memory(err, room, "the names of clients");
+            continue;
+        }
+        size += (size_t)(last ? sprintf(text + size, "cloud begins %zu\n", f->shape->n_leaves - f->n_absent)
+                              : sprintf(text + size, "cloud without %s\n", name));
+        if (!last)
+            federation_leave_out(f, leaf);
+    }
+    if (!status && text && f->lines)
+        status = host_put_lines(f->lines, text, err);
+    free(text);
+    f->decided = !status;
+    return status;
+}
+
+/* Into totals: 3 numbers. */
+static hfsad_status ask_clients(federation *f, asker *a, double *totals, hfsad_error *err)
+{
+    const size_t each = federation_may_leave_out(f) ? f->shape->n_leaves : 0;
+    const inquiry_question shape = {
+        .kind = INQUIRY_SHAPE, .most = 2, .sums = 1 + each, .count = f->n_prints, .values = f->prints};
+    double *numbers = alloc_zero(3 + each, sizeof *numbers);
+    if (!numbers)
+        return error_memory(err, each * sizeof *numbers, "the clients");
+    hfsad_status status = ask_members(a, shape, numbers, err);
+    if (!status && each)
+        status = decide_members(a, numbers + 3, err);
+    memcpy(totals, numbers, 3 * sizeof *totals);
+    free(numbers);
+    return status;
+}
+
 static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error *err)
 {
     double totals[3];
-    const inquiry_question shape = {
-        .kind = INQUIRY_SHAPE, .most = 2, .sums = 1, .count = f->n_prints, .values = f->prints};
     const bool intercept = f->spec->features.intercept != INTERCEPT_NONE, standard = f->spec->features.standardize == 1;
-    hfsad_status status = inquiry_ask(a->q, ++a->number, &shape, a->turns, totals, err);
+    hfsad_status status = ask_clients(f, a, totals, err);
     if (status)
         return status;
     if (!(totals[2] >= 1 && totals[2] <= 0x1p53))
@@ -165,35 +253,59 @@ static hfsad_status announce(asker *a, const double *result, size_t count, hfsad
 {
     double told;
     const inquiry_question last = {.kind = INQUIRY_RESULT, .sums = 1, .count = count, .values = result};
-    const hfsad_status status = inquiry_ask(a->q, ++a->number, &last, a->turns, &told, err);
+    const hfsad_status status = ask_members(a, last, &told, err);
     return status ? status : inquiry_remember(a->q, result, count, err);
 }
 
 hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *turns, hfsad_error *err)
 {
     const size_t F = features_count(f->shape);
-    double *numbers = alloc_zero(RESULT_HEAD + 2 * F + features_model(f->shape, 1) + 1, sizeof *numbers);
+    double *numbers =
+        alloc_zero(RESULT_HEAD + 2 * F + features_model(f->shape, 1) + 1 + f->shape->n_leaves, sizeof *numbers);
     if (!numbers)
         return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
-    asker a = {
-        .q = q, .turns = turns, .links = f->shape->n_inner + f->shape->n_leaves - 1, .columns = numbers + RESULT_HEAD};
+    asker a = {.f = f,
+               .q = q,
+               .turns = turns,
+               .links = f->shape->n_inner + f->shape->n_leaves - 1,
+               .columns = numbers + RESULT_HEAD};
     hfsad_status status = ask_shape(f, &a, numbers, err);
     if (!status && !nodes_settle(f->shape, numbers[MANY] > 0, a.constant, (size_t)numbers[ROWS]))
         status = error_memory(err, f->shape->n_leaves, "the clients");
     if (!status)
         status = ask_plan(f, &a, numbers, numbers + RESULT_HEAD + a.n_columns, err);
+    const size_t count = RESULT_HEAD + a.n_columns + f->shape->M + lambda_is_wanted(f->spec);
     if (!status)
-        status = announce(&a, numbers, RESULT_HEAD + a.n_columns + f->shape->M + lambda_is_wanted(f->spec), err);
+        memcpy(numbers + count, f->absent_list, f->n_absent * sizeof *numbers);
+    if (!status)
+        status = announce(&a, numbers, count + f->n_absent, err);
     free(numbers);
     return status;
 }
 
 /* ---- before the run ---- */
 
+/* What an earlier life has decided. */
+static void take_line(void *context, const char *line)
+{
+    static const char without[] = "cloud without ";
+    federation *f = context;
+    f->decided = f->decided || strncmp(line, "cloud begins ", 13) == 0;
+    if (strncmp(line, without, sizeof without - 1) != 0)
+        return;
+    const size_t number = nodes_find(f->shape, line + sizeof without - 1);
+    if (number != SIZE_MAX && number >= f->shape->n_inner)
+        federation_leave_out(f, number - f->shape->n_inner);
+}
+
 hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns, hfsad_error *err)
 {
     if (host_node(h, 0))
         return HFSAD_OK;
-    const hfsad_status status = federation_set_up(f, host_inquiry(h, 0), turns, err);
+    hfsad_status status = federation_may_leave_out(f) ? host_get_lines(h, take_line, f, err) : HFSAD_OK;
+    f->lines = h;
+    if (!status)
+        status = federation_set_up(f, host_inquiry(h, 0), turns, err);
+    f->lines = NULL;
     return status ? status : host_set_up(h, err);
 }

@@ -33,6 +33,7 @@ typedef struct host host;
     X(KEYS_UNSIGNED, "the keys of its cohort are not signed: no certificate was given")                                \
     X(LIST_REFUSED, "refuses the list of its cohort")                                                                  \
     X(READMITTED, "readmitted: its link starts anew from its parent's model")                                          \
+    X(LEFT, "has left the federation, by `hfsad retire`; `hfsad readmit` lets it join again")                          \
     X(STORE_FAILED, "the state cannot be written")                                                                     \
     X(STORE_WORKS, "the state can be written again")
 
@@ -152,6 +153,10 @@ hfsad_status host_say(host *h, size_t i, const message *m, hfsad_error *err);
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err);
 /* Whether all below its nodes have heard of that. */
 bool host_all_dismissed(const host *h);
+/* Lines of the record, each closed by a newline, before there is a node: they are committed. And all lines so far. */
+hfsad_status host_put_lines(host *h, const char *lines, hfsad_error *err);
+hfsad_status host_get_lines(const host *h, void (*line)(void *context, const char *text), void *context,
+                            hfsad_error *err);
 /* Says of its nodes what their wills would, and more exactly, and waits until the brokers have it, for so long at most.
  * Not of a node that another process is. After that nothing is left but host_free. */
 void host_leave(host *h, uint32_t patience_ms);
@@ -198,7 +203,7 @@ const char *host_child(const host *h, size_t i, size_t slot);
 
 /* The root: begins the readmission of a node below it, or goes on with one that an earlier life has begun; false: it
  * cannot yet. One that is done; NULL: none. */
-bool host_readmit(host *h, const char *path);
+bool host_readmit(host *h, const char *path, bool retires);
 const run_readmission *host_readmitted(host *h);
 
 /* Of the trace, of this life of the root; NULL: none. */

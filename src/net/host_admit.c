@@ -2,10 +2,14 @@
  * Readmission: the cloud's order to begin the link of a lost node anew, on its way down to the node's parent; and the
  * parent's admission of the node, until that has it on its disk.
  *
- *     ASK     ORDER  round: number of the readmission        the path of the node, a byte a number
+ *     ASK     ORDER  round: number; k: 1 if the node leaves  the path of the node, a byte a number
  *     ANSWER  ORDER  the same                                iteration, round and place of run_readmission
  *     ASK     ADMIT  the same; k: starts of the parent       slot (-1: all), M, node_admission, the set-up's result
  *     ANSWER  ADMIT  the same                                none
+ *
+ * A client that leaves is an order like another, without an admission: it ends when it hears an admission of no numbers
+ * (M = 0) twice in one connection. A parent whose child has never been a member, and lives, asks the cloud for an order
+ * by an ANSWER of number 0 with the path of the child.
  *
  * An order and an admission are retransmitted until they are answered. A node answers when its state is committed.
  */
@@ -69,16 +73,18 @@ static void conclude_order(host_order *o, run_readmission done)
 }
 
 /* Of its own child it is done at once; otherwise it is passed on. */
-static void take_order(hosted *at, uint64_t number, const char *path)
+static void take_order(hosted *at, uint64_t number, const char *path, bool retires)
 {
     const child_name *child = way_to(at, path);
     host_order *o = find_order(at, number);
     if (!at->n || !child || !o || o->way.live)
         return;
     const bool own = strcmp(child->path, path) == 0;
-    if (own && node_child_life(at->n, child->slot) < number && !node_child_begin(at->n, child->slot, number))
+    if (own && node_child_life(at->n, child->slot) < number &&
+        !(retires ? node_child_retire : node_child_begin)(at->n, child->slot, number))
         return;
     o->number = number;
+    o->retires = retires;
     snprintf(o->path, sizeof o->path, "%s", path);
     if (!own) {
         channel_start(&o->way, clock_ms(), &patience);
@@ -93,17 +99,44 @@ static bool is_counter(double v)
     return v >= 0 && v <= 0x1p53;
 }
 
-static void hear_order(hosted *at, size_t from, const message *m)
+static void read_path(const message *m, char path[PATH_MOST + 1])
+{
+    for (size_t i = 0; i < m->count; i++)
+        path[i] = m->values[i] > 0 && m->values[i] < 256 ? (char)(unsigned char)m->values[i] : '?';
+    path[m->count] = 0;
+}
+
+/* A client that was not there at the set-up lives: an inner node asks for an order, up to the cloud. */
+static void hear_wish(host *h, hosted *at, size_t from, const message *m)
+{
+    char path[PATH_MOST + 1];
+    read_path(m, path);
+    const child_name *child = way_to(at, path);
+    if (!child || child->slot != from || from >= at->n_inner || !at->n)
+        return;
+    host_wish(h, at, path);
+}
+
+/* It is asked for again as long as the client speaks. */
+void host_wish(host *h, hosted *at, const char *path)
+{
+    if (at->parent)
+        snprintf(at->wish, sizeof at->wish, "%s", path);
+    else
+        (void)host_readmit(h, path, false);
+}
+
+static void hear_order(host *h, hosted *at, size_t from, const message *m)
 {
     char path[PATH_MOST + 1];
     if (m->kind == MESSAGE_ASK && from == NODE_PARENT && m->round > 0 && m->count <= PATH_MOST) {
-        for (size_t i = 0; i < m->count; i++)
-            path[i] = m->values[i] > 0 && m->values[i] < 256 ? (char)(unsigned char)m->values[i] : '?';
-        path[m->count] = 0;
-        take_order(at, m->round, path);
+        read_path(m, path);
+        take_order(at, m->round, path, m->k == 1);
+    } else if (m->kind == MESSAGE_ANSWER && from != NODE_PARENT && m->round == 0 && m->count <= PATH_MOST) {
+        hear_wish(h, at, from, m);
     } else if (m->kind == MESSAGE_ANSWER && from != NODE_PARENT && m->round > 0 && m->count == 3 &&
                is_counter(m->values[0]) && is_counter(m->values[1]) && is_counter(m->values[2]) &&
-               m->values[2] <= ANEW_ELSEWHERE) {
+               m->values[2] <= ANEW_RETIRED) {
         host_order *o = find_order(at, m->round);
         const child_name *child = o && o->number ? way_to(at, o->path) : NULL;
         if (child && child->slot == from && o->way.live)
@@ -112,12 +145,12 @@ static void hear_order(hosted *at, size_t from, const message *m)
     }
 }
 
-bool host_readmit(host *h, const char *path)
+bool host_readmit(host *h, const char *path, bool retires)
 {
     hosted *root = &h->all[0];
-    const uint64_t number = root->n ? node_order(root->n, path) : 0;
+    const uint64_t number = root->n ? node_order(root->n, path, retires) : 0;
     if (number)
-        take_order(root, number, path);
+        take_order(root, number, path, retires);
     return number != 0;
 }
 
@@ -184,6 +217,34 @@ static hfsad_status send_admission(host *h, hosted *at, bool *all, hfsad_error *
     return status;
 }
 
+/* A client that has left, and lives, is told so. */
+static hfsad_status dismiss_child(host *h, hosted *at, child_name *child, hfsad_error *err)
+{
+    child->dismissed = false;
+    const double values[2] = {(double)child->slot, 0};
+    const message m = {.kind = MESSAGE_ASK,
+                       .run = h->s.run_id,
+                       .phase = NODE_PHASE_ADMIT,
+                       .round = node_child_life(at->n, child->slot),
+                       .k = node_begun(at->n),
+                       .count = 2,
+                       .values = (double *)values};
+    return host_send(h, at, BELOW, TOPIC_ASK, &m, err);
+}
+
+static void hear_dismissal(host *h, hosted *at, const message *m)
+{
+    if (m->values[0] != (double)at->slot || at->n_children || at->left || (at->n && node_life(at->n) >= m->round))
+        return;
+    if (at->admit_heard != m->round) {
+        at->admit_heard = m->round; /* one that the broker remembers comes once in a connection */
+        return;
+    }
+    at->left = at->ended = true;
+    at->status_due = 0;
+    host_tell(h, HOST_LEFT, at->path, "", "", NULL);
+}
+
 /* A node with an empty state folder is made from the result of the set-up, as its parent has it. */
 static bool make_lost_node(host *h, hosted *at, const double *result, size_t count)
 {
@@ -201,6 +262,10 @@ static void hear_admission(host *h, hosted *at, const message *m)
 {
     enum { HEAD = 2 };
     const double most = (double)m->count;
+    if (m->count == HEAD) {
+        hear_dismissal(h, at, m);
+        return;
+    }
     if (m->count < HEAD + NODE_ADMISSION || (m->values[0] >= 0 && m->values[0] != (double)at->slot) ||
         !(m->values[1] >= 1 && m->values[1] < most))
         return;
@@ -215,6 +280,8 @@ static void hear_admission(host *h, hosted *at, const message *m)
     if (!node_admit(at->n, m->values + HEAD, head - HEAD, m->k))
         return;
     at->tell_admitted = true;
+    if (at->left)
+        at->left = at->ended = false;
     if (h->s.lived)
         h->s.lived(h->s.maker, at->path, node_life(at->n));
     at->unkept = true; /* messages alone do not give its state */
@@ -232,7 +299,7 @@ void host_hear_admission(host *h, hosted *at, size_t from, const message *m)
     if (m->run != h->s.run_id)
         return;
     if (is_of(m, NODE_PHASE_ORDER))
-        hear_order(at, from, m);
+        hear_order(h, at, from, m);
     else if (m->kind == MESSAGE_ASK && from == NODE_PARENT)
         hear_admission(h, at, m);
     else if (m->kind == MESSAGE_ANSWER && from != NODE_PARENT && at->n)
@@ -288,19 +355,34 @@ static hfsad_status send_order(host *h, hosted *at, host_order *o, hfsad_error *
     if (!channel_take(&o->way, &repeated))
         return HFSAD_OK;
     m.kind = MESSAGE_ASK;
+    m.k = o->retires;
     for (; o->path[m.count]; m.count++)
         values[m.count] = (unsigned char)o->path[m.count];
     return host_send(h, at, BELOW, TOPIC_ASK, &m, err);
+}
+
+static hfsad_status send_wish(host *h, hosted *at, hfsad_error *err)
+{
+    double values[PATH_MOST];
+    message m = {.kind = MESSAGE_ANSWER, .run = h->s.run_id, .phase = NODE_PHASE_ORDER, .values = values};
+    for (; at->wish[m.count]; m.count++)
+        values[m.count] = (unsigned char)at->wish[m.count];
+    at->wish[0] = 0;
+    return host_send(h, at, ABOVE, TOPIC_ANSWER, &m, err);
 }
 
 /* After a commit. */
 hfsad_status host_admit_send(host *h, hosted *at, hfsad_error *err)
 {
     uint64_t repeated = 0;
-    hfsad_status status = HFSAD_OK;
+    hfsad_status status = at->wish[0] ? send_wish(h, at, err) : HFSAD_OK;
     for (size_t i = 0; i < NODE_ORDERS && !status; i++)
         if (at->orders[i].number)
             status = send_order(h, at, &at->orders[i], err);
+    for (size_t c = 0; at->dismisses && c < at->n_children && !status; c++)
+        if (at->children[c].dismissed)
+            status = dismiss_child(h, at, &at->children[c], err);
+    at->dismisses = false;
     if (!status && at->tell_admitted) {
         const message m = {
             .kind = MESSAGE_ANSWER, .run = h->s.run_id, .phase = NODE_PHASE_ADMIT, .round = node_life(at->n)};

@@ -100,6 +100,10 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
         *why = NODE_REFUSED_OLD;
         return false;
     }
+    if (at->left && !host_is_admission(m)) {
+        *why = NODE_REFUSED_OLD;
+        return false;
+    }
     if (host_is_admission(m)) {
         host_hear_admission(h, at, from, m);
         *why = NODE_REFUSED_OLD;

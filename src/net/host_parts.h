@@ -48,6 +48,7 @@ typedef struct {
     uint64_t lives_until; /* as it said itself; 0: it is gone or was never heard */
     double stateless;     /* process that has said it has no state though training has begun; 0: none */
     bool absent;          /* it was told that the node goes on without it */
+    bool dismissed;       /* it has left, and is to be told so */
     bool behind;          /* of this child it was told that it has not the state that it should */
     vector_before heard;  /* of its UPs */
     seal_peer *peer;      /* NULL: not known yet, or frames have no tags */
@@ -57,6 +58,7 @@ typedef struct {
 typedef struct {
     uint64_t number;
     char path[INQUIRY_WHY_MOST + 1];
+    bool retires;
     channel way;
     bool tell; /* it is done, as follows */
     run_readmission done;
@@ -95,7 +97,10 @@ typedef struct {
     uint64_t woke;       /* ... in this round */
     unsigned left_out;   /* how often its parent has spoken of training, in this connection, and it has no node */
     bool has_row, ended, dismissed;
-    char *lines; /* of the record, with the path, not yet in the store; NULL: none */
+    bool left;                       /* it is no member any more */
+    bool dismisses;                  /* a child is to be told that it has left */
+    char wish[INQUIRY_WHY_MOST + 1]; /* client for which an order is to be asked for; "": none */
+    char *lines;                     /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
     size_t slot; /* among its parent's children */
@@ -167,7 +172,7 @@ hfsad_status host_wait(const host *h, int64_t timeout_ms, hfsad_error *err);
 void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
 
 /* A child says that it lives, or its will that it is gone (host_watch.c). */
-void host_note_child(const host *h, hosted *at, const char *path, const message *m);
+void host_note_child(host *h, hosted *at, const char *path, const message *m);
 /* Tells the node which children live, while it waits for answers. */
 void host_watch_children(hosted *at, uint64_t now);
 /* Tells which children it goes on without, and which are back. */
@@ -198,6 +203,8 @@ bool host_cohort_mask(host *h, hosted *at, message *m);
 /* Readmission (host_admit.c): whether a message is of it; and what becomes of that. */
 bool host_is_admission(const message *m);
 void host_hear_admission(host *h, hosted *at, size_t from, const message *m);
+/* A child that was never a member lives: an order is asked for. */
+void host_wish(host *h, hosted *at, const char *path);
 /* Admissions that an earlier life has begun. */
 void host_admit_resume(hosted *at);
 void host_admit_tick(hosted *at, uint64_t now);

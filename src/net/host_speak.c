@@ -34,12 +34,12 @@ static uint64_t bytes_of(const host *h, bool sent)
 message host_status_of(const host *h, const hosted *at, bool lives, double values[HOST_STATUS_NUMBERS])
 {
     const node_status status = at->n ? node_get_status(at->n) : (node_status){0};
-    const bool ended = at->n && node_ended(at->n) != NODE_RUNNING;
+    const bool ended = at->left || (at->n && node_ended(at->n) != NODE_RUNNING);
     message m = {.kind = MESSAGE_STATUS,
                  .run = h->s.run_id,
-                 .phase = !at->n  ? NODE_PHASE_SETUP
-                          : ended ? NODE_PHASE_FINAL
-                                  : NODE_PHASE_TRAIN,
+                 .phase = ended    ? NODE_PHASE_FINAL
+                          : !at->n ? NODE_PHASE_SETUP
+                                   : NODE_PHASE_TRAIN,
                  .round = status.round,
                  .k = lives,
                  .values = values};

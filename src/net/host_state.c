@@ -206,6 +206,24 @@ static void each_line(host *h, const hosted *at, bool stored)
     }
 }
 
+hfsad_status host_put_lines(host *h, const char *lines, hfsad_error *err)
+{
+    char line[1200];
+    for (const char *end; (end = strchr(lines, '\n')); lines = end + 1) {
+        snprintf(line, sizeof line, "%.*s", (int)(end - lines), lines);
+        host_tell(h, HOST_RECORD, h->all[0].path, line, "", NULL);
+        if (h->s.state)
+            store_put_line(h->s.state, line);
+    }
+    return h->s.state ? store_commit(h->s.state, err) : HFSAD_OK;
+}
+
+hfsad_status host_get_lines(const host *h, void (*line)(void *context, const char *text), void *context,
+                            hfsad_error *err)
+{
+    return h->s.state ? store_get_record(h->s.state, line, context, err) : HFSAD_OK;
+}
+
 static hfsad_status put_state(host *h, hosted *at, hfsad_error *err)
 {
     h->out.size = 0;

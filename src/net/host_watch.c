@@ -16,12 +16,19 @@ static const char advice[] =
 
 /* A child that has left, or lives without a state, though its messages have been part of the training. It may be
  * believed: it says so itself, and its own process does not go on. */
-static void note_state(const host *h, const hosted *at, child_name *child, const message *m)
+static void note_state(host *h, hosted *at, child_name *child, const message *m)
 {
     char text[500];
     const double k = m->values[HOST_STATUS_K], process = m->values[HOST_STATUS_PROCESS];
     const uint64_t seen = node_child_k(at->n, child->slot);
     const bool set_up = m->phase == NODE_PHASE_SETUP;
+    if (node_child_is_out(at->n, child->slot)) {
+        if (node_child_life(at->n, child->slot) > 0)
+            child->dismissed = at->dismisses = m->k == 1 && m->phase != NODE_PHASE_FINAL;
+        else if (m->k == 1)
+            host_wish(h, at, child->path);
+        return;
+    }
     if (m->k == 0 && !set_up && k < (double)seen) {
         snprintf(text, sizeof text, "%.100s was at step %.0f when it ended, and this node has seen step %llu: %s",
                  child->path, k, (unsigned long long)seen, advice);
@@ -41,7 +48,7 @@ static void note_state(const host *h, const hosted *at, child_name *child, const
     child->behind = true;
 }
 
-void host_note_child(const host *h, hosted *at, const char *path, const message *m)
+void host_note_child(host *h, hosted *at, const char *path, const message *m)
 {
     child_name *found = host_child_of(at, path);
     if (!found)
@@ -53,8 +60,14 @@ void host_note_child(const host *h, hosted *at, const char *path, const message 
 
 void host_watch_children(hosted *at, uint64_t now)
 {
-    for (size_t c = 0; at->n && node_asks(at->n) && c < at->n_children; c++)
-        node_child_lives(at->n, at->children[c].slot, at->children[c].lives_until > now);
+    const bool asks = at->n && node_asks(at->n), over = at->n && at->q && node_is_async(at->n) && node_is_over(at->n);
+    for (size_t c = 0; (asks || over) && c < at->n_children; c++) {
+        const size_t slot = at->children[c].slot;
+        const bool lives = at->children[c].lives_until > now;
+        node_child_lives(at->n, slot, lives);
+        if (at->q)
+            inquiry_note_child(at->q, slot, lives, node_child_is_out(at->n, slot));
+    }
 }
 
 void host_tell_absences(const host *h, hosted *at)

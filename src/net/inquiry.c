@@ -25,9 +25,12 @@ struct inquiry {
     uint64_t newest; /* of the polish's questions heard, 0: none */
     double *asked;   /* head and numbers, as it came and goes */
     size_t n_asked, asked_room;
+    uint64_t members; /* k of the question: 0: not decided; otherwise 1 + the number of clients that are none */
     bool *heard;
-    unsigned *lies; /* answers of each child that cannot be */
-    double *parts;  /* n_children answers */
+    bool *without;     /* children that are not asked */
+    bool *lives, *out; /* inquiry_note_child */
+    unsigned *lies;    /* answers of each child that cannot be */
+    double *parts;     /* n_children answers */
     size_t parts_room;
     double *totals;
     size_t totals_room;
@@ -55,9 +58,12 @@ hfsad_status inquiry_create(inquiry **out, const inquiry_setup *setup, hfsad_err
     *out = NULL;
     if (q) {
         q->heard = alloc_zero(setup->n_children, sizeof *q->heard);
+        q->without = alloc_zero(setup->n_children, sizeof *q->without);
+        q->lives = alloc_zero(setup->n_children, sizeof *q->lives);
+        q->out = alloc_zero(setup->n_children, sizeof *q->out);
         q->lies = alloc_zero(setup->n_children, sizeof *q->lies);
     }
-    if (!q || !q->heard || !q->lies) {
+    if (!q || !q->heard || !q->without || !q->lives || !q->out || !q->lies) {
         inquiry_free(q);
         return error_memory(err, sizeof *q, "the set-up of a node");
     }
@@ -72,6 +78,9 @@ void inquiry_free(inquiry *q)
         return;
     free(q->asked);
     free(q->heard);
+    free(q->without);
+    free(q->lives);
+    free(q->out);
     free(q->lies);
     free(q->parts);
     free(q->totals);
@@ -146,10 +155,16 @@ static bool read_count(double v, size_t most, size_t *count)
     return true;
 }
 
-static bool read_question(const inquiry *q, const double *values, size_t count, inquiry_question *question)
+/* members: k of the message. */
+static bool read_question(const inquiry *q, const double *values, size_t count, uint64_t members,
+                          inquiry_question *question)
 {
     size_t kind, columns;
-    *question = (inquiry_question){0};
+    *question = (inquiry_question){.decided = members > 0, .n_absent = members > 0 ? (size_t)members - 1 : 0};
+    if (count < INQUIRY_HEAD || members > count - INQUIRY_HEAD + 1)
+        return false;
+    count -= question->n_absent;
+    question->absent = values + count;
     if (count < INQUIRY_HEAD || !read_count(values[4], count - INQUIRY_HEAD, &columns) ||
         !read_count(values[0], INQUIRY_KINDS, &kind) || !read_count(values[1], q->s.most, &question->most) ||
         !read_count(values[2], q->s.most, &question->sums) || question->most + question->sums > q->s.most)
@@ -166,8 +181,8 @@ static bool read_question(const inquiry *q, const double *values, size_t count, 
 /* Takes a question in hand; false: no memory. */
 static bool take_question(inquiry *q, uint64_t round, const inquiry_question *from)
 {
-    const size_t size = from->most + from->sums, count = INQUIRY_HEAD + from->n_columns + from->count,
-                 words = answer_count(q, from);
+    const size_t size = from->most + from->sums, own = INQUIRY_HEAD + from->n_columns + from->count,
+                 count = own + from->n_absent, words = answer_count(q, from);
     if (!alloc_grow((void **)&q->asked, &q->asked_room, count, sizeof *q->asked) ||
         !alloc_grow((void **)&q->parts, &q->parts_room, words * q->s.n_children + 1, sizeof *q->parts) ||
         !alloc_grow((void **)&q->words, &q->words_room, words + 1, sizeof *q->words) ||
@@ -180,12 +195,23 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
         memcpy(q->asked + INQUIRY_HEAD, from->columns, from->n_columns * sizeof *q->asked);
     if (from->count)
         memcpy(q->asked + INQUIRY_HEAD + from->n_columns, from->values, from->count * sizeof *q->asked);
+    if (from->n_absent)
+        memcpy(q->asked + own, from->absent, from->n_absent * sizeof *q->asked);
     q->n_asked = count;
+    q->members = from->decided ? 1 + from->n_absent : 0;
     q->state = ASKS;
     q->send_answer = false; /* what waits to be sent is about the question before */
     channel_stop(&q->ask);
     q->round = round;
     memset(q->heard, 0, q->s.n_children * sizeof *q->heard);
+    memset(q->without, 0, q->s.n_children * sizeof *q->without);
+    for (size_t i = 0; i < from->n_absent; i++) {
+        const double slot = from->absent[i] - (double)q->s.first_leaf + (double)q->s.n_inner;
+        if (slot >= (double)q->s.n_inner && slot < (double)q->s.n_children)
+            q->heard[(size_t)slot] = q->without[(size_t)slot] = true;
+    }
+    for (size_t c = 0; row_of(from)->in_order && c < q->s.n_children; c++)
+        q->heard[c] = q->without[c] = q->out[c];
     return true;
 }
 
@@ -264,7 +290,7 @@ hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hf
 static void conclude(inquiry *q)
 {
     inquiry_question question;
-    (void)read_question(q, q->asked, q->n_asked, &question);
+    (void)read_question(q, q->asked, q->n_asked, q->members, &question);
     const size_t size = question.most + question.sums;
     const survey_question as = {.most = question.most, .sums = question.sums};
     answer_layout l;
@@ -279,7 +305,8 @@ static void conclude(inquiry *q)
         fixed_answer_get(&l, (const uint64_t *)(const void *)q->words, q->totals);
     } else {
         for (size_t c = 0; c < q->s.n_children; c++)
-            survey_combine(&as, q->totals, q->parts + c * size);
+            if (!q->without[c])
+                survey_combine(&as, q->totals, q->parts + c * size);
     }
     if (row_of(&question)->announced)
         q->totals[0] += 1;
@@ -323,7 +350,7 @@ static bool hear_end(inquiry *q, const inquiry_question *question)
 static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_status *failed, hfsad_error *err)
 {
     inquiry_question question;
-    if (m->count < INQUIRY_HEAD || m->count > q->s.most || !read_question(q, m->values, m->count, &question))
+    if (m->count < INQUIRY_HEAD || m->count > q->s.most || !read_question(q, m->values, m->count, m->k, &question))
         return refuse(why, NODE_REFUSED_SIZE);
     const kind_row *row = row_of(&question);
     question.round = m->round;
@@ -332,7 +359,7 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         q->ends = 0;
     else if (!hear_end(q, &question))
         return refuse(why, NODE_REFUSED_OLD);
-    const bool same = q->state != IDLE && q->round == m->round && q->n_asked == m->count &&
+    const bool same = q->state != IDLE && q->round == m->round && q->n_asked == m->count && q->members == m->k &&
                       memcmp(q->asked, m->values, m->count * sizeof *q->asked) == 0;
     if (same) {
         q->send_answer = q->send_answer || q->state == KNOWS;
@@ -353,6 +380,8 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         return false;
     if (q->s.n_children) {
         start_asking(q);
+        if (all_heard(q)) /* none of its clients is a member */
+            conclude(q);
         return true;
     }
     q->all_dismissed = row->last_word;
@@ -392,6 +421,9 @@ static bool is_possible(const inquiry_question *question, const double *v)
         to = size > 2 ? size - 2 : 0;
         break;
     case INQUIRY_SHAPE:
+        for (from = 3; from < size; from++)
+            if (v[from] != 0 && v[from] != 1)
+                return false;
         return (v[0] == 0 || v[0] == 1) && (v[1] == 0 || v[1] == 1) && v[2] >= 1 && v[2] <= 0x1p53 &&
                v[2] == floor(v[2]);
     default:
@@ -407,7 +439,7 @@ static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *
     inquiry_question question;
     if (q->state != ASKS || m->round != q->round || q->heard[c])
         return refuse(why, NODE_REFUSED_OLD);
-    (void)read_question(q, q->asked, q->n_asked, &question);
+    (void)read_question(q, q->asked, q->n_asked, q->members, &question);
     const size_t size = question.most + question.sums, count = answer_count(q, &question);
     answer_layout l;
     const bool fixed = layout_of(q, &question, &l),
@@ -447,15 +479,67 @@ bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why
 
 /* ---- time, and what goes out ---- */
 
+/* Whether clients that do not answer are left out: not decided yet, and there is time only for the others. */
+static bool may_leave_out(const inquiry *q)
+{
+    inquiry_question question;
+    return q->state == ASKS && q->s.join_ms && !q->members &&
+           read_question(q, q->asked, q->n_asked, q->members, &question) && question.kind == INQUIRY_SHAPE &&
+           question.sums > 1;
+}
+
+/* Not without all: a node needs a client, and inner nodes are always waited for. */
+static void leave_out(inquiry *q)
+{
+    bool any = false;
+    for (size_t c = 0; c < q->s.n_children; c++)
+        any = any || q->heard[c];
+    for (size_t c = q->s.n_inner; c < q->s.n_children && any; c++) {
+        q->without[c] = q->without[c] || !q->heard[c];
+        q->heard[c] = true;
+    }
+    if (any && all_heard(q))
+        conclude(q);
+}
+
+/* When a question of the polish goes without its answer: it is given up if one is missing. */
+static uint64_t gives_up(const inquiry *q)
+{
+    enum { LIVE_ANSWER_MS = 60000 };
+    const uint64_t least = q->s.answer_ms, most = least > LIVE_ANSWER_MS ? least : LIVE_ANSWER_MS;
+    if (q->state != ASKS || !least || q->asked[0] < INQUIRY_POLISH || q->asked[0] >= INQUIRY_GROUPS)
+        return UINT64_MAX;
+    bool lives = true;
+    for (size_t c = 0; c < q->s.n_children; c++)
+        lives = lives && (q->heard[c] || q->lives[c]);
+    return q->ask.since + (lives ? most : least);
+}
+
+void inquiry_note_child(inquiry *q, size_t c, bool lives, bool out)
+{
+    q->lives[c] = lives;
+    q->out[c] = out;
+}
+
 void inquiry_tick(inquiry *q, uint64_t now_ms)
 {
     q->now = now_ms;
+    if (q->ask.send && !q->ask.again) /* the clock was old when it was asked, or 0 */
+        q->ask.since = now_ms;
+    if (may_leave_out(q) && now_ms - q->ask.since >= q->s.join_ms)
+        leave_out(q);
+    if (gives_up(q) <= now_ms) {
+        q->lost = INQUIRY_ABSENT;
+        conclude(q);
+    }
     channel_tick(&q->ask, now_ms, &q->s.patience);
 }
 
 uint64_t inquiry_due(const inquiry *q)
 {
-    return channel_due(&q->ask);
+    const uint64_t due = channel_due(&q->ask), leaves = q->ask.since + q->s.join_ms;
+    const uint64_t ends = gives_up(q), first = ends < due ? ends : due;
+    return may_leave_out(q) && leaves > q->now && leaves < first ? leaves : first;
 }
 
 void inquiry_repeat(inquiry *q)
@@ -495,7 +579,7 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
     letter->m = m;
     if (q->send_answer) {
         inquiry_question question;
-        (void)read_question(q, q->asked, q->n_asked, &question);
+        (void)read_question(q, q->asked, q->n_asked, q->members, &question);
         q->send_answer = false;
         letter->to_parent = true;
         letter->m.kind = MESSAGE_ANSWER;
@@ -510,6 +594,7 @@ bool inquiry_next_letter(inquiry *q, node_letter *letter)
     letter->m.kind = MESSAGE_ASK;
     letter->m.values = q->asked;
     letter->m.count = q->n_asked;
+    letter->m.k = q->members;
     return true;
 }
 

@@ -34,13 +34,8 @@ enum {
     INQUIRY_KINDS = INQUIRY_GROUPS + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 5 };
-/* How the polish ended, the first number of its result; if it failed, the only one. */
-enum {
-    POLISH_UNFINISHED,
-    POLISH_FINISHED,
-    POLISH_LOST,      /* a client, at the first question, which needs nothing, again and again */
-    POLISH_NO_MEMORY, /* at the root */
-};
+/* In place of "lost": a client does not answer, and its parent waits no longer. */
+#define INQUIRY_ABSENT 0x1p40
 
 /* A question: in a message its head precedes its numbers. */
 typedef struct {
@@ -52,6 +47,9 @@ typedef struct {
     size_t count;
     const double *values;
     uint64_t round; /* its number; for clients */
+    bool decided;   /* it is decided which clients are members; those that are none have the numbers that follow */
+    size_t n_absent;
+    const double *absent;
 } inquiry_question;
 
 enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* bytes of the reason */ };
@@ -60,8 +58,12 @@ typedef struct inquiry inquiry;
 
 typedef struct {
     uint64_t run;
-    size_t n_children; /* inner ones first, in the order of their slots */
-    size_t most;       /* numbers of a message, its head included; at least INQUIRY_HEAD + INQUIRY_WHY_MOST */
+    size_t n_children;  /* inner ones first, in the order of their slots */
+    size_t n_inner;     /* of these, inner nodes */
+    size_t first_leaf;  /* number of the first client among all clients */
+    uint32_t answer_ms; /* asynchronous: a polish waits so long for a child, longer for one that lives; 0: for ever */
+    uint32_t join_ms;   /* INQUIRY_SHAPE with a sum for every client goes without clients that have not answered then */
+    size_t most;        /* numbers of a message, its head included; at least INQUIRY_HEAD + INQUIRY_WHY_MOST */
     node_patience patience;
     void *context;
     /* A leaf: its answer, most + sums numbers, to any question but the result; false: it is no good question. */
@@ -106,6 +108,8 @@ bool inquiry_child_lies(const inquiry *q, size_t c);
 bool inquiry_is_too_large(const inquiry *q);
 /* Upper limit on the numbers of an answer in a frame, if an answer has `most` numbers. */
 size_t inquiry_words_most(size_t most);
+/* Asynchronous: whether a child lives; and is no member, so that questions after training go without it. */
+void inquiry_note_child(inquiry *q, size_t c, bool lives, bool out);
 /* Whether it waits for this child's answer, and since when, on the clock of inquiry_tick. */
 bool inquiry_waits_for(const inquiry *q, size_t c);
 uint64_t inquiry_waits_since(const inquiry *q);

@@ -1,6 +1,7 @@
 /*
- * Readmission as the operator asks for it: `hfsad readmit` leaves a file for each node in the state folder of the
- * cloud, which only its owner can write. A file contains the path of the node; the cloud removes it when it is done.
+ * Readmission and retirement as the operator asks for them: `hfsad readmit` and `hfsad retire` leave a file for each
+ * node in the state folder of the cloud, which only its owner can write. A file contains the path of the node, and a
+ * second line if the node is to leave; the cloud removes it when it is done.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/member.h"
@@ -40,7 +41,19 @@ bool hfsad_readmit_is_pending(const char *state)
     return any;
 }
 
-static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes, size_t count, hfsad_error *err)
+static const char retires_line[] = "\nretire";
+
+static const char *refusal_of(const hfsad_spec *spec, bool inner, bool retires)
+{
+    return !retires                              ? readmit_refusal(spec, inner)
+           : inner                               ? "only clients can leave; name them one by one"
+           : spec->federation.mode == MODE_ASYNC ? NULL
+                                                 : "in lock step the run needs every client: nodes join and leave with "
+                                                   "federation.mode async";
+}
+
+static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes, size_t count, bool retires,
+                                hfsad_error *err)
 {
     dataset *shape;
     hfsad_status status = member_shape(&shape, spec, NULL, NULL, err);
@@ -48,9 +61,10 @@ static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes
         return status;
     for (size_t i = 0; i < count && !status; i++) {
         const size_t number = nodes_find(shape, nodes[i]);
-        const char *why = number == 0          ? "the cloud cannot be replaced: restore its folder"
+        const char *why = number == 0
+                              ? retires ? "the cloud cannot leave" : "the cloud cannot be replaced: restore its folder"
                           : number == SIZE_MAX ? "no such node in this federation; `hfsad nodes` lists its nodes"
-                                               : readmit_refusal(spec, number < shape->n_inner);
+                                               : refusal_of(spec, number < shape->n_inner, retires);
         if (why)
             status = error_set(err, HFSAD_ERROR_INPUT, "%.200s: %s", nodes[i], why);
     }
@@ -58,28 +72,41 @@ static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes
     return status;
 }
 
-hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
-                           hfsad_error *err)
+static hfsad_status leave_requests(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
+                                   bool retires, hfsad_error *err)
 {
-    hfsad_status status = spec ? check_nodes(spec, nodes, count, err) : HFSAD_OK;
+    hfsad_status status = spec ? check_nodes(spec, nodes, count, retires, err) : HFSAD_OK;
     if (!status && access(state, W_OK) != 0)
         status = error_set(err, HFSAD_ERROR_INPUT,
                            "%.300s is not a folder that can be written: give the cloud's state folder", state);
     for (size_t i = 0; i < count && !status; i++) {
-        char name[80];
+        char name[80], text[1200];
+        snprintf(text, sizeof text, "%.1000s%s", nodes[i], retires ? retires_line : "");
         snprintf(name, sizeof name, READMIT_NAME "%ld-%llu-%zu", (long)getpid(), (unsigned long long)clock_ms(), i);
-        status = whole_file_write(state, name, nodes[i], strlen(nodes[i]), err);
+        status = whole_file_write(state, name, text, strlen(text), err);
     }
     return status;
 }
 
+hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
+                           hfsad_error *err)
+{
+    return leave_requests(spec, state, nodes, count, false, err);
+}
+
+hfsad_status hfsad_retire(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
+                          hfsad_error *err)
+{
+    return leave_requests(spec, state, nodes, count, true, err);
+}
+
 /* ---- the cloud ---- */
 
-static bool is_name(const hfsad_member *m, const char *path)
+static bool is_name(const hfsad_member *m, const char *path, bool retires)
 {
     const dataset *d = federation_shape(m->f);
     const size_t number = nodes_find(d, path);
-    return number != SIZE_MAX && number > 0 && !readmit_refusal(m->spec, number < d->n_inner);
+    return number != SIZE_MAX && number > 0 && !refusal_of(m->spec, number < d->n_inner, retires);
 }
 
 const char *readmit_refusal(const hfsad_spec *spec, bool inner)
@@ -97,6 +124,16 @@ const char *readmit_refusal(const hfsad_spec *spec, bool inner)
                : NULL;
 }
 
+/* The path remains; returns whether the node is to leave. */
+static bool cut_request(char *text)
+{
+    char *line = strchr(text, '\n');
+    const bool retires = line && strcmp(line, retires_line) == 0;
+    if (line)
+        *line = 0;
+    return retires;
+}
+
 /* A request of the operator: refused, or ordered unless it is on its way. */
 static void take_request(hfsad_member *m, const char *name)
 {
@@ -105,28 +142,31 @@ static void take_request(hfsad_member *m, const char *name)
     snprintf(file, sizeof file, "%.4000s/%.300s", m->s.state, name);
     if (file_read(file, 1 << 16, &path, &size) != 0)
         return;
-    if (!is_name(m, path)) {
-        member_log(m, HFSAD_LOG_ERROR, "cloud", "no node that can be readmitted", path, "");
+    const bool retires = cut_request(path);
+    if (!is_name(m, path, retires)) {
+        member_log(m, HFSAD_LOG_ERROR, "cloud", retires ? "no client that can leave" : "no node that can be readmitted",
+                   path, "");
         (void)unlink(file);
     } else {
-        (void)host_readmit(m->h, path);
+        (void)host_readmit(m->h, path, retires);
     }
     free(path);
 }
 
-static void remove_request(const hfsad_member *m, const char *name, const char *done)
+static void remove_request(const hfsad_member *m, const char *name, const run_readmission *done)
 {
     char file[4400], *path;
     size_t size;
     snprintf(file, sizeof file, "%.4000s/%.300s", m->s.state, name);
     if (file_read(file, 1 << 16, &path, &size) != 0)
         return;
-    if (strcmp(path, done) == 0)
+    const bool retires = cut_request(path);
+    if (strcmp(path, done->path) == 0 && retires == (done->where == ANEW_RETIRED))
         (void)unlink(file);
     free(path);
 }
 
-static void each_request(hfsad_member *m, const char *done)
+static void each_request(hfsad_member *m, const run_readmission *done)
 {
     DIR *folder = opendir(m->s.state);
     for (char *name; folder && (name = next_request(folder)); free(name)) {
@@ -149,19 +189,20 @@ void member_readmit(hfsad_member *m)
         return;
     while ((done = host_readmitted(m->h))) {
         snprintf(said, sizeof said, "from iteration %llu on", (unsigned long long)done->iteration);
-        member_log(m, HFSAD_LOG_INFO, done->path, "readmitted", said, "");
+        member_log(m, HFSAD_LOG_INFO, done->path, done->where == ANEW_RETIRED ? "has left" : "readmitted", said, "");
         if (run_note_readmission(cloud_run(m->cloud.driver), done, &err))
             member_log(m, HFSAD_LOG_ERROR, done->path, err.message, "", "");
-        each_request(m, done->path);
+        each_request(m, done);
     }
     if (clock_seconds() < m->cloud.readmit_next)
         return;
     m->cloud.readmit_next = clock_seconds() + every;
     each_request(m, NULL);
     for (size_t i = 0; i < NODE_ORDERS; i++) { /* also those of an earlier life */
-        const char *path = node_pending_order(host_node(m->h, 0), i);
+        bool retires;
+        const char *path = node_pending_order(host_node(m->h, 0), i, &retires);
         if (path)
-            (void)host_readmit(m->h, path);
+            (void)host_readmit(m->h, path, retires);
     }
 }
 

@@ -54,13 +54,6 @@ const char *message_fault_text(message_fault fault)
     return fault < MESSAGE_FAULTS ? texts[fault] : "?";
 }
 
-const char *message_kind_name(message_kind kind)
-{
-#define KIND_NAME(name, text) text,
-    static const char *const names[] = {MESSAGE_KIND_LIST(KIND_NAME)};
-    return kind < MESSAGE_KINDS ? names[kind] : "?";
-}
-
 hfsad_status message_codec_create(message_codec **out, size_t most, hfsad_error *err)
 {
     message_codec *c = calloc(1, sizeof *c);

@@ -72,7 +72,6 @@ typedef enum {
 } message_fault;
 
 const char *message_fault_text(message_fault fault);
-const char *message_kind_name(message_kind kind);
 
 /* The value that a difference is taken to: the one before it on the same topic. The
  * caller keeps it. values NULL: none. */

@@ -4,9 +4,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/draw.h"
+#include "polish/task.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -587,6 +589,8 @@ node_status node_get_status(const node *n)
 bool node_waits_for(const node *n, size_t c)
 {
     const child_state *child = &n->inner.child[c];
+    if (child->out)
+        return false;
     if (n->question.state == QUESTION_ASKED)
         return !child->answered;
     return n->state == NODE_TRAINS && (n->s.async ? async_is_stale(n, c) : !child->has);
@@ -604,7 +608,12 @@ uint64_t node_child_k(const node *n, size_t c)
 
 bool node_child_is_absent(const node *n, size_t c)
 {
-    return n->inner.child[c].absent;
+    return n->inner.child[c].absent || n->inner.child[c].out;
+}
+
+bool node_child_is_out(const node *n, size_t c)
+{
+    return n->inner.child[c].out;
 }
 
 bool node_child_trains(const node *n, size_t c)
@@ -648,6 +657,11 @@ const double *node_wants_polish(node *n, uint64_t *begun)
 void node_take_polish(node *n, const double *result, size_t count)
 {
     assert(count <= n->s.polish && n->state == NODE_ENDED);
+    if (n->s.async && count && polish_failure((int)result[0])) {
+        char line[40];
+        snprintf(line, sizeof line, "unpolished %d\n", (int)result[0]);
+        async_put(n, line);
+    }
     memset(n->root.polish, 0, n->s.polish * sizeof *result);
     memcpy(n->root.polish, result, count * sizeof *result);
     node_move(n, NODE_CLOSES);

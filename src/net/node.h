@@ -78,6 +78,7 @@ enum { NODE_PART = 1 << 17 };
 /* A child as its parent knows it. */
 typedef struct {
     bool leaf;
+    bool out; /* asynchronous: it was not there at the set-up, and has not joined yet */
     double participation;
     uint64_t key;         /* of its draws: rng_key(seed, rng_stream(its name)) */
     size_t nodes;         /* of its subtree, itself included */
@@ -285,6 +286,11 @@ bool node_child_lies(const node *n, size_t c);
 /* Readmission (node_admit.c). Parent: the link of a child begins anew, with the number of the readmission as its life;
  * false: it has begun already. */
 bool node_child_begin(node *n, size_t c, uint64_t life);
+/* Asynchronous, of a client: it leaves; likewise. Whether it is no member: it has left, or has not joined yet. */
+bool node_child_retire(node *n, size_t c, uint64_t life);
+/* Whether the last figures are there, so that no node trains or joins any more. */
+bool node_is_over(const node *n);
+bool node_child_is_out(const node *n, size_t c);
 uint64_t node_child_life(const node *n, size_t c);
 /* When that was; without a path. */
 run_readmission node_child_readmission(const node *n, size_t c);
@@ -303,9 +309,9 @@ bool node_is_async(const node *n);
 /* The root: the number of the readmission of a node below it, which begins, or has begun, also before a restart; 0:
  * there are too many. It is done, which is a line of the record (run/anew.h). */
 enum { NODE_ORDERS = 16 };
-uint64_t node_order(node *n, const char *path);
+uint64_t node_order(node *n, const char *path, bool retires);
 /* The path of one of NODE_ORDERS that has begun; NULL: none. */
-const char *node_pending_order(const node *n, size_t i);
+const char *node_pending_order(const node *n, size_t i, bool *retires);
 void node_note_readmission(node *n, uint64_t number, const run_readmission *done);
 
 /* Asynchronous: the child is not heard any more, and nothing waits for it; its last message stays. */

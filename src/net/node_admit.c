@@ -94,7 +94,7 @@ static void owe_round(node *n, size_t c)
 }
 
 /* The end is on its way: nothing of the child is used any more. */
-static bool is_over(const node *n)
+bool node_is_over(const node *n)
 {
     return n->answer.final || n->state == NODE_FINISHED ||
            (n->s.async && n->answer.round >= 0 && (uint64_t)n->answer.round >= n->end_round);
@@ -105,17 +105,17 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
     child_state *child = &n->inner.child[c];
     if (life <= child->life)
         return false;
-    if (!take_begin(n, c) || (n->s.async && !is_over(n) && !async_begin_child(n, c, life)))
+    if (!take_begin(n, c) || (n->s.async && !node_is_over(n) && !async_begin_child(n, c, life)))
         return false; /* no memory: it will be asked for again */
     child->life = life;
     child->begun_at = n->s.async ? n->async.version : n->round;
-    child->where = n->s.async || is_over(n)               ? ANEW_ELSEWHERE
+    child->where = n->s.async || node_is_over(n)          ? ANEW_ELSEWHERE
                    : is_prelude(n)                        ? ANEW_EARLY
                    : n->answer.round == (int64_t)n->round ? ANEW_AFTER
                                                           : ANEW_BEFORE;
     child->admitted = false;
     n->changed = true;
-    if (is_over(n))
+    if (node_is_over(n))
         return true;
     assume_anew(n, c);
     if (n->s.async)
@@ -124,13 +124,31 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
     return true;
 }
 
+bool node_child_retire(node *n, size_t c, uint64_t life)
+{
+    child_state *child = &n->inner.child[c];
+    if (life <= child->life || !n->s.async || !n->s.children[c].leaf ||
+        (!node_is_over(n) && !async_leave_child(n, c, life)))
+        return false;
+    child->life = life;
+    child->begun_at = n->async.version;
+    child->where = ANEW_RETIRED;
+    child->k = 0;
+    child->admitted = true; /* there is nothing to be told but that it may end */
+    free(child->begin);
+    child->begin = NULL;
+    n->changed = true;
+    inner_advance(n);
+    return true;
+}
+
 /* It outlasts a crash, so that the same one is given again. */
-uint64_t node_order(node *n, const char *path)
+uint64_t node_order(node *n, const char *path, bool retires)
 {
     node_readmission *free_one = NULL;
     for (size_t i = 0; i < NODE_ORDERS; i++) {
         node_readmission *o = &n->root.orders[i];
-        if (o->number && strcmp(o->path, path) == 0)
+        if (o->number && strcmp(o->path, path) == 0 && o->retires == retires)
             return o->number;
         if (!free_one && !o->number)
             free_one = o;
@@ -138,13 +156,15 @@ uint64_t node_order(node *n, const char *path)
     if (!free_one)
         return 0;
     free_one->number = ++n->life;
+    free_one->retires = retires;
     snprintf(free_one->path, sizeof free_one->path, "%s", path);
     n->changed = true;
     return free_one->number;
 }
 
-const char *node_pending_order(const node *n, size_t i)
+const char *node_pending_order(const node *n, size_t i, bool *retires)
 {
+    *retires = n->root.orders[i].retires;
     return n->root.orders[i].number ? n->root.orders[i].path : NULL;
 }
 

@@ -31,8 +31,11 @@ void async_start(node *n)
 {
     double *start = (double *)n->s.start;
     const hfsad_link link = {start, start, 0};
-    for (size_t c = 0; c < n->s.n_children; c++)
+    for (size_t c = 0; c < n->s.n_children; c++) {
         inner_assume(n, c, &n->s.children[c].rule, &link);
+        if (n->s.children[c].out)
+            (void)async_leave_child(n, c, 0);
+    }
 }
 
 /* ---- a turn ---- */
@@ -146,12 +149,30 @@ static uint64_t async_lived(const child_state *child, uint64_t k)
     return (child->life << 32) + k;
 }
 
+static bool note_heard(node *n, size_t c, uint64_t version, uint64_t k)
+{
+    if (!alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + 1, sizeof *n->async.heard))
+        return false;
+    n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, version, k};
+    return true;
+}
+
+bool async_leave_child(node *n, size_t c, uint64_t life)
+{
+    child_state *child = &n->inner.child[c];
+    if (!note_heard(n, c, n->async.version + 1, (life << 32) + UINT32_MAX))
+        return false;
+    child->out = true;
+    child->fresh = child->absent = false;
+    return true;
+}
+
 bool async_begin_child(node *n, size_t c, uint64_t life)
 {
     child_state *child = &n->inner.child[c];
-    if (!alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + 1, sizeof *n->async.heard))
+    if (!note_heard(n, c, n->async.version + 1, life << 32))
         return false;
-    n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, n->async.version + 1, life << 32};
+    child->out = false;
     child->need = n->async.version;
     child->fresh = false;
     child->absent = !n->s.pace.stale_waits; /* until it speaks */
@@ -161,7 +182,7 @@ bool async_begin_child(node *n, size_t c, uint64_t life)
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->inner.child[c];
-    if (child->aside)
+    if (child->aside || child->out)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->count != n->s.M)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
@@ -181,7 +202,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (!bounds_of_turn(n, c, m->k - child->k) || !bounds_of_up(n, c, m))
         return node_refuse_lie(n, c, why);
-    if (!alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + 1, sizeof *n->async.heard))
+    if (!note_heard(n, c, m->round, async_lived(child, m->k)))
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
@@ -192,7 +213,6 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     child->k = m->k;
     child->sigma = m->sigma;
     memcpy(n->inner.child_u + c * n->s.M, m->values, n->s.M * sizeof(double));
-    n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, m->round, async_lived(child, m->k)};
     return true;
 }
 
@@ -218,7 +238,7 @@ static uint64_t lag_allowed(const node *n)
 
 bool async_is_stale(const node *n, size_t c)
 {
-    return !n->inner.child[c].absent && !n->inner.child[c].aside &&
+    return !n->inner.child[c].absent && !n->inner.child[c].aside && !n->inner.child[c].out &&
            n->async.version + 1 - n->inner.child[c].need > lag_allowed(n);
 }
 
@@ -242,7 +262,7 @@ static size_t count_absent(const node *n)
 {
     size_t absent = 0;
     for (size_t c = 0; c < n->s.n_children; c++)
-        absent += n->inner.child[c].absent || n->inner.child[c].aside;
+        absent += n->inner.child[c].absent || n->inner.child[c].aside || n->inner.child[c].out;
     return absent;
 }
 

@@ -78,12 +78,14 @@ size_t inner_first_leaf(const node *n)
 
 static double robust_inner_sum(node *n)
 {
+    size_t count = 0;
     for (size_t c = 0; c < n->s.n_children; c++) {
-        n->inner.said[c] = n->inner.child_u + c * n->s.M;
-        n->inner.sigmas[c] = n->inner.child[c].sigma;
+        if (n->inner.child[c].out)
+            continue;
+        n->inner.said[count] = n->inner.child_u + c * n->s.M;
+        n->inner.sigmas[count++] = n->inner.child[c].sigma;
     }
-    return robust_sum(n->s.p->aggregate, n->s.M, n->s.n_children, n->inner.said, n->inner.sigmas, n->inner.shares,
-                      n->inner.sum);
+    return robust_sum(n->s.p->aggregate, n->s.M, count, n->inner.said, n->inner.sigmas, n->inner.shares, n->inner.sum);
 }
 
 /* Sum of the children's u in the order of the simulator: inner ones, then the leaves in runs. Returns that of sigma. */
@@ -104,7 +106,8 @@ static double inner_sum(node *n)
         fold run;
         fold_begin(&run, M, n->inner.partial, run_u);
         for (size_t c = first; c < n->s.n_children && c < first + slots; c++)
-            fold_add(&run, n->inner.child_u + c * M, n->inner.child[c].sigma);
+            if (!n->inner.child[c].out)
+                fold_add(&run, n->inner.child_u + c * M, n->inner.child[c].sigma);
         fold_end(&run);
         sigma += run.sum_sigma;
         kernels()->add(M, n->inner.sum, run_u);

@@ -95,6 +95,7 @@ typedef struct {
     bool absent;       /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
     uint64_t life;     /* of its link: number of the readmission that began it, 0: none */
     bool admitted;     /* it has begun that life, too */
+    bool out;          /* asynchronous: it is no member: not yet, or not any more */
     bool aside;        /* asynchronous: it has lied too often, and is not heard any more */
     uint64_t begun_at; /* round, asynchronous: step, after which that life began; and where */
     anew_where where;
@@ -162,6 +163,7 @@ typedef struct {
 /* A readmission that the root has ordered. */
 typedef struct {
     uint64_t number;
+    bool retires; /* it is none: the node leaves */
     char path[241];
 } node_readmission;
 
@@ -433,6 +435,8 @@ void async_step(node *n);
 uint64_t async_due(const node *n);
 /* A child's link begins anew with this node's model; false: no memory. */
 bool async_begin_child(node *n, size_t c, uint64_t life);
+/* The child's link counts no more, or not yet; false: no memory. */
+bool async_leave_child(node *n, size_t c, uint64_t life);
 /* A line of the record, with its newline. */
 void async_put(node *n, const char *text);
 /* The last line of the record: what was heard and not used. */

@@ -480,7 +480,7 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (m->count != numbers_up(n, row, c, m->k))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (n->inner.child[c].aside || (row == &QUESTION_MODELS && n->inner.child[c].missed))
+    if (n->inner.child[c].aside || n->inner.child[c].out || (row == &QUESTION_MODELS && n->inner.child[c].missed))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
@@ -505,7 +505,8 @@ static bool all_answered(const node *n)
     bool any = n->s.n_children == 0 || models;
     for (size_t c = 0; c < n->s.n_children; c++) {
         const child_state *child = &n->inner.child[c];
-        if (!child->answered && !child->aside && !(models && child->missed) && !async_answers_without(n, c))
+        if (!child->answered && !child->aside && !child->out && !(models && child->missed) &&
+            !async_answers_without(n, c))
             return false;
         any = any || child->answered;
     }

@@ -77,6 +77,7 @@ static void pass_begin(const word_transfer *t, const node *n, child_state *child
 static void pass_order(const word_transfer *t, node_readmission *o)
 {
     words_pass(t, &o->number);
+    words_pass_flag(t, &o->retires);
     for (size_t i = 0; o->number && i < sizeof o->path; i++) {
         uint32_t byte = (unsigned char)o->path[i];
         words_pass_32(t, &byte);
@@ -102,6 +103,7 @@ static void pass_inner(const word_transfer *t, node *n)
         words_pass(t, &child->life);
         words_pass_flag(t, &child->admitted);
         words_pass_flag(t, &child->aside);
+        words_pass_flag(t, &child->out);
         words_pass(t, &child->begun_at);
         uint32_t where = (uint32_t)child->where;
         words_pass_32(t, &where);

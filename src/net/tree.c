@@ -55,6 +55,14 @@ node_patience tree_patience(const dataset *d)
 /* A short deadline of steps is no reason to write rows without a child that is only busy: a replay needs whole rows. */
 #define LEAST_ANSWER_SECONDS 2.0
 
+uint32_t tree_answer_ms(const hfsad_spec *spec, size_t tiers)
+{
+    const FEDERATION_settings *f = &spec->federation;
+    return f->mode == MODE_ASYNC && f->stale != STALE_WAIT
+               ? milliseconds(fmax(f->deadline, LEAST_ANSWER_SECONDS)) * (uint32_t)tiers
+               : 0;
+}
+
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err)
 {
     const FEDERATION_settings *f = &spec->federation;
@@ -146,6 +154,7 @@ static hfsad_status inner_node_of(node **n, const tree *t, size_t number, node_s
         const bool leaf = child >= d->n_inner;
         children[c] = (node_child){
             .leaf = leaf,
+            .out = leaf && t->async && t->out && t->out[child - d->n_inner],
             .participation =
                 leaf ? plan_leaf(t->p, child - d->n_inner)->participation : t->p->inner[child].participation,
             .key = key_of(t, child),

@@ -143,7 +143,7 @@ static void put_trace(const report *r, whole_file *f)
         size_t count = 0;
         const uint64_t iteration = strtoull(at, NULL, 10);
         for (size_t i = 0; i < r->run->n_readmitted; i++)
-            count += r->run->readmitted[i].iteration <= iteration;
+            count += r->run->readmitted[i].iteration <= iteration && r->run->readmitted[i].where != ANEW_RETIRED;
         whole_file_put(f, at, (size_t)(newline - at));
         whole_file_put(f, column, (size_t)(head ? sprintf(column, ",readmitted\n") : sprintf(column, ",%zu\n", count)));
         at = newline + 1;

@@ -396,7 +396,7 @@ static void add_shape(json *j, cJSON *root, const dataset *d, bool noise)
     json_add_whole(j, shape, "edges", d->n_inner - 1);
     json_add_whole(j, shape, "clients", d->n_leaves);
     if (!noise)
-        json_add_whole(j, shape, "rows", d->n_rows);
+        json_add_whole(j, shape, "rows", dataset_count_rows(d));
     json_add_whole(j, shape, "features", features_count(d));
     add_feature_names(j, shape, d);
     add_feature_scales(j, shape, d);
@@ -574,18 +574,23 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
         json_add_whole(j, safeguard, "last_iteration", last);
 }
 
-static void add_readmitted(json *j, cJSON *root, const hfsad_run *run)
+/* Nodes that were readmitted, or have left; none: no list. */
+static void add_changes(json *j, cJSON *root, const hfsad_run *run, const char *name, bool retired)
 {
-    cJSON *list = run->n_readmitted ? cJSON_CreateArray() : NULL;
+    cJSON *list = NULL;
     for (size_t i = 0; i < run->n_readmitted; i++) {
+        if ((run->readmitted[i].where == ANEW_RETIRED) != retired)
+            continue;
+        if (!list)
+            list = cJSON_CreateArray();
         cJSON *one = cJSON_CreateObject();
         json_add_text(j, one, "node", run->readmitted[i].path);
         json_add_whole(j, one, "iteration", run->readmitted[i].iteration);
         if (!one || !cJSON_AddItemToArray(list, one))
             j->ok = false;
     }
-    if (run->n_readmitted)
-        json_add_item(j, root, "readmitted", list);
+    if (list)
+        json_add_item(j, root, name, list);
 }
 
 static int algorithm_of(const hfsad_run *run, const hfsad_spec *spec)
@@ -635,7 +640,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     json_add_text(j, root, "start", run->start_kind);
     if (spec->run.tries > 1 && run->engine->links)
         json_add_whole(j, root, "start_kept", run->start_index + 1);
-    add_readmitted(j, root, run);
+    add_changes(j, root, run, "readmitted", false);
+    add_changes(j, root, run, "retired", true);
     add_shape(j, root, run->data, plan_has_noise(run->plan));
     add_errors(j, root, run);
     add_figures(j, root, run, figures);

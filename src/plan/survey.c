@@ -395,6 +395,8 @@ static hfsad_status ask_below(const local_survey *s, size_t i, const survey_ques
             status = add_child(s, node, q, c, totals, below, err);
     for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves && !status; leaf++) {
         survey_client client;
+        if (!dataset_asks(s->d, leaf))
+            continue;
         if ((status = client_of(s, leaf, &client, err)))
             continue;
         survey_answer(&client, q, below);

@@ -163,3 +163,11 @@ void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d
     to->gap = to->accepted ? found->bound : NAN;
     to->residual = found->residual;
 }
+
+const char *polish_failure(int ended)
+{
+    return ended == POLISH_LOST        ? "a client fails each time it is asked"
+           : ended == POLISH_NO_MEMORY ? "the cloud does not have enough memory"
+           : ended == POLISH_ABSENT    ? "a client is absent"
+                                       : NULL;
+}

@@ -26,6 +26,17 @@ bool star_is_whole(const dataset *d);
  */
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d);
 
+/* How the polish of a federation ended, the first number of its result; if it failed, the only one. */
+enum {
+    POLISH_UNFINISHED,
+    POLISH_FINISHED,
+    POLISH_LOST,      /* a client, at the first question, which needs nothing, again and again */
+    POLISH_NO_MEMORY, /* at the root */
+    POLISH_ABSENT,    /* asynchronous: a client does not answer */
+};
+/* Why there is none; NULL: there is one. */
+const char *polish_failure(int ended);
+
 /* What came of it, as far as it has come; links: of the tree. */
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links);
 /* Whether it may take the place of the run's models, whose objective is `objective`; a reason if it may not.

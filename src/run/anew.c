@@ -145,7 +145,7 @@ hfsad_status sim_take_anew(sim *s, const run_readmission *all, size_t count, con
             return error_set(err, HFSAD_ERROR_INPUT,
                              "%s: %s was readmitted in a stage before the run, which a replay cannot repeat", path,
                              all[i].path);
-        if (all[i].where == ANEW_ELSEWHERE)
+        if (all[i].where >= ANEW_ELSEWHERE)
             continue;
         go_back(s, node, all[i].round);
         s->anew[s->n_anew++] = (anew){all[i].round, all[i].where, node};
@@ -182,7 +182,7 @@ static bool read_line(char *line, run_readmission *done)
     int where, end = 0;
     if (sscanf(line, "cloud admitted %" SCNu64 " %" SCNu64 " %d%n", &done->iteration, &done->round, &where, &end) !=
             3 ||
-        where < 0 || where > ANEW_ELSEWHERE || line[end] != ' ')
+        where < 0 || where > ANEW_RETIRED || line[end] != ' ')
         return false;
     done->where = (anew_where)where;
     done->path = line + end + 1;

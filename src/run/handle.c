@@ -14,6 +14,7 @@
 #include "plan/refusal.h"
 #include "plan/tally.h"
 #include "run/anew.h"
+#include "run/replay.h"
 #include "run/save.h"
 #include "spec/pack.h"
 
@@ -199,7 +200,8 @@ static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_k
 }
 
 /* The data that the spec names, or that is in memory, as the run needs it. */
-static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *memory, hfsad_error *err)
+static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *memory, const char *record,
+                              hfsad_error *err)
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const table_settings table = table_of_spec(spec);
@@ -214,6 +216,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         status = dataset_read_table(&r->data, path, &table, as_rows, err);
     if (!status)
         r->data->fixed = spec_is_fixed(spec);
+    if (!status && record)
+        status = replay_find_absent(r->data, record, err);
     if (!status && (intercept || standardize))
         status = features_prepare(r->data, intercept, standardize, memory ? "data" : path, err);
     if (!status && scores)
@@ -233,6 +237,7 @@ typedef struct {
     const run_known *known; /* NULL: the data is asked */
     dataset *data;          /* read already; NULL: not yet */
     hfsad_data *memory;     /* NULL: files */
+    const char *record;     /* NULL: no run is replayed */
     unsigned threads;
 } run_source;
 
@@ -261,7 +266,7 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source 
         return error_set(err, HFSAD_ERROR_INPUT, "federation.wire: fixed and secure aggregation need one process");
     if (spec->top.aggregate && ranks()->count > 1)
         return error_set(err, HFSAD_ERROR_INPUT, "aggregate: trimmed and median need one process");
-    if (!(status = take_data(r, spec, from->memory, err)) && !(status = run_read_truth(r, spec, err)) &&
+    if (!(status = take_data(r, spec, from->memory, from->record, err)) && !(status = run_read_truth(r, spec, err)) &&
         !(status = check_rows(r->data, spec, err)))
         status = pool_create(&r->threads, from->threads, err);
     if ((status = ranks_compare(r, spec, status, err)) ||
@@ -305,6 +310,12 @@ hfsad_status run_create_from(hfsad_run **out, const hfsad_spec *spec, dataset *d
 hfsad_status run_create_known(hfsad_run **out, const hfsad_spec *spec, const run_known *known, hfsad_error *err)
 {
     return create(out, spec, &(run_source){.known = known, .threads = 1}, err);
+}
+
+hfsad_status run_create_replay(hfsad_run **out, const hfsad_spec *spec, const char *record, unsigned threads,
+                               hfsad_error *err)
+{
+    return create(out, spec, &(run_source){.record = record, .threads = threads}, err);
 }
 
 hfsad_status hfsad_run_create(hfsad_run **out, const hfsad_spec *spec, unsigned threads, hfsad_error *err)

@@ -41,13 +41,16 @@ double inner_message(const sim *s, size_t i, double *u)
 double sum_robust(const sim *s, size_t i, thread_space *space, double *sum)
 {
     const inner_node *node = &s->d->inner[i];
-    const size_t M = s->M, n = (size_t)node->n_inner + node->n_leaves;
-    double *sigma = space->said + n * M;
-    for (size_t c = 0; c < n; c++) {
-        double *u = space->said + c * M;
-        space->of[c] = u;
-        sigma[c] = c < node->n_inner ? inner_message(s, node->first_inner + c, u)
-                                     : leaf_message(s, node->first_leaf + (c - node->n_inner), space, u);
+    const size_t M = s->M, all = (size_t)node->n_inner + node->n_leaves;
+    double *sigma = space->said + all * M;
+    size_t n = 0;
+    for (size_t c = 0; c < all; c++) {
+        const size_t leaf = node->first_leaf + (c - node->n_inner);
+        if (c >= node->n_inner && s->out && s->out[leaf])
+            continue;
+        double *u = space->said + n * M;
+        space->of[n] = u;
+        sigma[n++] = c < node->n_inner ? inner_message(s, node->first_inner + c, u) : leaf_message(s, leaf, space, u);
     }
     return robust_sum(s->p->aggregate, M, n, space->of, sigma, space->shares, sum);
 }
@@ -59,7 +62,8 @@ double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, d
     fold sum;
     fold_begin(&sum, s->M, space->scratch + leaf_run_scratch(s->M), sum_u);
     for (size_t leaf = first; leaf < first + r->count; leaf++)
-        fold_add(&sum, u, leaf_message(s, leaf, space, u));
+        if (!s->out || !s->out[leaf])
+            fold_add(&sum, u, leaf_message(s, leaf, space, u));
     fold_end(&sum);
     return sum.sum_sigma;
 }

@@ -251,7 +251,10 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     bool done = r->polished != NULL;
     if (done)
         memcpy(r->polished, r->sim ? sim_best(r->sim) : r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
-    if (done && r->engine->polish) {
+    if (r->unpolished) {
+        why = polish_failure(r->unpolished);
+        count(a);
+    } else if (done && r->engine->polish) {
         const hfsad_status status = r->engine->polish(r, r->polished, &a->result, &why, err);
         if (status)
             return status;

@@ -6,10 +6,11 @@
 
 /* When its link began anew, with respect to a round in lock step. */
 typedef enum {
-    ANEW_BEFORE,   /* after the round, before its row of the trace */
-    ANEW_AFTER,    /* after the row */
-    ANEW_EARLY,    /* in a stage before the run */
-    ANEW_ELSEWHERE /* asynchronous, where the record of its parent says; or after the end, without effect */
+    ANEW_BEFORE,    /* after the round, before its row of the trace */
+    ANEW_AFTER,     /* after the row */
+    ANEW_EARLY,     /* in a stage before the run */
+    ANEW_ELSEWHERE, /* asynchronous, where the record of its parent says; or after the end, without effect */
+    ANEW_RETIRED    /* likewise, and it is no readmission: the node has left */
 } anew_where;
 
 typedef struct {

@@ -1,4 +1,4 @@
-#include "run/replay.h"
+#include "run/replay_parts.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -6,293 +6,11 @@
 #include "base/wire.h"
 #include "run/anew.h"
 #include "run/save.h"
-#include "run/state.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t NO_LINE = UINT64_MAX, ABSENT = UINT64_MAX - 1;
-
-typedef struct {
-    uint32_t slot;
-    uint64_t version, k;
-} entry;
-
-typedef struct {
-    size_t number; /* in the file */
-    bool end;
-    uint64_t step, version;
-    size_t first, count; /* of its entries */
-} line;
-
-/* What is known of an inner node. */
-typedef struct {
-    line *lines;
-    size_t n_lines, room, next;
-    uint64_t steps;
-    size_t lag;   /* of the oldest version that is needed */
-    double *ring; /* lag + 1 models; NULL: the plan is only checked */
-} inner_record;
-
-/* A question between the first and the last. */
-typedef struct {
-    uint64_t round;
-    uint64_t *at;  /* of every node, inner ones first: its steps, or its link's counter; or NO_LINE, ABSENT */
-    sim *shown;    /* the nodes as they were asked; NULL: not open, or done */
-    size_t filled; /* nodes that are there */
-    size_t wanted; /* nodes that are not absent */
-    uint8_t *here; /* of every node whether it is wanted; NULL: all are */
-    uint64_t up, down;
-    double *leaf_dual;
-} row;
-
-typedef struct {
-    sim *s;
-    const char *path;
-    const replay_rows *listener;
-    row *rows; /* by round */
-    size_t n_rows, rows_room, opened, told;
-    sim **spare; /* simulations to show rows in; as many as were open at once */
-    size_t n_spare, spare_room;
-    uint64_t *turns; /* of the leaves */
-    stop_state stop;
-    bool met;
-    inner_record *inner;
-    entry *entries;
-    size_t n_entries, room;
-    uint8_t *gone; /* nodes that the last figures went without, or that are below one */
-    uint8_t *lent; /* the same of the models */
-    size_t n_gone, n_lent;
-    uint64_t *leaf_k; /* the life of the link above the lowest 32 bits */
-    double *leaf_dual;
-    double *model; /* M */
-    uint64_t up, down;
-    hfsad_error *err;
-} replay;
-
-/* ---- reading ---- */
-
-static hfsad_status bad_line(const replay *r, size_t number, const char *what)
-{
-    return error_set(r->err, HFSAD_ERROR_INPUT,
-                     "%s, line %zu: %s; a replay needs the whole record of the same spec and data", r->path, number,
-                     what);
-}
-
-static bool find_inner(const replay *r, const char *name, size_t length, size_t *i)
-{
-    for (*i = 0; *i < r->s->d->n_inner; ++*i)
-        if (strlen(r->s->d->inner[*i].name) == length && memcmp(r->s->d->inner[*i].name, name, length) == 0)
-            return true;
-    return false;
-}
-
-/* Reads an integer and moves *at past it; false: there is none. */
-static bool read_number(const char **at, uint64_t *v)
-{
-    if (**at < '0' || **at > '9')
-        return false;
-    char *end;
-    errno = 0;
-    *v = strtoull(*at, &end, 10);
-    *at = end;
-    return errno == 0;
-}
-
-static bool read_entry(const char **at, entry *e)
-{
-    uint64_t slot;
-    if (!read_number(at, &slot) || *(*at)++ != ':' || !read_number(at, &e->version) || *(*at)++ != ':' ||
-        !read_number(at, &e->k) || slot > UINT32_MAX)
-        return false;
-    e->slot = (uint32_t)slot;
-    return true;
-}
-
-/* The child of inner node i in a slot, counted as rows count nodes; SIZE_MAX: none. */
-static size_t child_in(const replay *r, size_t i, uint64_t slot)
-{
-    const inner_node *node = &r->s->d->inner[i];
-    if (slot < node->n_inner)
-        return node->first_inner + (size_t)slot;
-    return slot - node->n_inner < node->n_leaves ? r->s->d->n_inner + node->first_leaf + (size_t)(slot - node->n_inner)
-                                                 : SIZE_MAX;
-}
-
-/* Reads `slot:-`, and moves *at past it; SIZE_MAX: there is something else. */
-static size_t read_absent(const replay *r, const char **at, size_t i)
-{
-    const char *from = *at;
-    uint64_t slot;
-    if (!read_number(&from, &slot) || from[0] != ':' || from[1] != '-')
-        return SIZE_MAX;
-    *at = from + 2;
-    return child_in(r, i, slot);
-}
-
-/* Of the end and the models: children that are missing. */
-static bool read_gone(replay *r, const char **at, size_t i, bool end)
-{
-    const size_t node = read_absent(r, at, i);
-    if (node == SIZE_MAX)
-        return false;
-    r->lent[node] = 1;
-    r->n_lent++;
-    r->gone[node] = r->gone[node] || end;
-    r->n_gone += end;
-    return true;
-}
-
-static hfsad_status read_entries(replay *r, const char *at, size_t i, line *l)
-{
-    l->first = r->n_entries;
-    while (*at == ' ') {
-        at++;
-        entry e;
-        if (l->end && read_gone(r, &at, i, true))
-            continue;
-        if (!read_entry(&at, &e))
-            return bad_line(r, l->number, "expected slot:version:k");
-        if (!alloc_grow((void **)&r->entries, &r->room, r->n_entries + 1, sizeof *r->entries))
-            return error_memory(r->err, r->n_entries * sizeof *r->entries, "the record");
-        r->entries[r->n_entries++] = e;
-    }
-    l->count = r->n_entries - l->first;
-    return *at ? bad_line(r, l->number, "text after its last number") : HFSAD_OK;
-}
-
 /* ---- rows ---- */
-
-static size_t nodes_of(const sim *s)
-{
-    return s->d->n_inner + s->d->n_leaves;
-}
-
-static size_t parent_of(const dataset *d, size_t node)
-{
-    return node < d->n_inner ? d->inner[node].parent : dataset_parent(d, node - d->n_inner);
-}
-
-/* The row of a round, created if it is missing; NULL: no memory. */
-static row *find_row(replay *r, uint64_t round)
-{
-    size_t i = r->n_rows;
-    while (i > 0 && r->rows[i - 1].round > round)
-        i--;
-    if (i > 0 && r->rows[i - 1].round == round)
-        return &r->rows[i - 1];
-    const size_t nodes = nodes_of(r->s);
-    uint64_t *at = alloc_zero(nodes, sizeof *at);
-    if (!at || !alloc_grow((void **)&r->rows, &r->rows_room, r->n_rows + 1, sizeof *r->rows)) {
-        free(at);
-        return NULL;
-    }
-    for (size_t n = 0; n < nodes; n++)
-        at[n] = NO_LINE;
-    memmove(r->rows + i + 1, r->rows + i, (r->n_rows++ - i) * sizeof *r->rows);
-    r->rows[i] = (row){.round = round, .at = at};
-    return &r->rows[i];
-}
-
-/* Behind "row". */
-static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
-{
-    const inner_node *node = &r->s->d->inner[i];
-    uint64_t round, step, slot, k;
-    if (*at++ != ' ' || !read_number(&at, &round) || *at++ != ' ' || !read_number(&at, &step))
-        return bad_line(r, number, "expected a round and a step after row");
-    row *found = find_row(r, round);
-    if (!found)
-        return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
-    if (found->at[i] != NO_LINE && found->at[i] != ABSENT)
-        return bad_line(r, number, "its node already has this row");
-    found->at[i] = found->at[i] == ABSENT ? ABSENT : step; /* its answer came too late */
-    while (*at == ' ') {
-        at++;
-        const size_t absent = read_absent(r, &at, i);
-        if (absent != SIZE_MAX) {
-            found->at[absent] = ABSENT;
-            continue;
-        }
-        if (!read_number(&at, &slot) || *at++ != ':' || !read_number(&at, &k) || slot < node->n_inner ||
-            slot - node->n_inner >= node->n_leaves)
-            return bad_line(r, number, "expected slot:k of a client");
-        found->at[r->s->d->n_inner + node->first_leaf + slot - node->n_inner] = k;
-    }
-    return *at ? bad_line(r, number, "text after its last number") : HFSAD_OK;
-}
-
-/* What stands behind the name of a node. */
-static bool begins_line(const char *text)
-{
-    return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0 ||
-           strncmp(text, "models ", 7) == 0;
-}
-
-/* text ends with a 0 */
-static hfsad_status read_line(replay *r, const char *text, size_t number)
-{
-    const char *at = strchr(text, ' ');
-    size_t i;
-    line l = {.number = number};
-    while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
-        at = strchr(at + 1, ' ');
-    if (!at && strncmp(text, "cloud admitted ", 15) == 0)
-        return HFSAD_OK; /* of trace and summary (anew.h) */
-    if (!at)
-        return bad_line(r, number, "it names no edge of this tree");
-    at++;
-    if (strcmp(at + strlen(at) - 2, " -") == 0)
-        return bad_line(r, number, "an earlier version has not noted which nodes are missing");
-    if (strncmp(at, "row ", 4) == 0)
-        return read_row(r, at + 3, i, number);
-    if (strncmp(at, "models ", 7) == 0) {
-        for (at += 6; *at == ' ';)
-            if (++at, !read_gone(r, &at, i, false))
-                return bad_line(r, number, "expected slot:-");
-        return *at ? bad_line(r, number, "text after its last number") : HFSAD_OK;
-    }
-    l.end = strncmp(at, "end ", 4) == 0;
-    if (l.end)
-        at += 3;
-    else if (!read_number(&at, &l.step))
-        return bad_line(r, number, "expected a step after the name");
-    if (*at++ != ' ' || !read_number(&at, &l.version))
-        return bad_line(r, number, "expected a version after the step");
-    const hfsad_status status = read_entries(r, at, i, &l);
-    inner_record *of = &r->inner[i];
-    if (status)
-        return status;
-    if ((of->n_lines && of->lines[of->n_lines - 1].end) || (!l.end && l.step != of->n_lines + 1))
-        return bad_line(r, number, "the lines of its node are not consecutive");
-    if (!alloc_grow((void **)&of->lines, &of->room, of->n_lines + 1, sizeof *of->lines))
-        return error_memory(r->err, of->n_lines * sizeof *of->lines, "the record");
-    of->lines[of->n_lines++] = l;
-    return HFSAD_OK;
-}
-
-static hfsad_status read_all(replay *r, const char *text, size_t size)
-{
-    hfsad_status status = HFSAD_OK;
-    size_t number = 0;
-    char *copy = alloc_zero(size + 1, 1);
-    if (!copy)
-        return error_memory(r->err, size, "the record");
-    memcpy(copy, text, size);
-    for (char *at = copy; at < copy + size && !status;) {
-        char *end = memchr(at, '\n', (size_t)(copy + size - at));
-        if (!end)
-            status = bad_line(r, number + 1, "it is cut off");
-        else
-            *end = 0;
-        if (!status)
-            status = read_line(r, at, ++number);
-        at = end ? end + 1 : copy + size;
-    }
-    free(copy);
-    return status;
-}
 
 /* Vectors that an inner node has sent. */
 static void add_sent(const replay *r, size_t node, uint64_t *up, uint64_t *down)
@@ -511,25 +229,27 @@ static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *
     if (e->slot < at->n_inner) {
         const size_t child = at->first_inner + e->slot;
         if (e->k <= r->s->inner[child].last) /* here: the steps that its parent knows of */
-            return bad_line(r, l->number, "a child's counter does not grow");
+            return replay_bad_line(r, l->number, "a child's counter does not grow");
         r->s->inner[child].last = (uint32_t)e->k;
         return play_until(r, child, e->k);
     }
     const size_t slot = e->slot - at->n_inner, leaf = at->first_leaf + slot;
     if (slot >= at->n_leaves)
-        return bad_line(r, l->number, "there is no such slot");
+        return replay_bad_line(r, l->number, "there is no such slot");
     const double *w = model_at(r, i, e->version);
     const uint64_t life = e->k >> 32, before = r->leaf_k[leaf];
-    const bool begins = life > before >> 32;
-    if (!w || e->k <= before || (e->k & UINT32_MAX) > INT32_MAX || (begins && e->k != life << 32))
-        return bad_line(r, l->number, "a version or a counter cannot be");
+    const bool leaves = (e->k & UINT32_MAX) == UINT32_MAX, begins = !leaves && life > before >> 32;
+    if (!w || e->k <= before || (!leaves && (e->k & UINT32_MAX) > INT32_MAX) || (begins && e->k != life << 32) ||
+        (leaves && before && life == before >> 32))
+        return replay_bad_line(r, l->number, "a version or a counter cannot be");
+    r->out[leaf] = leaves || (r->out[leaf] && !begins);
     if (r->inner[i].ring && begins)
         begin_leaf(r, leaf, w);
-    else if (r->inner[i].ring)
+    else if (r->inner[i].ring && !leaves)
         step_leaf(r, leaf, (uint32_t)i, (uint32_t)(e->k - before), w);
     r->leaf_k[leaf] = e->k;
-    r->up -= begins;
-    r->turns[leaf] += !begins;
+    r->up -= begins || leaves;
+    r->turns[leaf] += !begins && !leaves;
     if (r->inner[i].ring)
         note(r, r->s->d->n_inner + leaf);
     return HFSAD_OK;
@@ -546,7 +266,7 @@ static hfsad_status play_line(replay *r, size_t i)
         return status;
     const double *w_parent = i ? model_at(r, r->s->d->inner[i].parent, l->version) : NULL;
     if (i && !w_parent)
-        return bad_line(r, l->number, "its parent's version cannot be");
+        return replay_bad_line(r, l->number, "its parent's version cannot be");
     if (of->ring)
         step_inner(r, i, w_parent);
     of->steps++;
@@ -621,6 +341,8 @@ static hfsad_status take_rings(replay *r)
     }
     memset(r->leaf_k, 0, r->s->d->n_leaves * sizeof *r->leaf_k);
     memset(r->turns, 0, r->s->d->n_leaves * sizeof *r->turns);
+    memset(r->out, 0, r->s->d->n_leaves);
+    r->s->out = r->out;
     r->up = r->down = 0;
     return HFSAD_OK;
 }
@@ -649,6 +371,7 @@ static void free_all(replay *r)
     free(r->model);
     free(r->gone);
     free(r->lent);
+    free(r->out);
 }
 
 /* ---- nodes that the end went without ---- */
@@ -695,7 +418,8 @@ static hfsad_status begin(replay *r, sim *s, const char *path, hfsad_error *err)
     r->model = alloc_zero(s->M, sizeof *r->model);
     r->gone = alloc_zero(nodes_of(s), sizeof *r->gone);
     r->lent = alloc_zero(nodes_of(s), sizeof *r->lent);
-    return r->inner && r->leaf_k && r->leaf_dual && r->turns && r->model && r->gone && r->lent
+    r->out = alloc_zero(s->d->n_leaves + 1, sizeof *r->out);
+    return r->inner && r->out && r->leaf_k && r->leaf_dual && r->turns && r->model && r->gone && r->lent
                ? HFSAD_OK
                : error_memory(err, s->d->n_leaves * sizeof(double), "the record");
 }
@@ -716,7 +440,7 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     hfsad_status status = begin(&r, s, path, err);
     r.listener = rows;
     if (!status)
-        status = read_all(&r, text, size);
+        status = replay_read(&r, text, size);
     if (!status)
         forget_first(&r);
     if (!status)
@@ -742,6 +466,12 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
         sim_rest_guard(s);
     }
     *met = r.met;
+    s->out = NULL;
+    s->unpolished = r.unpolished;
+    if (!status && memchr(r.out, 1, s->d->n_leaves)) { /* until sim_free */
+        s->left = r.out;
+        r.out = NULL;
+    }
     free_all(&r);
     return status;
 }
@@ -752,7 +482,7 @@ static hfsad_status find_first(sim *s, const char *text, size_t size, const char
     replay r;
     hfsad_status status = begin(&r, s, path, err);
     if (!status)
-        status = read_all(&r, text, size);
+        status = replay_read(&r, text, size);
     if (!status && r.n_rows && r.rows[0].round == 0) {
         status = find_wanted(&r, &r.rows[0]);
         s->here = r.rows[0].here;
@@ -775,7 +505,11 @@ static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, con
         return status;
     if (r->spec->run.iterations > 0)
         rows->row(rows->context, &first);
-    return sim_replay(r->sim, text, size, path, rows, met, err);
+    status = sim_replay(r->sim, text, size, path, rows, met, err);
+    r->unpolished = r->sim->unpolished;
+    r->data->left = r->sim->left;
+    r->sim->left = NULL;
+    return status;
 }
 
 hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met, hfsad_error *err)

@@ -12,7 +12,8 @@
  * children heard but not used. Lines of different nodes may be mixed in any way.
  *
  * A client that was readmitted has an entry whose counter is a multiple of 2^32, the number of the readmission: its
- * link begins anew with that version, and the counters that follow count from there.
+ * link begins anew with that version, and the counters that follow count from there. A counter whose lowest 32 bits are
+ * all 1 is a client that has left, or has not joined yet: its link does not count until it begins anew.
  *
  *     path  row  round  step  slot:k ...
  *
@@ -47,5 +48,8 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
  * readmitted (anew.h): they are noted, *all is false, and the run is still to be trained. */
 hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met,
                         hfsad_error *err);
+
+/* Notes in the data the clients that were not there at the set-up, by lines `cloud without <path>` of the record. */
+hfsad_status replay_find_absent(dataset *d, const char *path, hfsad_error *err);
 
 #endif

@@ -395,6 +395,7 @@ void sim_free(sim *s)
     sim_free_anew(s);
     free(s->here);
     free(s->lent);
+    free(s->left);
     free(s->inner);
     free(s->runs);
     free(s->run_u);

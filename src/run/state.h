@@ -100,10 +100,13 @@ struct sim {
     stop_state stop;
     struct anew *anew; /* links that begin anew (anew.h), in the order of their rounds; NULL: none */
     size_t n_anew, next_anew;
-    uint8_t *here;  /* nodes, inner ones first, that a measurement is of (replay.c); NULL: all */
-    uint8_t *lent;  /* nodes whose model is missing: the output has that of the node above; NULL: none */
-    bool absences;  /* a node may be absent */
-    bool sign_free; /* the truth's sign cannot be told: all losses are phase retrieval's */
+    uint8_t *here;      /* nodes, inner ones first, that a measurement is of (replay.c); NULL: all */
+    const uint8_t *out; /* leaves that are no members (replay.c): their links do not count; NULL: all are */
+    uint8_t *left;      /* leaves that were no members at the end of a record; NULL: all were */
+    int unpolished;     /* how the polish of a record failed; 0: it did not */
+    uint8_t *lent;      /* nodes whose model is missing: the output has that of the node above; NULL: none */
+    bool absences;      /* a node may be absent */
+    bool sign_free;     /* the truth's sign cannot be told: all losses are phase retrieval's */
     bool first_round, last_round, want_dual, dual_known;
 };
 

@@ -59,7 +59,8 @@ static void add_leaves(tree_sum *s, const inner_node *node, child_sum *sum)
         s->first = node->first_leaf + done;
         answer_leaves(s, count);
         for (size_t i = 0; i < count; i++)
-            add(s, sum, s->d->n_inner + s->first + i, s->answers + i * s->length);
+            if (!s->d->left || !s->d->left[s->first + i])
+                add(s, sum, s->d->n_inner + s->first + i, s->answers + i * s->length);
     }
 }
 

@@ -194,6 +194,9 @@
       "speaks again, or wait for it")                                                                                  \
     X(FEDERATION, REAL, stale_seconds, "0", "[0,1000000]",                                                             \
       "async: go_on: seconds to wait for such a child first, once for an absence")                                     \
+    X(FEDERATION, REAL, join_seconds, "60", "[0,1000000]",                                                             \
+      "async: the set-up goes without clients that have not answered after this number of seconds; they join when "    \
+      "they speak; 0: it waits for all, as with stale: wait and with run.start: consensus or run.tries")               \
     X(FEDERATION, REAL, local_seconds, "none", "(0,1000000]",                                                          \
       "async: seconds of local steps per round; none: local_steps steps")                                              \
     X(FEDERATION, WHOLE, exclude_after, "3", "[1,1000000]",                                                            \

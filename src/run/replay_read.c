@@ -1,0 +1,251 @@
+/* The lines of a record (replay.h). */
+#include "run/replay_parts.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/read_file.h"
+#include "data/nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+hfsad_status replay_bad_line(const replay *r, size_t number, const char *what)
+{
+    return error_set(r->err, HFSAD_ERROR_INPUT,
+                     "%s, line %zu: %s; a replay needs the whole record of the same spec and data", r->path, number,
+                     what);
+}
+
+static bool find_inner(const replay *r, const char *name, size_t length, size_t *i)
+{
+    for (*i = 0; *i < r->s->d->n_inner; ++*i)
+        if (strlen(r->s->d->inner[*i].name) == length && memcmp(r->s->d->inner[*i].name, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* Reads an integer and moves *at past it; false: there is none. */
+static bool read_number(const char **at, uint64_t *v)
+{
+    if (**at < '0' || **at > '9')
+        return false;
+    char *end;
+    errno = 0;
+    *v = strtoull(*at, &end, 10);
+    *at = end;
+    return errno == 0;
+}
+
+static bool read_entry(const char **at, entry *e)
+{
+    uint64_t slot;
+    if (!read_number(at, &slot) || *(*at)++ != ':' || !read_number(at, &e->version) || *(*at)++ != ':' ||
+        !read_number(at, &e->k) || slot > UINT32_MAX)
+        return false;
+    e->slot = (uint32_t)slot;
+    return true;
+}
+
+/* The child of inner node i in a slot, counted as rows count nodes; SIZE_MAX: none. */
+static size_t child_in(const replay *r, size_t i, uint64_t slot)
+{
+    const inner_node *node = &r->s->d->inner[i];
+    if (slot < node->n_inner)
+        return node->first_inner + (size_t)slot;
+    return slot - node->n_inner < node->n_leaves ? r->s->d->n_inner + node->first_leaf + (size_t)(slot - node->n_inner)
+                                                 : SIZE_MAX;
+}
+
+/* Reads `slot:-`, and moves *at past it; SIZE_MAX: there is something else. */
+static size_t read_absent(const replay *r, const char **at, size_t i)
+{
+    const char *from = *at;
+    uint64_t slot;
+    if (!read_number(&from, &slot) || from[0] != ':' || from[1] != '-')
+        return SIZE_MAX;
+    *at = from + 2;
+    return child_in(r, i, slot);
+}
+
+/* Of the end and the models: children that are missing. */
+static bool read_gone(replay *r, const char **at, size_t i, bool end)
+{
+    const size_t node = read_absent(r, at, i);
+    if (node == SIZE_MAX)
+        return false;
+    r->lent[node] = 1;
+    r->n_lent++;
+    r->gone[node] = r->gone[node] || end;
+    r->n_gone += end;
+    return true;
+}
+
+static hfsad_status read_entries(replay *r, const char *at, size_t i, line *l)
+{
+    l->first = r->n_entries;
+    while (*at == ' ') {
+        at++;
+        entry e;
+        if (l->end && read_gone(r, &at, i, true))
+            continue;
+        if (!read_entry(&at, &e))
+            return replay_bad_line(r, l->number, "expected slot:version:k");
+        if (!alloc_grow((void **)&r->entries, &r->room, r->n_entries + 1, sizeof *r->entries))
+            return error_memory(r->err, r->n_entries * sizeof *r->entries, "the record");
+        r->entries[r->n_entries++] = e;
+    }
+    l->count = r->n_entries - l->first;
+    return *at ? replay_bad_line(r, l->number, "text after its last number") : HFSAD_OK;
+}
+
+/* The row of a round, created if it is missing; NULL: no memory. */
+static row *find_row(replay *r, uint64_t round)
+{
+    size_t i = r->n_rows;
+    while (i > 0 && r->rows[i - 1].round > round)
+        i--;
+    if (i > 0 && r->rows[i - 1].round == round)
+        return &r->rows[i - 1];
+    const size_t nodes = nodes_of(r->s);
+    uint64_t *at = alloc_zero(nodes, sizeof *at);
+    if (!at || !alloc_grow((void **)&r->rows, &r->rows_room, r->n_rows + 1, sizeof *r->rows)) {
+        free(at);
+        return NULL;
+    }
+    for (size_t n = 0; n < nodes; n++)
+        at[n] = NO_LINE;
+    memmove(r->rows + i + 1, r->rows + i, (r->n_rows++ - i) * sizeof *r->rows);
+    r->rows[i] = (row){.round = round, .at = at};
+    return &r->rows[i];
+}
+
+/* Behind "row". */
+static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
+{
+    const inner_node *node = &r->s->d->inner[i];
+    uint64_t round, step, slot, k;
+    if (*at++ != ' ' || !read_number(&at, &round) || *at++ != ' ' || !read_number(&at, &step))
+        return replay_bad_line(r, number, "expected a round and a step after row");
+    row *found = find_row(r, round);
+    if (!found)
+        return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
+    if (found->at[i] != NO_LINE && found->at[i] != ABSENT)
+        return replay_bad_line(r, number, "its node already has this row");
+    found->at[i] = found->at[i] == ABSENT ? ABSENT : step; /* its answer came too late */
+    while (*at == ' ') {
+        at++;
+        const size_t absent = read_absent(r, &at, i);
+        if (absent != SIZE_MAX) {
+            found->at[absent] = ABSENT;
+            continue;
+        }
+        if (!read_number(&at, &slot) || *at++ != ':' || !read_number(&at, &k) || slot < node->n_inner ||
+            slot - node->n_inner >= node->n_leaves)
+            return replay_bad_line(r, number, "expected slot:k of a client");
+        found->at[r->s->d->n_inner + node->first_leaf + slot - node->n_inner] = k;
+    }
+    return *at ? replay_bad_line(r, number, "text after its last number") : HFSAD_OK;
+}
+
+/* What stands behind the name of a node. */
+static bool begins_line(const char *text)
+{
+    return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0 ||
+           strncmp(text, "models ", 7) == 0;
+}
+
+/* text ends with a 0 */
+static hfsad_status read_line(replay *r, const char *text, size_t number)
+{
+    const char *at = strchr(text, ' ');
+    size_t i;
+    line l = {.number = number};
+    while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
+        at = strchr(at + 1, ' ');
+    if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 ||
+                strncmp(text, "cloud begins ", 13) == 0))
+        return HFSAD_OK; /* of trace and summary (anew.h), and of the set-up */
+    if (!at && sscanf(text, "cloud unpolished %d", &r->unpolished) == 1)
+        return HFSAD_OK;
+    if (!at)
+        return replay_bad_line(r, number, "it names no edge of this tree");
+    at++;
+    if (strcmp(at + strlen(at) - 2, " -") == 0)
+        return replay_bad_line(r, number, "an earlier version has not noted which nodes are missing");
+    if (strncmp(at, "row ", 4) == 0)
+        return read_row(r, at + 3, i, number);
+    if (strncmp(at, "models ", 7) == 0) {
+        for (at += 6; *at == ' ';)
+            if (++at, !read_gone(r, &at, i, false))
+                return replay_bad_line(r, number, "expected slot:-");
+        return *at ? replay_bad_line(r, number, "text after its last number") : HFSAD_OK;
+    }
+    l.end = strncmp(at, "end ", 4) == 0;
+    if (l.end)
+        at += 3;
+    else if (!read_number(&at, &l.step))
+        return replay_bad_line(r, number, "expected a step after the name");
+    if (*at++ != ' ' || !read_number(&at, &l.version))
+        return replay_bad_line(r, number, "expected a version after the step");
+    const hfsad_status status = read_entries(r, at, i, &l);
+    inner_record *of = &r->inner[i];
+    if (status)
+        return status;
+    if ((of->n_lines && of->lines[of->n_lines - 1].end) || (!l.end && l.step != of->n_lines + 1))
+        return replay_bad_line(r, number, "the lines of its node are not consecutive");
+    if (!alloc_grow((void **)&of->lines, &of->room, of->n_lines + 1, sizeof *of->lines))
+        return error_memory(r->err, of->n_lines * sizeof *of->lines, "the record");
+    of->lines[of->n_lines++] = l;
+    return HFSAD_OK;
+}
+
+hfsad_status replay_read(replay *r, const char *text, size_t size)
+{
+    hfsad_status status = HFSAD_OK;
+    size_t number = 0;
+    char *copy = alloc_zero(size + 1, 1);
+    if (!copy)
+        return error_memory(r->err, size, "the record");
+    memcpy(copy, text, size);
+    for (char *at = copy; at < copy + size && !status;) {
+        char *end = memchr(at, '\n', (size_t)(copy + size - at));
+        if (!end)
+            status = replay_bad_line(r, number + 1, "it is cut off");
+        else
+            *end = 0;
+        if (!status)
+            status = read_line(r, at, ++number);
+        at = end ? end + 1 : copy + size;
+    }
+    free(copy);
+    return status;
+}
+
+hfsad_status replay_find_absent(dataset *d, const char *path, hfsad_error *err)
+{
+    static const char without[] = "cloud without ";
+    char *text;
+    size_t size;
+    hfsad_status status = HFSAD_OK;
+    if (file_read(path, SIZE_MAX, &text, &size) != 0)
+        return HFSAD_OK; /* run_replay says so */
+    for (char *from = text, *end; !status && (end = strchr(from, '\n')); from = end + 1) {
+        *end = 0;
+        if (strncmp(from, without, sizeof without - 1) != 0)
+            continue;
+        const size_t node = nodes_find(d, from + sizeof without - 1);
+        if (!d->absent)
+            d->absent = alloc_zero(d->n_leaves, sizeof *d->absent);
+        if (!d->absent)
+            status = error_memory(err, d->n_leaves, "the record");
+        else if (node == SIZE_MAX || node < d->n_inner)
+            status = error_set(err, HFSAD_ERROR_INPUT, "%s: no client %s; a replay needs the same spec and data", path,
+                               from + sizeof without - 1);
+        else
+            d->absent[node - d->n_inner] = 1;
+    }
+    free(text);
+    return status;
+}
