@@ -285,7 +285,10 @@ bool async_answers_without(const node *n, size_t c)
 {
     if (!n->s.async || n->s.pace.stale_waits)
         return false;
-    return n->now - n->question.ask.since >= (n->inner.child[c].lives ? live_answer_ms(n) : answer_ms(n));
+    const child_state *child = &n->inner.child[c];
+    if (child->absent && !child->lives) /* the wait is paid once for an absence */
+        return true;
+    return n->now - n->question.ask.since >= (child->lives ? live_answer_ms(n) : answer_ms(n));
 }
 
 bool node_asks(const node *n)
