@@ -56,6 +56,19 @@ expect 0 run spec.yaml --set privacy.rho=none --set privacy.clip=none --out none
 head -1 none/trace.csv | grep -q 'gap_bound$' || fail "columns without noise"
 grep -q rho_spent none/summary.json && fail "an account without noise"
 
+# ---- absences: the budget is divided over the rounds of the client with the most of them ----
+absent=("${secure[@]}" --set run.participation.client=0.4 --set run.participation.edge=0.7)
+expect 0 run spec.yaml "${absent[@]}" --out run-absent --quiet
+expect 0 up spec.yaml "${absent[@]}" --out up-absent --quiet
+same_output run-absent up-absent || fail "absences: up differs from run"
+python3 - <<'PYTHON' || fail "the account of absences"
+import csv, json
+p = json.load(open("run-absent/summary.json"))["privacy"]
+rows = [float(r["rho"]) for r in csv.DictReader(open("run-absent/trace.csv"))]
+assert 3 <= p["rounds"] <= 11 and abs(p["deviation"] - 0.5 * (2 * p["rounds"] / 50) ** 0.5) < 1e-12, p
+assert rows[-1] == 50 and all(a <= b for a, b in zip(rows, rows[1:])) and abs(rows[1] - 50 * 2 / p["rounds"]) < 1e-9, rows
+PYTHON
+
 # ---- noise by secrets ----
 expect 0 up spec.yaml --set privacy.noise=secret --set run.seed=1 --state state --keep-state --out secret --quiet
 cmp -s run/model.csv secret/model.csv && fail "the noise of secrets is that of the seed"
@@ -78,7 +91,7 @@ expect_line 2 privacy spec.yaml --set privacy.rho=none --set privacy.clip=none
 says 'no privacy.clip and no budget'
 
 # ---- refused ----
-for one in run.polish=true features.standardize=true run.participation.client=0.5 algorithm=star prior.cloud.penalty=l1; do
+for one in run.polish=true features.standardize=true algorithm=star prior.cloud.penalty=l1; do
     expect_line 2 run spec.yaml --set $one --out x --quiet
     says "privacy with noise: ${one%%[.=]*}"
 done

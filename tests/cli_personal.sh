@@ -64,6 +64,23 @@ expect 0 run spec.yaml --set link.client.penalty=mcp --out apart
 grep -q '^groups  *not looked for: link' stdout.txt || fail "the table does not say why there are no groups"
 expect 2 assign --model apart --data new.csv
 grep -q 'personal: groups' stderr.txt || fail "no remedy: $(cat stderr.txt)"
+# Only clients that have the cloud's model are counted as such: few iterations, and more.
+for iterations in 3 2000; do
+    expect 0 run spec.yaml --set personal=none --set link.client.penalty=mcp --set run.iterations=$iterations --out held-$iterations
+    python3 - held-$iterations <<'PYTHON' || fail "the clients with the cloud's model, after $iterations iterations: $(grep -A 3 '^groups' stdout.txt)"
+import csv, json, re, sys
+model = {r[0]: [float(v) for v in r[1:]] for r in list(csv.reader(open(sys.argv[1] + "/model.csv")))[1:]}
+let_go = {n for g in json.load(open(sys.argv[1] + "/summary.json"))["groups"] for n in g.get("names", ())}
+held = [n for n in model if "/" in n and n not in let_go]
+most = 0.01 * max(abs(v) for v in model["cloud"][:3])
+same = sum(max(abs(a - b) for a, b in zip(model[n], model["cloud"])) <= most for n in held)
+text = " ".join(open("stdout.txt").read().split())
+words = f"{len(held)} client{'s' * (len(held) != 1)} with the cloud's model" if same == len(held) else (
+    f"that no link has let go, {same} of them with the cloud's model to 1%")
+assert words in text, (words, text)
+assert (same == len(held)) == (" found: %d client" % len(held) in text and "no link has let go" not in text)
+PYTHON
+done
 cut -d, -f1,2,4- new.csv >blind.csv
 expect 2 assign --model out --data blind.csv
 grep -q 'no y' stderr.txt || fail "rows without y: $(cat stderr.txt)"

@@ -193,7 +193,7 @@ static void test_model(void **state)
 {
     (void)state;
     enum { M = 4000 };
-    const noise_budget b = {.rho = 0.5, .clip = 0.3, .round_rho = 0.05, .rounds = 10, .iterations = 10};
+    const noise_budget b = {.rho = 0.5, .clip = 0.3, .round_rho = 0.05, .rounds = 10, .each = 1};
     static double parent[M], a[M], c[M];
     static int64_t steps[M];
     rng r = {rng_key(9, 9), 0};
@@ -223,7 +223,7 @@ static void test_shares(void **state)
 {
     (void)state;
     enum { M = 1500, MEMBERS = 7 };
-    const plan p = {.noise = {.rho = 0.2, .clip = 0.4, .round_rho = 0.02, .rounds = 10, .iterations = 10},
+    const plan p = {.noise = {.rho = 0.2, .clip = 0.4, .round_rho = 0.02, .rounds = 10, .each = 1},
                     .fixed = true,
                     .secure = true,
                     .cohort = 4,
@@ -310,12 +310,14 @@ static void test_refused(void **state)
         {"features.intercept=global", "features.intercept"},
         {"run.start=spectral", "run.start"},
         {"run.start=robust", "run.start"},
+        {"loss.kind=phase-retrieval", "run.start"},
+        {"loss.kind=phase-retrieval;run.start=normal", NULL},
         {"run.start=consensus", "run.start"},
         {"link.client.penalty=mcp", "link"},
         {"run.tries=3", "run.tries"},
         {"run.stop.relative=0.1", "run.stop"},
         {"run.local_steps=2", "run.local_steps"},
-        {"run.participation.client=0.5", "run.participation"},
+        {"run.participation.client=0.5", NULL},
         {"federation.mode=async", "federation.mode"},
         {"prior.cloud.penalty=l1", "prior"},
         {"privacy.epsilon=1", "both"},

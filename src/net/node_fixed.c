@@ -46,7 +46,7 @@ bool fixed_up(node *n, message *m)
         n->too_large = true;
         return false;
     }
-    if (n->s.leaf && n->s.p->secure && n->leaf.noise.before)
+    if (n->s.leaf && n->s.p->secure && n->leaf.noise.before && n->k) /* before its first step it knows no rows */
         noise_words(n->s.p, &n->leaf.noise.words, n->k, fixed_cohort(n), m->sigma, M, words);
     m->fixed = true;
     memcpy(m->digest, n->up_digest, sizeof m->digest);

@@ -2,7 +2,10 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "core/draw.h"
+#include "math/loss_kind.h"
 #include "plan/accountant.h"
+#include "plan/cohort.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,8 +66,35 @@ noise_budget noise_budget_of(const hfsad_spec *spec)
     b.rounds = (uint64_t)most;
     b.round_rho = b.rho / most;
     b.clip = spec->privacy.clip;
-    b.iterations = (uint64_t)spec->run.iterations;
+    b.each = (uint64_t)spec->run.edge_rounds;
     return b;
+}
+
+/* Draws are public functions of the seed, so that the rounds of every client are known in advance. */
+void noise_count_rounds(plan *p, const dataset *d)
+{
+    static const double worth = 1e8; /* draws; with more, every client counts as if it took part in all rounds */
+    const uint64_t all = p->iterations * p->edge_rounds;
+    uint64_t most = 0;
+    char name[NODE_NAME_SIZE];
+    if (!plan_has_noise(p) || (double)all * (double)d->n_leaves > worth)
+        return;
+    for (size_t leaf = 0; leaf < d->n_leaves && most < all; leaf++) {
+        const inner_node *node = &d->inner[dataset_parent(d, leaf)];
+        const size_t first = node->first_leaf + cohort_of(p, node->n_leaves, leaf - node->first_leaf);
+        uint64_t rounds = 0;
+        uint32_t last = 0;
+        if (first != leaf) /* it takes part when the first of its cohort does */
+            continue;
+        dataset_leaf_name(d, leaf, name, sizeof name);
+        const uint64_t key = rng_key(p->seed, rng_stream(name));
+        for (uint64_t r = 1; r <= all; r++)
+            rounds +=
+                draw_takes_part(plan_leaf(p, leaf)->participation, key, r, p->edge_rounds, p->at_least_every, &last);
+        most = rounds > most ? rounds : most;
+    }
+    p->noise.rounds = most ? most : 1;
+    p->noise.round_rho = p->noise.rho / (double)p->noise.rounds;
 }
 
 double noise_deviation(const noise_budget *b)
@@ -104,17 +134,17 @@ hfsad_status noise_check_budget(const plan *p, hfsad_error *err)
 
 double noise_spent(const noise_budget *b, uint64_t iterations)
 {
-    return b->iterations && iterations < b->iterations ? b->rho * ((double)iterations / (double)b->iterations) : b->rho;
+    const uint64_t rounds = iterations * b->each; /* at most */
+    return rounds < b->rounds ? b->rho * ((double)rounds / (double)b->rounds) : b->rho;
 }
 
 static const char *excluded(const hfsad_spec *s)
 {
     const char *start = s->run.start ? s->run.start : "";
-    bool steps = s->run.local_steps > 1, sits_out = s->participation.client < 1 || s->participation.edge < 1;
+    bool steps = s->run.local_steps > 1;
     bool concave = s->link_client.penalty > (int)HFSAD_PENALTY_L1 || s->link_edge.penalty > (int)HFSAD_PENALTY_L1;
     for (size_t i = 0; i < s->n_overrides; i++) {
         steps = steps || s->overrides[i].local_steps > 1;
-        sits_out = sits_out || s->overrides[i].participation < 1;
         concave = concave || s->overrides[i].link.penalty > (int)HFSAD_PENALTY_L1;
     }
     return s->top.algorithm != ALGORITHM_AUTO && s->top.algorithm != ALGORITHM_HFSAD
@@ -129,15 +159,16 @@ static const char *excluded(const hfsad_spec *s)
                  "a column of ones to the data"
            : s->loss.kind == (int)HFSAD_LOSS_OWN || s->loss.kind == (int)HFSAD_LOSS_MULTINOMIAL
                ? "loss.kind: own and multinomial are not supported"
+           : !*start && loss_kinds[s->loss.kind]->majorised ? "run.start: that of phase retrieval is computed from the "
+                                                              "rows without noise; use zero, normal or a file"
            : !strcmp(start, "spectral") || !strcmp(start, "robust") || !strcmp(start, "consensus")
                ? "run.start: this start is computed from the rows without noise; use zero, normal or a file"
            : concave          ? "link: mcp and scad need a start from the rows; use tv"
            : s->run.tries > 1 ? "run.tries: starts are compared by figures without noise; set 1"
            : s->stop.absolute > 0 || s->stop.relative > 0
                ? "run.stop: residuals are not computed from the rows; leave absolute and relative out"
-           : steps    ? "run.local_steps: steps between two messages have no noise; set 1"
-           : sits_out ? "run.participation: the budget is divided over all rounds; set 1"
-                      : NULL;
+           : steps ? "run.local_steps: steps between two messages have no noise; set 1"
+                   : NULL;
 }
 
 /* A prior whose lambda would be found from the rows. */

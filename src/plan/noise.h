@@ -26,7 +26,9 @@ noise_lattice noise_lattice_of(double rho, double radius, double least);
 
 /* The parts of a spec that noise needs or excludes; one line on the first that is wrong. */
 hfsad_status noise_check_spec(const hfsad_spec *spec, hfsad_error *err);
-/* The budget of a spec with noise, divided over rounds. */
+/* The rounds that the budget is divided over, once the draws of all clients are known: the most of a client. */
+void noise_count_rounds(plan *p, const dataset *d);
+/* The budget of a spec with noise, divided over all rounds. */
 noise_budget noise_budget_of(const hfsad_spec *spec);
 /* Of the noise on a coordinate of a client's model in a round; secure: of the sum over a cohort, in the same units. */
 double noise_deviation(const noise_budget *b);

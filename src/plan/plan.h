@@ -31,9 +31,9 @@ typedef struct {
 
 /* Of differential privacy (noise.h); all 0: there is no noise. */
 typedef struct {
-    double rho, delta, clip;     /* rho: of the whole run */
-    double round_rho;            /* of each of `rounds` rounds of a client */
-    uint64_t rounds, iterations; /* iterations: global ones, which these rounds are of */
+    double rho, delta, clip; /* rho: of the whole run */
+    double round_rho;        /* of each of `rounds` rounds of a client */
+    uint64_t rounds, each;   /* rounds: the most of a client; each: of a global iteration */
 } noise_budget;
 
 /* Everything a run needs besides data and start: presets and overrides resolved to numbers. */

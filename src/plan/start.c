@@ -271,7 +271,8 @@ static hfsad_status start_better(double *start, const hfsad_spec *spec, const da
 static bool wants_better(const hfsad_spec *spec, const char *kind)
 {
     return loss_kinds[spec->loss.kind]->majorised && !algorithm_is_baseline(spec->top.algorithm) &&
-           spec->top.preset == PRESET_TUNED && spec->run.cycles != 0 && strcmp(kind, "robust") != 0;
+           spec->top.preset == PRESET_TUNED && spec->run.cycles != 0 && strcmp(kind, "robust") != 0 &&
+           !spec_has_noise(spec);
 }
 
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,

@@ -190,12 +190,12 @@ static void follow(star *a, const double *p)
     a->since++;
 }
 
-/* Rounds to the limit of rows, of which Newton's method needs the last. */
+/* Rounds to the limit of rows, of which Newton's method needs the last. By a diagonal metric a row has several. */
 static double rounds_left(const star *a)
 {
     const polish_state *s = a->s;
     const double limit = (double)s->p->limit, left = limit - (double)s->rows;
-    return s->p->limit ? left - fmin(NEWTON_ROWS, limit / 4) : INFINITY;
+    return s->p->limit && !a->diagonal ? left - fmin(NEWTON_ROWS, limit / 4) : INFINITY;
 }
 
 /* Whether the estimates fall fast enough to go on: the least so far, or, after a restart has lifted them, the latest.
@@ -208,7 +208,7 @@ static bool is_worth(const star *a)
     const uint64_t half = a->round / 2;
     const double rounds = fmin(newton_price(a->M), rounds_left(a)), last = a->latest[a->round];
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
-    const double recent = log(a->latest[a->round - OFTEN] / last) / OFTEN;
+    const double recent = a->diagonal ? 0 : log(a->latest[a->round - OFTEN] / last) / OFTEN;
     return rate * rounds >= log(now / goal) || recent * rounds >= log(last / goal);
 }
 
