@@ -324,7 +324,7 @@ class Memory(unittest.TestCase):
             gc.collect()
             resident.append(self.resident())
             blocks.append(sys.getallocatedblocks())
-        grown, kept = min(resident[5:]) - min(resident[:5]), blocks[-1] - blocks[0]
+        grown, kept = (min(of[5:]) - min(of[:5]) for of in (resident, blocks))
         print(f"{fits} rounds: {grown / 1024:.0f} KiB of memory and {kept} blocks of Python more", file=sys.stderr)
         self.assertLess(grown, 2 << 20, f"{grown} bytes more after {fits} rounds")
         self.assertLess(kept, fits, f"{kept} blocks more after {fits} rounds")
