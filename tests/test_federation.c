@@ -26,6 +26,7 @@ typedef struct {
     uint64_t look;           /* the round from which on the root is to look; 0: never */
     size_t sleeper;          /* a node that hears nothing before it wakes */
     uint64_t wakes;
+    bool hushed;                    /* parents hold that a child does not live until it speaks */
     message remembered[REMEMBERED]; /* old ones, to be played again */
     size_t n_remembered;
     uint64_t crashes;
@@ -62,6 +63,13 @@ static void publish(world *w, size_t number, const node_letter *letter)
     }
 }
 
+static void hush(const world *w, size_t number)
+{
+    const inner_node *at = number < w->d->n_inner ? &w->d->inner[number] : NULL;
+    for (size_t c = 0; w->hushed && at && c < (size_t)at->n_inner + at->n_leaves; c++)
+        node_child_lives(w->node[number], c, false);
+}
+
 static void restart(world *w, size_t number)
 {
     hfsad_error err;
@@ -73,6 +81,7 @@ static void restart(world *w, size_t number)
         word_reader reader = {state->bytes, state->size / WORD_BYTES, false};
         assert_true(node_unpack(w->node[number], &reader));
     }
+    hush(w, number);
     sky_return(&w->sky, number);
     w->crashes++;
 }
@@ -236,7 +245,7 @@ static void lie(world *w, const parcel *p)
         default:
             m.k += 1 + below(&w->sky.r, 5000) + 3 * w->t.p->edge_rounds * !!w->t.async;
         }
-    } else if (m.kind == MESSAGE_ANSWER && m.count > w->d->M + 7 && (m.phase & 255) == NODE_PHASE_TRAIN) {
+    } else if (m.kind == MESSAGE_ANSWER && !m.fixed && m.count > w->d->M + 7 && (m.phase & 255) == NODE_PHASE_TRAIN) {
         m.values[below(&w->sky.r, 2) ? 5 : 9] = below(&w->sky.r, 2) ? -1 : -1e300; /* clients, penalty */
     } else {
         free(m.values);
@@ -435,6 +444,9 @@ static void run_async(const problem *p, const weather *weathers, size_t runs, ui
             w->sleeper = w->d->n_inner + below(&w->sky.r, w->d->n_leaves);
             w->wakes = 400 + below(&w->sky.r, 8000);
         }
+        w->hushed = i % 2 == 1;
+        for (size_t number = 0; number < w->d->n_inner; number++)
+            hush(w, number);
         play(w);
         blob record = whole_record(w);
         t.start = made.found;

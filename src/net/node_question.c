@@ -452,7 +452,10 @@ static bool hear_question(node *n, const question_row *row, const message *m, ui
     const question *q = &n->question;
     if (m->count != numbers_down(n, row, false))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (q->state != QUESTION_NONE && q->row == row && q->number == number) /* the answer follows */
+    /* Of the one in hand the answer follows. An older one, whose parent has gone on without this node, must not replace
+     * it: children that have answered the newer one would repeat answers that were made with an earlier model of this
+     * node. */
+    if (q->state != QUESTION_NONE && q->row == row && number <= q->number)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     const place where = row->where(n, number);
     if (where == PLACE_AGAIN)

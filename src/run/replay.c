@@ -303,7 +303,7 @@ static hfsad_status play_all(replay *r)
     hfsad_status status = play_until(r, 0, stops && made < s->p->iterations ? made : s->p->iterations);
     for (size_t i = 0; i < s->d->n_inner && !status; i++) {
         inner_record *of = &r->inner[i];
-        while (of->next < of->n_lines && !status && !r->gone[i])
+        while (of->next < of->n_lines && !status) /* of nodes that the end went without, too: rows may need it */
             status = play_line(r, i);
         if (!status && !r->gone[i] && (of->n_lines == 0 || !of->lines[of->n_lines - 1].end))
             status =
