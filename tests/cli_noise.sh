@@ -78,6 +78,8 @@ find state -name noise.key ! -perm 600 | grep . && fail "a key that others may r
 grep -q '"guaranteed":.*true' secret/summary.json || fail "not guaranteed"
 expect 0 up spec.yaml --set privacy.noise=secret --out other --quiet
 cmp -s other/model.csv secret/model.csv && fail "two runs with the same noise"
+# A key that outlives its run would give the next run, perhaps with other rows, the same noise: it cancels in their difference.
+[ -e spec-state ] && fail "the keys of the noise outlive their run: $(find spec-state)"
 
 # ---- planning ----
 expect 0 privacy spec.yaml --trials 2

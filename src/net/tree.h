@@ -28,8 +28,8 @@ typedef struct {
 
 /* Why an asynchronous federation refuses a spec with draws. */
 #define TREE_ASYNC_DRAWS                                                                                               \
-    "federation.mode async: who takes part is not drawn but found; leave run.participation.client and .edge out, and " \
-    "participation of overrides"
+    "federation.mode async: nodes take part when they are ready, not by draws; leave out run.participation.client "    \
+    "and .edge, and participation in overrides"
 
 /* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a
  * round takes longer, and repeating too soon would make it longer still. */

@@ -33,7 +33,8 @@
     X(TOP, CHOICE_ALGORITHM, algorithm, "auto", "",                                                                    \
       "training algorithm: hfsad; star, for convex problems with one model for all nodes; fedavg and fedprox, "        \
       "sub-gradient baselines for comparison; auto: star if the problem allows it and no setting that only hfsad has " \
-      "(schedule, link, edge_rounds, local_steps, start, stop.absolute, stop.relative, polish, preset paper) is "      \
+      "(schedule, link, edge_rounds, local_steps, start, stop.absolute, stop.relative, polish, loss.solver, "          \
+      "aggregate, preset paper) is "                                                                                   \
       "changed, otherwise hfsad")                                                                                      \
     X(TOP, CHOICE_PERSONAL, personal, "none", "",                                                                      \
       "groups: after the run, find groups of clients that share a model; see docs/personal.md")                        \
@@ -208,8 +209,8 @@
     X(FEDERATION, WHOLE, fraction, "auto", "[0,200]",                                                                  \
       "wire fixed: bits after the binary point of a model's numbers in an UP; auto: from the length of the survey")    \
     X(FEDERATION, FLAG, retain, "true", "",                                                                            \
-      "the broker keeps the last message of every topic; false: only where a node stands, for a clustered broker "     \
-      "whose nodes would write each message to their disks")
+      "the broker keeps the last message of every topic; false: only of status and hello, for a clustered "            \
+      "broker whose nodes would write each message to their disks")
 
 #define SETTINGS_PRIVACY(X)                                                                                            \
     X(PRIVACY, CHOICE_AGGREGATION, aggregation, "plain", "",                                                           \
