@@ -25,6 +25,7 @@ refused 'the squared loss is not supported with many rows' factored.yaml
 refused 'phase-retrieval, loss.box' majorised.yaml --set run.start=zero
 refused 'algorithm: hfsad' star.yaml
 refused 'loss.box' logistic.yaml
+refused 'aggregate: trimmed' phase.yaml --set aggregate=median
 refused 'run.participation' phase.yaml --set run.participation.client=0.5
 
 if "$HFSAD" run phase.yaml --device cuda --out there --quiet 2>stderr.txt; then

@@ -221,6 +221,8 @@ static const char *refuse(const sim *s)
         return "run.cycles is not supported";
     if (!s->d->rows.first && (penalty_vec_of(&rule->penalty).form > PENALTY_LINEAR || rule->schedule.over != 0))
         return "links of clients with one row must be tv";
+    if (p->aggregate)
+        return "aggregate: trimmed and median are not supported";
     if (s->said || p->fixed)
         return "federation.wire must be double or delta";
     const char *reason = s->d->rows.first ? refuse_rows(s) : NULL;
