@@ -85,13 +85,14 @@ static int try_once(const session *s, const hfsad_spec *plain, int64_t trial, ou
     if (status == CLI_GO && (hfsad_spec_get_whole(spec, "run.seed", &seed, &err) ||
                              hfsad_spec_set_whole(spec, "run.seed", seed + trial, &err) ||
                              hfsad_spec_set_whole(spec, "run.iterations", o->iterations, &err) ||
-                             hfsad_spec_get_whole(spec, "run.edge_rounds", &edge_rounds, &err) ||
                              hfsad_spec_get_real(spec, "privacy.clip", &clip, &err)))
         status = cli_fail(&err);
     if (status == CLI_GO)
         status = train(s, spec, &result);
     if (status == CLI_GO)
         status = judge(plain, result, &objective);
+    if (status == CLI_GO && hfsad_spec_get_whole(hfsad_result_settings(result), "run.edge_rounds", &edge_rounds, &err))
+        status = cli_fail(&err);
     if (status == CLI_GO) {
         const double rho = last_of(result, "rho");
         o->rounds = o->iterations * edge_rounds;

@@ -126,6 +126,11 @@ loss.kind=squared|a list of levels is for quantile, smoothed-quantile and expect
 algorithm=hfsad|loss.tau: a list: only algorithm: star can train this
 output.errors=true|several scores
 TABLE
+expect_line 2 run spec.yaml --out none --set "loss.levels=$(seq -s, 0.001 0.001 0.1)"
+says 'a list has 2 to 99 levels'
+{ cat spec.yaml; printf 'overrides:\n  - {node: e0, loss: {tau: [0.2, 0.8]}}\n'; } >override.yaml
+expect_line 2 run override.yaml --out none --set loss.tau=0.5
+says 'loss.tau: all nodes have the same list or classes; remove it from overrides'
 
 cat >rest.yaml <<'YAML'
 data: classes.csv

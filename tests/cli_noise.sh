@@ -50,7 +50,8 @@ assert p["rounds"] == 12 and p["rho_spent"] == 50 and p["epsilon_spent"] == floa
 assert p["guaranteed"] is False and abs(p["deviation"] - 0.5 * (2 * 12 / 50) ** 0.5) < 1e-12, p
 assert s["figures"]["objective"] is None and "rows" not in s["data"], s["figures"]
 PYTHON
-expect 0 run spec.yaml --set run.iterations=2 --out part --quiet
+expect 0 run spec.yaml --set run.iterations=2 --set run.edge_rounds=auto --out part --quiet
+[ "$(sed 1d part/trace.csv | awk -F, '{print $(NF - 1)}' | xargs)" = "0 25 50" ] || fail "the account of edge_rounds: auto"
 head -1 part/trace.csv | grep -q 'gap_bound,rho,epsilon$' || fail "columns"
 expect 0 run spec.yaml --set privacy.rho=none --set privacy.clip=none --out none --quiet
 head -1 none/trace.csv | grep -q 'gap_bound$' || fail "columns without noise"
@@ -102,6 +103,10 @@ for one in run.polish=true features.standardize=true algorithm=star prior.cloud.
 done
 expect_line 2 run spec.yaml --set privacy.rho=1e-9 --out x --quiet
 says 'nothing but noise'
+for one in clip=5e-324 clip=1e+300 rho=1e-300; do # which steps and variances cannot have
+    expect_line 2 run spec.yaml --set privacy.$one --out x --quiet
+    says 'privacy with noise: .*1e-'
+done
 expect_line 2 path spec.yaml --out x --quiet
 says 'would spend the budget'
 expect 0 run spec.yaml --set run.iterations=6 --set output.checkpoint=true --out kept --quiet

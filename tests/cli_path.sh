@@ -271,6 +271,9 @@ refuse 'from 1e-90 to 1e90' quantile.yaml --lambdas 1e95,1
 sed '1s/x1,x2/x2,x1/' held.csv >swapped.csv
 refuse 'swapped.csv: feature 1 is "x2", but "x1" in line.csv' quantile.yaml --heldout swapped.csv
 refuse 'held.csv: row 1 of e0/c0 has y = .* takes the labels' logistic.yaml --heldout held.csv
+sed '5s/,[0-9]*,/,7,/' classes.csv >eighth.csv
+refuse 'eighth.csv: row 2 of c0 has y = 7: the loss takes the classes' classes.yaml --heldout eighth.csv
+for seed in 1 2 3; do refuse 'has y = 7: the .*loss takes the classes' classes.yaml --set data=eighth.csv --heldout 0.5 --set run.seed=$seed; done
 refuse 'fewer lambdas' quantile.yaml --lambdas 9000 --set run.iterations=100000
 refuse 'missing.yaml' missing.yaml
 refuse 'did you mean' quantile.yaml --set run.iteration=3

@@ -72,6 +72,7 @@ bad_record "no such slot" < <(sed 's/^a 3 1 0:3:6/a 3 1 17:3:6/' record)
 bad_record "expected slot:version:k" < <(sed 's/^a 3 1 0:3:6/a 3 1 0:3/' record)
 bad_record "parent's version cannot be" < <(sed 's/^a 3 1 /a 3 4 /' record)
 bad_record "names no edge" < <(sed 's/^a 3 /z 3 /' record)
+bad_record "how the polish failed" < <(cat record; echo "cloud unpolished 9")
 bad_record "text after" < <(sed 's/^a 3 1/a 3 1x/' record)
 bad_record "is missing" < <(:)
 refused "missing" run spec.yaml --quiet --out nothing --replay missing

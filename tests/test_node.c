@@ -228,6 +228,9 @@ static void test_deviant_parent(void **state)
             begin_again(&n, &t, number);
             node_tick(n, 1);
         }
+        const double anew[NODE_ADMISSION + 3] = {1}; /* life 1, and round 1 again */
+        if (i > 0)
+            assert_false(node_admit(n, anew, NODE_ADMISSION + 3, 1));
         down.round = 3;
         assert_false(node_handle(n, NODE_PARENT, &down, &why));
         assert_int_equal(why, NODE_REFUSED_FUTURE);

@@ -112,7 +112,7 @@ static void hear_wish(host *h, hosted *at, size_t from, const message *m)
     char path[PATH_MOST + 1];
     read_path(m, path);
     const child_name *child = way_to(at, path);
-    if (!child || child->slot != from || from >= at->n_inner || !at->n)
+    if (!child || child->slot != from || from >= at->n_inner || !at->n || !node_is_async(at->n))
         return;
     host_wish(h, at, path);
 }

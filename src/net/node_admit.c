@@ -271,8 +271,9 @@ static void admit_leaf(node *n, const double *numbers)
 bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_begun)
 {
     const double *w = numbers + NODE_ADMISSION;
-    if (count < node_admission_count(n) || is_root(n) || !are_whole(numbers, NODE_ADMISSION) ||
-        (n->s.async && n->s.inner) || !all_finite(w, n->s.M))
+    /* With noise a link that begins anew would say other rounds with the noise of the first ones, and too many. */
+    if (plan_has_noise(n->s.p) || count < node_admission_count(n) || is_root(n) ||
+        !are_whole(numbers, NODE_ADMISSION) || (n->s.async && n->s.inner) || !all_finite(w, n->s.M))
         return false;
     const uint64_t life = (uint64_t)numbers[LIFE], stage = (uint64_t)numbers[STAGE];
     if (life <= n->life)

@@ -33,9 +33,9 @@ typedef struct {
 
 /* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a
  * round takes longer, and repeating too soon would make it longer still. */
-/* Asynchronous: how long a node, so many tiers above the lowest, waits for an answer; 0: for ever. */
-uint32_t tree_answer_ms(const hfsad_spec *spec, size_t tiers);
 node_patience tree_patience(const dataset *d);
+/* Asynchronous: how long a node, `tiers` above the lowest, waits for an answer; 0: for ever. */
+uint32_t tree_answer_ms(const hfsad_spec *spec, size_t tiers);
 /* How the spec wants its federation: patience, async and pace. Refused: what an asynchronous one cannot do. */
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err);
 /* Nodes that are to train in several stages keep a reference to t. */

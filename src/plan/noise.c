@@ -66,7 +66,7 @@ noise_budget noise_budget_of(const hfsad_spec *spec)
     b.rounds = (uint64_t)most;
     b.round_rho = b.rho / most;
     b.clip = spec->privacy.clip;
-    b.each = (uint64_t)spec->run.edge_rounds;
+    b.each = (uint64_t)spec_edge_rounds(spec);
     return b;
 }
 
@@ -171,6 +171,11 @@ static const char *excluded(const hfsad_spec *s)
                    : NULL;
 }
 
+/* Far beyond any use; outside of them steps and variances underflow, and a rho of 0 would be no noise at all. */
+#define CLIP_LEAST 1e-100
+#define CLIP_MOST 1e100
+#define RHO_LEAST 1e-40
+
 /* A prior whose lambda would be found from the rows. */
 static bool is_open(const PRIOR_settings *prior)
 {
@@ -193,6 +198,10 @@ hfsad_status noise_check_spec(const hfsad_spec *s, hfsad_error *err)
         why = "both epsilon and rho are given; give one of them";
     else if (isnan(p->clip))
         why = "clip is missing: the largest distance of a client's model from its parent's, in the units of the model";
+    else if (!(p->clip >= CLIP_LEAST && p->clip <= CLIP_MOST))
+        why = "clip is not between 1e-100 and 1e+100; scale the columns";
+    else if (!(noise_budget_of(s).round_rho >= RHO_LEAST))
+        why = "the budget of a round is below 1e-40; raise epsilon, delta or rho, or lower run.iterations";
     else if (s->federation.mode == MODE_ASYNC)
         why = "federation.mode: async is not supported; use sync";
     else if (open && s->top.preset == PRESET_TUNED)

@@ -530,7 +530,6 @@ static hfsad_status check_polished(const plan *p, const hfsad_spec *spec, const 
                      why ? ", and it cannot: " : "; set algorithm: star", why ? why : "");
 }
 
-/* One number of classes for all clients, whose models are the cloud's. */
 static void take_scores(plan *p, const hfsad_spec *spec)
 {
     const hfsad_loss *loss = &p->leaf_classes[0].loss;
@@ -542,6 +541,7 @@ static void take_scores(plan *p, const hfsad_spec *spec)
     plan_settle(p);
 }
 
+/* One number of scores for all clients, whose models are the cloud's. */
 static hfsad_status check_several(const plan *p, const hfsad_spec *spec, hfsad_error *err)
 {
     const hfsad_loss *loss = &p->leaf_classes[0].loss;

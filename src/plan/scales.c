@@ -150,8 +150,8 @@ static hfsad_status find_level(double *level, double centre, double spread, cons
     return HFSAD_OK;
 }
 
-/* From the sums of the clients' gradients. */
-/* Levels of a quantile go by loss.tau, the one in the middle; several classes by a model of zeros. */
+/* From the sums of the clients' gradients. Levels of a quantile go by loss.tau, the one in the middle; several classes
+ * by a model of zeros. */
 static hfsad_status find_slope(data_scales *t, const hfsad_loss *loss, const dataset *d, double centre, double spread,
                                const surveyor *ask, hfsad_error *err)
 {

@@ -100,11 +100,11 @@ static inline const double *run_inner_model(const hfsad_run *run, size_t i)
 /* hfsad_run_create on a data set that was read already, which it takes, also on failure. */
 hfsad_status run_create_on(hfsad_run **run, const hfsad_spec *spec, dataset *data, unsigned threads, hfsad_error *err);
 /* The same; data may be NULL. memory: where the rows are from; NULL: the spec's files. */
+hfsad_status run_create_from(hfsad_run **run, const hfsad_spec *spec, dataset *data, hfsad_data *memory,
+                             unsigned threads, hfsad_error *err);
 /* For run_replay: without the clients that were not there at the set-up of the federation. */
 hfsad_status run_create_replay(hfsad_run **run, const hfsad_spec *spec, const char *record, unsigned threads,
                                hfsad_error *err);
-hfsad_status run_create_from(hfsad_run **run, const hfsad_spec *spec, dataset *data, hfsad_data *memory,
-                             unsigned threads, hfsad_error *err);
 /* hfsad_run_create without asking the data for anything and without a start: scales and what came of them are known
  * from a run that was made elsewhere, and its state is put in afterwards (save.h). */
 typedef struct {

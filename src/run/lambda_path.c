@@ -194,16 +194,18 @@ static const hfsad_loss *held_loss(const path *p, size_t held)
 
 static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
 {
+    const size_t classes = p->run->data->classes;
     for (size_t leaf = 0; leaf < p->held->n_leaves; leaf++) {
         const hfsad_loss *loss = held_loss(p, leaf);
         const client_rows rows = dataset_rows(p->held, leaf);
         for (size_t r = 0; r < rows.count && loss_kind_of(loss)->fits; r++) {
             char name[256];
-            if (loss_fits(loss, rows.y[r]))
+            if (scores_fit(loss, classes, rows.y[r]))
                 continue;
-            dataset_leaf_name(p->held, leaf, name, sizeof name);
+            /* rows of a share have no tree of their own */
+            dataset_leaf_name(p->held_leaf ? p->held : p->run->data, leaf, name, sizeof name);
             return error_set(err, HFSAD_ERROR_INPUT, "%.300s: row %zu of %s has y = %g: the loss takes %s", file, r + 1,
-                             name, rows.y[r], loss_kind_of(loss)->takes);
+                             name, rows.y[r], scores_take(loss, classes));
         }
     }
     return HFSAD_OK;
@@ -284,8 +286,10 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     status = run_create_from(&p->run, p->spec, data, settings->memory, settings->threads, err);
     if (!status)
         status = check_prior(p, err);
-    if (!status && settings->folds && !(status = match_leaves(p, err)))
-        status = check_heldout_labels(p, "a fold", err);
+    if (!status && settings->folds)
+        status = match_leaves(p, err);
+    if (!status && p->held)
+        status = check_heldout_labels(p, settings->folds ? "a fold" : "the held-out rows", err);
     if (!status && (settings->file || settings->heldout))
         status = read_heldout(p, settings, features_count(p->run->data), err);
     if (status)

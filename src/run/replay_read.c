@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/read_file.h"
 #include "data/nodes.h"
+#include "polish/task.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +156,16 @@ static bool begins_line(const char *text)
            strncmp(text, "models ", 7) == 0;
 }
 
+/* Behind "unpolished". */
+static hfsad_status read_unpolished(replay *r, const char *at, size_t number)
+{
+    uint64_t ended;
+    if (!read_number(&at, &ended) || *at || ended > POLISH_ABSENT || !polish_failure((int)ended))
+        return replay_bad_line(r, number, "expected how the polish failed");
+    r->unpolished = (int)ended;
+    return HFSAD_OK;
+}
+
 /* text ends with a 0 */
 static hfsad_status read_line(replay *r, const char *text, size_t number)
 {
@@ -167,8 +177,8 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 ||
                 strncmp(text, "cloud begins ", 13) == 0))
         return HFSAD_OK; /* of trace and summary (anew.h), and of the set-up */
-    if (!at && sscanf(text, "cloud unpolished %d", &r->unpolished) == 1)
-        return HFSAD_OK;
+    if (!at && strncmp(text, "cloud unpolished ", 17) == 0)
+        return read_unpolished(r, text + 17, number);
     if (!at)
         return replay_bad_line(r, number, "it names no edge of this tree");
     at++;

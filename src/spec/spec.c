@@ -226,6 +226,14 @@ size_t spec_scores(const hfsad_spec *spec)
     return kind == HFSAD_LOSS_MULTINOMIAL || rest ? (size_t)spec->loss.classes : 0;
 }
 
+static bool is_longer(const char *list, size_t most)
+{
+    size_t count = 1;
+    for (; *list; list++)
+        count += *list == ',';
+    return count > most;
+}
+
 /* Several levels or classes. */
 static hfsad_status check_scores(const hfsad_spec *spec, hfsad_error *err)
 {
@@ -233,7 +241,7 @@ static hfsad_status check_scores(const hfsad_spec *spec, hfsad_error *err)
     const size_t count = spec_levels(spec, levels);
     const int kind = spec->loss.kind;
     const char *key = count ? "loss.tau" : "loss.classes", *why = NULL;
-    bool rise = count != 1;
+    bool rise = count != 1 && (!count || !is_longer(spec->loss.levels, SPEC_LEVELS));
     for (size_t i = 0; i < count; i++)
         rise = rise && isfinite(levels[i]) && (i == 0 || levels[i] > levels[i - 1]);
     if (count && kind != HFSAD_LOSS_QUANTILE && kind != HFSAD_LOSS_SMOOTHED_QUANTILE && kind != HFSAD_LOSS_EXPECTILE)
@@ -242,9 +250,11 @@ static hfsad_status check_scores(const hfsad_spec *spec, hfsad_error *err)
         why = "a list has 2 to 99 levels between 0 and 1, each above the one before";
     else if (kind == HFSAD_LOSS_LOGISTIC && spec->loss.classes > 2)
         why = "logistic has two classes; loss.kind multinomial is the same for more";
-    for (size_t i = 0; i < spec->n_overrides && spec_scores(spec) && !why; i++)
-        if (spec->overrides[i].loss.levels || spec->overrides[i].loss.classes > 0)
-            why = "all nodes have the same; remove it from overrides";
+    for (size_t i = 0; i < spec->n_overrides && !why; i++)
+        if (spec->overrides[i].loss.levels || (spec_scores(spec) && spec->overrides[i].loss.classes > 0)) {
+            key = spec->overrides[i].loss.levels ? "loss.tau" : key;
+            why = "all nodes have the same list or classes; remove it from overrides";
+        }
     return why ? error_set(err, HFSAD_ERROR_INPUT, "%s: %s", key, why) : HFSAD_OK;
 }
 
