@@ -76,6 +76,9 @@ cmp -s run/model.csv secret/model.csv && fail "the noise of secrets is that of t
 find state -name noise.key ! -perm 600 | grep . && fail "a key that others may read"
 [ "$(find state -name noise.key | wc -l)" = 2 ] || fail "not one key for each process of clients"
 grep -q '"guaranteed":.*true' secret/summary.json || fail "not guaranteed"
+rm state/e0++clients/noise.key
+expect 2 client spec.yaml --set privacy.noise=secret --all-of e0 --state state/e0++clients --broker mqtt://127.0.0.1:1
+grep -q 'noise.key is missing' stderr.txt || { fail "a missing key is drawn anew"; cat stderr.txt >&2; }
 expect 0 up spec.yaml --set privacy.noise=secret --out other --quiet
 cmp -s other/model.csv secret/model.csv && fail "two runs with the same noise"
 # A key that outlives its run would give the next run, perhaps with other rows, the same noise: it cancels in their difference.

@@ -669,7 +669,7 @@ static hfsad_status take_noise(federation *f, const host *h, size_t number, cons
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%.200s: its noise needs a state folder, so that a round that is repeated has the same noise",
                          path);
-    if (!f->vault && (status = vault_create(&f->vault, host_folder(h), f->run, err)))
+    if (!f->vault && (status = vault_create(&f->vault, host_folder(h), host_has_state(h), f->run, err)))
         return status;
     if (!f->noises && !(f->noises = alloc_zero(leaves, sizeof *f->noises)))
         return error_memory(err, leaves * sizeof *f->noises, "the noise of the clients");

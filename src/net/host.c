@@ -213,6 +213,11 @@ const char *host_folder(const host *h)
     return h->s.state ? store_folder(h->s.state) : NULL;
 }
 
+bool host_has_state(const host *h)
+{
+    return h->s.state && store_instance(h->s.state) != 0;
+}
+
 inquiry *host_inquiry(const host *h, size_t i)
 {
     return h->all[i].q;

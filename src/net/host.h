@@ -168,6 +168,7 @@ size_t host_nodes(const host *h);
 inquiry *host_inquiry(const host *h, size_t i);
 /* Of its state; NULL: it has none. */
 const char *host_folder(const host *h);
+bool host_has_state(const host *h);       /* its folder has commits */
 node *host_node(const host *h, size_t i); /* NULL: not set up yet */
 const char *host_path(const host *h, size_t i);
 

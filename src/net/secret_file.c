@@ -20,7 +20,8 @@ static hfsad_status write_secret(const unsigned char secret[SECRET_SIZE], const 
     return whole_file_end(&f, err);
 }
 
-hfsad_status secret_take(const char *folder, const char *name, unsigned char secret[SECRET_SIZE], hfsad_error *err)
+hfsad_status secret_take(const char *folder, const char *name, bool drawn, unsigned char secret[SECRET_SIZE],
+                         hfsad_error *err)
 {
     char *path = folder ? path_join(folder, name) : NULL, *text = NULL;
     size_t size = 0;
@@ -32,6 +33,11 @@ hfsad_status secret_take(const char *folder, const char *name, unsigned char sec
         memcpy(secret, text, size);
     else if (reason != ENOENT)
         status = error_set(err, HFSAD_ERROR_INPUT, "%.300s is not a key of this program; use a new state folder", path);
+    else if (drawn)
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "%.300s is missing, and the state beside it depends on it; restore the file, or start a new "
+                           "run with new state folders for all nodes",
+                           path);
     else if (RAND_bytes(secret, SECRET_SIZE) != 1)
         status = error_set(err, HFSAD_ERROR_IO, "no random numbers for a key");
     else if (path)

@@ -30,7 +30,7 @@ struct vault {
     size_t used;
 };
 
-hfsad_status vault_create(vault **out, const char *folder, uint64_t run, hfsad_error *err)
+hfsad_status vault_create(vault **out, const char *folder, bool begun, uint64_t run, hfsad_error *err)
 {
     vault *v = alloc_zero(1, sizeof *v);
     *out = NULL;
@@ -42,7 +42,7 @@ hfsad_status vault_create(vault **out, const char *folder, uint64_t run, hfsad_e
     }
     v->run = run;
     v->used = WORDS;
-    const hfsad_status status = secret_take(folder, SECRET_NAME, v->secret, err);
+    const hfsad_status status = secret_take(folder, SECRET_NAME, begun, v->secret, err);
     if (status)
         vault_free(v);
     else

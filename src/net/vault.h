@@ -10,8 +10,9 @@
 #include "hfsad/hfsad.h"
 
 typedef struct vault vault;
-/* folder: of the process's state; the secret in it must outlast the process. */
-hfsad_status vault_create(vault **v, const char *folder, uint64_t run, hfsad_error *err);
+/* folder: of the process's state; the secret in it must outlast the process. begun: the folder has states, whose rounds
+ * were said with that secret; other noise on the same rounds would cost the budget again. */
+hfsad_status vault_create(vault **v, const char *folder, bool begun, uint64_t run, hfsad_error *err);
 /* The words of a client; they last until vault_free. */
 hfsad_status vault_words(vault *v, const char *path, word_source *words, hfsad_error *err);
 void vault_free(vault *v);

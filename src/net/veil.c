@@ -55,7 +55,7 @@ hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_
     if (!status && ca)
         status = veil_take_authority(v, ca, err);
     if (!status)
-        status = secret_take(v->folder, SECRET_NAME, v->secret, err);
+        status = secret_take(v->folder, SECRET_NAME, false, v->secret, err);
     if (!status)
         status = take_list(v, err);
     if (status)
