@@ -5,6 +5,7 @@
 #include "polish/score_answers.h"
 
 #include "polish/star_client.h"
+#include "polish/task.h"
 
 #include <math.h>
 
@@ -62,7 +63,7 @@ static void put_triangle(size_t W, size_t K, size_t k, const double *from, doubl
 }
 
 /* Numbers of all rows, which count once for all scores. */
-static bool is_mean(polish_kind kind, size_t i)
+static bool counts_once(polish_kind kind, size_t i)
 {
     return kind == POLISH_GRAM || kind == POLISH_GRAM_DIAGONAL || kind == POLISH_SPREAD ||
            ((kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL) && i == 1);
@@ -86,7 +87,7 @@ static void put_answer(polish_kind kind, size_t W, size_t K, size_t k, const dou
         if (metric && i == 0) /* whether there is memory for it: for all of them, or not */
             answer[to] = k ? fmin(answer[to], part[from]) : part[from];
         else
-            answer[to + i] += is_mean(kind, i) ? part[from + i] / (double)K : part[from + i];
+            answer[to + i] += counts_once(kind, i) ? part[from + i] / (double)K : part[from + i];
 }
 
 /* The question about one score; its vectors go to room. */
@@ -108,8 +109,10 @@ static polish_question part_of_question(const polish_question *q, size_t W, size
 void scores_answer(const polish_client *o, const polish_question *q, double *answer)
 {
     const score_losses *s = o->scores;
-    const size_t K = s->K, W = o->M / K, count = o->rows.count, longest = polish_longest(W, W);
-    star_client *all = star_client_split(o->star, K, count + 2 * longest);
+    const size_t K = s->K, W = o->M / K, count = o->rows.count;
+    const size_t longest = polish_longest(W, o->M <= POLISH_DIRECT_CLASSES ? W : 0);
+    const bool fits = polish_length(q->kind, W) <= longest && polish_down(q->kind, W) <= longest;
+    star_client *all = fits ? star_client_split(o->star, K, count + 2 * longest) : NULL;
     if (!all) { /* nothing can be said: the solver gives up */
         for (size_t i = 0; i < polish_length(q->kind, o->M); i++)
             answer[i] = NAN;
