@@ -299,26 +299,41 @@ static hfsad_status solve(session *s, hfsad_error *err)
     return status;
 }
 
+/* "age:2" for every coefficient of several classes, one after the other; NULL: no memory. */
+static char *class_names(const dataset *d)
+{
+    enum { NUMBER = 24 };
+    size_t size = 1, at = 0;
+    const char *name = d->feature_names;
+    for (size_t m = 0; m < d->rows.F; m++, name += strlen(name) + 1)
+        size += d->classes * (strlen(name) + NUMBER);
+    char *all = alloc_zero(size, 1);
+    name = d->feature_names;
+    for (size_t m = 0; all && m < d->rows.F; m++, name += strlen(name) + 1)
+        for (size_t k = 0; k < d->classes; k++)
+            at += (size_t)snprintf(all + at, size - at, "%s:%zu", name, k) + 1;
+    return all;
+}
+
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
 {
     whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
     const dataset *d = path_run(s->path->path)->data;
     const size_t M = s->path->M, K = d->classes ? d->classes : 1, slopes = d->rows.first ? d->rows.F * K : M;
     double *w = alloc_zero(s->count * M, sizeof *w);
-    if (!w)
+    char *names = d->classes && d->feature_names ? class_names(d) : d->feature_names;
+    if (!w || (d->feature_names && !names)) {
+        free(w);
         return error_memory(err, s->count * M * sizeof *w, "the plot");
+    }
     memcpy(w, s->path->w, s->count * M * sizeof *w);
     for (size_t i = 0; d->scale && i < s->count * M; i++) /* the units that lambda acts on */
         w[i] *= i % M < slopes ? d->scale[i % M / K] : 1;
-    const lambda_plot p = {s->count,
-                           M,
-                           s->path->lambdas,
-                           w,
-                           s->path->lambdas[s->path->chosen],
-                           M - slopes,
-                           d->classes ? NULL : d->feature_names,
-                           d->scale != NULL};
+    const lambda_plot p = {s->count,   M,     s->path->lambdas, w, s->path->lambdas[s->path->chosen],
+                           M - slopes, names, d->scale != NULL};
     const hfsad_status status = svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
+    if (names != d->feature_names)
+        free(names);
     free(w);
     return status;
 }

@@ -130,7 +130,8 @@ with open("classes.csv", "w") as f:
 PYTHON
 printf 'data: classes.csv\nloss: {kind: multinomial, classes: 3}\nfeatures: {intercept: global}\nprior: {cloud: {penalty: l1, weight: 1}}\n' \
     >classes.yaml
-expect 0 path classes.yaml --lambdas 5 --folds 3 --no-plot --out classes
+expect 0 path classes.yaml --lambdas 5 --folds 3 --out classes
+grep -q '>x1:0<' classes/path.svg || fail "the legend of several classes has no names"
 grep -q 'converged: all 5 points are proven' stdout.txt || fail "several classes: $(tail -n 2 stdout.txt)"
 python3 - <<'PYTHON' || fail "a path of several classes"
 import csv, math
