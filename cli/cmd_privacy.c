@@ -74,6 +74,19 @@ static double last_of(const hfsad_result *result, const char *column)
     return numbers ? numbers[hfsad_result_trace_rows(result) - 1] : NAN;
 }
 
+/* Rounds that the budget was divided over: with absences fewer than all. A row before the end that has not spent the
+ * whole budget tells. */
+static int64_t rounds_of(const hfsad_result *result, int64_t iterations, int64_t edge_rounds)
+{
+    const double *rho = hfsad_result_trace(result, "rho"), *at = hfsad_result_trace(result, "iteration");
+    const size_t rows = hfsad_result_trace_rows(result);
+    double rounds = (double)(iterations * edge_rounds);
+    for (size_t i = 0; rho && at && i < rows; i++)
+        if (rho[i] > 0 && rho[i] < rho[rows - 1])
+            rounds = at[i] * (double)edge_rounds * (rho[rows - 1] / rho[i]);
+    return llround(rounds);
+}
+
 static int try_once(const session *s, const hfsad_spec *plain, int64_t trial, outcome *o, bool first)
 {
     hfsad_error err = {0};
@@ -95,7 +108,7 @@ static int try_once(const session *s, const hfsad_spec *plain, int64_t trial, ou
         status = cli_fail(&err);
     if (status == CLI_GO) {
         const double rho = last_of(result, "rho");
-        o->rounds = o->iterations * edge_rounds;
+        o->rounds = rounds_of(result, o->iterations, edge_rounds);
         o->deviation = clip * sqrt(2 * (double)o->rounds / rho);
         o->objective += objective / (double)s->trials;
         o->error += last_of(result, "relative_error") / (double)s->trials;

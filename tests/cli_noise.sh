@@ -93,6 +93,12 @@ rows = [l.split() for l in lines[4:7]]
 assert [r[:2] for r in rows] == [["1", "2"], ["3", "6"], ["6", "12"]], rows
 assert rows[2][2] == "0.346" and all(len(r) == 6 and float(r[4][:-1]) > 0 for r in rows), rows  # 0.5 sqrt(2 * 12 / 50)
 PYTHON
+expect 0 privacy spec.yaml "${absent[@]}" --trials 1
+python3 - <<'PYTHON' || fail "hfsad privacy with absences: other rounds than those of the run"
+import json
+rounds = json.load(open("run-absent/summary.json"))["privacy"]["rounds"]
+assert open("stdout.txt").read().splitlines()[6].split()[:2] == ["6", str(rounds)], rounds
+PYTHON
 expect_line 2 privacy spec.yaml --set privacy.rho=none --set privacy.clip=none
 says 'no privacy.clip and no budget'
 
