@@ -125,7 +125,7 @@ for name in 'a/b' 'a#'; do
     says "^hfsad: federation.name: .* cannot be the name of a run"
 done
 expect_line 2 up async.yaml --set run.participation.client=0.5 --out nobody --state nobody-state
-says 'who takes part is not drawn'
+says 'nodes take part when they are ready, not by draws'
 # names that are like those of state folders, and long ones
 long=$(printf 'n%.0s' $(seq 250))
 printf 'edge,client,y,x\n..x,f,1,1\nother,a,1,1\nother-clients,b,1,2\nother/clients,c,2,1\nother_clients,d,1,3\n%s,e,1,1\n' "$long" >names.csv
