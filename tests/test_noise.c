@@ -367,8 +367,10 @@ static void test_set_up_knows_nothing(void **state)
     assert_true(run[0]->scales.bend == run[1]->scales.bend && run[0]->scales.noise == run[1]->scales.noise &&
                 run[0]->scales.length == run[1]->scales.length && run[0]->nu_f == run[1]->nu_f);
     assert_memory_equal(run[0]->start, run[1]->start, 2 * sizeof(double));
-    assert_memory_equal(&run[0]->plan->leaf_classes[0].rule, &run[1]->plan->leaf_classes[0].rule,
-                        sizeof(hfsad_link_rule));
+    const hfsad_link_rule *one = &run[0]->plan->leaf_classes[0].rule, *other = &run[1]->plan->leaf_classes[0].rule;
+    assert_memory_equal(&one->schedule, &other->schedule, sizeof one->schedule);
+    assert_true(one->penalty.kind == other->penalty.kind && one->penalty.weight == other->penalty.weight &&
+                one->penalty.lambda == other->penalty.lambda && one->penalty.free == other->penalty.free);
     for (size_t i = 0; i < 2; i++) {
         const hfsad_figures *f;
         for (int k = 0; k < 3; k++)
