@@ -279,15 +279,17 @@ static hfsad_spec *spec_with(const char *data, const char *more)
     char text[2000];
     hfsad_spec *spec;
     hfsad_error err;
+    char *words = strdup(more);
     snprintf(text, sizeof text,
              "data: %s\nloss: {kind: absolute}\nprivacy: {rho: 1, clip: 0.5}\nrun: {iterations: 3, edge_rounds: 2}\n",
              data);
     ok(spec_load_text(&spec, "spec.yaml", text, strlen(text), &err), &err);
-    for (char *at = strtok(strdup(more), ";"), *equals; at; at = strtok(NULL, ";")) {
+    for (char *at = strtok(words, ";"), *equals; at; at = strtok(NULL, ";")) {
         equals = strchr(at, '=');
         *equals = 0;
         ok(hfsad_spec_set(spec, at, equals + 1, &err), &err);
     }
+    free(words);
     return spec;
 }
 
