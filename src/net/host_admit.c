@@ -90,6 +90,7 @@ static void take_order(hosted *at, uint64_t number, const char *path, bool retir
         channel_start(&o->way, clock_ms(), &patience);
         return;
     }
+    at->status_due = 0; /* it may be the last client here, or the first */
     conclude_order(o, node_child_readmission(at->n, child->slot));
     channel_start(&at->admit, clock_ms(), &patience);
 }

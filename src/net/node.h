@@ -291,6 +291,7 @@ bool node_child_retire(node *n, size_t c, uint64_t life);
 /* Whether the last figures are there, so that no node trains or joins any more. */
 bool node_is_over(const node *n);
 bool node_child_is_out(const node *n, size_t c);
+bool node_child_counts(const node *n, size_t c); /* it has not left and is not set aside */
 uint64_t node_child_life(const node *n, size_t c);
 /* When that was; without a path. */
 run_readmission node_child_readmission(const node *n, size_t c);
