@@ -113,7 +113,8 @@ static void hear_wish(host *h, hosted *at, size_t from, const message *m)
     char path[PATH_MOST + 1];
     read_path(m, path);
     const child_name *child = way_to(at, path);
-    if (!child || child->slot != from || from >= at->n_inner || !at->n || !node_is_async(at->n))
+    if (!child || child->slot != from || from >= at->n_inner || !at->n || !node_is_async(at->n) ||
+        (h->s.knows && !h->s.knows(h->s.maker, path))) /* an edge could fill all orders with names that are none */
         return;
     host_wish(h, at, path);
 }

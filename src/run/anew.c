@@ -75,7 +75,7 @@ static void sum_duals(sim *s)
 
 void sim_begin_anew(sim *s, bool last)
 {
-    bool any = false;
+    bool any = false, before = false; /* the row */
     double *w = s->spaces[0].rows;
     for (; s->next_anew < s->n_anew && s->anew[s->next_anew].round == s->round &&
            (last || s->anew[s->next_anew].where == ANEW_BEFORE);
@@ -84,10 +84,11 @@ void sim_begin_anew(sim *s, bool last)
         sim_anew_model(s, node, s->inner_w + parent_of(s->d, node) * s->M, w);
         sim_place_anew(s, node, w);
         any = true;
+        before = before || s->anew[s->next_anew].where == ANEW_BEFORE;
     }
     if (any)
         sum_duals(s);
-    if (any && s->d->rows.constant != 0)
+    if (before && s->d->rows.constant != 0) /* otherwise the intercepts above stay those of the row, as in a federation */
         many_settle(s);
 }
 

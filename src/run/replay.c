@@ -17,7 +17,7 @@ static void add_sent(const replay *r, size_t node, uint64_t *up, uint64_t *down)
 {
     const inner_node *as = &r->s->d->inner[node];
     const uint64_t steps = r->inner[node].steps, turn = as->depth == 1 ? r->s->p->edge_rounds : 1;
-    *down += steps * ((uint64_t)as->n_inner + as->n_leaves);
+    *down += r->inner[node].down;
     *up += node ? steps / turn : 0;
 }
 
@@ -61,7 +61,8 @@ static hfsad_status find_wanted(const replay *r, row *to)
     const dataset *d = r->s->d;
     const size_t nodes = nodes_of(r->s);
     for (size_t node = 1; node < nodes; node++) {
-        if (to->at[parent_of(d, node)] == ABSENT)
+        const bool unknown = node >= d->n_inner && dataset_is_later(d, node - d->n_inner) && to->at[node] == NO_LINE;
+        if (to->at[parent_of(d, node)] == ABSENT || unknown)
             to->at[node] = ABSENT;
     }
     to->wanted = 0;
@@ -255,6 +256,17 @@ static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *
     return HFSAD_OK;
 }
 
+/* All, but those that came to the list later and have not joined. */
+static uint64_t heard_children(const replay *r, size_t i)
+{
+    const dataset *d = r->s->d;
+    const inner_node *node = &d->inner[i];
+    uint64_t heard = (uint64_t)node->n_inner + node->n_leaves;
+    for (size_t leaf = node->first_leaf; d->later && leaf < (size_t)node->first_leaf + node->n_leaves; leaf++)
+        heard -= d->later[leaf] && r->leaf_k[leaf] >> 32 == 0;
+    return heard;
+}
+
 static hfsad_status play_line(replay *r, size_t i)
 {
     inner_record *of = &r->inner[i];
@@ -270,7 +282,8 @@ static hfsad_status play_line(replay *r, size_t i)
     if (of->ring)
         step_inner(r, i, w_parent);
     of->steps++;
-    r->down += (uint64_t)r->s->d->inner[i].n_inner + r->s->d->inner[i].n_leaves;
+    of->down += heard_children(r, i);
+    r->down += heard_children(r, i);
     if (!of->ring)
         return HFSAD_OK;
     keep_model(r, i);
@@ -335,13 +348,14 @@ static hfsad_status take_rings(replay *r)
         if (!of->ring)
             return error_memory(r->err, (of->lag + 1) * M * sizeof(double), "the models that late clients worked with");
         of->next = 0;
-        of->steps = 0;
+        of->steps = of->down = 0;
         keep_model(r, i);
         r->s->inner[i].last = 0;
     }
     memset(r->leaf_k, 0, r->s->d->n_leaves * sizeof *r->leaf_k);
     memset(r->turns, 0, r->s->d->n_leaves * sizeof *r->turns);
-    memset(r->out, 0, r->s->d->n_leaves);
+    for (size_t leaf = 0; leaf < r->s->d->n_leaves; leaf++)
+        r->out[leaf] = dataset_is_later(r->s->d, leaf);
     r->s->out = r->out;
     r->up = r->down = 0;
     return HFSAD_OK;
@@ -483,6 +497,8 @@ static hfsad_status find_first(sim *s, const char *text, size_t size, const char
     hfsad_status status = begin(&r, s, path, err);
     if (!status)
         status = replay_read(&r, text, size);
+    if (!status && s->d->later && !replay_row(&r, 0))
+        status = error_memory(err, nodes_of(s), "a row of the trace");
     if (!status && r.n_rows && r.rows[0].round == 0) {
         status = find_wanted(&r, &r.rows[0]);
         s->here = r.rows[0].here;
