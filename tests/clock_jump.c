@@ -1,6 +1,6 @@
 /*
- * clock_jump.so: LD_PRELOAD of it shifts the wall clock of a process by the seconds in the file $HFSAD_CLOCK (8 bytes), which may change at any time.
- * The monotonic clock is untouched, as if the time of day were set.
+ * clock_jump.so: LD_PRELOAD of it shifts the wall clock of a process by the seconds in the file $HFSAD_CLOCK (8 bytes),
+ * which may change at any time. The monotonic clock is untouched, as if the time of day were set.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

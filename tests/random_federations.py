@@ -392,7 +392,7 @@ class Case:
         spec["federation"].update(mode="async", quorum=self.draw.choice([0.2, 0.5, 1]), deadline=self.draw.choice([0.05, 1]), stale="wait")
         if self.mode == "fleet":
             spec["federation"].update(stale="go_on", stale_seconds=self.draw.choice([0.05, 1]), join_seconds=self.draw.choice([0.2, 1, 60]))
-            spec["run"].update(iterations=self.draw.choice([100, 400, 1000]), trace_every=self.draw.choice([1, 10]))
+            spec["run"].update(iterations=self.draw.choice([40, 100, 400]), trace_every=self.draw.choice([1, 10]))
             spec["output"] = {"every_seconds": 0.05}
         for key in ("algorithm", "baseline"):
             spec.pop(key, None)  # hfsad alone is asynchronous

@@ -137,8 +137,8 @@ HFSAD_API hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_sp
  * HFSAD_STOP_ITERATIONS. A member runs once; a process that starts again with the same state folder continues the run.
  */
 HFSAD_API hfsad_status hfsad_member_run(hfsad_member *member, hfsad_stop *stop, hfsad_error *err);
-/* Whether hfsad_member_run has returned, with HFSAD_STOP_INTERRUPTED, because federation.nodes has more clients below this
- * node: free the member, and create and run it again. */
+/* Whether hfsad_member_run has returned, with HFSAD_STOP_INTERRUPTED, because federation.nodes has more clients below
+ * this node: free the member, and create and run it again. */
 HFSAD_API bool hfsad_member_has_grown(const hfsad_member *member);
 /* Ends hfsad_member_run within about a second. From any thread, and from a signal handler. */
 HFSAD_API void hfsad_member_cancel(hfsad_member *member);

@@ -85,8 +85,8 @@ typedef struct {
     uint8_t *absent;        /* n_leaves: clients whose rows are not asked (run/replay.h); NULL: none */
     uint8_t *later; /* n_leaves: clients that came to the list while the run went on; NULL: none. No plan counts them */
     size_t n_later;
-    uint8_t *left;          /* the same of those that are not asked after training */
-    hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
+    uint8_t *left;      /* the same of those that are not asked after training */
+    hfsad_data *lender; /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
 
 static inline bool dataset_asks(const dataset *d, size_t leaf)
@@ -99,7 +99,8 @@ static inline bool dataset_is_later(const dataset *d, size_t leaf)
 }
 /* false: no memory. */
 bool dataset_make_later(dataset *d, size_t leaf);
-/* Clients of inner node i, links of the tree, and the number of a leaf among the others, without those that came later. */
+/* Clients of inner node i, links of the tree, and the number of a leaf among the others, without those that came later.
+ */
 size_t dataset_counted(const dataset *d, size_t i);
 size_t dataset_links(const dataset *d);
 size_t dataset_number(const dataset *d, size_t leaf);

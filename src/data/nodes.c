@@ -290,8 +290,7 @@ hfsad_status nodes_check_names(const dataset *d, hfsad_error *err)
     for (size_t number = 1; number < d->n_inner + d->n_leaves; number++) {
         const size_t length = nodes_name(d, number, name, sizeof name);
         if (strpbrk(name, "+#") || !strncmp(name, "feature ", 8) || !strncmp(name, "features ", 9) ||
-            !strncmp(name, LATER, strlen(LATER)) ||
-            (length && name[length - 1] == ' ') || has_dots(name))
+            !strncmp(name, LATER, strlen(LATER)) || (length && name[length - 1] == ' ') || has_dots(name))
             return error_set(err, HFSAD_ERROR_INPUT,
                              "%.300s cannot be a node's name in a federation: it must not contain + or #, end in a "
                              "space, be . or .., or begin with the word feature, features or later; rename it",

@@ -264,11 +264,7 @@ hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *t
         alloc_zero(RESULT_HEAD + 2 * F + features_model(f->shape, 1) + 1 + f->shape->n_leaves, sizeof *numbers);
     if (!numbers)
         return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
-    asker a = {.f = f,
-               .q = q,
-               .turns = turns,
-               .links = dataset_links(f->shape),
-               .columns = numbers + RESULT_HEAD};
+    asker a = {.f = f, .q = q, .turns = turns, .links = dataset_links(f->shape), .columns = numbers + RESULT_HEAD};
     hfsad_status status = ask_shape(f, &a, numbers, err);
     if (!status && !nodes_settle(f->shape, numbers[MANY] > 0, a.constant, (size_t)numbers[ROWS]))
         status = error_memory(err, f->shape->n_leaves, "the clients");

@@ -62,11 +62,11 @@ struct hfsad_member {
     char reason[600];       /* why another run is another */
     hfsad_error wrong;
     bool is_wrong;
-    bool is_up;        /* there is a connection */
+    bool is_up;         /* there is a connection */
     uint64_t list_seen; /* changes with the list of nodes */
     double list_next;   /* when it is looked at again */
     bool grown;         /* it has become longer below this node: the process is to begin anew */
-    bool is_dismissed; /* the cloud has ended because of an error in its files or in the data */
+    bool is_dismissed;  /* the cloud has ended because of an error in its files or in the data */
 };
 
 /* One line of the log. text and topic may be "". */

@@ -1,8 +1,8 @@
 /*
- * The list of nodes may grow while an asynchronous run goes on: `hfsad admit` adds lines `later <path>`, and a process that finds
- * such clients below its nodes is made anew from its state folder, as after a crash, with the longer list. The list of
- * the start still identifies the run. A new client is no member until it speaks: then its parent asks the cloud for an
- * order, as for a client that was not there at the set-up (host_admit.c).
+ * The list of nodes may grow while an asynchronous run goes on: `hfsad admit` adds lines `later <path>`, and a process
+ * that finds such clients below its nodes is made anew from its state folder, as after a crash, with the longer list.
+ * The list of the start still identifies the run. A new client is no member until it speaks: then its parent asks the
+ * cloud for an order, as for a client that was not there at the set-up (host_admit.c).
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/member.h"
@@ -58,8 +58,9 @@ hfsad_status hfsad_admit(const hfsad_spec *spec, const char *const *names, size_
                          "the spec has no list of nodes that could grow: write it by `hfsad nodes`, and name it in "
                          "federation.nodes from the start");
     if (spec->federation.mode != MODE_ASYNC)
-        return error_set(err, HFSAD_ERROR_INPUT, "in lock step the run needs every client from the start: clients "
-                                                 "can be added with federation.mode async");
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "in lock step the run needs every client from the start: clients "
+                         "can be added with federation.mode async");
     char *path = spec_find_file(spec, spec->federation.nodes), *text = NULL;
     dataset *now = NULL;
     hfsad_status status = path ? member_shape(&now, spec, NULL, NULL, err) : error_memory(err, 0, "a file name");

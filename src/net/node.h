@@ -130,7 +130,7 @@ typedef struct {
     size_t number;            /* of the node, for a program's own loss */
     const inner_class *inner; /* NULL: a leaf */
     size_t n_children;
-    size_t n_later; /* its last children came to the list while the run went on */
+    size_t n_later;             /* its last children came to the list while the run went on */
     const node_child *children; /* inner ones first, then the leaves, each in the order of their slots */
     size_t links;               /* of the whole tree; root only */
     bool absences;              /* a node of the tree may be absent; root only */

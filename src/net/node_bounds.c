@@ -15,8 +15,9 @@
 
 /* Of rounding, of floats on the wire, and of sums in another order; and of a w that is too small for a float. */
 static const double slack = 1e-6, smallest = FLT_TRUE_MIN;
-/* Beyond it sums overflow: the run diverges, and every number may come. A plan with such a c has no bounds (tree.c). */
-static const double wild = 1e200;
+/* Beyond it sums of squares overflow: the run diverges, and every number may come. A plan with such a c has no bounds
+ * (tree.c). */
+static const double wild = 1e100;
 
 hfsad_link_rule child_rule(const node *n, size_t c)
 {
@@ -107,6 +108,8 @@ bool bounds_of_tally(const node *n, size_t c, const double *numbers)
     const double vectors = (double)(n->end_round + 1) * (double)as->nodes * (double)(as->nodes + 1);
     double shown[TALLY_MOST];
     tally t;
+    if (!n->s.tame || !(n->reach < wild))
+        return true;
     if (n->s.p->fixed)
         fixed_show_tally(n, numbers, shown);
     tally_unpack(&t, n->s.tiers, n->s.p->fixed ? shown : numbers);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/read_file.h"
 #include "base/wire.h"
+#include "data/nodes.h"
 #include "run/anew.h"
 #include "run/save.h"
 
@@ -508,6 +509,23 @@ static hfsad_status find_first(sim *s, const char *text, size_t size, const char
     return status;
 }
 
+/* Which clients are members at the end: the cloud has noted each that joined or left, also if its edge, without another
+ * client, has made no step since. */
+static hfsad_status find_left(hfsad_run *r, hfsad_error *err)
+{
+    dataset *d = r->data;
+    for (size_t i = 0; i < r->n_readmitted; i++) {
+        const size_t node = nodes_find(d, r->readmitted[i].path);
+        const bool leaves = r->readmitted[i].where == ANEW_RETIRED;
+        if (node == SIZE_MAX || node < d->n_inner || (!leaves && !d->left))
+            continue;
+        if (!d->left && !(d->left = alloc_zero(d->n_leaves, sizeof *d->left)))
+            return error_memory(err, d->n_leaves, "the record");
+        d->left[node - d->n_inner] = leaves;
+    }
+    return HFSAD_OK;
+}
+
 static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, const char *path, const replay_rows *rows,
                                 bool *met, hfsad_error *err)
 {
@@ -525,7 +543,7 @@ static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, con
     r->unpolished = r->sim->unpolished;
     r->data->left = r->sim->left;
     r->sim->left = NULL;
-    return status;
+    return status ? status : find_left(r, err);
 }
 
 hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met, hfsad_error *err)

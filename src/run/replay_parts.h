@@ -24,8 +24,8 @@ typedef struct {
     line *lines;
     size_t n_lines, room, next;
     uint64_t steps, down; /* and vectors that it has sent down */
-    size_t lag;   /* of the oldest version that is needed */
-    double *ring; /* lag + 1 models; NULL: the plan is only checked */
+    size_t lag;           /* of the oldest version that is needed */
+    double *ring;         /* lag + 1 models; NULL: the plan is only checked */
 } inner_record;
 
 /* A question between the first and the last. */

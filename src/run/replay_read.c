@@ -173,8 +173,8 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     line l = {.number = number};
     while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
         at = strchr(at + 1, ' ');
-    if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 || strncmp(text, "cloud later ", 12) == 0 ||
-                strncmp(text, "cloud begins ", 13) == 0))
+    if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 ||
+                strncmp(text, "cloud later ", 12) == 0 || strncmp(text, "cloud begins ", 13) == 0))
         return HFSAD_OK; /* of trace and summary (anew.h), and of the set-up */
     if (!at && strncmp(text, "cloud unpolished ", 17) == 0)
         return read_unpolished(r, text + 17, number);
