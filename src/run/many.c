@@ -6,8 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/wire.h"
-#include "core/fold.h"
 #include "plan/client_terms.h"
 #include "plan/noise.h"
 
@@ -96,25 +94,13 @@ static void sum_run(void *context, size_t index, unsigned thread)
 {
     sim *s = context;
     run_of_leaves *r = &s->runs[index];
-    thread_space *space = &s->spaces[thread];
     if (!r->mine)
         return;
-    const size_t M = s->M, first = run_first_leaf(s, r);
-    double *u = space->rows + 4 * M;
-    fold sum;
-    fold_begin(&sum, M, space->scratch + leaf_run_scratch(M), s->run_u + index * M);
+    sim_sum_run(s, index, &s->spaces[thread]);
+    const size_t first = run_first_leaf(s, r);
     r->dual = 0;
-    for (size_t leaf = first; leaf < first + r->count; leaf++) {
-        const rows_leaf one = rows_view(s, leaf, space);
-        const hfsad_link link = {one.z, one.q, *one.k};
-        const double sigma = hfsad_link_message(one.rule, &link, M, u);
-        if (s->said)
-            (void)wire_round(u, M);
-        fold_add(&sum, u, sigma);
+    for (size_t leaf = first; leaf < first + r->count; leaf++)
         r->dual += s->many.dual[leaf];
-    }
-    fold_end(&sum);
-    r->sum_sigma = sum.sum_sigma;
 }
 
 void many_round(sim *s)
@@ -123,7 +109,7 @@ void many_round(sim *s)
         if (s->runs[i].mine)
             draw_run(s, &s->runs[i], s->many.active + run_first_leaf(s, &s->runs[i]));
     for_each(s, 0, s->d->n_leaves, s->d->n_rows, step_leaf);
-    if (!s->p->fixed) /* sum_fixed does it by cohorts */
+    if (!s->p->fixed) /* added up by cohorts instead (cell/cell.h) */
         for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
 }
 

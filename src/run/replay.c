@@ -207,7 +207,7 @@ static void step_inner(replay *r, size_t i, const double *w_parent)
     sim *s = r->s;
     thread_space *space = &s->spaces[0];
     for (size_t n = s->inner[i].first_run; n < s->inner[i].first_run + s->inner[i].n_runs; n++)
-        s->runs[n].sum_sigma = sum_messages(s, &s->runs[n], space, s->run_u + n * s->M);
+        sim_sum_run(s, n, space);
     sim_step_inner(s, i, space, w_parent);
 }
 
