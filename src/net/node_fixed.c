@@ -23,7 +23,7 @@ bool node_is_other(const node *n, const message *m, const uint64_t digest[4])
 size_t fixed_cohort(const node *n)
 {
     return cohort_members(n->s.p, n->s.leaf ? n->s.siblings - n->s.inner_siblings : n->s.inner_siblings,
-                       n->s.leaf ? n->s.slot - n->s.inner_siblings : n->s.slot);
+                          n->s.leaf ? n->s.slot - n->s.inner_siblings : n->s.slot);
 }
 
 bool fixed_up(node *n, message *m)
@@ -31,7 +31,8 @@ bool fixed_up(node *n, message *m)
     size_t at;
     const size_t M = n->s.M, members = fixed_cohort(n);
     double *strain = m->values + M;
-    if (!cell_words(n->s.p, M, m->sigma, members, n->leaf.noise.before ? &n->leaf.noise.words : NULL, n->k, m->values) ||
+    if (!cell_words(n->s.p, M, m->sigma, members, n->leaf.noise.before ? &n->leaf.noise.words : NULL, n->k,
+                    m->values) ||
         !grid_put(strain, m->count - M, STRAIN_FACTOR, members, (int64_t *)(void *)strain, &at)) {
         n->too_large = true;
         return false;
@@ -64,15 +65,6 @@ const double *fixed_shown(node *n, const message *m)
     return to;
 }
 
-guard_strain fixed_strain(const node *n)
-{
-    uint64_t all[2] = {0, 0};
-    for (size_t c = 0; c < n->s.n_children && !n->s.children[c].leaf; c++)
-        for (size_t i = 0; i < 2; i++)
-            all[i] += n->inner.child[c].strain_words[i];
-    return (guard_strain){(double)(int64_t)all[0] / STRAIN_FACTOR, (double)(int64_t)all[1] / STRAIN_FACTOR};
-}
-
 /* ---- tallies ---- */
 
 void fixed_say_tally(node *n)
@@ -80,16 +72,6 @@ void fixed_say_tally(node *n)
     tally t;
     tally_unpack(&t, n->s.tiers, n->answer.figures);
     fixed_tally_put(&t, n->s.tiers, (uint64_t *)(void *)n->answer.words);
-}
-
-void fixed_add_children(const node *n, tally *t)
-{
-    const size_t numbers = fixed_tally_numbers(n->s.tiers), words = numbers * FIXED_WORDS;
-    uint64_t *total = n->inner.total;
-    fixed_tally_put(t, n->s.tiers, total);
-    for (size_t c = 0; c < n->s.n_children; c++)
-        fixed_add(total, (const uint64_t *)(const void *)(n->inner.child_figures + c * words), numbers);
-    fixed_tally_get(t, n->s.tiers, total);
 }
 
 void fixed_show_tally(const node *n, const double *words, double *numbers)

@@ -82,6 +82,31 @@ static const double *message_of(void *context, size_t slot, double *room, double
     return n->inner.child[slot].out ? NULL : n->inner.child_u + slot * n->s.M;
 }
 
+static bool tally_of(void *context, size_t slot, tally *t)
+{
+    const node *n = context;
+    if (n->inner.child[slot].answered)
+        tally_unpack(t, n->s.tiers, n->inner.child_figures + slot * node_figures_count(n));
+    return n->inner.child[slot].answered;
+}
+
+static const uint64_t *tally_words_of(void *context, size_t slot, uint64_t *room)
+{
+    const node *n = context;
+    (void)room;
+    return (const uint64_t *)(const void *)(n->inner.child_figures + slot * node_answer_count(n));
+}
+
+static cell_strain strain_of(void *context, size_t slot)
+{
+    const node *n = context;
+    const child_state *child = &n->inner.child[slot];
+    cell_strain said = {.numbers = child->strain};
+    if (n->s.p->fixed)
+        memcpy(said.words, child->strain_words, sizeof said.words);
+    return said;
+}
+
 cell node_cell(node *n)
 {
     const size_t leaves = inner_first_leaf(n);
@@ -92,6 +117,9 @@ cell node_cell(node *n)
         .n_leaves = n->s.n_children - leaves,
         .context = n,
         .message = message_of,
+        .tally = tally_of,
+        .tally_words = tally_words_of,
+        .strain = strain_of,
         .partial = n->inner.partial,
         .said = n->inner.said,
         .sigma = n->inner.sigmas,
@@ -216,9 +244,10 @@ static void step(node *n)
         n->a->inner_round(n, n->round + 1);
     n->round += n->unit;
     channel_stop(&n->down);
+    const cell c = node_cell(n);
     const bool runs_off =
         is_root(n) && n->s.guarded &&
-        guard_decide(&n->root.guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, inner_strain(n));
+        guard_decide(&n->root.guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, cell_strain_below(&c));
     node_move(n, runs_off ? NODE_REPAIRS : NODE_RESTS);
     if (is_root(n) || n->round % n->period || !(n->took_part || n->talks))
         return;
@@ -229,18 +258,6 @@ static void step(node *n)
 }
 
 /* ---- the safeguard ---- */
-
-guard_strain inner_strain(const node *n)
-{
-    guard_strain all = {0, 0};
-    if (n->s.p->fixed)
-        return fixed_strain(n);
-    for (size_t c = 0; c < n->s.n_children && !n->s.children[c].leaf; c++) {
-        all.sum += n->inner.child[c].strain.sum;
-        all.count += n->inner.child[c].strain.count;
-    }
-    return all;
-}
 
 void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link)
 {

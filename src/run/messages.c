@@ -55,7 +55,8 @@ static bool put_words(const sim_cell *at, size_t slot, double sigma, double *u)
     sim *s = at->s;
     const inner_node *node = &s->d->inner[at->i];
     const bool leaf = slot >= node->n_inner;
-    const size_t place = leaf ? slot - node->n_inner : slot, child = place + (leaf ? node->first_leaf : node->first_inner);
+    const size_t place = leaf ? slot - node->n_inner : slot,
+                 child = place + (leaf ? node->first_leaf : node->first_inner);
     seeded_words seeded = {leaf && s->many.noise ? s->many.noise[child] : 0, 0, 0};
     const word_source words = seeded_words_source(&seeded);
     const bool fits = cell_words(s->p, s->M, sigma, cohort_members(s->p, leaf ? node->n_leaves : node->n_inner, place),
@@ -71,7 +72,7 @@ static const double *message_of(void *context, size_t slot, double *room, double
     const sim *s = at->s;
     const inner_node *node = &s->d->inner[at->i];
     const size_t leaf = node->first_leaf + slot - node->n_inner;
-    if (from_units(at))
+    if (slot < node->n_inner && from_units(at))
         return unit_said(s, slot, sigma);
     if (slot >= node->n_inner && s->out && s->out[leaf])
         return NULL;
@@ -91,6 +92,14 @@ static const double *run_of(void *context, size_t run, double *sigma)
     return s->run_u + index * s->M;
 }
 
+static cell_strain strain_of(void *context, size_t slot)
+{
+    const sim_cell *at = context;
+    if (from_units(at))
+        return (cell_strain){.numbers = ((const unit_rest *)(unit_message(at->s, slot) + at->s->M))->strain};
+    return sim_strain_of(at->s, at->s->d->inner[at->i].first_inner + slot);
+}
+
 cell sim_cell_of(sim_cell *at)
 {
     const sim *s = at->s;
@@ -104,6 +113,10 @@ cell sim_cell_of(sim_cell *at)
         .context = at,
         .message = message_of,
         .run = run_of,
+        .tally = measure_inner_child,
+        .run_tally = measure_run_of,
+        .tally_words = measure_words,
+        .strain = strain_of,
         .partial = space->scratch + leaf_run_scratch(s->M),
         .room = space->said ? space->said : space->rows + 4 * s->M,
         .said = space->of,

@@ -154,8 +154,12 @@ void device_close(sim *s);
 /* Counts what a round has sent. */
 void count_round(sim *s);
 /* What the figures and the safeguard hear of an inner child of the cloud. */
-void measure_child(const sim *s, size_t c, tally *child);
-guard_strain strain_of_child(const sim *s, size_t c);
+tally sim_tally_of(sim *s, size_t i);
+cell_strain sim_strain_of(sim *s, size_t i);
+/* The answers of node i's children, for its cell. */
+bool measure_inner_child(void *context, size_t slot, tally *t);
+void measure_run_of(void *context, size_t run, tally *t);
+const uint64_t *measure_words(void *context, size_t slot, uint64_t *room);
 /* Adds the figures of a run's clients. */
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
 /* Fills active for a run's leaves, and counts the participants and those that take part for the first time in this
