@@ -4,7 +4,6 @@
 #include "base/format_number.h"
 #include "cli.h"
 #include "out/model_scoring.h"
-#include "plan/labels.h"
 #include "progress.h"
 
 #include <inttypes.h>

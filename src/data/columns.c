@@ -136,6 +136,26 @@ static hfsad_status read_labels(category *c, const char *list, hfsad_error *err)
     return status;
 }
 
+bool label_at(const char *labels, size_t number, slice *label)
+{
+    for (; labels; number--) {
+        const char *end = strchr(labels, ',');
+        *label = (slice){labels, end ? (size_t)(end - labels) : strlen(labels)};
+        if (number == 0)
+            return true;
+        labels = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+size_t labels_count(const char *labels)
+{
+    size_t count = 1;
+    for (; *labels; labels++)
+        count += *labels == ',';
+    return count;
+}
+
 bool labels_are_plain(const char *labels)
 {
     return !strcmp(labels, "0,1");

@@ -87,6 +87,9 @@ hfsad_status table_check_found(const table_memory *m, hfsad_error *err);
 void table_forget(table_memory *m);
 /* The place of a number among the labels; SIZE_MAX: there is none. */
 size_t labels_find_number(const category *c, double y);
+/* The label with this number of a list "no,yes"; false: there is none. */
+bool label_at(const char *labels, size_t number, slice *label);
+size_t labels_count(const char *labels);
 /* "0,1", which says no more than the losses of two classes do. */
 bool labels_are_plain(const char *labels);
 

@@ -117,26 +117,6 @@ hfsad_status labels_settle(dataset *d, const hfsad_spec *spec, hfsad_error *err)
     return d->labels ? HFSAD_OK : error_memory(err, 4, "the labels");
 }
 
-bool label_at(const char *labels, size_t number, slice *label)
-{
-    for (; labels; number--) {
-        const char *end = strchr(labels, ',');
-        *label = (slice){labels, end ? (size_t)(end - labels) : strlen(labels)};
-        if (number == 0)
-            return true;
-        labels = end ? end + 1 : NULL;
-    }
-    return false;
-}
-
-size_t labels_count(const char *labels)
-{
-    size_t count = 1;
-    for (; *labels; labels++)
-        count += *labels == ',';
-    return count;
-}
-
 char *labels_text(const dataset *d)
 {
     char *text = NULL;

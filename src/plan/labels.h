@@ -25,9 +25,6 @@ hfsad_status labels_check(const label_signs *found, hfsad_error *err);
  * loss takes. */
 hfsad_status labels_settle(dataset *d, const hfsad_spec *spec, hfsad_error *err);
 
-/* The label with this number of a list "no,yes"; false: there is none. */
-bool label_at(const char *labels, size_t number, slice *label);
-size_t labels_count(const char *labels);
 /* "no is -1, yes is 1", to be freed; "" : there are none. */
 char *labels_text(const dataset *d);
 
