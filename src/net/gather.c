@@ -165,8 +165,8 @@ static hfsad_status take_process(gathering *g, const hfsad_tree_process *p, hfsa
     return status;
 }
 
-hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const hfsad_tree_process *processes, size_t count,
-                           const char *out, bool *whole, hfsad_error *err)
+hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const hfsad_tree_process *processes,
+                           size_t count, const char *out, bool *whole, hfsad_error *err)
 {
     gathering g = {.spec = spec, .out = out, .whole = true};
     *whole = true;
