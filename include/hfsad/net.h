@@ -167,8 +167,7 @@ HFSAD_API bool hfsad_state_exists(const char *folder);
 /* Reads and verifies every committed byte; no process may have the folder open, and nothing is written. put, unless
  * NULL, gets the content: one JSON object for every state, message, row of the trace and line of the record. */
 HFSAD_API hfsad_status hfsad_state_check(const char *folder, hfsad_state_facts *facts,
-                                         void (*put)(void *context, const char *line), void *context,
-                                         hfsad_error *err);
+                                         void (*put)(void *context, const char *line), void *context, hfsad_error *err);
 
 /* Removes the files of a state folder that no process has open; the folder stays. */
 HFSAD_API void hfsad_state_remove(const char *folder);
