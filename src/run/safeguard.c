@@ -95,7 +95,8 @@ static void begin_anew(sim *s, const double *w)
 
 void sim_guard(sim *s)
 {
-    if (s->guard.calm && guard_decide(&s->guard, s->p, s->M, plan_tied(s->p, s->M, s->d->n_inner), s->inner_w,
-                                      s->iteration, strain_below(s, 0)))
+    if (s->guard.calm && plan_is_guarded(s->p, s->d->n_inner) &&
+        guard_decide(&s->guard, s->p, s->M, plan_tied(s->p, s->M, s->d->n_inner), s->inner_w, s->iteration,
+                     strain_below(s, 0)))
         begin_anew(s, s->guard.calm);
 }
