@@ -201,7 +201,7 @@ static bool is_judged_by_residuals(const hfsad_run *run)
     bool own = false;
     for (size_t c = 0; c < p->n_leaf_classes; c++)
         own = own || p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN;
-    return run->engine->links && !own && !p->aggregate && !run->polish.reason[0] &&
+    return run->algorithm->links && !own && !p->aggregate && !run->polish.reason[0] &&
            (!plan_is_convex(p, n_inner) || plan_lets_go(p, n_inner));
 }
 
