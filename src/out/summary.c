@@ -645,6 +645,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     add_shape(j, root, run->data, plan_has_noise(run->plan));
     add_errors(j, root, run);
     add_figures(j, root, run, figures);
+    if (run->polished && isfinite(run->best))
+        json_add_real(j, root, "best_objective", run->best);
     add_verdict(j, root, run, spec, stopped);
     add_noise(j, root, run, spec, figures->iteration);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
