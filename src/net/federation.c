@@ -8,6 +8,7 @@
 #include "net/topic.h"
 #include "plan/baseline_step.h"
 #include "plan/cohort.h"
+#include "plan/labels.h"
 #include "plan/refusal.h"
 #include "spec/pack.h"
 
@@ -49,16 +50,10 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
                          "federation.name: \"%.100s\" cannot be the name of a run: it must be one level of a topic, "
                          "without + and #, of at most %d bytes",
                          spec->federation.name, TOPIC_RUN_MAX - 1);
-    const char *wrong =
-        algorithm_is_baseline(spec->top.algorithm) && spec->federation.mode == MODE_ASYNC
-            ? "algorithm: fedavg and fedprox need federation.mode sync"
-        : algorithm_is_baseline(spec->top.algorithm) && spec->federation.wire == WIRE_FLOAT
-            ? "algorithm: fedavg and fedprox need federation.wire double or delta"
-        : algorithm_is_baseline(spec->top.algorithm) && spec->loss.kind == (int)HFSAD_LOSS_OWN
-            ? "algorithm: the baselines do not support an own loss"
-        : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
-            ? TREE_ASYNC_DRAWS
-            : NULL;
+    const char *wrong = algorithm_of(spec)->refuses_federation(spec);
+    if (!wrong && spec->federation.mode == MODE_ASYNC &&
+        (spec->participation.client < 1 || spec->participation.edge < 1))
+        wrong = TREE_ASYNC_DRAWS;
     return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s", wrong) : refusal_check(spec, err);
 }
 
@@ -169,7 +164,7 @@ static bool are_same(const dataset *a, const dataset *b)
     return a->n_leaves == b->n_leaves && a->n_rows == b->n_rows && !a->rows.start == !b->rows.start &&
            features_count(a) == features_count(b) &&
            memcmp(a->rows.first, b->rows.first, (a->n_leaves + 1) * sizeof *a->rows.first) == 0 &&
-           memcmp(a->rows.y, b->rows.y, a->n_rows * sizeof *a->rows.y) == 0 &&
+           labels_same(a->rows.y, b->rows.y, a->n_rows) &&
            (!a->rows.start || memcmp(a->rows.start, b->rows.start, (a->n_rows + 1) * sizeof *a->rows.start) == 0);
 }
 
@@ -181,6 +176,7 @@ static hfsad_status take_raw(federation *f, hfsad_error *err)
         return status;
     widen(f, d);
     if (are_same(d, f->rows)) {
+        memcpy(d->rows.y, f->rows->rows.y, d->n_rows * sizeof *d->rows.y);
         f->raw = d;
         return HFSAD_OK;
     }
@@ -251,11 +247,13 @@ static hfsad_status standardise(federation *f, const double *columns, size_t cou
 
 /* ---- rows ---- */
 
-static hfsad_status check_labels(federation *f, size_t leaf, const char *name, hfsad_error *err)
+static hfsad_status check_labels(federation *f, size_t leaf, const char *name, label_signs *found, hfsad_error *err)
 {
     survey_client c;
     const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
-    for (size_t r = 0; r < c.rows.count && !status; r++)
+    if (!status)
+        labels_settle_leaf(f->rows, f->own[leaf], &c.loss, f->shape->classes, found);
+    for (size_t r = 0; !status && r < c.rows.count; r++)
         if (!scores_fit(&c.loss, f->shape->classes, c.rows.y[r]))
             return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes %s", name, r + 1,
                              c.rows.y[r], scores_take(&c.loss, f->shape->classes));
@@ -287,6 +285,7 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
     if (!status)
         status = open_survey(f, 0, err);
     size_t number = f->shape->n_inner - 1;
+    label_signs found = {0};
     for (size_t leaf = 0; leaf < rows->n_leaves && !status; leaf++) {
         dataset_leaf_name(rows, leaf, path, sizeof path);
         number = find_from(f->shape, number + 1, path);
@@ -296,9 +295,9 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
         status = refusal_check_rows(f->spec, path, dataset_rows(rows, leaf).count, err);
         if (status)
             return status;
-        status = check_labels(f, number - f->shape->n_inner, path, err);
+        status = check_labels(f, number - f->shape->n_inner, path, &found, err);
     }
-    return status;
+    return status ? status : labels_check(&found, err);
 }
 
 void federation_set_reader(federation *f, federation_reader *read, void *context)
@@ -323,7 +322,7 @@ bool federation_has_rows(const federation *f, size_t leaf)
 static bool needs_table(const federation *f, const client_rows *rows)
 {
     return rows->count > 1 || rows->start || rows->weight || f->spec->features.intercept != INTERCEPT_NONE ||
-           f->spec->features.standardize == 1 || algorithm_is_baseline(f->spec->top.algorithm);
+           f->spec->features.standardize == 1 || algorithm_of(f->spec)->as_rows;
 }
 
 /* The intercept's column changes the shape, on which nodes rely once there is a result. */
@@ -386,10 +385,7 @@ static bool answer(void *context, const inquiry_question *question, double *numb
 
 const char *federation_kind_of(const federation *f, const plan *p)
 {
-    return f->spec->run.start ? f->spec->run.start
-           : !algorithm_is_baseline(f->spec->top.algorithm) && plan_lets_go(p, f->shape->n_inner)
-               ? "consensus"
-               : start_default(f->spec);
+    return run_start_kind(f->spec, p, f->shape->n_inner);
 }
 
 bool federation_is_consensus(const federation *f, const plan *p)
@@ -451,7 +447,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
     if (status || (status = plan_stages(f, err)))
         return status;
-    const bool links = !algorithm_is_baseline(f->spec->top.algorithm);
+    const bool links = algorithm_of(f->spec)->links;
     f->rule = baseline_rule_with(f->spec, f->p, result[NU_F]);
     f->t = (tree){.d = f->shape,
                   .p = f->p,
@@ -504,7 +500,7 @@ void federation_note_life(void *context, const char *path, uint64_t life)
 static size_t message_most(const federation *f)
 {
     const size_t M = features_model(f->shape, 1), survey = 4 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
-    const size_t groups_of = algorithm_is_baseline(f->spec->top.algorithm) ? baseline_step_groups(f->shape) : 0,
+    const size_t groups_of = algorithm_of(f->spec)->find_rule ? baseline_step_groups(f->shape) : 0,
                  curve = groups_of * (M + 1) + 8, questions = survey > curve ? survey : curve,
                  setup = questions > f->n_prints ? questions : f->n_prints, polish = polish_message_most(f),
                  groups = personal_message_most(f), end = polish > groups ? polish : groups,

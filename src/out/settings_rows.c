@@ -50,7 +50,7 @@ static const char *tier_why_idle(const hfsad_run *run, const setting_at *at)
     const size_t inner = run->data->n_inner;
     if (!client && !cloud && inner == 1)
         return "the data have no edges";
-    if (!prior && (p->star || !run->engine->links))
+    if (!prior && (p->star || !run->algorithm->links))
         return p->star ? "star ties all nodes to one model" : "the baselines have no links";
     if (!prior && !link)
         return NULL;
@@ -211,7 +211,7 @@ char *links_text(const hfsad_run *run)
     const plan *p = run->plan;
     if (p->star)
         fputs("tied: one model for all nodes", o);
-    else if (!run->engine->links)
+    else if (!run->algorithm->links)
         fputs("none: the clients' models are averaged", o);
     else if (p->n_leaf_classes > 1 || !is_shared(run, true))
         fputs("differ between nodes: see settings.link in summary.json", o);
@@ -258,6 +258,32 @@ char *constants_text(const hfsad_run *run)
     }
     if (count)
         fputs(count == 1 ? ": coefficient 0" : ": coefficients 0", o);
+    return end_text(o, &text);
+}
+
+char *categories_text(const hfsad_run *run, const hfsad_spec *spec)
+{
+    enum { SHOWN = 300 };
+    char *text = NULL;
+    size_t size;
+    FILE *o = open_memstream(&text, &size);
+    if (!o)
+        return NULL;
+    /* The spec's come first. */
+    size_t stated = spec->columns.categorical ? 1 : 0;
+    for (const char *at = spec->columns.categorical; at && *at; at++)
+        stated += *at == ',';
+    const char *at = run->data->categorical;
+    for (size_t i = 0; at; i++) {
+        const size_t name = strcspn(at, "="), length = strcspn(at, ",");
+        size_t levels = 1;
+        for (size_t c = 0; c < length; c++)
+            levels += at[c] == '|';
+        if (i >= stated && ftell(o) < SHOWN)
+            fprintf(o, "%s%.*s (text, %zu level%s)", ftell(o) > 0 ? ", " : "", (int)name, at, levels,
+                    levels == 1 ? "" : "s");
+        at = at[length] ? at + length + 1 : NULL;
+    }
     return end_text(o, &text);
 }
 
