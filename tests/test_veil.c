@@ -69,7 +69,7 @@ static void begin_member(cohort *c, size_t i, const char *states, const char *au
     snprintf(certificate, sizeof certificate, "%s-%zu.crt", authority ? authority : "", i);
     snprintf(key, sizeof key, "%s-%zu.key", authority ? authority : "", i);
     const veil_place place = {names, MEMBERS, i, certificate, key};
-    ok(veil_create(&c->v[i], states ? state : NULL, authority ? ca : NULL, RUN, &err), &err);
+    ok(veil_create(&c->v[i], states ? state : NULL, false, authority ? ca : NULL, RUN, &err), &err);
     ok(veil_join(c->v[i], &c->m[i], &place, &err), &err);
 }
 
@@ -189,6 +189,43 @@ static void test_masks(void **state)
     end(&c);
 }
 
+/* Nodes of one process share a chain of masks: the whole cohort adds up, and no part of it does. */
+static void test_processes(void **state)
+{
+    (void)state;
+    static const size_t process[MEMBERS] = {0, 1, 0, 0, 1};
+    cohort c;
+    hfsad_error err;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        const veil_place place = {names, MEMBERS, i, NULL, NULL};
+        c.v[i] = NULL;
+        if (i < 2)
+            ok(veil_create(&c.v[i], NULL, false, NULL, RUN, &err), &err);
+        ok(veil_join(c.v[process[i]], &c.m[i], &place, &err), &err);
+    }
+    introduce(&c);
+    assert_true(cancels(&c, MESSAGE_UP, 1, MEMBERS));
+    assert_true(cancels(&c, MESSAGE_ANSWER, 1, MEMBERS));
+    const message m = letter(MESSAGE_UP, 1, 5);
+    memset(words, 0, sizeof words);
+    for (size_t i = 0; i < MEMBERS; i++)
+        veil_mask(c.m[i], &m, words[i]);
+    for (size_t part = 1; part + 1 < 1 << MEMBERS; part++) {
+        size_t same = 0;
+        for (size_t w = 0; w < NUMBERS; w++) {
+            uint64_t all = 0;
+            for (size_t i = 0; i < MEMBERS; i++)
+                all += part >> i & 1 ? words[i][w] : 0;
+            same += all == 0;
+        }
+        assert_int_equal(same, 0);
+    }
+    for (size_t i = 0; i < MEMBERS; i++)
+        veil_leave(c.m[i]);
+    veil_free(c.v[0]);
+    veil_free(c.v[1]);
+}
+
 /* After a crash: the same key, the same list, the same masks. Another folder: another key, which the others refuse. */
 static void test_restart(void **state)
 {
@@ -211,6 +248,13 @@ static void test_restart(void **state)
     veil_mask(c.m[2], &m, after);
     assert_memory_equal(before, after, sizeof before);
     end_member(&c, 2);
+    hfsad_error err;
+    veil *lost;
+    assert_int_equal(rename("state2/cohort.key", "key"), 0);
+    assert_int_equal(veil_create(&lost, "state2", false, "ca.crt", RUN, &err), HFSAD_ERROR_INPUT); /* a list is there */
+    assert_non_null(strstr(err.message, "state2/cohort.key is missing"));
+    assert_int_equal(rename("state2/cohort.list", "list"), 0);
+    assert_int_equal(veil_create(&lost, "state2", true, "ca.crt", RUN, &err), HFSAD_ERROR_INPUT); /* states are there */
     begin_member(&c, 2, "elsewhere", "ca");
     assert_false(veil_is_ready(c.m[2]));
     assert_false(veil_take_list(c.m[2], list, size, why));
@@ -277,7 +321,7 @@ static void test_lists(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_processes),
                                        cmocka_unit_test_setup_teardown(test_restart, enter, leave),
                                        cmocka_unit_test_setup_teardown(test_lists, enter, leave)};
     return cmocka_run_group_tests(tests, NULL, NULL);

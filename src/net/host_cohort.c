@@ -74,7 +74,7 @@ hfsad_status host_cohort_enter(host *h, hosted *at, const host_place *place, hfs
 {
     hfsad_status status = HFSAD_OK;
     if (place->cohort && !h->veil)
-        status = veil_create(&h->veil, h->s.state ? store_folder(h->s.state) : NULL, place->ca, h->s.run_id, err);
+        status = veil_create(&h->veil, host_folder(h), host_has_state(h), place->ca, h->s.run_id, err);
     if (!status && place->cohort)
         status = veil_join(h->veil, &at->veil, place->cohort, err);
     if (!status && place->cohort && !veil_signs(h->veil))

@@ -320,6 +320,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     const bool sums = m->kind == MESSAGE_UP || (m->kind == MESSAGE_ANSWER && plain.phase == NODE_PHASE_TRAIN);
     if (m->fixed != (sums && n->s.p->fixed))
         return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (from == NODE_PARENT && !m->digested && (m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK))
+        node_digest(n, &plain);
     if (!m->fixed && !numbers_take(n, &plain, why))
         return false;
     if (!question_of_phase(plain.phase))

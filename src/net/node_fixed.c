@@ -7,17 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-void node_digest(const node *n, const message *m, uint64_t digest[4])
+void node_digest(const node *n, message *m)
 {
     if (n->s.p->secure)
-        veil_digest(m->values, m->count, digest);
-}
-
-bool node_is_other(const node *n, const message *m, const uint64_t digest[4])
-{
-    uint64_t own[4] = {0};
-    node_digest(n, m, own);
-    return n->s.p->secure && memcmp(own, digest, sizeof own) != 0;
+        veil_digest(m->values, m->count, m->digest);
 }
 
 static size_t cohort_size(const node *n, size_t count, size_t slot)

@@ -361,10 +361,8 @@ guard_strain fixed_strain(const node *n);
 void fixed_say_tally(node *n);
 void fixed_add_children(const node *n, tally *t);
 void fixed_show_tally(const node *n, const double *words, double *numbers);
-/* Secure: the digest of what came from the parent. */
-void node_digest(const node *n, const message *m, uint64_t digest[4]);
-/* Whether it is another message than the one with this digest. */
-bool node_is_other(const node *n, const message *m, const uint64_t digest[4]);
+/* Secure: the digest of what has come from the parent, in the message. */
+void node_digest(const node *n, message *m);
 
 /* The first leaf among the children. */
 size_t inner_first_leaf(const node *n);

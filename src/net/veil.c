@@ -17,7 +17,7 @@
 
 #define SECRET_NAME "cohort.key"
 #define LIST_NAME "cohort.list"
-enum { LIST_MOST = 1 << 28 };
+enum { LIST_MOST = 1 << 28, VEIL_BLOCK = 16 };
 
 void veil_digest(const double *values, size_t count, uint64_t digest[4])
 {
@@ -43,7 +43,7 @@ static hfsad_status take_list(veil *v, hfsad_error *err)
     return status;
 }
 
-hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_t run, hfsad_error *err)
+hfsad_status veil_create(veil **out, const char *folder, bool begun, const char *ca, uint64_t run, hfsad_error *err)
 {
     veil *v = alloc_zero(1, sizeof *v);
     *out = NULL;
@@ -55,9 +55,9 @@ hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_
     if (!status && ca)
         status = veil_take_authority(v, ca, err);
     if (!status)
-        status = secret_take(v->folder, SECRET_NAME, false, v->secret, err);
-    if (!status)
         status = take_list(v, err);
+    if (!status) /* with another key, another message would go out under the number of one that was said */
+        status = secret_take(v->folder, SECRET_NAME, begun || v->list, v->secret, err);
     if (status)
         veil_free(v);
     else
@@ -106,7 +106,7 @@ static void put_head(unsigned char head[VEIL_HEAD], uint64_t run, const message 
 {
     const uint64_t phase = m->phase & ((UINT64_C(1) << NODE_LIFE_BIT) - 1); /* the life of a link is its own */
     const uint64_t numbers[] = {run, phase, m->round, m->kind, m->count};
-    memcpy(head, "hfsad mask 1", 12);
+    memcpy(head, "hfsad mask 2", 12);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put64(head + 12 + 8 * i, numbers[i]);
     memcpy(head + 12 + sizeof numbers, m->digest, sizeof m->digest);
@@ -127,28 +127,39 @@ static void apply(uint64_t *words, uint64_t *mask, size_t count, size_t width, b
     fixed_add(words, mask, count / FIXED_WORDS);
 }
 
+/* The first counter: CBC-MAC of the head's digest, so that only the pair knows which counters a message has. */
+static bool first_counter(const veil_pair *p, const unsigned char digest[SHA256_DIGEST_LENGTH],
+                          unsigned char counter[VEIL_BLOCK])
+{
+    int made;
+    bool good = EVP_EncryptUpdate(p->first, counter, &made, digest, VEIL_BLOCK) == 1;
+    for (size_t i = 0; i < VEIL_BLOCK; i++)
+        counter[i] ^= digest[VEIL_BLOCK + i];
+    good = good && EVP_EncryptUpdate(p->first, counter, &made, counter, VEIL_BLOCK) == 1;
+    return good && EVP_EncryptInit_ex(p->stream, NULL, NULL, NULL, counter) == 1;
+}
+
 bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
 {
-    static const unsigned char zeros[VEIL_CHUNK * sizeof(uint64_t)], start[16];
+    static const unsigned char zeros[VEIL_CHUNK * sizeof(uint64_t)];
     const size_t width = letter->kind == MESSAGE_ANSWER ? FIXED_WORDS : 1;
-    unsigned char head[VEIL_HEAD], key[VEIL_KEY];
-    bool good = true;
+    unsigned char head[VEIL_HEAD], digest[SHA256_DIGEST_LENGTH], counter[VEIL_BLOCK];
     put_head(head, m->v->run, letter);
+    bool good = EVP_Digest(head, sizeof head, digest, NULL, EVP_sha256(), NULL) == 1;
     for (size_t j = 0; j < m->count && good; j++) {
+        const veil_pair *p = &m->pairs[j];
         int made;
-        if (j == m->own)
+        if (!p->stream)
             continue;
-        seal_mac(&m->pairs[j], head, sizeof head, key);
-        good = EVP_EncryptInit_ex(m->cipher, NULL, NULL, key, start) == 1; /* the cipher itself is set: to look it up
-                                                                              takes longer than a short mask */
+        good = first_counter(p, digest, counter);
         for (size_t done = 0; done < letter->count && good; done += VEIL_CHUNK) {
             const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
             const int bytes = (int)(count * sizeof *words);
-            good = EVP_EncryptUpdate(m->cipher, (unsigned char *)m->v->mask, &made, zeros, bytes) == 1 && made == bytes;
+            good = EVP_EncryptUpdate(p->stream, (unsigned char *)m->v->mask, &made, zeros, bytes) == 1 && made == bytes;
             apply(words + done, m->v->mask, count, width, j < m->own);
         }
     }
-    OPENSSL_cleanse(key, sizeof key);
+    OPENSSL_cleanse(counter, sizeof counter);
     OPENSSL_cleanse(m->v->mask, (letter->count < VEIL_CHUNK ? letter->count : VEIL_CHUNK) * sizeof *m->v->mask);
     return good;
 }

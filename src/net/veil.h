@@ -27,9 +27,9 @@ void veil_digest(const double *values, size_t count, uint64_t digest[4]);
 
 /* Of a process. */
 typedef struct veil veil;
-/* folder: of its state, for the secret and the list, NULL: nothing outlasts the process; ca: file of the authority's
- * certificate, NULL: cards are not signed. */
-hfsad_status veil_create(veil **v, const char *folder, const char *ca, uint64_t run, hfsad_error *err);
+/* folder: of its state, for the secret and the list, NULL: nothing outlasts the process; begun: the folder has states,
+ * so that the secret must be there; ca: file of the authority's certificate, NULL: cards are not signed. */
+hfsad_status veil_create(veil **v, const char *folder, bool begun, const char *ca, uint64_t run, hfsad_error *err);
 void veil_free(veil *v);
 bool veil_signs(const veil *v);
 

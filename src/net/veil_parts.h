@@ -10,7 +10,14 @@
 #include <openssl/x509_vfy.h>
 #include <stdio.h>
 
-enum { VEIL_CHUNK = 3 * 2048, VEIL_HEAD = 12 + 5 * 8 + 32 };
+enum { VEIL_CHUNK = 3 * 512, VEIL_HEAD = 12 + 5 * 8 + 32 }; /* a chunk and the words that it masks fit a first cache */
+
+/* What two members share. */
+typedef struct {
+    unsigned char keys[2][VEIL_KEY]; /* of the first counter, and of the stream */
+    bool inside;                     /* the other is a node of this process: its key comes from the same secret */
+    EVP_CIPHER_CTX *first, *stream;  /* NULL: no mask is shared */
+} veil_pair;
 
 struct veil {
     char *folder;
@@ -32,9 +39,8 @@ struct veil_member {
     unsigned char public_key[VEIL_KEY];
     unsigned char *card;
     size_t card_size;
-    seal_key *pairs; /* count keys; its own is not used */
+    veil_pair *pairs; /* count; its own is not used */
     bool ready;
-    EVP_CIPHER_CTX *cipher;
 };
 
 hfsad_status veil_take_authority(veil *v, const char *ca, hfsad_error *err);
