@@ -21,8 +21,7 @@ enum { LIST_MOST = 1 << 28, VEIL_BLOCK = 16 };
 
 void veil_digest(const double *values, size_t count, uint64_t digest[4])
 {
-    unsigned size;
-    (void)EVP_Digest(values, count * sizeof *values, (unsigned char *)digest, &size, EVP_sha256(), NULL);
+    seal_digest(values, count * sizeof *values, (unsigned char *)digest);
 }
 
 /* ---- the process ---- */
@@ -112,11 +111,16 @@ static void put_head(unsigned char head[VEIL_HEAD], uint64_t run, const message 
     memcpy(head + 12 + sizeof numbers, m->digest, sizeof m->digest);
 }
 
+static uint64_t le64(uint64_t word)
+{
+    return get64((const unsigned char *)&word);
+}
+
 /* The words of a chunk, added or subtracted; width: words of a number. */
 static void apply(uint64_t *words, uint64_t *mask, size_t count, size_t width, bool below)
 {
     for (size_t i = 0; i < count; i++)
-        mask[i] = get64((const unsigned char *)&mask[i]);
+        mask[i] = le64(mask[i]);
     if (width == 1) {
         for (size_t i = 0; i < count; i++)
             words[i] = below ? words[i] - mask[i] : words[i] + mask[i];
@@ -127,40 +131,62 @@ static void apply(uint64_t *words, uint64_t *mask, size_t count, size_t width, b
     fixed_add(words, mask, count / FIXED_WORDS);
 }
 
-/* The first counter: CBC-MAC of the head's digest, so that only the pair knows which counters a message has. */
-static bool first_counter(const veil_pair *p, const unsigned char digest[SHA256_DIGEST_LENGTH],
-                          unsigned char counter[VEIL_BLOCK])
+static bool encrypt(const veil_pair *p, uint64_t *blocks, size_t count)
 {
     int made;
-    bool good = EVP_EncryptUpdate(p->first, counter, &made, digest, VEIL_BLOCK) == 1;
-    for (size_t i = 0; i < VEIL_BLOCK; i++)
-        counter[i] ^= digest[VEIL_BLOCK + i];
-    good = good && EVP_EncryptUpdate(p->first, counter, &made, counter, VEIL_BLOCK) == 1;
-    return good && EVP_EncryptInit_ex(p->stream, NULL, NULL, NULL, counter) == 1;
+    unsigned char *bytes = (unsigned char *)blocks;
+    return EVP_EncryptUpdate(p->cipher, bytes, &made, bytes, (int)(count * VEIL_BLOCK)) == 1;
+}
+
+/*
+ * The first counter of a message: AES of one half of the head's digest plus AES of the other, which differ in a bit, so
+ * that only the pair knows which counters a message has, and no parent can look for questions whose counters meet.
+ */
+static bool first_counter(const veil_pair *p, const unsigned char digest[SEAL_DIGEST], uint64_t counter[2])
+{
+    uint64_t halves[4];
+    memcpy(halves, digest, sizeof halves);
+    halves[0] &= ~le64(1);
+    halves[2] |= le64(1);
+    const bool good = encrypt(p, halves, 2);
+    counter[0] = le64(halves[0] ^ halves[2]);
+    counter[1] = halves[1] ^ halves[3];
+    OPENSSL_cleanse(halves, sizeof halves);
+    return good;
+}
+
+/* The next words of the stream, whole blocks. */
+static bool draw(const veil_pair *p, uint64_t counter[2], uint64_t *mask, size_t blocks)
+{
+    for (size_t i = 0; i < blocks; i++) {
+        mask[2 * i] = le64(counter[0] + i);
+        mask[2 * i + 1] = counter[1];
+    }
+    counter[0] += blocks;
+    return encrypt(p, mask, blocks);
 }
 
 bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
 {
-    static const unsigned char zeros[VEIL_CHUNK * sizeof(uint64_t)];
     const size_t width = letter->kind == MESSAGE_ANSWER ? FIXED_WORDS : 1;
-    unsigned char head[VEIL_HEAD], digest[SHA256_DIGEST_LENGTH], counter[VEIL_BLOCK];
+    unsigned char head[VEIL_HEAD], digest[SEAL_DIGEST];
+    uint64_t counter[2] = {0}, *mask = m->v->mask;
+    bool good = true;
     put_head(head, m->v->run, letter);
-    bool good = EVP_Digest(head, sizeof head, digest, NULL, EVP_sha256(), NULL) == 1;
+    seal_digest(head, sizeof head, digest);
     for (size_t j = 0; j < m->count && good; j++) {
         const veil_pair *p = &m->pairs[j];
-        int made;
-        if (!p->stream)
+        if (!p->cipher)
             continue;
         good = first_counter(p, digest, counter);
         for (size_t done = 0; done < letter->count && good; done += VEIL_CHUNK) {
             const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
-            const int bytes = (int)(count * sizeof *words);
-            good = EVP_EncryptUpdate(p->stream, (unsigned char *)m->v->mask, &made, zeros, bytes) == 1 && made == bytes;
-            apply(words + done, m->v->mask, count, width, j < m->own);
+            good = draw(p, counter, mask, (count + 1) / 2);
+            apply(words + done, mask, count, width, j < m->own);
         }
     }
     OPENSSL_cleanse(counter, sizeof counter);
-    OPENSSL_cleanse(m->v->mask, (letter->count < VEIL_CHUNK ? letter->count : VEIL_CHUNK) * sizeof *m->v->mask);
+    OPENSSL_cleanse(mask, (letter->count < VEIL_CHUNK ? letter->count + 1 : VEIL_CHUNK) * sizeof *mask);
     return good;
 }
 

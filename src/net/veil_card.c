@@ -239,12 +239,11 @@ static bool is_inside(const veil_member *m, const card *other, size_t j)
     return same;
 }
 
-/* The keys of a pair, from X25519 and everything that they depend on. */
+/* The key of a pair, from X25519 and everything that it depends on. */
 static bool make_pair(veil_member *m, const card *found, size_t j)
 {
-    static const char *const uses[] = {"hfsad mask counter 2", "hfsad mask stream 2"};
     const size_t low = j < m->own ? j : m->own, high = j < m->own ? m->own : j;
-    unsigned char shared[VEIL_KEY], key[VEIL_KEY];
+    unsigned char shared[VEIL_KEY];
     size_t size = sizeof shared;
     unsigned made;
     EVP_PKEY *other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, found[j].public_key, VEIL_KEY);
@@ -255,13 +254,9 @@ static bool make_pair(veil_member *m, const card *found, size_t j)
     add(&t, found[low].public_key, VEIL_KEY);
     add(&t, found[high].public_key, VEIL_KEY);
     /* OpenSSL refuses a shared secret of zeros, which keys of small order give */
-    bool good = other && derive && EVP_PKEY_derive_init(derive) == 1 && EVP_PKEY_derive_set_peer(derive, other) == 1 &&
-                EVP_PKEY_derive(derive, shared, &size) == 1 &&
-                HMAC(EVP_sha256(), shared, (int)size, t.bytes, t.size, key, &made);
-    for (size_t i = 0; i < 2 && good; i++)
-        good = HMAC(EVP_sha256(), key, VEIL_KEY, (const unsigned char *)uses[i], strlen(uses[i]), m->pairs[j].keys[i],
-                    &made) != NULL;
-    OPENSSL_cleanse(key, sizeof key);
+    const bool good = other && derive && EVP_PKEY_derive_init(derive) == 1 &&
+                      EVP_PKEY_derive_set_peer(derive, other) == 1 && EVP_PKEY_derive(derive, shared, &size) == 1 &&
+                      HMAC(EVP_sha256(), shared, (int)size, t.bytes, t.size, m->pairs[j].key, &made);
     OPENSSL_cleanse(shared, sizeof shared);
     EVP_PKEY_CTX_free(derive);
     EVP_PKEY_free(other);
@@ -269,19 +264,11 @@ static bool make_pair(veil_member *m, const card *found, size_t j)
     return good;
 }
 
-static bool open_cipher(EVP_CIPHER_CTX **to, const EVP_CIPHER *kind, const unsigned char key[VEIL_KEY])
-{
-    static const unsigned char zeros[16];
-    *to = EVP_CIPHER_CTX_new();
-    return *to && EVP_EncryptInit_ex(*to, kind, NULL, key, zeros) == 1 && EVP_CIPHER_CTX_set_padding(*to, 0) == 1;
-}
-
 static void close_pairs(veil_member *m)
 {
     for (size_t j = 0; j < m->count; j++) { /* OpenSSL wipes the keys */
-        EVP_CIPHER_CTX_free(m->pairs[j].first);
-        EVP_CIPHER_CTX_free(m->pairs[j].stream);
-        m->pairs[j].first = m->pairs[j].stream = NULL;
+        EVP_CIPHER_CTX_free(m->pairs[j].cipher);
+        m->pairs[j].cipher = NULL;
     }
 }
 
@@ -305,8 +292,9 @@ static bool open_pairs(veil_member *m)
         veil_pair *p = &m->pairs[j];
         if (j == m->own || (p->inside && j != below && j != above))
             continue;
-        good = open_cipher(&p->first, EVP_aes_256_ecb(), p->keys[0]) &&
-               open_cipher(&p->stream, EVP_aes_256_ctr(), p->keys[1]);
+        p->cipher = EVP_CIPHER_CTX_new();
+        good = p->cipher && EVP_EncryptInit_ex(p->cipher, EVP_aes_256_ecb(), NULL, p->key, NULL) == 1 &&
+               EVP_CIPHER_CTX_set_padding(p->cipher, 0) == 1;
     }
     return good;
 }

@@ -14,9 +14,9 @@ enum { VEIL_CHUNK = 3 * 512, VEIL_HEAD = 12 + 5 * 8 + 32 }; /* a chunk and the w
 
 /* What two members share. */
 typedef struct {
-    unsigned char keys[2][VEIL_KEY]; /* of the first counter, and of the stream */
-    bool inside;                     /* the other is a node of this process: its key comes from the same secret */
-    EVP_CIPHER_CTX *first, *stream;  /* NULL: no mask is shared */
+    unsigned char key[VEIL_KEY];
+    bool inside;            /* the other is a node of this process: its key comes from the same secret */
+    EVP_CIPHER_CTX *cipher; /* with the key; NULL: no mask is shared */
 } veil_pair;
 
 struct veil {
