@@ -271,7 +271,7 @@ static int set_up(session *s, const char *command)
         report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)) ||
         (s->args.replay && replay(s, &err)))
         return cli_fail(&err);
-    if (s->spec->output.checkpoint && s->run->engine->links) /* once, not for every checkpoint */
+    if (s->spec->output.checkpoint && s->run->algorithm->links) /* once, not for every checkpoint */
         run_take_prints(s->run);
     return CLI_GO;
 }
@@ -440,7 +440,7 @@ static int conclude(const session *s, stop_reason stopped)
     const uint64_t i = s->end.figures.iteration;
     if (stopped == STOP_DIVERGED) {
         fprintf(stderr, "hfsad: the iterates are no longer finite after iteration %" PRIu64 ": try %s; wrote %s\n", i,
-                s->run->engine->remedy, s->args.out);
+                s->run->algorithm->remedy, s->args.out);
         return CLI_FAILED;
     }
     if (stopped == STOP_INTERRUPTED && s->run->timed_out && !cli_interrupted()) {

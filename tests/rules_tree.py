@@ -360,7 +360,7 @@ BREACHES = [
     ("CONTRIBUTING.md", "| `lab/` |", "| `laboratory/` |", "there is no laboratory/"),
     ("docs/algorithm.md", "`groups_find`", "`groups_seek`", "groups_seek is not in src/out/groups.c"),
     ("docs/algorithm.md", "`src/out/groups.c`", "`src/out/gruppen.c`", "there is no src/out/gruppen.c"),
-    ("docs/walk.md", "`inner_sum`", "`inner_total`", "inner_total is not in src/net/node_inner.c"),
+    ("docs/walk.md", "`cell_sum`", "`cell_total`", "cell_total is not in src/cell/cell.c"),
     ("docs/algorithm.md", "(baselines.md)", "(base.md)", "the link base.md leads nowhere"),
     ("docs/data.md", None, "\n[x](algorithm.md#no-such-thing)\n", "no heading #no-such-thing"),
     ("docs/data.md", None, "\nSee `src/data/none.c`.\n", "docs/data.md: there is no src/data/none.c"),

@@ -184,9 +184,7 @@ static hfsad_status groups(hfsad_run *r, personal_result *found, const char **wh
     return status;
 }
 
-static const engine links_engine = {
-    .links = true,
-    .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
+static const engine cloud_engine = {
     .next_row = next_row,
     .measure = measure,
     .converged = converged,
@@ -196,17 +194,6 @@ static const engine links_engine = {
     .repairs = repairs,
     .polish = polish,
     .groups = groups,
-};
-
-static const engine averaging_engine = {
-    .links = false,
-    .remedy = "a smaller baseline.step, or another run.start",
-    .next_row = next_row,
-    .measure = measure,
-    .converged = converged,
-    .inner_model = inner_model,
-    .leaf_model = leaf_model,
-    .knows = knows,
 };
 
 /* ---- the run ---- */
@@ -243,7 +230,8 @@ hfsad_status cloud_create(cloud_driver **out, federation *f, host *h, const hfsa
     c->run.spec = (hfsad_spec *)spec;
     c->run.scales = result->scales;
     c->run.nu_f = result->nu_f;
-    c->run.engine = !algorithm_is_baseline(spec->top.algorithm) ? &links_engine : &averaging_engine;
+    c->run.algorithm = algorithm_of(spec);
+    c->run.engine = &cloud_engine;
     c->run.rule = *federation_rule(f);
     c->run.driver = c;
     c->run.start = (double *)result->start;

@@ -170,7 +170,7 @@ hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const g
 {
     gathering g = {.spec = spec, .out = out, .whole = true};
     *whole = true;
-    if (algorithm_is_baseline(spec->top.algorithm) || spec_is_secure(spec) ||
+    if (!algorithm_of(spec)->links || spec_is_secure(spec) ||
         spec_has_noise(spec)) /* the latter two: clients keep their states */
         return HFSAD_OK;
     hfsad_status status = open_federation(&g, shape, err);

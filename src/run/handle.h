@@ -2,6 +2,7 @@
 #ifndef HFSAD_RUN_HANDLE_H
 #define HFSAD_RUN_HANDLE_H
 
+#include "run/algorithm.h"
 #include "run/baseline.h"
 #include "run/engine.h"
 #include "run/readmission.h"
@@ -24,6 +25,7 @@ struct hfsad_run {
     data_scales scales; /* what the plan was made from */
     double nu_f;        /* of Theorem 1 */
     survey_cost before; /* what was sent before the first iteration */
+    const algorithm_row *algorithm;
     const engine *engine;
     void *driver;       /* of an engine that is neither of these */
     sim *sim;           /* NULL: a baseline trains, or a federation */

@@ -266,10 +266,11 @@ static bool take_said(const sim *s, thread_space *space)
         const size_t n = (size_t)s->d->inner[i].n_inner + s->d->inner[i].n_leaves;
         most = n > most ? n : most;
     }
-    space->said = alloc_zero(most * (s->M + 1), sizeof(double));
+    space->said = alloc_zero(most * s->M, sizeof(double));
     space->of = alloc_zero(most, sizeof(double *));
+    space->sigma = alloc_zero(most, sizeof(double));
     space->shares = alloc_zero(most, sizeof *space->shares);
-    return space->said && space->of && space->shares;
+    return space->said && space->of && space->sigma && space->shares;
 }
 
 static bool take_spaces(sim *s)
@@ -374,6 +375,7 @@ void sim_free(sim *s)
         free(s->spaces[t].solver);
         free(s->spaces[t].said);
         free(s->spaces[t].of);
+        free(s->spaces[t].sigma);
         free(s->spaces[t].shares);
     }
     many_free(s);

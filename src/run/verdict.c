@@ -78,7 +78,7 @@ static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *v)
 {
     const size_t n_inner = run->data->n_inner, M = run->data->M;
-    const char *why = run->engine->links ? plan_why_apart(run->plan, n_inner) : "algorithm: a baseline has no bound";
+    const char *why = run->algorithm->links ? plan_why_apart(run->plan, n_inner) : run->algorithm->unproven;
     *v = (hfsad_verdict){.gap = NAN};
     if (run->polish.unbounded)
         say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add %s", run->polish.reason,

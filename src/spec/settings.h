@@ -301,6 +301,10 @@ static inline bool algorithm_is_baseline(int algorithm)
 {
     return algorithm == ALGORITHM_FEDAVG || algorithm == ALGORITHM_FEDPROX;
 }
+static inline bool algorithm_may_be_star(int algorithm)
+{
+    return algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO;
+}
 enum { SHAPE_SQRT, SHAPE_GEOMETRIC, SHAPE_SQRT_GEOMETRIC };
 enum { STEP_RULE_CONSTANT, STEP_RULE_POWER, STEP_RULE_GEOMETRIC };
 enum { PRESET_PAPER, PRESET_TUNED };
