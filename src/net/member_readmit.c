@@ -48,6 +48,7 @@ static const char *refusal_of(const hfsad_spec *spec, bool inner, bool retires)
 {
     return !retires                              ? readmit_refusal(spec, inner)
            : inner                               ? "only clients can leave; name them one by one"
+           : spec_cohort(spec)                   ? "with cohorts (privacy.cohort) no single client can leave"
            : spec->federation.mode == MODE_ASYNC ? NULL
                                                  : "in lock step the run needs every client: nodes join and leave with "
                                                    "federation.mode async";
@@ -113,8 +114,8 @@ static bool is_name(const hfsad_member *m, const char *path, bool retires)
 const char *readmit_refusal(const hfsad_spec *spec, bool inner)
 {
     return !algorithm_of(spec)->links ? algorithm_of(spec)->unreadmitted
-           : spec_is_secure(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
-                                    "with new state folders"
+           : spec_cohort(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
+                                 "with new state folders"
            : spec_has_noise(spec)
                ? "with noise (privacy.epsilon) a client that has lost its state folder would say its "
                  "rounds again with other noise: restart the run with new state folders"

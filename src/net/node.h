@@ -172,6 +172,8 @@ enum { NODE_PARENT = SIZE_MAX };
 /* Takes a message in. m and its numbers are the caller's. Returns whether it was news; if not, *why (may be
  * NULL) says why. Old ones are no fault: they come whenever a message is repeated. */
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
+/* Secure: the digest of a DOWN or ASK of the parent, in the message; several nodes may be handed it. */
+void node_digest(const node *n, message *m);
 /* Whether it should send a number that does not fit into fixed point, so that it cannot go on. */
 bool node_is_too_large(const node *n);
 /* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.

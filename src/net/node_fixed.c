@@ -8,8 +8,12 @@
 
 void node_digest(const node *n, message *m)
 {
-    if (n->s.p->secure)
-        veil_digest(m->values, m->count, m->digest);
+    if (!n->s.p->secure || m->fixed || (m->kind != MESSAGE_DOWN && m->kind != MESSAGE_ASK))
+        return;
+    /* Behind the w of a DOWN are calls (node_unit.c), which may be others when it is repeated. */
+    const size_t most = m->kind == MESSAGE_DOWN ? n->s.M : SIZE_MAX;
+    veil_digest(m->values, m->count < most ? m->count : most, m->digest);
+    m->digested = true;
 }
 
 /* Among the children of its sort of its parent. */

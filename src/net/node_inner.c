@@ -94,6 +94,8 @@ static const uint64_t *tally_words_of(void *context, size_t slot, uint64_t *room
 {
     const node *n = context;
     (void)room;
+    if (!n->inner.child[slot].answered)
+        return NULL;
     return (const uint64_t *)(const void *)(n->inner.child_figures + slot * node_answer_count(n));
 }
 

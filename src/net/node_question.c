@@ -81,6 +81,7 @@ static void halt(node *n)
     n->async.turn_left = 0;
     n->changed = true;
     channel_stop(&n->down);
+    channel_stop(&n->async.calls);
     if (n->state != NODE_HALTED)
         node_move(n, NODE_HALTED);
 }
@@ -487,7 +488,7 @@ static bool all_answered(const node *n)
         if (!child->answered && !child->aside && !child->out && !(models && child->missed) &&
             !async_answers_without(n, c))
             return false;
-        any = any || child->answered;
+        any = any || (child->answered && unit_has_answered(n, unit_first(n, c)));
     }
     return any;
 }
@@ -495,6 +496,8 @@ static bool all_answered(const node *n)
 static void finish(node *n)
 {
     const question_row *row = n->question.row;
+    if (row->up == UP_TALLY)
+        unit_drop_partial(n);
     for (size_t c = 0; c < n->s.n_children; c++)
         n->inner.child[c].absent = n->inner.child[c].absent || !n->inner.child[c].answered;
     question_move(&n->question, QUESTION_NONE);
