@@ -643,6 +643,11 @@ bool node_is_async(const node *n)
     return n->s.async;
 }
 
+uint64_t node_said(const node *n)
+{
+    return n->up_round;
+}
+
 uint64_t node_begun(const node *n)
 {
     return n->begun;

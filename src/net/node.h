@@ -290,6 +290,12 @@ bool node_child_lies(const node *n, size_t c);
 bool node_child_begin(node *n, size_t c, uint64_t life);
 /* Asynchronous, of a client: it leaves; likewise. Whether it is no member: it has left, or has not joined yet. */
 bool node_child_retire(node *n, size_t c, uint64_t life);
+/* Asynchronous, of a member of a cohort: whether it may leave now; the first child of the cohort and the one behind its
+ * last. */
+bool node_child_may_leave(const node *n, size_t c);
+void node_unit(const node *n, size_t c, size_t *first, size_t *end);
+/* The round of the last UP. */
+uint64_t node_said(const node *n);
 /* Whether the last figures are there, so that no node trains or joins any more. */
 bool node_is_over(const node *n);
 bool node_child_is_out(const node *n, size_t c);

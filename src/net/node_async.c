@@ -161,7 +161,7 @@ static bool is_asking_for_figures(const node *n)
 }
 
 /* In the record: the counter, after the life of the link. */
-static uint64_t async_lived(const child_state *child, uint64_t k)
+uint64_t async_lived(const child_state *child, uint64_t k)
 {
     return (child->life << 32) + k;
 }
@@ -171,7 +171,7 @@ static bool has_room_for_heard(node *n, size_t more)
     return alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + more, sizeof *n->async.heard);
 }
 
-static bool note_heard(node *n, size_t c, uint64_t version, uint64_t k)
+bool async_note_heard(node *n, size_t c, uint64_t version, uint64_t k)
 {
     if (!has_room_for_heard(n, 1))
         return false;
@@ -182,7 +182,9 @@ static bool note_heard(node *n, size_t c, uint64_t version, uint64_t k)
 bool async_leave_child(node *n, size_t c, uint64_t life)
 {
     child_state *child = &n->inner.child[c];
-    if (!note_heard(n, c, n->async.version + 1, (life << 32) + UINT32_MAX))
+    if (unit_end(n, c) - unit_first(n, c) > 1)
+        return unit_leave(n, c, life);
+    if (!async_note_heard(n, c, n->async.version + 1, (life << 32) + UINT32_MAX))
         return false;
     child->out = true;
     child->fresh = child->absent = false;
@@ -192,7 +194,7 @@ bool async_leave_child(node *n, size_t c, uint64_t life)
 bool async_begin_child(node *n, size_t c, uint64_t life)
 {
     child_state *child = &n->inner.child[c];
-    if (!note_heard(n, c, n->async.version + 1, life << 32))
+    if (!async_note_heard(n, c, n->async.version + 1, life << 32))
         return false;
     child->out = false;
     child->need = n->async.version;
@@ -224,8 +226,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (!bounds_of_turn(n, c, m->k - child->k) || !bounds_of_up(n, c, m))
         return node_refuse_lie(n, c, why);
-    const size_t first = unit_first(n, c), end = unit_end(n, first);
-    if (!has_room_for_heard(n, end - first))
+    if (!has_room_for_heard(n, unit_entries(n, c)))
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
@@ -234,14 +235,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     child->k = m->k;
     if (!unit_take(n, c, m))
         return true;
-    for (size_t i = first; i < end; i++) {
-        child_state *member = &n->inner.child[i];
-        if (member->out)
-            continue;
-        (void)note_heard(n, i, member->need, async_lived(member, member->k));
-        member->absent = false;
-        member->fresh = true;
-    }
+    unit_note(n, unit_first(n, c));
     if (n->state == NODE_TRAINS)
         unit_call(n);
     return true;
@@ -337,6 +331,8 @@ void node_child_lives(node *n, size_t c, bool lives)
 bool async_is_ready(const node *n)
 {
     const size_t fresh = count_fresh(n);
+    if (n->async.steps_on)
+        return true;
     if (fresh == 0)
         return false;
     if (somebody_is_stale(n) && (n->s.pace.stale_waits || n->now - n->async.since < n->s.pace.stale_ms))
@@ -420,6 +416,7 @@ void async_step(node *n)
         n->inner.child[c].absent = n->inner.child[c].absent || async_is_stale(n, c);
     node_step(n);
     n->async.version++;
+    n->async.steps_on = false;
     node_move(n, NODE_RESTS);
     for (size_t c = 0; c < n->s.n_children; c++)
         n->inner.child[c].fresh = false;
@@ -455,9 +452,7 @@ void async_end(node *n)
     char text[80];
     snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
     async_put(n, text);
-    for (size_t c = 0; c < n->s.n_children; c++) /* of cohorts that are incomplete: their members have stepped */
-        if (n->inner.child[c].staged)
-            (void)note_heard(n, c, n->inner.child[c].need, async_lived(&n->inner.child[c], n->inner.child[c].k));
+    unit_note_rest(n);
     put_heard(n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         n->inner.child[c].missed = !n->inner.child[c].answered;

@@ -109,6 +109,8 @@ typedef struct {
     double *call_w, *staged_u;
     bool staged;
     double staged_sigma;
+    uint64_t skipped, skipped_k; /* a turn that was said in a cohort that was never complete; 0: none */
+    bool leaving;                /* it is out when the others have made another step */
     double sigma;
     guard_strain strain;      /* of an inner child's link and all below */
     uint64_t strain_words[2]; /* fixed point: the same, as it came */
@@ -166,6 +168,7 @@ typedef struct {
     size_t n_heard, heard_room;
     double *down;  /* cohorts: room for a DOWN; NULL: there are none */
     channel calls; /* of earlier versions */
+    bool steps_on; /* one step without news: a cohort waits for another version */
     size_t saying; /* the next of them to be sent, from 1; 0: none */
     char *lines;   /* of the record */
     size_t lines_size, lines_room;
@@ -442,6 +445,9 @@ uint64_t async_due(const node *n);
 bool async_begin_child(node *n, size_t c, uint64_t life);
 /* The child's link counts no more, or not yet; false: no memory. */
 bool async_leave_child(node *n, size_t c, uint64_t life);
+/* A child's turn, for the record; false: no memory. The counter in it, after the life of the link. */
+bool async_note_heard(node *n, size_t c, uint64_t version, uint64_t k);
+uint64_t async_lived(const child_state *child, uint64_t k);
 /* A line of the record, with its newline. */
 void async_put(node *n, const char *text);
 /* The last line of the record: what was heard and not used. */
@@ -457,6 +463,15 @@ size_t unit_end(const node *n, size_t c);
 bool unit_is_fresh(const node *n, size_t first);
 bool unit_is_absent(const node *n, size_t first);
 bool unit_has_answered(const node *n, size_t first);
+/* Whether a member has left its cohort: the others answer no questions any more. */
+bool unit_is_renewed(const node *n, size_t first);
+/* The cohort of child c has another message in force: what is said of it in the record; room for it is there. */
+size_t unit_entries(const node *n, size_t c);
+void unit_note(node *n, size_t first);
+/* Of the last line of the record. */
+void unit_note_rest(node *n);
+/* A child leaves its cohort; false: a member has not answered the last call yet, or another one is just leaving. */
+bool unit_leave(node *n, size_t c, uint64_t life);
 /* Answers of cohorts that are incomplete do not count. */
 void unit_drop_partial(node *n);
 hfsad_status unit_create(node *n, hfsad_error *err);

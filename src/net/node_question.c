@@ -486,7 +486,7 @@ static bool all_answered(const node *n)
     for (size_t c = 0; c < n->s.n_children; c++) {
         const child_state *child = &n->inner.child[c];
         if (!child->answered && !child->aside && !child->out && !(models && child->missed) &&
-            !async_answers_without(n, c))
+            !(!models && unit_is_renewed(n, unit_first(n, c))) && !async_answers_without(n, c))
             return false;
         any = any || (child->answered && unit_has_answered(n, unit_first(n, c)));
     }
@@ -498,8 +498,9 @@ static void finish(node *n)
     const question_row *row = n->question.row;
     if (row->up == UP_TALLY)
         unit_drop_partial(n);
-    for (size_t c = 0; c < n->s.n_children; c++)
-        n->inner.child[c].absent = n->inner.child[c].absent || !n->inner.child[c].answered;
+    for (size_t c = 0; c < n->s.n_children; c++) /* a new cohort answers no question, and trains */
+        n->inner.child[c].absent =
+            n->inner.child[c].absent || (!n->inner.child[c].answered && !unit_is_renewed(n, unit_first(n, c)));
     question_move(&n->question, QUESTION_NONE);
     n->changed = n->changed || row->kept;
     channel_stop(&n->question.ask);

@@ -166,6 +166,7 @@ static void pass_async(const word_transfer *t, node *n)
     words_pass(t, &n->async.version);
     words_pass(t, &n->async.turn_left);
     words_pass_flag(t, &n->async.stopping);
+    words_pass_flag(t, &n->async.steps_on);
     pass_question(t, n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         words_pass_flag(t, &n->inner.child[c].fresh);

@@ -51,13 +51,31 @@ bool unit_is_fresh(const node *n, size_t first)
     return n->inner.child[first].fresh;
 }
 
+/* A member that has left, or will have when the others have made another step. */
+static bool is_gone(const child_state *child)
+{
+    return child->out || child->leaving;
+}
+
+bool unit_is_renewed(const node *n, size_t first)
+{
+    bool gone = false;
+    for (size_t c = first; c < unit_end(n, first); c++)
+        gone = gone || is_gone(&n->inner.child[c]);
+    return gone && is_cohort(n, first);
+}
+
 /* A unit with a member that is not waited for is not waited for. */
 bool unit_is_absent(const node *n, size_t first)
 {
-    for (size_t c = first; c < unit_end(n, first); c++)
-        if (n->inner.child[c].absent || n->inner.child[c].aside || n->inner.child[c].out)
+    bool any = false;
+    for (size_t c = first; c < unit_end(n, first); c++) {
+        const child_state *child = &n->inner.child[c];
+        if (!is_gone(child) && (child->absent || child->aside))
             return true;
-    return false;
+        any = any || !is_gone(child);
+    }
+    return !any;
 }
 
 bool unit_has_answered(const node *n, size_t first)
@@ -110,7 +128,7 @@ void unit_free(node *n)
 static bool is_pending(const node *n, size_t first)
 {
     for (size_t c = first; c < unit_end(n, first); c++)
-        if (n->inner.child[c].need < n->inner.child[first].call && !n->inner.child[c].out)
+        if (n->inner.child[c].need < n->inner.child[first].call && !is_gone(&n->inner.child[c]))
             return true;
     return false;
 }
@@ -211,14 +229,109 @@ bool unit_take(node *n, size_t c, const message *m)
     child[c].staged_sigma = m->sigma;
     memcpy(child[c].staged_u, m->values, M * sizeof(double));
     for (size_t i = first; i < end; i++)
-        if (!child[i].staged && !child[i].out)
+        if (!child[i].staged && !is_gone(&child[i]))
             return false;
     for (size_t i = first; i < end; i++) {
+        if (is_gone(&child[i]))
+            continue;
         child[i].staged = false;
         child[i].sigma = child[i].staged_sigma;
         memcpy(n->inner.child_u + i * M, child[i].staged_u, M * sizeof(double));
     }
     return true;
+}
+
+/* ---- the record ---- */
+
+size_t unit_entries(const node *n, size_t c)
+{
+    return 3 * (unit_end(n, c) - unit_first(n, c));
+}
+
+static void note_skipped(node *n, size_t c)
+{
+    child_state *child = &n->inner.child[c];
+    if (child->skipped)
+        (void)async_note_heard(n, c, child->skipped, child->skipped_k);
+    child->skipped = 0;
+}
+
+static void note_left(node *n, size_t c)
+{
+    child_state *child = &n->inner.child[c];
+    if (child->leaving)
+        (void)async_note_heard(n, c, n->async.version + 1, async_lived(child, UINT32_MAX));
+    child->out = child->out || child->leaving;
+    child->leaving = false;
+}
+
+void unit_note(node *n, size_t first)
+{
+    const size_t end = unit_end(n, first);
+    for (size_t c = first; c < end; c++)
+        note_left(n, c);
+    for (size_t c = first; c < end; c++) {
+        child_state *child = &n->inner.child[c];
+        if (child->out)
+            continue;
+        note_skipped(n, c);
+        (void)async_note_heard(n, c, child->need, async_lived(child, child->k));
+        child->absent = false;
+        child->fresh = true;
+    }
+}
+
+/* Members of cohorts that are incomplete have stepped, too. */
+void unit_note_rest(node *n)
+{
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->inner.child[c];
+        note_left(n, c);
+        note_skipped(n, c);
+        if (child->staged)
+            (void)async_note_heard(n, c, child->need, async_lived(child, child->k));
+    }
+}
+
+/* ---- a member is lost for good ---- */
+
+bool unit_leave(node *n, size_t c, uint64_t life)
+{
+    const size_t first = unit_first(n, c), end = unit_end(n, c);
+    (void)life;
+    if (!node_child_may_leave(n, c))
+        return false;
+    for (size_t i = first; i < end; i++) {
+        child_state *child = &n->inner.child[i];
+        if (child->staged && i != c) {
+            child->skipped = child->need;
+            child->skipped_k = async_lived(child, child->k);
+        }
+        child->staged = false;
+    }
+    n->inner.child[c].leaving = true;
+    n->inner.child[c].absent = false;
+    n->async.steps_on = n->state == NODE_TRAINS && n->inner.child[first].call == n->async.version + 1;
+    if (n->state == NODE_TRAINS)
+        unit_call(n);
+    return true;
+}
+
+bool node_child_may_leave(const node *n, size_t c)
+{
+    const size_t first = unit_first(n, c), end = unit_end(n, c);
+    for (size_t i = first; i < end; i++) {
+        const child_state *child = &n->inner.child[i];
+        if (child->leaving || (i != c && !child->out && child->need < n->inner.child[first].call))
+            return false;
+    }
+    return true;
+}
+
+void node_unit(const node *n, size_t c, size_t *first, size_t *end)
+{
+    *first = unit_first(n, c);
+    *end = unit_end(n, c);
 }
 
 /* ---- a child ---- */
@@ -264,6 +377,9 @@ void unit_pass(const word_transfer *t, const node *n, size_t c)
     }
     if (!child->staged_u)
         return;
+    words_pass(t, &child->skipped);
+    words_pass(t, &child->skipped_k);
+    words_pass_flag(t, &child->leaving);
     words_pass_flag(t, &child->staged);
     words_pass_reals(t, &child->staged_sigma, 1);
     words_pass_reals(t, child->staged_u, child->staged ? n->s.M : 0);

@@ -33,9 +33,10 @@ static hfsad_status take_list(veil *v, hfsad_error *err)
         return error_memory(err, 0, "a file name");
     const int reason = path ? file_read(path, LIST_MOST, &text, &v->list_size) : ENOENT;
     hfsad_status status = HFSAD_OK;
-    if (!reason)
+    if (!reason) {
         v->list = (unsigned char *)text;
-    else if (reason != ENOENT) /* without it any list would be accepted */
+        veil_note_list(v);
+    } else if (reason != ENOENT) /* without it any list would be accepted */
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; restore the file", path, strerror(reason));
     free(path);
@@ -55,6 +56,8 @@ hfsad_status veil_create(veil **out, const char *folder, bool begun, const char 
         status = veil_take_authority(v, ca, err);
     if (!status)
         status = take_list(v, err);
+    if (!status)
+        status = veil_read_gone(v, err);
     if (!status) /* with another key, another message would go out under the number of one that was said */
         status = secret_take(v->folder, SECRET_NAME, begun || v->list, v->secret, err);
     if (status)
@@ -69,6 +72,8 @@ void veil_free(veil *v)
     if (!v)
         return;
     X509_STORE_free(v->authority);
+    X509_free(v->ca);
+    free(v->gone);
     OPENSSL_cleanse(v->secret, sizeof v->secret);
     OPENSSL_cleanse(v->mask, sizeof v->mask);
     free(v->folder);
@@ -96,15 +101,16 @@ bool veil_keep_list(veil *v, const unsigned char *list, size_t size, char why[VE
     memcpy(copy, list, size);
     v->list = copy;
     v->list_size = size;
+    veil_note_list(v);
     return true;
 }
 
 /* ---- masks ---- */
 
-static void put_head(unsigned char head[VEIL_HEAD], uint64_t run, const message *m)
+static void put_head(unsigned char head[VEIL_HEAD], const veil_member *of, const message *m)
 {
     const uint64_t phase = m->phase & ((UINT64_C(1) << NODE_LIFE_BIT) - 1); /* the life of a link is its own */
-    const uint64_t numbers[] = {run, phase, m->round, m->kind, m->count};
+    const uint64_t numbers[] = {of->v->run, phase, m->round, m->kind, m->count, of->gone_print};
     memcpy(head, "hfsad mask 2", 12);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put64(head + 12 + 8 * i, numbers[i]);
@@ -172,7 +178,7 @@ bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
     unsigned char head[VEIL_HEAD], digest[SEAL_DIGEST];
     uint64_t counter[2] = {0}, *mask = m->v->mask;
     bool good = true;
-    put_head(head, m->v->run, letter);
+    put_head(head, m, letter);
     seal_digest(head, sizeof head, digest);
     for (size_t j = 0; j < m->count && good; j++) {
         const veil_pair *p = &m->pairs[j];

@@ -277,20 +277,22 @@ static void close_pairs(veil_member *m)
  * other, so a chain of them is enough: of any part of the cohort, a mask between two neighbours of the chain, or with
  * another process, does not cancel.
  */
-static bool open_pairs(veil_member *m)
+bool veil_open_pairs(veil_member *m)
 {
     bool good = true;
     size_t below = m->count, above = m->count;
     for (size_t j = 0; j < m->count; j++) {
-        if (m->pairs[j].inside && j < m->own)
+        if (!m->pairs[j].inside || m->pairs[j].gone)
+            continue;
+        if (j < m->own)
             below = j;
-        if (m->pairs[j].inside && j > m->own && above == m->count)
+        else if (above == m->count)
             above = j;
     }
     close_pairs(m);
     for (size_t j = 0; j < m->count && good; j++) {
         veil_pair *p = &m->pairs[j];
-        if (j == m->own || (p->inside && j != below && j != above))
+        if (j == m->own || p->gone || (p->inside && j != below && j != above))
             continue;
         p->cipher = EVP_CIPHER_CTX_new();
         good = p->cipher && EVP_EncryptInit_ex(p->cipher, EVP_aes_256_ecb(), NULL, p->key, NULL) == 1 &&
@@ -316,7 +318,7 @@ static bool use_list(veil_member *m, const unsigned char *list, size_t size, boo
         if (j != m->own && !make_pair(m, found, j))
             good = refuse(why, "not a usable key: ", m->names[j]);
     }
-    if (good && !open_pairs(m))
+    if (good && !veil_open_pairs(m))
         good = refuse(why, "no memory", "");
     free(found);
     free(index);
@@ -341,7 +343,10 @@ bool veil_take_list(veil_member *m, const unsigned char *list, size_t size, char
 hfsad_status veil_take_authority(veil *v, const char *ca, hfsad_error *err)
 {
     v->authority = X509_STORE_new();
-    const bool good = v->authority && X509_STORE_load_file(v->authority, ca) == 1;
+    BIO *file = BIO_new_file(ca, "r");
+    v->ca = file ? PEM_read_bio_X509(file, NULL, NULL, NULL) : NULL;
+    BIO_free(file);
+    const bool good = v->authority && v->ca && X509_STORE_load_file(v->authority, ca) == 1;
     ERR_clear_error();
     return good ? HFSAD_OK
                 : error_set(err, HFSAD_ERROR_INPUT,
@@ -420,6 +425,7 @@ hfsad_status veil_join(veil *v, veil_member **out, const veil_place *place, hfsa
     if (m) {
         m->v = v;
         m->own = place->own;
+        m->least = place->least;
         m->names = alloc_zero(place->count, sizeof *m->names);
         m->pairs = alloc_zero(place->count, sizeof *m->pairs);
         for (; m->names && m->count < place->count; m->count++)
@@ -430,6 +436,8 @@ hfsad_status veil_join(veil *v, veil_member **out, const veil_place *place, hfsa
         m->key = key_of(v, m->names[m->own], m->public_key);
     hfsad_status status =
         !m || !m->key || !m->pairs ? error_memory(err, sizeof *m, "the keys of a cohort") : make_card(m, place, err);
+    if (!status)
+        veil_recall_gone(m);
     if (!status && v->list)
         m->ready = use_list(m, v->list, v->list_size, true, why);
     if (!status && v->list && !m->ready)
