@@ -255,6 +255,10 @@ static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, c
         put_number(o, "smoothing gap", f->smoothing_gap);
     if (run->truth)
         put_number(o, "relative error", f->relative_error);
+    if (run->polished && isfinite(run->best)) {
+        snprintf(text, sizeof text, "of an earlier iteration, with the consensus objective %.6g", run->best);
+        put_row(o, "model", text);
+    }
     if (run->plan->star && run->polish.accepted) { /* its rounds and questions are the run itself */
         put_exchanges(o, &run->polish);
     } else if (due) {

@@ -593,11 +593,11 @@ static void add_changes(json *j, cJSON *root, const hfsad_run *run, const char *
         json_add_item(j, root, name, list);
 }
 
-static int algorithm_used(const hfsad_run *run, const hfsad_spec *spec)
+const char *summary_algorithm(const hfsad_run *run, const hfsad_spec *spec)
 {
-    return run->plan->star                         ? ALGORITHM_STAR
-           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
-                                                   : spec->top.algorithm;
+    return algorithm_names[run->plan->star                         ? ALGORITHM_STAR
+                           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
+                                                                   : spec->top.algorithm];
 }
 
 /* The budget, what is spent of it, and the noise that it came to. */
@@ -630,7 +630,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     cJSON *root = cJSON_CreateObject();
     json_add_text(j, root, "version", hfsad_version());
     json_add_text(j, root, "spec", spec->path);
-    json_add_text(j, root, "algorithm", algorithm_names[algorithm_used(run, spec)]);
+    json_add_text(j, root, "algorithm", summary_algorithm(run, spec));
     json_add_text(j, root, "stopped", stop_reason_name(stopped));
     json_add_whole(j, root, "iterations", figures->iteration);
     json_add_real(j, root, "seconds", figures->seconds);
@@ -645,6 +645,8 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     add_shape(j, root, run->data, plan_has_noise(run->plan));
     add_errors(j, root, run);
     add_figures(j, root, run, figures);
+    if (run->polished && isfinite(run->best))
+        json_add_real(j, root, "best_objective", run->best);
     add_verdict(j, root, run, spec, stopped);
     add_noise(j, root, run, spec, figures->iteration);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))

@@ -380,8 +380,16 @@ void run_unpolish(hfsad_run *r)
     free(r->polished);
     free(r->errors);
     r->polished = r->errors = NULL;
+    r->best = NAN;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
+}
+
+const double *run_best(const hfsad_run *r)
+{
+    double objective;
+    const double *best = r->engine->best ? r->engine->best(r, &objective) : NULL;
+    return best ? best : r->engine->inner_model(r, 0);
 }
 
 void hfsad_run_iterate(hfsad_run *r)
@@ -407,6 +415,7 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     }
     r->engine->measure(r, f);
     f->seconds = r->seconds;
+    r->last = *f;
     if (sim_failure(r->sim))
         return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
     if (r->sim && sim_too_large(r->sim))

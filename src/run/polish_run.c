@@ -250,7 +250,7 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     r->polished = alloc_zero(r->data->M, sizeof *r->polished);
     bool done = r->polished != NULL;
     if (done)
-        memcpy(r->polished, r->sim ? sim_best(r->sim) : r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
+        memcpy(r->polished, run_best(r), r->data->M * sizeof *r->polished);
     if (r->unpolished) {
         why = polish_failure(r->unpolished);
         count(a);
