@@ -358,11 +358,12 @@ static void test_renew(void **state)
     make_authority("ca");
     cohort c = begin("state", "ca");
     ok(veil_prove_gone("ca.pem", RUN, names[2], proof, &err), &err);
+    assert_true(renews(&c, 0, names[2], proof, VEIL_REFUSED, "no list"));
+    introduce(&c); /* what is signed before the list is of another run */
+    ok(veil_prove_gone("ca.pem", RUN, names[2], proof, &err), &err);
     ok(veil_prove_gone("ca.pem", RUN + 1, names[2], other_run, &err), &err);
     ok(veil_prove_gone("ca.pem", RUN, names[3], later, &err), &err);
     ok(veil_prove_gone("rogue.pem", RUN, names[2], rogue, &err), &err);
-    assert_true(renews(&c, 0, names[2], proof, VEIL_REFUSED, "no list"));
-    introduce(&c);
     snprintf(changed, sizeof changed, "%s", proof);
     changed[strlen(changed) - 1] ^= 1;
     assert_true(renews(&c, 0, names[2], other_run, VEIL_REFUSED, "has not signed"));

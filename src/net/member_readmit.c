@@ -51,7 +51,7 @@ static const char *refusal_of(const hfsad_spec *spec, bool inner, bool retires, 
     return !retires ? readmit_refusal(spec, inner)
            : inner  ? "only clients can leave; name them one by one"
            : spec_cohort(spec) && !proven
-               ? "a client leaves its cohort only if the authority has signed it: hfsad keys cohort, retire --cohort"
+               ? "a client leaves its cohort only if the authority has signed it (hfsad keys cohort)"
            : spec->federation.mode == MODE_ASYNC ? NULL
                                                  : "in lock step the run needs every client: nodes join and leave with "
                                                    "federation.mode async";
