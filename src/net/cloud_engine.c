@@ -54,6 +54,11 @@ static uint64_t repairs(const hfsad_run *r, uint64_t *last)
     return node_repairs(((const cloud_driver *)r->driver)->root, last);
 }
 
+static const double *best(const hfsad_run *r, double *objective)
+{
+    return node_best(((const cloud_driver *)r->driver)->root, objective);
+}
+
 static void measure(hfsad_run *r, hfsad_figures *figures)
 {
     *figures = ((const cloud_driver *)r->driver)->row;
@@ -192,6 +197,7 @@ static const engine cloud_engine = {
     .leaf_model = leaf_model,
     .knows = knows,
     .repairs = repairs,
+    .best = best,
     .polish = polish,
     .groups = groups,
 };
@@ -292,7 +298,7 @@ bool cloud_has_models(const cloud_driver *c)
 /* In a stage before the run there is nothing to write. */
 static hfsad_status look(cloud_driver *c, hfsad_error *err)
 {
-    const double end = clock_seconds() + CLOUD_LOOK_SECONDS;
+    const double end = clock_seconds() + HFSAD_MEMBER_LOOK_SECONDS;
     hfsad_status status = HFSAD_OK;
     if (!c->has_row || host_ended(c->h))
         return status;

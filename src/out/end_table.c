@@ -9,6 +9,7 @@
 #include "out/settings_rows.h"
 #include "plan/accountant.h"
 #include "plan/choices.h"
+#include "plan/labels.h"
 #include "plan/noise.h"
 #include "polish/task.h"
 #include "run/handle.h"
@@ -108,6 +109,8 @@ static void put_settings(FILE *o, const hfsad_run *run, const hfsad_spec *spec)
     put_made(o, "link", links_text(run));
     put_made(o, "features", features_text(run, spec));
     put_made(o, "constant columns", constants_text(run));
+    put_made(o, "categories", categories_text(run, spec));
+    put_made(o, "labels", labels_text(run->data));
     put_made(o, "other settings", changed_text(run, spec));
     put_made(o, "without effect", idle_text(run, spec));
 }
@@ -255,6 +258,10 @@ static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, c
         put_number(o, "smoothing gap", f->smoothing_gap);
     if (run->truth)
         put_number(o, "relative error", f->relative_error);
+    if (run->polished && isfinite(run->best)) {
+        snprintf(text, sizeof text, "of an earlier iteration, with the consensus objective %.6g", run->best);
+        put_row(o, "model", text);
+    }
     if (run->plan->star && run->polish.accepted) { /* its rounds and questions are the run itself */
         put_exchanges(o, &run->polish);
     } else if (due) {

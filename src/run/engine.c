@@ -38,6 +38,11 @@ static uint64_t sim_engine_repairs(const hfsad_run *r, uint64_t *last)
     return sim_repairs(r->sim, last);
 }
 
+static const double *sim_engine_best(const hfsad_run *r, double *objective)
+{
+    return sim_best(r->sim, objective);
+}
+
 static const engine sim_engine = {
     .saves = true,
     .create = sim_engine_create,
@@ -47,6 +52,7 @@ static const engine sim_engine = {
     .inner_model = sim_engine_inner_model,
     .leaf_model = sim_engine_leaf_model,
     .repairs = sim_engine_repairs,
+    .best = sim_engine_best,
 };
 
 static hfsad_status baseline_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)

@@ -24,6 +24,8 @@ typedef struct {
     bool (*knows)(const hfsad_run *r, size_t node);
     /* The safeguard's repairs so far; *last: the iteration of the last. Only of an algorithm with links. */
     uint64_t (*repairs)(const hfsad_run *r, uint64_t *last);
+    /* The best w_0 of all rows and its objective; NULL: the last one is to be kept. A NULL function: always. */
+    const double *(*best)(const hfsad_run *r, double *objective);
     /* The polish, from w to w; *why: the reason for which there is none, or NULL. A NULL function: polish_run.c asks
      * the clients of this process. */
     hfsad_status (*polish)(hfsad_run *r, double *w, polish_result *found, const char **why, hfsad_error *err);

@@ -10,6 +10,7 @@
 #include "data/memory.h"
 #include "data/nodes.h"
 #include "plan/fixed_answer.h"
+#include "plan/labels.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
 #include "plan/tally.h"
@@ -207,6 +208,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
     else if (!status && !r->data)
         status = dataset_read_table(&r->data, path, &table, as_rows, err);
     if (!status)
+        status = labels_settle(r->data, spec, err);
+    if (!status)
         r->data->fixed = spec_is_fixed(spec);
     if (!status && record)
         status = replay_find_absent(r->data, record, err);
@@ -380,8 +383,16 @@ void run_unpolish(hfsad_run *r)
     free(r->polished);
     free(r->errors);
     r->polished = r->errors = NULL;
+    r->best = NAN;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
+}
+
+const double *run_best(const hfsad_run *r)
+{
+    double objective;
+    const double *best = r->engine->best ? r->engine->best(r, &objective) : NULL;
+    return best ? best : r->engine->inner_model(r, 0);
 }
 
 void hfsad_run_iterate(hfsad_run *r)
@@ -407,6 +418,7 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     }
     r->engine->measure(r, f);
     f->seconds = r->seconds;
+    r->last = *f;
     if (sim_failure(r->sim))
         return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
     if (r->sim && sim_too_large(r->sim))

@@ -45,6 +45,7 @@ struct hfsad_run {
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
+    double best;                      /* objective of `polished`, if that is the best w_0 of all rows; NAN: it is not */
     double *errors;                   /* its standard errors in the units of the data; NULL: not known */
     void (*star_row)(void *context, const hfsad_figures *row); /* gets the rows of a star; NULL: no hook */
     void *star_context;
@@ -57,6 +58,7 @@ struct hfsad_run {
     run_readmission *readmitted; /* in a federation, or by its record */
     size_t n_readmitted, readmitted_room;
     run_personal personal;
+    hfsad_figures last;    /* of the last run_measure */
     hfsad_figures figures; /* of the last hfsad_run_measure */
     hfsad_verdict verdict; /* of the last hfsad_run_verdict */
 };
@@ -67,9 +69,10 @@ hfsad_status run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfs
                         hfsad_polish *result, hfsad_error *err);
 
 /* From now on each polish of the run goes on from the slopes of the last one, for a path by star. They are state of the
- * path, together with the model: n_rows slopes, and sigma, all 0 for a first star. */
+ * path, together with the model: slopes of each row, and sigma, all 0 for a first star. */
 typedef struct {
     double *slopes, *sigma;
+    size_t count; /* of slopes */
 } run_star_state;
 hfsad_status run_star_keep(hfsad_run *run, hfsad_error *err);
 run_star_state run_star_at(hfsad_run *run);
@@ -90,6 +93,8 @@ hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
 void run_take_star(hfsad_run *run, const polish_row *row);
 /* The same where the figures are known already; w: M numbers. */
 void run_take_star_figures(hfsad_run *run, const hfsad_figures *figures, const double *w);
+/* Where a polish begins: the best w_0 of all rows, or the last. */
+const double *run_best(const hfsad_run *run);
 /* Back to the engine's models. */
 void run_unpolish(hfsad_run *run);
 void run_ungroup(hfsad_run *run);

@@ -87,7 +87,8 @@ void sim_guard(sim *s)
 {
     sim_cell at = {s, 0, &s->spaces[0]};
     const cell c = sim_cell_of(&at);
-    if (s->guard.calm && guard_decide(&s->guard, s->p, s->M, plan_tied(s->p, s->M, s->d->n_inner), s->inner_w,
-                                      s->iteration, cell_strain_below(&c)))
+    if (s->guard.calm && plan_is_guarded(s->p, s->d->n_inner) &&
+        guard_decide(&s->guard, s->p, s->M, plan_tied(s->p, s->M, s->d->n_inner), s->inner_w, s->iteration,
+                     cell_strain_below(&c)))
         begin_anew(s, s->guard.calm);
 }

@@ -110,9 +110,10 @@ const double *sim_cloud(const sim *s)
     return s->inner_w;
 }
 
-const double *sim_best(const sim *s)
+const double *sim_best(const sim *s, double *objective)
 {
-    return guard_best(&s->guard, s->p, s->iteration, s->inner_w);
+    *objective = s->guard.least;
+    return guard_best(&s->guard, s->p, s->iteration, NULL);
 }
 
 const double *sim_inner_model(const sim *s, size_t i)
@@ -308,7 +309,7 @@ static bool take_memory(sim *s)
     s->leaf_dual = s->p->fixed && !d->rows.first ? alloc_zero(d->n_leaves, sizeof(double)) : NULL;
     s->leaf_sums = s->p->fixed ? alloc_zero(d->n_leaves, sizeof *s->leaf_sums) : NULL;
     s->said = s->p->rounds ? alloc_zero(rows, sizeof(double)) : NULL;
-    s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(GUARD_VECTORS * s->M, sizeof(double)) : NULL;
+    s->guard.calm = plan_has_guard(s->p, s->d->n_inner) ? alloc_zero(GUARD_VECTORS * s->M, sizeof(double)) : NULL;
     s->guard.star = s->p->inner[0].watched && d->n_inner == 1;
     s->leaf_rules = s->guard.star || s->p->cycles ? alloc_zero(s->p->n_leaf_classes, sizeof *s->leaf_rules) : NULL;
     s->inner = alloc_zero(d->n_inner, sizeof *s->inner);
@@ -323,7 +324,7 @@ static bool take_memory(sim *s)
         return false;
     return take_spaces(s) && (s->leaf_rules || !(s->guard.star || s->p->cycles)) && s->z && s->q &&
            (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
-           (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
+           (s->guard.calm || !plan_has_guard(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
            (s->said || !s->p->rounds) && (s->leaf_dual || !s->p->fixed || d->rows.first) &&
            (s->leaf_sums || !s->p->fixed) && s->inner && s->runs && s->run_u && s->run_sums;
 }
