@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "age:2" for every coefficient of several classes, one after the other; NULL: no memory. */
-static char *class_names(const dataset *d)
+/* "age:2" for every coefficient of several classes, "age:0.9" of several levels, one after the other; NULL: no memory.
+ */
+static char *class_names(const dataset *d, const score_losses *s)
 {
     enum { NUMBER = 24 };
     size_t size = 1, at = 0;
@@ -22,7 +23,8 @@ static char *class_names(const dataset *d)
     name = d->feature_names;
     for (size_t m = 0; all && m < d->rows.F; m++, name += strlen(name) + 1)
         for (size_t k = 0; k < d->classes; k++)
-            at += (size_t)snprintf(all + at, size - at, "%s:%zu", name, k) + 1;
+            at +=
+                (size_t)snprintf(all + at, size - at, "%s:%.15g", name, s && !s->labels ? s->levels[k] : (double)k) + 1;
     return all;
 }
 
@@ -31,7 +33,8 @@ hfsad_status path_picture_draw(const hfsad_path *made, const whole_file *png, co
     const dataset *d = path_run(made->path)->data;
     const size_t M = made->M, K = d->classes ? d->classes : 1, slopes = d->rows.first ? d->rows.F * K : M;
     double *w = alloc_zero(made->count * M, sizeof *w);
-    char *names = d->classes && d->feature_names ? class_names(d) : d->feature_names;
+    char *names =
+        d->classes && d->feature_names ? class_names(d, plan_scores(path_run(made->path)->plan)) : d->feature_names;
     if (!w || (d->feature_names && !names)) {
         free(w);
         return error_memory(err, made->count * M * sizeof *w, "the plot");
