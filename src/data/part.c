@@ -195,7 +195,7 @@ static hfsad_status join_trees(const intake *in, const part_head *heads, const p
     char *texts = alloc_raw(all + 1, 1);
     if (!texts)
         group->end(group->context, 1);
-    group->gather(group->context, own->bytes, sizes, texts);
+    group->gather(group->context, own->size ? own->bytes : "", sizes, texts);
     hfsad_status status = HFSAD_OK;
     size_t at = 0;
     for (unsigned r = 0; r < group->count && !status; at += sizes[r++])
