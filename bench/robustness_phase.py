@@ -207,10 +207,13 @@ def report(rows, worst):
 
 def main(first, end, program, folder, worst, json_file, baselines):
     rows = []
-    for seed in range(first, end):
-        rows.append(dict(seed=seed, **judge(Problem(seed), program, folder, baselines)))
-        if os.isatty(2):
-            print("\r%d of %d" % (len(rows), end - first), end="", file=__import__("sys").stderr)
+    try:
+        for seed in range(first, end):
+            rows.append(dict(seed=seed, **judge(Problem(seed), program, folder, baselines)))
+            if os.isatty(2):
+                print("\r%d of %d" % (len(rows), end - first), end="", file=__import__("sys").stderr)
+    except KeyboardInterrupt:
+        print("interrupted after %d of %d problems" % (len(rows), end - first))
     report(rows, worst)
     if json_file:
         with open(json_file, "w") as f:

@@ -68,57 +68,33 @@ static const char *const devices[] = {"cpu", "cuda", NULL};
 static int parse_arguments(run_arguments *args, int argc, char **argv)
 {
     const cli_option options[] = {
-        {.name = "set",
-         .kind = CLI_TEXTS,
-         .value = &args->sets,
-         .operand = "KEY=VALUE",
-         .help = "override a setting of the spec, such as\n"
-                 "run.iterations=100; may be repeated"},
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &args->out,
-         .operand = "DIR",
-         .help = "output folder, created if missing; by default\n"
-                 "spec-out in the current folder for spec.yaml"},
-        {.name = "resume",
-         .kind = CLI_TEXT,
-         .value = &args->resume,
-         .operand = "DIR",
-         .help = "continue the finished or interrupted run in DIR, to the\n"
-                 "same bits as an uninterrupted run; without SPEC.yaml,\n"
-                 "the settings in DIR apply"},
-        {.name = "warm-start",
-         .kind = CLI_TEXT,
-         .value = &args->warm,
-         .operand = "MODEL",
-         .help = "start every node from its model in MODEL, an output\n"
-                 "folder or a model.csv; a node that is not in MODEL\n"
-                 "starts from its nearest ancestor or the cloud"},
-        {.name = "replay",
-         .kind = CLI_TEXT,
-         .value = &args->replay,
-         .operand = "FILE",
-         .help = "repeat an asynchronous federation of this spec from its\n"
-                 "record, to the same bits"},
-        {.name = "threads",
-         .kind = CLI_WHOLE,
-         .value = &args->threads,
-         .least = 0,
-         .most = 1024,
-         .operand = "N",
-         .help = "number of threads; 0, the default: one per core.\n"
-                 "The results do not depend on it"},
+        {"set", CLI_TEXTS, &args->sets, 0, 0, NULL, "KEY=VALUE",
+         "override a setting of the spec, such as\n"
+         "run.iterations=100; may be repeated"},
+        {"out", CLI_TEXT, &args->out, 0, 0, NULL, "DIR",
+         "output folder, created if missing; by default\n"
+         "spec-out in the current folder for spec.yaml"},
+        {"resume", CLI_TEXT, &args->resume, 0, 0, NULL, "DIR",
+         "continue the finished or interrupted run in DIR, to the\n"
+         "same bits as an uninterrupted run; without SPEC.yaml,\n"
+         "the settings in DIR apply"},
+        {"warm-start", CLI_TEXT, &args->warm, 0, 0, NULL, "MODEL",
+         "start every node from its model in MODEL, an output\n"
+         "folder or a model.csv; a node that is not in MODEL\n"
+         "starts from its nearest ancestor or the cloud"},
+        {"replay", CLI_TEXT, &args->replay, 0, 0, NULL, "FILE",
+         "repeat an asynchronous federation of this spec from its\n"
+         "record, to the same bits"},
+        {"threads", CLI_WHOLE, &args->threads, 0, 1024, NULL, "N",
+         "number of threads; 0, the default: one per core.\n"
+         "The results do not depend on it"},
         RECORD_OPTIONS(&args->record),
         DASH_OPTIONS(&args->record),
-        {.name = "force", .kind = CLI_FLAG, .value = &args->force, .help = "replace results of another spec in DIR"},
-        {.name = "device",
-         .kind = CLI_CHOICE,
-         .value = &args->device,
-         .choices = devices,
-         .operand = "NAME",
-         .help = "cpu, the default, or cuda: HFSAD's rounds on a GPU, to\n"
-                 "the same bits; one row per client"},
-        {.name = "quiet", .kind = CLI_FLAG, .value = &args->quiet, .help = "no progress, no table"},
+        {"force", CLI_FLAG, &args->force, 0, 0, NULL, NULL, "replace results of another spec in DIR"},
+        {"device", CLI_CHOICE, &args->device, 0, 0, devices, "NAME",
+         "cpu, the default, or cuda: HFSAD's rounds on a GPU, to\n"
+         "the same bits; one row per client"},
+        {"quiet", CLI_FLAG, &args->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "run SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--warm-start MODEL]\n"
@@ -271,7 +247,7 @@ static int set_up(session *s, const char *command)
         report_create(&s->report, s->run, s->spec, s->args.out, &err) || (s->args.resume && resume(s, &err)) ||
         (s->args.replay && replay(s, &err)))
         return cli_fail(&err);
-    if (s->spec->output.checkpoint && s->run->engine->links) /* once, not for every checkpoint */
+    if (s->spec->output.checkpoint && s->run->algorithm->links) /* once, not for every checkpoint */
         run_take_prints(s->run);
     return CLI_GO;
 }
@@ -440,7 +416,7 @@ static int conclude(const session *s, stop_reason stopped)
     const uint64_t i = s->end.figures.iteration;
     if (stopped == STOP_DIVERGED) {
         fprintf(stderr, "hfsad: the iterates are no longer finite after iteration %" PRIu64 ": try %s; wrote %s\n", i,
-                s->run->engine->remedy, s->args.out);
+                s->run->algorithm->remedy, s->args.out);
         return CLI_FAILED;
     }
     if (stopped == STOP_INTERRUPTED && s->run->timed_out && !cli_interrupted()) {
@@ -526,14 +502,15 @@ int run_check(const run_arguments *args, const char *command)
     return status;
 }
 
-int run_algorithm(const run_arguments *args, const char *command, int *algorithm)
+int run_algorithm(const run_arguments *args, const char *command, char *algorithm, size_t size)
 {
     hfsad_error err = {0};
     hfsad_spec *spec;
     if (hfsad_spec_load(&spec, args->spec_path, &err))
         return cli_fail(&err);
-    const int status = cli_apply_sets(spec, &args->sets, command);
-    *algorithm = spec->top.algorithm;
+    int status = cli_apply_sets(spec, &args->sets, command);
+    if (status == CLI_GO && hfsad_spec_get(spec, "algorithm", algorithm, size, NULL, &err))
+        status = cli_fail(&err);
     hfsad_spec_free(spec);
     return status;
 }

@@ -467,9 +467,28 @@ static void same_answer_in_other_units(void **state)
         try_changes(seed);
 }
 
+/* Three rows, five coordinates, hardly a prior: Newton's method loses its way, and the star goes on. The least value is
+ * that of a linear program. */
+static void few_rows_and_many_kinks(void **state)
+{
+    (void)state;
+    static const double x[3][4] = {{1, 2, 1, 0}, {1, 2, 2, 2}, {0, 3, 3, 0}}, y[3] = {-1, 1, 1};
+    table t = {.loss = {HFSAD_LOSS_HINGE, 0.5, 1, INFINITY, 0.3}, .n = 3, .M = 4, .intercept = true, .l1 = 4e-4};
+    for (size_t i = 0; i < t.n; i++) {
+        memcpy(t.x[i], x[i], sizeof x[i]);
+        t.y[i] = y[i];
+        t.c[i] = 1;
+        t.client[i] = i == 2;
+    }
+    const answer a = train(&t);
+    assert_int_equal(a.kind, HFSAD_VERDICT_CONVERGED);
+    assert_true(value_at(&t, a.w) <= 6e-4 * (1 + 1e-4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_rows_and_many_kinks),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(same_answer_in_other_units),
         cmocka_unit_test(never_below_the_truth),

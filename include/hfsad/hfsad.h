@@ -263,12 +263,15 @@ typedef struct {
     char range[256];            /* "above 0", "from 1 to 1000000", "one of tv, mcp, scad", "true or false", "text" */
     const char *help;           /* a sentence */
     const char *const *choices; /* the words of a choice, closed by NULL; NULL for other types */
+    const char *heading;        /* of the settings that belong together */
 } hfsad_setting;
 
 /* How many settings there are, and the i-th of them; false behind the last one. `overrides` is a list and no setting.
  */
 HFSAD_API size_t hfsad_settings_count(void);
 HFSAD_API bool hfsad_settings_at(size_t i, hfsad_setting *setting);
+/* The same for the settings of an entry of `overrides`. */
+HFSAD_API bool hfsad_settings_override_at(size_t i, hfsad_setting *setting);
 
 /* ---- a loss of one's own ---- */
 
@@ -524,6 +527,8 @@ HFSAD_API hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad
 HFSAD_API hfsad_status hfsad_result_take(hfsad_result **result, hfsad_run *run, hfsad_error *err);
 /* From the output folder of `hfsad run`, `hfsad up` or hfsad_run_write. */
 HFSAD_API hfsad_status hfsad_result_load(hfsad_result **result, const char *folder, hfsad_error *err);
+/* The same without the models: hfsad_result_nodes is then 0. trace.csv and summary.json are enough. */
+HFSAD_API hfsad_status hfsad_result_load_trace(hfsad_result **result, const char *folder, hfsad_error *err);
 HFSAD_API void hfsad_result_free(hfsad_result *result);
 
 /* Node 0 is the cloud, then the other inner nodes, then the clients, which are left out if output.clients is false. */
@@ -558,6 +563,8 @@ HFSAD_API const hfsad_verdict *hfsad_result_verdict(const hfsad_result *result);
 
 /* The settings in force, as by hfsad_run_settings. */
 HFSAD_API const hfsad_spec *hfsad_result_settings(const hfsad_result *result);
+/* The algorithm that trained it: "star", "hfsad", "fedavg", "fedprox". */
+HFSAD_API const char *hfsad_result_algorithm(const hfsad_result *result);
 
 /* ---- prediction and evaluation ---- */
 

@@ -130,8 +130,3 @@ bool grid_put(const double *v, size_t count, double factor, size_t members, int6
     }
     return true;
 }
-
-double strain_rounded(double v)
-{
-    return nearbyint(v * STRAIN_FACTOR) / STRAIN_FACTOR;
-}

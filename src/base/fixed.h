@@ -49,6 +49,5 @@ enum { GRID_BITS = 62 };
 bool grid_put(const double *v, size_t count, double factor, size_t members, int64_t *to, size_t *at);
 /* Numbers of a safeguard's strain travel behind u with this factor. */
 #define STRAIN_FACTOR 0x1p20
-double strain_rounded(double v);
 
 #endif

@@ -26,7 +26,8 @@ typedef struct {
     void (*deliver)(void *context, const void *own, const size_t *out, void *all, const size_t *in);
     /* The bytes of rank `from` to rank 0; the others keep what they have. */
     void (*bring)(void *context, unsigned from, void *bytes, size_t size);
-    /* Leaves with an exit status. Whether all ranks left within some seconds; their statuses, count of them, then. */
+    /* Leaves with an exit status. With 0 it waits for all; otherwise, whether all ranks left within some seconds. Their
+     * statuses, count of them, then. */
     bool (*leave)(void *context, int status, int *statuses);
     /* Ends all processes. */
     void (*end)(void *context, int status);

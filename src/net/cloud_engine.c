@@ -54,6 +54,11 @@ static uint64_t repairs(const hfsad_run *r, uint64_t *last)
     return node_repairs(((const cloud_driver *)r->driver)->root, last);
 }
 
+static const double *best(const hfsad_run *r, double *objective)
+{
+    return node_best(((const cloud_driver *)r->driver)->root, objective);
+}
+
 static void measure(hfsad_run *r, hfsad_figures *figures)
 {
     *figures = ((const cloud_driver *)r->driver)->row;
@@ -184,9 +189,7 @@ static hfsad_status groups(hfsad_run *r, personal_result *found, const char **wh
     return status;
 }
 
-static const engine links_engine = {
-    .links = true,
-    .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
+static const engine cloud_engine = {
     .next_row = next_row,
     .measure = measure,
     .converged = converged,
@@ -194,19 +197,9 @@ static const engine links_engine = {
     .leaf_model = leaf_model,
     .knows = knows,
     .repairs = repairs,
+    .best = best,
     .polish = polish,
     .groups = groups,
-};
-
-static const engine averaging_engine = {
-    .links = false,
-    .remedy = "a smaller baseline.step, or another run.start",
-    .next_row = next_row,
-    .measure = measure,
-    .converged = converged,
-    .inner_model = inner_model,
-    .leaf_model = leaf_model,
-    .knows = knows,
 };
 
 /* ---- the run ---- */
@@ -243,7 +236,8 @@ hfsad_status cloud_create(cloud_driver **out, federation *f, host *h, const hfsa
     c->run.spec = (hfsad_spec *)spec;
     c->run.scales = result->scales;
     c->run.nu_f = result->nu_f;
-    c->run.engine = !algorithm_is_baseline(spec->top.algorithm) ? &links_engine : &averaging_engine;
+    c->run.algorithm = algorithm_of(spec);
+    c->run.engine = &cloud_engine;
     c->run.rule = *federation_rule(f);
     c->run.driver = c;
     c->run.start = (double *)result->start;
@@ -304,7 +298,7 @@ bool cloud_has_models(const cloud_driver *c)
 /* In a stage before the run there is nothing to write. */
 static hfsad_status look(cloud_driver *c, hfsad_error *err)
 {
-    const double end = clock_seconds() + CLOUD_LOOK_SECONDS;
+    const double end = clock_seconds() + HFSAD_MEMBER_LOOK_SECONDS;
     hfsad_status status = HFSAD_OK;
     if (!c->has_row || host_ended(c->h))
         return status;

@@ -55,16 +55,10 @@ static hfsad_status check_spec(const hfsad_spec *spec, hfsad_error *err)
                          "federation.name: \"%.100s\" cannot be the name of a run: it must be one level of a topic, "
                          "without + and #, of at most %d bytes",
                          spec->federation.name, TOPIC_RUN_MAX - 1);
-    const char *wrong =
-        algorithm_is_baseline(spec->top.algorithm) && spec->federation.mode == MODE_ASYNC
-            ? "algorithm: fedavg and fedprox need federation.mode sync"
-        : algorithm_is_baseline(spec->top.algorithm) && spec->federation.wire == WIRE_FLOAT
-            ? "algorithm: fedavg and fedprox need federation.wire double or delta"
-        : algorithm_is_baseline(spec->top.algorithm) && spec->loss.kind == (int)HFSAD_LOSS_OWN
-            ? "algorithm: the baselines do not support an own loss"
-        : spec->federation.mode == MODE_ASYNC && (spec->participation.client < 1 || spec->participation.edge < 1)
-            ? TREE_ASYNC_DRAWS
-            : NULL;
+    const char *wrong = algorithm_of(spec)->refuses_federation(spec);
+    if (!wrong && spec->federation.mode == MODE_ASYNC &&
+        (spec->participation.client < 1 || spec->participation.edge < 1))
+        wrong = TREE_ASYNC_DRAWS;
     return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s", wrong) : refusal_check(spec, err);
 }
 
@@ -323,7 +317,7 @@ bool federation_has_rows(const federation *f, size_t leaf)
 static bool needs_table(const federation *f, const client_rows *rows)
 {
     return rows->count > 1 || rows->start || rows->weight || f->spec->features.intercept != INTERCEPT_NONE ||
-           f->spec->features.standardize == 1 || algorithm_is_baseline(f->spec->top.algorithm);
+           f->spec->features.standardize == 1 || algorithm_of(f->spec)->as_rows;
 }
 
 /* The intercept's column changes the shape, on which nodes rely once there is a result. */
@@ -386,10 +380,7 @@ static bool answer(void *context, const inquiry_question *question, double *numb
 
 const char *federation_kind_of(const federation *f, const plan *p)
 {
-    return f->spec->run.start ? f->spec->run.start
-           : !algorithm_is_baseline(f->spec->top.algorithm) && plan_lets_go(p, f->shape->n_inner)
-               ? "consensus"
-               : start_default(f->spec);
+    return run_start_kind(f->spec, p, f->shape->n_inner);
 }
 
 bool federation_is_consensus(const federation *f, const plan *p)
@@ -451,7 +442,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     status = plan_resolve(&f->p, f->spec, f->shape, &f->outcome.scales, false, err);
     if (status || (status = plan_stages(f, err)))
         return status;
-    const bool links = !algorithm_is_baseline(f->spec->top.algorithm);
+    const bool links = algorithm_of(f->spec)->links;
     f->rule = baseline_rule_with(f->spec, f->p, result[NU_F]);
     f->t = (tree){.d = f->shape,
                   .p = f->p,
@@ -497,7 +488,7 @@ void federation_note_life(void *context, const char *path, uint64_t life)
 static size_t message_most(const federation *f)
 {
     const size_t M = features_model(f->shape, 1), survey = 4 * M + SURVEY_THRESHOLDS + RESULT_HEAD + 8;
-    const size_t groups_of = algorithm_is_baseline(f->spec->top.algorithm) ? baseline_step_groups(f->shape) : 0,
+    const size_t groups_of = algorithm_of(f->spec)->find_rule ? baseline_step_groups(f->shape) : 0,
                  curve = groups_of * (M + 1) + 8, questions = survey > curve ? survey : curve,
                  setup = questions > f->n_prints ? questions : f->n_prints, polish = polish_message_most(f),
                  groups = personal_message_most(f), end = polish > groups ? polish : groups,

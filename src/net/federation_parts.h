@@ -5,6 +5,7 @@
 #include "net/federation.h"
 #include "net/vault.h"
 #include "net/warden.h"
+#include "run/algorithm.h"
 
 /* What a client keeps from one question of the polish to the next. */
 typedef struct polish_memory polish_memory;

@@ -29,15 +29,15 @@ struct polish_memory {
 bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
-    return !algorithm_is_baseline(f->spec->top.algorithm) && polish_is_due(f->spec, p, n_inner, f->shape->M) &&
+    return algorithm_of(f->spec)->links && polish_is_due(f->spec, p, n_inner, f->shape->M) &&
            !plan_why_apart(p, n_inner);
 }
 
 size_t polish_message_most(const federation *f)
 {
     const size_t M = features_model(f->shape, 1);
-    const bool star = f->spec->top.algorithm == ALGORITHM_STAR || f->spec->top.algorithm == ALGORITHM_AUTO;
-    const bool may = star || f->spec->run.polish == 1 || (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
+    const bool may = algorithm_may_be_star(f->spec->top.algorithm) || f->spec->run.polish == 1 ||
+                     (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
     return may ? INQUIRY_POLISH_HEAD + polish_longest(M, polish_direct(f->shape)) : 0;
 }
 
@@ -426,7 +426,7 @@ static uint64_t groups_attempt(uint64_t life)
 size_t federation_end_numbers(const federation *f, const plan *p)
 {
     const size_t groups = federation_groups_numbers(f, p);
-    if (algorithm_is_baseline(f->spec->top.algorithm))
+    if (!algorithm_of(f->spec)->links)
         return 0;
     return groups || federation_polishes(f, p) ? federation_polish_numbers(p, f->shape->M) + groups : 0;
 }

@@ -204,47 +204,26 @@ static double at_most(double v)
     return v > DBL_MAX ? DBL_MAX : v;
 }
 
-/* Where the first stage begins. */
-static hfsad_status ask_start(federation *f, asker *a, const plan *p, double *start, hfsad_error *err)
-{
-    const surveyor all = {a, ask};
-    char *kind =
-        spec_find_start(f->spec, federation_is_consensus(f, p) ? start_default(f->spec) : federation_kind_of(f, p));
-    if (!kind)
-        return error_memory(err, 0, "a file name");
-    const hfsad_status status = start_plain(start, kind, f->spec, f->shape, &all, err);
-    free(kind);
-    return status;
-}
-
 /* start: its place in the result, and that of scales.slope behind it. */
 static hfsad_status ask_plan(federation *f, asker *a, double *head, double *start, hfsad_error *err)
 {
     const surveyor all = {a, ask};
-    plan *p = NULL;
-    data_scales scales;
-    double nu_f = 0;
-    baseline_rule rule = {0};
-    hfsad_status status;
-    if (!(status = data_scales_find(&scales, f->spec, f->shape, &all, err)) &&
-        !(status = plan_resolve(&p, f->spec, f->shape, &scales, false, err)) &&
-        !(status = theorem_bound(&nu_f, &all, err)))
-        status = ask_start(f, a, p, start, err);
-    if (!status && algorithm_is_baseline(f->spec->top.algorithm))
-        status = baseline_rule_of(&rule, f->spec, f->shape, p, start, &all, err);
-    plan_free(p);
+    run_beginning b;
+    const hfsad_status status = run_begin(&b, f->spec, f->shape, &all, start, err);
+    plan_free(b.plan);
+    free(b.start_kind);
     if (status)
         return status;
-    const double found[] = {scales.omega,
-                            scales.bend,
-                            scales.noise,
-                            scales.level ? -scales.length : scales.length,
-                            rule.step.size > 0 ? rule.step.size : at_most(nu_f),
+    const double found[] = {b.scales.omega,
+                            b.scales.bend,
+                            b.scales.noise,
+                            b.scales.level ? -b.scales.length : b.scales.length,
+                            b.rule.step.size > 0 ? b.rule.step.size : at_most(b.nu_f),
                             (double)a->cost.questions,
                             (double)a->cost.bytes_up,
                             (double)a->cost.bytes_down};
     memcpy(head + OMEGA, found, sizeof found);
-    start[f->shape->M] = scales.slope;
+    start[f->shape->M] = b.scales.slope;
     return HFSAD_OK;
 }
 

@@ -72,7 +72,7 @@ static void tell_repairs(hfsad_member *m)
     char text[100];
     uint64_t last = 0;
     const hfsad_run *run = cloud_run(m->cloud.driver);
-    const uint64_t repairs = run->engine->repairs ? run->engine->repairs(run, &last) : 0;
+    const uint64_t repairs = run->algorithm->links ? run->engine->repairs(run, &last) : 0;
     snprintf(text, sizeof text, "repair %" PRIu64 " at iteration %" PRIu64, repairs, last);
     if (repairs > m->cloud.repairs)
         member_log(m, HFSAD_LOG_INFO, "cloud", "safeguard", text, "");
@@ -120,7 +120,7 @@ static void tell_end(hfsad_member *m, const train_end *end)
     if (c->has_row && end->stopped == STOP_DIVERGED)
         snprintf(line, sizeof line,
                  "the iterates are no longer finite after iteration %" PRIu64 ": try %s; wrote %.500s",
-                 c->figures.iteration, run->engine->remedy, m->s.out);
+                 c->figures.iteration, run->algorithm->remedy, m->s.out);
     else if (c->has_row && end->stopped == STOP_INTERRUPTED)
         snprintf(line, sizeof line, "interrupted after iteration %" PRIu64 ": wrote %.500s%s", c->figures.iteration,
                  m->s.out, cloud_has_models(c->driver) ? "" : ", without the models below the cloud");

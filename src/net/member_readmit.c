@@ -11,6 +11,7 @@
 #include "base/read_file.h"
 #include "base/whole_file.h"
 #include "data/nodes.h"
+#include "run/algorithm.h"
 #include "run/anew.h"
 
 #include <dirent.h>
@@ -111,8 +112,7 @@ static bool is_name(const hfsad_member *m, const char *path, bool retires)
 
 const char *readmit_refusal(const hfsad_spec *spec, bool inner)
 {
-    return algorithm_is_baseline(spec->top.algorithm)
-               ? "fedavg and fedprox have no links that could start anew: restart the run with new state folders"
+    return !algorithm_of(spec)->links ? algorithm_of(spec)->unreadmitted
            : spec_is_secure(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
                                     "with new state folders"
            : spec_has_noise(spec)

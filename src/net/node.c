@@ -32,7 +32,7 @@ static bool take_memory(node *n)
     n->z = alloc_zero(M, sizeof(double));
     n->q = alloc_zero(M, sizeof(double));
     n->u = alloc_zero(M + 2, sizeof(double));
-    n->root.guard.calm = n->s.guarded && is_root(n) ? alloc_zero(GUARD_VECTORS * M, sizeof(double)) : NULL;
+    n->root.guard.calm = n->s.keeps && is_root(n) ? alloc_zero(GUARD_VECTORS * M, sizeof(double)) : NULL;
     n->answer.figures = alloc_zero(node_figures_count(n), sizeof(double));
     n->answer.words = n->s.p->fixed ? alloc_zero(node_answer_count(n), sizeof(double)) : NULL;
     n->root.row_w = is_root(n) ? alloc_zero(M, sizeof(double)) : NULL;
@@ -42,7 +42,7 @@ static bool take_memory(node *n)
     n->s.start = start;
     return start && (n->root.row_w || !is_root(n)) && (n->root.polish || !n->s.polish) && n->w && n->z && n->q &&
            n->u && n->answer.figures && (n->answer.words || !n->s.p->fixed) &&
-           (n->root.guard.calm || !(n->s.guarded && is_root(n)));
+           (n->root.guard.calm || !(n->s.keeps && is_root(n)));
 }
 
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
@@ -641,6 +641,12 @@ uint64_t node_begun(const node *n)
     return n->begun;
 }
 
+const double *node_best(const node *n, double *objective)
+{
+    *objective = n->root.guard.least;
+    return guard_best(&n->root.guard, n->s.p, n->round / n->K, NULL);
+}
+
 const double *node_wants_polish(node *n, uint64_t *begun)
 {
     if (n->state != NODE_ENDED)
@@ -648,7 +654,8 @@ const double *node_wants_polish(node *n, uint64_t *begun)
     *begun = n->begun;
     double *w = n->root.polish + n->s.polish;
     node_model(n, w);
-    const double *best = guard_best(&n->root.guard, n->s.p, n->round / n->K, NULL);
+    double least;
+    const double *best = node_best(n, &least);
     if (best)
         memcpy(w, best, n->s.M * sizeof *w);
     return w;

@@ -113,6 +113,7 @@ typedef struct {
     node_patience patience;
     bool tame;              /* no schedule of the tree comes near an overflow: children have bounds (node_bounds.c) */
     bool guarded;           /* the safeguard is on: plan_is_guarded, and synchronous */
+    bool keeps;             /* plan_has_guard, and synchronous */
     bool star;              /* and what it watches is a star */
     size_t tied;            /* plan_tied; root only */
     unsigned exclude_after; /* messages beyond the bounds after which a child is named; 0: 1 */
@@ -333,6 +334,8 @@ bool node_get_share(const node *n, uint64_t round, double *w, run_share *share);
 /* The root's: the round of its last row (-1: none), what its safeguard and its stop rule know. */
 int64_t node_last_row(const node *n);
 const guard_state *node_guard(const node *n);
+/* The best w_0 of all rows and its objective; NULL: none is kept. */
+const double *node_best(const node *n, double *objective);
 stop_state node_stop(const node *n);
 /* The safeguard's repairs so far; *last: the iteration of the last, known to the root. */
 uint64_t node_repairs(const node *n, uint64_t *last);

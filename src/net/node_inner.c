@@ -3,8 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "core/fold.h"
-#include "core/robust.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -76,43 +74,57 @@ size_t inner_first_leaf(const node *n)
     return c;
 }
 
-static double robust_inner_sum(node *n)
+static const double *message_of(void *context, size_t slot, double *room, double *sigma)
 {
-    size_t count = 0;
-    for (size_t c = 0; c < n->s.n_children; c++) {
-        if (n->inner.child[c].out)
-            continue;
-        n->inner.said[count] = n->inner.child_u + c * n->s.M;
-        n->inner.sigmas[count++] = n->inner.child[c].sigma;
-    }
-    return robust_sum(n->s.p->aggregate, n->s.M, count, n->inner.said, n->inner.sigmas, n->inner.shares, n->inner.sum);
+    const node *n = context;
+    (void)room;
+    *sigma = n->inner.child[slot].sigma;
+    return n->inner.child[slot].out ? NULL : n->inner.child_u + slot * n->s.M;
 }
 
-/* Sum of the children's u in the order of the simulator: inner ones, then the leaves in runs. Returns that of sigma. */
-static double inner_sum(node *n)
+static bool tally_of(void *context, size_t slot, tally *t)
 {
-    const size_t M = n->s.M, leaves = inner_first_leaf(n), slots = run_slots(M);
-    double sigma = 0, *run_u = n->inner.partial + tree_lanes(M) * M;
+    const node *n = context;
+    if (n->inner.child[slot].answered)
+        tally_unpack(t, n->s.tiers, n->inner.child_figures + slot * node_figures_count(n));
+    return n->inner.child[slot].answered;
+}
+
+static const uint64_t *tally_words_of(void *context, size_t slot, uint64_t *room)
+{
+    const node *n = context;
+    (void)room;
+    return (const uint64_t *)(const void *)(n->inner.child_figures + slot * node_answer_count(n));
+}
+
+static cell_strain strain_of(void *context, size_t slot)
+{
+    const node *n = context;
+    const child_state *child = &n->inner.child[slot];
+    cell_strain said = {.numbers = child->strain};
     if (n->s.p->fixed)
-        return fixed_inner_sum(n);
-    if (n->inner.shares)
-        return robust_inner_sum(n);
-    memset(n->inner.sum, 0, M * sizeof *n->inner.sum);
-    for (size_t c = 0; c < leaves; c++) {
-        sigma += n->inner.child[c].sigma;
-        kernels()->add(M, n->inner.sum, n->inner.child_u + c * M);
-    }
-    for (size_t first = leaves; first < n->s.n_children; first += slots) {
-        fold run;
-        fold_begin(&run, M, n->inner.partial, run_u);
-        for (size_t c = first; c < n->s.n_children && c < first + slots; c++)
-            if (!n->inner.child[c].out)
-                fold_add(&run, n->inner.child_u + c * M, n->inner.child[c].sigma);
-        fold_end(&run);
-        sigma += run.sum_sigma;
-        kernels()->add(M, n->inner.sum, run_u);
-    }
-    return sigma;
+        memcpy(said.words, child->strain_words, sizeof said.words);
+    return said;
+}
+
+cell node_cell(node *n)
+{
+    const size_t leaves = inner_first_leaf(n);
+    return (cell){
+        .p = n->s.p,
+        .M = n->s.M,
+        .n_inner = leaves,
+        .n_leaves = n->s.n_children - leaves,
+        .context = n,
+        .message = message_of,
+        .tally = tally_of,
+        .tally_words = tally_words_of,
+        .strain = strain_of,
+        .partial = n->inner.partial,
+        .said = n->inner.said,
+        .sigma = n->inner.sigmas,
+        .shares = n->inner.shares,
+    };
 }
 
 /* ---- a look: the root waits while all nodes are idle ---- */
@@ -201,7 +213,8 @@ static bool is_ready(const node *n)
 void node_step(node *n)
 {
     hfsad_link link = {n->z, n->q, n->k};
-    const double sigma = inner_sum(n);
+    const cell c = node_cell(n);
+    const double sigma = cell_sum(&c, n->inner.sum);
     n->dual = inner_step(&n->s.inner->prior, is_root(n) ? NULL : &n->rule, is_root(n) ? NULL : &link, n->s.M,
                          n->inner.sum, sigma, n->inner.w_parent, n->w);
     n->k = link.k;
@@ -231,9 +244,10 @@ static void step(node *n)
         n->a->inner_round(n, n->round + 1);
     n->round += n->unit;
     channel_stop(&n->down);
+    const cell c = node_cell(n);
     const bool runs_off =
         is_root(n) && n->s.guarded &&
-        guard_decide(&n->root.guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, inner_strain(n));
+        guard_decide(&n->root.guard, n->s.p, n->s.M, n->s.tied, n->w, n->round / n->K, cell_strain_below(&c));
     node_move(n, runs_off ? NODE_REPAIRS : NODE_RESTS);
     if (is_root(n) || n->round % n->period || !(n->took_part || n->talks))
         return;
@@ -244,18 +258,6 @@ static void step(node *n)
 }
 
 /* ---- the safeguard ---- */
-
-guard_strain inner_strain(const node *n)
-{
-    guard_strain all = {0, 0};
-    if (n->s.p->fixed)
-        return fixed_strain(n);
-    for (size_t c = 0; c < n->s.n_children && !n->s.children[c].leaf; c++) {
-        all.sum += n->inner.child[c].strain.sum;
-        all.count += n->inner.child[c].strain.count;
-    }
-    return all;
-}
 
 void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link)
 {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cell/client.h"
 #include "plan/client_terms.h"
 
 #include <stdlib.h>
@@ -148,26 +149,6 @@ static rows_leaf rows_of(node *n, const double *w_parent)
     };
 }
 
-/* plan/noise.h */
-static void step_with_noise(node *n, const rows_leaf *leaf)
-{
-    const size_t M = n->s.M;
-    double *z = n->leaf.noise.before, *q = z + M;
-    memcpy(z, n->z, M * sizeof *z);
-    memcpy(q, n->q, M * sizeof *q);
-    n->dual = kernels()->rows_step(leaf);
-    hfsad_link link = {n->z, n->q, n->k};
-    if (n->s.p->secure) {
-        n->too_large =
-            !noise_clip_link(n->s.p, &n->rule, &link, M, leaf->w_parent, z, q, n->leaf.noise.steps) || n->too_large;
-        return;
-    }
-    memcpy(n->z, z, M * sizeof *z);
-    memcpy(n->q, q, M * sizeof *q);
-    noise_model(&n->s.p->noise, &n->leaf.noise.words, n->k, M, leaf->w_parent, n->w, n->leaf.noise.steps);
-    n->dual = kernels()->link_step(&n->rule, &link, M, n->w, leaf->w_parent);
-}
-
 void leaf_step(node *n, const double *w_parent, uint32_t times)
 {
     if (n->s.x) {
@@ -178,12 +159,9 @@ void leaf_step(node *n, const double *w_parent, uint32_t times)
         return;
     }
     const rows_leaf leaf = rows_of(n, w_parent);
-    if (n->leaf.noise.before) {
-        step_with_noise(n, &leaf);
-        return;
-    }
-    for (uint32_t i = times; i > 0; i--)
-        n->dual = kernels()->rows_step(&leaf);
+    double *before = n->leaf.noise.before;
+    client_noise noise = {n->s.p, n->leaf.noise.words, before, before ? before + n->s.M : NULL, n->leaf.noise.steps};
+    n->dual = client_steps(&leaf, times, before ? &noise : NULL, &n->too_large);
 }
 
 void leaf_skip_to(node *n, uint64_t round, uint32_t last)
@@ -243,14 +221,10 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
 
 const double *leaf_consensus(node *n, const double *w0, const double *w_parent)
 {
-    const size_t M = n->s.M;
-    double *w = n->u;
-    memcpy(w, w0, M * sizeof *w);
-    if (n->s.intercept == INTERCEPT_CLIENT)
-        w[M - 1] = (n->s.keeps_w ? n->w : n->z)[M - 1];
-    else if (n->s.intercept == INTERCEPT_EDGE)
-        w[M - 1] = w_parent[M - 1];
-    return w;
+    const double *from = n->s.intercept == INTERCEPT_CLIENT ? (n->s.keeps_w ? n->w : n->z)
+                         : n->s.intercept == INTERCEPT_EDGE ? w_parent
+                                                            : NULL;
+    return client_consensus(n->s.M, w0, from ? from + n->s.M - 1 : NULL, n->u);
 }
 
 void links_measure_leaf(node *n, const double *w0, const double *w_parent, tally *t)
@@ -269,9 +243,5 @@ void links_measure_leaf(node *n, const double *w0, const double *w_parent, tally
         return;
     }
     const rows_leaf leaf = rows_of(n, w_parent);
-    const hfsad_link link = {n->z, n->q, n->k};
-    const double *w = n->s.keeps_w ? n->w : n->z, *common = leaf_consensus(n, w0, w_parent);
-    t->tier[tier].loss = kernels()->rows_loss(&leaf.problem, w);
-    t->tier[tier].consensus_loss = kernels()->rows_loss(&leaf.problem, common);
-    kernels()->link_measure(leaf.rule, &link, n->s.M, w, w_parent, common, &t->tier[tier]);
+    client_measure(&leaf, n->s.keeps_w ? n->w : n->z, leaf_consensus(n, w0, w_parent), &t->tier[tier]);
 }

@@ -2,7 +2,7 @@
 #ifndef HFSAD_NET_NODE_PARTS_H
 #define HFSAD_NET_NODE_PARTS_H
 
-#include "core/robust.h"
+#include "cell/cell.h"
 #include "net/node.h"
 #include "plan/cohort.h"
 #include "plan/fixed_answer.h"
@@ -348,18 +348,16 @@ void node_begin_anew(node *n, const double *w);
 void inner_begin_anew(node *n);
 /* A child's message that its parent knows without being told, as it would have come. */
 void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link);
-guard_strain inner_strain(const node *n);
-/* Fixed point (node_fixed.c): the numbers of an UP as words; false: they do not fit. The sum of the children's u, which
- * returns that of sigma. A child's numbers as doubles, for the bounds. */
+/* The node with its children, as they have spoken last. */
+cell node_cell(node *n);
+/* Fixed point (node_fixed.c): the numbers of an UP as words; false: they do not fit. A child's numbers as doubles, for
+ * the bounds. */
 bool fixed_up(node *n, message *m);
 size_t fixed_cohort(const node *n);
-double fixed_inner_sum(node *n);
 void fixed_assume(node *n, size_t c);
 const double *fixed_shown(node *n, const message *m);
-guard_strain fixed_strain(const node *n);
-/* A tally as it goes up, and the sum of the children's to this node's. */
+/* A tally as it goes up. */
 void fixed_say_tally(node *n);
-void fixed_add_children(const node *n, tally *t);
 void fixed_show_tally(const node *n, const double *words, double *numbers);
 /* Secure: the digest of what came from the parent. */
 void node_digest(const node *n, const message *m, uint64_t digest[4]);

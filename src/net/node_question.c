@@ -114,31 +114,6 @@ static void pass_figures_on(node *n)
     n->changed = n->changed || n->s.async;
 }
 
-/* The children's tallies in the order of plan/tally.h; intercepts one after another. */
-static void add_children(const node *n, tally *t)
-{
-    const size_t count = node_figures_count(n), leaves = inner_first_leaf(n), slots = run_slots(n->s.M);
-    tally child;
-    for (size_t c = 0; c < leaves; c++) {
-        if (!n->inner.child[c].answered)
-            continue;
-        tally_unpack(&child, n->s.tiers, n->inner.child_figures + c * count);
-        tally_add(t, &child);
-    }
-    for (size_t first = leaves; first < n->s.n_children; first += slots) {
-        tally run = {0};
-        for (size_t c = first; c < n->s.n_children && c < first + slots; c++) {
-            if (!n->inner.child[c].answered)
-                continue;
-            tally_unpack(&child, n->s.tiers, n->inner.child_figures + c * count);
-            t->intercepts += child.intercepts;
-            child.intercepts = 0;
-            tally_add(&run, &child);
-        }
-        tally_add(t, &run);
-    }
-}
-
 static bool finish_figures(node *n)
 {
     tally t = n->question.own;
@@ -146,7 +121,8 @@ static bool finish_figures(node *n)
         async_end(n);
     else if (n->s.async && (n->question.round > 0 || !async_all_answered(n)))
         async_row(n);
-    (n->s.p->fixed ? fixed_add_children : add_children)(n, &t);
+    const cell c = node_cell(n);
+    cell_add_tallies(&c, n->s.tiers, &t);
     n->a->take_tally(n, &t);
     if (is_root(n))
         root_conclude(n, &t);

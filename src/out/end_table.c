@@ -241,7 +241,7 @@ static void put_noise(FILE *o, const hfsad_run *run, const hfsad_spec *spec, con
 
 static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, const hfsad_figures *f)
 {
-    const bool links = run->engine->links && !run->plan->star; /* whose state is that of Algorithm 1 */
+    const bool links = run->algorithm->links && !run->plan->star; /* whose state is that of Algorithm 1 */
     const bool due = polish_is_due(spec, run->plan, run->data->n_inner, run->data->M);
     char text[300];
     put_number(o, "objective", f->objective);
@@ -255,6 +255,10 @@ static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, c
         put_number(o, "smoothing gap", f->smoothing_gap);
     if (run->truth)
         put_number(o, "relative error", f->relative_error);
+    if (run->polished && isfinite(run->best)) {
+        snprintf(text, sizeof text, "of an earlier iteration, with the consensus objective %.6g", run->best);
+        put_row(o, "model", text);
+    }
     if (run->plan->star && run->polish.accepted) { /* its rounds and questions are the run itself */
         put_exchanges(o, &run->polish);
     } else if (due) {
@@ -307,7 +311,7 @@ static void put_table(FILE *o, hfsad_run *run, const hfsad_spec *spec, const rep
     put_groups(o, run);
     snprintf(text, sizeof text, "%s%s",
              theorem->holds ? "covers this run" : "does not cover this run: ", theorem->holds ? "" : theorem->reason);
-    if (run->engine->links && !run->plan->star)
+    if (run->algorithm->links && !run->plan->star)
         put_row(o, "Theorem 1", text);
     hfsad_verdict verdict;
     run_verdict(run, spec, end->stopped == STOP_INTERRUPTED, &verdict);

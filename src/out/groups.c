@@ -95,7 +95,7 @@ hfsad_status groups_find(node_groups *g, const hfsad_run *run, hfsad_error *err)
     *g = (node_groups){0};
     if (run->personal.found.K)
         return take_found(g, run, err);
-    if (!run->engine->links || !plan_lets_go(run->plan, d->n_inner))
+    if (!run->algorithm->links || !plan_lets_go(run->plan, d->n_inner))
         return HFSAD_OK;
     g->group = alloc_zero(nodes, sizeof *g->group);
     g->clients = alloc_zero(GROUPS_MOST, sizeof *g->clients);

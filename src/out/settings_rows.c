@@ -50,7 +50,7 @@ static const char *tier_why_idle(const hfsad_run *run, const setting_at *at)
     const size_t inner = run->data->n_inner;
     if (!client && !cloud && inner == 1)
         return "the data have no edges";
-    if (!prior && (p->star || !run->engine->links))
+    if (!prior && (p->star || !run->algorithm->links))
         return p->star ? "star ties all nodes to one model" : "the baselines have no links";
     if (!prior && !link)
         return NULL;
@@ -211,7 +211,7 @@ char *links_text(const hfsad_run *run)
     const plan *p = run->plan;
     if (p->star)
         fputs("tied: one model for all nodes", o);
-    else if (!run->engine->links)
+    else if (!run->algorithm->links)
         fputs("none: the clients' models are averaged", o);
     else if (p->n_leaf_classes > 1 || !is_shared(run, true))
         fputs("differ between nodes: see settings.link in summary.json", o);

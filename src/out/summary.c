@@ -170,7 +170,7 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
     for (size_t i = 0; i < p->n_leaf_classes; i++)
         spans_add_rule(&client, &p->leaf_classes[i].rule);
     uint64_t last;
-    const uint64_t repairs = run->engine->repairs ? run->engine->repairs(run, &last) : 0;
+    const uint64_t repairs = run->algorithm->links ? run->engine->repairs(run, &last) : 0;
     for (size_t i = 1; i < run->data->n_inner; i++) {
         const hfsad_link_rule rule = guard_rule(p, &p->inner[i].rule, p->cycles ? 0 : repairs);
         spans_add_rule(&edge, &rule);
@@ -183,7 +183,7 @@ static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
     if (edges)
         add_penalty(j, prior, "edge", &edge_prior, prior_names);
     add_penalty(j, prior, "cloud", &cloud_prior, prior_names);
-    if (!run->engine->links) {
+    if (!run->algorithm->links) {
         add_baseline(j, settings, &run->rule);
         return;
     }
@@ -565,7 +565,7 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
     json_add_whole(j, before, "questions", run->before.questions);
     json_add_whole(j, before, "bytes_up", run->before.bytes_up);
     json_add_whole(j, before, "bytes_down", run->before.bytes_down);
-    if (!run->engine->repairs)
+    if (!run->algorithm->links)
         return;
     uint64_t last;
     cJSON *safeguard = json_add_object(j, root, "safeguard");
@@ -593,11 +593,11 @@ static void add_changes(json *j, cJSON *root, const hfsad_run *run, const char *
         json_add_item(j, root, name, list);
 }
 
-static int algorithm_of(const hfsad_run *run, const hfsad_spec *spec)
+const char *summary_algorithm(const hfsad_run *run, const hfsad_spec *spec)
 {
-    return run->plan->star                         ? ALGORITHM_STAR
-           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
-                                                   : spec->top.algorithm;
+    return algorithm_names[run->plan->star                         ? ALGORITHM_STAR
+                           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
+                                                                   : spec->top.algorithm];
 }
 
 /* The budget, what is spent of it, and the noise that it came to. */
@@ -630,7 +630,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     cJSON *root = cJSON_CreateObject();
     json_add_text(j, root, "version", hfsad_version());
     json_add_text(j, root, "spec", spec->path);
-    json_add_text(j, root, "algorithm", algorithm_names[algorithm_of(run, spec)]);
+    json_add_text(j, root, "algorithm", summary_algorithm(run, spec));
     json_add_text(j, root, "stopped", stop_reason_name(stopped));
     json_add_whole(j, root, "iterations", figures->iteration);
     json_add_real(j, root, "seconds", figures->seconds);
@@ -638,13 +638,15 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
                   figures->seconds > 0 ? (double)figures->iteration / figures->seconds : NAN);
     json_add_whole(j, root, "threads", pool_threads(run->threads));
     json_add_text(j, root, "start", run->start_kind);
-    if (spec->run.tries > 1 && run->engine->links)
+    if (spec->run.tries > 1 && run->algorithm->links)
         json_add_whole(j, root, "start_kept", run->start_index + 1);
     add_changes(j, root, run, "readmitted", false);
     add_changes(j, root, run, "retired", true);
     add_shape(j, root, run->data, plan_has_noise(run->plan));
     add_errors(j, root, run);
     add_figures(j, root, run, figures);
+    if (run->polished && isfinite(run->best))
+        json_add_real(j, root, "best_objective", run->best);
     add_verdict(j, root, run, spec, stopped);
     add_noise(j, root, run, spec, figures->iteration);
     if (polish_is_due(spec, run->plan, run->data->n_inner, run->data->M))
@@ -654,7 +656,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     add_groups(j, root, run);
     add_settings(j, root, run, spec);
     add_choices(j, root, run);
-    if (run->engine->links)
+    if (run->algorithm->links)
         add_theorem(j, root, run, theorem);
 
     char *printed = j->ok ? cJSON_Print(root) : NULL;

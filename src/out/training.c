@@ -119,7 +119,7 @@ hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *er
         run_measure(run, &record->end.figures, NULL);
         record->measured = true;
     }
-    if (run->spec->output.checkpoint && run->engine->links && !run->data_print)
+    if (run->spec->output.checkpoint && run->algorithm->links && !run->data_print)
         run_take_prints(run);
     status = write_into(record->report, folder, &record->end, err);
     if (status)
@@ -129,7 +129,7 @@ hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *er
 
 hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err)
 {
-    if (!run->engine->links)
+    if (!run->algorithm->links)
         return error_set(err, HFSAD_ERROR_INPUT, CHECKPOINT_NO_STATE);
     const training_record *record = run->record;
     size_t length = 0;
@@ -147,7 +147,7 @@ hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err
 {
     checkpoint c;
     training_record *record = NULL;
-    if (!run->engine->links)
+    if (!run->algorithm->links)
         return error_set(err, HFSAD_ERROR_INPUT, CHECKPOINT_NO_STATE);
     hfsad_status status = checkpoint_open(&c, path, err);
     if (!status && !c.trace_length)

@@ -51,7 +51,7 @@ static void apply(hfsad_run *run, const model *m, double *w)
 
 hfsad_status warm_start_from(hfsad_run *run, const model *m, const char *path, hfsad_error *err)
 {
-    if (!run->engine->links)
+    if (!run->algorithm->links)
         return error_set(err, HFSAD_ERROR_INPUT, "warm start: a baseline starts from one vector; give run.start");
     if (sim_iteration(run->sim) > 0)
         return error_set(err, HFSAD_ERROR_INPUT, "warm start: the run has iterated already; create another one");

@@ -15,15 +15,27 @@ size_t cohort_first(size_t n, size_t cohorts, size_t i)
     return i * n / cohorts;
 }
 
-size_t cohort_of(const plan *p, size_t n, size_t slot)
+/* The number of the cohort that a child is in. */
+static size_t cohort_with(size_t n, size_t cohorts, size_t slot)
 {
-    const size_t cohorts = cohorts_of(p, n);
     size_t i = slot * cohorts / n;
     while (i > 0 && cohort_first(n, cohorts, i) > slot)
         i--;
     while (i + 1 < cohorts && cohort_first(n, cohorts, i + 1) <= slot)
         i++;
-    return cohort_first(n, cohorts, i);
+    return i;
+}
+
+size_t cohort_of(const plan *p, size_t n, size_t slot)
+{
+    const size_t cohorts = cohorts_of(p, n);
+    return cohort_first(n, cohorts, cohort_with(n, cohorts, slot));
+}
+
+size_t cohort_members(const plan *p, size_t n, size_t slot)
+{
+    const size_t cohorts = cohorts_of(p, n), i = cohort_with(n, cohorts, slot);
+    return cohort_first(n, cohorts, i + 1) - cohort_first(n, cohorts, i);
 }
 
 static bool is_alike(const hfsad_link_rule *a, const hfsad_link_rule *b)

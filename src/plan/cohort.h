@@ -14,6 +14,8 @@ size_t cohorts_of(const plan *p, size_t n);
 size_t cohort_first(size_t n, size_t cohorts, size_t i);
 /* The first member of the cohort that child `slot` of n is in. */
 size_t cohort_of(const plan *p, size_t n, size_t slot);
+/* The number of members of that cohort. */
+size_t cohort_members(const plan *p, size_t n, size_t slot);
 
 /* Refused: clients of a node that are fewer than a cohort, and members that differ in their schedule or draws. */
 hfsad_status cohorts_check(const plan *p, const dataset *d, hfsad_error *err);

@@ -21,7 +21,8 @@ void guard_begin(guard_state *g, double *room, size_t M, const double *start)
 void guard_note(guard_state *g, const plan *p, size_t M, uint64_t iteration, double objective, const double *w0)
 {
     const uint64_t every = p->trace_every ? p->trace_every : 1; /* rows beside the grid come when the clock says so */
-    if (!g->calm || !p->cycles || iteration % every || (iteration && iteration == g->noted))
+    const bool counts = iteration % every == 0 || iteration == p->iterations;
+    if (!g->calm || !p->keeps_best || !counts || (iteration && iteration == g->noted))
         return;
     g->noted = iteration;
     if (!(objective < g->least))
@@ -32,7 +33,7 @@ void guard_note(guard_state *g, const plan *p, size_t M, uint64_t iteration, dou
 
 const double *guard_best(const guard_state *g, const plan *p, uint64_t iteration, const double *w0)
 {
-    return g->calm && p->cycles && g->noted == iteration && isfinite(g->least) ? g->best : w0;
+    return g->calm && p->keeps_best && g->noted == iteration && isfinite(g->least) ? g->best : w0;
 }
 
 void guard_pass(const word_transfer *t, guard_state *g)

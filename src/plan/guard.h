@@ -24,6 +24,9 @@
  * the majorant of |y - s^2| around <x, w_parent>, which is convex, over-relaxed by 1.6, and r grows from 3 to 1e4 in
  * 350 i steps of a client. A wild iteration begins a new cycle, too. Whether there is room depends on run.iterations:
  * a run that is extended later may take another path than one that had all iterations from the start.
+ *
+ * Problems of one model that are not convex (plan.keeps_best). The w_0 with the least objective of all rows is kept:
+ * cycles and the polish begin there, and a run without a polish returns it.
  */
 #ifndef HFSAD_PLAN_GUARD_H
 #define HFSAD_PLAN_GUARD_H
@@ -63,6 +66,11 @@ void guard_pass(const word_transfer *t, guard_state *g);
 
 /* Whether any link is looked at. */
 bool plan_is_guarded(const plan *p, size_t n_inner);
+/* Whether a guard_state is kept at all. */
+static inline bool plan_has_guard(const plan *p, size_t n_inner)
+{
+    return p->keeps_best || plan_is_guarded(p, n_inner);
+}
 /* The rule of an inner node's link after this number of repairs. */
 hfsad_link_rule guard_rule(const plan *p, const hfsad_link_rule *rule, uint64_t repairs);
 /* The same of a client's. */

@@ -391,10 +391,13 @@ static bool is_watched(const preset *t, size_t i, const hfsad_penalty *link)
            hfsad_penalty_slope(link) >= t->omega_0[t->d->inner[i].depth] * (1 - 1e-9);
 }
 
-/* Phase retrieval of one model by schedules that grow; the safeguard begins a new cycle, so all links are watched. */
+/* Phase retrieval of one model by schedules that grow; the safeguard begins a new cycle, so all links are watched. By
+ * default if no polish follows, which would go on from where a run has frozen. */
 static bool has_cycles(const preset *t, const plan *p)
 {
-    if (!t->tuned || !t->sharp || t->spec->run.cycles != 1 || algorithm_is_baseline(t->spec->top.algorithm))
+    const bool by_itself = t->spec->run.cycles < 0 && t->spec->run.polish == 0;
+    if (!t->tuned || !t->sharp || !(t->spec->run.cycles == 1 || by_itself) ||
+        algorithm_is_baseline(t->spec->top.algorithm))
         return false;
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const leaf_class *class = &p->leaf_classes[c];
@@ -434,6 +437,9 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
     p->cycles = has_cycles(t, p);
     p->inner[0].watched = d->n_inner == 1 && (p->cycles || is_star_watched(t, &p->leaf_classes[0].rule));
     p->cycles = p->cycles && !plan_has_noise(p);
+    p->keeps_best = t->tuned && !plan_why_apart(p, d->n_inner) && !plan_is_convex(p, d->n_inner) && !p->aggregate &&
+                    !plan_has_noise(p) && !algorithm_is_baseline(t->spec->top.algorithm) &&
+                    t->spec->federation.mode != MODE_ASYNC;
     for (size_t i = 0; i < d->n_inner && plan_has_noise(p); i++)
         p->inner[i].watched = false; /* a repair would add rounds to those that the budget was divided over */
     return status;

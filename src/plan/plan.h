@@ -56,6 +56,7 @@ typedef struct {
     noise_budget noise;
     double stop_absolute, stop_relative;
     bool cycles;               /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */
+    bool keeps_best;           /* not convex, one model: the answer is the best w_0 of all rows (guard.h) */
     double pace;               /* by what r grows in an edge round at last */
     bool positive;             /* features.positive */
     bool errors;               /* standard errors are wanted */

@@ -40,10 +40,10 @@ bool refusal_is_implied(const hfsad_spec *spec, refusal_kind kind)
     case REFUSAL_STEP:
         return algorithm_is_baseline(algorithm);
     case REFUSAL_STAR:
-        return !noise && (algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO);
+        return !noise && algorithm_may_be_star(algorithm);
     case REFUSAL_POLISH:
         return !algorithm_is_baseline(algorithm) && !noise &&
-               (spec->run.polish != 0 || algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO);
+               (spec->run.polish != 0 || algorithm_may_be_star(algorithm));
     case REFUSAL_ERRORS:
         return spec->output.errors == 1;
     case REFUSAL_GROUPS:

@@ -32,6 +32,7 @@ typedef struct {
     double *bend;   /* of the coordinates' part and the proximal term */
     double *answer; /* room for the longest */
 
+    double sigma; /* of the last star, 0 if there was none */
     double none;  /* F at 0 */
     double floor; /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
     double *w, *trial, *direction;

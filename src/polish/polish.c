@@ -186,7 +186,7 @@ static double record(polish_state *s, stage *t)
     t->lowest = fmin(t->lowest, model);
     if (bound < t->smallest) {
         t->smallest = bound;
-        t->lower = t->positive ? fmax(model - bound, 0) : model - bound;
+        t->lower = fmax(t->lower, model - bound);
         s->result->residual = size;
     }
     t->bound = fmax(t->lowest - t->lower, 0);
@@ -210,17 +210,25 @@ static bool is_over(const polish_state *s, const stage *t)
     return s->gone || s->spent || is_close(s, t) || (s->p->limit && s->rows >= s->p->limit);
 }
 
+/* Whether the star goes on where Newton's method has lost its way, which mostly needs about 100 exchanges: that
+ * happens if hardly more rows are in their kinks than there are free coordinates. */
+static bool goes_on(const polish_state *s, const stage_scales *at)
+{
+    return s->p->rounds && s->direct && at->share > 0;
+}
+
 /* From s->w. */
 static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
 {
-    enum { OUTER = 60 };
+    enum { OUTER = 60, PROMISED = 3000 };
+    const uint64_t most = goes_on(s, at) ? s->result->exchanges + PROMISED : POLISH_EXCHANGES;
     const int patience = t->part > 0 ? 6 : 10;
     double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
     int idle = 0, failures = 0, settled = 0;
     bool has_kinks = false;
     for (size_t m = 0; m < s->M; m++)
         has_kinks = has_kinks || coordinate_exists(s, m);
-    for (int k = 0; k < OUTER && idle < patience; k++) {
+    for (int k = 0; k < OUTER && idle < patience && s->result->exchanges < most; k++) {
         const double before = t->lowest;
         set_weights(s, at);
         const int steps = polish_newton(s, tolerance);
@@ -267,11 +275,11 @@ typedef struct {
     polish_state *s;
     stage *t;
     const stage_scales *at;
-    uint64_t rounds;
+    uint64_t rounds, per_row;
 } star_stage;
 
-/* By a diagonal metric rounds are many and cheap: this number of them is one row. */
-enum { DIAGONAL_ROUNDS = 10 };
+/* By a diagonal metric, and after Newton's method, rounds are many and cheap: this number of them is one row. */
+enum { CHEAP_ROUNDS = 10 };
 
 static bool see_round(void *context, const double *w, double objective, double primal, double dual)
 {
@@ -282,7 +290,7 @@ static bool see_round(void *context, const double *w, double objective, double p
         t->lowest = t->least = a->s->result->after = objective;
         t->bound = fmax(t->lowest - t->lower, 0);
     }
-    if (++a->rounds % (a->s->p->whole_metric ? 1 : DIAGONAL_ROUNDS) == 0)
+    if (++a->rounds % a->per_row == 0)
         add_row(a->s, t, primal, dual);
     return !is_over(a->s, t);
 }
@@ -303,26 +311,37 @@ static bool certify(void *context, const double *w)
     return is_close(s, a->t);
 }
 
+/* The rows' slopes become 0. */
+static void forget(polish_state *s, const stage *t)
+{
+    s->beta = s->p->memory ? 1 : 0;
+    if (!is_over(s, t))
+        (void)polish_ask(s, POLISH_FORGET, NULL, NULL);
+    s->beta = 0;
+}
+
 /* Newton's method begins where the star ends, but with wide envelopes and no slopes: with those of the star, which are
  * nearly right, too few rows are in their kinks to show the way. */
-static void solve_star(polish_state *s, const stage_scales *at, stage *t)
+static void solve_star(polish_state *s, const stage_scales *at, stage *t, bool alone)
 {
-    star_stage a = {s, t, at, 0};
-    const star_watch watch = {
-        &a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least, !s->direct && at->share > 0};
+    star_stage a = {s, t, at, 0, alone || !s->p->whole_metric ? CHEAP_ROUNDS : 1};
+    const star_watch watch = {&a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least, alone};
     const double kappa = s->kappa;
     s->theta = 0;
-    memcpy(t->best, s->w, s->M * sizeof *s->w);
+    memcpy(s->w, t->best, s->M * sizeof *s->w);
     if (star_solve(s, &watch))
         memcpy(s->w, t->best, s->M * sizeof *s->w);
     memcpy(s->centre, s->w, s->M * sizeof *s->w);
     s->kappa = kappa;
     s->step = 0;
     s->theta = 1e-2;
-    s->beta = s->p->memory ? 1 : 0;
-    if (!is_over(s, t))
-        (void)polish_ask(s, POLISH_FORGET, NULL, NULL);
-    s->beta = 0;
+    forget(s, t);
+}
+
+static void solve_again(polish_state *s, const stage_scales *at, stage *t)
+{
+    forget(s, t);
+    solve_star(s, at, t, true);
 }
 
 static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const double *w)
@@ -332,6 +351,7 @@ static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const doubl
         return false;
     memcpy(s->w, w, s->M * sizeof *w);
     memcpy(s->centre, w, s->M * sizeof *w);
+    memcpy(t->best, w, s->M * sizeof *w);
     t->begin = t->lowest = t->least;
     t->shift = prior_value(s->p, w) - prior_model(s, w);
     t->positive = !has_concave_priors(s->p);
@@ -355,11 +375,13 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
         if (!begin_stage(s, at, t, w))
             break;
         if (s->p->rounds)
-            solve_star(s, at, t);
+            solve_star(s, at, t, !s->direct && at->share > 0);
         if (!is_over(s, t) && i == 0)
             widen(s, at);
         if (!is_over(s, t))
             solve_stage(s, at, t);
+        if (goes_on(s, at) && !is_over(s, t))
+            solve_again(s, at, t);
         if (s->gone && !s->p->star)
             break;
         const double fall = t->begin - t->least, promised = t->begin - t->lowest;

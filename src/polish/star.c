@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OFTEN = 10, HISTORY = 4096, NEWTON_ROWS = 60 };
+enum { OFTEN = 10, HISTORY = 4096, LAST_ROWS = 120 };
 
 /* Rounds that Newton's method costs about as much as: some 100 exchanges, 25 of them second derivatives. A message
  * costs as much as the sending of 1000 numbers, and its numbers. */
@@ -36,8 +36,8 @@ typedef struct {
     double least;          /* objective of best */
     double first, last;    /* residual: of the first round since the restart, of the last round */
     uint64_t since, round; /* rounds since the restart, and in all */
-    double certified;      /* estimate at the last attempt to certify, and its round */
-    uint64_t certified_at;
+    double certified;      /* estimate at the last attempt to certify */
+    uint64_t denied_at;    /* round of the first bound that was not what the estimate promised, or the last before it */
     double lowest[HISTORY]; /* estimate, least so far, by round */
     double latest[HISTORY]; /* estimate of each round */
 } star;
@@ -104,7 +104,7 @@ static bool find_metric(star *a)
     s->step = tiny;
     if (!polish_ask(s, a->diagonal ? POLISH_METRIC_DIAGONAL : POLISH_METRIC, a->G, NULL) || s->answer[0] < n_clients)
         return false;
-    a->sigma = s->answer[1] / a->total;
+    a->sigma = s->sigma > 0 ? s->sigma : s->answer[1] / a->total; /* near a fit the spread says nothing */
     for (size_t m = 0; m < a->M; m++) {
         double *g = a->G + diagonal_of(a, m);
         *g += *g > 0 ? tiny * *g : 1;
@@ -190,12 +190,13 @@ static void follow(star *a, const double *p)
     a->since++;
 }
 
-/* Rounds to the limit of rows, of which Newton's method needs the last. By a diagonal metric a row has several. */
+/* Rounds to the limit of rows, of which Newton's method, and the star after it, need the last. By a diagonal metric a
+ * row has several. */
 static double rounds_left(const star *a)
 {
     const polish_state *s = a->s;
     const double limit = (double)s->p->limit, left = limit - (double)s->rows;
-    return s->p->limit && !a->diagonal ? left - fmin(NEWTON_ROWS, limit / 4) : INFINITY;
+    return s->p->limit && !a->diagonal ? left - fmin(LAST_ROWS, 0.4 * limit) : INFINITY;
 }
 
 /* Whether the estimates fall fast enough to go on: the least so far, or, after a restart has lifted them, the latest.
@@ -257,17 +258,20 @@ static bool iterate(star *a)
         return false;
     memcpy(a->anchor, a->m, a->M * sizeof *a->m);
     a->lowest[0] = a->certified = INFINITY;
+    bool promised = false;
     while (a->round + 1 < HISTORY && play_round(a)) {
         const double now = a->lowest[a->round], goal = watch->gap * fabs(a->least);
         /* An estimate that promises the goal while the bound denies it is wrong: z drifts where the losses are flat. */
-        const bool doubtful = now <= 0.5 * goal && a->round >= 2 * a->certified_at + 2 * OFTEN;
+        const bool doubtful = now <= 0.5 * goal && 2 * a->round >= 3 * a->denied_at + 4 * OFTEN;
         if ((now <= hopeful * goal && now <= again * a->certified) || doubtful) {
             a->certified = now;
-            a->certified_at = a->round;
             if (watch->certify(watch->context, a->best))
                 return true;
+            if (!promised || doubtful)
+                a->denied_at = a->round;
+            promised = promised || now <= goal;
         }
-        if (doubtful || !is_worth(a))
+        if ((doubtful && !watch->alone) || !is_worth(a))
             return true;
     }
     /* The limit of rows: what has been reached is worth a last bound. */
@@ -306,6 +310,7 @@ bool star_solve(polish_state *s, const star_watch *watch)
         for (size_t m = 0; m < a->M; m++)
             a->box[m] = coordinate_box(s, m);
         done = find_metric(a) && iterate(a);
+        s->sigma = a->sigma;
         if (s->p->memory)
             s->p->memory->sigma = a->sigma;
     }

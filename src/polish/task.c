@@ -35,8 +35,7 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
     if (spec->run.polish >= 0 || p->aggregate) /* its sums are over all clients: liars would have them again */
         return spec->run.polish == 1 && !p->aggregate;
     return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&
-           spec->run.iterations > 0 && M <= POLISH_DIRECT && !plan_why_apart(p, n_inner) &&
-           (plan_is_convex(p, n_inner) || is_anchored(p));
+           spec->run.iterations > 0 && M <= POLISH_DIRECT && !plan_why_apart(p, n_inner);
 }
 
 /* The smallest of all clients, because they share one model. */
@@ -127,10 +126,10 @@ void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
     to->objective_zero = found->zero;
 }
 
-/* Whether the weights are those by which Theorem 1 ties all nodes. Then a lower objective of models that differ comes
+/* The weights are those by which Theorem 1 ties all nodes. Then a lower objective of models that differ comes
  * from links that have not converged or, for phase retrieval, whose bound is the paper's number, from the fit of an
  * outlier. */
-static bool ties(const dataset *d, const plan *p, double nu_f)
+bool polish_ties(const dataset *d, const plan *p, double nu_f)
 {
     theorem_report t;
     theorem_check(&t, d, p, nu_f);
@@ -153,7 +152,7 @@ void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d
         snprintf(to->reason, sizeof to->reason, "no better model was found");
     else if (to->unbounded)
         snprintf(to->reason, sizeof to->reason, "%s", endless);
-    else if (!ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
+    else if (!polish_ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
         snprintf(
             to->reason, sizeof to->reason,
             "link: the run's own models, which differ, have the lower objective %.9g; larger weights would tie them",

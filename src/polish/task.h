@@ -16,9 +16,9 @@ static inline size_t polish_direct(const dataset *d)
 /* Numbers that the clients of a star may keep for a metric that is not diagonal. */
 enum { STAR_NUMBERS_MOST = 1 << 27 };
 
-/* Whether a run of this spec ends with the polish: run.polish is true, or it is auto, the problem is convex or
- * phase retrieval, of one model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run
- * without iterations shows its start. */
+/* Whether a run of this spec ends with the polish: run.polish is true, or it is auto, the problem is of one
+ * model and of at most POLISH_DIRECT coordinates, and the preset is not the paper's. A run without iterations shows its
+ * start. */
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
 /* Whether the metric of a star is that of all columns together, not only its diagonal. */
 bool star_is_whole(const dataset *d);
@@ -37,6 +37,8 @@ enum {
 /* Why there is none; NULL: there is one. */
 const char *polish_failure(int ended);
 
+/* Whether the links tie all nodes to one model. */
+bool polish_ties(const dataset *d, const plan *p, double nu_f);
 /* What came of it, as far as it has come; links: of the tree. */
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links);
 /* Whether it may take the place of the run's models, whose objective is `objective`; a reason if it may not.

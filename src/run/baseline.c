@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cell/cell.h"
+#include "cell/client.h"
 #include "core/draw.h"
 #include "run/sim.h"
 
@@ -102,7 +104,7 @@ static size_t children(const inner_node *node)
 }
 
 typedef struct {
-    const baseline *b;
+    baseline *b;
     const inner_node *node;
 } averaged;
 
@@ -124,7 +126,7 @@ static averaging_part part_at(const void *context, size_t slot)
 /* Whether any child moved. */
 static bool average(baseline *b, size_t i)
 {
-    const averaged at = {b, &b->d->inner[i]};
+    averaged at = {b, &b->d->inner[i]};
     const bool moved = averaging_mean(&b->p->inner[i].prior, b->inner[i].since / b->inner[i].mass, b->M,
                                       children(at.node), part_at, &at, b->F < b->M, b->inner_w + i * b->M);
     if (moved)
@@ -208,57 +210,56 @@ void baseline_iterate(baseline *b)
     send_down(b);
 }
 
-/* w_0, with the node's own intercept if it has one. */
-static const double *consensus_model(const baseline *b, size_t leaf, const double *w, const double *w_parent,
-                                     uint32_t parent, double *room)
-{
-    if (b->F == b->M)
-        return b->inner_w;
-    memcpy(room, b->inner_w, b->M * sizeof *room);
-    if (plan_leaf(b->p, leaf)->rule.penalty.free)
-        room[b->F] = w[b->F];
-    else if (parent && b->p->inner[parent].rule.penalty.free)
-        room[b->F] = w_parent[b->F];
-    return room;
-}
-
 static void measure_leaf(baseline *b, size_t leaf, unsigned thread)
 {
-    const uint32_t parent_of = dataset_parent(b->d, leaf);
-    const double *w = leaf_w(b, leaf, &b->d->inner[parent_of]);
+    const uint32_t parent = dataset_parent(b->d, leaf);
+    const double *w = leaf_w(b, leaf, &b->d->inner[parent]), *w_parent = b->inner_w + (size_t)parent * b->M;
+    const bool own = plan_leaf(b->p, leaf)->rule.penalty.free, edge = parent && b->p->inner[parent].rule.penalty.free;
     const client_rows rows = dataset_rows(b->d, leaf);
-    const double *w0 =
-        consensus_model(b, leaf, w, b->inner_w + (size_t)parent_of * b->M, parent_of, b->space + (size_t)thread * b->M);
+    const double *w0 = client_consensus(b->M, b->inner_w,
+                                        own    ? w + b->F
+                                        : edge ? w_parent + b->F
+                                               : NULL,
+                                        b->space + (size_t)thread * b->M);
     averaging_measure(plan_leaf(b->p, leaf), &rows, b->M, w, w0, &b->sums[leaf]);
 }
 
-/* The order of plan/tally.h. */
-static void measure_node(const baseline *b, size_t i, tally *t)
+static tally measure_node(baseline *b, size_t i);
+
+static bool measure_child(void *context, size_t slot, tally *t)
+{
+    const averaged *at = context;
+    const inner_node *node = at->node;
+    *t = (tally){0};
+    if (slot < node->n_inner)
+        *t = measure_node(at->b, node->first_inner + slot); /* no deeper than HFSAD_TIERS_MAX */
+    else
+        t->tier[node->depth] = at->b->sums[node->first_leaf + slot - node->n_inner];
+    return true;
+}
+
+static tally measure_node(baseline *b, size_t i)
 {
     const inner_node *node = &b->d->inner[i];
-    const size_t slots = run_slots(b->M), end = (size_t)node->first_leaf + node->n_leaves;
-    const double *w = b->inner_w + i * b->M;
-    *t = (tally){.consensus_priors = kernels()->prior_value(&b->p->inner[i].prior, b->M, b->inner_w)};
+    averaged at = {b, node};
+    const cell c = {.p = b->p,
+                    .M = b->M,
+                    .n_inner = node->n_inner,
+                    .n_leaves = node->n_leaves,
+                    .context = &at,
+                    .tally = measure_child};
+    tally t = {.consensus_priors = kernels()->prior_value(&b->p->inner[i].prior, b->M, b->inner_w)};
     if (i)
-        t->tier[node->depth - 1].gap = averaging_gap(b->M - b->p->inner[i].rule.penalty.free, w, b->inner_w);
-    for (size_t c = node->first_inner; c < (size_t)node->first_inner + node->n_inner; c++) {
-        tally child;
-        measure_node(b, c, &child); /* no deeper than HFSAD_TIERS_MAX */
-        tally_add(t, &child);
-    }
-    for (size_t first = node->first_leaf; first < end; first += slots) {
-        link_sums run = {0};
-        for (size_t leaf = first; leaf < end && leaf < first + slots; leaf++)
-            link_sums_add(&run, &b->sums[leaf]);
-        link_sums_add(&t->tier[node->depth], &run);
-    }
+        t.tier[node->depth - 1].gap =
+            averaging_gap(b->M - b->p->inner[i].rule.penalty.free, b->inner_w + i * b->M, b->inner_w);
+    cell_add_tallies(&c, b->d->depth, &t);
+    return t;
 }
 
 void baseline_measure(baseline *b, hfsad_figures *f)
 {
-    tally t;
     for_each(b, 0, b->d->n_leaves, b->d->n_rows, measure_leaf);
-    measure_node(b, 0, &t);
+    const tally t = measure_node(b, 0);
     averaging_figures(&t, b->M, b->d->depth, b->iteration, f);
     f->relative_error = b->truth ? model_error(b->d, b->inner_w, b->truth, b->sign_free, b->space) : NAN;
     f->bytes_up = b->bytes_up;

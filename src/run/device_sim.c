@@ -217,8 +217,6 @@ static const char *refuse(const sim *s)
         return "own losses are not supported";
     if (loss->box < INFINITY && !loss_kind_of(loss)->majorised)
         return "loss.box is supported for phase-retrieval only";
-    if (p->cycles)
-        return "run.cycles is not supported";
     if (!s->d->rows.first && (penalty_vec_of(&rule->penalty).form > PENALTY_LINEAR || rule->schedule.over != 0))
         return "links of clients with one row must be tv";
     if (p->aggregate)
@@ -226,6 +224,8 @@ static const char *refuse(const sim *s)
     if (s->said || p->fixed)
         return "federation.wire must be double or delta";
     const char *reason = s->d->rows.first ? refuse_rows(s) : NULL;
+    if (!reason && p->cycles)
+        return "new cycles are not supported; set run.cycles: false";
     return reason ? reason : refuse_inner(s);
 }
 

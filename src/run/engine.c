@@ -38,11 +38,13 @@ static uint64_t sim_engine_repairs(const hfsad_run *r, uint64_t *last)
     return sim_repairs(r->sim, last);
 }
 
+static const double *sim_engine_best(const hfsad_run *r, double *objective)
+{
+    return sim_best(r->sim, objective);
+}
+
 static const engine sim_engine = {
-    .as_rows = false,
-    .links = true,
     .saves = true,
-    .remedy = "a larger schedule.client.c and schedule.edge.c, or another run.start",
     .create = sim_engine_create,
     .iterate = sim_engine_iterate,
     .measure = sim_engine_measure,
@@ -50,6 +52,7 @@ static const engine sim_engine = {
     .inner_model = sim_engine_inner_model,
     .leaf_model = sim_engine_leaf_model,
     .repairs = sim_engine_repairs,
+    .best = sim_engine_best,
 };
 
 static hfsad_status baseline_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
@@ -86,9 +89,6 @@ static void baseline_engine_leaf_model(const hfsad_run *r, size_t leaf, double *
 }
 
 static const engine baseline_engine = {
-    .as_rows = true,
-    .links = false,
-    .remedy = "a smaller baseline.step, or another run.start",
     .create = baseline_engine_create,
     .iterate = baseline_engine_iterate,
     .measure = baseline_engine_measure,
@@ -97,7 +97,7 @@ static const engine baseline_engine = {
     .leaf_model = baseline_engine_leaf_model,
 };
 
-const engine *engine_of(const hfsad_spec *spec)
+const engine *engine_of(const algorithm_row *algorithm)
 {
-    return algorithm_is_baseline(spec->top.algorithm) ? &baseline_engine : &sim_engine;
+    return algorithm->links ? &sim_engine : &baseline_engine;
 }

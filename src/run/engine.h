@@ -5,13 +5,11 @@
 
 #include "personal/grow.h"
 #include "polish/polish.h"
+#include "run/algorithm.h"
 #include "spec/settings.h"
 
 typedef struct {
-    bool as_rows;       /* the data must be in the table of rows */
-    bool links;         /* links have a state: residuals, state.csv, Theorem 1 and the stop rule mean something */
-    bool saves;         /* the state of all links is here: state.csv and checkpoint.bin can be written */
-    const char *remedy; /* what to try where the iterates do not stay finite */
+    bool saves; /* the state of all links is here: state.csv and checkpoint.bin can be written */
     /* data, plan, start, truth and threads are there */
     hfsad_status (*create)(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
     void (*iterate)(hfsad_run *r);
@@ -24,8 +22,10 @@ typedef struct {
     void (*leaf_model)(const hfsad_run *r, size_t leaf, double *w);
     /* Whether the node's model is here; NULL: always. */
     bool (*knows)(const hfsad_run *r, size_t node);
-    /* The safeguard's repairs so far; *last: the iteration of the last. NULL: there is no safeguard. */
+    /* The safeguard's repairs so far; *last: the iteration of the last. Only of an algorithm with links. */
     uint64_t (*repairs)(const hfsad_run *r, uint64_t *last);
+    /* The best w_0 of all rows and its objective; NULL: the last one is to be kept. A NULL function: always. */
+    const double *(*best)(const hfsad_run *r, double *objective);
     /* The polish, from w to w; *why: the reason for which there is none, or NULL. A NULL function: polish_run.c asks
      * the clients of this process. */
     hfsad_status (*polish)(hfsad_run *r, double *w, polish_result *found, const char **why, hfsad_error *err);
@@ -34,7 +34,7 @@ typedef struct {
     hfsad_status (*groups)(hfsad_run *r, personal_result *found, const char **why, hfsad_error *err);
 } engine;
 
-/* By the spec's `algorithm`. */
-const engine *engine_of(const hfsad_spec *spec);
+/* In this process. */
+const engine *engine_of(const algorithm_row *algorithm);
 
 #endif

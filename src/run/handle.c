@@ -115,7 +115,7 @@ static hfsad_status run_stages(const trials *all, start_search *search, uint64_t
  * before the edges have moved. */
 static hfsad_status search_start(hfsad_run *r, const hfsad_spec *spec, bool consensus, hfsad_error *err)
 {
-    const size_t M = r->data->M, tries = spec->run.tries > 1 && r->engine->links ? (size_t)spec->run.tries : 0,
+    const size_t M = r->data->M, tries = spec->run.tries > 1 && r->algorithm->links ? (size_t)spec->run.tries : 0,
                  most = tries ? tries : 1;
     start_search search = {.M = M,
                            .seed = (uint64_t)spec->run.seed,
@@ -144,23 +144,6 @@ static hfsad_status search_start(hfsad_run *r, const hfsad_spec *spec, bool cons
     return status;
 }
 
-static hfsad_status make_start(hfsad_run *r, const hfsad_spec *spec, const surveyor *ask, hfsad_error *err)
-{
-    const bool apart = r->engine->links && plan_lets_go(r->plan, r->data->n_inner);
-    const char *kind = spec->run.start ? spec->run.start : apart ? "consensus" : start_default(spec);
-    const bool consensus = strcmp(kind, "consensus") == 0;
-    r->start = alloc_zero(r->data->M, sizeof *r->start);
-    r->start_kind = spec_find_start(spec, kind);
-    if (!r->start || !r->start_kind)
-        return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    hfsad_status status =
-        start_plain(r->start, consensus ? start_default(spec) : r->start_kind, spec, r->data, ask, err);
-    if (!status && !r->engine->links)
-        status = baseline_rule_of(&r->rule, spec, r->data, r->plan, r->start, ask, err);
-    const bool searches = consensus || (spec->run.tries > 1 && r->engine->links);
-    return status || !searches ? status : search_start(r, spec, consensus, err);
-}
-
 /* With the current folder, so that the names in it can be found from another one. */
 static hfsad_status remember_spec(hfsad_spec **copy, const hfsad_spec *spec, hfsad_error *err)
 {
@@ -170,18 +153,27 @@ static hfsad_status remember_spec(hfsad_spec **copy, const hfsad_spec *spec, hfs
     return status;
 }
 
-/* What is asked of all clients before training: the scales of the presets, and the start. */
+/* What is asked of all clients before training, and the search for the start. */
 static hfsad_status survey(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
     local_survey local;
+    run_beginning found;
     hfsad_status status = local_survey_make(&local, spec, r->data, err);
     if (status)
         return status;
     const surveyor ask = local_surveyor(&local);
-    if (!(status = data_scales_find(&r->scales, spec, r->data, &ask, err)) &&
-        !(status = plan_resolve(&r->plan, spec, r->data, &r->scales, false, err)) &&
-        !(status = theorem_bound(&r->nu_f, &ask, err)))
-        status = make_start(r, spec, &ask, err);
+    r->start = alloc_zero(r->data->M, sizeof *r->start);
+    status = r->start ? run_begin(&found, spec, r->data, &ask, r->start, err)
+                      : error_memory(err, r->data->M * sizeof *r->start, "the start vector");
+    if (r->start) {
+        r->scales = found.scales;
+        r->plan = found.plan;
+        r->nu_f = found.nu_f;
+        r->rule = found.rule;
+        r->start_kind = found.start_kind;
+    }
+    if (!status && (found.consensus || (spec->run.tries > 1 && r->algorithm->links)))
+        status = search_start(r, spec, found.consensus, err);
     r->before.questions = local.cost.questions;
     r->before.bytes_up += local.cost.bytes_up;
     r->before.bytes_down += local.cost.bytes_down;
@@ -205,7 +197,7 @@ static hfsad_status read_data(hfsad_run *r, const hfsad_spec *spec, const char *
                               hfsad_error *err)
 {
     const table_settings table = table_of_spec(spec);
-    const part_model model = {.possible = r->engine->links && !record && !spec_is_fixed(spec) && !spec->own.value &&
+    const part_model model = {.possible = r->algorithm->links && !record && !spec_is_fixed(spec) && !spec->own.value &&
                                           !spec_has_noise(spec) && spec->features.standardize != 1,
                               .intercept = spec->features.intercept != INTERCEPT_NONE,
                               .scores = spec_scores(spec)};
@@ -220,7 +212,7 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
     const size_t scores = spec_scores(spec);
-    const bool as_rows = r->engine->as_rows || intercept || standardize || scores || spec->own.value ||
+    const bool as_rows = r->algorithm->as_rows || intercept || standardize || scores || spec->own.value ||
                          spec_has_noise(spec); /* whether a client has one row is nobody's business then */
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
@@ -273,9 +265,10 @@ static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source 
         return status;
     if ((status = refusal_check(spec, err)))
         return status;
-    r->engine = engine_of(spec);
-    if (!r->engine->links && spec->own.value)
-        return error_set(err, HFSAD_ERROR_INPUT, "algorithm: the baselines do not support an own loss");
+    r->algorithm = algorithm_of(spec);
+    r->engine = engine_of(r->algorithm);
+    if (r->algorithm->refuses(spec))
+        return error_set(err, HFSAD_ERROR_INPUT, "%s", r->algorithm->refuses(spec));
     if (spec_is_fixed(spec) && ranks()->count > 1)
         return error_set(err, HFSAD_ERROR_INPUT, "federation.wire: fixed and secure aggregation need one process");
     if (spec->top.aggregate && ranks()->count > 1)
@@ -401,8 +394,16 @@ void run_unpolish(hfsad_run *r)
     free(r->polished);
     free(r->errors);
     r->polished = r->errors = NULL;
+    r->best = NAN;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
+}
+
+const double *run_best(const hfsad_run *r)
+{
+    double objective;
+    const double *best = r->engine->best ? r->engine->best(r, &objective) : NULL;
+    return best ? best : r->engine->inner_model(r, 0);
 }
 
 void hfsad_run_iterate(hfsad_run *r)
@@ -411,11 +412,6 @@ void hfsad_run_iterate(hfsad_run *r)
     const double before = clock_seconds();
     r->engine->iterate(r);
     r->seconds += clock_seconds() - before;
-}
-
-static bool is_finite(const hfsad_run *r, const hfsad_figures *f)
-{
-    return r->engine->links ? figures_are_finite(f) : averaging_is_finite(f);
 }
 
 hfsad_status run_too_large(const hfsad_run *r, size_t node, hfsad_error *err)
@@ -433,13 +429,14 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
     }
     r->engine->measure(r, f);
     f->seconds = r->seconds;
+    r->last = *f;
     if (sim_failure(r->sim))
         return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
     if (r->sim && sim_too_large(r->sim))
         return run_too_large(r, sim_too_large(r->sim) - 1, err);
-    if (!is_finite(r, f))
+    if (!r->algorithm->is_finite(f))
         return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
-                         (unsigned long long)f->iteration, r->engine->remedy);
+                         (unsigned long long)f->iteration, r->algorithm->remedy);
     if (plan_has_noise(r->plan))
         figures_hide(f);
     return HFSAD_OK;

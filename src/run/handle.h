@@ -2,6 +2,7 @@
 #ifndef HFSAD_RUN_HANDLE_H
 #define HFSAD_RUN_HANDLE_H
 
+#include "run/algorithm.h"
 #include "run/baseline.h"
 #include "run/engine.h"
 #include "run/readmission.h"
@@ -24,6 +25,7 @@ struct hfsad_run {
     data_scales scales; /* what the plan was made from */
     double nu_f;        /* of Theorem 1 */
     survey_cost before; /* what was sent before the first iteration */
+    const algorithm_row *algorithm;
     const engine *engine;
     void *driver;       /* of an engine that is neither of these */
     sim *sim;           /* NULL: a baseline trains, or a federation */
@@ -43,6 +45,7 @@ struct hfsad_run {
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
+    double best;                      /* objective of `polished`, if that is the best w_0 of all rows; NAN: it is not */
     double *errors;                   /* its standard errors in the units of the data; NULL: not known */
     void (*star_row)(void *context, const hfsad_figures *row); /* gets the rows of a star; NULL: no hook */
     void *star_context;
@@ -55,6 +58,7 @@ struct hfsad_run {
     run_readmission *readmitted; /* in a federation, or by its record */
     size_t n_readmitted, readmitted_room;
     run_personal personal;
+    hfsad_figures last;    /* of the last run_measure */
     hfsad_figures figures; /* of the last hfsad_run_measure */
     hfsad_verdict verdict; /* of the last hfsad_run_verdict */
 };
@@ -88,6 +92,8 @@ hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
 void run_take_star(hfsad_run *run, const polish_row *row);
 /* The same where the figures are known already; w: M numbers. */
 void run_take_star_figures(hfsad_run *run, const hfsad_figures *figures, const double *w);
+/* Where a polish begins: the best w_0 of all rows, or the last. */
+const double *run_best(const hfsad_run *run);
 /* Back to the engine's models. */
 void run_unpolish(hfsad_run *run);
 void run_ungroup(hfsad_run *run);

@@ -260,7 +260,7 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
 {
     dataset *data = NULL;
     hfsad_status status = spec_check_settings(spec, !settings->memory, err);
-    if (!status && algorithm_is_baseline(spec->top.algorithm))
+    if (!status && !algorithm_of(spec)->links)
         status =
             error_set(err, HFSAD_ERROR_INPUT, "algorithm: a path is made by star or hfsad; leave the baselines out");
     else if (!status && spec_has_noise(spec))

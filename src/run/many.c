@@ -6,10 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/wire.h"
-#include "core/fold.h"
+#include "cell/client.h"
 #include "plan/client_terms.h"
-#include "plan/noise.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,32 +48,6 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
     };
 }
 
-/* plan/noise.h; only one thread has this leaf. */
-static void step_with_noise(sim *s, size_t leaf, const rows_leaf *one, thread_space *space)
-{
-    const size_t M = s->M;
-    double *z = space->rows + M, *q = space->rows + 2 * M;
-    hfsad_link link = {one->z, one->q, 0};
-    int64_t *steps = (int64_t *)(void *)(space->rows + 4 * M);
-    if (s->p->secure) {
-        s->many.dual[leaf] = kernels()->rows_step(one);
-        link.k = *one->k;
-        if (!noise_clip_link(s->p, one->rule, &link, M, one->w_parent, z, q, steps))
-            s->over = 1 + s->d->n_inner + leaf;
-        return;
-    }
-    memcpy(z, one->z, M * sizeof *z);
-    memcpy(q, one->q, M * sizeof *q);
-    (void)kernels()->rows_step(one);
-    memcpy(one->z, z, M * sizeof *z);
-    memcpy(one->q, q, M * sizeof *q);
-    link.k = *one->k;
-    seeded_words seeded = {s->many.noise[leaf], 0, 0};
-    const word_source words = seeded_words_source(&seeded);
-    noise_model(&s->p->noise, &words, link.k, M, one->w_parent, one->w, steps);
-    s->many.dual[leaf] = kernels()->link_step(one->rule, &link, M, one->w, one->w_parent);
-}
-
 static void step_leaf(void *context, size_t leaf, unsigned thread)
 {
     sim *s = context;
@@ -84,37 +56,28 @@ static void step_leaf(void *context, size_t leaf, unsigned thread)
         return;
     rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
     one.w_parent = w_heard(s, one.w_parent);
-    if (s->many.noise) {
-        step_with_noise(s, leaf, &one, &s->spaces[thread]);
-        return;
-    }
-    for (uint32_t step = plan_leaf(s->p, leaf)->local_steps; step > 0; step--)
-        s->many.dual[leaf] = kernels()->rows_step(&one);
+    double *rows = s->spaces[thread].rows;
+    seeded_words seeded = {s->many.noise ? s->many.noise[leaf] : 0, 0, 0};
+    client_noise noise = {s->p, seeded_words_source(&seeded), rows + s->M, rows + 2 * s->M,
+                          (int64_t *)(void *)(rows + 4 * s->M)};
+    bool too_large = false;
+    s->many.dual[leaf] =
+        client_steps(&one, plan_leaf(s->p, leaf)->local_steps, s->many.noise ? &noise : NULL, &too_large);
+    if (too_large) /* any of them is named */
+        s->over = 1 + s->d->n_inner + leaf;
 }
 
 static void sum_run(void *context, size_t index, unsigned thread)
 {
     sim *s = context;
     run_of_leaves *r = &s->runs[index];
-    thread_space *space = &s->spaces[thread];
     if (!r->mine)
         return;
-    const size_t M = s->M, first = run_first_leaf(s, r);
-    double *u = space->rows + 4 * M;
-    fold sum;
-    fold_begin(&sum, M, space->scratch + leaf_run_scratch(M), s->run_u + index * M);
+    sim_sum_run(s, index, &s->spaces[thread]);
+    const size_t first = run_first_leaf(s, r);
     r->dual = 0;
-    for (size_t leaf = first; leaf < first + r->count; leaf++) {
-        const rows_leaf one = rows_view(s, leaf, space);
-        const hfsad_link link = {one.z, one.q, *one.k};
-        const double sigma = hfsad_link_message(one.rule, &link, M, u);
-        if (s->said)
-            (void)wire_round(u, M);
-        fold_add(&sum, u, sigma);
+    for (size_t leaf = first; leaf < first + r->count; leaf++)
         r->dual += s->many.dual[leaf];
-    }
-    fold_end(&sum);
-    r->sum_sigma = sum.sum_sigma;
 }
 
 void many_round(sim *s)
@@ -123,64 +86,74 @@ void many_round(sim *s)
         if (s->runs[i].mine)
             draw_run(s, &s->runs[i], s->many.active + run_first_leaf(s, &s->runs[i]));
     for_each(s, 0, s->d->n_leaves, s->d->n_rows, step_leaf);
-    if (!s->p->fixed) /* sum_fixed does it by cohorts */
+    if (!s->p->fixed) /* added up by cohorts instead (cell/cell.h) */
         for_each(s, 0, s->n_runs, s->d->n_leaves, sum_run);
 }
 
-/* If clients or edges have their own intercepts, the nodes above are not tied: their models get the mean over the
- * clients below. */
+static intercept_owner owner_of(const sim *s)
+{
+    return (intercept_owner){s->p->leaf_classes[0].rule.penalty.free > 0,
+                             s->d->n_inner > 1 && s->p->inner[1].rule.penalty.free > 0};
+}
+
+/* Of the clients of a node: how many are there, and the sum of their own intercepts. */
+static size_t leaves_here(const sim *s, const inner_node *node, bool own, double *sum)
+{
+    size_t leaves = 0;
+    for (size_t slot = 0; slot < node->n_leaves; slot++) {
+        if (!leaf_is_here(s, node->first_leaf + slot))
+            continue;
+        leaves++;
+        if (own)
+            *sum += (s->w ? s->w : s->z)[node->base + slot * s->M + s->d->rows.F];
+    }
+    return leaves;
+}
+
 void many_settle(sim *s)
 {
-    const size_t F = s->d->rows.F, M = s->M;
-    const bool own_client = s->p->leaf_classes[0].rule.penalty.free;
-    if (!own_client && !(s->d->n_inner > 1 && s->p->inner[1].rule.penalty.free))
+    const intercept_owner owner = owner_of(s);
+    if (!owner.client && !owner.edge)
         return;
-    double *sum = s->many.intercept, *count = sum + s->d->n_inner;
+    double *sum = s->many.intercept, *count = sum + s->d->n_inner, mean;
     for (size_t i = s->d->n_inner; i-- > 0;) {
         const inner_node *node = &s->d->inner[i];
-        double *w = s->inner_w + i * M + F;
+        double *w = s->inner_w + i * s->M + s->d->rows.F;
+        sim_cell at = {s, i, &s->spaces[0]};
+        const cell c = sim_cell_of(&at);
         sum[i] = count[i] = 0;
         if (i == 0)
             ranks_intercepts(s, sum, count);
-        for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
-            if (!inner_is_here(s, c))
+        for (size_t child = node->first_inner; child < node->first_inner + node->n_inner; child++) {
+            if (!inner_is_here(s, child))
                 continue;
-            sum[i] += sum[c];
-            count[i] += count[c];
+            sum[i] += sum[child];
+            count[i] += count[child];
         }
-        size_t leaves = 0;
-        for (size_t slot = 0; slot < node->n_leaves; slot++) {
-            if (!leaf_is_here(s, node->first_leaf + slot))
-                continue;
-            leaves++;
-            if (own_client)
-                sum[i] += (s->w ? s->w : s->z)[node->base + slot * M + F];
-        }
-        if (!own_client)
-            sum[i] += (double)leaves * *w;
+        const size_t leaves = leaves_here(s, node, owner.client, &sum[i]);
         count[i] += (double)leaves;
-        if (inner_is_here(s, i) && (own_client || node->n_leaves == 0))
-            *w = sum[i] / count[i];
+        if (cell_settle(&c, owner, leaves, *w, &sum[i], count[i], &mean) && inner_is_here(s, i))
+            *w = mean;
     }
 }
 
-double sim_intercept(const sim *s, size_t leaf)
+/* Where it is; NULL: it is the cloud's. */
+static const double *own_intercept(const sim *s, size_t leaf)
 {
     const size_t F = s->d->rows.F;
     const uint32_t parent = dataset_parent(s->d, leaf);
     const inner_node *node = &s->d->inner[parent];
+    if (s->d->rows.constant == 0)
+        return NULL;
     if (plan_leaf(s->p, leaf)->rule.penalty.free)
-        return (s->w ? s->w : s->z)[dataset_place(s->d, node, (uint32_t)(leaf - node->first_leaf)).first + F];
-    return s->inner_w[(parent && s->p->inner[parent].rule.penalty.free ? parent * s->M : 0) + F];
+        return (s->w ? s->w : s->z) + dataset_place(s->d, node, (uint32_t)(leaf - node->first_leaf)).first + F;
+    return parent && s->p->inner[parent].rule.penalty.free ? s->inner_w + parent * s->M + F : NULL;
 }
 
-/* w_0, with the node's own intercept if it has one. */
-static const double *consensus_model(const sim *s, size_t leaf, double *w)
+double sim_intercept(const sim *s, size_t leaf)
 {
-    memcpy(w, s->inner_w, s->M * sizeof *w);
-    if (s->d->rows.constant != 0)
-        w[s->d->rows.F] = sim_intercept(s, leaf);
-    return w;
+    const double *own = own_intercept(s, leaf);
+    return own ? *own : s->inner_w[s->d->rows.F];
 }
 
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums)
@@ -190,11 +163,8 @@ void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, lin
         if (!leaf_is_here(s, leaf))
             continue;
         const rows_leaf one = rows_view(s, leaf, space);
-        const hfsad_link link = {one.z, one.q, *one.k};
-        const double *w = s->w ? one.w : one.z, *w0 = consensus_model(s, leaf, space->rows + 5 * s->M);
-        sums->loss += kernels()->rows_loss(&one.problem, w);
-        sums->consensus_loss += kernels()->rows_loss(&one.problem, w0);
-        kernels()->link_measure(one.rule, &link, s->M, w, one.w_parent, w0, sums);
+        client_measure(&one, s->w ? one.w : one.z,
+                       client_consensus(s->M, s->inner_w, own_intercept(s, leaf), space->rows + 5 * s->M), sums);
     }
 }
 

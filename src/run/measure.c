@@ -32,19 +32,6 @@ static void measure_run(void *context, size_t index, unsigned thread)
     kernels()->leaf_measure(&run, s->inner_w, sums);
 }
 
-static void measure_node(const sim *s, size_t i, tally *t);
-
-void measure_child(const sim *s, size_t c, tally *child)
-{
-    const size_t i = s->d->inner[c].parent, depth = s->d->inner[i].depth;
-    const hfsad_link link = inner_link(s, c);
-    const hfsad_link_rule rule = sim_inner_rule(s, c);
-    measure_node(s, c, child); /* no deeper than HFSAD_TIERS_MAX */
-    kernels()->link_measure(&rule, &link, s->M, s->inner_w + c * s->M, s->inner_w + i * s->M, s->inner_w,
-                            &child->tier[depth]);
-    child->dual[depth] = s->inner[c].dual;
-}
-
 /* ---- fixed point ---- */
 
 static void measure_leaf(void *context, size_t leaf, unsigned thread)
@@ -64,77 +51,78 @@ static void measure_leaf(void *context, size_t leaf, unsigned thread)
     }
 }
 
-/* The tally of inner node i with its own link, and of all below it, as it goes up. */
-static void measure_fixed(const sim *s, size_t i, tally *t)
+static tally leaf_tally(const sim *s, size_t leaf, size_t depth)
 {
-    enum { WORDS = (TALLY_MOST + HFSAD_TIERS_MAX) * FIXED_WORDS };
-    const inner_node *node = &s->d->inner[i];
-    const inner_class *class = &s->p->inner[i];
-    const size_t tiers = s->d->depth, numbers = fixed_tally_numbers(tiers);
-    uint64_t sum[WORDS], part[WORDS];
-    *t = (tally){.priors = kernels()->prior_value(&class->prior, s->M, s->inner_w + i * s->M),
-                 .consensus_priors = kernels()->prior_value(&class->prior, s->M, s->inner_w)};
-    if (i) {
-        const hfsad_link link = inner_link(s, i);
-        const hfsad_link_rule rule = sim_inner_rule(s, i);
-        kernels()->link_measure(&rule, &link, s->M, s->inner_w + i * s->M, s->inner_w + (size_t)node->parent * s->M,
-                                s->inner_w, &t->tier[node->depth - 1]);
-        t->dual[node->depth - 1] = s->inner[i].dual;
-    }
-    fixed_tally_put(t, tiers, sum);
-    for (size_t c = 0; c < (size_t)node->n_inner + node->n_leaves; c++) {
-        tally child = {0};
-        if (c < node->n_inner) {
-            measure_fixed(s, node->first_inner + c, &child); /* no deeper than HFSAD_TIERS_MAX */
-        } else {
-            const size_t leaf = node->first_leaf + c - node->n_inner;
-            child.tier[node->depth] = s->leaf_sums[leaf];
-            if (!plan_has_noise(s->p))
-                child.dual[node->depth] = s->leaf_dual ? s->leaf_dual[leaf] : s->many.dual[leaf];
-        }
-        fixed_tally_put(&child, tiers, part);
-        fixed_add(sum, part, numbers);
-    }
-    fixed_tally_get(t, tiers, sum);
+    tally t = {0};
+    t.tier[depth] = s->leaf_sums[leaf];
+    if (!plan_has_noise(s->p))
+        t.dual[depth] = s->leaf_dual ? s->leaf_dual[leaf] : s->many.dual[leaf];
+    return t;
+}
+
+const uint64_t *measure_words(void *context, size_t slot, uint64_t *room)
+{
+    const sim_cell *at = context;
+    const inner_node *node = &at->s->d->inner[at->i];
+    const tally t = slot < node->n_inner ? sim_tally_of(at->s, node->first_inner + slot)
+                                         : leaf_tally(at->s, node->first_leaf + slot - node->n_inner, node->depth);
+    fixed_tally_put(&t, at->s->d->depth, room);
+    return room;
 }
 
 /* ---- doubles ---- */
 
-/* The tally of inner node i and of all below it, but its own link. */
-static void measure_node(const sim *s, size_t i, tally *t)
+bool measure_inner_child(void *context, size_t slot, tally *t)
 {
+    const sim_cell *at = context;
+    sim *s = at->s;
+    const size_t child = s->d->inner[at->i].first_inner + slot;
+    if (!inner_is_here(s, child))
+        return false;
+    *t = at->i == 0 && s->parts ? s->parts[slot].below : sim_tally_of(s, child);
+    return true;
+}
+
+void measure_run_of(void *context, size_t run, tally *t)
+{
+    const sim_cell *at = context;
+    const size_t depth = at->s->d->inner[at->i].depth, index = at->s->inner[at->i].first_run + run;
+    t->tier[depth] = at->s->run_sums[index];
+    t->dual[depth] = at->s->runs[index].dual;
+}
+
+/* Of inner node i with its own link, and of all below it; no deeper than HFSAD_TIERS_MAX. */
+tally sim_tally_of(sim *s, size_t i)
+{
+    const hfsad_link link = inner_link(s, i);
+    const hfsad_link_rule rule = sim_inner_rule(s, i);
     const inner_node *node = &s->d->inner[i];
-    const inner_class *class = &s->p->inner[i];
-    *t = (tally){.priors = kernels()->prior_value(&class->prior, s->M, s->inner_w + i * s->M),
-                 .consensus_priors = kernels()->prior_value(&class->prior, s->M, s->inner_w)};
-    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
-        tally child;
-        if (!inner_is_here(s, c))
-            continue;
-        if (i == 0 && s->parts)
-            child = s->parts[c - node->first_inner].below;
-        else
-            measure_child(s, c, &child);
-        tally_add(t, &child);
-    }
-    for (size_t r = s->inner[i].first_run; r < s->inner[i].first_run + s->inner[i].n_runs; r++) {
-        link_sums_add(&t->tier[node->depth], &s->run_sums[r]);
-        t->dual[node->depth] += s->runs[r].dual;
-    }
+    const cell_node own = {
+        .class = &s->p->inner[i],
+        .rule = &rule,
+        .link = &link,
+        .w = s->inner_w + i * s->M,
+        .w_parent = s->inner_w + (size_t)node->parent * s->M,
+        .dual = s->inner[i].dual,
+        .depth = node->depth,
+    };
+    sim_cell at = {s, i, &s->spaces[0]};
+    const cell c = sim_cell_of(&at);
+    tally t = cell_own_tally(&own, s->M, s->inner_w);
+    cell_add_tallies(&c, s->d->depth, &t);
+    return t;
 }
 
 void sim_measure(sim *s, hfsad_figures *f)
 {
-    tally t;
     device_collect(s);
     if (s->p->fixed) {
         for_each(s, 0, s->d->n_leaves, s->d->n_rows, measure_leaf);
-        measure_fixed(s, 0, &t);
     } else {
         for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
         ranks_measure(s);
-        measure_node(s, 0, &t);
     }
+    const tally t = sim_tally_of(s, 0);
     tally_figures(&t, s->M, s->d->depth, s->iteration, s->dual_known || s->iteration == 0, f);
     f->relative_error = s->truth ? model_error(s->d, s->inner_w, s->truth, s->sign_free, s->spaces[0].rows) : NAN;
     f->bytes_up = s->bytes_up;

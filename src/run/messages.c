@@ -2,11 +2,8 @@
  * of its link, so the last message of an absent node is still valid. */
 #include "run/state.h"
 
-#include "base/fixed.h"
 #include "base/wire.h"
-#include "core/fold.h"
 #include "plan/cohort.h"
-#include "plan/noise.h"
 
 #include <string.h>
 
@@ -17,7 +14,7 @@ void messages_down(sim *s)
         (void)wire_round(s->said + i * s->M, s->M);
 }
 
-double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u)
+static double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u)
 {
     const hfsad_link link = {space->rows + s->M, space->rows + 2 * s->M, s->k[leaf]};
     dataset_gather(s->d, s->z, leaf, link.z);
@@ -38,76 +35,102 @@ double inner_message(const sim *s, size_t i, double *u)
     return sigma;
 }
 
-double sum_robust(const sim *s, size_t i, thread_space *space, double *sum)
+/* ---- the cell of an inner node ---- */
+
+/* Whether messages have come from other ranks. */
+static bool from_units(const sim_cell *at)
 {
-    const inner_node *node = &s->d->inner[i];
-    const size_t M = s->M, all = (size_t)node->n_inner + node->n_leaves;
-    double *sigma = space->said + all * M;
-    size_t n = 0;
-    for (size_t c = 0; c < all; c++) {
-        const size_t leaf = node->first_leaf + (c - node->n_inner);
-        if (c >= node->n_inner && s->out && s->out[leaf])
-            continue;
-        double *u = space->said + n * M;
-        space->of[n] = u;
-        sigma[n++] = c < node->n_inner ? inner_message(s, node->first_inner + c, u) : leaf_message(s, leaf, space, u);
-    }
-    return robust_sum(s->p->aggregate, M, n, space->of, sigma, space->shares, sum);
+    return at->i == 0 && at->s->unit_u;
 }
 
-double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u)
+static const double *unit_said(const sim *s, size_t unit, double *sigma)
 {
-    const size_t first = run_first_leaf(s, r);
-    double *u = space->rows + 4 * s->M;
-    fold sum;
-    fold_begin(&sum, s->M, space->scratch + leaf_run_scratch(s->M), sum_u);
-    for (size_t leaf = first; leaf < first + r->count; leaf++)
-        if (!s->out || !s->out[leaf])
-            fold_add(&sum, u, leaf_message(s, leaf, space, u));
-    fold_end(&sum);
-    return sum.sum_sigma;
+    const double *message = unit_message(s, unit);
+    *sigma = ((const unit_rest *)(message + s->M))->sigma;
+    return message;
 }
 
-/* The children first to end of node i, all clients or all inner nodes, of which n are there; by cohorts. */
-static double sum_cohorts(sim *s, size_t i, bool leaves, thread_space *space, double *sum)
+static bool put_words(const sim_cell *at, size_t slot, double sigma, double *u)
 {
-    const inner_node *node = &s->d->inner[i];
-    const size_t n = leaves ? node->n_leaves : node->n_inner, M = s->M, cohorts = cohorts_of(s->p, n);
-    double *u = space->rows + 4 * M, sigma = 0;
-    int64_t *total = (int64_t *)(void *)space->scratch, *part = total + M;
-    for (size_t c = 0; c < cohorts; c++) {
-        const size_t first = cohort_first(n, cohorts, c), end = cohort_first(n, cohorts, c + 1);
-        double factor = 1;
-        size_t at;
-        memset(total, 0, M * sizeof *total);
-        for (size_t slot = first; slot < end; slot++) {
-            const size_t child = (leaves ? node->first_leaf : node->first_inner) + slot;
-            const double own = leaves ? leaf_message(s, child, space, u) : inner_message(s, child, u);
-            factor = plan_up_factor(s->p, own);
-            sigma += own;
-            if (!grid_put(u, M, factor, end - first, part, &at)) {
-                s->over = 1 + (leaves ? s->d->n_inner : 0) + child;
-                continue;
-            }
-            if (leaves && s->many.noise && s->p->secure && s->k[child]) {
-                seeded_words seeded = {s->many.noise[child], 0, 0};
-                const word_source words = seeded_words_source(&seeded);
-                noise_words(s->p, &words, s->k[child], end - first, own, M, part);
-            }
-            for (size_t m = 0; m < M; m++)
-                total[m] += part[m];
-        }
-        for (size_t m = 0; m < M; m++)
-            sum[m] += (double)total[m] / factor;
-    }
-    return sigma;
+    sim *s = at->s;
+    const inner_node *node = &s->d->inner[at->i];
+    const bool leaf = slot >= node->n_inner;
+    const size_t place = leaf ? slot - node->n_inner : slot,
+                 child = place + (leaf ? node->first_leaf : node->first_inner);
+    seeded_words seeded = {leaf && s->many.noise ? s->many.noise[child] : 0, 0, 0};
+    const word_source words = seeded_words_source(&seeded);
+    const bool fits = cell_words(s->p, s->M, sigma, cohort_members(s->p, leaf ? node->n_leaves : node->n_inner, place),
+                                 leaf && s->many.noise ? &words : NULL, leaf ? s->k[child] : 0, u);
+    if (!fits)
+        s->over = 1 + (leaf ? s->d->n_inner : 0) + child;
+    return fits;
 }
 
-double sum_fixed(sim *s, size_t i, thread_space *space, double *sum)
+static const double *message_of(void *context, size_t slot, double *room, double *sigma)
 {
-    memset(sum, 0, s->M * sizeof *sum);
-    const double inner = sum_cohorts(s, i, false, space, sum);
-    return inner + sum_cohorts(s, i, true, space, sum);
+    const sim_cell *at = context;
+    const sim *s = at->s;
+    const inner_node *node = &s->d->inner[at->i];
+    const size_t leaf = node->first_leaf + slot - node->n_inner;
+    if (slot < node->n_inner && from_units(at))
+        return unit_said(s, slot, sigma);
+    if (slot >= node->n_inner && s->out && s->out[leaf])
+        return NULL;
+    *sigma = slot < node->n_inner ? inner_message(s, node->first_inner + slot, room)
+                                  : leaf_message(s, leaf, at->space, room);
+    return !s->p->fixed || put_words(at, slot, *sigma, room) ? room : NULL;
+}
+
+static const double *run_of(void *context, size_t run, double *sigma)
+{
+    const sim_cell *at = context;
+    const sim *s = at->s;
+    const size_t index = s->inner[at->i].first_run + run;
+    if (from_units(at))
+        return unit_said(s, s->d->inner[0].n_inner + run, sigma);
+    *sigma = s->runs[index].sum_sigma;
+    return s->run_u + index * s->M;
+}
+
+static cell_strain strain_of(void *context, size_t slot)
+{
+    const sim_cell *at = context;
+    if (from_units(at))
+        return (cell_strain){.numbers = ((const unit_rest *)(unit_message(at->s, slot) + at->s->M))->strain};
+    return sim_strain_of(at->s, at->s->d->inner[at->i].first_inner + slot);
+}
+
+cell sim_cell_of(sim_cell *at)
+{
+    const sim *s = at->s;
+    const inner_node *node = &s->d->inner[at->i];
+    thread_space *space = at->space;
+    return (cell){
+        .p = s->p,
+        .M = s->M,
+        .n_inner = node->n_inner,
+        .n_leaves = node->n_leaves,
+        .context = at,
+        .message = message_of,
+        .run = run_of,
+        .tally = measure_inner_child,
+        .run_tally = measure_run_of,
+        .tally_words = measure_words,
+        .strain = strain_of,
+        .partial = space->scratch + leaf_run_scratch(s->M),
+        .room = space->said ? space->said : space->rows + 4 * s->M,
+        .said = space->of,
+        .sigma = space->sigma,
+        .shares = space->shares,
+    };
+}
+
+void sim_sum_run(sim *s, size_t index, thread_space *space)
+{
+    run_of_leaves *r = &s->runs[index];
+    sim_cell at = {s, r->parent, space};
+    const cell c = sim_cell_of(&at);
+    r->sum_sigma = cell_sum_run(&c, index - s->inner[r->parent].first_run, s->run_u + index * s->M);
 }
 
 size_t sim_too_large(const sim *s)

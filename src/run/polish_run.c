@@ -250,7 +250,7 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     r->polished = alloc_zero(r->data->M, sizeof *r->polished);
     bool done = r->polished != NULL;
     if (done)
-        memcpy(r->polished, r->sim ? sim_best(r->sim) : r->engine->inner_model(r, 0), r->data->M * sizeof *r->polished);
+        memcpy(r->polished, run_best(r), r->data->M * sizeof *r->polished);
     if (r->unpolished) {
         why = polish_failure(r->unpolished);
         count(a);
@@ -282,8 +282,7 @@ hfsad_status run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad
                         hfsad_polish *result, hfsad_error *err)
 {
     const double before = clock_seconds();
-    const char *reason =
-        r->engine->links ? plan_why_apart(r->plan, r->data->n_inner) : "algorithm: only hfsad is polished";
+    const char *reason = r->algorithm->links ? plan_why_apart(r->plan, r->data->n_inner) : r->algorithm->unpolished;
     asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
     *result = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};

@@ -19,7 +19,7 @@ void ranks_exchange(sim *s)
         if (unit < cloud->n_inner) {
             rest->sigma = inner_message(s, cloud->first_inner + unit, message);
             if (s->guard.calm)
-                rest->strain = strain_of_child(s, cloud->first_inner + unit);
+                rest->strain = sim_strain_of(s, cloud->first_inner + unit).numbers;
         } else {
             const size_t run = s->inner[0].first_run + unit - cloud->n_inner;
             rest->sigma = s->runs[run].sum_sigma;
@@ -48,7 +48,7 @@ void ranks_measure(sim *s)
         if (!share_is_mine(s->d, unit))
             continue;
         if (unit < cloud->n_inner)
-            measure_child(s, cloud->first_inner + unit, &s->parts[unit].below);
+            s->parts[unit].below = sim_tally_of(s, cloud->first_inner + unit);
         else
             s->parts[unit] = (unit_part){.sums = s->run_sums[first + unit - cloud->n_inner],
                                          .dual = s->runs[first + unit - cloud->n_inner].dual};

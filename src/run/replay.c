@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/read_file.h"
 #include "base/wire.h"
+#include "cell/client.h"
 #include "run/anew.h"
 #include "run/save.h"
 
@@ -189,8 +190,7 @@ static void step_leaf(replay *r, size_t leaf, uint32_t parent, uint32_t steps, c
     if (s->many.slope) {
         rows_leaf one = rows_view(s, leaf, space);
         one.w_parent = w_parent;
-        for (uint32_t i = 0; i < steps; i++)
-            r->leaf_dual[leaf] = kernels()->rows_step(&one);
+        r->leaf_dual[leaf] = client_steps(&one, steps, NULL, NULL);
         return;
     }
     leaf_run one = leaf_view(s, leaf, parent, space);
@@ -207,7 +207,7 @@ static void step_inner(replay *r, size_t i, const double *w_parent)
     sim *s = r->s;
     thread_space *space = &s->spaces[0];
     for (size_t n = s->inner[i].first_run; n < s->inner[i].first_run + s->inner[i].n_runs; n++)
-        s->runs[n].sum_sigma = sum_messages(s, &s->runs[n], space, s->run_u + n * s->M);
+        sim_sum_run(s, n, space);
     sim_step_inner(s, i, space, w_parent);
 }
 

@@ -125,7 +125,7 @@ hfsad_status run_resolve(hfsad_run *r, hfsad_error *err)
     spec->run.edge_rounds = r->plan->edge_rounds;
     spec->run.polish = polish_is_due(r->spec, r->plan, r->data->n_inner, r->data->M);
     take_priors(spec, r);
-    if (r->engine->links) {
+    if (r->algorithm->links) {
         take_links(spec, r);
         shared_number solver = {0};
         for (size_t i = 0; i < r->plan->n_leaf_classes; i++)

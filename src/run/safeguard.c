@@ -34,37 +34,27 @@ static guard_strain strain_heard(const sim *s, size_t i, guard_strain strain)
     const hfsad_link link = inner_link(s, i);
     const hfsad_link_rule rule = sim_inner_rule(s, i);
     double *u = s->spaces[0].rows, numbers[] = {strain.sum, strain.count};
-    if (s->p->fixed)
-        return (guard_strain){strain_rounded(strain.sum), strain_rounded(strain.count)};
     (void)hfsad_link_message(&rule, &link, s->M, u);
     if (!wire_round(u, s->M) || !wire_round(numbers, 2))
         return strain;
     return (guard_strain){numbers[0], numbers[1]};
 }
 
-static guard_strain strain_below(const sim *s, size_t i);
-
-guard_strain strain_of_child(const sim *s, size_t c)
+cell_strain sim_strain_of(sim *s, size_t i)
 {
-    const hfsad_link link = inner_link(s, c);
-    const hfsad_link_rule rule = sim_inner_rule(s, c);
-    const guard_strain own = guard_link(&s->p->inner[c], &rule, &link, s->M), below = strain_below(s, c);
-    const guard_strain both = {own.sum + below.sum, own.count + below.count};
-    return s->said ? strain_heard(s, c, both) : both;
-}
-
-/* Of all links below inner node i; no deeper than HFSAD_TIERS_MAX. */
-static guard_strain strain_below(const sim *s, size_t i)
-{
-    const inner_node *node = &s->d->inner[i];
-    guard_strain all = {0, 0};
-    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
-        const double *message = i == 0 && s->unit_u ? unit_message(s, c - node->first_inner) : NULL;
-        const guard_strain heard = message ? ((const unit_rest *)(message + s->M))->strain : strain_of_child(s, c);
-        all.sum += heard.sum;
-        all.count += heard.count;
-    }
-    return all;
+    sim_cell at = {s, i, &s->spaces[0]};
+    const cell c = sim_cell_of(&at);
+    const hfsad_link link = inner_link(s, i);
+    const hfsad_link_rule rule = sim_inner_rule(s, i);
+    const guard_strain strain = cell_strain_up(&c, &s->p->inner[i], &rule, &link); /* no deeper than HFSAD_TIERS_MAX */
+    cell_strain said = {.numbers = strain};
+    size_t place;
+    if (s->said && !s->p->fixed)
+        said.numbers = strain_heard(s, i, strain);
+    else if (s->p->fixed &&
+             !grid_put((const double[]){strain.sum, strain.count}, 2, STRAIN_FACTOR, 1, (int64_t *)said.words, &place))
+        s->over = 1 + i;
+    return said;
 }
 
 /* All nodes at w, multipliers 0, counters 0. The clients' numbers of many rows are those of a new run. */
@@ -95,7 +85,10 @@ static void begin_anew(sim *s, const double *w)
 
 void sim_guard(sim *s)
 {
-    if (s->guard.calm && guard_decide(&s->guard, s->p, s->M, plan_tied(s->p, s->M, s->d->n_inner), s->inner_w,
-                                      s->iteration, strain_below(s, 0)))
+    sim_cell at = {s, 0, &s->spaces[0]};
+    const cell c = sim_cell_of(&at);
+    if (s->guard.calm && plan_is_guarded(s->p, s->d->n_inner) &&
+        guard_decide(&s->guard, s->p, s->M, plan_tied(s->p, s->M, s->d->n_inner), s->inner_w, s->iteration,
+                     cell_strain_below(&c)))
         begin_anew(s, s->guard.calm);
 }

@@ -135,6 +135,8 @@ void sim_rewind(sim *s)
     s->iteration = s->round = s->bytes_up = s->bytes_down = 0;
     s->stop.met_since = UINT64_MAX;
     s->dual_known = s->stop.converged = false;
+    s->guard.least = INFINITY; /* of another objective, maybe */
+    s->guard.noted = 0;
     if (s->last)
         memset(s->last, 0, s->d->n_leaves * sizeof *s->last);
     for (size_t i = 0; i < s->d->n_inner; i++) {

@@ -94,42 +94,15 @@ static void step_run(void *context, size_t index, unsigned thread)
         r->dual = run.dual;
     }
     if (s->said && !s->p->fixed) /* the kernels add up messages as they are */
-        r->sum_sigma = sum_messages(s, r, space, s->run_u + index * s->M);
-}
-
-/* Sum of the children's u, inner ones first, each in the order of its slot; returns the sum of their sigma. */
-static double sum_children(sim *s, size_t i, thread_space *space)
-{
-    const inner_node *node = &s->d->inner[i];
-    double *sum = space->rows + 5 * s->M, *u = space->rows + 4 * s->M, sigma = 0;
-    if (s->p->fixed)
-        return sum_fixed(s, i, space, sum);
-    if (s->p->aggregate)
-        return sum_robust(s, i, space, sum);
-    memset(sum, 0, s->M * sizeof *sum);
-    for (size_t unit = 0; i == 0 && s->unit_u && unit < share_units(s->d); unit++) {
-        const double *message = unit_message(s, unit);
-        sigma += ((const unit_rest *)(message + s->M))->sigma;
-        kernels()->add(s->M, sum, message);
-    }
-    if (i == 0 && s->unit_u)
-        return sigma;
-    for (size_t c = node->first_inner; c < node->first_inner + node->n_inner; c++) {
-        sigma += inner_message(s, c, u);
-        kernels()->add(s->M, sum, u);
-    }
-    const inner_state *state = &s->inner[i];
-    for (size_t r = state->first_run; r < state->first_run + state->n_runs; r++) {
-        sigma += s->runs[r].sum_sigma;
-        kernels()->add(s->M, sum, s->run_u + r * s->M);
-    }
-    return sigma;
+        sim_sum_run(s, index, space);
 }
 
 void sim_step_inner(sim *s, size_t i, thread_space *space, const double *w_parent)
 {
-    const double sigma = sum_children(s, i, space), *sum = space->rows + 5 * s->M;
-    double *w = s->inner_w + i * s->M;
+    sim_cell at = {s, i, space};
+    const cell c = sim_cell_of(&at);
+    double *w = s->inner_w + i * s->M, *sum = space->rows + 5 * s->M;
+    const double sigma = cell_sum(&c, sum);
     hfsad_link link = inner_link(s, i);
     const hfsad_link_rule rule = sim_inner_rule(s, i);
     s->inner[i].dual =

@@ -29,7 +29,8 @@ void sim_collect(sim *s);
 
 const double *sim_cloud(const sim *s);                 /* w_0 */
 const double *sim_inner_model(const sim *s, size_t i); /* w of inner node i */
-const double *sim_best(const sim *s);                  /* the cloud's best w so far, if that is known (plan/guard.h) */
+/* The cloud's best w of all rows and its objective (plan/guard.h); NULL: none is kept. */
+const double *sim_best(const sim *s, double *objective);
 void sim_leaf_model(const sim *s, size_t leaf, double *w);
 /* The intercept of the leaf's rows with the cloud's coefficients: its own, its parent's or the cloud's. Only if there
  * is one. */

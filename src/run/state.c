@@ -110,9 +110,10 @@ const double *sim_cloud(const sim *s)
     return s->inner_w;
 }
 
-const double *sim_best(const sim *s)
+const double *sim_best(const sim *s, double *objective)
 {
-    return guard_best(&s->guard, s->p, s->iteration, s->inner_w);
+    *objective = s->guard.least;
+    return guard_best(&s->guard, s->p, s->iteration, NULL);
 }
 
 const double *sim_inner_model(const sim *s, size_t i)
@@ -269,10 +270,11 @@ static bool take_said(const sim *s, thread_space *space)
         const size_t n = (size_t)s->d->inner[i].n_inner + s->d->inner[i].n_leaves;
         most = n > most ? n : most;
     }
-    space->said = alloc_zero(most * (s->M + 1), sizeof(double));
+    space->said = alloc_zero(most * s->M, sizeof(double));
     space->of = alloc_zero(most, sizeof(double *));
+    space->sigma = alloc_zero(most, sizeof(double));
     space->shares = alloc_zero(most, sizeof *space->shares);
-    return space->said && space->of && space->shares;
+    return space->said && space->of && space->sigma && space->shares;
 }
 
 static bool take_spaces(sim *s)
@@ -310,7 +312,7 @@ static bool take_memory(sim *s)
     s->leaf_dual = s->p->fixed && !d->rows.first ? alloc_zero(d->n_leaves, sizeof(double)) : NULL;
     s->leaf_sums = s->p->fixed ? alloc_zero(d->n_leaves, sizeof *s->leaf_sums) : NULL;
     s->said = s->p->rounds ? alloc_zero(rows, sizeof(double)) : NULL;
-    s->guard.calm = plan_is_guarded(s->p, s->d->n_inner) ? alloc_zero(GUARD_VECTORS * s->M, sizeof(double)) : NULL;
+    s->guard.calm = plan_has_guard(s->p, s->d->n_inner) ? alloc_zero(GUARD_VECTORS * s->M, sizeof(double)) : NULL;
     s->guard.star = s->p->inner[0].watched && d->n_inner == 1;
     s->leaf_rules = s->guard.star || s->p->cycles ? alloc_zero(s->p->n_leaf_classes, sizeof *s->leaf_rules) : NULL;
     s->inner = alloc_zero(d->n_inner, sizeof *s->inner);
@@ -325,7 +327,7 @@ static bool take_memory(sim *s)
         return false;
     return take_spaces(s) && (s->leaf_rules || !(s->guard.star || s->p->cycles)) && s->z && s->q &&
            (s->w || !keeps_w(s)) && s->k && (!draws || (s->last && s->key)) &&
-           (s->guard.calm || !plan_is_guarded(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
+           (s->guard.calm || !plan_has_guard(s->p, s->d->n_inner)) && s->inner_w && s->inner_z && s->inner_q &&
            (s->said || !s->p->rounds) && (s->leaf_dual || !s->p->fixed || d->rows.first) &&
            (s->leaf_sums || !s->p->fixed) && s->inner && s->runs && s->run_u && s->run_sums;
 }
@@ -377,6 +379,7 @@ void sim_free(sim *s)
         free(s->spaces[t].solver);
         free(s->spaces[t].said);
         free(s->spaces[t].of);
+        free(s->spaces[t].sigma);
         free(s->spaces[t].shares);
     }
     many_free(s);

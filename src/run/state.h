@@ -2,11 +2,9 @@
 #ifndef HFSAD_RUN_STATE_H
 #define HFSAD_RUN_STATE_H
 
+#include "cell/cell.h"
 #include "core/kernels.h"
-#include "core/robust.h"
 #include "data/shares.h"
-#include "plan/guard.h"
-#include "plan/tally.h"
 #include "run/sim.h"
 
 enum { MIXED = 0xffff };
@@ -48,8 +46,9 @@ typedef struct {
     double *rows;    /* x, z, q, w, u, sum: 6 rows of M */
     double *solver;  /* rows_scratch; NULL if no client has many rows */
     uint8_t *active; /* run_slots(M) */
-    double *said;    /* messages of a node's children, their sigma; NULL: they are only added up (core/robust.h) */
+    double *said;    /* messages of a node's children; NULL: they are only added up (core/robust.h) */
     const double **of;
+    double *sigma;
     robust_share *shares;
     uint64_t visits; /* rows read by the clients' steps, for benchmarks */
 } thread_space;
@@ -155,8 +154,12 @@ void device_close(sim *s);
 /* Counts what a round has sent. */
 void count_round(sim *s);
 /* What the figures and the safeguard hear of an inner child of the cloud. */
-void measure_child(const sim *s, size_t c, tally *child);
-guard_strain strain_of_child(const sim *s, size_t c);
+tally sim_tally_of(sim *s, size_t i);
+cell_strain sim_strain_of(sim *s, size_t i);
+/* The answers of node i's children, for its cell. */
+bool measure_inner_child(void *context, size_t slot, tally *t);
+void measure_run_of(void *context, size_t run, tally *t);
+const uint64_t *measure_words(void *context, size_t slot, uint64_t *room);
 /* Adds the figures of a run's clients. */
 void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, link_sums *sums);
 /* Fills active for a run's leaves, and counts the participants and those that take part for the first time in this
@@ -164,16 +167,17 @@ void many_measure(const sim *s, const run_of_leaves *r, thread_space *space, lin
 void draw_run(sim *s, run_of_leaves *r, uint8_t *active);
 /* Fills said, which is there, for a round. */
 void messages_down(sim *s);
-/* The message of a leaf's link, of an inner node's, as the parent hears it, into u; returns its sigma. The leaf's takes
- * rows 1 and 2 of the space. */
-double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u);
+/* The message of an inner node's link as the parent hears it, into u; returns its sigma. */
 double inner_message(const sim *s, size_t i, double *u);
-/* What the messages of a node's children come to, by core/robust.h; returns the sum of sigma. */
-double sum_robust(const sim *s, size_t i, thread_space *space, double *sum);
-/* The sum of a run's messages, into sum_u; returns that of sigma. */
-double sum_messages(const sim *s, const run_of_leaves *r, thread_space *space, double *sum_u);
-/* The sum of the messages of node i's children in fixed point, into sum; returns that of sigma. */
-double sum_fixed(sim *s, size_t i, thread_space *space, double *sum);
+/* An inner node with its children (cell/cell.h); it takes rows 1, 2 and 4 of the space. */
+typedef struct {
+    sim *s;
+    size_t i;
+    thread_space *space;
+} sim_cell;
+cell sim_cell_of(sim_cell *at);
+/* Makes the sum of a run anew, of the messages of its clients. */
+void sim_sum_run(sim *s, size_t index, thread_space *space);
 /* The parent's w of a view, as its children hear it. */
 static inline const double *w_heard(const sim *s, const double *w_parent)
 {

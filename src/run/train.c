@@ -1,12 +1,17 @@
 /* See train.h. */
 #include "run/train.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/ranks.h"
 #include "personal/personal_task.h"
 #include "polish/task.h"
 #include "run/anew.h"
 #include "run/personal_run.h"
+
+#include <math.h>
+#include <string.h>
 
 const char *hfsad_stop_name(hfsad_stop stop)
 {
@@ -216,6 +221,25 @@ static hfsad_status polish(training *t, hfsad_error *err)
     return status;
 }
 
+/* Without a polish: the best w_0 of all rows is the model of all nodes, if it is better than the last. */
+static hfsad_status keep_best(const training *t, hfsad_error *err)
+{
+    hfsad_run *r = t->run;
+    const hfsad_figures *last = &t->end->figures;
+    double least;
+    const double *best = r->engine->best && !r->polished ? r->engine->best(r, &least) : NULL;
+    if (!best || !(least < last->consensus_objective - 1e-9 * fabs(last->consensus_objective)) ||
+        (least > last->objective && !polish_ties(r->data, r->plan, r->nu_f)) ||
+        (t->end->stopped != STOP_ITERATIONS && t->end->stopped != STOP_TOLERANCE))
+        return HFSAD_OK;
+    r->polished = alloc_zero(r->data->M, sizeof *r->polished);
+    if (!r->polished)
+        return error_memory(err, r->data->M * sizeof *r->polished, "the best model");
+    memcpy(r->polished, best, r->data->M * sizeof *best);
+    r->best = least;
+    return HFSAD_OK;
+}
+
 static bool group_on(void *context)
 {
     return !is_cancelled(context);
@@ -252,6 +276,8 @@ hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end
         sim_collect(run->sim);
     if (!status)
         status = polish(&t, err);
+    if (!status)
+        status = keep_best(&t, err);
     if (!status)
         status = find_groups(&t, err);
     atomic_store(&run->cancelled, false);

@@ -1,10 +1,14 @@
 /* One line about every run: whether its models are at the optimum, by the bound that the polish leaves. */
+#include "base/alloc.h"
+#include "plan/client_terms.h"
 #include "polish/task.h"
 #include "run/handle.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Of the objective at 0: below this an objective counts as 0, and its gap is not compared with it. */
 static const double as_good_as_zero = 1e-9;
@@ -75,10 +79,136 @@ static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
             100 * part, frozen);
 }
 
+/* ---- without a polish: what the last row says of a problem that is not convex ---- */
+
+static bool is_relaxed(const hfsad_run *run)
+{
+    uint64_t last;
+    bool any = run->plan->cycles && run->engine->repairs && run->engine->repairs(run, &last) > 0;
+    for (size_t c = 0; c < run->plan->n_leaf_classes; c++)
+        any = any || run->plan->leaf_classes[c].rule.schedule.over != 0;
+    for (size_t i = 1; i < run->data->n_inner; i++)
+        any = any || run->plan->inner[i].rule.schedule.over != 0;
+    return any;
+}
+
+/* Of links whose |d| = |w_child - w_parent| is below mu in a coordinate: slope |d|, and the pull there, which smoothing
+ * lowers to slope |d|/mu, times |d|. */
+typedef struct {
+    double full, pulled;
+} smoothed_sum;
+
+static void add_link(smoothed_sum *sum, const hfsad_link_rule *rule, uint64_t steps, size_t M, const double *child,
+                     const double *parent)
+{
+    const double mu = hfsad_schedule_mu(&rule->schedule, steps), slope = hfsad_penalty_slope(&rule->penalty);
+    for (size_t m = 0; m + rule->penalty.free < M; m++) {
+        const double d = fabs(child[m] - parent[m]);
+        sum->full += d < mu ? slope * d : 0;
+        sum->pulled += d < mu ? slope * d * d / mu : 0;
+    }
+}
+
+/* false: a model is not here. */
+static bool add_links(const hfsad_run *run, smoothed_sum *sum)
+{
+    const dataset *d = run->data;
+    const engine *e = run->engine;
+    const uint64_t steps = run->last.iteration * run->plan->edge_rounds;
+    double *child = alloc_zero(2 * d->M, sizeof *child), *parent = child + d->M;
+    bool all = child != NULL;
+    for (size_t node = 1; all && node < d->n_inner + d->n_leaves; node++) {
+        const bool leaf = node >= d->n_inner;
+        const size_t at = leaf ? node - d->n_inner : node;
+        const size_t above = leaf ? dataset_parent(d, at) : d->inner[at].parent;
+        all = !e->knows || e->knows(run, node);
+        if (!all)
+            break;
+        if (leaf)
+            e->leaf_model(run, at, child);
+        else
+            memcpy(child, e->inner_model(run, at), d->M * sizeof *child);
+        memcpy(parent, e->inner_model(run, above), d->M * sizeof *child);
+        const hfsad_link_rule *rule = leaf ? &plan_leaf(run->plan, at)->rule : &run->plan->inner[at].rule;
+        add_link(sum, rule, leaf ? steps * plan_leaf(run->plan, at)->local_steps : steps, d->M, child, parent);
+    }
+    free(child);
+    return all;
+}
+
+/* By how much a convex model of the objective may fall within the length of the models, relative to it; *still: the
+ * part that is due to smoothing. Each node is at the minimum of its own part. The sum of all nodes' subgradients is
+ * what z and q moved in the last step, times sigma: at most sqrt(2 links) times the dual residual. One model for all:
+ * the subgradients belong to the nodes' models, not to the cloud's. INFINITY: over-relaxed or absent nodes leave no
+ * such sum, and the best model of an earlier row has none. */
+static double fall_by_residuals(const hfsad_run *run, double length, double *still)
+{
+    const hfsad_figures *f = &run->last;
+    const double links = (double)(run->data->n_inner + run->data->n_leaves - 1);
+    smoothed_sum sum = {0, 0};
+    *still = 0;
+    if (run->polished || is_relaxed(run) || plan_leaves_sit_out(run->plan) ||
+        plan_inner_sit_out(run->plan, run->data->n_inner) || run->spec->federation.mode == MODE_ASYNC ||
+        !(f->objective > 0) || !add_links(run, &sum))
+        return INFINITY;
+    const bool apart = plan_why_apart(run->plan, run->data->n_inner) != NULL;
+    *still = apart ? sum.full : fabs(f->consensus_objective - (f->objective - sum.full)) + sum.pulled;
+    *still /= f->objective;
+    const double fall = sqrt(2 * links) * f->dual_residual * length / f->objective + *still;
+    return fall >= 0 ? fall : INFINITY;
+}
+
+/* Whether the links are so hard that nodes no longer move, whatever pulls them: every copy is at its node. */
+static bool has_frozen(const hfsad_run *run, double length)
+{
+    const double links = (double)(run->data->n_inner + run->data->n_leaves - 1);
+    return run->last.iteration > 0 && run->last.primal_residual <= 1e-5 * sqrt(2 * links) * length;
+}
+
+static void judge_residuals(const hfsad_run *run, const char *apart, hfsad_verdict *v)
+{
+    const double *w = run->polished ? run->polished : run->engine->inner_model(run, 0);
+    const char *advice = apart ? "" : ", or run.polish=true, which goes on to a stationary point";
+    double length = 0;
+    for (size_t m = 0; m < run->data->M; m++)
+        length += w[m] * w[m];
+    length = sqrt(length);
+    double still;
+    const double fall = fall_by_residuals(run, length, &still);
+    v->gap = NAN;
+    if (fall <= HFSAD_VERDICT_GAP)
+        say(v, HFSAD_VERDICT_CONVERGED,
+            "stationary: by the residuals a convex model of the objective around this point falls by at most %.1e of "
+            "it; not convex, so other minima may be lower",
+            fall);
+    else if (has_frozen(run, length) && !(fall - still <= HFSAD_VERDICT_GAP))
+        say(v, HFSAD_VERDICT_NOT_CONVERGED,
+            "the nodes have stopped moving (primal residual %.1e), and the residuals do not show that the point is "
+            "stationary (dual residual %.1e); try another run.start%s",
+            run->last.primal_residual, run->last.dual_residual, advice);
+    else
+        say(v, HFSAD_VERDICT_NOT_CONVERGED,
+            "the residuals do not show a stationary point (primal %.1e, dual %.1e, smoothing %.1e of the objective); "
+            "try more run.iterations%s",
+            run->last.primal_residual, run->last.dual_residual, still, advice);
+}
+
+/* Not convex, or links that let go, of which the residuals tell. */
+static bool is_judged_by_residuals(const hfsad_run *run)
+{
+    const plan *p = run->plan;
+    const size_t n_inner = run->data->n_inner;
+    bool own = false;
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        own = own || p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN;
+    return run->algorithm->links && !own && !p->aggregate && !run->polish.reason[0] &&
+           (!plan_is_convex(p, n_inner) || plan_lets_go(p, n_inner));
+}
+
 void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsad_verdict *v)
 {
     const size_t n_inner = run->data->n_inner, M = run->data->M;
-    const char *why = run->engine->links ? plan_why_apart(run->plan, n_inner) : "algorithm: a baseline has no bound";
+    const char *why = run->algorithm->links ? plan_why_apart(run->plan, n_inner) : run->algorithm->unproven;
     *v = (hfsad_verdict){.gap = NAN};
     if (run->polish.unbounded)
         say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add %s", run->polish.reason,
@@ -90,12 +220,14 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
         judge_stationary(run, v);
     else if (plan_has_noise(run->plan))
         say(v, HFSAD_VERDICT_UNKNOWN, "with noise (privacy) no figure is computed from the clients' rows");
+    else if (is_judged_by_residuals(run) && !stands && run->last.iteration == 0)
+        say(v, HFSAD_VERDICT_UNKNOWN, "the problem is not convex, and no iteration has been measured");
+    else if (is_judged_by_residuals(run) && !stands)
+        judge_residuals(run, why, v);
     else if (why || run->polish.reason[0])
         say(v, HFSAD_VERDICT_UNKNOWN, "%s", why ? why : run->polish.reason);
     else if (stands)
         say(v, HFSAD_VERDICT_UNKNOWN, "the run has not come to its end");
-    else if (!plan_is_convex(run->plan, n_inner))
-        say(v, HFSAD_VERDICT_UNKNOWN, "the problem is not convex; run.polish=true goes on to a stationary point");
     else if (!polish_is_due(spec, run->plan, n_inner, M))
         say(v, HFSAD_VERDICT_UNKNOWN, "only the polish finds a bound; run.polish=true adds it");
     else

@@ -131,12 +131,13 @@
       "number of starts to try, 20 iterations each; the best is kept; the first is `start`, the others are random")    \
     X(RUN, FLAG, cycles, "auto", "",                                                                                   \
       "phase-retrieval with the preset tuned: begin at the robust start if its loss is smaller than that of `start`; " \
-      "true: also begin a new cycle at the best point when a run has frozen; false: neither")                          \
+      "true: also begin a new cycle at the best point when a run has frozen; false: neither; auto: cycles if "         \
+      "run.polish is false")                                                                                           \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
     X(RUN, FLAG, polish, "auto", "",                                                                                   \
       "after the iterations, go on to the exact optimum of one model for all nodes, with a bound on what is missing; " \
-      "phase-retrieval: to a stationary point; auto: if the problem is convex or phase-retrieval, has one model for "  \
-      "all and at most 512 coordinates, but not with the preset paper")                                                \
+      "not convex: to a stationary point; auto: if there is one model for all, of at most 512 coordinates, but not "   \
+      "with the preset paper")                                                                                         \
     X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")
 
 #define SETTINGS_PARTICIPATION(X)                                                                                      \
@@ -300,6 +301,10 @@ enum { ALGORITHM_AUTO = -1, ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX
 static inline bool algorithm_is_baseline(int algorithm)
 {
     return algorithm == ALGORITHM_FEDAVG || algorithm == ALGORITHM_FEDPROX;
+}
+static inline bool algorithm_may_be_star(int algorithm)
+{
+    return algorithm == ALGORITHM_STAR || algorithm == ALGORITHM_AUTO;
 }
 enum { SHAPE_SQRT, SHAPE_GEOMETRIC, SHAPE_SQRT_GEOMETRIC };
 enum { STEP_RULE_CONSTANT, STEP_RULE_POWER, STEP_RULE_GEOMETRIC };
