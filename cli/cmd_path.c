@@ -299,8 +299,9 @@ static hfsad_status solve(session *s, hfsad_error *err)
     return status;
 }
 
-/* "age:2" for every coefficient of several classes, one after the other; NULL: no memory. */
-static char *class_names(const dataset *d)
+/* "age:2" for every coefficient of several classes, "age:0.9" of several levels, one after the other; NULL: no memory.
+ */
+static char *class_names(const dataset *d, const score_losses *s)
 {
     enum { NUMBER = 24 };
     size_t size = 1, at = 0;
@@ -311,7 +312,8 @@ static char *class_names(const dataset *d)
     name = d->feature_names;
     for (size_t m = 0; all && m < d->rows.F; m++, name += strlen(name) + 1)
         for (size_t k = 0; k < d->classes; k++)
-            at += (size_t)snprintf(all + at, size - at, "%s:%zu", name, k) + 1;
+            at +=
+                (size_t)snprintf(all + at, size - at, "%s:%.15g", name, s && !s->labels ? s->levels[k] : (double)k) + 1;
     return all;
 }
 
@@ -321,7 +323,8 @@ static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
     const dataset *d = path_run(s->path->path)->data;
     const size_t M = s->path->M, K = d->classes ? d->classes : 1, slopes = d->rows.first ? d->rows.F * K : M;
     double *w = alloc_zero(s->count * M, sizeof *w);
-    char *names = d->classes && d->feature_names ? class_names(d) : d->feature_names;
+    char *names =
+        d->classes && d->feature_names ? class_names(d, plan_scores(path_run(s->path->path)->plan)) : d->feature_names;
     if (!w || (d->feature_names && !names)) {
         free(w);
         return error_memory(err, s->count * M * sizeof *w, "the plot");

@@ -13,7 +13,7 @@ static const char *const notes[] = {
     "A spec is a YAML file. `data` and `loss.kind` are required; every other key is optional. A dot in a key is a "
     "level "
     "of the file: `run.seed` is `run: {seed: 1}`. An unknown key or value is an error that suggests the nearest known "
-    "one.",
+    "one. A word in place of a mapping is its `kind` or `penalty`: `loss: absolute`, `prior: {cloud: l1}`.",
     "`--set key=value` takes a dotted key and a YAML value, as in `--set run.seed=7` or `--set 'loss={kind: quantile, "
     "tau: 0.3}'`. It overrides the file, and a later `--set` overrides an earlier one. A mapping changes only the keys "
     "that it lists.",

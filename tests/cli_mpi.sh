@@ -51,8 +51,8 @@ for i, (name, rows) in enumerate(clients.items()):
     numbers = [float(v) for row in rows for v in row]
     open(name + ".npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.encode() + struct.pack("<%dd" % len(numbers), *numbers))
 END
-awk -F, 'BEGIN { OFS = "," } NR == 1 { print "client,y,x1,x2" } NR > 1 { print "c" (NR * 7 % 150), ($3 > 0 ? 1 : -1), $4, $5 }' data/data.csv >flat.csv
-for i in $(seq 2000); do echo "d$i,$((i % 2 * 2 - 1)),$i.5,-$i"; done >>flat.csv
+awk -F, 'BEGIN { OFS = "," } NR == 1 { print "client,y,x1,x2" } NR > 1 { print "c" (NR * 7 % 150), ($3 > 0 ? 1 : 0), $4, $5 }' data/data.csv >flat.csv
+for i in $(seq 2000); do echo "d$i,$((i % 2)),$i.5,-$i"; done >>flat.csv
 cat >files.yaml <<<"{data: files, loss: {kind: quantile}, algorithm: hfsad, features: {intercept: global}, $short}"
 cat >flat.yaml <<<"{data: flat.csv, loss: {kind: hinge}, features: {intercept: global}, run: {iterations: 12}}"
 cat >scaled.yaml <<<"{data: data/data.csv, loss: {kind: absolute}, features: {standardize: true}, $short}"

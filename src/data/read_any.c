@@ -14,11 +14,13 @@
 
 static hfsad_status take_file(intake *in, const data_format *format, const char *path)
 {
-    if (in->scanning && !format->columns)
+    if (in->scanning && !format->text)
         return HFSAD_OK; /* numbers without names: no category, no hole */
     file_bytes f;
     hfsad_status status = bytes_open(&f, path, format->text, format->expected, in->err);
     if (!status)
+        format = format_settle(format, &f);
+    if (!status && (!in->scanning || format->columns))
         status = format->take(in, &f, path);
     in->bytes_before += f.size;
     bytes_close(&f);
@@ -101,7 +103,7 @@ hfsad_status dataset_read_part(dataset **d, const char *path, const table_settin
         return HFSAD_OK;
     hfsad_status status = intake_open(&in, table);
     if (!status)
-        status = take_any(&in, path);
+        status = columns_need_scan(&in.memory, &in.table) ? HFSAD_ERROR_INPUT : take_any(&in, path);
     const bool whole_file = status || !in.n_folders;
     if (ranks_any(status != HFSAD_OK || builder_is_sparse(in.builder))) /* one that reads all can say what is wrong */
         status = HFSAD_ERROR_INPUT;
@@ -116,16 +118,29 @@ hfsad_status dataset_read_part(dataset **d, const char *path, const table_settin
     return HFSAD_OK;
 }
 
+static hfsad_status scan_and_take(intake *in, const char *path)
+{
+    hfsad_status status = HFSAD_OK;
+    if (columns_need_scan(&in->memory, &in->table)) {
+        in->scanning = true;
+        status = take_any(in, path);
+        if (!status)
+            status = intake_scanned(in);
+    }
+    return status ? status : take_any(in, path);
+}
+
+/* Each column of text is met once: from then on it is a category. */
 static hfsad_status read_all(intake in, dataset **d, const char *path, const table_settings *table, bool as_rows)
 {
     hfsad_status status = intake_open(&in, table);
-    if (!status && columns_need_scan(&in.memory, &in.table)) {
-        in.scanning = true;
-        status = take_any(&in, path);
-        intake_scanned(&in);
-    }
+    in.guesses = !in.y_optional;
     if (!status)
-        status = take_any(&in, path);
+        status = scan_and_take(&in, path);
+    while (status && in.again) {
+        intake_restart(&in);
+        status = scan_and_take(&in, path);
+    }
     return intake_finish(&in, status, as_rows, d);
 }
 

@@ -307,6 +307,8 @@ static void add_table(json *j, cJSON *settings, const dataset *d, const hfsad_sp
         const bool table = !strcmp(at.group->key, "columns") || !strcmp(at.group->key, "split");
         if (table && !strcmp(at.row->name, "categorical") && d->categorical)
             json_add_text(j, object_at(j, settings, at.group->key), at.row->name, d->categorical);
+        else if (table && !strcmp(at.row->name, "labels") && d->labels)
+            json_add_text(j, object_at(j, settings, at.group->key), at.row->name, d->labels);
         else if (table && spec->lines[at.index] != 0)
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
     }

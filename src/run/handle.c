@@ -11,6 +11,7 @@
 #include "data/nodes.h"
 #include "data/part.h"
 #include "plan/fixed_answer.h"
+#include "plan/labels.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
 #include "plan/tally.h"
@@ -220,6 +221,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         status = data_lay(memory, as_rows, true, NULL, &r->data, err);
     else if (!status && !r->data)
         status = read_data(r, spec, path, as_rows, record, err);
+    if (!status)
+        status = labels_settle(r->data, spec, err);
     if (!status)
         r->data->fixed = spec_is_fixed(spec);
     if (!status && record)
