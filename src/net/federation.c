@@ -79,10 +79,11 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
         f->own[leaf] = SIZE_MAX;
     for (size_t leaf = 0; !status && leaf < shape->n_leaves; leaf++)
         f->absent[leaf] = dataset_is_later(shape, leaf);
-    if (!status && shape->n_later && !federation_may_leave_out(f))
-        status = error_set(err, HFSAD_ERROR_INPUT,
-                           "the list of nodes: clients can come later only if federation.mode is async, with stale "
-                           "go_on and federation.join_seconds above 0, without run.tries and a consensus start");
+    if (!status && shape->n_later && (!federation_may_leave_out(f) || spec_is_fixed(spec)))
+        status = error_set(
+            err, HFSAD_ERROR_INPUT,
+            "the list of nodes: clients can come later only if federation.mode is async, with stale "
+            "go_on, federation.join_seconds above 0 and sums of doubles, without run.tries and a consensus start");
     if (!status)
         status = take_prints(f, err);
     if (status)
@@ -645,7 +646,8 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
                  most = spec_is_fixed(f->spec) ? inquiry_words_most(answers) : answers, cards = cards_most(f);
     char **names = members > 1 ? names_from(f->shape, first, members) : NULL;
     bool *in = alloc_zero(place->n_children + 1, sizeof *in), any = false;
-    const veil_place cohort = {(const char *const *)names, members, number - first, files->signs, files->signs_key};
+    const veil_place cohort = {(const char *const *)names, members,      number - first,
+                               spec_cohort(f->spec),       files->signs, files->signs_key};
     hfsad_status status =
         !in || (members > 1 && !names) ? error_memory(err, members, "the names of a cohort") : HFSAD_OK;
     for (size_t c = 0; c < place->n_children && in; c++)
