@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include "base/error.h"
-#include "spec/table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -430,7 +429,7 @@ int cli_apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command)
             length--;
         if (length >= sizeof key)
             return cli_wrong(command, "--set: the key of '%s' has %zu bytes; no key has more than %d", shown, length,
-                             SETTING_KEY_MAX - 1);
+                             (int)sizeof((hfsad_setting *)NULL)->key - 1);
         snprintf(key, sizeof key, "%.*s", (int)length, text);
         if (hfsad_spec_set(spec, key, equals + 1, &err)) {
             hfsad_error named = {.status = err.status}; /* by the option that a person typed */

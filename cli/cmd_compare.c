@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "lab/plot.h"
 #include "run.h"
-#include "spec/settings.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +36,6 @@ typedef struct {
     bool diverged;       /* one of the runs */
 } compare_session;
 
-static const char *const ALGORITHMS[] = {ALGORITHM_NAMES, NULL};
 static const char *const AGAINST[] = {"iterations", "rounds", "bytes", "seconds", NULL};
 
 static const char ABOUT[] = "Runs every SPEC and compares the traces. A SPEC may also be the output folder of a\n"
@@ -185,12 +183,11 @@ static int add_spec(compare_session *s, const char *path, const char *command)
 {
     if (!s->args.algorithms) {
         const run_arguments a = {.spec_path = path, .sets = s->args.sets};
-        int algorithm;
-        const int status = run_algorithm(&a, command, &algorithm);
+        char algorithm[CLI_SHOWN_SIZE];
+        const int status = run_algorithm(&a, command, algorithm, sizeof algorithm);
         if (status != CLI_GO)
             return status;
-        return add_run(s, (compare_task){.spec_path = path},
-                       run_folder(path, algorithm < 0 ? "auto" : ALGORITHMS[algorithm]), NULL);
+        return add_run(s, (compare_task){.spec_path = path}, run_folder(path, algorithm), NULL);
     }
     char part[CLI_SHOWN_SIZE];
     for (const char *at = s->args.algorithms; next_part(&at, part, sizeof part);) {
@@ -216,14 +213,25 @@ static int add_recalled(compare_session *s, const char *word)
     return read ? cli_fail(&err) : CLI_GO;
 }
 
+/* The words of the setting `algorithm`. */
+static const char *const *algorithms(void)
+{
+    static hfsad_setting at = {.size = sizeof at};
+    size_t i = 0;
+    while (hfsad_settings_at(i, &at) && strcmp(at.key, "algorithm") != 0)
+        i++;
+    return at.choices;
+}
+
 static int check_algorithms(const char *list, const char *command)
 {
     char part[CLI_SHOWN_SIZE];
+    const char *const *words = algorithms();
     for (const char *at = list; next_part(&at, part, sizeof part);) {
         bool known = false;
-        for (size_t i = 0; ALGORITHMS[i]; i++)
-            known = known || !strcmp(part, ALGORITHMS[i]);
-        const char *nearest = known ? NULL : cli_nearest(part, ALGORITHMS);
+        for (size_t i = 0; words[i]; i++)
+            known = known || !strcmp(part, words[i]);
+        const char *nearest = known ? NULL : cli_nearest(part, words);
         if (!known && nearest)
             return cli_wrong(command, "--algorithms: unknown algorithm '%s'; did you mean %s?", part, nearest);
         if (!known)

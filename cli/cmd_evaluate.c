@@ -101,7 +101,7 @@ __attribute__((format(printf, 2, 3))) static void print_row(const char *label, c
 {
     va_list args;
     va_start(args, format);
-    printf("%-21s", label);
+    printf("%-20s ", label);
     vprintf(format, args);
     va_end(args);
     putchar('\n');
@@ -226,6 +226,17 @@ static void print_support(const evaluation *e)
     print_ratio("relative error", cloud.relative_error, "?");
 }
 
+enum { LABEL_SIZE = 40 };
+
+/* As the table calls it. */
+static const char *name_class(const evaluation *e, size_t class, const char *otherwise, char name[LABEL_SIZE])
+{
+    slice label = {otherwise, strlen(otherwise)};
+    (void)label_at(e->scoring->model->table.labels, class, &label);
+    snprintf(name, LABEL_SIZE, "%.*s", (int)label.length, label.text);
+    return name;
+}
+
 static void print_measures(const evaluation *e)
 {
     const measure_sums *m = &e->nodes[0].measures;
@@ -239,8 +250,10 @@ static void print_measures(const evaluation *e)
         return;
     print_ratio("AUC", measure_of(m, MEASURE_auc), "none: one class only");
     print_ratio("F1", measure_of(m, MEASURE_f1), "none: no positive");
-    print_row("confusion", "of 1: %.6g right, %.6g wrong; of -1: %.6g right, %.6g wrong",
-              measure_of(m, MEASURE_true_positive), measure_of(m, MEASURE_false_negative),
+    char negative[LABEL_SIZE], positive[LABEL_SIZE];
+    print_row("confusion", "of %s: %.6g right, %.6g wrong; of %s: %.6g right, %.6g wrong",
+              name_class(e, 1, "1", positive), measure_of(m, MEASURE_true_positive),
+              measure_of(m, MEASURE_false_negative), name_class(e, 0, "-1", negative),
               measure_of(m, MEASURE_true_negative), measure_of(m, MEASURE_false_positive));
     if (!isnan(measure_of(m, MEASURE_calibration)))
         print_row("calibration error", "%.6g", measure_of(m, MEASURE_calibration));
@@ -251,12 +264,13 @@ static void print_confusion(const evaluation *e)
 {
     enum { SHOWN = 20 };
     const size_t K = e->confusion ? e->scoring->model->classes : 0;
-    char text[20 * SHOWN], label[30];
+    char text[20 * SHOWN], label[LABEL_SIZE + 30], number[20], name[LABEL_SIZE];
     for (size_t k = 0; k < K && K <= SHOWN; k++) {
         size_t n = 0;
         for (size_t i = 0; i < K; i++)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%.6g", i ? " " : "", e->confusion[k * K + i]);
-        snprintf(label, sizeof label, "class %zu as 0, 1, ...", k);
+        snprintf(number, sizeof number, "class %zu", k);
+        snprintf(label, sizeof label, "%s as 0, 1, ...", name_class(e, k, number, name));
         print_row(label, "%s", text);
     }
 }

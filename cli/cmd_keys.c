@@ -1,11 +1,6 @@
 /* hfsad keys: an authority, certificates for broker and nodes, and the broker's configuration. */
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "cmd_member.h"
-#include "net/member.h"
-
-#include "data/nodes.h"
-#include "hfsad/net.h"
-#include "net/keys.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -46,7 +41,7 @@ static int init(const hfsad_keys *a)
     hfsad_error err = {0};
     if (hfsad_keys_init(a, &err))
         return cli_fail(&err);
-    if (keys_clustered(a->folder))
+    if (hfsad_keys_clustered(a->folder))
         printf("authority in %s; after issue, hfsad keys broker writes the files of the cluster's nodes\n", a->folder);
     else
         printf("authority and broker in %s; start it with: mosquitto -c %s/mosquitto.conf\n", a->folder, a->folder);
@@ -247,57 +242,20 @@ static int revoke(const char *dir, const char *const *paths, size_t count)
 
 /* ---- the broker's folder ---- */
 
-static void free_names(char **paths, size_t count)
-{
-    for (size_t i = 0; paths && i < count; i++)
-        free(paths[i]);
-    free(paths);
-}
-
-static char **names_of(const dataset *d)
-{
-    char name[HFSAD_TIERS_MAX * 256];
-    const size_t count = d->n_inner + d->n_leaves;
-    char **paths = calloc(count, sizeof *paths);
-    for (size_t i = 0; paths && i < count; i++) {
-        nodes_name(d, i, name, sizeof name);
-        if (!(paths[i] = strdup(name))) {
-            free_names(paths, i);
-            return NULL;
-        }
-    }
-    return paths;
-}
-
 static int make_broker(const char *keys, const char *spec_path, const char *out, const char *place)
 {
     hfsad_error err = {0};
     hfsad_spec *spec = NULL;
-    dataset *shape;
-    federation *f = NULL;
+    hfsad_tree *tree = NULL;
     const cli_texts none = {0};
     int status = member_load(&spec, spec_path, &none, "keys");
-    if (status == CLI_GO && (member_shape(&shape, spec, NULL, NULL, &err) || federation_create(&f, spec, shape, &err)))
+    if (status == CLI_GO && (hfsad_tree_create(&tree, spec, &err) || hfsad_keys_broker(keys, tree, out, place, &err)))
         status = cli_fail(&err);
-    if (status == CLI_GO) {
-        const dataset *d = federation_shape(f);
-        char **paths = names_of(d);
-        const keys_broker b = {.keys = keys,
-                               .folder = out,
-                               .place = place,
-                               .run = spec->federation.name,
-                               .nodes = (const char *const *)paths,
-                               .n_nodes = d->n_inner + d->n_leaves,
-                               .numbers = federation_message_most(f)};
-        if (!paths || keys_broker_make(&b, &err))
-            status = cli_fail(&err);
-        free_names(paths, b.n_nodes);
-    }
-    federation_free(f);
+    hfsad_tree_free(tree);
     hfsad_spec_free(spec);
     if (status != CLI_GO)
         return status;
-    const bool clustered = keys_clustered(keys);
+    const bool clustered = hfsad_keys_clustered(keys);
     printf("the broker's folder is %s; give it to the broker's user and start%s: %s -c %s/%s.conf\n", out,
            clustered ? ", on the first node" : "", clustered ? "nats-server" : "mosquitto", place ? place : out,
            clustered ? "nats-1" : "mosquitto");
@@ -363,50 +321,25 @@ int cmd_keys(int argc, char **argv)
     const char **words = calloc(room, sizeof *words);
     cli_texts hosts = {.room = calloc(room, sizeof *hosts.room)};
     const cli_option options[] = {
-        {.name = "dir", .kind = CLI_TEXT, .value = &a.folder, .operand = "DIR", .help = "folder of the keys (keys)"},
-        {.name = "host",
-         .kind = CLI_TEXTS,
-         .value = &hosts,
-         .operand = "NAME",
-         .help = "init: a name or address at which nodes reach the broker; may be\n"
-                 "repeated; without it the broker accepts only this machine"},
-        {.name = "port",
-         .kind = CLI_WHOLE,
-         .value = &port,
-         .least = 1,
-         .most = 65535,
-         .operand = "N",
-         .help = "init: port of the broker (8883)"},
-        {.name = "for",
-         .kind = CLI_TEXT,
-         .value = &a.broker,
-         .operand = "BROKER",
-         .help = "init: mosquitto (the default), or nats: a cluster with a node at\n"
-                 "every --host, or three nodes on this machine"},
-        {.name = "days",
-         .kind = CLI_WHOLE,
-         .value = &days,
-         .least = 1,
-         .most = MOST_DAYS,
-         .operand = "N",
-         .help = "validity of the certificates in days (init: 3650, issue: 365)"},
-        {.name = "nodes",
-         .kind = CLI_TEXT,
-         .value = &b.nodes,
-         .operand = "FILE",
-         .help = "issue: the nodes of a list as `hfsad nodes` prints it, with the cloud;\n"
-                 "without --force those that have no certificate yet"},
-        {.name = "out", .kind = CLI_TEXT, .value = &b.out, .operand = "DIR", .help = "broker: the folder to write"},
-        {.name = "at",
-         .kind = CLI_TEXT,
-         .value = &b.place,
-         .operand = "PATH",
-         .help = "broker: path of that folder on the broker's machine, if it differs"},
-        {.name = "force",
-         .kind = CLI_FLAG,
-         .value = &a.force,
-         .help = "replace existing files; after init --force every node needs a new\n"
-                 "certificate; issue --force revokes the one that it replaces"},
+        {"dir", CLI_TEXT, &a.folder, 0, 0, NULL, "DIR", "folder of the keys (keys)"},
+        {"host", CLI_TEXTS, &hosts, 0, 0, NULL, "NAME",
+         "init: a name or address at which nodes reach the broker; may be\n"
+         "repeated; without it the broker accepts only this machine"},
+        {"port", CLI_WHOLE, &port, 1, 65535, NULL, "N", "init: port of the broker (8883)"},
+        {"for", CLI_TEXT, &a.broker, 0, 0, NULL, "BROKER",
+         "init: mosquitto (the default), or nats: a cluster with a node at\n"
+         "every --host, or three nodes on this machine"},
+        {"days", CLI_WHOLE, &days, 1, MOST_DAYS, NULL, "N",
+         "validity of the certificates in days (init: 3650, issue: 365)"},
+        {"nodes", CLI_TEXT, &b.nodes, 0, 0, NULL, "FILE",
+         "issue: the nodes of a list as `hfsad nodes` prints it, with the cloud;\n"
+         "without --force those that have no certificate yet"},
+        {"out", CLI_TEXT, &b.out, 0, 0, NULL, "DIR", "broker: the folder to write"},
+        {"at", CLI_TEXT, &b.place, 0, 0, NULL, "PATH",
+         "broker: path of that folder on the broker's machine, if it differs"},
+        {"force", CLI_FLAG, &a.force, 0, 0, NULL, NULL,
+         "replace existing files; after init --force every node needs a new\n"
+         "certificate; issue --force revokes the one that it replaces"},
     };
     const cli_syntax syntax = {
         .usage = usage,

@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli.h"
+#include "lab/path_picture.h"
 #include "lab/plot.h"
-#include "out/path_api.h"
-#include "out/report.h"
 #include "progress.h"
 #include "record.h"
 #include "run.h"
@@ -15,10 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAMBDAS_MOST = PATH_LAMBDAS_MOST, LAMBDAS_USUAL = PATH_LAMBDAS_USUAL };
+enum { LAMBDAS_MOST = HFSAD_PATH_LAMBDAS_MOST, LAMBDAS_USUAL = HFSAD_PATH_LAMBDAS };
 static const double SHARE_LEAST = 1e-9, SHARE_MOST = 0.999;
 
 typedef struct {
@@ -118,14 +116,14 @@ static int parse_arguments(path_arguments *a, int argc, char **argv)
         !(share >= SHARE_LEAST && share <= SHARE_MOST) && access(a->heldout, F_OK) != 0)
         return cli_wrong(argv[0], "--heldout must be a file or a share above 0 and below 1, such as 0.2, not '%s'",
                          a->heldout);
-    if (a->rule == PATH_HELDOUT && !a->heldout)
+    if (a->rule == HFSAD_SELECT_HELDOUT && !a->heldout)
         return cli_wrong(argv[0], "--select heldout needs --heldout FILE or a share such as --heldout 0.2");
-    if ((a->rule == PATH_ONE_SE || a->rule == PATH_CV) && !a->folds)
+    if ((a->rule == HFSAD_SELECT_ONE_SE || a->rule == HFSAD_SELECT_CV) && !a->folds)
         return cli_wrong(argv[0], "--select %s needs --folds, such as --folds 10", RULES[a->rule]);
     if (a->rule < 0 && a->folds)
-        a->rule = PATH_ONE_SE;
+        a->rule = HFSAD_SELECT_ONE_SE;
     if (a->rule < 0)
-        a->rule = a->heldout ? PATH_HELDOUT : PATH_BIC;
+        a->rule = a->heldout ? HFSAD_SELECT_HELDOUT : HFSAD_SELECT_BIC;
     return CLI_GO;
 }
 
@@ -186,37 +184,6 @@ static int read_lambdas(session *s, const char *command)
                      LAMBDAS_MOST, cli_shown(shown, text));
 }
 
-/* The files of DIR must not be what is read; those of DIR/best are report's. */
-static hfsad_status check_inputs(const session *s, hfsad_error *err)
-{
-    static const char *const labels[] = {"the spec", "data", "truth", "run.start", "--heldout"};
-    enum { N = sizeof labels / sizeof *labels, N_FILES = sizeof FILES / sizeof *FILES };
-    const hfsad_spec *spec = s->spec;
-    const char *const names[N] = {NULL, spec->top.data, spec->top.truth, spec->run.start, NULL};
-    char *paths[N] = {strdup(s->args.spec_path), NULL, NULL, NULL, s->args.heldout ? strdup(s->args.heldout) : NULL};
-    hfsad_status status = HFSAD_OK;
-    for (size_t i = 0; i < N; i++)
-        if (names[i])
-            paths[i] = spec_find_file(spec, names[i]);
-    if (paths[1])
-        status = folder_check_outside(s->args.out, paths[1], err);
-    if (!status)
-        status = report_check_inputs(s->best, labels, (const char *const *)paths, N, err);
-    for (size_t f = 0; f < N_FILES && !status; f++) {
-        char output[4096];
-        struct stat mine, theirs;
-        snprintf(output, sizeof output, "%s/%s", s->args.out, FILES[f]);
-        for (size_t i = 0; i < N && !status && stat(output, &mine) == 0; i++)
-            if (paths[i] && stat(paths[i], &theirs) == 0 && mine.st_dev == theirs.st_dev &&
-                mine.st_ino == theirs.st_ino)
-                status = error_set(err, HFSAD_ERROR_INPUT, "%s is %s and would be replaced; give another --out", output,
-                                   labels[i]);
-    }
-    for (size_t i = 0; i < N; i++)
-        free(paths[i]);
-    return status;
-}
-
 static hfsad_status make_path(session *s, hfsad_error *err)
 {
     hfsad_path_settings settings = {
@@ -224,11 +191,13 @@ static hfsad_status make_path(session *s, hfsad_error *err)
         .lambdas = is_list(s) ? s->lambdas : NULL,
         .n_lambdas = s->count,
         .ratio = s->args.ratio,
-        .edges = s->args.prior == PATH_EDGE,
+        .edges = s->args.prior == 1,
         .select = (hfsad_select)s->args.rule,
         .threads = (unsigned)s->args.threads,
         .folds = (size_t)s->args.folds,
         .fold_clients = s->args.folds_of == 1,
+        .folder = s->args.out,
+        .spec_path = s->args.spec_path,
     };
     if (s->args.heldout && !cli_read_real(s->args.heldout, SHARE_LEAST, SHARE_MOST, &settings.heldout_share))
         settings.heldout_file = s->args.heldout;
@@ -255,7 +224,7 @@ static int set_up(session *s, const char *command)
     if (status != CLI_GO)
         return status;
     if (hfsad_spec_check(s->spec, &err) || folder_check(s->best, &err) ||
-        (!s->args.force && run_check_owner(s->best, s->args.spec_path, &err)) || check_inputs(s, &err) ||
+        (!s->args.force && run_check_owner(s->best, s->args.spec_path, &err)) ||
         (!s->args.no_plot && plot_check("give --no-plot", &err)) || make_path(s, &err))
         return cli_fail(&err);
     return CLI_GO;
@@ -299,43 +268,10 @@ static hfsad_status solve(session *s, hfsad_error *err)
     return status;
 }
 
-/* "age:2" for every coefficient of several classes, one after the other; NULL: no memory. */
-static char *class_names(const dataset *d)
-{
-    enum { NUMBER = 24 };
-    size_t size = 1, at = 0;
-    const char *name = d->feature_names;
-    for (size_t m = 0; m < d->rows.F; m++, name += strlen(name) + 1)
-        size += d->classes * (strlen(name) + NUMBER);
-    char *all = alloc_zero(size, 1);
-    name = d->feature_names;
-    for (size_t m = 0; all && m < d->rows.F; m++, name += strlen(name) + 1)
-        for (size_t k = 0; k < d->classes; k++)
-            at += (size_t)snprintf(all + at, size - at, "%s:%zu", name, k) + 1;
-    return all;
-}
-
 static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
 {
     whole_file *png = file_batch_add(b, FILES[1], err), *svg = png ? file_batch_add(b, FILES[2], err) : NULL;
-    const dataset *d = path_run(s->path->path)->data;
-    const size_t M = s->path->M, K = d->classes ? d->classes : 1, slopes = d->rows.first ? d->rows.F * K : M;
-    double *w = alloc_zero(s->count * M, sizeof *w);
-    char *names = d->classes && d->feature_names ? class_names(d) : d->feature_names;
-    if (!w || (d->feature_names && !names)) {
-        free(w);
-        return error_memory(err, s->count * M * sizeof *w, "the plot");
-    }
-    memcpy(w, s->path->w, s->count * M * sizeof *w);
-    for (size_t i = 0; d->scale && i < s->count * M; i++) /* the units that lambda acts on */
-        w[i] *= i % M < slopes ? d->scale[i % M / K] : 1;
-    const lambda_plot p = {s->count,   M,     s->path->lambdas, w, s->path->lambdas[s->path->chosen],
-                           M - slopes, names, d->scale != NULL};
-    const hfsad_status status = svg ? lambda_plot_draw(&p, png, svg, err) : err->status;
-    if (names != d->feature_names)
-        free(names);
-    free(w);
-    return status;
+    return svg ? path_picture_draw(s->path, png, svg, err) : err->status;
 }
 
 static hfsad_status write_files(session *s, hfsad_error *err)
@@ -348,8 +284,10 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     if (!status && !table)
         status = err->status;
     if (table) {
-        path_table(table, s->path);
-        status = s->args.no_plot ? HFSAD_OK : add_plot(s, &b, err);
+        char *text = hfsad_path_table(s->path);
+        whole_file_put(table, text ? text : "", text ? strlen(text) : 0);
+        status = !text ? error_memory(err, 0, "path.csv") : s->args.no_plot ? HFSAD_OK : add_plot(s, &b, err);
+        free(text);
     }
     if (!status)
         status = hfsad_path_write(s->path, s->best, err);
@@ -365,13 +303,14 @@ static void print_verdict(const session *s)
     size_t proven = 0, known = 0;
     double worst = 0;
     for (size_t i = 0; i < s->count; i++) {
-        const path_point *p = &s->path->points[i];
-        proven += p->verdict == HFSAD_VERDICT_CONVERGED;
-        known += p->verdict != HFSAD_VERDICT_UNKNOWN;
-        worst = fmax(worst, p->gap_bound / p->figures.objective);
+        hfsad_path_point p = {.size = sizeof p};
+        hfsad_path_at(s->path, i, &p);
+        proven += p.verdict == HFSAD_VERDICT_CONVERGED;
+        known += p.verdict != HFSAD_VERDICT_UNKNOWN;
+        worst = fmax(worst, p.gap_bound / p.objective);
     }
     if (!known)
-        printf("verdict: %s\n", hfsad_run_verdict(path_run(s->path->path))->text);
+        printf("verdict: %s\n", hfsad_path_verdict(s->path)->text);
     else if (proven == s->count)
         printf("verdict: converged: all %zu points are proven, none is more than %.1e of it above its minimum\n",
                s->count, worst);
@@ -384,7 +323,10 @@ static void print_verdict(const session *s)
 
 static void print_table(const session *s)
 {
-    const bool truth = path_run(s->path->path)->truth != NULL;
+    hfsad_path_point p = {.size = sizeof p};
+    const size_t chosen = hfsad_path_chosen(s->path);
+    hfsad_path_at(s->path, 0, &p);
+    const bool truth = !isnan(p.relative_error);
     printf("%-10s %8s  %-10s", "lambda", "non-zero", "consensus");
     if (s->args.heldout)
         printf(" %-10s", "held-out");
@@ -392,20 +334,20 @@ static void print_table(const session *s)
         printf(" %-10s %-9s", "cv", "error");
     printf(" %-10s %-10s%s\n", "bic", "aic", truth ? " error" : "");
     for (size_t i = 0; i < s->count; i++) {
-        const path_point *p = &s->path->points[i];
-        printf("%-10.4g %8zu  %-10.6g", p->lambda, p->nonzero, p->figures.consensus_objective);
+        hfsad_path_at(s->path, i, &p);
+        printf("%-10.4g %8zu  %-10.6g", p.lambda, p.nonzero, p.consensus_objective);
         if (s->args.heldout)
-            printf(" %-10.5g", p->heldout);
+            printf(" %-10.5g", p.heldout);
         if (s->args.folds)
-            printf(" %-10.5g %-9.2g", s->path->cv_loss[i], s->path->cv_error[i]);
-        printf(" %-10.6g %-10.6g", p->bic, p->aic);
+            printf(" %-10.5g %-9.2g", p.cv_loss, p.cv_error);
+        printf(" %-10.6g %-10.6g", p.bic, p.aic);
         if (truth)
-            printf(" %-7.1e", p->figures.relative_error);
-        puts(i == s->path->chosen ? " chosen" : "");
+            printf(" %-7.1e", p.relative_error);
+        puts(i == chosen ? " chosen" : "");
     }
     print_verdict(s);
-    printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], s->path->lambdas[s->path->chosen],
-           s->best);
+    hfsad_path_at(s->path, chosen, &p);
+    printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], p.lambda, s->best);
 }
 
 static int carry_out(session *s)

@@ -105,6 +105,7 @@ static double *score_all(const scoring *s, bool *labels, hfsad_error *err)
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const hfsad_loss_kind kind = scoring_law(s, leaf).loss.kind;
         *labels |= loss_kinds[kind]->labels && !s->model->classes;
+        *labels |= s->model->classes && s->model->table.labels;
         if (scoring_scores(s, leaf, kind, scores + d->rows.first[leaf], err)) {
             free(scores);
             return NULL;
@@ -123,7 +124,7 @@ typedef struct {
     size_t head;
     hfsad_loss_kind kind;
     progress progress;
-    char line[3 * NAME_SIZE + (4 + SOFTMAX_CLASSES) * NUMBER_SIZE];
+    char line[3 * NAME_SIZE + (4 + SOFTMAX_CLASSES) * NUMBER_SIZE + 2 * LEVEL_BYTES];
 } writer;
 
 static void put(writer *w, const char *text, size_t length)
@@ -139,6 +140,24 @@ static bool look_around(writer *w)
 {
     progress_draw(&w->progress, w->done, "");
     return !cli_interrupted() && !ferror(w->file ? w->file->stream : stdout);
+}
+
+/* The label of a class as the table writes it, otherwise its number. */
+static char *put_label(const writer *w, char *at, size_t class, double number)
+{
+    slice label;
+    if (!label_at(w->scoring->model->table.labels, class, &label))
+        return at + number_write(at, number);
+    memcpy(at, label.text, label.length);
+    return at + label.length;
+}
+
+/* y as the table has it; its reader has put the places of labels. */
+static char *put_y(const writer *w, char *at, double y)
+{
+    const char *labels = w->scoring->model->table.labels;
+    const bool placed = labels && !labels_are_plain(labels);
+    return placed ? put_label(w, at, (size_t)y, y) : at + number_write(at, y);
 }
 
 /* Names hold no comma and no quote: the data's reader has seen to it, and a model's name is one of the data's. */
@@ -169,13 +188,15 @@ static void write_row(writer *w, size_t leaf, size_t r)
     }
     if (w->labels)
         *at++ = ',';
-    if (w->labels && loss_kinds[w->kind]->labels)
-        at += number_write(at, score_label(w->scores[r]));
+    if (w->labels && classes)
+        at = put_label(w, at, (size_t)w->scores[r], w->scores[r]);
+    else if (w->labels && loss_kinds[w->kind]->labels)
+        at = put_label(w, at, w->scores[r] >= 0, score_label(w->scores[r]));
     *at++ = ',';
     at = stpcpy(at, model_name(s->model, s->node[leaf]));
     if (scoring_has_y(s)) {
         *at++ = ',';
-        at += number_write(at, d->rows.y[r]);
+        at = put_y(w, at, d->rows.y[r]);
     }
     *at++ = '\n';
     put(w, w->line, (size_t)(at - w->line));

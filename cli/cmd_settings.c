@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include "settings_formulas.h"
-#include "spec/table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +13,7 @@ static const char *const notes[] = {
     "A spec is a YAML file. `data` and `loss.kind` are required; every other key is optional. A dot in a key is a "
     "level "
     "of the file: `run.seed` is `run: {seed: 1}`. An unknown key or value is an error that suggests the nearest known "
-    "one.",
+    "one. A word in place of a mapping is its `kind` or `penalty`: `loss: absolute`, `prior: {cloud: l1}`.",
     "`--set key=value` takes a dotted key and a YAML value, as in `--set run.seed=7` or `--set 'loss={kind: quantile, "
     "tau: 0.3}'`. It overrides the file, and a later `--set` overrides an earlier one. A mapping changes only the keys "
     "that it lists.",
@@ -63,55 +62,49 @@ static void print_wrapped(const char *text, size_t column)
     putchar('\n');
 }
 
-static size_t key_width(const settings_schema *schema)
+typedef bool settings_list(size_t i, hfsad_setting *setting);
+
+static size_t key_width(settings_list *list)
 {
-    setting_at at;
+    hfsad_setting at = {.size = sizeof at};
     size_t width = 0;
-    for (size_t i = 0; settings_at(schema, i, &at); i++)
+    for (size_t i = 0; list(i, &at); i++)
         width = strlen(at.key) > width ? strlen(at.key) : width;
     return width;
 }
 
-static const char *default_of(const setting_at *at)
+static void print_rows(settings_list *list, const char *before_heading, size_t width)
 {
-    if (at->schema->inherits && at->row->type != SETTING_TEXT)
-        return "auto";
-    return at->row->fallback;
-}
-
-static void print_rows(const settings_schema *schema, const char *before_heading, size_t width)
-{
-    setting_at at;
-    const settings_group *group = NULL;
-    for (size_t i = 0; settings_at(schema, i, &at); i++) {
-        char range[SETTING_TEXT_MAX], text[NOTE_MAX];
-        if (at.group != group)
-            printf("\n%s%s\n", before_heading, at.group->heading);
-        group = at.group;
-        setting_range_text(at.row, range, sizeof range);
-        const bool limited = at.row->type != SETTING_TEXT;
-        snprintf(text, sizeof text, "%s%s%s%s", at.row->sentence, limited ? " (" : "", limited ? range : "",
+    hfsad_setting at = {.size = sizeof at};
+    const char *heading = NULL;
+    for (size_t i = 0; list(i, &at); i++) {
+        char text[NOTE_MAX];
+        if (at.heading != heading)
+            printf("\n%s%s\n", before_heading, at.heading);
+        heading = at.heading;
+        const bool limited = at.type != HFSAD_SETTING_TEXT;
+        snprintf(text, sizeof text, "%s%s%s%s", at.help, limited ? " (" : "", limited ? at.range : "",
                  limited ? ")" : "");
-        printf("  %-*s  %-*s  ", (int)width, at.key, DEFAULT_WIDTH, default_of(&at));
+        printf("  %-*s  %-*s  ", (int)width, at.key, DEFAULT_WIDTH, at.fallback);
         print_wrapped(text, 2 + width + 2 + DEFAULT_WIDTH + 2);
     }
 }
 
 static void print_text(void)
 {
-    const size_t width = key_width(&spec_schema);
+    const size_t width = key_width(hfsad_settings_at);
     printf("Keys of a spec, their defaults, meanings and ranges.\n");
     for (size_t i = 0; i < COUNT(notes); i++) {
         putchar('\n');
         print_wrapped(notes[i], 0);
     }
-    print_rows(&spec_schema, "", width);
+    print_rows(hfsad_settings_at, "", width);
     printf("\nOverrides\n");
     for (size_t i = 0; i < COUNT(override_notes); i++) {
         printf("  ");
         print_wrapped(override_notes[i], 2);
     }
-    print_rows(&override_schema, "Overrides: ", width);
+    print_rows(hfsad_settings_override_at, "Overrides: ", width);
 }
 
 static void print_cell(const char *text)
@@ -124,20 +117,18 @@ static void print_cell(const char *text)
     printf(" |");
 }
 
-static void print_tables(const settings_schema *schema, const char *level)
+static void print_tables(settings_list *list, const char *level)
 {
-    setting_at at;
-    const settings_group *group = NULL;
-    for (size_t i = 0; settings_at(schema, i, &at); i++) {
-        char range[SETTING_TEXT_MAX];
-        if (at.group != group)
-            printf("\n%s %s\n\n| key | default | range | meaning |\n|---|---|---|---|\n", level, at.group->heading);
-        group = at.group;
-        setting_range_text(at.row, range, sizeof range);
-        printf("| `%s` | %s | ", at.key, default_of(&at));
-        print_cell(range);
+    hfsad_setting at = {.size = sizeof at};
+    const char *heading = NULL;
+    for (size_t i = 0; list(i, &at); i++) {
+        if (at.heading != heading)
+            printf("\n%s %s\n\n| key | default | range | meaning |\n|---|---|---|---|\n", level, at.heading);
+        heading = at.heading;
+        printf("| `%s` | %s | ", at.key, at.fallback);
+        print_cell(at.range);
         putchar(' ');
-        print_cell(at.row->sentence);
+        print_cell(at.help);
         putchar('\n');
     }
 }
@@ -148,13 +139,13 @@ static void print_markdown(void)
     for (size_t i = 0; i < COUNT(notes); i++)
         printf("\n%s\n", notes[i]);
     printf("\n%s", settings_formulas);
-    print_tables(&spec_schema, "##");
+    print_tables(hfsad_settings_at, "##");
     printf("\n## Overrides\n");
     for (size_t i = 0; i < COUNT(override_notes); i++)
         printf("\n%s\n", override_notes[i]);
     printf("\n```yaml\noverrides:\n  - {node: edge2, prior: {penalty: mcp, lambda: 0.2, gamma: 3}}\n"
            "  - {node: edge1/*, loss: {kind: huber, delta: 2}, local_steps: 5}\n```\n");
-    print_tables(&override_schema, "###");
+    print_tables(hfsad_settings_override_at, "###");
 }
 
 int cmd_settings(int argc, char **argv)

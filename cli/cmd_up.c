@@ -3,15 +3,11 @@
 #include "base/clock.h"
 #include "base/read_file.h"
 #include "cmd_member.h"
-#include "net/member.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/whole_file.h"
-#include "data/nodes.h"
-#include "net/gather.h"
 #include "observe.h"
-#include "out/report.h"
 #include "progress.h"
 #include "run.h"
 
@@ -54,7 +50,7 @@ typedef struct {
     bool quiet, each; /* each: a process for every client */
     int log, level, durability;
     hfsad_spec *spec;
-    dataset *shape;
+    hfsad_tree *tree;
     char *socket_folder, *socket, *config, *nodes, *secret; /* files; socket_folder: NULL: in the state folder */
     child *children;                                        /* the broker, the cloud, the others */
     size_t n_children, room;
@@ -66,6 +62,7 @@ typedef struct {
 } session;
 
 enum { BROKER, CLOUD };
+enum { NAME_SIZE = HFSAD_TIERS_MAX * 256 }; /* of a node's path */
 
 /* Files in the state folder beside the folders of the nodes, whose names have no +. */
 #define SOCKET_NAME "+broker"
@@ -139,7 +136,8 @@ static child *add_member(session *s, const char *command)
 
 static void add_inner(session *s, size_t i)
 {
-    const char *name = s->shape->inner[i].name;
+    char name[NAME_SIZE];
+    (void)hfsad_tree_node_name(s->tree, i, name, sizeof name);
     child *c = add_member(s, i ? "edge" : "cloud");
     if (!c)
         return;
@@ -165,21 +163,20 @@ static void add_inner(session *s, size_t i)
 
 static void add_clients(session *s, size_t i)
 {
-    const inner_node *at = &s->shape->inner[i];
-    char name[HFSAD_TIERS_MAX * 256];
-    for (size_t leaf = at->first_leaf; leaf < at->first_leaf + at->n_leaves; leaf++) {
+    size_t first;
+    const size_t count = hfsad_tree_clients(s->tree, i, &first), end = s->each || !count ? first + count : first + 1;
+    char name[NAME_SIZE];
+    for (size_t node = first; node < end; node++) {
         child *c = add_member(s, "client");
         if (!c)
             return;
-        dataset_leaf_name(s->shape, leaf, name, sizeof name);
-        c->first = s->shape->n_inner + leaf;
-        c->count = s->each ? 1 : at->n_leaves;
-        add_state(s, c, s->each ? name : at->name, !s->each);
+        (void)hfsad_tree_node_name(s->tree, s->each ? node : i, name, sizeof name);
+        c->first = node;
+        c->count = s->each ? 1 : count;
+        add_state(s, c, name, !s->each);
         if (s->audit)
             add_word(s, c, "--audit=%s", s->audit);
-        add_word(s, c, "--%s=%s", s->each ? "name" : "all-of", s->each ? name : at->name);
-        if (!s->each)
-            return;
+        add_word(s, c, "--%s=%s", s->each ? "name" : "all-of", name);
     }
 }
 
@@ -192,9 +189,9 @@ static hfsad_status add_all(session *s, hfsad_error *err)
         add_word(s, broker, "-c");
         add_word(s, broker, "%s", s->config);
     }
-    for (size_t i = 0; i < s->shape->n_inner && !s->failed; i++)
+    for (size_t i = 0; i < hfsad_tree_inner_nodes(s->tree) && !s->failed; i++)
         add_inner(s, i);
-    for (size_t i = 0; i < s->shape->n_inner && !s->failed; i++)
+    for (size_t i = 0; i < hfsad_tree_inner_nodes(s->tree) && !s->failed; i++)
         add_clients(s, i);
     return s->failed ? error_memory(err, 0, "the processes' command lines (or too many --set)") : HFSAD_OK;
 }
@@ -275,11 +272,11 @@ static hfsad_status write_secret(const session *s, hfsad_error *err)
 
 static hfsad_status write_files(session *s, hfsad_error *err)
 {
-    char *text = nodes_text(s->shape), *config = NULL;
-    char *folder = realpath(s->state, NULL);
+    const char *text = hfsad_tree_list(s->tree);
+    char *config = NULL, *folder = realpath(s->state, NULL);
     hfsad_status status = folder ? find_socket(s, folder, err) : error_memory(err, 0, "a file name");
     if (!status &&
-        (!text || asprintf(&s->nodes, "%s/" NODES_NAME, folder) < 0 || asprintf(&s->config, "%s.conf", s->socket) < 0 ||
+        (asprintf(&s->nodes, "%s/" NODES_NAME, folder) < 0 || asprintf(&s->config, "%s.conf", s->socket) < 0 ||
          asprintf(&s->secret, "%s/" SECRET_NAME, folder) < 0 ||
          asprintf(&config,
                   "listener 0 %s\nallow_anonymous true\npersistence false\nmax_queued_messages 0\n"
@@ -293,7 +290,6 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     if (!status)
         status = write_secret(s, err);
     free(folder);
-    free(text);
     free(config);
     return status;
 }
@@ -317,7 +313,7 @@ static void empty_state(const char *folder)
         if (one->d_name[0] == '+') {
             unlink(path);
         } else {
-            store_remove(path);
+            hfsad_state_remove(path);
             rmdir(path); /* unless there is something else in it */
         }
     }
@@ -360,7 +356,7 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
     size_t size = 0, length;
     FILE *all = open_memstream(&text, &size);
     bool whole = true;
-    for (size_t i = 0; all && i < s->shape->n_inner && whole; i++) {
+    for (size_t i = 0; all && i < hfsad_tree_inner_nodes(s->tree) && whole; i++) {
         snprintf(path, sizeof path, "%.4000s/" RECORD_NAME, s->state, i);
         whole = file_read(path, SIZE_MAX, &part, &length) == 0;
         fwrite(part, 1, whole ? length : 0, all);
@@ -380,14 +376,12 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
 static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
 {
     bool whole;
-    if ((!s->spec->output.state && !s->spec->output.checkpoint) || !report_exists(s->out))
-        return HFSAD_OK;
-    gather_process *processes = alloc_zero(s->n_children, sizeof *processes);
+    hfsad_tree_process *processes = alloc_zero(s->n_children, sizeof *processes);
     if (!processes)
         return error_memory(err, s->n_children * sizeof *processes, "the processes");
     for (size_t n = CLOUD; n < s->n_children; n++)
-        processes[n - CLOUD] = (gather_process){s->children[n].state, s->children[n].first, s->children[n].count};
-    const hfsad_status status = gather_states(s->spec, s->shape, processes, s->n_children - CLOUD, s->out, &whole, err);
+        processes[n - CLOUD] = (hfsad_tree_process){s->children[n].state, s->children[n].first, s->children[n].count};
+    const hfsad_status status = hfsad_tree_gather(s->tree, processes, s->n_children - CLOUD, s->out, &whole, err);
     free(processes);
     if (!status && !whole && done)
         fprintf(stderr,
@@ -439,9 +433,9 @@ static bool broker_accepts(const session *s)
 /* A line of the history: which process, and what ended it. */
 static void tell_restart(session *s, const child *c, int status)
 {
-    char text[300], name[HFSAD_TIERS_MAX * 256] = "broker";
+    char text[300], name[NAME_SIZE] = "broker";
     if (c != &s->children[BROKER])
-        nodes_name(s->shape, c->first, name, sizeof name);
+        (void)hfsad_tree_node_name(s->tree, c->first, name, sizeof name);
     snprintf(text, sizeof text, "process started again after %s%s", WIFSIGNALED(status) ? "signal " : "exit status ",
              WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : "");
     if (!WIFSIGNALED(status))
@@ -485,7 +479,7 @@ static void stop_cloud(session *s)
     if (s->n_children <= CLOUD || cloud->pid <= 0)
         return;
     kill(cloud->pid, SIGTERM);
-    for (const double end = clock_seconds() + CLOUD_LOOK_SECONDS + grace_seconds;
+    for (const double end = clock_seconds() + HFSAD_MEMBER_LOOK_SECONDS + grace_seconds;
          cloud->pid > 0 && clock_seconds() < end; poll(NULL, 0, 5))
         if (waitpid(cloud->pid, NULL, WNOHANG) == cloud->pid)
             cloud->pid = 0;
@@ -563,18 +557,6 @@ static int watch(session *s)
 
 /* ---- the command ---- */
 
-/* Whether the state folder can be this run's. */
-static hfsad_status check_state(const session *s, const federation *f, hfsad_error *err)
-{
-    char path[4200];
-    store *state = NULL;
-    snprintf(path, sizeof path, "%.4000s/cloud", s->state);
-    const hfsad_status status = federation_open_store(f, path, s->state, &state, err);
-    store_discard(state);
-    rmdir(path);
-    return status;
-}
-
 /* One that was killed while it started a process holds it until that is dead too. */
 static hfsad_status lock_state(session *s, hfsad_error *err)
 {
@@ -594,19 +576,18 @@ static hfsad_status lock_state(session *s, hfsad_error *err)
 static int set_up(session *s)
 {
     hfsad_error err = {0};
-    federation *f = NULL;
-    dataset *shape = NULL;
     const int status = member_load(&s->spec, s->spec_path, &s->sets, "up");
     if (status != CLI_GO)
         return status;
     if (folder_check(s->out, &err) || (!s->force && run_check_owner(s->out, s->spec_path, &err)) ||
-        member_shape(&shape, s->spec, NULL, NULL, &err) || federation_create(&f, s->spec, shape, &err))
+        hfsad_tree_create(&s->tree, s->spec, &err))
         return cli_fail(&err);
     /* every process would say these otherwise */
-    const bool wrong = folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) || check_state(s, f, &err);
-    federation_free(f);
-    const bool continues = !wrong && has_list(s);
-    if (wrong || member_shape(&s->shape, s->spec, NULL, NULL, &err) || write_files(s, &err))
+    if (folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) ||
+        hfsad_tree_check_state(s->tree, s->state, &err))
+        return cli_fail(&err);
+    const bool continues = has_list(s);
+    if (write_files(s, &err))
         return cli_fail(&err);
     const recorder_start start = {
         .kind = "up", .spec_path = s->spec_path, .out = s->out, .spec = s->spec, .continues = continues};
@@ -619,16 +600,15 @@ static int set_up(session *s)
 /* What the nodes say of themselves, from the broker; it need not be up yet. */
 static observation *observe(const session *s)
 {
-    char *text = nodes_text(s->shape), *url = NULL;
+    char *url = NULL;
     observation *o = NULL;
-    if (text && asprintf(&url, "unix://%s", s->socket) >= 0) {
+    if (asprintf(&url, "unix://%s", s->socket) >= 0) {
         const char *const brokers[] = {url};
         const hfsad_observer_settings settings = {
-            .size = sizeof settings, .brokers = brokers, .n_brokers = 1, .nodes = text};
+            .size = sizeof settings, .brokers = brokers, .n_brokers = 1, .nodes = hfsad_tree_list(s->tree)};
         o = observe_begin(s->record.r, s->spec, &settings);
         free(url);
     }
-    free(text);
     return o;
 }
 
@@ -655,7 +635,7 @@ static void tear_down(session *s, bool finished)
     free(s->config);
     free(s->nodes);
     free(s->secret);
-    dataset_free(s->shape);
+    hfsad_tree_free(s->tree);
     hfsad_spec_free(s->spec);
 }
 

@@ -23,7 +23,7 @@ typedef struct {
  * `algorithm` of the spec with the sets; run_check finds all errors of spec, data and arguments. Both write nothing and
  * return CLI_GO if there is no error. *diverged: the folder is complete, but the run is not a result.
  */
-int run_algorithm(const run_arguments *args, const char *command, int *algorithm);
+int run_algorithm(const run_arguments *args, const char *command, char *algorithm, size_t size);
 int run_check(const run_arguments *args, const char *command);
 int run_spec(const run_arguments *args, const char *command, bool *diverged);
 

@@ -84,7 +84,7 @@ printf 'data: labels.csv\nloss: {kind: logistic}\n' >labels.yaml
 printf 'client,y,x1\na,1,2\na,0,3\nb,-1,3\n' >labels.csv
 for kind in logistic hinge; do
     expect_line 2 run labels.yaml --set loss.kind=$kind --out refused
-    says "row 2 of a has y = 0: the $kind loss takes the labels -1 and 1; write -1 for 0"
+    says "y is 0 in row 2 of a and -1 in row 1 of b; two classes are 0 and 1, or -1 and 1"
 done
 mkdir nothing
 refused nothing "nothing: an empty folder"

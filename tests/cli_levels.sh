@@ -151,6 +151,4 @@ expect_line 2 run rest.yaml --out none --set loss.classes=2
 says "several classes: see loss.classes"
 expect_line 2 run rest.yaml --out none --set loss.kind=logistic
 says "loss.kind multinomial"
-expect_line 2 path spec.yaml --set prior.cloud.penalty=l1 --lambdas 3 --out none --no-plot
-says "a path has one score"
 finish

@@ -434,6 +434,22 @@ static void test_aliases(void **state)
     hfsad_spec_free(spec);
 }
 
+/* A word is the kind of a mapping. */
+static void test_words(void **state)
+{
+    (void)state;
+    hfsad_spec *spec =
+        load_good("{\"data\": \"d\", \"loss\": \"absolute\", \"prior\": {\"cloud\": \"elastic-net\"},\n"
+                  "\"link\": {\"client\": \"mcp\"}, \"overrides\": [{\"node\": \"e\", \"prior\": \"l1\"}]}\n");
+    assert_int_equal(spec->loss.kind, HFSAD_LOSS_ABSOLUTE);
+    assert_int_equal(spec->prior_cloud.penalty, HFSAD_PENALTY_ELASTIC_NET);
+    assert_int_equal(spec->link_client.penalty, HFSAD_PENALTY_MCP);
+    assert_int_equal(spec->overrides[0].prior.penalty, HFSAD_PENALTY_L1);
+    set_good(spec, "loss", "hinge");
+    assert_int_equal(spec->loss.kind, HFSAD_LOSS_HINGE);
+    hfsad_spec_free(spec);
+}
+
 /* ---- bad specs ---- */
 
 static const struct {
@@ -448,7 +464,9 @@ static const struct {
     {"run.seed: 5\n", "unknown key 'run.seed'|run: {seed: 1}"},
     {"'': 5\n", "unknown key ''"},
     {"\"data\\0\": 5\n", "unknown key 'data'"},
-    {"loss: quantile\n", "spec.yaml:1: 'loss' takes keys, not a value; write 'loss: {kind: quantile}'"},
+    {"loss: quantil\n", "spec.yaml:1: loss.kind = 'quantil' is not known|quantile"},
+    {"loss: [quantile]\n", "spec.yaml:1: 'loss' takes keys, not a list"},
+    {"prior: l1\n", "'prior' takes keys"},
     {"link: scad\n", "'link' takes keys|link: {client: {penalty: scad}}"},
     {"run:\n  participation: 0.5\n", "spec.yaml:2: 'run.participation' takes keys|participation: {client: 0.5}"},
     {"run: [1]\n", "'run' takes keys, not a list; write 'run: {iterations: 300}'"},
@@ -517,7 +535,7 @@ static const struct {
     {"overrides:\n  - local_steps: 2\n", "spec.yaml:2: an entry of 'overrides' lacks the key 'node'"},
     {"overrides:\n  - nod: e\n", "spec.yaml:2: unknown key 'overrides.nod'; did you mean 'node'?"},
     {"overrides:\n  - node: e\n    prior: {gama: 3}\n", "spec.yaml:3: unknown key 'overrides[e].prior.gama'|'gamma'?"},
-    {"overrides:\n  - node: e\n    loss: hinge\n", "spec.yaml:3: 'overrides[e].loss' takes keys|'loss: {kind: hinge}'"},
+    {"overrides:\n  - node: e\n    loss: hing\n", "spec.yaml:3: overrides[e].loss.kind = 'hing' is not known|hinge"},
     {"overrides: [{node: e, local_steps: 0}]\n", "overrides[e].local_steps = '0' is out of range|from 1 to 1000000"},
     {"overrides: [{node: e, participation: {client: 1}}]\n", "'overrides[e].participation' takes one value"},
     {"overrides: [{node: e, node: f}]\n", "'overrides[e].node' is given twice"},
@@ -547,7 +565,7 @@ static void test_bad_sets(void **state)
         {"overrides.x", "1", "unknown key 'overrides.x'; did you mean 'overrides'?"},
         {"", "1", "=1: unknown key ''"},
         {"run.", "1", "unknown key 'run.'|known here: iterations"},
-        {"loss", "quantile", "loss=quantile: 'loss' takes keys, not a value; write 'loss.kind=quantile'"},
+        {"loss", "quantil", "loss.kind = 'quantil' is not known|quantile"},
         {"loss", "{kind: x", "loss={kind: x: not valid YAML"},
         {"loss", "{tua: 1}", "unknown key 'loss.tua'; did you mean 'loss.tau'?"},
         {"loss.tau", "", "loss.tau=: 'loss.tau' has no value"},
@@ -735,10 +753,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_design_example), cmocka_unit_test(test_defaults),    cmocka_unit_test(test_every_key),
         cmocka_unit_test(test_every_range),    cmocka_unit_test(test_unset_words), cmocka_unit_test(test_overrides),
-        cmocka_unit_test(test_set_mapping),    cmocka_unit_test(test_aliases),     cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_bad_sets),       cmocka_unit_test(test_nearest_key), cmocka_unit_test(test_check),
-        cmocka_unit_test(test_bad_paths),      cmocka_unit_test(test_file_size),   cmocka_unit_test(test_find_file),
-        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_set_mapping),    cmocka_unit_test(test_aliases),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_bad_files),      cmocka_unit_test(test_bad_sets),    cmocka_unit_test(test_nearest_key),
+        cmocka_unit_test(test_check),          cmocka_unit_test(test_bad_paths),   cmocka_unit_test(test_file_size),
+        cmocka_unit_test(test_find_file),      cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

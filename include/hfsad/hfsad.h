@@ -267,12 +267,15 @@ typedef struct {
     char range[256];            /* "above 0", "from 1 to 1000000", "one of tv, mcp, scad", "true or false", "text" */
     const char *help;           /* a sentence */
     const char *const *choices; /* the words of a choice, closed by NULL; NULL for other types */
+    const char *heading;        /* of the settings that belong together */
 } hfsad_setting;
 
 /* How many settings there are, and the i-th of them; false behind the last one. `overrides` is a list and no setting.
  */
 HFSAD_API size_t hfsad_settings_count(void);
 HFSAD_API bool hfsad_settings_at(size_t i, hfsad_setting *setting);
+/* The same for the settings of an entry of `overrides`. */
+HFSAD_API bool hfsad_settings_override_at(size_t i, hfsad_setting *setting);
 
 /* ---- a loss of one's own ---- */
 
@@ -519,6 +522,67 @@ HFSAD_API hfsad_status hfsad_run_warm_start(hfsad_run *run, const hfsad_result *
 /* Writes trace.csv, model.csv, state.csv, summary.json and checkpoint.bin, as `hfsad run` does; makes the folder. */
 HFSAD_API hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *err);
 
+/* Whether the last training ended by run.stop.time; what to try if the iterates are no longer finite. */
+HFSAD_API bool hfsad_run_timed_out(const hfsad_run *run);
+HFSAD_API const char *hfsad_run_remedy(const hfsad_run *run);
+/* The number of repairs of the safeguard so far, and the iteration of the last. */
+HFSAD_API uint64_t hfsad_run_repairs(const hfsad_run *run, uint64_t *last);
+
+/* ---- a run into a folder, as `hfsad run` makes it ---- */
+
+typedef struct hfsad_job hfsad_job;
+
+/* The texts must outlive the job. */
+typedef struct {
+    size_t size;           /* sizeof(hfsad_job_settings), by the caller; members that do not apply are 0 */
+    const char *folder;    /* for the output; made when the training begins */
+    const char *spec_path; /* file of the spec; may be NULL if a run is resumed */
+    bool resume;           /* the folder has a run, which goes on from its checkpoint */
+    bool force;            /* results of another spec in the folder are replaced */
+    unsigned threads;      /* 0: one per core */
+    const char *replay;    /* record of a federation, which is repeated */
+    const char *warm;      /* output folder or model.csv that every node starts from */
+    const char *device;    /* "cuda"; NULL: the processor */
+    void *context;
+    /* Changes settings before they are checked; false ends the set-up with HFSAD_ERROR_INPUT. */
+    bool (*adjust)(void *context, hfsad_spec *spec);
+} hfsad_job_settings;
+
+/* Every hook may be NULL. */
+typedef struct {
+    size_t size; /* sizeof(hfsad_job_hooks), by the caller */
+    void *context;
+    /* The folder is there and locked; false ends the job with HFSAD_ERROR_INPUT. */
+    bool (*opened)(void *context);
+    /* Asked after every iteration: whether to stop here. */
+    bool (*cancelled)(void *context);
+    void (*row)(void *context, const hfsad_figures *row);
+    void (*begun)(void *context, const hfsad_figures *figures);
+    void (*iterated)(void *context, uint64_t iteration, const hfsad_figures *figures);
+    /* The folder could not be brought up to date; the run continues and tries again later. */
+    void (*unwritten)(void *context, const hfsad_figures *figures, const char *why);
+    /* Before the polish, and before each of its exchanges; false: give it up. */
+    void (*trained)(void *context);
+    bool (*polishing)(void *context, const hfsad_polish *so_far);
+} hfsad_job_hooks;
+
+/* Everything that can be wrong with spec, data and settings is found here; nothing is written. */
+HFSAD_API hfsad_status hfsad_job_create(hfsad_job **job, const hfsad_job_settings *settings, hfsad_error *err);
+/* Trains to the end, or until it is cancelled, and writes the folder on the way and at the end. A run that diverges is
+ * no error here: *stop says it. */
+HFSAD_API hfsad_status hfsad_job_train(hfsad_job *job, const hfsad_job_hooks *hooks, hfsad_stop *stop,
+                                       hfsad_error *err);
+/* NULL is allowed. */
+HFSAD_API void hfsad_job_free(hfsad_job *job);
+/* Of the job: its run, its spec, and the last figures. */
+HFSAD_API hfsad_run *hfsad_job_run(const hfsad_job *job);
+HFSAD_API const hfsad_spec *hfsad_job_spec(const hfsad_job *job);
+HFSAD_API const hfsad_figures *hfsad_job_figures(const hfsad_job *job);
+/* The table that `hfsad run` ends with, to be freed by free; NULL: no memory. */
+HFSAD_API char *hfsad_job_table(const hfsad_job *job);
+/* Whether the folder has results of another spec than the one at this path: HFSAD_ERROR_INPUT. */
+HFSAD_API hfsad_status hfsad_folder_check_owner(const char *folder, const char *spec_path, hfsad_error *err);
+
 /* ---- results ---- */
 
 /* What came of a run, in arrays of its own. Nothing changes a result: any number of threads may read one at once. What
@@ -528,6 +592,8 @@ HFSAD_API hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad
 HFSAD_API hfsad_status hfsad_result_take(hfsad_result **result, hfsad_run *run, hfsad_error *err);
 /* From the output folder of `hfsad run`, `hfsad up` or hfsad_run_write. */
 HFSAD_API hfsad_status hfsad_result_load(hfsad_result **result, const char *folder, hfsad_error *err);
+/* The same without the models: hfsad_result_nodes is then 0. trace.csv and summary.json are enough. */
+HFSAD_API hfsad_status hfsad_result_load_trace(hfsad_result **result, const char *folder, hfsad_error *err);
 HFSAD_API void hfsad_result_free(hfsad_result *result);
 
 /* Node 0 is the cloud, then the other inner nodes, then the clients, which are left out if output.clients is false. */
@@ -562,6 +628,8 @@ HFSAD_API const hfsad_verdict *hfsad_result_verdict(const hfsad_result *result);
 
 /* The settings in force, as by hfsad_run_settings. */
 HFSAD_API const hfsad_spec *hfsad_result_settings(const hfsad_result *result);
+/* The algorithm that trained it: "star", "hfsad", "fedavg", "fedprox". */
+HFSAD_API const char *hfsad_result_algorithm(const hfsad_result *result);
 
 /* ---- prediction and evaluation ---- */
 
@@ -633,7 +701,12 @@ typedef struct {
     unsigned threads;         /* 0: one per core */
     size_t folds;             /* of cross-validation; 0: none. ONE_SE and CV need them */
     bool fold_clients;        /* folds of whole clients; otherwise of the rows of every client */
+    const char *folder;       /* for path.csv, path.png, path.svg and best/; refused if one of these is read. NULL: no
+                                 file is checked */
+    const char *spec_path;    /* file of the spec, one of those that are read; NULL: none */
 } hfsad_path_settings;
+
+enum { HFSAD_PATH_LAMBDAS = 30, HFSAD_PATH_LAMBDAS_MOST = 10000 }; /* by default, and at most */
 
 /* One lambda of a path. */
 typedef struct {
@@ -666,6 +739,11 @@ HFSAD_API const double *hfsad_path_models(const hfsad_path *path);
 /* The index of the point that is chosen, and its whole result; the run is made once more for it. */
 HFSAD_API size_t hfsad_path_chosen(const hfsad_path *path);
 HFSAD_API hfsad_status hfsad_path_result(hfsad_path *path, hfsad_result **result, hfsad_error *err);
+/* The verdict on the run as a whole, which says why no point can be proven. */
+HFSAD_API const hfsad_verdict *hfsad_path_verdict(const hfsad_path *path);
+/* The text of path.csv, to be freed by free: a row per point with its figures and the cloud's model; NULL: no memory.
+ */
+HFSAD_API char *hfsad_path_table(const hfsad_path *path);
 /* Writes that result to a folder, as hfsad_run_write does. */
 HFSAD_API hfsad_status hfsad_path_write(hfsad_path *path, const char *folder, hfsad_error *err);
 

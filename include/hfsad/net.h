@@ -39,6 +39,45 @@ HFSAD_API hfsad_status hfsad_keys_revoke(const char *folder, const char *const *
 /* The names of a node's certificate and private key, each into a buffer of `size` bytes; false: too long. */
 HFSAD_API bool hfsad_keys_files(const char *folder, const char *node, char *certificate, char *key, size_t size);
 
+/* ---- the tree of a federation ---- */
+
+/* The tree of a spec, from federation.nodes or from the data. The spec is checked as every process of its federation
+ * checks it. */
+typedef struct hfsad_tree hfsad_tree;
+HFSAD_API hfsad_status hfsad_tree_create(hfsad_tree **tree, const hfsad_spec *spec, hfsad_error *err);
+/* NULL is allowed. */
+HFSAD_API void hfsad_tree_free(hfsad_tree *tree);
+/* Nodes are numbered and named as by hfsad_run_node_name: the inner nodes first, 0 the cloud. */
+HFSAD_API size_t hfsad_tree_nodes(const hfsad_tree *tree);
+HFSAD_API size_t hfsad_tree_inner_nodes(const hfsad_tree *tree);
+HFSAD_API size_t hfsad_tree_node_name(const hfsad_tree *tree, size_t node, char *buffer, size_t size);
+/* How many clients an inner node has, and the number of the first. */
+HFSAD_API size_t hfsad_tree_clients(const hfsad_tree *tree, size_t node, size_t *first);
+/* The text of the list of nodes, as `hfsad nodes` prints it; the tree's. */
+HFSAD_API const char *hfsad_tree_list(const hfsad_tree *tree);
+/* Whether a folder with the state folders of all nodes can be this run's: the error says what differs. */
+HFSAD_API hfsad_status hfsad_tree_check_state(const hfsad_tree *tree, const char *folder, hfsad_error *err);
+
+/* A process that has ended: its state folder, and its nodes. */
+typedef struct {
+    const char *folder;
+    size_t first, count;
+} hfsad_tree_process;
+/* Writes state.csv and checkpoint.bin of the run that these processes have trained into the folder with its other
+ * files, if the spec asks for them. The cloud is the first process, and every node is in one of them. If the nodes are
+ * not all at the cloud's last row, or the data has other nodes than the federation, *whole is false and nothing is
+ * written. */
+HFSAD_API hfsad_status hfsad_tree_gather(const hfsad_tree *tree, const hfsad_tree_process *processes, size_t count,
+                                         const char *out, bool *whole, hfsad_error *err);
+
+/* The folder of a broker for this federation, to be given to the broker's user alone: copies of ca.crt, broker.crt,
+ * broker.key and revoked.crl, an access list with the exact topics of every node, and a configuration whose limits
+ * follow from the tree. place: the folder on the broker's machine; NULL: as here. */
+HFSAD_API hfsad_status hfsad_keys_broker(const char *keys, const hfsad_tree *tree, const char *out, const char *place,
+                                         hfsad_error *err);
+/* Whether the folder of keys is for a cluster of brokers. */
+HFSAD_API bool hfsad_keys_clustered(const char *keys);
+
 /* ---- a process of a federation ---- */
 
 /* The cloud, an edge (any inner node below the cloud), a client or all clients of one inner node. */
@@ -115,6 +154,24 @@ HFSAD_API hfsad_status hfsad_nodes_list(const hfsad_spec *spec, char **text, hfs
  * "folder/edge1++clients", into a buffer of `size` bytes; false: too long. */
 HFSAD_API bool hfsad_state_folder(const char *folder, const char *node, bool clients, char *path, size_t size);
 
+/* What is in a state folder. */
+typedef struct {
+    size_t size; /* sizeof(hfsad_state_facts), by the caller */
+    uint64_t run, commits;
+    uint64_t snapshot, log;               /* bytes */
+    uint64_t unfinished;                  /* bytes of a write that was never finished, behind the log */
+    size_t states, messages, rows, lines; /* messages: in place of states */
+} hfsad_state_facts;
+/* Whether it is a state folder. */
+HFSAD_API bool hfsad_state_exists(const char *folder);
+/* Reads and verifies every committed byte; no process may have the folder open, and nothing is written. put, unless
+ * NULL, gets the content: one JSON object for every state, message, row of the trace and line of the record. */
+HFSAD_API hfsad_status hfsad_state_check(const char *folder, hfsad_state_facts *facts,
+                                         void (*put)(void *context, const char *line), void *context, hfsad_error *err);
+
+/* Removes the files of a state folder that no process has open; the folder stays. */
+HFSAD_API void hfsad_state_remove(const char *folder);
+
 /* Leaves a request in the state folder of the cloud: it readmits `count` nodes whose state folders are lost. Their
  * links start anew from their parents' models. spec may be NULL: then the cloud checks the names. */
 HFSAD_API hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
@@ -135,6 +192,8 @@ HFSAD_API hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_sp
  * HFSAD_STOP_ITERATIONS. A member runs once; a process that starts again with the same state folder continues the run.
  */
 HFSAD_API hfsad_status hfsad_member_run(hfsad_member *member, hfsad_stop *stop, hfsad_error *err);
+/* Seconds that a cloud that was cancelled may take to gather the models of all nodes. */
+enum { HFSAD_MEMBER_LOOK_SECONDS = 3 };
 /* Ends hfsad_member_run within about a second. From any thread, and from a signal handler. */
 HFSAD_API void hfsad_member_cancel(hfsad_member *member);
 /* NULL is allowed. A state folder without content is removed if the member made it. */

@@ -26,7 +26,12 @@ def _doubles(array: Any, what: str, dims: int) -> np.ndarray:
     if array.dtype.kind == "c":
         raise ValueError(f"{what}: complex numbers are not supported. Complex data not supported")
     if array.dtype.kind in "OUSV":
-        array = array.astype(np.float64)  # numbers in objects; anything else is a ValueError
+        try:
+            array = array.astype(np.float64)  # numbers in objects
+        except (TypeError, ValueError) as error:
+            how = ("codes by numpy.unique(y, return_inverse=True), or an estimator such as LogisticRegression" if dims == 1
+                   else "pandas.get_dummies(X, drop_first=True), or a CSV file, whose columns of text are categories")
+            raise type(error)(f"{what}: {error}; for text use {how}") from None
     array = np.asarray(array, dtype=np.float64)
     if array.ndim != dims:
         raise ValueError(f"{what}: an array of {array.ndim} dimensions; expected {dims}")

@@ -1,8 +1,10 @@
 /* See columns.h. */
+#define _POSIX_C_SOURCE 200809L /* strndup */
 #include "data/columns.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/parse_number.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -64,6 +66,9 @@ hfsad_status category_add(category *c, slice level, hfsad_error *err)
                          "data.categorical: the level \"%s\" of %.*s holds a comma or a bar; rename it",
                          excerpt(shown, level), (int)c->name.length, c->name.text);
     }
+    if (level.length > LEVEL_BYTES)
+        return error_set(err, HFSAD_ERROR_INPUT, "a level of %.*s has more than %d bytes; is it a category?",
+                         (int)c->name.length, c->name.text, LEVEL_BYTES);
     if (c->n_levels == LEVELS_MOST)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "data.categorical: %.*s has more than %d levels; is it a category? Remove it from the list",
@@ -104,27 +109,140 @@ static hfsad_status read_category(category *c, slice entry, hfsad_error *err)
     return status;
 }
 
+/* NULL: no memory. */
+static category *new_category(table_memory *m, hfsad_error *err)
+{
+    if (!alloc_grow((void **)&m->categories, &m->categories_capacity, m->n_categories + 1, sizeof *m->categories)) {
+        error_memory(err, (m->n_categories + 1) * sizeof *m->categories, "the categories");
+        return NULL;
+    }
+    category *c = &m->categories[m->n_categories++];
+    memset(c, 0, sizeof *c);
+    return c;
+}
+
+static hfsad_status read_labels(category *c, const char *list, hfsad_error *err)
+{
+    const char *end = list + strlen(list);
+    hfsad_status status = HFSAD_OK;
+    c->given = true;
+    c->name = (slice){"y", 1};
+    for (slice label; !status && next_entry(&list, end, ',', &label);)
+        status = category_add(c, label, err);
+    if (!status && (c->n_levels < 2 || c->n_levels > LABELS_MOST))
+        status = error_set(err, HFSAD_ERROR_INPUT,
+                           "data.labels: %zu label%s; give 2 to %d different ones, such as [no, yes]", c->n_levels,
+                           c->n_levels == 1 ? "" : "s", LABELS_MOST);
+    return status;
+}
+
+bool label_at(const char *labels, size_t number, slice *label)
+{
+    for (; labels; number--) {
+        const char *end = strchr(labels, ',');
+        *label = (slice){labels, end ? (size_t)(end - labels) : strlen(labels)};
+        if (number == 0)
+            return true;
+        labels = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+size_t labels_count(const char *labels)
+{
+    size_t count = 1;
+    for (; *labels; labels++)
+        count += *labels == ',';
+    return count;
+}
+
+bool labels_are_plain(const char *labels)
+{
+    return !strcmp(labels, "0,1");
+}
+
 hfsad_status table_begin(table_memory *m, const table_settings *t, hfsad_error *err)
 {
-    size_t capacity = 0;
     const char *at = t->categorical, *end = at ? at + strlen(at) : NULL;
     hfsad_status status = HFSAD_OK;
     for (slice entry; !status && next_entry(&at, end, ',', &entry);) {
-        if (!alloc_grow((void **)&m->categories, &capacity, m->n_categories + 1, sizeof *m->categories))
-            return error_memory(err, (m->n_categories + 1) * sizeof *m->categories, "the categories");
-        category *c = &m->categories[m->n_categories++];
-        memset(c, 0, sizeof *c);
-        status = read_category(c, entry, err);
+        category *c = new_category(m, err);
+        status = c ? read_category(c, entry, err) : HFSAD_ERROR_MEMORY;
     }
-    return status;
+    m->has_labels = t->labels && !labels_are_plain(t->labels);
+    return !status && m->has_labels ? read_labels(&m->labels, t->labels, err) : status;
+}
+
+hfsad_status table_add_text(table_memory *m, slice name, bool is_y, const char *wrong, hfsad_error *err)
+{
+    category *c = is_y ? &m->labels : new_category(m, err);
+    if (!c || !(c->own = strndup(name.text, name.length)) || !(c->wrong = strdup(wrong)))
+        return error_memory(err, name.length, "the name of a column");
+    c->name = (slice){c->own, name.length};
+    m->has_labels = m->has_labels || is_y;
+    return HFSAD_OK;
+}
+
+hfsad_status table_check_found(const table_memory *m, hfsad_error *err)
+{
+    for (size_t i = 0; i < m->n_categories; i++) {
+        const category *c = &m->categories[i];
+        if (c->own && c->n_levels > 1 && 2 * c->n_levels > m->rows)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "column %s: %zu rows have %zu different texts, too many for a category; leave it out "
+                             "(data.features lists the others), or state it: data: {categorical: [%s]}",
+                             c->own, m->rows, c->n_levels, c->own);
+    }
+    if (m->has_labels && !m->labels.given && m->labels.n_levels < 2)
+        return error_set(err, HFSAD_ERROR_INPUT, "column %s: all rows have the label %s; give rows of two classes",
+                         m->labels.own, m->labels.n_levels ? m->labels.texts.text + m->labels.levels[0] : "");
+    return HFSAD_OK;
+}
+
+static void forget_levels(category *c)
+{
+    if (c->given)
+        return;
+    c->n_levels = 0;
+    c->texts.size = 0;
+}
+
+void table_forget(table_memory *m)
+{
+    for (size_t i = 0; i < m->n_categories; i++)
+        forget_levels(&m->categories[i]);
+    forget_levels(&m->labels);
+    free(m->sums);
+    free(m->counts);
+    m->sums = NULL;
+    m->counts = NULL;
+    m->n_sums = m->rows = 0;
+}
+
+size_t labels_find_number(const category *c, double y)
+{
+    for (size_t i = 0; i < c->n_levels; i++) {
+        const char *text = c->texts.text + c->levels[i], *end = text + strlen(text);
+        double value;
+        if (number_parse(text, end, &value) == end && value == y)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+static void free_category(category *c)
+{
+    free(c->texts.text);
+    free(c->levels);
+    free(c->own);
+    free(c->wrong);
 }
 
 void table_end(table_memory *m)
 {
-    for (size_t i = 0; i < m->n_categories; i++) {
-        free(m->categories[i].texts.text);
-        free(m->categories[i].levels);
-    }
+    for (size_t i = 0; i < m->n_categories; i++)
+        free_category(&m->categories[i]);
+    free_category(&m->labels);
     free(m->categories);
     free(m->sums);
     free(m->counts);
@@ -133,7 +251,7 @@ void table_end(table_memory *m)
 
 bool columns_need_scan(const table_memory *m, const table_settings *t)
 {
-    bool need = t->missing == MISSING_MEAN && !t->means;
+    bool need = (t->missing == MISSING_MEAN && !t->means) || (m->has_labels && !m->labels.given);
     for (size_t i = 0; i < m->n_categories; i++)
         need = need || !m->categories[i].given;
     return need;

@@ -92,6 +92,15 @@ static hfsad_status check_names(const reader *r)
     return status;
 }
 
+static hfsad_status refuse_level(const reader *r, size_t column, const category *k, slice field, const char *what)
+{
+    char shown[EXCERPT_SIZE];
+    if (field_is_hole(field))
+        return csv_missing_level(r, column);
+    return csv_column_error(r, column, "\"%s\" is none of the %zu %s (\"%s\", ...)", excerpt(shown, field), k->n_levels,
+                            what, k->texts.text + k->levels[0]);
+}
+
 /* The level's feature is 1, the others are 0. */
 static hfsad_status read_category(reader *r, const special *s, double *x)
 {
@@ -101,14 +110,26 @@ static hfsad_status read_category(reader *r, const special *s, double *x)
     if (status)
         return status;
     const size_t level = category_find(k, field);
-    if (level == SIZE_MAX) {
-        char shown[EXCERPT_SIZE];
-        return csv_column_error(r, s->column, "\"%s\" is none of the %zu levels of this category (\"%s\", ...)",
-                                excerpt(shown, field), k->n_levels, k->texts.text + k->levels[0]);
-    }
+    if (level == SIZE_MAX)
+        return refuse_level(r, s->column, k, field, "levels of this category");
     for (size_t l = 1; l < k->n_levels; l++)
         x[l - 1] = l == level;
     return HFSAD_OK;
+}
+
+/* The class of a row: the place of its label. */
+static hfsad_status read_label(reader *r, size_t column, double *y)
+{
+    const category *k = &r->in->memory.labels;
+    slice field = {"", 0};
+    const hfsad_status status = csv_text_field(r, column, &field);
+    if (status)
+        return status;
+    size_t label = category_find(k, field);
+    if (label == SIZE_MAX && csv_parse_field(r, field, y))
+        label = labels_find_number(k, *y);
+    *y = (double)label;
+    return label == SIZE_MAX ? refuse_level(r, column, k, field, "labels") : HFSAD_OK;
 }
 
 static hfsad_status read_special(reader *r, const special *s, builder_entry *entry)
@@ -118,7 +139,8 @@ static hfsad_status read_special(reader *r, const special *s, builder_entry *ent
     switch (s->role) {
     case COLUMN_Y:
         entry->y_column = s->column + 1;
-        return csv_number_field(r, s->column, &entry->y, NULL);
+        return r->in->memory.has_labels ? read_label(r, s->column, &entry->y)
+                                        : csv_number_field(r, s->column, &entry->y, NULL);
     case COLUMN_WEIGHT:
         entry->weight_column = s->column + 1;
         return csv_number_field(r, s->column, &entry->weight, NULL);
@@ -194,6 +216,44 @@ static hfsad_status read_rows(reader *r, file_bytes *from)
 
 /* ---- what the settings leave to the table: levels of categories, means of columns ---- */
 
+/* The category whose levels this column has and the settings have not; NULL: there is none. */
+static category *scanned(reader *r, const special *s)
+{
+    table_memory *m = &r->in->memory;
+    category *k = s && s->role == COLUMN_CATEGORY             ? &m->categories[s->category]
+                  : s && s->role == COLUMN_Y && m->has_labels ? &m->labels
+                                                              : NULL;
+    return k && !k->given ? k : NULL;
+}
+
+static hfsad_status scan_level(reader *r, size_t column, category *k, slice field)
+{
+    const size_t most = k == &r->in->memory.labels ? LABELS_MOST : k->own ? LEVELS_FOUND : LEVELS_MOST;
+    double value;
+    char shown[EXCERPT_SIZE];
+    if (field_is_hole(field))
+        return csv_missing_level(r, column);
+    if (k->own && csv_parse_field(r, field, &value))
+        return error_set(r->err, HFSAD_ERROR_INPUT, "%s", k->wrong);
+    for (size_t i = 0; i < field.length; i++)
+        if (field.text[i] == ',' || field.text[i] == '|' || (unsigned char)field.text[i] < ' ')
+            return csv_column_error(r, column,
+                                    "the level of a category holds a comma, a bar or a control character; "
+                                    "rename it");
+    if (k->n_levels < most || category_find(k, field) != SIZE_MAX)
+        return category_add(k, field, r->err);
+    if (!k->own)
+        return csv_column_error(r, column, "more than %zu levels; is this a category? Remove it from data.categorical",
+                                most);
+    if (k == &r->in->memory.labels)
+        return csv_column_error(r, column, "more than %zu different texts in y; expected numbers, or labels of classes",
+                                most);
+    return csv_column_error(r, column,
+                            "more than %zu different texts, too many for a category; leave it out (data.features lists "
+                            "the others), or state it: data: {categorical: [%s]}",
+                            most, excerpt(shown, k->name));
+}
+
 static hfsad_status scan_field(reader *r, const special *s, size_t column, size_t number)
 {
     table_memory *m = &r->in->memory;
@@ -209,20 +269,8 @@ static hfsad_status scan_field(reader *r, const special *s, size_t column, size_
         return status;
     }
     const hfsad_status status = csv_text_field(r, column, &field);
-    if (status || !s || s->role != COLUMN_CATEGORY || m->categories[s->category].given)
-        return status;
-    if (field_is_hole(field))
-        return csv_column_error(r, column, "a category without a level; write a level such as \"other\"");
-    category *k = &m->categories[s->category];
-    for (size_t i = 0; i < field.length; i++)
-        if (field.text[i] == ',' || field.text[i] == '|' || (unsigned char)field.text[i] < ' ')
-            return csv_column_error(r, column,
-                                    "the level of a category holds a comma, a bar or a control character; "
-                                    "rename it");
-    if (k->n_levels == LEVELS_MOST && category_find(k, field) == SIZE_MAX)
-        return csv_column_error(r, column, "more than %d levels; is this a category? Remove it from data.categorical",
-                                LEVELS_MOST);
-    return category_add(k, field, r->err);
+    category *k = scanned(r, s);
+    return status || !k ? status : scan_level(r, column, k, field);
 }
 
 static hfsad_status scan_rows(reader *r)
@@ -250,6 +298,7 @@ static hfsad_status scan_rows(reader *r)
         }
         if (status)
             return status;
+        m->rows++;
         csv_next_line(r);
     }
 }
@@ -286,7 +335,8 @@ hfsad_status csv_parse(const char *bytes, size_t size, const char *name, const t
     if (!status && columns_need_scan(&in.memory, &in.table)) {
         in.scanning = true;
         status = csv_take(&in, &from, name);
-        intake_scanned(&in);
+        if (!status)
+            status = intake_scanned(&in);
     }
     if (!status)
         status = csv_take(&in, &from, name);

@@ -157,12 +157,25 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_feature(const reader *r, size_t column)
+static column_role role_of(const reader *r, size_t column)
 {
     for (size_t s = 0; s < r->n_specials; s++)
         if (r->specials[s].column == column)
-            return false;
-    return true;
+            return r->specials[s].role;
+    return COLUMN_FEATURE;
+}
+
+static bool is_feature(const reader *r, size_t column)
+{
+    return role_of(r, column) == COLUMN_FEATURE;
+}
+
+hfsad_status csv_missing_level(const reader *r, size_t column)
+{
+    const size_t holes = count_holes(r, column);
+    return csv_column_error(
+        r, column, "%zu row%s no value in this column of text; give %s a text such as \"other\", or leave %s out",
+        holes, holes == 1 ? " has" : "s have", holes == 1 ? "it" : "them", holes == 1 ? "the row" : "the rows");
 }
 
 static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
@@ -182,6 +195,35 @@ static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
                             what, holes, holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them");
 }
 
+static hfsad_status refuse_text(const reader *r, size_t column, const char *shown, bool letter)
+{
+    const column_role role = r->body ? role_of(r, column) : COLUMN_SKIPPED;
+    char name[EXCERPT_SIZE];
+    if (role == COLUMN_FEATURE && r->in->client.text)
+        csv_column_error(r, column,
+                         "\"%s\" is not a number; if the column is a category, state all levels of all clients, "
+                         "data: {categorical: [\"%s=%s|...\"]}; or leave it out (data.features lists the others)",
+                         shown, excerpt(name, r->columns[column]), shown);
+    else if (role == COLUMN_FEATURE && letter)
+        csv_column_error(r, column,
+                         "\"%s\" is not a number; " EXPECTED_NUMBER
+                         "; a column of text can be a category (data.categorical) or be left out (data.features)",
+                         shown);
+    else if (role == COLUMN_Y && letter)
+        csv_column_error(r, column,
+                         "\"%s\" is not a number; " EXPECTED_NUMBER
+                         "; if y is a class, state the labels: data: {labels: [%s, ...]}",
+                         shown, shown);
+    else
+        csv_column_error(r, column, "\"%s\" is not a number; " EXPECTED_NUMBER, shown);
+    if ((role != COLUMN_FEATURE && role != COLUMN_Y) || !r->in->guesses)
+        return HFSAD_ERROR_INPUT;
+    r->in->again = true;
+    const hfsad_status status =
+        table_add_text(&r->in->memory, r->columns[column], role == COLUMN_Y, r->err ? r->err->message : "", r->err);
+    return status ? status : HFSAD_ERROR_INPUT;
+}
+
 static hfsad_status refuse_number(const reader *r, size_t column, slice field, bool infinite)
 {
     char shown[EXCERPT_SIZE];
@@ -194,20 +236,25 @@ static hfsad_status refuse_number(const reader *r, size_t column, slice field, b
     if (field.length - sign >= 3 &&
         (strncasecmp(field.text + sign, "nan", 3) == 0 || strncasecmp(field.text + sign, "inf", 3) == 0))
         return csv_column_error(r, column, "\"%s\" is not finite; expected a finite number", shown);
-    if (r->body && is_feature(r, column) && is_letter(field.text[0]))
-        return csv_column_error(
-            r, column,
-            "\"%s\" is not a number; " EXPECTED_NUMBER
-            "; a column of text can be a category (data.categorical) or be left out (data.features)",
-            shown);
-    return csv_column_error(r, column, "\"%s\" is not a number; " EXPECTED_NUMBER, shown);
+    return refuse_text(r, column, shown, is_letter(field.text[0]));
 }
 
-/* Whether the field is a number. A decimal comma is one if semicolons separate the fields. */
-static bool parse_field(const reader *r, slice field, double *value)
+/* As R, pandas and JSON write them. */
+static bool parse_truth(slice field, double *value)
+{
+    static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (field.length == strlen(words[i]) && memcmp(field.text, words[i], field.length) == 0) {
+            *value = (double)(i % 2);
+            return true;
+        }
+    return false;
+}
+
+bool csv_parse_field(const reader *r, slice field, double *value)
 {
     const char *end = field.text + field.length;
-    if (number_parse(field.text, end, value) == end && field.length > 0)
+    if ((number_parse(field.text, end, value) == end && field.length > 0) || parse_truth(field, value))
         return true;
     char text[NUMBER_BYTES];
     const char *comma = r->separator == ';' ? memchr(field.text, ',', field.length) : NULL;
@@ -230,7 +277,7 @@ hfsad_status csv_number_field(reader *r, size_t column, double *value, bool *hol
         field.length--;
     if (hole && (*hole = field_is_hole(field)))
         return csv_close_field(r, column);
-    if (!parse_field(r, field, value))
+    if (!csv_parse_field(r, field, value))
         return refuse_number(r, column, field, false);
     if (!isfinite(*value))
         return refuse_number(r, column, field, true);

@@ -64,6 +64,11 @@ hfsad_status csv_close_field(reader *r, size_t column);
 hfsad_status csv_text_field(reader *r, size_t column, slice *field);
 /* *hole: the field has no value; without it that is an error. */
 hfsad_status csv_number_field(reader *r, size_t column, double *value, bool *hole);
+/* Whether the field is a number; true and false are 1 and 0. A decimal comma is one if semicolons separate the fields.
+ */
+bool csv_parse_field(const reader *r, slice field, double *value);
+/* A category, or y, has no value in this row and others from here on. */
+hfsad_status csv_missing_level(const reader *r, size_t column);
 /* Whether the rest of the file is blank; a blank line before other text is refused. */
 hfsad_status csv_skip_blank(reader *r, bool *over);
 

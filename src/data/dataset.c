@@ -154,6 +154,7 @@ void dataset_free(dataset *d)
     free(d->rows.weight);
     free(d->feature_names);
     free(d->categorical);
+    free(d->labels);
     free(d->means);
     free(d->order);
     free(d->centre);

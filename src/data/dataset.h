@@ -77,6 +77,7 @@ typedef struct {
     row_table rows;
     char *feature_names; /* F texts, each closed by a 0, as a CSV file has them; NULL: unknown */
     char *categorical;   /* the table's categories with all levels (columns.h); NULL: none */
+    char *labels;        /* of classes, in order, separated by commas; y is the place of one; NULL: y is a number */
     double *means;       /* of the table's features of numbers, in place of missing values; NULL: none are missing */
     size_t n_means;
     uint32_t *order;        /* place of each row of the input among the rows; NULL: not known */

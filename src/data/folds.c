@@ -101,8 +101,10 @@ static bool copy_columns(dataset *to, const dataset *d)
         size += strlen(d->feature_names + size) + 1;
     to->feature_names = size ? alloc_raw(size, 1) : NULL;
     to->categorical = d->categorical ? strdup(d->categorical) : NULL;
+    to->labels = d->labels ? strdup(d->labels) : NULL;
     to->means = d->means ? alloc_raw(d->n_means, sizeof *d->means) : NULL;
-    if ((size && !to->feature_names) || (d->categorical && !to->categorical) || (d->means && !to->means))
+    if ((size && !to->feature_names) || (d->categorical && !to->categorical) || (d->labels && !to->labels) ||
+        (d->means && !to->means))
         return false;
     if (size)
         memcpy(to->feature_names, d->feature_names, size);

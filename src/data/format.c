@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE /* strcasecmp */
 #include "data/format.h"
 
+#include "data/parse_number.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -38,6 +40,25 @@ const data_format *format_or_csv(const char *name, size_t *stem)
 {
     const data_format *format = format_of(name, stem);
     return format ? format : &csv_format;
+}
+
+const data_format *format_settle(const data_format *format, const file_bytes *f)
+{
+    const char *at = f->bytes, *end = at + f->size;
+    double label;
+    if (format != &svm_format || !at)
+        return format;
+    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        at += 3;
+    while (at < end && (strchr(" \t\r\n", *at) || *at == '#')) { /* blank lines and comments */
+        const char *stop = *at == '#' ? memchr(at, '\n', (size_t)(end - at)) : at + 1;
+        at = stop ? stop : end;
+    }
+    /* A row begins with a number, a label; a table with a name, which is no number and holds a letter or a quote. */
+    const bool name = at < end && !number_parse(at, end, &label) &&
+                      ((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || *at == '"' || *at == '_');
+    const bool infinite = end - at >= 3 && (!strncasecmp(at, "nan", 3) || !strncasecmp(at, "inf", 3));
+    return name && !infinite ? &csv_format : format;
 }
 
 void format_ends(char *text, size_t size)

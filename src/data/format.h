@@ -25,6 +25,8 @@ FORMAT_LIST(FORMAT_ROW)
 const data_format *format_of(const char *name, size_t *stem);
 /* The same; CSV if the name says nothing. */
 const data_format *format_or_csv(const char *name, size_t *stem);
+/* CSV for text that is called LIBSVM and begins with names of columns, as R's write.table writes a .txt file. */
+const data_format *format_settle(const data_format *format, const file_bytes *f);
 /* ".csv, .npy or .svm (.gz and .zst may follow)" */
 void format_ends(char *text, size_t size);
 

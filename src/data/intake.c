@@ -20,7 +20,7 @@ hfsad_status intake_open(intake *in, const table_settings *table)
     return table_begin(&in->memory, &in->table, in->err);
 }
 
-void intake_scanned(intake *in)
+hfsad_status intake_scanned(intake *in)
 {
     in->scanning = false;
     in->bytes_before = 0;
@@ -28,6 +28,33 @@ void intake_scanned(intake *in)
     for (size_t i = 0; i < in->memory.n_categories; i++)
         if (!in->memory.categories[i].given)
             category_sort(&in->memory.categories[i]);
+    if (!in->memory.labels.given)
+        category_sort(&in->memory.labels);
+    return table_check_found(&in->memory, in->err);
+}
+
+void intake_restart(intake *in)
+{
+    dataset_builder_free(in->builder);
+    in->builder = NULL;
+    table_forget(&in->memory);
+    in->again = in->scanning = false;
+    in->bytes_before = in->bytes_after = in->dealt = 0;
+    in->with_y = in->without_y = 0;
+    in->n_names = in->texts.size = 0;
+}
+
+hfsad_status intake_label(const intake *in, builder_entry *entry)
+{
+    if (!in->memory.has_labels)
+        return HFSAD_OK;
+    const category *k = &in->memory.labels;
+    const size_t label = labels_find_number(k, entry->y);
+    if (label == SIZE_MAX)
+        return error_set(in->err, HFSAD_ERROR_INPUT, "%.*s:%zu: y = %g is none of the %zu labels (\"%s\", ...)",
+                         NAME_SHOWN, entry->file, entry->line, entry->y, k->n_levels, k->texts.text + k->levels[0]);
+    entry->y = (double)label;
+    return HFSAD_OK;
 }
 
 /* Rounds of one row for every client, each in a random order: clients differ by one row at most. */
@@ -208,10 +235,27 @@ static hfsad_status keep_names(const intake *in, dataset *d)
     return HFSAD_OK;
 }
 
+static hfsad_status keep_labels(const intake *in, dataset *d)
+{
+    const category *c = &in->memory.labels;
+    const char *plain = in->table.labels && !in->memory.has_labels ? in->table.labels : NULL;
+    if (!in->memory.has_labels && !plain)
+        return HFSAD_OK;
+    const size_t size = c->texts.size + c->n_levels + 1;
+    char *to = d->labels = plain ? strdup(plain) : alloc_zero(size, 1);
+    if (!to)
+        return error_memory(in->err, size, "the labels");
+    for (size_t l = 0; l < c->n_levels; l++)
+        to += sprintf(to, "%s%s", l ? "," : "", c->texts.text + c->levels[l]);
+    return HFSAD_OK;
+}
+
 /* What a table of rows to predict must be read with. */
 static hfsad_status keep_table(const intake *in, dataset *d)
 {
     const table_memory *m = &in->memory;
+    if (keep_labels(in, d))
+        return HFSAD_ERROR_MEMORY;
     size_t size = 1;
     for (size_t i = 0; i < m->n_categories; i++)
         size += m->categories[i].name.length + m->categories[i].texts.size + 2 + m->categories[i].n_levels;

@@ -22,6 +22,7 @@ typedef struct {
     table_settings table; /* what the columns mean */
     table_memory memory;
     bool scanning;       /* the files are read for what the settings leave to them; rows are not kept */
+    bool guesses, again; /* columns of text become categories, or labels; one was found, so all is read again */
     size_t *deck, dealt; /* of rows that are dealt: the clients of a round in random order, rows so far */
     char dealt_client[24], dealt_edge[24];
     const char *scratch;      /* folder for dense rows; NULL: in memory */
@@ -33,7 +34,11 @@ typedef struct {
 /* First of all; table may be NULL. */
 hfsad_status intake_open(intake *in, const table_settings *table);
 /* The files were scanned: their rows are read next. */
-void intake_scanned(intake *in);
+hfsad_status intake_scanned(intake *in);
+/* A column of text was found: forgets what was read. */
+void intake_restart(intake *in);
+/* y of a file of numbers becomes the place of its label, if there are labels. */
+hfsad_status intake_label(const intake *in, builder_entry *entry);
 /* The client of a row, and its edge, by data.split; named: the row names its client. */
 hfsad_status intake_deal(intake *in, bool named, builder_entry *entry);
 /* Makes the builder for the first file, holds the others against it, begins the client whose file it is. */

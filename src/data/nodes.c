@@ -6,7 +6,9 @@
 #include "data/builder.h"
 #include "data/bytes.h"
 #include "data/features.h"
+#include "data/parse_number.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,23 @@ size_t nodes_name(const dataset *d, size_t number, char *buffer, size_t size)
     return length < 0 ? 0 : (size_t)length;
 }
 
+#define CATEGORICAL "categorical "
+#define LABELS "labels "
+#define MEANS "means "
+
+/* What rows to predict, and those of clients with files of their own, must be read with. */
+static void put_table(FILE *f, const dataset *d)
+{
+    if (d->categorical)
+        fprintf(f, "features " CATEGORICAL "%s\n", d->categorical);
+    if (d->labels)
+        fprintf(f, "features " LABELS "%s\n", d->labels);
+    if (d->means)
+        fputs("features means", f);
+    for (size_t m = 0; d->means && m < d->n_means; m++)
+        fprintf(f, " %.17g%s", d->means[m], m + 1 < d->n_means ? "" : "\n");
+}
+
 char *nodes_text(const dataset *d)
 {
     char *text = NULL, name[HFSAD_TIERS_MAX * 256];
@@ -32,6 +51,7 @@ char *nodes_text(const dataset *d)
     const char *feature = d->feature_names;
     for (size_t m = 0; feature && m < features_count(d); m++, feature += strlen(feature) + 1)
         fprintf(f, "feature %s\n", feature);
+    put_table(f, d);
     for (size_t i = 1; i < d->n_inner; i++)
         fprintf(f, "%s/\n", d->inner[i].name);
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
@@ -54,6 +74,9 @@ typedef struct {
     dataset_builder *b;
     size_t F, named;
     char *features; /* NULL: no names so far */
+    char *categorical, *labels;
+    double *means;
+    size_t n_means, means_room;
     size_t features_size, features_room;
     hfsad_error *err;
 } reader;
@@ -63,9 +86,47 @@ static hfsad_status refuse(reader *r, const char *why)
     return error_set(r->err, HFSAD_ERROR_INPUT, "%.300s:%zu: %s; expected %s", r->name, r->line, why, EXPECTED);
 }
 
+static hfsad_status take_text_once(reader *r, slice text, char **to)
+{
+    if (*to)
+        return refuse(r, "the same line twice");
+    *to = strndup(text.text, text.length);
+    return *to ? HFSAD_OK : error_memory(r->err, text.length, "the list of nodes");
+}
+
+static hfsad_status take_means(reader *r, slice list)
+{
+    const char *at = list.text, *end = at + list.length;
+    while (at < end) {
+        double value;
+        if (!alloc_grow((void **)&r->means, &r->means_room, r->n_means + 1, sizeof *r->means))
+            return error_memory(r->err, r->n_means * sizeof *r->means, "the means");
+        at = number_parse(at, end, &value);
+        if (!at || (at < end && *at++ != ' ') || !isfinite(value))
+            return refuse(r, "a mean is no number");
+        r->means[r->n_means++] = value;
+    }
+    return HFSAD_OK;
+}
+
+static bool skip_word(slice *line, const char *word)
+{
+    const size_t n = strlen(word);
+    if (line->length < n || memcmp(line->text, word, n) != 0)
+        return false;
+    *line = (slice){line->text + n, line->length - n};
+    return true;
+}
+
 static hfsad_status take_features(reader *r, slice number)
 {
     size_t F = 0;
+    if (skip_word(&number, CATEGORICAL))
+        return take_text_once(r, number, &r->categorical);
+    if (skip_word(&number, LABELS))
+        return take_text_once(r, number, &r->labels);
+    if (skip_word(&number, MEANS))
+        return take_means(r, number);
     for (size_t i = 0; i < number.length; i++) {
         if (number.text[i] < '0' || number.text[i] > '9' || F > UINT32_MAX / 10)
             return refuse(r, "features must be a whole number");
@@ -114,15 +175,6 @@ static hfsad_status take_client(reader *r, slice path)
     return status;
 }
 
-static bool skip_word(slice *line, const char *word)
-{
-    const size_t n = strlen(word);
-    if (line->length < n || memcmp(line->text, word, n) != 0)
-        return false;
-    *line = (slice){line->text + n, line->length - n};
-    return true;
-}
-
 static hfsad_status take_line(reader *r, slice line)
 {
     while (line.length && (line.text[line.length - 1] == '\r' || line.text[line.length - 1] == ' '))
@@ -164,18 +216,23 @@ hfsad_status nodes_parse(dataset **d, const char *text, const char *name, hfsad_
     if (status)
         return status;
     status = take_text(&r, text);
-    if (status) {
+    if (status)
         dataset_builder_free(r.b);
-        free(r.features);
-        return status;
-    }
-    status = dataset_builder_finish(r.b, d, err);
+    else
+        status = dataset_builder_finish(r.b, d, err);
     if (status) {
         free(r.features);
+        free(r.categorical);
+        free(r.labels);
+        free(r.means);
         return status;
     }
     (*d)->M = r.F;
     (*d)->feature_names = r.features;
+    (*d)->categorical = r.categorical;
+    (*d)->labels = r.labels;
+    (*d)->means = r.means;
+    (*d)->n_means = r.n_means;
     return HFSAD_OK;
 }
 

@@ -2,6 +2,7 @@
  * The tree of a federation without its rows, for machines that have no data: a text with
  *
  *     features 25           how many columns the clients' rows have; "feature NAME" lines may follow, one for each
+ *     features categorical region=north|south, features labels no,yes, features means 1.5 2: what a table was read with
  *     edge1/                an inner node, where its place among its siblings is not that of its first client
  *     edge1/client7         a client
  *

@@ -253,7 +253,9 @@ static hfsad_status take_rows(intake *in, file_bytes *from, const npy_head *h, c
                                .begun = true};
         npy_convert(&entry.y, at, h->item, 1);
         npy_convert(builder_next_row(b), at + h->item, h->item, F);
-        const hfsad_status status = builder_commit(b, &entry, in->err);
+        hfsad_status status = intake_label(in, &entry);
+        if (!status)
+            status = builder_commit(b, &entry, in->err);
         if (status)
             return status;
         bytes_release(from, body, at);

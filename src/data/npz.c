@@ -216,7 +216,8 @@ static hfsad_status take_rows(archive *a, intake *in, const file_bytes *from)
             (weighted && (status = take_numbers(a, ARRAY_WEIGHT, &entry.weight, 1))) ||
             (status = take_numbers(a, ARRAY_X, builder_next_row(in->builder), X->shape[1])))
             break;
-        status = builder_commit(in->builder, &entry, in->err);
+        if (!(status = intake_label(in, &entry)))
+            status = builder_commit(in->builder, &entry, in->err);
         taken += width;
         if (taken >= FORGET_BYTES) {
             bytes_forget(from);

@@ -12,11 +12,13 @@
 
 static hfsad_status take_file(intake *in, const data_format *format, const char *path)
 {
-    if (in->scanning && !format->columns)
+    if (in->scanning && !format->text)
         return HFSAD_OK; /* numbers without names: no category, no hole */
     file_bytes f;
     hfsad_status status = bytes_open(&f, path, format->text, format->expected, in->err);
     if (!status)
+        format = format_settle(format, &f);
+    if (!status && (!in->scanning || format->columns))
         status = format->take(in, &f, path);
     in->bytes_before += f.size;
     bytes_close(&f);
@@ -81,16 +83,29 @@ static hfsad_status take_any(intake *in, const char *path)
     return take_file(in, format, path);
 }
 
+static hfsad_status scan_and_take(intake *in, const char *path)
+{
+    hfsad_status status = HFSAD_OK;
+    if (columns_need_scan(&in->memory, &in->table)) {
+        in->scanning = true;
+        status = take_any(in, path);
+        if (!status)
+            status = intake_scanned(in);
+    }
+    return status ? status : take_any(in, path);
+}
+
+/* Each column of text is met once: from then on it is a category. */
 static hfsad_status read_all(intake in, dataset **d, const char *path, const table_settings *table, bool as_rows)
 {
     hfsad_status status = intake_open(&in, table);
-    if (!status && columns_need_scan(&in.memory, &in.table)) {
-        in.scanning = true;
-        status = take_any(&in, path);
-        intake_scanned(&in);
-    }
+    in.guesses = !in.y_optional;
     if (!status)
-        status = take_any(&in, path);
+        status = scan_and_take(&in, path);
+    while (status && in.again) {
+        intake_restart(&in);
+        status = scan_and_take(&in, path);
+    }
     return intake_finish(&in, status, as_rows, d);
 }
 

@@ -211,8 +211,8 @@ static hfsad_status read_row(reader *r)
     hfsad_status status = HFSAD_OK;
     if (builder_is_full(in->builder))
         status = intake_room(in, (size_t)(r->at - r->body), (size_t)(r->end - r->at), ROW_BYTES);
-    if (status || (status = read_number(r, true, &entry.y)) || (status = read_pairs(r)) ||
-        (!in->client.text && !in->table.clients && (status = read_client(r, &entry))) ||
+    if (status || (status = read_number(r, true, &entry.y)) || (status = intake_label(in, &entry)) ||
+        (status = read_pairs(r)) || (!in->client.text && !in->table.clients && (status = read_client(r, &entry))) ||
         (!in->client.text && (status = intake_deal(in, !in->table.clients, &entry))))
         return status;
     return builder_commit(in->builder, &entry, in->err);

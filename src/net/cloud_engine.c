@@ -298,7 +298,7 @@ bool cloud_has_models(const cloud_driver *c)
 /* In a stage before the run there is nothing to write. */
 static hfsad_status look(cloud_driver *c, hfsad_error *err)
 {
-    const double end = clock_seconds() + CLOUD_LOOK_SECONDS;
+    const double end = clock_seconds() + HFSAD_MEMBER_LOOK_SECONDS;
     hfsad_status status = HFSAD_OK;
     if (!c->has_row || host_ended(c->h))
         return status;

@@ -2,6 +2,7 @@
 #ifndef HFSAD_NET_CLOUD_ENGINE_H
 #define HFSAD_NET_CLOUD_ENGINE_H
 
+#include "hfsad/net.h"
 #include "net/federation.h"
 #include "run/train.h"
 
@@ -25,9 +26,8 @@ void cloud_finish_row(cloud_driver *c, const node *root, hfsad_figures *row);
 void cloud_take_row(cloud_driver *c, const hfsad_figures *row);
 
 /* run_train, then turns until the cloud has the models of all nodes. An interrupted run gets them too if they come
- * within CLOUD_LOOK_SECONDS; a row on the way is passed to the hook. HFSAD_ERROR_DIVERGED is no error here: *end says
- * it. */
-enum { CLOUD_LOOK_SECONDS = 3 };
+ * within HFSAD_MEMBER_LOOK_SECONDS; a row on the way is passed to the hook. HFSAD_ERROR_DIVERGED is no error here: *end
+ * says it. */
 hfsad_status cloud_train(cloud_driver *c, const train_hooks *hooks, train_end *end, hfsad_error *err);
 /* Whether the models below the cloud are there. */
 bool cloud_has_models(const cloud_driver *c);

@@ -8,6 +8,7 @@
 #include "net/topic.h"
 #include "plan/baseline_step.h"
 #include "plan/cohort.h"
+#include "plan/labels.h"
 #include "plan/refusal.h"
 #include "spec/pack.h"
 
@@ -163,7 +164,7 @@ static bool are_same(const dataset *a, const dataset *b)
     return a->n_leaves == b->n_leaves && a->n_rows == b->n_rows && !a->rows.start == !b->rows.start &&
            features_count(a) == features_count(b) &&
            memcmp(a->rows.first, b->rows.first, (a->n_leaves + 1) * sizeof *a->rows.first) == 0 &&
-           memcmp(a->rows.y, b->rows.y, a->n_rows * sizeof *a->rows.y) == 0 &&
+           labels_same(a->rows.y, b->rows.y, a->n_rows) &&
            (!a->rows.start || memcmp(a->rows.start, b->rows.start, (a->n_rows + 1) * sizeof *a->rows.start) == 0);
 }
 
@@ -175,6 +176,7 @@ static hfsad_status take_raw(federation *f, hfsad_error *err)
         return status;
     widen(f, d);
     if (are_same(d, f->rows)) {
+        memcpy(d->rows.y, f->rows->rows.y, d->n_rows * sizeof *d->rows.y);
         f->raw = d;
         return HFSAD_OK;
     }
@@ -245,11 +247,13 @@ static hfsad_status standardise(federation *f, const double *columns, size_t cou
 
 /* ---- rows ---- */
 
-static hfsad_status check_labels(federation *f, size_t leaf, const char *name, hfsad_error *err)
+static hfsad_status check_labels(federation *f, size_t leaf, const char *name, label_signs *found, hfsad_error *err)
 {
     survey_client c;
     const hfsad_status status = survey_client_make(&f->survey, leaf, rows_of(f, leaf, &(inquiry_question){0}), &c, err);
-    for (size_t r = 0; r < c.rows.count && !status; r++)
+    if (!status)
+        labels_settle_leaf(f->rows, f->own[leaf], &c.loss, f->shape->classes, found);
+    for (size_t r = 0; !status && r < c.rows.count; r++)
         if (!scores_fit(&c.loss, f->shape->classes, c.rows.y[r]))
             return error_set(err, HFSAD_ERROR_INPUT, "%s: row %zu has y = %g: this loss takes %s", name, r + 1,
                              c.rows.y[r], scores_take(&c.loss, f->shape->classes));
@@ -281,6 +285,7 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
     if (!status)
         status = open_survey(f, 0, err);
     size_t number = f->shape->n_inner - 1;
+    label_signs found = {0};
     for (size_t leaf = 0; leaf < rows->n_leaves && !status; leaf++) {
         dataset_leaf_name(rows, leaf, path, sizeof path);
         number = find_from(f->shape, number + 1, path);
@@ -290,9 +295,9 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
         status = refusal_check_rows(f->spec, path, dataset_rows(rows, leaf).count, err);
         if (status)
             return status;
-        status = check_labels(f, number - f->shape->n_inner, path, err);
+        status = check_labels(f, number - f->shape->n_inner, path, &found, err);
     }
-    return status;
+    return status ? status : labels_check(&found, err);
 }
 
 void federation_set_reader(federation *f, federation_reader *read, void *context)

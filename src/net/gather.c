@@ -129,7 +129,7 @@ static void take_node(gathering *g, size_t number, const node *n)
         put_share(g, number, share);
 }
 
-static hfsad_status take_nodes(gathering *g, const host *h, const gather_process *p, store *state, hfsad_error *err)
+static hfsad_status take_nodes(gathering *g, const host *h, const hfsad_tree_process *p, store *state, hfsad_error *err)
 {
     if (p->first == 0)
         return take_root(g, host_node(h, 0), state, err);
@@ -138,7 +138,7 @@ static hfsad_status take_nodes(gathering *g, const host *h, const gather_process
     return HFSAD_OK;
 }
 
-static hfsad_status take_process(gathering *g, const gather_process *p, hfsad_error *err)
+static hfsad_status take_process(gathering *g, const hfsad_tree_process *p, hfsad_error *err)
 {
     store *state = NULL;
     host *h = NULL;
@@ -165,8 +165,8 @@ static hfsad_status take_process(gathering *g, const gather_process *p, hfsad_er
     return status;
 }
 
-hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const gather_process *processes, size_t count,
-                           const char *out, bool *whole, hfsad_error *err)
+hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const hfsad_tree_process *processes,
+                           size_t count, const char *out, bool *whole, hfsad_error *err)
 {
     gathering g = {.spec = spec, .out = out, .whole = true};
     *whole = true;

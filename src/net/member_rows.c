@@ -8,6 +8,7 @@
 #include "data/format.h"
 #include "data/memory.h"
 #include "data/nodes.h"
+#include "plan/labels.h"
 #include "plan/read_table.h"
 
 #include <errno.h>
@@ -46,6 +47,8 @@ hfsad_status member_shape(dataset **shape, const hfsad_spec *spec, const char *n
         status = dataset_read_client(&d, path, &table, NULL, NULL, scratch, err);
     if (!status)
         status = nodes_check_names(d, err);
+    if (!status)
+        status = labels_settle(d, spec, err); /* the list tells the labels */
     if (!status && !(text = nodes_text(d)))
         status = error_memory(err, 0, "the list of nodes");
     if (!status)
@@ -112,7 +115,9 @@ static bool is_own_file(const hfsad_member *m, const char *path)
         return false; /* the latter: rows of all, which are dealt */
     if (format->clients == CLIENTS_NONE)
         return true;
-    char *line = bytes_open(&f, path, true, "rows", NULL) ? NULL : next_line(&f, &at);
+    const bool opened = !bytes_open(&f, path, true, "rows", NULL);
+    format = opened ? format_settle(format, &f) : format;
+    char *line = opened ? next_line(&f, &at) : NULL;
     while (format->clients == CLIENTS_COMMENT && line && strchr("#\r\n", line[strspn(line, " \t")])) { /* no row yet */
         free(line);
         line = next_line(&f, &at);
@@ -136,7 +141,12 @@ static hfsad_status read_rows_of(const hfsad_member *m, const char *path, datase
         if (!parent)
             return error_memory(err, 0, "a name");
     }
-    const table_settings table = table_of_spec(m->spec);
+    table_settings table = table_of_spec(m->spec);
+    const dataset *shape = federation_shape(m->f);
+    table.categorical = shape->categorical ? shape->categorical : table.categorical;
+    table.labels = shape->labels ? shape->labels : table.labels;
+    if (shape->means && table.missing == MISSING_MEAN)
+        table.means = shape->means;
     const hfsad_status status = dataset_read_client(rows, path, &table, parent, name, m->scratch, err);
     free(parent);
     return status;

@@ -9,6 +9,7 @@
 #include "out/settings_rows.h"
 #include "plan/accountant.h"
 #include "plan/choices.h"
+#include "plan/labels.h"
 #include "plan/noise.h"
 #include "polish/task.h"
 #include "run/handle.h"
@@ -108,6 +109,8 @@ static void put_settings(FILE *o, const hfsad_run *run, const hfsad_spec *spec)
     put_made(o, "link", links_text(run));
     put_made(o, "features", features_text(run, spec));
     put_made(o, "constant columns", constants_text(run));
+    put_made(o, "categories", categories_text(run, spec));
+    put_made(o, "labels", labels_text(run->data));
     put_made(o, "other settings", changed_text(run, spec));
     put_made(o, "without effect", idle_text(run, spec));
 }

@@ -52,6 +52,7 @@ hfsad_status model_read_columns(model *m, const void *root, hfsad_error *err)
         {"settings.columns.weight", &t->weight},
         {"settings.columns.features", &t->features},
         {"settings.columns.categorical", &t->categorical},
+        {"settings.columns.labels", &t->labels},
         {"settings.split.by", &t->by},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -67,8 +68,8 @@ hfsad_status model_read_columns(model *m, const void *root, hfsad_error *err)
 
 void model_free_columns(model *m)
 {
-    const char *const texts[] = {m->table.y,        m->table.client,      m->table.edge, m->table.weight,
-                                 m->table.features, m->table.categorical, m->table.by};
+    const char *const texts[] = {m->table.y,        m->table.client,      m->table.edge,   m->table.weight,
+                                 m->table.features, m->table.categorical, m->table.labels, m->table.by};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free((void *)(uintptr_t)texts[i]);
     free((void *)(uintptr_t)m->table.means);

@@ -138,6 +138,10 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
     const client_law law = scoring_law(s, leaf);
     const hfsad_loss_kind kind = law.loss.kind;
     const bool labels = loss_kinds[kind]->labels, levels = loss_kinds[kind]->levels;
+    labels_settle_leaf(s->data, leaf, &law.loss, s->model->classes, &e->signs);
+    hfsad_status status = labels_check(&e->signs, err);
+    if (status)
+        return status;
     const client_rows rows = dataset_rows(s->data, leaf);
     row_figures f = {.rows = rows.count};
     if (kind == HFSAD_LOSS_OWN)
@@ -146,8 +150,7 @@ hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_er
         return add_levels(e, leaf, &law, err);
     if (s->model->classes)
         return add_classes(e, leaf, &law, err);
-    const hfsad_status status = scoring_scores(s, leaf, kind, scores, err);
-    if (status)
+    if ((status = scoring_scores(s, leaf, kind, scores, err)))
         return status;
     for (size_t r = 0; r < rows.count; r++) {
         const double y = rows.y[r], weight = row_weight(&rows, r);

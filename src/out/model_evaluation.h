@@ -8,6 +8,7 @@
 #include "base/batch.h"
 #include "out/measures.h"
 #include "out/model_scoring.h"
+#include "plan/labels.h"
 
 /* Sums over the rows of a client, or of all clients below a node. A row counts as much as its weight. */
 typedef struct {
@@ -41,9 +42,10 @@ typedef struct {
 
 typedef struct {
     const scoring *scoring;
-    const double *truth;                    /* F numbers; NULL: not known */
-    row_figures *nodes;                     /* of the data: n_inner, then n_leaves */
-    bool labels, levels, numbers;           /* whether any client has labels, quantiles, or numbers */
+    const double *truth;          /* F numbers; NULL: not known */
+    row_figures *nodes;           /* of the data: n_inner, then n_leaves */
+    bool labels, levels, numbers; /* whether any client has labels, quantiles, or numbers */
+    label_signs signs;
     double *confusion;                      /* several classes: weight of the rows by their class, then by that
                                                predicted; otherwise NULL */
     level_sums *levels_by_node;             /* several levels: K for each node; otherwise NULL */
@@ -59,7 +61,8 @@ typedef struct {
 
 /* scoring and truth must outlive it. Refuses data without y. */
 hfsad_status evaluation_create(evaluation *e, const scoring *s, const double *truth, hfsad_error *err);
-/* The leaves one after another, in order; scores: room for scoring.most_rows numbers. Refuses labels but -1 and 1. */
+/* The leaves one after another, in order; scores: room for scoring.most_rows numbers. Refuses labels but -1 and 1,
+ * or 0 and 1. */
 hfsad_status evaluation_add(evaluation *e, size_t leaf, double *scores, hfsad_error *err);
 /* After the last leaf. */
 hfsad_status evaluation_finish(evaluation *e, hfsad_error *err);

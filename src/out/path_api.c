@@ -3,11 +3,14 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
+#include "base/whole_file.h"
 #include "out/training.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { FOLDS_MOST = 1000 };
 static const double LAMBDA_LEAST = 1e-90, LAMBDA_MOST = 1e90, RATIO_LEAST = 1e-12, RATIO_MOST = 0.999,
@@ -85,6 +88,40 @@ static hfsad_status fill(hfsad_path *p, const hfsad_spec *spec, hfsad_data *data
     return HFSAD_OK;
 }
 
+/* The files of the folder must not be what is read; those of best/ are a run's. */
+static hfsad_status check_folder(const hfsad_spec *spec, const hfsad_path_settings *s, hfsad_error *err)
+{
+    static const char *const labels[] = {"the spec", "data", "truth", "run.start", "the file of held-out rows"},
+                             *const files[] = {"path.csv", "path.png", "path.svg"};
+    enum { N = sizeof labels / sizeof *labels, N_FILES = sizeof files / sizeof *files };
+    const char *const names[N] = {NULL, spec->top.data, spec->top.truth, spec->run.start, NULL};
+    char *paths[N] = {s->spec_path ? strdup(s->spec_path) : NULL, NULL, NULL, NULL,
+                      s->heldout_file ? strdup(s->heldout_file) : NULL},
+         *best = path_join(s->folder, "best");
+    hfsad_status status = best ? folder_check(best, err) : error_memory(err, 0, "a file name");
+    for (size_t i = 0; i < N; i++)
+        if (names[i])
+            paths[i] = spec_find_file(spec, names[i]);
+    if (!status && paths[1])
+        status = folder_check_outside(s->folder, paths[1], err);
+    if (!status)
+        status = report_check_inputs(best, labels, (const char *const *)paths, N, err);
+    for (size_t f = 0; f < N_FILES && !status; f++) {
+        struct stat mine, theirs;
+        char *output = path_join(s->folder, files[f]);
+        for (size_t i = 0; output && i < N && !status && stat(output, &mine) == 0; i++)
+            if (paths[i] && stat(paths[i], &theirs) == 0 && mine.st_dev == theirs.st_dev &&
+                mine.st_ino == theirs.st_ino)
+                status = error_set(err, HFSAD_ERROR_INPUT, "%s is %s and would be replaced; give another output folder",
+                                   output, labels[i]);
+        free(output);
+    }
+    for (size_t i = 0; i < N; i++)
+        free(paths[i]);
+    free(best);
+    return status;
+}
+
 hfsad_status hfsad_path_create(hfsad_path **out, const hfsad_spec *spec, hfsad_data *data,
                                const hfsad_path_settings *given, hfsad_error *err)
 {
@@ -92,6 +129,8 @@ hfsad_status hfsad_path_create(hfsad_path **out, const hfsad_spec *spec, hfsad_d
     *out = NULL;
     memcpy(&s, given, given->size < sizeof s ? given->size : sizeof s);
     hfsad_status status = check_settings(&s, err);
+    if (!status && s.folder)
+        status = check_folder(spec, &s, err);
     if (status)
         return status;
     hfsad_path *p = alloc_zero(1, sizeof *p);
@@ -322,4 +361,9 @@ hfsad_status hfsad_path_write(hfsad_path *p, const char *folder, hfsad_error *er
 {
     const hfsad_status status = run_again(p, err);
     return status ? status : hfsad_run_write(path_run(p->path), folder, err);
+}
+
+const hfsad_verdict *hfsad_path_verdict(const hfsad_path *p)
+{
+    return hfsad_run_verdict(path_run(p->path));
 }

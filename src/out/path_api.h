@@ -23,9 +23,6 @@ struct hfsad_path {
     bool solved, returned;      /* all points are there; the chosen run was made again, with its trace */
 };
 
-enum { PATH_LAMBDAS_MOST = 10000, PATH_LAMBDAS_USUAL = 30 };
-
-/* path.csv of a path that is trained. */
-void path_table(whole_file *f, const hfsad_path *path);
+enum { PATH_LAMBDAS_MOST = HFSAD_PATH_LAMBDAS_MOST, PATH_LAMBDAS_USUAL = HFSAD_PATH_LAMBDAS };
 
 #endif

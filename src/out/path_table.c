@@ -4,6 +4,7 @@
 #include "out/tables.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void put_real(whole_file *f, double v)
@@ -38,13 +39,22 @@ static void put_point(whole_file *f, const hfsad_path *made, size_t i)
     whole_file_put(f, "\n", 1);
 }
 
-void path_table(whole_file *f, const hfsad_path *made)
+char *hfsad_path_table(const hfsad_path *made)
 {
     const hfsad_run *run = path_run(made->path);
+    char *text = NULL;
+    size_t size;
+    whole_file file = {.stream = open_memstream(&text, &size)}, *f = &file;
+    if (!f->stream)
+        return NULL;
     fprintf(f->stream, "lambda,chosen,objective,consensus_objective,nonzero%s%s,bic,aic%s",
             isnan(made->points[0].heldout) ? "" : ",heldout_loss", made->folds ? ",cv_loss,cv_error" : "",
             run->truth ? ",relative_error" : "");
     model_head(f, run, ",converged,gap_bound");
     for (size_t i = 0; i < made->count; i++)
         put_point(f, made, i);
+    if (fclose(f->stream) == 0 && !f->reason)
+        return text;
+    free(text);
+    return NULL;
 }

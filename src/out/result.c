@@ -7,6 +7,7 @@
 #include "out/training.h"
 #include "spec/pack.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ static hfsad_status fill_from_run(hfsad_result *r, hfsad_run *run, hfsad_error *
         return status;
     r->settings->own = (hfsad_own_loss){0}; /* the program's callbacks need not outlive the run */
     r->stop = (hfsad_stop)record->end.stopped;
+    snprintf(r->algorithm, sizeof r->algorithm, "%s", summary_algorithm(run, run->spec));
     if (run->errors && !(r->errors = alloc_raw(run->data->M, sizeof *r->errors)))
         return error_memory(err, run->data->M * sizeof *r->errors, "the standard errors");
     if (run->errors)
@@ -46,16 +48,18 @@ static hfsad_status fill_from_run(hfsad_result *r, hfsad_run *run, hfsad_error *
     return take_groups(r, err);
 }
 
-static hfsad_status fill_from_folder(hfsad_result *r, const char *folder, hfsad_error *err)
+static hfsad_status fill_from_folder(hfsad_result *r, const char *folder, bool models, hfsad_error *err)
 {
     char *path = path_join(folder, "trace.csv");
     if (!path)
         return error_memory(err, strlen(folder), "a file name");
-    hfsad_status status = model_read(&r->model, folder, err);
-    if (!status)
-        status = trace_table_read(&r->trace, path, err);
+    hfsad_status status = models ? model_read(&r->model, folder, err) : HFSAD_OK;
+    if (!models && !(r->model = alloc_zero(1, sizeof *r->model)))
+        status = error_memory(err, sizeof *r->model, "a result");
     if (!status)
         status = result_read_summary(r, folder, err);
+    if (!status)
+        status = trace_table_read(&r->trace, path, err);
     free(path);
     return status ? status : take_groups(r, err);
 }
@@ -82,16 +86,26 @@ hfsad_status hfsad_result_take(hfsad_result **result, hfsad_run *run, hfsad_erro
     return status;
 }
 
-hfsad_status hfsad_result_load(hfsad_result **result, const char *folder, hfsad_error *err)
+static hfsad_status load(hfsad_result **result, const char *folder, bool models, hfsad_error *err)
 {
     hfsad_result *r = make(folder);
     *result = NULL;
-    const hfsad_status status = r ? fill_from_folder(r, folder, err) : error_memory(err, sizeof *r, "a result");
+    const hfsad_status status = r ? fill_from_folder(r, folder, models, err) : error_memory(err, sizeof *r, "a result");
     if (status)
         hfsad_result_free(r);
     else
         *result = r;
     return status;
+}
+
+hfsad_status hfsad_result_load(hfsad_result **result, const char *folder, hfsad_error *err)
+{
+    return load(result, folder, true, err);
+}
+
+hfsad_status hfsad_result_load_trace(hfsad_result **result, const char *folder, hfsad_error *err)
+{
+    return load(result, folder, false, err);
 }
 
 void hfsad_result_free(hfsad_result *r)
@@ -105,6 +119,11 @@ void hfsad_result_free(hfsad_result *r)
     free(r->errors);
     free(r->name);
     free(r);
+}
+
+const char *hfsad_result_algorithm(const hfsad_result *r)
+{
+    return r->algorithm;
 }
 
 size_t hfsad_result_nodes(const hfsad_result *r)

@@ -13,6 +13,7 @@ struct hfsad_result {
     hfsad_spec *settings;
     double *errors; /* of the cloud's model; NULL: not known */
     hfsad_stop stop;
+    char algorithm[16];
     hfsad_verdict verdict;
 };
 

@@ -95,6 +95,9 @@ hfsad_status result_read_summary(hfsad_result *r, const char *folder, hfsad_erro
         status = hfsad_spec_create(&r->settings, err);
     if (!status)
         status = fill(r->settings, settings, err);
+    const cJSON *algorithm = json_at(root, "algorithm");
+    snprintf(r->algorithm, sizeof r->algorithm, "%s",
+             cJSON_IsString(algorithm) ? algorithm->valuestring : "hfsad"); /* older summaries know no other */
     if (!status)
         status = read_errors(r, json_at(root, "standard_errors"), err);
     read_verdict(&r->verdict, root);

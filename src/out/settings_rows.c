@@ -261,6 +261,32 @@ char *constants_text(const hfsad_run *run)
     return end_text(o, &text);
 }
 
+char *categories_text(const hfsad_run *run, const hfsad_spec *spec)
+{
+    enum { SHOWN = 300 };
+    char *text = NULL;
+    size_t size;
+    FILE *o = open_memstream(&text, &size);
+    if (!o)
+        return NULL;
+    /* The spec's come first. */
+    size_t stated = spec->columns.categorical ? 1 : 0;
+    for (const char *at = spec->columns.categorical; at && *at; at++)
+        stated += *at == ',';
+    const char *at = run->data->categorical;
+    for (size_t i = 0; at; i++) {
+        const size_t name = strcspn(at, "="), length = strcspn(at, ",");
+        size_t levels = 1;
+        for (size_t c = 0; c < length; c++)
+            levels += at[c] == '|';
+        if (i >= stated && ftell(o) < SHOWN)
+            fprintf(o, "%s%.*s (text, %zu level%s)", ftell(o) > 0 ? ", " : "", (int)name, at, levels,
+                    levels == 1 ? "" : "s");
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return end_text(o, &text);
+}
+
 /* Rows of the table that say more of these. */
 static bool is_shown_elsewhere(const char *key)
 {

@@ -17,6 +17,8 @@ bool setting_is_changed(const hfsad_spec *spec, const setting_at *at);
 char *priors_text(const hfsad_run *run);
 char *links_text(const hfsad_run *run);
 char *features_text(const hfsad_run *run, const hfsad_spec *spec);
+/* Columns of text that the spec does not name. */
+char *categories_text(const hfsad_run *run, const hfsad_spec *spec);
 char *constants_text(const hfsad_run *run);
 char *changed_text(const hfsad_run *run, const hfsad_spec *spec);
 char *idle_text(const hfsad_run *run, const hfsad_spec *spec);

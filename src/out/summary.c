@@ -309,6 +309,8 @@ static void add_table(json *j, cJSON *settings, const dataset *d, const hfsad_sp
         const bool table = !strcmp(at.group->key, "columns") || !strcmp(at.group->key, "split");
         if (table && !strcmp(at.row->name, "categorical") && d->categorical)
             json_add_text(j, object_at(j, settings, at.group->key), at.row->name, d->categorical);
+        else if (table && !strcmp(at.row->name, "labels") && d->labels)
+            json_add_text(j, object_at(j, settings, at.group->key), at.row->name, d->labels);
         else if (table && spec->lines[at.index] != 0)
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
     }
@@ -595,11 +597,11 @@ static void add_changes(json *j, cJSON *root, const hfsad_run *run, const char *
         json_add_item(j, root, name, list);
 }
 
-static int algorithm_used(const hfsad_run *run, const hfsad_spec *spec)
+const char *summary_algorithm(const hfsad_run *run, const hfsad_spec *spec)
 {
-    return run->plan->star                         ? ALGORITHM_STAR
-           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
-                                                   : spec->top.algorithm;
+    return algorithm_names[run->plan->star                         ? ALGORITHM_STAR
+                           : spec->top.algorithm == ALGORITHM_AUTO ? ALGORITHM_HFSAD
+                                                                   : spec->top.algorithm];
 }
 
 /* The budget, what is spent of it, and the noise that it came to. */
@@ -632,7 +634,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
     cJSON *root = cJSON_CreateObject();
     json_add_text(j, root, "version", hfsad_version());
     json_add_text(j, root, "spec", spec->path);
-    json_add_text(j, root, "algorithm", algorithm_names[algorithm_used(run, spec)]);
+    json_add_text(j, root, "algorithm", summary_algorithm(run, spec));
     json_add_text(j, root, "stopped", stop_reason_name(stopped));
     json_add_whole(j, root, "iterations", figures->iteration);
     json_add_real(j, root, "seconds", figures->seconds);

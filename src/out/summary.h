@@ -13,6 +13,8 @@ clients_per_edge count_clients(const dataset *d);
 /* Coefficients of the cloud's model that are not exactly zero. */
 size_t count_nonzero(const hfsad_run *run);
 
+/* The name of the algorithm that trains. */
+const char *summary_algorithm(const hfsad_run *run, const hfsad_spec *spec);
 /* The text, to be freed with free(); NULL: no memory. */
 char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_report *theorem,
                    const hfsad_figures *figures, stop_reason stopped);

@@ -459,8 +459,9 @@ static hfsad_status check_label(const dataset *d, size_t leaf, size_t row, const
     return error_set(err, HFSAD_ERROR_INPUT, "row %zu of %s has y = %g: the %s loss takes %s%s", row + 1, name, y,
                      loss_names[loss->kind], scores_take(loss, d->classes),
                      d->classes || !loss_kind_of(loss)->labels ? ""
-                     : y == 0                                  ? "; write -1 for 0"
-                                                               : "; several classes: see loss.classes");
+                                                               : ", or 0 and 1; two others: data: {labels: [1, 2]}, "
+                                                                 "the second is the positive one; several classes: "
+                                                                 "see loss.classes");
 }
 
 /* Observations that the losses can take. */

@@ -15,6 +15,7 @@ static inline table_settings table_of_spec(const hfsad_spec *spec)
         .weight = spec->columns.weight,
         .features = spec->columns.features,
         .categorical = spec->columns.categorical,
+        .labels = spec->columns.labels,
         .missing = (missing_rule)spec->columns.missing,
         .edges = (uint32_t)spec->split.edges,
         .clients = (uint32_t)spec->split.clients,

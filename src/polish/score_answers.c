@@ -106,6 +106,38 @@ static polish_question part_of_question(const polish_question *q, size_t W, size
     return part;
 }
 
+/* The client as one score knows it; labels: room for a number per row. */
+static polish_client part_of_client(const polish_client *o, size_t k, star_client *all, const hfsad_loss *loss,
+                                    double *labels)
+{
+    const size_t count = o->rows.count;
+    polish_client one = *o;
+    one.scores = NULL;
+    one.loss = loss;
+    one.M = o->M / o->scores->K;
+    one.multiplier = o->multiplier + k * count;
+    one.bend = o->bend + k * count;
+    one.star = star_client_part(all, k);
+    for (size_t r = 0; r < count; r++)
+        labels[r] = score_y(o->scores, k, o->rows.y[r]);
+    one.rows.y = labels;
+    return one;
+}
+
+void scores_resume(const polish_client *o, const double *w, double sigma, double *answer)
+{
+    const size_t K = o->scores->K, W = o->M / K;
+    double *labels = star_client_room(*o->star), *from = labels + o->rows.count, *part = from + W;
+    for (size_t k = 0; k < K; k++) {
+        const hfsad_loss loss = score_loss(o->scores, k);
+        const polish_client one = part_of_client(o, k, *o->star, &loss, labels);
+        take_vector(W, K, k, w, from);
+        star_client_resume(&one, from, sigma, part);
+        for (size_t m = 0; m < W; m++)
+            answer[m * K + k] = part[m];
+    }
+}
+
 void scores_answer(const polish_client *o, const polish_question *q, double *answer)
 {
     const score_losses *s = o->scores;
@@ -121,16 +153,7 @@ void scores_answer(const polish_client *o, const polish_question *q, double *ans
     double *labels = star_client_room(all), *question = labels + count, *part = question + longest;
     for (size_t k = 0; k < K; k++) {
         const hfsad_loss loss = score_loss(s, k);
-        polish_client one = *o;
-        one.scores = NULL;
-        one.loss = &loss;
-        one.M = W;
-        one.multiplier = o->multiplier + k * count;
-        one.bend = o->bend + k * count;
-        one.star = star_client_part(all, k);
-        for (size_t r = 0; r < count; r++)
-            labels[r] = score_y(s, k, o->rows.y[r]);
-        one.rows.y = labels;
+        const polish_client one = part_of_client(o, k, all, &loss, labels);
         const polish_question asked = part_of_question(q, W, K, k, question);
         polish_answer(&one, &asked, part);
         put_answer(q->kind, W, K, k, part, answer);

@@ -6,5 +6,7 @@
 
 /* As polish_answer; answer is 0 so far. */
 void scores_answer(const polish_client *client, const polish_question *question, double *answer);
+/* As star_client_resume; answer is 0 so far. */
+void scores_resume(const polish_client *client, const double *w, double sigma, double *answer);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "core/kernels.h"
 #include "math/losses.h"
+#include "polish/score_answers.h"
 #include "polish/triangle.h"
 
 #include <stdlib.h>
@@ -314,6 +315,10 @@ void star_client_resume(const polish_client *o, const double *w, double sigma, d
     memset(answer, 0, o->M * sizeof *answer);
     if (!c)
         return;
+    if (o->scores) {
+        scores_resume(o, w, sigma, answer);
+        return;
+    }
     for (size_t r = 0; r < c->count && loss_kind_of(o->loss)->bend; r++)
         o->multiplier[r] = weight_of(o, r) * hfsad_loss_slope(o->loss, o->rows.y[r], row_dot(&o->rows, r, w));
     for (size_t r = 0; r < c->count; r++)

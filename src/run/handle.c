@@ -10,6 +10,7 @@
 #include "data/memory.h"
 #include "data/nodes.h"
 #include "plan/fixed_answer.h"
+#include "plan/labels.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
 #include "plan/tally.h"
@@ -206,6 +207,8 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
         status = data_lay(memory, as_rows, true, NULL, &r->data, err);
     else if (!status && !r->data)
         status = dataset_read_table(&r->data, path, &table, as_rows, err);
+    if (!status)
+        status = labels_settle(r->data, spec, err);
     if (!status)
         r->data->fixed = spec_is_fixed(spec);
     if (!status && record)

@@ -69,9 +69,10 @@ hfsad_status run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfs
                         hfsad_polish *result, hfsad_error *err);
 
 /* From now on each polish of the run goes on from the slopes of the last one, for a path by star. They are state of the
- * path, together with the model: n_rows slopes, and sigma, all 0 for a first star. */
+ * path, together with the model: slopes of each row, and sigma, all 0 for a first star. */
 typedef struct {
     double *slopes, *sigma;
+    size_t count; /* of slopes */
 } run_star_state;
 hfsad_status run_star_keep(hfsad_run *run, hfsad_error *err);
 run_star_state run_star_at(hfsad_run *run);

@@ -4,16 +4,17 @@
  *     bic = D + d log n,    aic = D + 2 d,
  *
  * D = n log(2L/n) for losses of normal errors of unknown variance, 2n log(L/n) for those of Laplace errors of unknown
- * scale, 2L if the scale is fixed: loss_fit in src/math/loss_kind.h.
+ * scale, 2L if the scale is fixed: loss_fit in src/math/loss_kind.h. Of several levels D is the sum of theirs.
  */
 #include "run/lambda_path.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "core/softmax.h"
+#include "core/scores.h"
 #include "data/features.h"
 #include "data/memory.h"
 #include "data/split.h"
+#include "plan/labels.h"
 #include "plan/read_table.h"
 #include "run/save.h"
 #include "spec/pack.h"
@@ -56,7 +57,7 @@ static void snapshot_take(snapshot *s, const path *p)
     sim_pack(&w, p->run->sim);
     if (p->star) {
         const run_star_state star = run_star_at(p->run);
-        memcpy(s->slopes, star.slopes, p->run->data->n_rows * sizeof *s->slopes);
+        memcpy(s->slopes, star.slopes, star.count * sizeof *s->slopes);
         s->sigma = *star.sigma;
     }
 }
@@ -67,7 +68,7 @@ static void snapshot_put(const snapshot *s, path *p)
     (void)sim_unpack(p->run->sim, &r); /* of this very run, so it fits */
     if (p->star) {
         const run_star_state star = run_star_at(p->run);
-        memcpy(star.slopes, s->slopes, p->run->data->n_rows * sizeof *s->slopes);
+        memcpy(star.slopes, s->slopes, star.count * sizeof *s->slopes);
         *star.sigma = s->sigma;
     }
 }
@@ -78,7 +79,7 @@ static bool snapshot_create(snapshot *s, const path *p)
     sim_pack(&counted, p->run->sim);
     s->words = (size_t)counted.count;
     s->bytes = alloc_raw(s->words, WORD_BYTES);
-    s->slopes = alloc_zero(p->star ? p->run->data->n_rows : 0, sizeof *s->slopes);
+    s->slopes = alloc_zero(p->star ? run_star_at(p->run).count : 0, sizeof *s->slopes);
     return s->bytes && s->slopes;
 }
 
@@ -195,8 +196,10 @@ static const hfsad_loss *held_loss(const path *p, size_t held)
 static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_error *err)
 {
     const size_t classes = p->run->data->classes;
+    label_signs found = {0};
     for (size_t leaf = 0; leaf < p->held->n_leaves; leaf++) {
         const hfsad_loss *loss = held_loss(p, leaf);
+        labels_settle_leaf(p->held, leaf, loss, classes, &found);
         const client_rows rows = dataset_rows(p->held, leaf);
         for (size_t r = 0; r < rows.count && loss_kind_of(loss)->fits; r++) {
             char name[256];
@@ -208,7 +211,7 @@ static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_
                              name, rows.y[r], scores_take(loss, classes));
         }
     }
-    return HFSAD_OK;
+    return labels_check(&found, err);
 }
 
 /* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
@@ -217,6 +220,7 @@ static hfsad_status read_heldout(path *p, const path_settings *settings, size_t 
     const char *file = settings->file ? settings->file : "the held-out data", *of = p->spec->top.data;
     table_settings table = table_of_spec(p->spec);
     table.categorical = p->run->data->categorical; /* with the levels of the rows that are trained on */
+    table.labels = p->run->data->labels;
     table.means = p->run->data->means;
     hfsad_status status = settings->file ? dataset_read_table(&p->held, file, &table, true, err)
                                          : data_lay(settings->heldout, true, true, NULL, &p->held, err);
@@ -238,7 +242,9 @@ static hfsad_status read_data(const path *p, hfsad_data *memory, dataset **d, hf
     if (!file)
         return error_memory(err, strlen(p->spec->top.data), "a path");
     const table_settings table = table_of_spec(p->spec);
-    const hfsad_status status = dataset_read_table(d, file, &table, true, err);
+    hfsad_status status = dataset_read_table(d, file, &table, true, err);
+    if (!status) /* before the rows are divided, so that all tell which labels there are */
+        status = labels_settle(*d, p->spec, err);
     free(file);
     return status;
 }
@@ -266,8 +272,6 @@ static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *s
     else if (!status && spec_has_noise(spec))
         status =
             error_set(err, HFSAD_ERROR_INPUT, "privacy: every point of a path would spend the budget; train one model");
-    else if (!status && spec_scores(spec) && spec->loss.kind != HFSAD_LOSS_MULTINOMIAL)
-        status = error_set(err, HFSAD_ERROR_INPUT, "loss: a path has one score; give one tau, or kind: multinomial");
     if (!status)
         status = spec_copy(&p->spec, spec, err);
     if (!status &&
@@ -369,6 +373,12 @@ typedef struct {
     double loss, weight;
 } loss_sum;
 
+static int compare_reals(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
 /* The cloud's model as the leaf's rows see it, with the intercept of a node that has its own; NO_NODE: the cloud's.
  */
 static const double *model_for(const path *p, uint32_t leaf, double *w)
@@ -380,15 +390,26 @@ static const double *model_for(const path *p, uint32_t leaf, double *w)
     return w;
 }
 
-/* The loss of a row; several classes have scores of their own. */
-static double row_loss(const path *p, const hfsad_loss *loss, const client_rows *rows, size_t r, const double *w)
+/* The loss of a row; several classes and levels have scores of their own. to_predict: levels are sorted, as by `hfsad
+ * predict`. by_level: what the loss of each level is added to, times weight; NULL: nothing. */
+static double row_loss(const path *p, const hfsad_loss *loss, const client_rows *rows, size_t r, const double *w,
+                       bool to_predict, double *by_level)
 {
     double scores[SOFTMAX_CLASSES];
     const size_t K = p->run->data->classes;
+    const score_losses *several = plan_scores(p->run->plan);
     if (!K)
         return hfsad_loss_value(loss, rows->y[r], row_dot(rows, r, w));
     softmax_scores(rows, r, K, w, scores);
-    return softmax_loss(K, scores, rows->y[r], NULL);
+    if (!several)
+        return softmax_loss(K, scores, rows->y[r], NULL);
+    if (to_predict && !several->labels)
+        qsort(scores, K, sizeof *scores, compare_reals);
+    for (size_t k = 0; k < K && by_level; k++) {
+        const hfsad_loss one = score_loss(several, k);
+        by_level[k] += row_weight(rows, r) * hfsad_loss_value(&one, score_y(several, k, rows->y[r]), scores[k]);
+    }
+    return scores_loss(several, scores, rows->y[r]);
 }
 
 /* sum += factor times its gradient in w */
@@ -401,16 +422,23 @@ static void add_gradient(const path *p, const hfsad_loss *loss, const client_row
         row_add(rows, r, factor * hfsad_loss_slope(loss, rows->y[r], row_dot(rows, r, w)), sum);
         return;
     }
+    const score_losses *several = plan_scores(p->run->plan);
     softmax_scores(rows, r, K, w, scores);
-    (void)softmax_loss(K, scores, rows->y[r], slopes);
-    slopes[(size_t)rows->y[r]] -= 1;
+    if (!several) {
+        (void)softmax_loss(K, scores, rows->y[r], slopes);
+        slopes[(size_t)rows->y[r]] -= 1;
+    }
+    for (size_t k = 0; k < K && several; k++) {
+        const hfsad_loss one = score_loss(several, k);
+        slopes[k] = hfsad_loss_slope(&one, score_y(several, k, rows->y[r]), scores[k]);
+    }
     for (size_t k = 0; k < K; k++)
         slopes[k] *= factor;
     softmax_add(rows, r, K, slopes, sum);
 }
 
 /* The loss of the training rows, as the run has them. */
-static loss_sum training_loss(const path *p)
+static loss_sum training_loss(const path *p, double *by_level)
 {
     const dataset *d = p->run->data;
     loss_sum sum = {0};
@@ -419,7 +447,7 @@ static loss_sum training_loss(const path *p)
         const double *w = model_for(p, leaf, p->sum);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r);
-            sum.loss += weight * row_loss(p, &plan_leaf(p->run->plan, leaf)->loss, &rows, r, w);
+            sum.loss += weight * row_loss(p, &plan_leaf(p->run->plan, leaf)->loss, &rows, r, w, false, by_level);
             sum.weight += weight;
         }
     }
@@ -439,7 +467,7 @@ static double heldout_loss(const path *p)
         model_to_user(p->run->data, model_for(p, leaf, p->sum), p->sum);
         for (size_t r = 0; r < rows.count; r++) {
             const double weight = row_weight(&rows, r);
-            sum.loss += weight * row_loss(p, loss, &rows, r, p->sum);
+            sum.loss += weight * row_loss(p, loss, &rows, r, p->sum, true, NULL);
             sum.weight += weight;
         }
     }
@@ -457,6 +485,20 @@ static double deviance(hfsad_loss_kind kind, loss_sum sum)
         break;
     }
     return 2 * sum.loss;
+}
+
+/* Of several levels each has errors of its own scale. */
+static double training_fit(const path *p, double *weight)
+{
+    double by_level[SCORES_LEVELS] = {0}, fit = 0;
+    const score_losses *s = plan_scores(p->run->plan);
+    const bool levels = s && !s->labels;
+    const loss_sum sum = training_loss(p, levels ? by_level : NULL);
+    const hfsad_loss_kind kind = (hfsad_loss_kind)p->spec->loss.kind;
+    *weight = sum.weight;
+    for (size_t k = 0; levels && k < s->K; k++)
+        fit += deviance(kind, (loss_sum){by_level[k], sum.weight});
+    return levels ? fit : deviance(kind, sum);
 }
 
 /* Coordinates that the cloud's prior is on: all but an intercept. */
@@ -554,12 +596,13 @@ hfsad_status path_solve(path *p, double lambda, path_point *point, path_ask stop
     if (status)
         return status;
     judge(p, point);
-    const loss_sum sum = training_loss(p);
+    double weight;
+    const double fit = training_fit(p, &weight);
     hfsad_run_node_model(p->run, 0, point->w);
     point->nonzero = count_nonzero(p);
     point->heldout = heldout_loss(p);
-    const double fit = deviance((hfsad_loss_kind)p->spec->loss.kind, sum), d = (double)point->nonzero;
-    point->bic = fit + d * log(sum.weight);
+    const double d = (double)point->nonzero;
+    point->bic = fit + d * log(weight);
     point->aic = fit + d * 2;
     return HFSAD_OK;
 }

@@ -33,7 +33,7 @@ typedef struct {
 
 /* What a path's star keeps. */
 struct run_star {
-    double *slopes;       /* n_rows */
+    double *slopes;       /* slopes_of for each row */
     star_client **client; /* n_leaves */
     size_t clients;
     star_memory memory;
@@ -103,7 +103,7 @@ hfsad_status run_star_keep(hfsad_run *r, hfsad_error *err)
         return error_memory(err, sizeof *s, "the star of a path");
     const size_t size = star_metric_size(d->M, star_is_whole(d));
     s->clients = d->n_leaves;
-    s->slopes = alloc_zero(d->n_rows, sizeof *s->slopes);
+    s->slopes = alloc_zero(d->n_rows * slopes_of(r), sizeof *s->slopes);
     s->client = alloc_zero(d->n_leaves, sizeof(star_client *));
     s->memory = (star_memory){.G = alloc_zero(size, sizeof(double)), .resume = resume};
     return s->slopes && s->client && s->memory.G
@@ -125,7 +125,7 @@ void run_star_free(run_star *s)
 
 run_star_state run_star_at(hfsad_run *r)
 {
-    return (run_star_state){r->kept->slopes, &r->kept->memory.sigma};
+    return (run_star_state){r->kept->slopes, &r->kept->memory.sigma, r->data->n_rows * slopes_of(r)};
 }
 
 static bool take_room(asker *a)

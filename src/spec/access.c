@@ -307,7 +307,7 @@ size_t hfsad_settings_count(void)
     return settings_count(&spec_schema);
 }
 
-bool hfsad_settings_at(size_t i, hfsad_setting *described)
+static bool describe(const settings_schema *schema, size_t i, hfsad_setting *described)
 {
     static const hfsad_setting_type types[] = {
         [SETTING_REAL] = HFSAD_SETTING_REAL,     [SETTING_WHOLE] = HFSAD_SETTING_WHOLE,
@@ -315,18 +315,29 @@ bool hfsad_settings_at(size_t i, hfsad_setting *described)
         [SETTING_CHOICE] = HFSAD_SETTING_CHOICE,
     };
     setting_at at;
-    if (!settings_at(&spec_schema, i, &at))
+    if (!settings_at(schema, i, &at))
         return false;
     hfsad_setting all = {
         .size = described->size,
         .type = types[at.row->type],
-        .fallback = at.row->fallback,
+        .fallback = schema->inherits && at.row->type != SETTING_TEXT ? "auto" : at.row->fallback,
         .help = at.row->sentence,
         .choices = at.row->choices,
+        .heading = at.group->heading,
     };
     static_assert(sizeof all.key >= SETTING_KEY_MAX && sizeof all.range >= SETTING_TEXT_MAX, "room in hfsad_setting");
     snprintf(all.key, sizeof all.key, "%s", at.key);
     setting_range_text(at.row, all.range, sizeof all.range);
     memcpy(described, &all, described->size < sizeof all ? described->size : sizeof all);
     return true;
+}
+
+bool hfsad_settings_at(size_t i, hfsad_setting *described)
+{
+    return describe(&spec_schema, i, described);
+}
+
+bool hfsad_settings_override_at(size_t i, hfsad_setting *described)
+{
+    return describe(&override_schema, i, described);
 }

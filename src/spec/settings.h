@@ -56,6 +56,9 @@
     X(COLUMNS, TEXT, categorical, "none", "list",                                                                      \
       "names of the features that are categories, one-hot without the first level; region=north|south states the "     \
       "levels")                                                                                                        \
+    X(COLUMNS, TEXT, labels, "none", "list",                                                                           \
+      "labels of the classes in y, such as [no, yes]: of two, the second is the positive class, 1; of several, the "   \
+      "first is class 0; none: numbers, or the labels that the table has, sorted")                                     \
     X(COLUMNS, CHOICE_MISSING, missing, "refuse", "",                                                                  \
       "feature without a value (empty, NA, NaN): an error, or the mean of the column")
 
