@@ -51,11 +51,14 @@ if "$HFSAD" run phase.yaml --device cuda --out there --quiet 2>stderr.txt; then
         done
     done
     awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = $3 > 0 ? 1 : -1 } { print }' uneven.csv >classes.csv
-    for kind in hinge squared-hinge; do
-        cat >loss.yaml <<<"{data: classes.csv, loss: {kind: $kind}, $short}"
+    awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = $3 > 0 ? int(2 * $3) : 0 } { print }' uneven.csv >counts.csv
+    awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = $3 > 0 ? 1 : -1 } { print }' data/data.csv >classes1.csv
+    awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = $3 > 0 ? int(2 * $3) : 0 } { print }' data/data.csv >counts1.csv
+    for kind in hinge:classes squared-hinge:classes logistic:classes poisson:counts hinge:classes1 logistic:classes1 poisson:counts1; do
+        cat >loss.yaml <<<"{data: ${kind#*:}.csv, loss: {kind: ${kind%:*}}, $short}"
         expect 0 run loss.yaml --quiet --out $kind.cpu
         expect 0 run loss.yaml --quiet --device cuda --out $kind.cuda
-        same_output $kind.cpu $kind.cuda state.csv || fail "$kind with many rows: the device has other bits"
+        same_output $kind.cpu $kind.cuda state.csv || fail "$kind: the device has other bits"
     done
     expect 0 run phase.yaml --quiet --out phase.cpu
     same_output phase.cpu there state.csv || fail "phase retrieval: the device has other bits"

@@ -32,9 +32,34 @@ cat >phase.yaml <<<"{data: phase/data.csv, truth: phase/truth.csv, loss: {kind: 
 cat >average.yaml <<<"{data: data/data.csv, loss: {kind: absolute}, algorithm: fedavg, $short}"
 cat >groups.yaml <<<"{data: data/data.csv, loss: {kind: squared}, personal: groups, $short}"
 
-ranks=(2 3 4 7 2 3)
+# a folder with a file for every client, arrays and text; clients of the cloud alone, whose rows come in no order; columns to
+# standardise, for which every rank reads everything
+python3 - <<'END'
+import csv, os, struct
+clients = {}
+for row in csv.reader(open("deep.csv")):
+    if row[0] != "edge":
+        clients.setdefault("files/" + row[0] + "/" + row[1], []).append(row[2:])
+for i, (name, rows) in enumerate(clients.items()):
+    os.makedirs(os.path.dirname(name), exist_ok=True)
+    if i % 3:
+        lines = [",".join(row) for row in [["y", "x1", "x2", "x3", "x4", "x5"]] + rows]
+        open(name + ".csv", "w").write("\n".join(lines) + "\n")
+        continue
+    head = "{'descr': '<f8', 'fortran_order': False, 'shape': (%d, %d), }" % (len(rows), len(rows[0]))
+    head = head.ljust(117) + "\n"
+    numbers = [float(v) for row in rows for v in row]
+    open(name + ".npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.encode() + struct.pack("<%dd" % len(numbers), *numbers))
+END
+awk -F, 'BEGIN { OFS = "," } NR == 1 { print "client,y,x1,x2" } NR > 1 { print "c" (NR * 7 % 150), ($3 > 0 ? 1 : 0), $4, $5 }' data/data.csv >flat.csv
+for i in $(seq 2000); do echo "d$i,$((i % 2)),$i.5,-$i"; done >>flat.csv
+cat >files.yaml <<<"{data: files, loss: {kind: quantile}, algorithm: hfsad, features: {intercept: global}, $short}"
+cat >flat.yaml <<<"{data: flat.csv, loss: {kind: hinge}, features: {intercept: global}, run: {iterations: 12}}"
+cat >scaled.yaml <<<"{data: data/data.csv, loss: {kind: absolute}, features: {standardize: true}, $short}"
+
+ranks=(2 3 4 7 2 3 4 3 2)
 i=0
-for spec in star tree apart phase average groups; do
+for spec in star tree apart phase average groups files flat scaled; do
     expect 0 run $spec.yaml --quiet --threads 1 --out $spec.1
     n=${ranks[i++]}
     together "$n" run $spec.yaml --quiet --threads 1 --out $spec.$n
@@ -68,6 +93,16 @@ for pick in data2:'another spec than rank 0 (data)' tau2:'another spec than rank
     [ "$(grep -c '^hfsad' stderr.txt)" = 1 ] || { fail "$pick: not one line"; cat stderr.txt >&2; }
     [ ! -e never ] || fail "$pick: wrote a folder"
 done
+# the same spec and the same path, but another number in the file; a row that only one rank reads and that is wrong
+mkdir -p elsewhere/data && cp other.csv elsewhere/data/data.csv && cp star.yaml elsewhere/
+PICKED=elsewhere/star.yaml mpirun -n 3 bash pick.sh run star.yaml --quiet --out never >stdout.txt 2>stderr.txt
+[ $? = 2 ] || fail "other data: not exit status 2"
+says 'rank 1 reads other data than rank 0'
+(cat data/data.csv; echo 'edge1,client1,x,1,2,3,4,5') >wrong.csv
+together 3 run star.yaml --set data=wrong.csv --quiet --out never
+[ "$status" = 2 ] || fail "a wrong row: $status"
+says 'wrong.csv:242: column 3 (y)'
+[ "$(grep -c '^hfsad' stderr.txt)" = 1 ] && [ ! -e never ] || { fail "a wrong row: not one line"; cat stderr.txt >&2; }
 together 3 run missing.yaml
 [ "$status" = 2 ] && [ "$(grep -c '^hfsad' stderr.txt)" = 1 ] || { fail "a missing spec: $status"; cat stderr.txt >&2; }
 

@@ -485,9 +485,37 @@ static void few_rows_and_many_kinks(void **state)
     assert_true(value_at(&t, a.w) <= 6e-4 * (1 + 1e-4));
 }
 
+/* Columns that hardly vary beside their mean: better models are far away. The run may fail to prove its model, but it
+ * must not call a bad one proven. The judge is the same table with the mean taken off, which the intercept makes up. */
+static void columns_far_from_zero(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        rng r = {rng_key(seed, rng_stream("right far")), 0};
+        table t = {.loss = {kinds[seed % 4], 0.7, 1, INFINITY, 0.3}, .n = 24, .M = 1 + seed % 3, .intercept = true};
+        for (size_t i = 0; i < t.n; i++) {
+            t.y[i] = 3 * rng_next_normal(&r);
+            for (size_t m = 0; m < t.M; m++)
+                t.y[i] += t.x[i][m] = rng_next_normal(&r);
+            t.c[i] = 1;
+            t.client[i] = (int64_t)(i % CLIENTS);
+        }
+        const answer near = train(&t);
+        const double least = value_at(&t, near.w);
+        for (size_t i = 0; i < t.n; i++)
+            for (size_t m = 0; m < t.M; m++)
+                t.x[i][m] = 50 * (1 + pow(10, -5 - (double)(seed % 5)) * t.x[i][m]);
+        const answer far = train(&t);
+        if (far.kind == HFSAD_VERDICT_CONVERGED && value_at(&t, far.w) > least * (1 + 1e-3))
+            fail_msg("seed %llu, %s: %.9g is called proven, but %.9g is there: %s", (unsigned long long)seed,
+                     loss_names[t.loss.kind], value_at(&t, far.w), least, far.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_far_from_zero),
         cmocka_unit_test(few_rows_and_many_kinks),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(same_answer_in_other_units),

@@ -27,8 +27,15 @@ void *alloc_raw(size_t count, size_t size)
 void *alloc_zero(size_t count, size_t size)
 {
     void *p = alloc_raw(count, size);
+    const size_t large = p ? count * size / HUGE_PAGE * HUGE_PAGE : 0;
+    size_t done = 0;
+#if defined(__linux__)
+    /* Linux gives pages of zeros in place of these when they are touched: those that never are cost no memory. */
+    if (large >= 4 * (size_t)HUGE_PAGE && madvise(p, large, MADV_DONTNEED) == 0)
+        done = large;
+#endif
     if (p)
-        memset(p, 0, count * size);
+        memset((char *)p + done, 0, count * size - done);
     return p;
 }
 

@@ -7,6 +7,8 @@
 #ifndef HFSAD_BASE_RANKS_H
 #define HFSAD_BASE_RANKS_H
 
+#include "hfsad/hfsad.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,7 +21,13 @@ typedef struct {
     void (*gather)(void *context, const void *own, const size_t *sizes, void *all);
     /* The bytes of rank `from` to all. */
     void (*share)(void *context, unsigned from, void *bytes, size_t size);
-    /* Leaves with an exit status. Whether all ranks left within some seconds; their statuses, count of them, then. */
+    /* To every rank r out[r] bytes, one rank's after the other in own; from it in[r] bytes, likewise in all. All in all
+     * less than 2 GiB in each direction. */
+    void (*deliver)(void *context, const void *own, const size_t *out, void *all, const size_t *in);
+    /* The bytes of rank `from` to rank 0; the others keep what they have. */
+    void (*bring)(void *context, unsigned from, void *bytes, size_t size);
+    /* Leaves with an exit status. With 0 it waits for all; otherwise, whether all ranks left within some seconds. Their
+     * statuses, count of them, then. */
     bool (*leave)(void *context, int status, int *statuses);
     /* Ends all processes. */
     void (*end)(void *context, int status);
@@ -40,5 +48,9 @@ void ranks_join(const rank_group *group);
 
 /* Whether any rank says so. */
 bool ranks_any(bool here);
+/* Whether all ranks have the same bytes. */
+bool ranks_same(const void *bytes, size_t size);
+/* The status of the lowest rank that has failed, and its message, for all of them. */
+hfsad_status ranks_agree(hfsad_status status, hfsad_error *err);
 
 #endif

@@ -42,15 +42,6 @@ bool kernels_choose(const char *name)
 
 /* Tens of thousands of numbers for an even share of the work; but a run's sum is a row of M numbers, which may cost a
  * leaf 32 bytes at most. */
-size_t run_slots(size_t M)
-{
-    size_t slots = 1024;
-    while (slots > 64 && slots * M > 32768)
-        slots /= 2;
-    const size_t least = (M / 4 + 7) / 8 * 8;
-    return slots > least ? slots : least;
-}
-
 /* Blocks: sums, two centres, x, z, q, w of a narrow block, and w in the box, 8 numbers each per feature. Rows: a centre
  * and w. Both: a leaf's x and w, and the box's events. */
 size_t leaf_run_scratch(size_t M)

@@ -103,7 +103,4 @@ extern const kernel_table kernels_avx2, kernels_avx512;
 double inner_step(const hfsad_penalty *prior, const hfsad_link_rule *rule, hfsad_link *link, size_t M,
                   const double *sum_u, double sum_sigma, const double *w_parent, double *w);
 
-/* Leaves per run; a multiple of 8. */
-size_t run_slots(size_t M);
-
 #endif

@@ -394,6 +394,14 @@ hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const cha
     return status;
 }
 
+hfsad_status builder_meet(dataset_builder *b, slice path, slice name, uint32_t *index, hfsad_error *err)
+{
+    const builder_entry entry = {.path = path, .client = name};
+    const hfsad_status status = find_client(b, &entry, index, err);
+    b->refused |= status != HFSAD_OK;
+    return status;
+}
+
 hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file, hfsad_error *err)
 {
     const builder_entry entry = {.path = path, .file = file};
@@ -632,6 +640,7 @@ void dataset_builder_free(dataset_builder *b)
     free(b->y);
     free(b->weight);
     free(b->client_of);
+    free(b->held);
     free(b->start);
     free(b->column);
     free(b->clients);
@@ -686,7 +695,7 @@ static hfsad_status finish(dataset_builder *b, dataset **d, hfsad_error *err)
 {
     if (b->refused)
         return error_set(err, HFSAD_ERROR_INPUT, "a row was refused");
-    if (b->n_rows == 0)
+    if (b->n_rows == 0 && !b->held)
         return error_set(err, HFSAD_ERROR_INPUT, "no rows; expected at least one");
     hfsad_status status = check_size(b, err);
     if (status || (status = check_clashes(b, err)))

@@ -54,6 +54,8 @@ bool builder_is_sparse(const dataset_builder *b);
 
 /* A file that is one client's: the rows committed as `begun` until the next call are its. */
 hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const char *file, hfsad_error *err);
+/* The client of this name, which is added if it is new. */
+hfsad_status builder_meet(dataset_builder *b, slice path, slice name, uint32_t *index, hfsad_error *err);
 /* Adds an inner node, so that its place among its siblings does not depend on the order of the clients. */
 hfsad_status builder_add_inner(dataset_builder *b, slice path, const char *file, hfsad_error *err);
 

@@ -52,6 +52,8 @@ struct dataset_builder {
     size_t last_path_length;
     uint32_t last_client;
     bool as_rows, refused;
+    uint8_t *held; /* of every client, whether its rows are here (part.h); NULL: all are. Rows of others are left out */
+    bool weighted; /* some rank has weights */
     char last_path[PATH_BYTES];
 };
 

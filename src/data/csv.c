@@ -189,8 +189,36 @@ static hfsad_status read_row(reader *r)
     return status ? status : builder_commit(r->builder, &entry, r->err);
 }
 
+/* The start of the first line at or after a place. */
+static const char *line_at(const reader *r, size_t offset)
+{
+    const char *at = r->body + offset, *end = offset ? memchr(at - 1, '\n', (size_t)(r->end - at) + 1) : at;
+    return offset == 0 ? at : end ? end + 1 : r->end;
+}
+
+/* Of several ranks each reads its part of the lines (part.h). A blank line at the end of a part is for one that reads
+ * all lines to judge. */
+static hfsad_status take_part(reader *r)
+{
+    const unsigned rank = r->in->part.rank, count = r->in->part.count;
+    const size_t each = (size_t)(r->end - r->body) / count;
+    const bool last = rank + 1 == count;
+    const char *from = line_at(r, each * rank), *to = last ? r->end : line_at(r, each * (rank + 1)), *p = to;
+    while (p > from && (p[-1] == '\r' || p[-1] == '\n' || csv_is_space(r, p[-1])))
+        p--;
+    if (!last && to > from && memchr(p, '\n', (size_t)(to - p)) != to - 1)
+        return csv_line_error(r, "a blank line before the end; remove it");
+    r->at = r->line_start = r->body = from;
+    r->end = to;
+    return HFSAD_OK;
+}
+
 static hfsad_status read_rows(reader *r, file_bytes *from)
 {
+    const bool part = r->in->part.count > 1 && !r->in->client.text;
+    const hfsad_status narrowed = part ? take_part(r) : HFSAD_OK;
+    if (narrowed)
+        return narrowed;
     const size_t before = builder_rows(r->builder);
     const size_t least = 2 * builder_features(r->builder); /* a digit and a comma per number */
     for (;;) {
@@ -209,7 +237,7 @@ static hfsad_status read_rows(reader *r, file_bytes *from)
         csv_next_line(r);
         bytes_release(from, r->body, r->line_start);
     }
-    if (builder_rows(r->builder) == before)
+    if (builder_rows(r->builder) == before && !part)
         return csv_line_error(r, "no row after the header; expected at least one for every client");
     return HFSAD_OK;
 }

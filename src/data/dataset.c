@@ -12,6 +12,15 @@
  * for a vector instruction to work along them. */
 enum { LANES = 8, LANES_MOST_FEATURES = 512 };
 
+size_t run_slots(size_t M)
+{
+    size_t slots = 1024;
+    while (slots > 64 && slots * M > 32768)
+        slots /= 2;
+    const size_t least = (M / 4 + 7) / 8 * 8;
+    return slots > least ? slots : least;
+}
+
 uint32_t tree_lanes(size_t M)
 {
     return M <= LANES_MOST_FEATURES ? LANES : 1;
@@ -135,6 +144,7 @@ void dataset_free(dataset *d)
         return;
     free(d->absent);
     free(d->left);
+    free(d->held);
     if (d->inner)
         free(d->inner[0].name); /* one block holds the names of all inner nodes */
     free(d->inner);

@@ -85,12 +85,18 @@ typedef struct {
     bool fixed;             /* sums over clients are in fixed point (base/fixed.h) */
     uint8_t *absent;        /* n_leaves: clients whose rows are not asked (run/replay.h); NULL: none */
     uint8_t *left;          /* the same of those that are not asked after training */
+    uint8_t *held;          /* n_leaves: clients whose rows are in this process (part.h); NULL: all. The rows of others
+                               have their places, which nobody reads or writes */
     hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
 
 static inline bool dataset_asks(const dataset *d, size_t leaf)
 {
     return !d->absent || !d->absent[leaf];
+}
+static inline bool dataset_holds(const dataset *d, size_t leaf)
+{
+    return !d->held || d->held[leaf];
 }
 /* Rows of the clients that are asked. */
 size_t dataset_count_rows(const dataset *d);
@@ -102,6 +108,8 @@ client_rows dataset_rows_any(const dataset *d, size_t leaf, double *row);
 
 /* Width of a block for M features. */
 uint32_t tree_lanes(size_t M);
+/* Leaves per run of core/kernels.h; a multiple of 8. */
+size_t run_slots(size_t M);
 
 /* First element and stride between elements of a leaf's vector, relative to the array's start. */
 typedef struct {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fixed.h"
 #include "data/rows.h"
+#include "data/shares.h"
 
 #include <assert.h>
 #include <math.h>
@@ -299,6 +300,39 @@ static rows_energy energy_below(const dataset *d, size_t i)
     return (rows_energy){sums[0], sums[1]};
 }
 
+/* The same of the cloud, if several ranks hold a part of the rows each (part.h). */
+typedef struct {
+    const dataset *d;
+    rows_energy all;
+} ranks_energy;
+
+static void add_energy(ranks_energy *e, rows_energy part)
+{
+    e->all.weight += part.weight;
+    e->all.energy += part.energy;
+}
+
+static void add_own_energy(void *context, bool inner, const share_children *own)
+{
+    ranks_energy *e = context;
+    const inner_node *cloud = &e->d->inner[0];
+    for (size_t i = own->inner; inner && i < own->inner_end; i++)
+        add_energy(e, energy_below(e->d, cloud->first_inner + i));
+    for (size_t slot = own->slot; !inner && slot < own->slot_end; slot++) {
+        const client_rows rows = dataset_rows(e->d, cloud->first_leaf + slot);
+        add_energy(e, rows_measure_energy(&rows));
+    }
+}
+
+static rows_energy energy_of_all(const dataset *d)
+{
+    ranks_energy e = {.d = d};
+    if (!d->held)
+        return energy_below(d, 0);
+    share_add(d, &e.all, sizeof e.all, &e, add_own_energy);
+    return e.all;
+}
+
 double intercept_column(rows_energy all, size_t F, bool standardized)
 {
     return !standardized && all.energy > 0 ? sqrt(all.energy / all.weight / (double)F) : 1;
@@ -322,7 +356,7 @@ hfsad_status features_prepare(dataset *d, bool intercept, bool standardize, cons
     const hfsad_status status = standardize ? standardise(d, intercept, path, err) : HFSAD_OK;
     if (status || !intercept)
         return status;
-    d->rows.constant = intercept_column(energy_below(d, 0), d->rows.F, standardize);
+    d->rows.constant = intercept_column(energy_of_all(d), d->rows.F, standardize);
     d->M = d->rows.F + 1;
     lay_vectors(d);
     return HFSAD_OK;

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/read_file.h"
+#include "base/rng.h"
 #include "data/bytes.h"
 
 #include <dirent.h>
@@ -112,6 +113,16 @@ static hfsad_status add_folder(folder_tree *t, size_t parent, const char *name, 
     return HFSAD_OK;
 }
 
+uint64_t file_stamp(const struct stat *info)
+{
+    const uint64_t parts[] = {(uint64_t)info->st_size, (uint64_t)info->st_ino, (uint64_t)info->st_mtim.tv_sec,
+                              (uint64_t)info->st_mtim.tv_nsec};
+    uint64_t stamp = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        stamp = rng_mix(stamp + parts[i] + 1);
+    return stamp;
+}
+
 static hfsad_status add_file(folder_tree *t, size_t folder, const char *name, const struct stat *info, const char *full,
                              hfsad_error *err)
 {
@@ -128,8 +139,12 @@ static hfsad_status add_file(folder_tree *t, size_t folder, const char *name, co
     if (!alloc_grow((void **)&t->files, &t->files_capacity, t->n_files + 1, sizeof *t->files))
         return error_memory(err, (t->n_files + 1) * sizeof *t->files, "the list of files");
     tree_file *added = &t->files[t->n_files];
-    *added = (tree_file){
-        .name = strdup(name), .folder = folder, .stem = stem, .bytes = (size_t)info->st_size, .format = format};
+    *added = (tree_file){.name = strdup(name),
+                         .folder = folder,
+                         .stem = stem,
+                         .bytes = (size_t)info->st_size,
+                         .stamp = file_stamp(info),
+                         .format = format};
     if (!added->name)
         return error_memory(err, strlen(name), "a file's name");
     t->n_files++;

@@ -16,6 +16,7 @@ typedef struct {
 typedef struct {
     char *name; /* with its extension */
     size_t folder, stem, bytes;
+    uint64_t stamp; /* file_stamp */
     const data_format *format;
 } tree_file;
 
@@ -30,5 +31,8 @@ typedef struct {
  * empty folder, a loop, too great a depth. Call folder_free also after a failure. */
 hfsad_status folder_scan(folder_tree *t, const char *path, hfsad_error *err);
 void folder_free(folder_tree *t);
+struct stat;
+/* Of size, time of the last change and number of a file: another one for a file that was changed or copied. */
+uint64_t file_stamp(const struct stat *info);
 
 #endif

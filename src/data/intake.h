@@ -21,6 +21,10 @@ typedef struct {
     text_pool texts;
     table_settings table; /* what the columns mean */
     table_memory memory;
+    struct {
+        unsigned rank, count;     /* of the ranks that read a part each (part.h); count 0: all is read */
+        size_t constants, scores; /* of the model: 1 with an intercept; scores of each row */
+    } part;
     bool scanning;       /* the files are read for what the settings leave to them; rows are not kept */
     bool guesses, again; /* columns of text become categories, or labels; one was found, so all is read again */
     size_t *deck, dealt; /* of rows that are dealt: the clients of a round in random order, rows so far */

@@ -79,6 +79,8 @@ static void place_rows(dataset_builder *b, dataset *d, size_t *first)
         d->leaf_name[leaf] = from->name;
         if (d->n)
             d->n[leaf] = from->n;
+        if (d->held)
+            d->held[leaf] = b->held[c];
         first[leaf] = from->n_rows;
         from->name = leaf; /* the notes are not needed any more */
     }
@@ -88,7 +90,13 @@ static void place_rows(dataset_builder *b, dataset *d, size_t *first)
         row += count;
     }
     for (size_t row = 0; row < b->n_rows; row++)
-        b->client_of[row] = (uint32_t)first[b->clients[b->client_of[row]].name]++;
+        if (b->held && !b->held[b->client_of[row]])
+            b->client_of[row] = NO_NODE;
+        else
+            b->client_of[row] = (uint32_t)first[b->clients[b->client_of[row]].name]++;
+    for (size_t c = 0; b->held && c < b->n_clients; c++) /* rows of others have places, too */
+        if (!b->held[c])
+            first[b->clients[c].name] += b->clients[c].n_rows;
     for (size_t leaf = d->n_leaves; leaf > 0; leaf--) /* each has moved on to where the next began */
         first[leaf] = first[leaf - 1];
     first[0] = 0;
@@ -259,6 +267,37 @@ static void make_table(dataset_builder *b, dataset *d)
     b->column = NULL;
 }
 
+/* The rows of this rank's clients to the places that they would have among all rows (part.h). */
+static hfsad_status spread_rows(const dataset_builder *b, dataset *d, bool as_rows, hfsad_error *err)
+{
+    const size_t numbers = as_rows ? d->n_rows * b->M : d->leaf_doubles;
+    double *x = as_rows ? alloc_raw(numbers, sizeof *x) : alloc_zero(numbers, sizeof *x);
+    double *y = alloc_raw(d->n_rows, sizeof *y), *weight = b->weighted ? alloc_raw(d->n_rows, sizeof *weight) : NULL;
+    *(as_rows ? &d->rows.x : &d->x) = x;
+    *(as_rows ? &d->rows.y : &d->y) = y;
+    d->rows.weight = weight;
+    d->rows.F = as_rows ? b->M : 0;
+    if (!x || !y || (b->weighted && !weight))
+        return error_memory(err, numbers * sizeof *x, "the rows");
+    for (size_t row = 0; row < b->n_rows; row++) {
+        const size_t place = b->client_of[row];
+        if (place == NO_NODE)
+            continue;
+        if (as_rows)
+            memcpy(x + place * b->M, b->rows + row * b->M, b->M * sizeof *x);
+        else
+            dataset_scatter(d, x, place, b->rows + row * b->M);
+        y[place] = b->y[row];
+        if (weight)
+            weight[place] = b->weight ? b->weight[row] : 1;
+    }
+    if (!as_rows) {
+        free(d->rows.first);
+        d->rows.first = NULL;
+    }
+    return HFSAD_OK;
+}
+
 static void take_names(dataset_builder *b, dataset *d)
 {
     d->names = b->names.text;
@@ -270,17 +309,23 @@ static void take_names(dataset_builder *b, dataset *d)
 
 static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_error *err)
 {
-    const bool as_rows = b->as_rows || b->sparse || b->weight || b->n_rows > b->n_clients;
+    size_t rows = b->held ? 0 : b->n_rows;
+    for (size_t c = 0; b->held && c < b->n_clients; c++)
+        rows += b->clients[c].n_rows;
+    if (rows >= NO_NODE)
+        return error_set(err, HFSAD_ERROR_INPUT, "more than %u rows", NO_NODE - 1);
+    const bool as_rows = b->as_rows || b->sparse || b->weight || b->weighted || rows > b->n_clients;
     d->M = b->M;
     d->n_inner = b->n_branches;
     d->n_leaves = b->n_clients;
-    d->n_rows = b->n_rows;
+    d->n_rows = rows;
+    d->held = b->held ? alloc_zero(b->n_clients, 1) : NULL;
     d->lanes = as_rows ? 1 : tree_lanes(b->M);
     d->inner = alloc_zero(d->n_inner, sizeof *d->inner);
     d->n = as_rows ? NULL : alloc_raw(d->n_leaves, sizeof *d->n);
     d->leaf_name = alloc_raw(d->n_leaves, sizeof *d->leaf_name);
     d->rows.first = alloc_raw(d->n_leaves + 1, sizeof *d->rows.first); /* blocks need it on the way only */
-    if (!order || !d->inner || !(d->n || as_rows) || !d->leaf_name || !d->rows.first)
+    if (!order || !d->inner || !(d->n || as_rows) || !d->leaf_name || !d->rows.first || (b->held && !d->held))
         return error_memory(err, d->n_inner * sizeof *d->inner + d->n_leaves * 24, "the tree");
     lay_tree(b, d, order);
     hfsad_status status = name_inner(b, d, order, err);
@@ -290,6 +335,8 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_
     free(b->clients);
     b->clients = NULL;
     take_names(b, d);
+    if (b->held)
+        return spread_rows(b, d, as_rows, err);
     if ((b->sparse && (status = order_entries(b, err))) || (b->pages && (status = pages_map(b->pages, &b->rows, err))))
         return status;
     if (b->places)

@@ -2,8 +2,10 @@
 #define _DEFAULT_SOURCE /* stat */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ranks.h"
 #include "base/read_file.h"
 #include "data/folder.h"
+#include "data/part.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -39,6 +41,14 @@ static hfsad_status take_client(intake *in, const folder_tree *t, const tree_fil
     return status;
 }
 
+/* Another rank reads it. */
+static hfsad_status skip_client(intake *in, const folder_tree *t, const tree_file *f)
+{
+    const char *path = t->folders[f->folder].path;
+    in->bytes_after -= f->bytes;
+    return builder_begin(in->builder, (slice){path, strlen(path)}, (slice){f->name, f->stem}, f->name, in->err);
+}
+
 static hfsad_status take_tree(intake *in, const folder_tree *t, const char *top)
 {
     const char **paths = alloc_raw(t->n_folders, sizeof *paths);
@@ -52,7 +62,7 @@ static hfsad_status take_tree(intake *in, const folder_tree *t, const char *top)
         in->bytes_after += t->files[i].bytes;
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < t->n_files && !status; i++)
-        status = take_client(in, t, &t->files[i], top);
+        status = part_reads_file(in, t, i) ? take_client(in, t, &t->files[i], top) : skip_client(in, t, &t->files[i]);
     assert(status || in->scanning || in->builder); /* a folder without files and without folders is refused */
     free(paths);
     return status;
@@ -81,6 +91,31 @@ static hfsad_status take_any(intake *in, const char *path)
                          "client, data/<edge>/<client>%s",
                          NAME_SHOWN, path, path + stem);
     return take_file(in, format, path);
+}
+
+hfsad_status dataset_read_part(dataset **d, const char *path, const table_settings *table, bool as_rows,
+                               const part_model *model, hfsad_error *err)
+{
+    hfsad_error refused = {0};
+    intake in = {.err = &refused};
+    *d = NULL;
+    if (!part_begin(&in, path, table, model))
+        return HFSAD_OK;
+    hfsad_status status = intake_open(&in, table);
+    if (!status)
+        status = columns_need_scan(&in.memory, &in.table) ? HFSAD_ERROR_INPUT : take_any(&in, path);
+    const bool whole_file = status || !in.n_folders;
+    if (ranks_any(status != HFSAD_OK || builder_is_sparse(in.builder))) /* one that reads all can say what is wrong */
+        status = HFSAD_ERROR_INPUT;
+    else
+        status = part_join(&in, whole_file);
+    status = intake_finish(&in, status, as_rows, d);
+    if (ranks_any(status != HFSAD_OK)) {
+        dataset_free(*d);
+        *d = NULL;
+    }
+    (void)err;
+    return HFSAD_OK;
 }
 
 static hfsad_status scan_and_take(intake *in, const char *path)

@@ -2,7 +2,7 @@
 #ifndef HFSAD_MATH_LOSS_LOGISTIC_H
 #define HFSAD_MATH_LOSS_LOGISTIC_H
 
-#include "math/loss_kind.h"
+#include "math/exp_log.h"
 
 LOSS_FN double logistic_lane_value(double y, double s, double unused)
 {
@@ -25,9 +25,9 @@ VEC_FN vec logistic_value(const hfsad_loss *loss, vec y, vec s)
 LOSS_FN double logistic_lane_shift(double y, double s0, double kappa)
 {
     const double margin = y * s0;
-    double low = 0, high = fmin(kappa, fmax(1, log(kappa) - margin)), a = high / 2, step = high;
+    double low = 0, high = fmin(kappa, fmax(1, same_log(kappa) - margin)), a = high / 2, step = high;
     for (int i = 0; i < 200; i++) {
-        const double p = 1 / (1 + exp(margin + a)), f = a - kappa * p;
+        const double p = 1 / (1 + same_exp(margin + a)), f = a - kappa * p;
         if (f > 0)
             high = a;
         else
@@ -61,20 +61,20 @@ LOSS_FN double logistic_row_slope(const hfsad_loss *loss, double y, double s0, d
     m = m > low && m < high ? m : low + (high - low) / 2;
     double last = 2 * kappa; /* step; if Newton's does not halve it, the bracket is halved instead */
     for (int i = 0; i < 200; i++) {
-        const double p = 1 / (1 + exp(m)), f = m - y * s0 - kappa * p, step = -f / (1 + kappa * p * (1 - p));
+        const double p = 1 / (1 + same_exp(m)), f = m - y * s0 - kappa * p, step = -f / (1 + kappa * p * (1 - p));
         if (f > 0)
             high = m;
         else
             low = m;
         const double before = m, newton = m + step;
         if (fabs(step) <= 1e-8)
-            return -y / (1 + exp(newton));
+            return -y / (1 + same_exp(newton));
         m = newton > low && newton < high && 2 * fabs(step) <= last ? newton : low + (high - low) / 2;
         last = fabs(m - before);
         if (last == 0)
             break;
     }
-    return -y / (1 + exp(m));
+    return -y / (1 + same_exp(m));
 }
 
 LOSS_FN double logistic_slope(const hfsad_loss *loss, double y, double s)

@@ -8,7 +8,7 @@
 #ifndef HFSAD_MATH_LOSS_POISSON_H
 #define HFSAD_MATH_LOSS_POISSON_H
 
-#include "math/loss_kind.h"
+#include "math/exp_log.h"
 
 LOSS_FN double poisson_lane_value(double y, double s, double unused)
 {
@@ -29,10 +29,11 @@ VEC_FN vec poisson_value(const hfsad_loss *loss, vec y, vec s)
  */
 LOSS_FN double poisson_minimiser(double y, double s0, double kappa, double from)
 {
-    const double t = s0 + kappa * y, log_kappa = log(kappa), L = log_kappa + t, high = L > 1 ? log(L) - log_kappa : t;
+    const double t = s0 + kappa * y, log_kappa = same_log(kappa), L = log_kappa + t,
+                 high = L > 1 ? same_log(L) - log_kappa : t;
     double s = from < high ? from : high;
     for (int i = 0; i < 100; i++) {
-        const double u = kappa * exp(s), step = (s + u - t) / (1 + u);
+        const double u = kappa * same_exp(s), step = (s + u - t) / (1 + u);
         const double next = s - step < high ? s - step : high;
         const bool last = fabs(step) <= 1e-8 || next == s; /* the next one would be lost in rounding */
         s = next;
@@ -44,7 +45,7 @@ LOSS_FN double poisson_minimiser(double y, double s0, double kappa, double from)
 
 LOSS_FN double poisson_lane_shift(double y, double s0, double kappa)
 {
-    const double s = poisson_minimiser(y, s0, kappa, s0), u = kappa * exp(s);
+    const double s = poisson_minimiser(y, s0, kappa, s0), u = kappa * same_exp(s);
     return u < 1 ? kappa * y - u : s - s0; /* the one that loses fewer digits */
 }
 
@@ -57,7 +58,8 @@ VEC_FN vec poisson_shift(const hfsad_loss *loss, vec y, vec s0, vec kappa)
 LOSS_FN double poisson_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
     (void)loss;
-    const double s = poisson_minimiser(y, s0, kappa, now), e = exp(s), slope = kappa * e < 1 ? e - y : (s0 - s) / kappa;
+    const double s = poisson_minimiser(y, s0, kappa, now), e = same_exp(s),
+                 slope = kappa * e < 1 ? e - y : (s0 - s) / kappa;
     return slope > -y ? slope : -y;
 }
 

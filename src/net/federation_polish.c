@@ -21,7 +21,7 @@
 struct polish_memory {
     uint64_t attempt, number; /* of the last question */
     uint64_t life;            /* of the node that has answered; a new one says so once */
-    double *last;             /* the last answer of a kind that cannot be made twice: POLISH_COMMIT, POLISH_ROUND */
+    double *last;             /* the last answer of a kind that cannot be made twice: commits, rounds, metrics */
     star_client *star;
     double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
 };
@@ -131,7 +131,8 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .scores = plan_scores(f->p),
     };
     const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4]};
-    const bool moves = kind == POLISH_COMMIT || kind == POLISH_ROUND;
+    const bool moves =
+        kind == POLISH_COMMIT || kind == POLISH_ROUND || kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL;
     if (moves && m->number == number)
         memcpy(numbers + 1, m->last, question->sums * sizeof *numbers);
     else

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ranks.h"
 #include "core/scores.h"
 #include "plan/choices.h"
 
@@ -11,7 +12,7 @@
 
 void labels_settle_leaf(dataset *d, size_t leaf, const hfsad_loss *loss, size_t classes, label_signs *found)
 {
-    if (!loss_kind_of(loss)->labels || classes || (d->rows.first && !d->rows.y))
+    if (!loss_kind_of(loss)->labels || classes || (d->rows.first && !d->rows.y) || !dataset_holds(d, leaf))
         return;
     double *y = d->rows.first ? d->rows.y + d->rows.first[leaf] : d->y + leaf;
     const size_t count = d->rows.first ? d->rows.first[leaf + 1] - d->rows.first[leaf] : 1;
@@ -99,6 +100,19 @@ static hfsad_status settle_overridden(dataset *d, const hfsad_spec *spec, size_t
     return status;
 }
 
+/* Ranks that hold a part of the rows each (data/part.h) find what one that holds all would. */
+static hfsad_status settle_ranks(label_signs *found, hfsad_status status, hfsad_error *err)
+{
+    status = ranks_agree(status, err);
+    const bool zeros = ranks_any(found->zeros > 0), minus_ones = ranks_any(found->minus_ones > 0);
+    if (!status && zeros && minus_ones)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "y is 0 in some rows and -1 in others; two classes are 0 and 1, or -1 and 1; for three see "
+                         "loss.classes");
+    found->zeros = zeros;
+    return status;
+}
+
 hfsad_status labels_settle(dataset *d, const hfsad_spec *spec, hfsad_error *err)
 {
     const hfsad_loss loss = loss_of(&spec->loss, NULL);
@@ -111,6 +125,8 @@ hfsad_status labels_settle(dataset *d, const hfsad_spec *spec, hfsad_error *err)
         status = settle_leaf(d, leaf, &loss, classes, &s, err);
     if (!status)
         status = labels_check(&s.found, err);
+    if (d->held)
+        status = settle_ranks(&s.found, status, err);
     if (status || d->labels || !s.all || !s.found.zeros)
         return status;
     d->labels = strdup("0,1");

@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fixed.h"
+#include "base/ranks.h"
 #include "base/wire.h"
 #include "plan/scales.h"
 
@@ -470,7 +471,7 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
     hfsad_status status = HFSAD_OK;
     for (size_t leaf = 0; leaf < d->n_leaves && !status; leaf++) {
         const hfsad_loss *loss = &plan_leaf(p, leaf)->loss;
-        if (!loss_kind_of(loss)->fits)
+        if (!loss_kind_of(loss)->fits || !dataset_holds(d, leaf))
             continue;
         if (!d->rows.first) {
             status = check_label(d, leaf, 0, loss, d->y[leaf], err);
@@ -480,7 +481,7 @@ static hfsad_status check_labels(const plan *p, const dataset *d, hfsad_error *e
         for (size_t r = 0; r < rows.count && !status; r++)
             status = check_label(d, leaf, r, loss, rows.y[r], err);
     }
-    return status;
+    return d->held ? ranks_agree(status, err) : status;
 }
 
 /* Standard errors are those of a minimum that no constraint and no kink of a penalty holds. */

@@ -7,6 +7,7 @@
 #include "data/features.h"
 #include "data/nodes.h"
 #include "data/rows.h"
+#include "data/shares.h"
 #include "plan/baseline_step.h"
 #include "plan/fixed_answer.h"
 
@@ -378,6 +379,25 @@ static hfsad_status add_child(const local_survey *s, const inner_node *node, con
     return HFSAD_OK;
 }
 
+/* Adds the answers of the clients of a node. */
+static hfsad_status ask_leaves(const local_survey *s, const inner_node *node, size_t first, size_t end,
+                               const survey_question *q, hfsad_error *err)
+{
+    const size_t size = q->most + q->sums;
+    double *totals = s->room + (size_t)node->depth * size, *below = totals + size;
+    hfsad_status status = HFSAD_OK;
+    for (size_t leaf = first; leaf < end && !status; leaf++) {
+        survey_client client;
+        if (!dataset_asks(s->d, leaf))
+            continue;
+        if ((status = client_of(s, leaf, &client, err)))
+            continue;
+        survey_answer(&client, q, below);
+        status = add_child(s, node, q, s->d->n_inner + leaf, totals, below, err);
+    }
+    return status;
+}
+
 /* The totals of inner node i, into the room of its depth; its children's answers pass through the room below. */
 static hfsad_status ask_below(const local_survey *s, size_t i, const survey_question *q, hfsad_error *err)
 {
@@ -393,24 +413,55 @@ static hfsad_status ask_below(const local_survey *s, size_t i, const survey_ques
     for (size_t c = node->first_inner; c < node->first_inner + node->n_inner && !status; c++)
         if (!(status = ask_below(s, c, q, err)))
             status = add_child(s, node, q, c, totals, below, err);
-    for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves && !status; leaf++) {
-        survey_client client;
-        if (!dataset_asks(s->d, leaf))
-            continue;
-        if ((status = client_of(s, leaf, &client, err)))
-            continue;
-        survey_answer(&client, q, below);
-        status = add_child(s, node, q, s->d->n_inner + leaf, totals, below, err);
-    }
+    if (!status)
+        status = ask_leaves(s, node, node->first_leaf, node->first_leaf + node->n_leaves, q, err);
     if (s->words && !status)
         fixed_answer_get(&l, words, totals);
     return status;
 }
 
+/* Of the cloud, if several ranks hold a part of the rows each (data/part.h). */
+typedef struct {
+    const local_survey *s;
+    const survey_question *q;
+    double *answers; /* of this rank's inner children, made before its turn comes */
+    hfsad_status status;
+    hfsad_error *err;
+} ranks_survey;
+
+static void add_own(void *context, bool inner, const share_children *own)
+{
+    ranks_survey *r = context;
+    const inner_node *cloud = &r->s->d->inner[0];
+    const size_t size = r->q->most + r->q->sums;
+    for (size_t i = own->inner; inner && i < own->inner_end; i++)
+        survey_combine(r->q, r->s->room, r->answers + (i - own->inner) * size);
+    if (!inner && !r->status)
+        r->status =
+            ask_leaves(r->s, cloud, cloud->first_leaf + own->slot, cloud->first_leaf + own->slot_end, r->q, r->err);
+}
+
+static hfsad_status ask_ranks(const local_survey *s, const survey_question *q, hfsad_error *err)
+{
+    const size_t size = q->most + q->sums;
+    const share_children own = share_of_rank(s->d, ranks()->rank);
+    ranks_survey r = {s, q, alloc_zero((own.inner_end - own.inner) * size + 1, sizeof(double)), HFSAD_OK, err};
+    if (!r.answers)
+        ranks()->end(ranks()->context, 1);
+    for (size_t i = own.inner; i < own.inner_end && !r.status; i++) {
+        r.status = ask_below(s, s->d->inner[0].first_inner + i, q, err);
+        memcpy(r.answers + (i - own.inner) * size, s->room + size, size * sizeof *r.answers);
+    }
+    memset(s->room, 0, size * sizeof *s->room);
+    share_add(s->d, s->room, size * sizeof *s->room, &r, add_own);
+    free(r.answers);
+    return ranks_agree(r.status, err);
+}
+
 static hfsad_status local_ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
 {
     local_survey *s = context;
-    const hfsad_status status = ask_below(s, 0, q, err);
+    const hfsad_status status = s->d->held ? ask_ranks(s, q, err) : ask_below(s, 0, q, err);
     const uint64_t links = s->d->n_inner - 1 + s->d->n_leaves;
     s->cost.questions++;
     s->cost.bytes_down += links * q->count * sizeof *totals;

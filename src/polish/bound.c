@@ -14,8 +14,9 @@
  *   l1 with tilt    The losses are not below 0: sum of (l1_m - |tilt_m|) |w'_m| <= model(w) for every better w'.
  *   not below 0     Only -h_m counts: h_m above 0 holds the coordinate at 0.
  *   neither         Only rounding may be left. It is charged for models up to `reach` times as far as the scales of
- *                   the column and of F; anything larger means that there is no bound. Losses that are flat on one side
- *                   do not keep better models that near: `reach` is then of w itself and of F at 0.
+ *                   the column and of F, and farther if other columns can make up for it (variance inflation);
+ *                   anything larger means that there is no bound. Losses that are flat on one side do not keep better
+ *                   models that near: `reach` is then of w itself and of F at 0.
  *
  * If that is not small the slopes are repaired: moved where rows are in their kink, or bend, so that h meets its
  * limits.
@@ -27,7 +28,7 @@
 #include <string.h>
 
 /* Of a free coordinate's scale: the most that counts as rounding. */
-static const double dust = 1e-8, reach = 1e4;
+static const double dust = 1e-8, reach = 1e4, near_reach = 1000;
 
 static double excess_of(const polish_state *s, size_t m, double h)
 {
@@ -57,9 +58,10 @@ static double ridge_gap(const polish_state *s, size_t m, double w, double h)
 /* How far a free coordinate of a better model may be from w. */
 static double free_reach(const polish_state *s, size_t m, double w, double level)
 {
+    const double far = fmax(reach, near_reach * s->inflated[m]);
     if (s->p->one_sided)
-        return reach * (fabs(w) + fmax(fabs(level), s->result->zero) / s->scale[m]);
-    return 2 * fabs(w) + reach * fabs(level) / s->scale[m];
+        return far * (fabs(w) + fmax(fabs(level), s->result->zero) / s->scale[m]);
+    return 2 * fabs(w) + far * fabs(level) / s->scale[m];
 }
 
 static double bound_of(polish_state *s, const double *w, double gap)
@@ -86,6 +88,8 @@ static double bound_of(polish_state *s, const double *w, double gap)
         else
             return INFINITY;
     }
+    if (isnan(base)) /* fmax would hide it */
+        return INFINITY;
     s->rounding = rounding_of(s, w, level);
     base = fmax(base, 0) + s->rounding;
     if (tilted)

@@ -40,6 +40,8 @@ typedef struct {
     double rounding; /* part of the last bound that no step can take away */
     double *shift;   /* of the rows' slopes: bend * <x, shift> */
     double *slopes;  /* sum over rows of slope * x */
+    double
+        *inflated; /* how much longer a coordinate may become than its column's size says, as others make up for it */
 } polish_state;
 
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point);

@@ -406,9 +406,10 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,        &s->ridge,  &s->tilt,   &s->multiplier, &s->rho,   &s->weight,
-                                &s->centre,    &s->scale,  &s->g,      &s->bend,       &s->w,     &s->trial,
-                                &s->direction, &at->kinks, &at->bends, &t->best,       &s->shift, &s->slopes};
+    double **const vectors[] = {&s->l1,     &s->ridge,  &s->tilt,      &s->multiplier, &s->rho,
+                                &s->weight, &s->centre, &s->scale,     &s->g,          &s->bend,
+                                &s->w,      &s->trial,  &s->direction, &at->kinks,     &at->bends,
+                                &t->best,   &s->shift,  &s->slopes,    &s->inflated};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
     double *room = alloc_zero((VECTORS + WORK) * M + longest, sizeof *room);
@@ -434,7 +435,7 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
     cut(&s, w);
     linearise_priors(&s, w);
     for (size_t m = 0; m < s.M; m++)
-        s.rho[m] = 1;
+        s.rho[m] = s.inflated[m] = 1;
     double none; /* s.w is 0 */
     if ((!problem->anchored || polish_ask(&s, POLISH_ANCHOR, w, NULL)) && whole_value(&s, s.w, &none) &&
         whole_value(&s, w, &result->before)) {

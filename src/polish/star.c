@@ -32,6 +32,7 @@ typedef struct {
     size_t M, size; /* size: numbers of G */
     double *G, *m, *anchor, *z, *Gz, *before, *box, *best;
     double total; /* sum of c */
+    double tiny;  /* of G's diagonal, which is added to it */
     double sigma;
     double least;          /* objective of best */
     double first, last;    /* residual: of the first round since the restart, of the last round */
@@ -78,6 +79,25 @@ static bool find_spread(star *a, double *spread)
     return true;
 }
 
+/* Roots of the columns' variance inflation, G_mm (G^-1)_mm, of G as the rows made it. */
+static void find_inflation(star *a)
+{
+    const double most = 3e7; /* the root of what rounding leaves to tell from columns that are the same */
+    double *L = a->s->answer, *v = a->s->work; /* room for POLISH_GRAM's answer, and for 3 M numbers */
+    if (a->diagonal)
+        return;
+    memcpy(L, a->G, a->size * sizeof *L);
+    for (size_t m = 0; m < a->M; m++)
+        L[diagonal_of(a, m)] /= 1 + a->tiny;
+    triangle_factorise(a->M, L);
+    for (size_t m = 0; m < a->M; m++) {
+        memset(v, 0, a->M * sizeof *v);
+        v[m] = 1;
+        triangle_forward(a->M, L, v);
+        a->s->inflated[m] = fmin(fmax(sqrt(a->G[diagonal_of(a, m)] * dot8(a->M, v, v)), 1), most);
+    }
+}
+
 /* G, and sigma to begin with: of the last star, if there is one. */
 static bool find_metric(star *a)
 {
@@ -89,25 +109,22 @@ static bool find_metric(star *a)
         a->sigma = memory->first;
         return true;
     }
-    double spread, n_clients = (double)s->p->clients, tiny = 1e-12;
+    double spread, n_clients = (double)s->p->clients;
     if (!polish_ask(s, a->diagonal ? POLISH_GRAM_DIAGONAL : POLISH_GRAM, NULL, NULL))
         return false;
     memcpy(a->G, s->answer, a->size * sizeof *a->G);
     a->total = s->answer[a->size];
     if (!(a->total > 0) || !find_spread(a, &spread))
         return false;
-    for (size_t m = 0; m < a->M; m++)
-        tiny = s->l1[m] > 0 ? 1e-10 : tiny;
-    tiny *= (double)a->M;
     s->kappa = spread;
     s->beta = a->total;
-    s->step = tiny;
+    s->step = a->tiny;
     if (!polish_ask(s, a->diagonal ? POLISH_METRIC_DIAGONAL : POLISH_METRIC, a->G, NULL) || s->answer[0] < n_clients)
         return false;
     a->sigma = s->sigma > 0 ? s->sigma : s->answer[1] / a->total; /* near a fit the spread says nothing */
     for (size_t m = 0; m < a->M; m++) {
         double *g = a->G + diagonal_of(a, m);
-        *g += *g > 0 ? tiny * *g : 1;
+        *g += *g > 0 ? a->tiny * *g : 1;
     }
     return a->sigma > 0;
 }
@@ -307,9 +324,14 @@ bool star_solve(polish_state *s, const star_watch *watch)
         room = take_room(a);
     }
     if (a && a->step && room) {
-        for (size_t m = 0; m < a->M; m++)
+        for (size_t m = 0; m < a->M; m++) {
             a->box[m] = coordinate_box(s, m);
-        done = find_metric(a) && iterate(a);
+            a->tiny = fmax(a->tiny, (s->l1[m] > 0 ? 1e-10 : 1e-12) * (double)a->M);
+        }
+        done = find_metric(a);
+        if (done)
+            find_inflation(a);
+        done = done && iterate(a);
         s->sigma = a->sigma;
         if (s->p->memory)
             s->p->memory->sigma = a->sigma;

@@ -10,23 +10,22 @@
 #include <string.h>
 
 /*
- * With B = L L' everything is in the client's own coordinates, u = L' x: a row is white = L^-1 x_r, so that
- * <x_r, x> = <white, u>, and its slope moves u by -white / sigma. A diagonal metric keeps x and the rows as they are.
+ * With B = L L' everything is in the client's own coordinates, u = L' x, in which B is the identity: a row is
+ * white = L^-1 x_r, so that <x_r, x> = <white, u>, and its slope moves u by -white / sigma. A diagonal metric keeps x
+ * and the rows as they are.
  */
 struct star_client {
     size_t M, count;
     bool diagonal, begun;
     double sigma;    /* of the last round */
-    double *B;       /* triangle, or diagonal */
-    double *L;       /* its factor; NULL: it is diagonal */
+    double *B;       /* triangle, and then L: line by line with M numbers each, 0 right of the diagonal; or diagonal */
     double *reach;   /* count: x' B^-1 x */
     double *white;   /* count vectors; NULL: the metric is diagonal */
     double *inverse; /* of the diagonal */
-    /* v and B v of several vectors */
-    double *s, *Bs, *anchor, *Banchor, *z, *Bz;
-    double *dual, *Bdual; /* sigma (s - z) of the last restart */
-    double *pull;         /* sum of a white */
-    double *u, *x, *v;
+    double *s, *anchor, *z;
+    double *dual; /* sigma (s - z) of the last restart */
+    double *pull; /* sum of a white */
+    double *u, *v;
     /* of several scores (score_answers.c): a star each, and nothing else */
     star_client **parts;
     double *room;
@@ -80,27 +79,25 @@ double *star_client_room(star_client *all)
 
 static star_client *make(const polish_client *o, bool diagonal)
 {
-    enum { VECTORS = 13 };
-    const size_t M = o->M, count = o->rows.count, metric = diagonal ? M : M * (M + 1) / 2;
+    enum { VECTORS = 8 };
+    const size_t M = o->M, count = o->rows.count, metric = diagonal ? M : M * M;
     star_client *c = alloc_zero(1, sizeof *c);
     if (!c)
         return NULL;
     c->M = M;
     c->count = count;
     c->diagonal = diagonal;
-    c->B = alloc_zero((diagonal ? 1 : 2) * metric + count, sizeof *c->B);
+    c->B = alloc_zero(metric + count, sizeof *c->B);
     c->white = diagonal ? NULL : alloc_zero(count * M, sizeof *c->white);
     c->s = alloc_zero(VECTORS * M, sizeof *c->s);
     if (!c->B || (!c->white && !diagonal) || !c->s) {
         star_client_free(c);
         return NULL;
     }
-    double **const vectors[VECTORS] = {&c->s,     &c->Bs,   &c->anchor, &c->Banchor, &c->z, &c->Bz,     &c->dual,
-                                       &c->Bdual, &c->pull, &c->u,      &c->x,       &c->v, &c->inverse};
+    double **const vectors[VECTORS] = {&c->s, &c->anchor, &c->z, &c->dual, &c->pull, &c->u, &c->v, &c->inverse};
     for (size_t i = 1; i < VECTORS; i++)
         *vectors[i] = c->s + i * M;
     c->reach = c->B + metric;
-    c->L = diagonal ? NULL : c->reach + count;
     return c;
 }
 
@@ -160,18 +157,18 @@ static void set_rows(star_client *c, const polish_client *o)
 {
     const size_t M = c->M;
     if (!c->diagonal) {
-        memcpy(c->L, c->B, M * (M + 1) / 2 * sizeof *c->L);
-        triangle_factorise_fast(M, c->L);
-        triangle_forward_many(M, c->L, c->count, c->white);
+        triangle_factorise_fast(M, c->B);
+        triangle_forward_many(M, c->B, c->count, c->white);
+        triangle_spread(M, c->B);
     }
     for (size_t m = 0; c->diagonal && m < M; m++)
         c->inverse[m] = 1 / c->B[m];
     for (size_t r = 0; r < c->count; r++) {
         if (c->diagonal) {
-            memset(c->x, 0, M * sizeof *c->x);
-            row_add_scaled(&o->rows, r, 1, c->inverse, c->x);
+            memset(c->u, 0, M * sizeof *c->u);
+            row_add_scaled(&o->rows, r, 1, c->inverse, c->u);
         }
-        c->reach[r] = c->diagonal ? row_dot(&o->rows, r, c->x) : kernels()->dot(M, c->white + r * M, c->white + r * M);
+        c->reach[r] = c->diagonal ? row_dot(&o->rows, r, c->u) : kernels()->dot(M, c->white + r * M, c->white + r * M);
     }
 }
 
@@ -196,13 +193,12 @@ void star_client_begin(const polish_client *o, const polish_question *q, double 
 
 /* ---- a round ---- */
 
-static void metric_times(const star_client *c, const double *v, double *product)
+static void to_own(const star_client *c, const double *v, double *u)
 {
     if (c->diagonal)
-        for (size_t m = 0; m < c->M; m++)
-            product[m] = c->B[m] * v[m];
+        memcpy(u, v, c->M * sizeof *u);
     else
-        triangle_product(c->M, c->B, v, product);
+        square_upper(c->M, c->B, v, u);
 }
 
 /* s + ratio (from - s) */
@@ -212,31 +208,23 @@ static void draw(size_t M, double ratio, const double *from, double *s)
         s[m] = from[m] + ratio * (s[m] - from[m]);
 }
 
-/* A restart keeps sigma B (s - z), the client's part of the multipliers, also if sigma changes. */
+/* A restart keeps sigma (s - z), the client's part of the multipliers, also if sigma changes. */
 static void begin_round(star_client *c, const polish_question *q)
 {
     const size_t M = c->M, bytes = M * sizeof(double);
     const bool restarts = !(q->step > 0);
-    if (c->begun && restarts && c->sigma != q->kappa) {
+    if (c->begun && restarts && c->sigma != q->kappa)
         draw(M, c->sigma / q->kappa, c->z, c->s);
-        draw(M, c->sigma / q->kappa, c->Bz, c->Bs);
-    }
     c->sigma = q->kappa;
-    memcpy(c->z, q->vector, bytes);
-    metric_times(c, c->z, c->Bz);
-    if (!c->begun) {
+    to_own(c, q->vector, c->z);
+    if (!c->begun)
         memcpy(c->s, c->z, bytes);
-        memcpy(c->Bs, c->Bz, bytes);
-    }
     c->begun = true;
     if (!restarts)
         return;
     memcpy(c->anchor, c->s, bytes);
-    memcpy(c->Banchor, c->Bs, bytes);
-    for (size_t m = 0; m < M; m++) {
+    for (size_t m = 0; m < M; m++)
         c->dual[m] = c->sigma * (c->s[m] - c->z[m]);
-        c->Bdual[m] = c->sigma * (c->Bs[m] - c->Bz[m]);
-    }
 }
 
 /* <x_r, x> for x by its u. */
@@ -252,14 +240,6 @@ static void add_row(const star_client *c, const polish_client *o, size_t r, doub
         row_add_scaled(&o->rows, r, a, c->inverse, u);
     else
         kernels()->add_scaled(c->M, a, c->white + r * c->M, u);
-}
-
-static void to_own(const star_client *c, const double *v, double *u)
-{
-    if (c->diagonal)
-        memcpy(u, v, c->M * sizeof *u);
-    else
-        triangle_upper(c->M, c->L, v, u);
 }
 
 /* Every row once, forwards and backwards in alternation; returns how far x moves, squared, in B. */
@@ -283,7 +263,7 @@ static double sweep(star_client *c, const polish_client *o, size_t number)
     return moved;
 }
 
-/* From the slopes of the last round; leaves x. */
+/* From the slopes of the last round; leaves u. */
 static void ascend(star_client *c, const polish_client *o, const polish_question *q)
 {
     enum { SWEEPS = 200, FIRST = 10 };
@@ -294,19 +274,15 @@ static void ascend(star_client *c, const polish_client *o, const polish_question
             if (o->multiplier[r] != 0)
                 add_row(c, o, r, o->multiplier[r], c->pull);
     }
-    for (size_t m = 0; m < M; m++)
-        c->x[m] = 2 * c->z[m] - c->s[m];
-    to_own(c, c->x, c->v);
-    for (size_t m = 0; m < M; m++)
+    for (size_t m = 0; m < M; m++) {
+        c->v[m] = 2 * c->z[m] - c->s[m];
         c->u[m] = c->v[m] - c->pull[m] / c->sigma;
+    }
     for (size_t i = 0; i < most; i++)
         if (sweep(c, o, i) <= q->beta * q->beta || c->count == 1)
             break;
     for (size_t m = 0; m < M; m++)
         c->pull[m] = c->sigma * (c->v[m] - c->u[m]);
-    memcpy(c->x, c->u, M * sizeof *c->x);
-    if (!c->diagonal)
-        triangle_backward(M, c->L, c->x);
 }
 
 void star_client_resume(const polish_client *o, const double *w, double sigma, double *answer)
@@ -323,15 +299,12 @@ void star_client_resume(const polish_client *o, const double *w, double sigma, d
         o->multiplier[r] = weight_of(o, r) * hfsad_loss_slope(o->loss, o->rows.y[r], row_dot(&o->rows, r, w));
     for (size_t r = 0; r < c->count; r++)
         row_add(&o->rows, r, o->multiplier[r], answer);
-    memcpy(c->z, w, c->M * sizeof *w);
-    metric_times(c, c->z, c->Bz);
-    memcpy(c->x, answer, c->M * sizeof *answer);
-    if (!c->diagonal)
-        triangle_solve(c->M, c->L, c->x);
-    for (size_t m = 0; m < c->M; m++) {
-        c->s[m] = w[m] - (c->diagonal ? c->inverse[m] : 1) * c->x[m] / sigma;
-        c->Bs[m] = c->Bz[m] - answer[m] / sigma;
-    }
+    to_own(c, w, c->z);
+    memset(c->u, 0, c->M * sizeof *c->u);
+    for (size_t r = 0; r < c->count; r++)
+        add_row(c, o, r, o->multiplier[r], c->u);
+    for (size_t m = 0; m < c->M; m++)
+        c->s[m] = c->z[m] - c->u[m] / sigma;
     c->sigma = sigma;
     c->begun = true;
 }
@@ -340,17 +313,16 @@ void star_client_resume(const polish_client *o, const double *w, double sigma, d
 static void add_rows(const star_client *c, const polish_client *o, double *answer)
 {
     double *numbers = answer + c->M;
-    to_own(c, c->z, c->v);
     for (size_t r = 0; r < c->count; r++) {
         const double weight = weight_of(o, r), y = o->rows.y[r];
         if (!(weight > 0))
             continue;
-        const double s = row_at(c, o, r, c->v), a = o->multiplier[r];
+        const double s = row_at(c, o, r, c->z), a = o->multiplier[r];
         numbers[STAR_LOSS] += weight * hfsad_loss_value(o->loss, y, s);
         numbers[STAR_GAP] += polish_gap(o->loss, weight, y, s, a);
     }
     if (!c->diagonal)
-        triangle_lower(c->M, c->L, c->pull, answer);
+        square_lower(c->M, c->B, c->pull, answer);
     for (size_t m = 0; c->diagonal && m < c->M; m++)
         answer[m] = c->B[m] * c->pull[m];
 }
@@ -367,11 +339,10 @@ void star_client_round(const polish_client *o, const polish_question *q, double 
     add_rows(c, o, answer);
     const double old = 1 / (q->step + 2), new = (q->step + 1) / (q->step + 2);
     for (size_t m = 0; m < M; m++) {
-        const double away = c->x[m] - c->z[m], Baway = c->Bz[m] - c->Bs[m] - answer[m] / c->sigma;
-        numbers[STAR_RESIDUAL] += away * Baway;
+        const double away = c->u[m] - c->z[m], metric = c->diagonal ? c->B[m] : 1;
+        numbers[STAR_RESIDUAL] += metric * away * away;
         c->s[m] = old * c->anchor[m] + new *(c->s[m] + 2 * away);
-        c->Bs[m] = old * c->Banchor[m] + new *(c->Bs[m] + 2 * Baway);
-        numbers[STAR_MOVED] +=
-            (c->sigma * (c->s[m] - c->z[m]) - c->dual[m]) * (c->sigma * (c->Bs[m] - c->Bz[m]) - c->Bdual[m]);
+        const double moved = c->sigma * (c->s[m] - c->z[m]) - c->dual[m];
+        numbers[STAR_MOVED] += metric * moved * moved;
     }
 }

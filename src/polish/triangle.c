@@ -4,6 +4,7 @@
 #include "math/dot.h"
 
 #include <math.h>
+#include <string.h>
 
 static void factorise(size_t M, double *h, double (*dot)(size_t M, const double *a, const double *b))
 {
@@ -71,15 +72,6 @@ void triangle_forward_many(size_t M, const double *l, size_t count, double *v)
         triangle_forward(M, l, v + done * M);
 }
 
-void triangle_backward(size_t M, const double *l, double *v)
-{
-    for (size_t i = M; i-- > 0;) {
-        const double *line = l + i * (i + 1) / 2;
-        v[i] /= line[i];
-        kernels()->add_scaled(i, -v[i], line, v);
-    }
-}
-
 void triangle_product(size_t M, const double *h, const double *v, double *product)
 {
     for (size_t i = 0; i < M; i++) {
@@ -89,16 +81,30 @@ void triangle_product(size_t M, const double *h, const double *v, double *produc
     }
 }
 
-void triangle_lower(size_t M, const double *l, const double *v, double *product)
+void triangle_spread(size_t M, double *l)
 {
-    for (size_t i = 0; i < M; i++)
-        product[i] = kernels()->dot(i + 1, l + i * (i + 1) / 2, v);
+    for (size_t i = M; i-- > 1;) {
+        memmove(l + i * M, l + i * (i + 1) / 2, (i + 1) * sizeof *l);
+        memset(l + i * M + i + 1, 0, (M - i - 1) * sizeof *l);
+    }
+    memset(l + 1, 0, (M - 1) * sizeof *l);
 }
 
-void triangle_upper(size_t M, const double *l, const double *v, double *product)
+void square_lower(size_t M, const double *l, const double *v, double *product)
 {
-    for (size_t i = 0; i < M; i++) {
-        product[i] = 0;
-        kernels()->add_scaled(i + 1, v[i], l + i * (i + 1) / 2, product);
-    }
+    size_t i = 0;
+    for (; i + 4 <= M; i += 4)
+        kernels()->dot4(i + 4, v, l + i * M, M, product + i);
+    for (; i < M; i++)
+        product[i] = kernels()->dot(i + 1, l + i * M, v);
+}
+
+void square_upper(size_t M, const double *l, const double *v, double *product)
+{
+    size_t i = 0;
+    memset(product, 0, M * sizeof *product);
+    for (; i + 4 <= M; i += 4)
+        kernels()->add4(i + 4, v + i, l + i * M, M, product);
+    for (; i < M; i++)
+        kernels()->add_scaled(i + 1, v[i], l + i * M, product);
 }

@@ -9,14 +9,15 @@ void triangle_factorise(size_t M, double *h);
 void triangle_factorise_fast(size_t M, double *h);
 /* v becomes (L L')^-1 v. */
 void triangle_solve(size_t M, const double *l, double *v);
-/* v becomes L^-1 v; many: of vectors one behind the other, which is faster; backward: L'^-1 v. */
+/* v becomes L^-1 v; many: of vectors one behind the other, which is faster. */
 void triangle_forward(size_t M, const double *l, double *v);
 void triangle_forward_many(size_t M, const double *l, size_t count, double *v);
-void triangle_backward(size_t M, const double *l, double *v);
 /* product = matrix v */
 void triangle_product(size_t M, const double *h, const double *v, double *product);
-/* product = L v, and L' v */
-void triangle_lower(size_t M, const double *l, const double *v, double *product);
-void triangle_upper(size_t M, const double *l, const double *v, double *product);
+/* L becomes a square of M lines with M numbers each, for which there must be room. */
+void triangle_spread(size_t M, double *l);
+/* product = L v, and L' v, of such a square */
+void square_lower(size_t M, const double *l, const double *v, double *product);
+void square_upper(size_t M, const double *l, const double *v, double *product);
 
 #endif

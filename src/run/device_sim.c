@@ -218,8 +218,8 @@ static const char *refuse(const sim *s)
         return "a client's one row must have at most a few hundred features";
     if (p->n_leaf_classes != 1 || s->absences || p->leaf_classes[0].local_steps != 1)
         return "overrides, run.participation below 1 and run.local_steps above 1 are not supported";
-    if (loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_POISSON || loss->kind == HFSAD_LOSS_OWN)
-        return "the losses logistic and poisson and own losses are not supported";
+    if (loss->kind == HFSAD_LOSS_OWN)
+        return "own losses are not supported";
     if (loss->box < INFINITY && !loss_kind_of(loss)->majorised)
         return "loss.box is supported for phase-retrieval only";
     if (!s->d->rows.first && (penalty_vec_of(&rule->penalty).form > PENALTY_LINEAR || rule->schedule.over != 0))

@@ -9,6 +9,7 @@
 #include "data/features.h"
 #include "data/memory.h"
 #include "data/nodes.h"
+#include "data/part.h"
 #include "plan/fixed_answer.h"
 #include "plan/labels.h"
 #include "plan/read_table.h"
@@ -192,12 +193,25 @@ static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_k
     return plan_resolve(&r->plan, spec, r->data, &r->scales, false, err);
 }
 
+/* Of several ranks each reads its part if all questions to the rows go through sums of the ranks. */
+static hfsad_status read_data(hfsad_run *r, const hfsad_spec *spec, const char *path, bool as_rows, const char *record,
+                              hfsad_error *err)
+{
+    const table_settings table = table_of_spec(spec);
+    const part_model model = {.possible = r->algorithm->links && !record && !spec_is_fixed(spec) && !spec->own.value &&
+                                          !spec_has_noise(spec) && spec->features.standardize != 1,
+                              .intercept = spec->features.intercept != INTERCEPT_NONE,
+                              .scores = spec_scores(spec)};
+    const hfsad_status status =
+        ranks()->count > 1 ? dataset_read_part(&r->data, path, &table, as_rows, &model, err) : HFSAD_OK;
+    return status || r->data ? status : dataset_read_table(&r->data, path, &table, as_rows, err);
+}
+
 /* The data that the spec names, or that is in memory, as the run needs it. */
 static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *memory, const char *record,
                               hfsad_error *err)
 {
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
-    const table_settings table = table_of_spec(spec);
     const size_t scores = spec_scores(spec);
     const bool as_rows = r->algorithm->as_rows || intercept || standardize || scores || spec->own.value ||
                          spec_has_noise(spec); /* whether a client has one row is nobody's business then */
@@ -206,7 +220,7 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
     if (!status && memory && !r->data)
         status = data_lay(memory, as_rows, true, NULL, &r->data, err);
     else if (!status && !r->data)
-        status = dataset_read_table(&r->data, path, &table, as_rows, err);
+        status = read_data(r, spec, path, as_rows, record, err);
     if (!status)
         status = labels_settle(r->data, spec, err);
     if (!status)

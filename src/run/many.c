@@ -179,7 +179,8 @@ static void make_factor(void *context, size_t leaf, unsigned thread)
     sim *s = context;
     (void)thread;
     const client_rows rows = dataset_rows(s->d, leaf);
-    s->many.squared[leaf] = factors(s, leaf) ? squared_create(&rows, s->M, s->many.factor[leaf]) : NULL;
+    const bool wanted = factors(s, leaf) && dataset_holds(s->d, leaf);
+    s->many.squared[leaf] = wanted ? squared_create(&rows, s->M, s->many.factor[leaf]) : NULL;
 }
 
 static bool take(double **array, size_t count, bool wanted)
@@ -222,7 +223,8 @@ hfsad_status many_create(sim *s, hfsad_error *err)
         return error_memory(err, s->d->n_rows * sizeof(double), "the clients' rows");
     for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
         const client_rows rows = dataset_rows(s->d, leaf);
-        s->many.factor[leaf] = client_factor(plan_leaf(s->p, leaf), &rows);
+        if (dataset_holds(s->d, leaf))
+            s->many.factor[leaf] = client_factor(plan_leaf(s->p, leaf), &rows);
     }
     char name[HFSAD_TIERS_MAX * 256];
     for (size_t leaf = 0; s->many.noise && leaf < s->d->n_leaves; leaf++) {

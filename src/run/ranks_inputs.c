@@ -36,20 +36,6 @@ static hfsad_status compare(const rank_inputs *mine, const rank_inputs *lead, co
     return HFSAD_OK;
 }
 
-/* All ranks have the words of the lowest that has failed. */
-static hfsad_status hear_lowest(const hfsad_error *said, hfsad_error *err)
-{
-    const rank_group *group = ranks();
-    hfsad_error heard = {0};
-    for (unsigned r = 0; r < group->count && !heard.status; r++) {
-        heard = *said;
-        group->share(group->context, r, &heard, sizeof heard);
-    }
-    if (err)
-        *err = heard;
-    return heard.status;
-}
-
 hfsad_status ranks_compare(hfsad_run *r, const hfsad_spec *spec, hfsad_status status, hfsad_error *err)
 {
     const rank_group *group = ranks();
@@ -70,5 +56,7 @@ hfsad_status ranks_compare(hfsad_run *r, const hfsad_spec *spec, hfsad_status st
     hfsad_error said = status && err ? *err : (hfsad_error){0};
     said.status = status = compare(&mine, &lead, own, first, &said);
     free(own);
-    return ranks_any(status != HFSAD_OK) ? hear_lowest(&said, err) : HFSAD_OK;
+    if (err)
+        *err = said;
+    return ranks_agree(status, err);
 }

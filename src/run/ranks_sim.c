@@ -1,4 +1,4 @@
-/* What the ranks of a run tell each other (core/shares.h): one exchange in a global iteration, one for a row of the
+/* What the ranks of a run tell each other (data/shares.h): one exchange in a global iteration, one for a row of the
  * trace. Every rank then takes the cloud's step by itself, on the same numbers in the same order. */
 #include "run/state.h"
 
@@ -12,7 +12,7 @@ void ranks_exchange(sim *s)
     for (size_t unit = 0; unit < units; unit++) {
         double *message = unit_message(s, unit);
         unit_rest *rest = (unit_rest *)(message + s->M);
-        if (!share_is_mine(unit))
+        if (!share_is_mine(s->d, unit))
             continue;
         *rest = (unit_rest){.bytes_up = told ? 0 : (double)s->round_up, .bytes_down = told ? 0 : (double)s->round_down};
         told = true;
@@ -26,7 +26,8 @@ void ranks_exchange(sim *s)
             memcpy(message, s->run_u + run * s->M, s->M * sizeof *message);
         }
     }
-    share_gather(units, s->M * sizeof(double) + sizeof(unit_rest), s->unit_u);
+    if (units)
+        share_gather(s->d, s->M * sizeof(double) + sizeof(unit_rest), s->unit_u);
     for (size_t unit = 0; unit < units; unit++) {
         const unit_rest *rest = (const unit_rest *)(unit_message(s, unit) + s->M);
         s->bytes_up += (uint64_t)rest->bytes_up;
@@ -44,7 +45,7 @@ void ranks_measure(sim *s)
     const inner_node *cloud = &s->d->inner[0];
     const size_t units = s->parts ? share_units(s->d) : 0, first = s->inner[0].first_run;
     for (size_t unit = 0; unit < units; unit++) {
-        if (!share_is_mine(unit))
+        if (!share_is_mine(s->d, unit))
             continue;
         if (unit < cloud->n_inner)
             s->parts[unit].below = sim_tally_of(s, cloud->first_inner + unit);
@@ -52,33 +53,40 @@ void ranks_measure(sim *s)
             s->parts[unit] = (unit_part){.sums = s->run_sums[first + unit - cloud->n_inner],
                                          .dual = s->runs[first + unit - cloud->n_inner].dual};
     }
-    share_gather(units, sizeof *s->parts, s->parts);
+    if (units)
+        share_gather(s->d, sizeof *s->parts, s->parts);
     for (size_t unit = cloud->n_inner; unit < units; unit++) {
         s->run_sums[first + unit - cloud->n_inner] = s->parts[unit].sums;
         s->runs[first + unit - cloud->n_inner].dual = s->parts[unit].dual;
     }
 }
 
+typedef void (*exchange)(void *context, unsigned from, void *bytes, size_t size);
+
 /* The numbers of the clients below a parent from a slot on. */
-static void share_slots(sim *s, unsigned from, size_t parent, size_t slot, size_t count)
+static void pass_slots(sim *s, exchange pass, unsigned from, size_t parent, size_t slot, size_t count)
 {
-    const rank_group *group = ranks();
+    void *context = ranks()->context;
     const inner_node *node = &s->d->inner[parent];
     const size_t leaf = node->first_leaf + slot, at = node->base + slot * s->M, bytes = count * s->M * sizeof(double);
     double *const vectors[] = {s->z, s->q, s->w};
     for (size_t i = 0; i < 3; i++)
         if (vectors[i])
-            group->share(group->context, from, vectors[i] + at, bytes);
-    group->share(group->context, from, s->k + leaf, count * sizeof *s->k);
+            pass(context, from, vectors[i] + at, bytes);
+    pass(context, from, s->k + leaf, count * sizeof *s->k);
     if (s->last)
-        group->share(group->context, from, s->last + leaf, count * sizeof *s->last);
+        pass(context, from, s->last + leaf, count * sizeof *s->last);
     if (s->many.eta)
-        group->share(group->context, from, s->many.eta + leaf, count * sizeof *s->many.eta);
+        pass(context, from, s->many.eta + leaf, count * sizeof *s->many.eta);
     if (s->many.slope) {
         const size_t row = s->d->rows.first[leaf];
-        group->share(group->context, from, s->many.slope + row,
-                     (s->d->rows.first[leaf + count] - row) * sizeof *s->many.slope);
+        pass(context, from, s->many.slope + row, (s->d->rows.first[leaf + count] - row) * sizeof *s->many.slope);
     }
+}
+
+static unsigned rank_of(const sim *s, size_t unit)
+{
+    return share_rank(share_units(s->d), unit);
 }
 
 void sim_collect(sim *s)
@@ -87,7 +95,7 @@ void sim_collect(sim *s)
     const rank_group *group = ranks();
     const size_t bytes = s->M * sizeof(double);
     for (size_t i = 0; i < s->d->n_inner && s->unit_u; i++) {
-        const unsigned from = i ? (unsigned)(share_of_inner(s->d, i) % group->count) : 0;
+        const unsigned from = i ? rank_of(s, share_of_inner(s->d, i)) : 0;
         group->share(group->context, from, s->inner_w + i * s->M, bytes);
         group->share(group->context, from, s->inner_z + i * s->M, bytes);
         group->share(group->context, from, s->inner_q + i * s->M, bytes);
@@ -97,9 +105,9 @@ void sim_collect(sim *s)
     }
     for (size_t r = 0; r < s->n_runs && s->unit_u; r++) {
         run_of_leaves *run = &s->runs[r];
-        const unsigned from = (unsigned)(share_of_slot(s->d, run->parent, run->first_slot) % group->count);
+        const unsigned from = rank_of(s, share_of_slot(s->d, run->parent, run->first_slot));
         group->share(group->context, from, &run->dual, sizeof run->dual);
-        share_slots(s, from, run->parent, run->first_slot, run->count);
+        pass_slots(s, group->bring, from, run->parent, run->first_slot, run->count);
     }
 }
 
@@ -108,13 +116,13 @@ void ranks_intercepts(sim *s, double *sum, double *count)
     const rank_group *group = ranks();
     const inner_node *cloud = &s->d->inner[0];
     for (size_t c = cloud->first_inner; c < cloud->first_inner + cloud->n_inner && s->unit_u; c++) {
-        const unsigned from = (unsigned)(share_of_inner(s->d, c) % group->count);
+        const unsigned from = rank_of(s, share_of_inner(s->d, c));
         group->share(group->context, from, &sum[c], sizeof *sum);
         group->share(group->context, from, &count[c], sizeof *count);
     }
     for (size_t r = 0; r < s->inner[0].n_runs && s->unit_u; r++) {
         const run_of_leaves *run = &s->runs[s->inner[0].first_run + r];
-        share_slots(s, (unsigned)(share_of_slot(s->d, 0, run->first_slot) % group->count), 0, run->first_slot,
-                    run->count);
+        pass_slots(s, group->share, rank_of(s, share_of_slot(s->d, 0, run->first_slot)), 0, run->first_slot,
+                   run->count);
     }
 }

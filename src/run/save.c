@@ -170,10 +170,50 @@ static void nowhere(void *to, const void *bytes, size_t count)
     (void)count;
 }
 
+/* Puts numbers of the clients from `leaf` to `end`. */
+typedef void (*put_part)(word_writer *w, const dataset *d, size_t leaf, size_t end, const double *v);
+
+static void put_reals(word_writer *w, const dataset *d, size_t leaf, size_t end, const double *v)
+{
+    const size_t *first = d->rows.first, each = v == d->rows.x ? d->rows.F : 1;
+    words_put_reals(w, v + first[leaf] * each, (first[end] - first[leaf]) * each);
+}
+
+/* Element by element and not block by block: the space between blocks holds anything. */
+static void put_blocks(word_writer *w, const dataset *d, size_t leaf, size_t end, const double *v)
+{
+    const inner_node *node = &d->inner[dataset_parent(d, leaf)];
+    for (; leaf < end; leaf++) {
+        const leaf_place place = dataset_place(d, node, (uint32_t)(leaf - node->first_leaf));
+        words_put_real(w, d->y[leaf]);
+        for (size_t m = 0; m < d->M; m++)
+            words_put_real(w, v[place.first + m * place.stride]);
+    }
+}
+
+/* Of all clients in their order. If ranks have a part of the rows each (data/part.h), the sum goes from one to the
+ * next. */
+static void put_all(word_writer *w, const dataset *d, put_part put, const double *v)
+{
+    const rank_group *group = ranks();
+    for (size_t i = 0; i < d->n_inner; i++) {
+        const inner_node *node = &d->inner[i];
+        const size_t wave = d->held && i == 0 ? run_slots(d->M) : node->n_leaves;
+        for (size_t slot = 0; slot < node->n_leaves; slot += wave) {
+            const size_t leaf = node->first_leaf + slot, left = node->n_leaves - slot;
+            if (dataset_holds(d, leaf))
+                put(w, d, leaf, leaf + (left < wave ? left : wave), v);
+            if (d->held)
+                group->share(group->context, share_rank(share_units(d), share_of_slot(d, i, slot)), &w->sum,
+                             sizeof w->sum);
+        }
+    }
+}
+
 static void put_rows(word_writer *w, const dataset *d)
 {
     const row_table *t = &d->rows;
-    const size_t numbers = t->start ? t->start[d->n_rows] : d->n_rows * t->F;
+    const size_t numbers = t->start ? t->start[d->n_rows] : 0;
     words_put(w, t->F);
     words_put_real(w, t->constant);
     if (d->centre) { /* other data may look the same once they are standardised */
@@ -186,24 +226,13 @@ static void put_rows(word_writer *w, const dataset *d)
         words_put(w, t->start[r]);
     for (size_t i = 0; t->start && i < numbers; i++)
         words_put(w, t->column[i]);
-    words_put_reals(w, t->x, numbers);
-    words_put_reals(w, t->y, d->n_rows);
+    if (t->start)
+        words_put_reals(w, t->x, numbers);
+    else
+        put_all(w, d, put_reals, t->x);
+    put_all(w, d, put_reals, t->y);
     if (t->weight)
-        words_put_reals(w, t->weight, d->n_rows);
-}
-
-/* Element by element and not block by block: the space between blocks holds anything. */
-static void put_blocks(word_writer *w, const dataset *d)
-{
-    for (size_t i = 0; i < d->n_inner; i++) {
-        const inner_node *node = &d->inner[i];
-        for (uint32_t slot = 0; slot < node->n_leaves; slot++) {
-            const leaf_place place = dataset_place(d, node, slot);
-            words_put_real(w, d->y[node->first_leaf + slot]);
-            for (size_t m = 0; m < d->M; m++)
-                words_put_real(w, d->x[place.first + m * place.stride]);
-        }
-    }
+        put_all(w, d, put_reals, t->weight);
 }
 
 uint64_t dataset_fingerprint(const dataset *d)
@@ -225,7 +254,7 @@ uint64_t dataset_fingerprint(const dataset *d)
     if (d->rows.first)
         put_rows(&w, d);
     else
-        put_blocks(&w, d);
+        put_all(&w, d, put_blocks, d->x);
     return w.sum | 1; /* 0 means none */
 }
 

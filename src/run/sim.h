@@ -23,7 +23,8 @@ bool sim_converged(const sim *s);
 hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err);
 /* Why the state cannot be trusted: the device has failed; NULL: it has not. */
 const char *sim_failure(const sim *s);
-/* If several ranks train: the state of all nodes comes to every rank. All ranks call it. */
+/* If several ranks train: the state of the inner nodes comes to every rank, that of the clients to rank 0, which
+ * writes it. All ranks call it. */
 void sim_collect(sim *s);
 
 const double *sim_cloud(const sim *s);                 /* w_0 */

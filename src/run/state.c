@@ -170,7 +170,7 @@ static void make_runs(sim *s)
     size_t next = 0;
     for (size_t i = 0; i < s->d->n_inner; i++) {
         const inner_node *node = &s->d->inner[i];
-        s->inner[i].mine = i == 0 || !s->unit_u || share_is_mine(share_of_inner(s->d, i));
+        s->inner[i].mine = i == 0 || !s->unit_u || share_is_mine(s->d, share_of_inner(s->d, i));
         s->inner[i].first_run = next;
         s->inner[i].n_runs = runs_of(node, slots);
         for (size_t first = 0; first < node->n_leaves; first += slots) {
@@ -179,7 +179,7 @@ static void make_runs(sim *s)
             *r = (run_of_leaves){
                 .parent = (uint32_t)i, .first_slot = (uint32_t)first, .count = (uint32_t)(left < slots ? left : slots)};
             r->class = class_of_run(s, r);
-            r->mine = !s->unit_u || share_is_mine(share_of_slot(s->d, i, first));
+            r->mine = !s->unit_u || share_is_mine(s->d, share_of_slot(s->d, i, first));
         }
     }
 }
@@ -223,8 +223,11 @@ void sim_place(sim *s, size_t node, const double *w)
 
 static void make_start(sim *s, const double *start)
 {
-    for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)
+    for (size_t i = 0; i < s->d->n_inner; i++)
         sim_place(s, i, start);
+    for (const run_of_leaves *r = s->runs; r < s->runs + s->n_runs; r++)
+        for (size_t i = 0; i < r->count && r->mine; i++)
+            sim_place(s, s->d->n_inner + run_first_leaf(s, r) + i, start);
     if (s->guard.calm)
         guard_begin(&s->guard, s->guard.calm, s->M, start);
 }

@@ -4,7 +4,7 @@
 
 #include "cell/cell.h"
 #include "core/kernels.h"
-#include "core/shares.h"
+#include "data/shares.h"
 #include "run/sim.h"
 
 enum { MIXED = 0xffff };
@@ -13,7 +13,7 @@ enum { MIXED = 0xffff };
 typedef struct {
     uint32_t parent, first_slot, count;
     uint16_t class;               /* of all its leaves, or MIXED */
-    bool mine;                    /* this rank's (core/shares.h); of another's the numbers are old ones */
+    bool mine;                    /* this rank's (data/shares.h); of another's the numbers are old ones */
     uint32_t stepped, first_time; /* in this round; of those, for the first time in this global iteration */
     double sum_sigma, dual;
 } run_of_leaves;

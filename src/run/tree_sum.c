@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fixed.h"
-#include "core/shares.h"
+#include "data/shares.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +52,11 @@ static void add(tree_sum *s, child_sum *sum, size_t child, const double *part)
         s->over = child + 1;
 }
 
-static void add_leaves(tree_sum *s, const inner_node *node, child_sum *sum)
+static void add_leaves(tree_sum *s, size_t first, size_t end, child_sum *sum)
 {
-    for (size_t done = 0; done < node->n_leaves; done += s->wave) {
-        const size_t left = node->n_leaves - done, count = left < s->wave ? left : s->wave;
-        s->first = node->first_leaf + done;
+    for (size_t done = first; done < end; done += s->wave) {
+        const size_t left = end - done, count = left < s->wave ? left : s->wave;
+        s->first = done;
         answer_leaves(s, count);
         for (size_t i = 0; i < count; i++)
             if (!s->d->left || !s->d->left[s->first + i])
@@ -74,37 +74,45 @@ static void sum_node(tree_sum *s, const inner_node *node, double *sum)
         sum_node(s, &s->d->inner[node->first_inner + c], below);
         add(s, &all, node->first_inner + c, below);
     }
-    add_leaves(s, node, &all);
+    add_leaves(s, node->first_leaf, node->first_leaf + node->n_leaves, &all);
     child_sum_end(&all);
 }
 
-/* Of the cloud, if several ranks work: the inner children's sums are made by their ranks (core/shares.h), a wave at a
- * time; the clients directly below the cloud are asked by every rank. */
+/* Of the cloud, if several ranks work (data/shares.h). */
+typedef struct {
+    tree_sum *s;
+    child_sum all;
+    double *sums; /* of this rank's inner children, made before its turn comes */
+} cloud_sum;
+
+static void add_own(void *context, bool inner, const share_children *own)
+{
+    cloud_sum *c = context;
+    const inner_node *cloud = &c->s->d->inner[0];
+    if (!inner) {
+        add_leaves(c->s, cloud->first_leaf + own->slot, cloud->first_leaf + own->slot_end, &c->all);
+        return;
+    }
+    for (size_t i = own->inner; i < own->inner_end; i++)
+        add(c->s, &c->all, cloud->first_inner + i, c->sums + (i - own->inner) * c->s->length);
+}
+
 static void sum_cloud(tree_sum *s, double *sum)
 {
-    const inner_node *cloud = &s->d->inner[0];
     const rank_group *group = ranks();
-    const size_t length = s->length, wave = (WAVE_DOUBLES / length + 1) * group->count;
-    const size_t most = wave < cloud->n_inner ? wave : cloud->n_inner;
-    double *sums = alloc_zero(most * length + 1, sizeof *sums), *below = sum + length;
-    if (!sums)
+    const share_children own = share_of_rank(s->d, group->rank);
+    const size_t length = s->length;
+    cloud_sum c = {s, child_sum_begin(length, sum, NULL),
+                   alloc_raw((own.inner_end - own.inner) * length + 1, sizeof *c.sums)};
+    if (!c.sums)
         group->end(group->context, 1);
-    child_sum all = child_sum_begin(length, sum, NULL);
-    for (size_t first = 0; first < cloud->n_inner; first += wave) {
-        const size_t left = cloud->n_inner - first, count = left < wave ? left : wave;
-        for (size_t i = 0; i < count; i++) {
-            if (!share_is_mine(i))
-                continue;
-            sum_node(s, &s->d->inner[cloud->first_inner + first + i], below);
-            memcpy(sums + i * length, below, length * sizeof *sums);
-        }
-        share_gather(count, length * sizeof *sums, sums);
-        for (size_t i = 0; i < count; i++)
-            add(s, &all, cloud->first_inner + first + i, sums + i * length);
+    for (size_t i = own.inner; i < own.inner_end; i++) {
+        sum_node(s, &s->d->inner[s->d->inner[0].first_inner + i], sum + length);
+        memcpy(c.sums + (i - own.inner) * length, sum + length, length * sizeof *sum);
     }
-    free(sums);
-    add_leaves(s, cloud, &all);
-    child_sum_end(&all);
+    share_add(s->d, sum, length * sizeof *sum, &c, add_own);
+    free(c.sums);
+    child_sum_end(&c.all);
 }
 
 bool tree_sum_ask(tree_sum *s, size_t length, double *sum)
