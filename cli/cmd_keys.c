@@ -27,6 +27,8 @@ static const char about[] =
     "limits for memory, connections and packets follow from the spec's tree and features. Give this\n"
     "folder, and no other, to the broker's user. Run the command again after issue --force and revoke.\n"
     "After init --for nats it has a configuration for each node of the cluster, nats-1.conf and so on.\n\n"
+    "cohort signs that clients of an asynchronous run with privacy.cohort are lost for good, and prints a\n"
+    "line for each; hfsad retire --cohort passes it to the others of their cohorts.\n\n"
     "A node needs ca.crt and its own files below nodes/. Keep ca.key secret: anyone who holds it can\n"
     "impersonate any node.";
 
@@ -34,7 +36,8 @@ static const char usage[] = "keys init [--dir DIR] [--host NAME]... [--port N] [
                             "hfsad keys issue NODE... [--dir DIR] [--days N] [--force]\n"
                             "hfsad keys issue --nodes FILE [--dir DIR] [--days N] [--force]\n"
                             "hfsad keys revoke NODE... [--dir DIR]\n"
-                            "hfsad keys broker SPEC.yaml --out DIR [--at PATH] [--dir DIR]";
+                            "hfsad keys broker SPEC.yaml --out DIR [--at PATH] [--dir DIR]\n"
+                            "hfsad keys cohort SPEC.yaml CLIENT... [--dir DIR] [--set KEY=VALUE]...";
 
 static int init(const hfsad_keys *a)
 {
@@ -262,19 +265,38 @@ static int make_broker(const char *keys, const char *spec_path, const char *out,
     return cli_finish_stdout(CLI_DONE);
 }
 
+/* One line for each client: its path, a tab, the proof. */
+static int cohort(const char *keys, const char *const *words, size_t count, const cli_texts *sets)
+{
+    hfsad_error err = {0};
+    hfsad_spec *spec = NULL;
+    int status = member_load(&spec, words[0], sets, "keys");
+    for (size_t i = 1; i < count && status == CLI_GO; i++) {
+        char *proof;
+        if (hfsad_keys_cohort(keys, spec, words[i], &proof, &err))
+            status = cli_fail(&err);
+        else
+            printf("%s\t%s\n", words[i], proof);
+        free(proof);
+    }
+    hfsad_spec_free(spec);
+    return status == CLI_GO ? cli_finish_stdout(CLI_DONE) : status;
+}
+
 static int unknown_action(const char *action)
 {
-    static const char *const known[] = {"init", "issue", "revoke", "broker", NULL};
+    static const char *const known[] = {"init", "issue", "revoke", "broker", "cohort", NULL};
     char shown[CLI_SHOWN_SIZE];
     const char *nearest = cli_nearest(action, known);
     cli_shown(shown, action);
     if (nearest)
         return cli_wrong("keys", "unknown action '%s'; did you mean %s?", shown, nearest);
-    return cli_wrong("keys", "unknown action '%s'; known: init, issue, revoke, broker", shown);
+    return cli_wrong("keys", "unknown action '%s'; known: init, issue, revoke, broker, cohort", shown);
 }
 
 typedef struct {
     const char *out, *place, *nodes; /* nodes: a list of those to issue for */
+    cli_texts sets;
 } broker_place;
 
 /* words: the action and its count - 1 nodes. port and days are 0 if they were not given. */
@@ -294,6 +316,9 @@ static int act(const char *const *words, size_t count, hfsad_keys *a, const brok
             return cli_wrong("keys", "--for belongs to init");
         return make_broker(a->folder, words[1], b->out, b->place);
     }
+    if (!strcmp(words[0], "cohort"))
+        return count < 3 ? cli_wrong("keys", "cohort needs a spec and the path of a client, such as edge1/client7")
+                         : cohort(a->folder, words + 1, count - 1, &b->sets);
     const bool takes_back = strcmp(words[0], "revoke") == 0;
     if (strcmp(words[0], "issue") != 0 && !takes_back)
         return unknown_action(words[0]);
@@ -320,6 +345,7 @@ int cmd_keys(int argc, char **argv)
     const size_t room = (size_t)argc + 1;
     const char **words = calloc(room, sizeof *words);
     cli_texts hosts = {.room = calloc(room, sizeof *hosts.room)};
+    b.sets.room = calloc(room, sizeof *b.sets.room);
     const cli_option options[] = {
         {"dir", CLI_TEXT, &a.folder, 0, 0, NULL, "DIR", "folder of the keys (keys)"},
         {"host", CLI_TEXTS, &hosts, 0, 0, NULL, "NAME",
@@ -337,6 +363,7 @@ int cmd_keys(int argc, char **argv)
         {"out", CLI_TEXT, &b.out, 0, 0, NULL, "DIR", "broker: the folder to write"},
         {"at", CLI_TEXT, &b.place, 0, 0, NULL, "PATH",
          "broker: path of that folder on the broker's machine, if it differs"},
+        {"set", CLI_TEXTS, &b.sets, 0, 0, NULL, "KEY=VALUE", "cohort: a setting"},
         {"force", CLI_FLAG, &a.force, 0, 0, NULL, NULL,
          "replace existing files; after init --force every node needs a new\n"
          "certificate; issue --force revokes the one that it replaces"},
@@ -348,10 +375,10 @@ int cmd_keys(int argc, char **argv)
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
         .most_words = room - 1,
-        .words = "init, issue, revoke or broker",
+        .words = "init, issue, revoke, broker or cohort",
     };
     int status = CLI_FAILED;
-    if (!words || !hosts.room)
+    if (!words || !hosts.room || !b.sets.room)
         fputs("hfsad keys: not enough memory\n", stderr);
     else
         status = cli_parse(&syntax, argc, argv, words);
@@ -364,6 +391,7 @@ int cmd_keys(int argc, char **argv)
         status = act(words, count, &a, &b, port, days);
     }
     free(words);
+    free(b.sets.room);
     free(hosts.room);
     return status;
 }

@@ -16,6 +16,7 @@ typedef struct {
     const char **words;
     size_t n_words;
     bool retires;
+    const char *cohort; /* file of `hfsad keys cohort` */
 } session;
 
 static bool is_spec(const char *word)
@@ -39,11 +40,42 @@ static int wait_for_cloud(const session *s, const char *state)
     return CLI_DONE;
 }
 
+/* The node, a newline and the proof of its line in the file; NULL: there is none. */
+static char *with_proof(const char *file, const char *node)
+{
+    char *line = NULL, *found = NULL;
+    size_t size = 0;
+    FILE *f = fopen(file, "r");
+    while (f && !found && getline(&line, &size, f) > 0) {
+        const size_t length = strlen(node);
+        line[strcspn(line, "\r\n")] = 0;
+        if (strncmp(line, node, length) != 0 || line[length] != '\t')
+            continue;
+        line[length] = '\n';
+        found = strdup(line);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
 static int readmit(const session *s, hfsad_spec *spec, const char *state, const char **nodes, size_t count)
 {
     hfsad_error err = {0};
-    if ((s->retires ? hfsad_retire : hfsad_readmit)(spec, state, nodes, count, &err))
-        return cli_fail(&err);
+    int made = CLI_GO;
+    char **proven = calloc(count + 1, sizeof *proven);
+    for (size_t i = 0; i < count && made == CLI_GO && s->cohort && proven; i++)
+        if (!(proven[i] = with_proof(s->cohort, nodes[i])))
+            made = cli_wrong("retire", "%s has no line for %s; hfsad keys cohort prints it", s->cohort, nodes[i]);
+    const char *const *list = s->cohort ? (const char *const *)proven : nodes;
+    if (made == CLI_GO && (!proven || (s->retires ? hfsad_retire : hfsad_readmit)(spec, state, list, count, &err)))
+        made = cli_fail(&err);
+    for (size_t i = 0; proven && i < count; i++)
+        free(proven[i]);
+    free(proven);
+    if (made != CLI_GO)
+        return made;
     const int status = wait_for_cloud(s, state);
     for (size_t i = 0; i < count && status == CLI_DONE; i++)
         printf(s->retires ? "%s: it has left, and its process ends\n"
@@ -92,11 +124,17 @@ static int parse(int argc, char **argv, bool retires)
          .most = 1e6,
          .operand = "SECONDS",
          .help = "how long to wait for the cloud (30)"},
+        {.name = "cohort",
+         .kind = CLI_TEXT,
+         .value = &s.cohort,
+         .operand = "FILE",
+         .help = "retire: what `hfsad keys cohort` has printed, if there are cohorts"},
         {.name = "set", .kind = CLI_TEXTS, .value = &s.sets, .operand = "KEY=VALUE", .help = "a setting"},
     };
     const cli_syntax syntax = {
         .usage = retires
-                     ? "retire SPEC.yaml CLIENT... [--state DIR] [--wait SECONDS]\nhfsad retire CLIENT... --state DIR"
+                     ? "retire SPEC.yaml CLIENT... [--state DIR] [--wait SECONDS] [--cohort FILE]\nhfsad retire "
+                       "CLIENT... --state DIR"
                      : "readmit SPEC.yaml NODE... [--state DIR] [--wait SECONDS]\nhfsad readmit NODE... --state DIR",
         .about =
             retires

@@ -260,21 +260,34 @@ static size_t choose_lines(const lambda_plot *p, path_line *lines)
 }
 
 /* A feature's name, cut to what a legend holds; without names w_{1} and so on. */
+enum { FEATURE_SHOWN = 32 }; /* bytes of a name in a plot */
+
+static bool is_within_character(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* A longer name keeps its beginning and its end, which tells level or class. */
 static void print_feature(FILE *out, const char *names, size_t m)
 {
-    enum { SHOWN = 24 };
-    char text[SHOWN + 1];
+    enum { BEGIN = 18, END = 12 };
+    char text[FEATURE_SHOWN + 8];
     if (!names) {
         fprintf(out, "w_{%zu}", m + 1);
         return;
     }
     while (m-- > 0)
         names += strlen(names) + 1;
-    size_t length = strlen(names) < SHOWN ? strlen(names) : SHOWN;
-    while (length > 0 && ((unsigned char)names[length] & 0xc0) == 0x80) /* not within a character */
-        length--;
-    memcpy(text, names, length);
-    text[length] = 0;
+    const size_t length = strlen(names);
+    size_t begin = BEGIN, end = length - (length > END ? END : length);
+    while (begin > 0 && length > BEGIN && is_within_character(names[begin]))
+        begin--;
+    while (is_within_character(names[end]))
+        end++;
+    if (length <= FEATURE_SHOWN)
+        snprintf(text, sizeof text, "%s", names);
+    else
+        snprintf(text, sizeof text, "%.*s..%s", (int)begin, names, names + end);
     print_plain(out, text);
 }
 
@@ -352,7 +365,7 @@ static void print_bundle(FILE *out, size_t number, size_t M, const plot_bundle *
 
 void model_plot_script(FILE *out, const model_plot *p, const char *png, const char *svg)
 {
-    enum { TICS_MOST = 30 };
+    enum { TICS_MOST = 30, TURNED_MOST = 20 };
     static const int shapes[PLOT_SERIES_MOST] = {1, 2, 3,
                                                  4, 6, 8}; /* open marks, so that the lines below are visible */
     for (size_t b = 0; b < p->n_bundles; b++)
@@ -363,8 +376,13 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
     for (size_t m = 0; named && m < p->M; m++, name += strlen(name) + 1)
         longest = strlen(name) > longest ? strlen(name) : longest;
     const bool turned = longest * p->M > 40; /* side by side they would overlap */
-    print_frame(out, "feature", p->standardized ? "standardized coefficient" : "coefficient", (p->n_bundles + 1) / 2,
-                turned ? 0.016 * (double)(longest < 24 ? longest : 24) : 0);
+    longest = longest < FEATURE_SHOWN ? longest : FEATURE_SHOWN;
+    /* Long names are smaller, so that the axis remains as high as its label is long. */
+    const double size = longest > TURNED_MOST ? (double)TURNED_MOST / (double)longest : 1;
+    print_frame(out, turned ? "" : "feature", p->standardized ? "standardized coefficient" : "coefficient",
+                (p->n_bundles + 1) / 2, turned ? 0.0175 * size * (double)longest - 0.05 : 0);
+    if (turned && size < 1)
+        fprintf(out, "set xtics font ',%.2g'\n", 8 * size);
     fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
             (double)p->M + 0.3);
     if (named) {

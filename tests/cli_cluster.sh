@@ -101,6 +101,7 @@ done
 "$HFSAD" cloud spec.yaml "${options[@]}" --set federation.retain=false --keys keys --broker $all --durability process --state state/cloud --out out --quiet >>nodes.log 2>&1 &
 cloud=$!
 members="$members $cloud"
+follows() { tail -n +$(($2 + 1)) nats-$1.log | grep -q 'new metadata leader'; }
 rows() { cat out/trace.csv 2>/dev/null | wc -l; }
 beyond() { [ "$(rows)" -gt "$1" ] || ! kill -0 $cloud; }
 for i in 1 2 3; do
@@ -108,11 +109,14 @@ for i in 1 2 3; do
     grep -q 'protocol version of 5' nats-$i.log || fail "no member began at node $i"
     kill -KILL "${nats[$i]}"
     wait "${nats[$i]}" 2>/dev/null
-    until_true 100 beyond $(($(rows) + 5)) || fail "no progress without node $i of the cluster"
+    until_true 150 beyond $(($(rows) + 5)) || fail "no progress without node $i of the cluster: $(tail -n 3 nats-?.log nodes.log)"
     kill -0 $cloud 2>/dev/null || fail "the run has ended before node $i was back: CLUSTER_ITERATIONS is too small"
     kill -STOP "${process[0]}" # so that the run cannot end meanwhile
+    lines=$(wc -l <nats-$i.log)
     start_node $i
     until_true 60 node_answers $i || fail "node $i does not come back"
+    # the next node may go once this one follows a leader: two of three must agree
+    until_true 60 follows $i "$lines" || fail "node $i does not follow the others"
     kill -CONT "${process[0]}"
 done
 wait $cloud || fail "the cloud ends with $?: $(tail -n 5 nodes.log)"

@@ -196,6 +196,17 @@ for r in rows[1::3]:
 PYTHON
 done
 
+# a column that is left out
+spec but '{file: text.csv, features: [-town]}' logistic
+spec only '{file: text.csv, features: [a, b]}' logistic
+for name in but only; do expect 0 run $name.yaml --out $name --quiet; done
+same but only model.csv
+cut -d, -f1-5 <text.csv >without.csv
+expect 0 predict --model but --data without.csv --out without-predicted.csv
+spec nobut '{file: text.csv, features: [-towns]}' logistic
+expect_line 2 run nobut.yaml --out o-mixed
+says 'no column "-towns"'
+
 # columns of text: a typing error is none; neither are names and dates
 printf 'edge,client,y,a\n' >typo.csv
 for i in 1 2 3 4 5 6 7 8 9; do echo "e,c,$i,$i.5" >>typo.csv; done

@@ -118,7 +118,7 @@ expect_line 2 run holes.yaml --set data=one-hole.csv --out none
 says 'one-hole.csv:3: column 3 (x): empty field (a hole); 1 row has no value in this column; .*data.missing'
 printf 'client,y,place,x\na,1,north,2\nb,2,south,1\n' >words.csv
 expect_line 2 run holes.yaml --set data=words.csv --out none
-says 'column place: 2 rows have 2 different texts.*data.features.*data: {categorical: .place.}'
+says 'column place: 2 rows have 2 different texts.*data: {features: .-place.}.*data: {categorical: .place.}'
 train holes '{file: holes.csv, missing: mean}'
 train empty '{file: empty.csv, missing: mean}'
 train filled filled.csv

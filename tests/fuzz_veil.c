@@ -94,8 +94,8 @@ static cohort begin(bool is_signed)
     const unsigned char *cards[MEMBERS];
     size_t sizes[MEMBERS];
     for (size_t i = 0; i < MEMBERS; i++) {
-        const veil_place place = {names, MEMBERS, i, files[i], files[MEMBERS + i]};
-        check(!veil_create(&c.v[i], NULL, is_signed ? files[2 * MEMBERS] : NULL, RUN, &err));
+        const veil_place place = {names, MEMBERS, i, 2, files[i], files[MEMBERS + i]};
+        check(!veil_create(&c.v[i], NULL, false, is_signed ? files[2 * MEMBERS] : NULL, RUN, &err));
         check(!veil_join(c.v[i], &c.m[i], &place, &err));
         cards[i] = veil_card(c.m[i], &sizes[i]);
     }

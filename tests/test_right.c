@@ -512,14 +512,28 @@ static void columns_far_from_zero(void **state)
     }
 }
 
+/* Separable classes have no minimum, but in a box they do. */
+static void a_box_holds_separable_classes(void **state)
+{
+    (void)state;
+    table t = {.loss = {HFSAD_LOSS_LOGISTIC, 0.5, 1, INFINITY, 0.3}, .n = 6, .M = 1};
+    for (size_t i = 0; i < t.n; i++) {
+        t.x[i][0] = t.y[i] = i % 2 ? 1 : -1;
+        t.c[i] = 1;
+    }
+    assert_non_null(strstr(train(&t).text, "no minimum"));
+    t.loss.box = 15;
+    const answer a = train(&t);
+    assert_null(strstr(a.text, "no minimum"));
+    assert_true(fabs(a.w[0] - 15) < 1 && a.gap < 1e-4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_far_from_zero),
-        cmocka_unit_test(few_rows_and_many_kinks),
-        cmocka_unit_test(bad_input),
-        cmocka_unit_test(same_answer_in_other_units),
-        cmocka_unit_test(never_below_the_truth),
+        cmocka_unit_test(a_box_holds_separable_classes), cmocka_unit_test(columns_far_from_zero),
+        cmocka_unit_test(few_rows_and_many_kinks),       cmocka_unit_test(bad_input),
+        cmocka_unit_test(same_answer_in_other_units),    cmocka_unit_test(never_below_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void put_file(const char *name, const char *text, size_t length)
     fclose(f);
 }
 
-/* An authority, NAME.crt, and the files of node i: NAME-i.crt and .key. */
+/* An authority, NAME.crt and NAME.pem, and the files of node i: NAME-i.crt and .key. */
 static void make_authority(const char *authority)
 {
     hfsad_error err;
@@ -40,6 +40,8 @@ static void make_authority(const char *authority)
     ok(certificate_make_authority(&a, 10, &own, &err), &err);
     snprintf(name, sizeof name, "%s.crt", authority);
     put_file(name, own.certificate, own.certificate_length);
+    snprintf(name, sizeof name, "%s.pem", authority);
+    put_file(name, own.key, own.key_length);
     for (size_t i = 0; i < MEMBERS; i++) {
         ok(certificate_make_node(a, names[i], 10, &pair, &err), &err);
         snprintf(name, sizeof name, "%s-%zu.crt", authority, i);
@@ -68,8 +70,8 @@ static void begin_member(cohort *c, size_t i, const char *states, const char *au
     snprintf(ca, sizeof ca, "%s.crt", authority ? authority : "");
     snprintf(certificate, sizeof certificate, "%s-%zu.crt", authority ? authority : "", i);
     snprintf(key, sizeof key, "%s-%zu.key", authority ? authority : "", i);
-    const veil_place place = {names, MEMBERS, i, certificate, key};
-    ok(veil_create(&c->v[i], states ? state : NULL, authority ? ca : NULL, RUN, &err), &err);
+    const veil_place place = {names, MEMBERS, i, 3, certificate, key};
+    ok(veil_create(&c->v[i], states ? state : NULL, false, authority ? ca : NULL, RUN, &err), &err);
     ok(veil_join(c->v[i], &c->m[i], &place, &err), &err);
 }
 
@@ -189,6 +191,43 @@ static void test_masks(void **state)
     end(&c);
 }
 
+/* Nodes of one process share a chain of masks: the whole cohort adds up, and no part of it does. */
+static void test_processes(void **state)
+{
+    (void)state;
+    static const size_t process[MEMBERS] = {0, 1, 0, 0, 1};
+    cohort c;
+    hfsad_error err;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        const veil_place place = {names, MEMBERS, i, 3, NULL, NULL};
+        c.v[i] = NULL;
+        if (i < 2)
+            ok(veil_create(&c.v[i], NULL, false, NULL, RUN, &err), &err);
+        ok(veil_join(c.v[process[i]], &c.m[i], &place, &err), &err);
+    }
+    introduce(&c);
+    assert_true(cancels(&c, MESSAGE_UP, 1, MEMBERS));
+    assert_true(cancels(&c, MESSAGE_ANSWER, 1, MEMBERS));
+    const message m = letter(MESSAGE_UP, 1, 5);
+    memset(words, 0, sizeof words);
+    for (size_t i = 0; i < MEMBERS; i++)
+        veil_mask(c.m[i], &m, words[i]);
+    for (size_t part = 1; part + 1 < 1 << MEMBERS; part++) {
+        size_t same = 0;
+        for (size_t w = 0; w < NUMBERS; w++) {
+            uint64_t all = 0;
+            for (size_t i = 0; i < MEMBERS; i++)
+                all += part >> i & 1 ? words[i][w] : 0;
+            same += all == 0;
+        }
+        assert_int_equal(same, 0);
+    }
+    for (size_t i = 0; i < MEMBERS; i++)
+        veil_leave(c.m[i]);
+    veil_free(c.v[0]);
+    veil_free(c.v[1]);
+}
+
 /* After a crash: the same key, the same list, the same masks. Another folder: another key, which the others refuse. */
 static void test_restart(void **state)
 {
@@ -211,6 +250,13 @@ static void test_restart(void **state)
     veil_mask(c.m[2], &m, after);
     assert_memory_equal(before, after, sizeof before);
     end_member(&c, 2);
+    hfsad_error err;
+    veil *lost;
+    assert_int_equal(rename("state2/cohort.key", "key"), 0);
+    assert_int_equal(veil_create(&lost, "state2", false, "ca.crt", RUN, &err), HFSAD_ERROR_INPUT); /* a list is there */
+    assert_non_null(strstr(err.message, "state2/cohort.key is missing"));
+    assert_int_equal(rename("state2/cohort.list", "list"), 0);
+    assert_int_equal(veil_create(&lost, "state2", true, "ca.crt", RUN, &err), HFSAD_ERROR_INPUT); /* states are there */
     begin_member(&c, 2, "elsewhere", "ca");
     assert_false(veil_is_ready(c.m[2]));
     assert_false(veil_take_list(c.m[2], list, size, why));
@@ -275,10 +321,85 @@ static void test_lists(void **state)
     end(&c);
 }
 
+static bool renews(cohort *c, size_t i, const char *path, const char *proof, veil_answer wanted, const char *reason)
+{
+    char why[VEIL_WHY] = "";
+    const veil_answer answer = veil_renew(c->m[i], path, proof, 7, why);
+    if (answer == wanted && (!reason || strstr(why, reason)))
+        return true;
+    print_error("%d: '%s' instead of '%s'\n", (int)answer, why, reason ? reason : "");
+    return false;
+}
+
+/* The rest of the cohort without member 2; all: not without member 3. */
+static void cancel_without(cohort *c, message m, bool all)
+{
+    memset(sum, 0, sizeof sum);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        memset(words[i], 0, sizeof words[i]);
+        if (i == 2 || (!all && i == 3))
+            continue;
+        veil_mask(c->m[i], &m, words[i]);
+        add_up(MESSAGE_UP, sum, words[i]);
+    }
+    size_t zeros = 0;
+    for (size_t w = 0; w < NUMBERS; w++)
+        zeros += sum[w] == 0;
+    assert_int_equal(zeros, all ? NUMBERS : 0);
+}
+
+/* A member is lost for good: the authority signs it, and nothing is said twice. */
+static void test_renew(void **state)
+{
+    (void)state;
+    char proof[VEIL_PROOF], other_run[VEIL_PROOF], rogue[VEIL_PROOF], later[VEIL_PROOF], changed[VEIL_PROOF];
+    hfsad_error err;
+    make_authority("rogue");
+    make_authority("ca");
+    cohort c = begin("state", "ca");
+    ok(veil_prove_gone("ca.pem", RUN, names[2], proof, &err), &err);
+    assert_true(renews(&c, 0, names[2], proof, VEIL_REFUSED, "no list"));
+    introduce(&c); /* what is signed before the list is of another run */
+    ok(veil_prove_gone("ca.pem", RUN, names[2], proof, &err), &err);
+    ok(veil_prove_gone("ca.pem", RUN + 1, names[2], other_run, &err), &err);
+    ok(veil_prove_gone("ca.pem", RUN, names[3], later, &err), &err);
+    ok(veil_prove_gone("rogue.pem", RUN, names[2], rogue, &err), &err);
+    snprintf(changed, sizeof changed, "%s", proof);
+    changed[strlen(changed) - 1] ^= 1;
+    assert_true(renews(&c, 0, names[2], other_run, VEIL_REFUSED, "has not signed"));
+    assert_true(renews(&c, 0, names[2], rogue, VEIL_REFUSED, "has not signed"));
+    assert_true(renews(&c, 0, names[2], changed, VEIL_REFUSED, "has not signed"));
+    assert_true(renews(&c, 0, names[3], proof, VEIL_REFUSED, "has not signed"));
+    assert_true(renews(&c, 0, names[2], "1 00", VEIL_REFUSED, "has not signed"));
+    assert_true(renews(&c, 2, names[2], proof, VEIL_REFUSED, "left itself"));
+    assert_true(renews(&c, 0, "e/x", proof, VEIL_ELSEWHERE, NULL));
+    message m = letter(MESSAGE_UP, 7, 5);
+    assert_true(veil_may_say(c.m[0], &m));
+    for (size_t i = 0; i < MEMBERS; i++)
+        if (i != 2)
+            assert_true(renews(&c, i, names[2], proof, VEIL_TAKEN, NULL));
+    assert_true(renews(&c, 0, names[2], proof, VEIL_TAKEN, NULL)); /* the parent has not heard it */
+    assert_false(veil_may_say(c.m[0], &m));                        /* the round that was said with the other */
+    end_member(&c, 4);
+    begin_member(&c, 4, "state", "ca");
+    assert_false(veil_may_say(c.m[4], &m));
+    m.round = 8;
+    assert_true(veil_may_say(c.m[4], &m));
+    const message answer = letter(MESSAGE_ANSWER, 8, 5);
+    assert_false(veil_may_say(c.m[4], &answer));
+    cancel_without(&c, m, true);
+    cancel_without(&c, m, false);
+    assert_true(renews(&c, 0, names[3], later, VEIL_TAKEN, NULL)); /* three are left: the least */
+    ok(veil_prove_gone("ca.pem", RUN, names[4], later, &err), &err);
+    assert_true(renews(&c, 0, names[4], later, VEIL_REFUSED, "fewer than 3"));
+    end(&c);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_processes),
                                        cmocka_unit_test_setup_teardown(test_restart, enter, leave),
-                                       cmocka_unit_test_setup_teardown(test_lists, enter, leave)};
+                                       cmocka_unit_test_setup_teardown(test_lists, enter, leave),
+                                       cmocka_unit_test_setup_teardown(test_renew, enter, leave)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,11 @@ HFSAD_API hfsad_status hfsad_keys_issue(const char *folder, const char *const *n
 /* Revokes the certificates of `count` nodes and removes their files: all of them or none. A running broker must read
  * its files again. */
 HFSAD_API hfsad_status hfsad_keys_revoke(const char *folder, const char *const *nodes, size_t count, hfsad_error *err);
+/* The authority signs that a client of an asynchronous run is lost for good, so that the others of its cohort go on
+ * without it: *proof, to be freed by free, is for hfsad_retire. It holds for the run of this spec, and for state
+ * folders that exist already. */
+HFSAD_API hfsad_status hfsad_keys_cohort(const char *folder, const hfsad_spec *spec, const char *client, char **proof,
+                                         hfsad_error *err);
 /* The names of a node's certificate and private key, each into a buffer of `size` bytes; false: too long. */
 HFSAD_API bool hfsad_keys_files(const char *folder, const char *node, char *certificate, char *key, size_t size);
 
@@ -178,7 +183,8 @@ HFSAD_API hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, 
                                      hfsad_error *err);
 /* Whether the cloud has not done all of it yet. */
 /* The same for clients that leave an asynchronous run: their links count no more. hfsad_readmit lets them join again.
- */
+ * With privacy.cohort, the path of a client is followed by a newline and the proof of hfsad_keys_cohort, and no client
+ * joins again. */
 HFSAD_API hfsad_status hfsad_retire(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
                                     hfsad_error *err);
 HFSAD_API bool hfsad_readmit_is_pending(const char *state);

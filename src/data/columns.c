@@ -189,9 +189,9 @@ hfsad_status table_check_found(const table_memory *m, hfsad_error *err)
         const category *c = &m->categories[i];
         if (c->own && c->n_levels > 1 && 2 * c->n_levels > m->rows)
             return error_set(err, HFSAD_ERROR_INPUT,
-                             "column %s: %zu rows have %zu different texts, too many for a category; leave it out "
-                             "(data.features lists the others), or state it: data: {categorical: [%s]}",
-                             c->own, m->rows, c->n_levels, c->own);
+                             "column %s: %zu rows have %zu different texts, too many for a category; leave it out, "
+                             "data: {features: [-%s]}, or state it, data: {categorical: [%s]}",
+                             c->own, m->rows, c->n_levels, c->own, c->own);
     }
     if (m->has_labels && !m->labels.given && m->labels.n_levels < 2)
         return error_set(err, HFSAD_ERROR_INPUT, "column %s: all rows have the label %s; give rows of two classes",
@@ -271,27 +271,42 @@ const char *columns_name(const table_settings *t, column_role role, bool *stated
     return *stated ? given[role] : names[role];
 }
 
-/* Whether the list names it; patterns count. */
-static bool list_has(const char *list, slice name)
+static bool is_like(slice name, slice entry)
 {
     char text[NAME_MOST], pattern[NAME_MOST];
-    const char *end = list + strlen(list);
-    slice entry;
-    if (name.length >= sizeof text)
-        return false;
+    if (name.length >= sizeof text || entry.length >= sizeof pattern)
+        return same_text(name, entry);
     memcpy(text, name.text, name.length);
     text[name.length] = 0;
-    while (next_entry(&list, end, ',', &entry)) {
+    memcpy(pattern, entry.text, entry.length);
+    pattern[entry.length] = 0;
+    return same_text(name, entry) || fnmatch(pattern, text, 0) == 0;
+}
+
+/* "-date" leaves a column out. */
+static bool leaves_out(slice *entry)
+{
+    if (entry->length < 2 || entry->text[0] != '-')
+        return false;
+    *entry = (slice){entry->text + 1, entry->length - 1};
+    return true;
+}
+
+/* Whether the list names it; patterns count. A list that only leaves columns out names all others. */
+static bool list_has(const char *list, slice name)
+{
+    const char *end = list + strlen(list);
+    bool named = false, any = false;
+    for (slice entry; next_entry(&list, end, ',', &entry);) {
         if (same_text(entry, name))
             return true;
-        if (entry.length >= sizeof pattern)
-            continue;
-        memcpy(pattern, entry.text, entry.length);
-        pattern[entry.length] = 0;
-        if (fnmatch(pattern, text, 0) == 0)
-            return true;
+        const bool out = leaves_out(&entry), match = is_like(name, entry);
+        if (out && match)
+            return false;
+        any = any || !out;
+        named = named || match;
     }
-    return false;
+    return named || !any;
 }
 
 column_role columns_role(const table_memory *m, const table_settings *t, slice name, bool after_y, size_t *index)
@@ -309,21 +324,14 @@ column_role columns_role(const table_memory *m, const table_settings *t, slice n
 
 static bool header_has(const slice *header, size_t count, slice entry)
 {
-    char list[NAME_MOST];
     for (size_t c = 0; c < count; c++)
-        if (same_text(header[c], entry))
-            return true;
-    if (entry.length >= sizeof list)
-        return false;
-    memcpy(list, entry.text, entry.length);
-    list[entry.length] = 0;
-    for (size_t c = 0; c < count; c++)
-        if (list_has(list, header[c]))
+        if (is_like(header[c], entry))
             return true;
     return false;
 }
 
-bool columns_unmatched(const table_settings *t, const slice *header, size_t count, slice *name, const char **key)
+bool columns_unmatched(const table_settings *t, const slice *header, size_t count, bool known, slice *name,
+                       const char **key)
 {
     const struct {
         const char *key, *list;
@@ -335,7 +343,9 @@ bool columns_unmatched(const table_settings *t, const slice *header, size_t coun
             if (sign)
                 *name = trim((slice){name->text, (size_t)(sign - name->text)});
             *key = lists[i].key;
-            if (!header_has(header, count, *name))
+            slice other = *name;
+            const bool there = header_has(header, count, *name), out = i == 0 && leaves_out(&other);
+            if (!there && !(out && (known || header_has(header, count, other))))
                 return true;
         }
     }

@@ -12,9 +12,9 @@ typedef enum { MISSING_REFUSE, MISSING_MEAN } missing_rule;
 /* All zero: the columns edge, client, y and weight, and features. The texts are the caller's. */
 typedef struct {
     const char *y, *client, *edge, *weight; /* names of columns; NULL: as above */
-    const char *features;                   /* names and patterns, separated by commas; NULL: all other columns */
-    const char *categorical;                /* "name" or "name=level|level", separated by commas; NULL: none */
-    const char *labels;                     /* of classes, in order, separated by commas; NULL: y is a number */
+    const char *features;    /* names and patterns, separated by commas, -name leaves out; NULL: all others */
+    const char *categorical; /* "name" or "name=level|level", separated by commas; NULL: none */
+    const char *labels;      /* of classes, in order, separated by commas; NULL: y is a number */
     missing_rule missing;
     const double *means; /* of the features, for MISSING_MEAN; NULL: those of the table itself */
     /* Rows that name no client are dealt over a tree of this many edges and clients. */
@@ -69,8 +69,10 @@ bool columns_need_scan(const table_memory *m, const table_settings *t);
 column_role columns_role(const table_memory *m, const table_settings *t, slice name, bool after_y, size_t *index);
 /* Name of the column of a role, EDGE to WEIGHT; *stated: by the settings. */
 const char *columns_name(const table_settings *t, column_role role, bool *stated);
-/* The first name in the settings that no column has; NULL: there is none. header: the names of all columns. */
-bool columns_unmatched(const table_settings *t, const slice *header, size_t count, slice *name, const char **key);
+/* The first name in the settings that no column has; false: there is none. header: the names of all columns; known: the
+ * settings are a trained model's, so that columns which they leave out may be absent. */
+bool columns_unmatched(const table_settings *t, const slice *header, size_t count, bool known, slice *name,
+                       const char **key);
 
 /* The level with this text; SIZE_MAX: there is none. */
 size_t category_find(const category *c, slice level);

@@ -276,10 +276,11 @@ static hfsad_status scan_level(reader *r, size_t column, category *k, slice fiel
     if (k == &r->in->memory.labels)
         return csv_column_error(r, column, "more than %zu different texts in y; expected numbers, or labels of classes",
                                 most);
-    return csv_column_error(r, column,
-                            "more than %zu different texts, too many for a category; leave it out (data.features lists "
-                            "the others), or state it: data: {categorical: [%s]}",
-                            most, excerpt(shown, k->name));
+    return csv_column_error(
+        r, column,
+        "more than %zu different texts, too many for a category; leave it out, data: {features: [-%s]}, or "
+        "state it, data: {categorical: [%s]}",
+        most, excerpt(shown, k->name), shown);
 }
 
 static hfsad_status scan_field(reader *r, const special *s, size_t column, size_t number)

@@ -202,13 +202,14 @@ static hfsad_status refuse_text(const reader *r, size_t column, const char *show
     if (role == COLUMN_FEATURE && r->in->client.text)
         csv_column_error(r, column,
                          "\"%s\" is not a number; if the column is a category, state all levels of all clients, "
-                         "data: {categorical: [\"%s=%s|...\"]}; or leave it out (data.features lists the others)",
-                         shown, excerpt(name, r->columns[column]), shown);
+                         "data: {categorical: [\"%s=%s|...\"]}; or leave it out, data: {features: [-%s]}",
+                         shown, excerpt(name, r->columns[column]), shown, name);
     else if (role == COLUMN_FEATURE && letter)
-        csv_column_error(r, column,
-                         "\"%s\" is not a number; " EXPECTED_NUMBER
-                         "; a column of text can be a category (data.categorical) or be left out (data.features)",
-                         shown);
+        csv_column_error(
+            r, column,
+            "\"%s\" is not a number; " EXPECTED_NUMBER
+            "; a column of text can be a category (data.categorical) or be left out, data: {features: [-%s]}",
+            shown, excerpt(name, r->columns[column]));
     else if (role == COLUMN_Y && letter)
         csv_column_error(r, column,
                          "\"%s\" is not a number; " EXPECTED_NUMBER

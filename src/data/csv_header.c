@@ -168,7 +168,7 @@ static hfsad_status find_specials(reader *r, slice header)
     slice name;
     const char *key;
     char shown[EXCERPT_SIZE], all[EXCERPT_SIZE];
-    if (!status && columns_unmatched(&r->in->table, r->columns, r->n_columns, &name, &key))
+    if (!status && columns_unmatched(&r->in->table, r->columns, r->n_columns, r->in->y_optional, &name, &key))
         return csv_line_error(r, "no column \"%s\" in the header \"%s\"; %s names it", excerpt(shown, name),
                               excerpt(all, header), key);
     if (!status)

@@ -637,7 +637,8 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
                  most = spec_is_fixed(f->spec) ? inquiry_words_most(answers) : answers, cards = cards_most(f);
     char **names = members > 1 ? names_from(f->shape, first, members) : NULL;
     bool *in = alloc_zero(place->n_children + 1, sizeof *in), any = false;
-    const veil_place cohort = {(const char *const *)names, members, number - first, files->signs, files->signs_key};
+    const veil_place cohort = {(const char *const *)names, members,      number - first,
+                               spec_cohort(f->spec),       files->signs, files->signs_key};
     hfsad_status status =
         !in || (members > 1 && !names) ? error_memory(err, members, "the names of a cohort") : HFSAD_OK;
     for (size_t c = 0; c < place->n_children && in; c++)

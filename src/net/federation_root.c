@@ -30,8 +30,9 @@ bool federation_may_leave_out(const federation *f)
     bool concave = lets_go(&s->link_client) || lets_go(&s->link_edge);
     for (size_t i = 0; i < s->n_overrides; i++)
         concave = concave || lets_go(&s->overrides[i].link);
-    return s->federation.mode == MODE_ASYNC && s->federation.stale != STALE_WAIT && s->federation.join_seconds > 0 &&
-           s->run.tries <= 1 && !concave && !(s->run.start && strcmp(s->run.start, "consensus") == 0);
+    return s->federation.mode == MODE_ASYNC && !spec_cohort(s) && s->federation.stale != STALE_WAIT &&
+           s->federation.join_seconds > 0 && s->run.tries <= 1 && !concave &&
+           !(s->run.start && strcmp(s->run.start, "consensus") == 0);
 }
 
 void federation_leave_out(federation *f, size_t leaf)

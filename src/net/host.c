@@ -105,8 +105,9 @@ static uint64_t due_of(const hosted *at)
 {
     const uint64_t trains = at->n ? node_due(at->n) : UINT64_MAX, asks = at->q ? inquiry_due(at->q) : UINT64_MAX;
     const uint64_t first = trains < asks ? trains : asks, admits = host_admit_due(at),
-                   calls = at->call ? channel_due(&at->call->ask) : UINT64_MAX, own = admits < calls ? admits : calls;
-    return first < own ? first : own;
+                   calls = at->call ? channel_due(&at->call->ask) : UINT64_MAX, own = admits < calls ? admits : calls,
+                   renews = at->call ? channel_due(&at->call->renew) : UINT64_MAX, least = own < renews ? own : renews;
+    return first < least ? first : least;
 }
 
 static void tick(hosted *at, uint64_t now)
@@ -119,6 +120,8 @@ static void tick(hosted *at, uint64_t now)
         node_tick(at->n, now);
     if (at->call)
         channel_tick(&at->call->ask, now, &at->call->patience);
+    if (at->call)
+        channel_tick(&at->call->renew, now, &at->call->patience);
 }
 
 hfsad_status host_wait(const host *h, int64_t timeout_ms, hfsad_error *err)

@@ -32,6 +32,7 @@ typedef struct host host;
     X(CHILD_BACK, "goes on with")                                                                                      \
     X(KEYS_UNSIGNED, "the keys of its cohort are not signed: no certificate was given")                                \
     X(LIST_REFUSED, "refuses the list of its cohort")                                                                  \
+    X(COHORT_REFUSED, "refuses another cohort")                                                                        \
     X(READMITTED, "readmitted: its link starts anew from its parent's model")                                          \
     X(LEFT, "has left the federation, by `hfsad retire`; `hfsad readmit` lets it join again")                          \
     X(STORE_FAILED, "the state cannot be written")                                                                     \

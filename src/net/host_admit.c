@@ -45,7 +45,7 @@ static child_name *way_to(const hosted *at, const char *path)
 {
     for (size_t c = 0; c < at->n_children; c++) {
         const size_t length = strlen(at->children[c].path);
-        if (strncmp(at->children[c].path, path, length) == 0 && (path[length] == 0 || path[length] == '/'))
+        if (strncmp(at->children[c].path, path, length) == 0 && strchr("/\n", path[length])) /* or its end */
             return &at->children[c];
     }
     return NULL;
@@ -79,7 +79,10 @@ static void take_order(hosted *at, uint64_t number, const char *path, bool retir
     host_order *o = find_order(at, number);
     if (!at->n || !child || !o || o->way.live)
         return;
-    const bool own = strcmp(child->path, path) == 0;
+    const bool own = strcspn(path, "\n") == strlen(child->path);
+    if (own && at->call && at->call->in[child->slot] && node_child_life(at->n, child->slot) < number &&
+        !(retires && node_child_may_leave(at->n, child->slot) && host_cohort_without(at, child->slot, path)))
+        return; /* the order is repeated */
     if (own && node_child_life(at->n, child->slot) < number &&
         !(retires ? node_child_retire : node_child_begin)(at->n, child->slot, number))
         return;
@@ -163,6 +166,7 @@ const run_readmission *host_readmitted(host *h)
     if (root->parent || o == root->orders + NODE_ORDERS)
         return NULL;
     h->readmitted = *o;
+    h->readmitted.path[strcspn(h->readmitted.path, "\n")] = 0;
     h->readmitted.done.path = h->readmitted.path;
     if (node_decided(root->n) != NODE_RUNNING && h->last.iteration != UINT64_MAX) /* rows of a star, or none */
         h->readmitted.done.iteration = h->last.iteration + 1;
@@ -294,9 +298,9 @@ static void hear_admission(host *h, hosted *at, const message *m)
 
 void host_hear_admission(host *h, hosted *at, size_t from, const message *m)
 {
-    if (at->veil || at->call) /* a link that begins anew could say something else under the masks of a round */
-        return;
-    if (m->run != h->s.run_id)
+    const bool cohorts = at->veil || at->call, leaves = is_of(m, NODE_PHASE_ORDER) || m->count == 2;
+    if (m->run != h->s.run_id || (cohorts && !leaves)) /* a link that begins anew could say something else under the
+                                                           masks of a round */
         return;
     if (is_of(m, NODE_PHASE_ORDER))
         hear_order(h, at, from, m);

@@ -13,10 +13,11 @@
 #include "base/error.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARDS = 1, LIST = 2, PER_NUMBER = 4 };
+enum { CARDS = 1, LIST = 2, WITHOUT = 3, PER_NUMBER = 4 };
 
 /* ---- bytes as numbers ---- */
 
@@ -61,9 +62,10 @@ static hfsad_status make_call(hosted *at, const host_place *place, hfsad_error *
         c->cards = alloc_zero(n, sizeof *c->cards);
         c->sizes = alloc_zero(n, sizeof *c->sizes);
         c->has_list = alloc_zero(n, sizeof *c->has_list);
+        c->without = alloc_zero(n, sizeof *c->without);
         c->patience = (node_patience){.first_ms = 200, .most_ms = 5000};
     }
-    if (!c || !c->in || !c->cards || !c->sizes || !c->has_list)
+    if (!c || !c->in || !c->cards || !c->sizes || !c->has_list || !c->without)
         return error_memory(err, n * sizeof *c, "the cohorts of a node");
     memcpy(c->in, place->in_cohort, n * sizeof *c->in);
     channel_start(&c->ask, clock_ms(), &c->patience);
@@ -74,7 +76,7 @@ hfsad_status host_cohort_enter(host *h, hosted *at, const host_place *place, hfs
 {
     hfsad_status status = HFSAD_OK;
     if (place->cohort && !h->veil)
-        status = veil_create(&h->veil, h->s.state ? store_folder(h->s.state) : NULL, place->ca, h->s.run_id, err);
+        status = veil_create(&h->veil, host_folder(h), host_has_state(h), place->ca, h->s.run_id, err);
     if (!status && place->cohort)
         status = veil_join(h->veil, &at->veil, place->cohort, err);
     if (!status && place->cohort && !veil_signs(h->veil))
@@ -96,6 +98,7 @@ void host_cohort_leave(hosted *at)
     free(c->cards);
     free(c->sizes);
     free(c->has_list);
+    free(c->without);
     free(c->list);
     free(c);
 }
@@ -141,6 +144,10 @@ static void hear_child(hosted *at, size_t from, const message *m, uint64_t now)
     cohort_call *c = at->call;
     if (m->kind != MESSAGE_ANSWER || !c || !c->in[from])
         return;
+    if (m->round == WITHOUT) {
+        c->without[from] = true;
+        return;
+    }
     if (m->round == LIST && c->list) {
         c->has_list[from] = true;
         for (size_t i = 0; i < at->n_children; i++)
@@ -159,10 +166,45 @@ static void hear_child(hosted *at, size_t from, const message *m, uint64_t now)
     make_list(c, at->n_children, now); /* without memory: again when the next card comes */
 }
 
+bool host_cohort_without(hosted *at, size_t slot, const char *text)
+{
+    cohort_call *c = at->call;
+    size_t first, end;
+    if (!c->renew.live || c->lost != slot) {
+        c->lost = slot;
+        snprintf(c->lost_text, sizeof c->lost_text, "%s", text);
+        memset(c->without, 0, at->n_children * sizeof *c->without);
+        channel_start(&c->renew, clock_ms(), &c->patience);
+    }
+    node_unit(at->n, slot, &first, &end);
+    for (size_t i = first; i < end; i++)
+        if (i != slot && !c->without[i] && !node_child_is_out(at->n, i))
+            return false;
+    channel_stop(&c->renew);
+    return true;
+}
+
+static hfsad_status send_lost(host *h, hosted *at, hfsad_error *err)
+{
+    cohort_call *c = at->call;
+    double values[2 + INQUIRY_WHY_MOST / PER_NUMBER + 1];
+    uint64_t repeated = 0;
+    message m = {.kind = MESSAGE_ASK, .run = h->s.run_id, .phase = NODE_PHASE_COHORT, .round = WITHOUT};
+    if (!channel_take(&c->renew, &repeated))
+        return HFSAD_OK;
+    m.values = values;
+    m.count = numbers_for(strlen(c->lost_text));
+    put_bytes(values, (const unsigned char *)c->lost_text, strlen(c->lost_text));
+    return host_send(h, at, BELOW, TOPIC_ASK, &m, err);
+}
+
 hfsad_status host_cohort_send(host *h, hosted *at, hfsad_error *err)
 {
     cohort_call *c = at->call;
     uint64_t repeated = 0;
+    const hfsad_status status = send_lost(h, at, err);
+    if (status)
+        return status;
     message m = {.kind = MESSAGE_ASK, .run = h->s.run_id, .phase = NODE_PHASE_COHORT, .round = c->list ? LIST : CARDS};
     if (!channel_take(&c->ask, &repeated))
         return HFSAD_OK;
@@ -185,12 +227,37 @@ static void say(host *h, hosted *at, uint64_t round, const unsigned char *bytes,
     host_break_down(h, host_send(h, at, ABOVE, TOPIC_ANSWER, &m, &err), &err);
 }
 
+/* Another member has left: "path\nproof". */
+static void hear_lost(host *h, hosted *at, const message *m)
+{
+    char why[VEIL_WHY] = "it is damaged";
+    size_t size;
+    unsigned char *bytes = get_bytes(m, &size);
+    char *text = (char *)bytes, *proof = NULL;
+    if (text) {
+        text[size] = 0;
+        proof = strchr(text, '\n');
+    }
+    if (proof)
+        *proof++ = 0;
+    const veil_answer answer = proof && at->n ? veil_renew(at->veil, text, proof, node_said(at->n), why) : VEIL_REFUSED;
+    if (answer == VEIL_TAKEN)
+        say(h, at, WITHOUT, NULL, 0);
+    else if (answer == VEIL_REFUSED)
+        host_tell(h, HOST_COHORT_REFUSED, at->path, why, at->parent, NULL);
+    free(bytes);
+}
+
 static void hear_parent(host *h, hosted *at, const message *m)
 {
     char why[VEIL_WHY] = "it is damaged";
     size_t size;
     if (m->kind != MESSAGE_ASK || !at->veil)
         return;
+    if (m->round == WITHOUT) {
+        hear_lost(h, at, m);
+        return;
+    }
     if (m->round == CARDS) {
         const unsigned char *card = veil_card(at->veil, &size);
         say(h, at, CARDS, card, size);
@@ -219,7 +286,7 @@ bool host_cohort_mask(host *h, hosted *at, message *m)
 {
     if (!m->fixed || !at->veil)
         return true;
-    if (!veil_is_ready(at->veil) ||
+    if (!veil_is_ready(at->veil) || !veil_may_say(at->veil, m) ||
         !alloc_grow((void **)&h->masked.bytes, &h->masked.room, m->count * sizeof *m->values, 1))
         return false;
     memcpy(h->masked.bytes, m->values, m->count * sizeof *m->values);

@@ -297,6 +297,8 @@ static void receive(void *context, size_t member, const char *topic, const void 
     const bool quiet = other && !m.fixed && h->s.other_run && h->s.other_run(h->s.context, at->path, path, &m);
     if (quiet)
         answer_stranger(at, &m);
+    if (at->n && from.slot == NODE_PARENT) /* once for all clients of the process */
+        node_digest(at->n, &m);
     handle(h, at, topic, path, &from, &m, quiet, bytes, size);
 }
 

@@ -74,6 +74,12 @@ typedef struct {
     bool *has_list;
     double *list; /* as it is sent; NULL: cards are missing */
     size_t list_count;
+    /* A member that is lost for good: its slot, its path and the proof (veil_renew.c), and which of the others have
+     * taken it out */
+    size_t lost;
+    char lost_text[INQUIRY_WHY_MOST + 1];
+    bool *without;
+    channel renew;
 } cohort_call;
 
 typedef struct {
@@ -197,6 +203,8 @@ void host_cohort_leave(hosted *at);
 /* A message of NODE_PHASE_COHORT. */
 void host_cohort_hear(host *h, hosted *at, size_t from, const message *m);
 hfsad_status host_cohort_send(host *h, hosted *at, hfsad_error *err);
+/* A child is lost for good; text: its path, a newline, the proof. Whether all others of its cohort know. */
+bool host_cohort_without(hosted *at, size_t slot, const char *text);
 /* The message as it leaves; false: it must not. */
 bool host_cohort_mask(host *h, hosted *at, message *m);
 

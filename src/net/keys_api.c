@@ -1,7 +1,11 @@
 /* The keys as hfsad/net.h offers them. */
+#define _POSIX_C_SOURCE 200809L
 #include "base/error.h"
+#include "data/nodes.h"
 #include "hfsad/net.h"
 #include "net/keys.h"
+#include "net/member.h"
+#include "net/veil.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,10 +52,36 @@ hfsad_status hfsad_keys_revoke(const char *folder, const char *const *nodes, siz
     return keys_revoke(folder, nodes, count, err);
 }
 
-bool hfsad_keys_files(const char *folder, const char *node, char *certificate, char *key, size_t size)
+hfsad_status hfsad_keys_cohort(const char *folder, const hfsad_spec *spec, const char *client, char **proof,
+                               hfsad_error *err)
+{
+    dataset *shape;
+    federation *f = NULL;
+    char text[VEIL_PROOF], file[KEYS_FILE_MAX];
+    *proof = NULL;
+    hfsad_status status = spec_cohort(spec) && spec->federation.mode == MODE_ASYNC
+                              ? member_shape(&shape, spec, NULL, NULL, err)
+                              : error_set(err, HFSAD_ERROR_INPUT,
+                                          "only members of a cohort in an asynchronous run can be signed off: "
+                                          "federation.mode async and privacy.cohort");
+    if (!status)
+        status = federation_create(&f, spec, shape, err);
+    const size_t number = status ? 0 : nodes_find(federation_shape(f), client);
+    if (!status && (number == SIZE_MAX || number < federation_shape(f)->n_inner))
+        status = error_set(err, HFSAD_ERROR_INPUT, "%.200s: no such client; `hfsad nodes` lists the nodes", client);
+    snprintf(file, sizeof file, "%.4000s/ca.key", folder);
+    if (!status)
+        status = veil_prove_gone(file, federation_run(f), client, text, err);
+    if (!status && !(*proof = strdup(text)))
+        status = error_memory(err, sizeof text, "a signature");
+    federation_free(f);
+    return status;
+}
+
+bool hfsad_keys_files(const char *folder, const char *path, char *certificate, char *key, size_t size)
 {
     char first[KEYS_FILE_MAX], second[KEYS_FILE_MAX];
-    if (!keys_node_files(folder, node, first, second) || strlen(first) >= size || strlen(second) >= size)
+    if (!keys_node_files(folder, path, first, second) || strlen(first) >= size || strlen(second) >= size)
         return false;
     snprintf(certificate, size, "%s", first);
     snprintf(key, size, "%s", second);

@@ -23,6 +23,7 @@ static hfsad_log_level level_of(host_event_kind kind)
     case HOST_STORE_FAILED:
     case HOST_REFUSED:
     case HOST_LIST_REFUSED:
+    case HOST_COHORT_REFUSED:
         return HFSAD_LOG_ERROR;
     case HOST_MESSAGE_REFUSED:
     case HOST_STATE_LOST:

@@ -1,7 +1,8 @@
 /*
  * Readmission and retirement as the operator asks for them: `hfsad readmit` and `hfsad retire` leave a file for each
- * node in the state folder of the cloud, which only its owner can write. A file contains the path of the node, and a
- * second line if the node is to leave; the cloud removes it when it is done.
+ * node in the state folder of the cloud, which only its owner can write. A file contains the path of the node, a proof
+ * of the authority if it leaves a cohort (veil_renew.c), and a last line if the node is to leave; the cloud removes it
+ * when it is done.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/member.h"
@@ -11,6 +12,7 @@
 #include "base/read_file.h"
 #include "base/whole_file.h"
 #include "data/nodes.h"
+#include "net/veil.h"
 #include "run/algorithm.h"
 #include "run/anew.h"
 
@@ -44,13 +46,23 @@ bool hfsad_readmit_is_pending(const char *state)
 
 static const char retires_line[] = "\nretire";
 
-static const char *refusal_of(const hfsad_spec *spec, bool inner, bool retires)
+static const char *refusal_of(const hfsad_spec *spec, bool inner, bool retires, bool proven)
 {
-    return !retires                              ? readmit_refusal(spec, inner)
-           : inner                               ? "only clients can leave; name them one by one"
+    return !retires ? readmit_refusal(spec, inner)
+           : inner  ? "only clients can leave; name them one by one"
+           : spec_cohort(spec) && !proven
+               ? "a client leaves its cohort only if the authority has signed it (hfsad keys cohort)"
            : spec->federation.mode == MODE_ASYNC ? NULL
                                                  : "in lock step the run needs every client: nodes join and leave with "
                                                    "federation.mode async";
+}
+
+/* The path before the proof, if there is one: returns whether. */
+static bool take_path(const char *text, char *path, size_t size)
+{
+    const size_t length = strcspn(text, "\n");
+    snprintf(path, size, "%.*s", (int)length, text);
+    return text[length] != 0;
 }
 
 static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes, size_t count, bool retires,
@@ -61,13 +73,15 @@ static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes
     if (status)
         return status;
     for (size_t i = 0; i < count && !status; i++) {
-        const size_t number = nodes_find(shape, nodes[i]);
+        char path[1200];
+        const bool proven = take_path(nodes[i], path, sizeof path);
+        const size_t number = nodes_find(shape, path);
         const char *why = number == 0
                               ? retires ? "the cloud cannot leave" : "the cloud cannot be replaced: restore its folder"
                           : number == SIZE_MAX ? "no such node in this federation; `hfsad nodes` lists its nodes"
-                                               : refusal_of(spec, number < shape->n_inner, retires);
+                                               : refusal_of(spec, number < shape->n_inner, retires, proven);
         if (why)
-            status = error_set(err, HFSAD_ERROR_INPUT, "%.200s: %s", nodes[i], why);
+            status = error_set(err, HFSAD_ERROR_INPUT, "%.200s: %s", path, why);
     }
     dataset_free(shape);
     return status;
@@ -103,18 +117,23 @@ hfsad_status hfsad_retire(const hfsad_spec *spec, const char *state, const char 
 
 /* ---- the cloud ---- */
 
-static bool is_name(const hfsad_member *m, const char *path, bool retires)
+static bool is_name(const hfsad_member *m, const char *text, bool retires)
 {
     const dataset *d = federation_shape(m->f);
+    char path[1200];
+    const bool proven = take_path(text, path, sizeof path);
     const size_t number = nodes_find(d, path);
-    return number != SIZE_MAX && number > 0 && !refusal_of(m->spec, number < d->n_inner, retires);
+    if (proven && !veil_is_proven(m->s.keys ? m->ca : m->s.ca, federation_run(m->f), path, text + strlen(path) + 1))
+        return false;
+    return number != SIZE_MAX && number > 0 && strlen(text) <= INQUIRY_WHY_MOST &&
+           !refusal_of(m->spec, number < d->n_inner, retires, proven);
 }
 
 const char *readmit_refusal(const hfsad_spec *spec, bool inner)
 {
     return !algorithm_of(spec)->links ? algorithm_of(spec)->unreadmitted
-           : spec_is_secure(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
-                                    "with new state folders"
+           : spec_cohort(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
+                                 "with new state folders"
            : spec_has_noise(spec)
                ? "with noise (privacy.epsilon) a client that has lost its state folder would say its "
                  "rounds again with other noise: restart the run with new state folders"
@@ -124,10 +143,10 @@ const char *readmit_refusal(const hfsad_spec *spec, bool inner)
                : NULL;
 }
 
-/* The path remains; returns whether the node is to leave. */
+/* The path, and the proof behind it, remain; returns whether the node is to leave. */
 static bool cut_request(char *text)
 {
-    char *line = strchr(text, '\n');
+    char *line = strrchr(text, '\n');
     const bool retires = line && strcmp(line, retires_line) == 0;
     if (line)
         *line = 0;
@@ -161,6 +180,7 @@ static void remove_request(const hfsad_member *m, const char *name, const run_re
     if (file_read(file, 1 << 16, &path, &size) != 0)
         return;
     const bool retires = cut_request(path);
+    path[strcspn(path, "\n")] = 0;
     if (strcmp(path, done->path) == 0 && retires == (done->where == ANEW_RETIRED))
         (void)unlink(file);
     free(path);

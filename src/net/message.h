@@ -42,6 +42,7 @@ typedef struct {
     double *values;     /* the sender's or the caller's memory; all finite */
     bool fixed;         /* values are words of 64 bits in fixed point (base/fixed.h), whatever they are as doubles */
     uint64_t digest[4]; /* of the DOWN or ASK that it answers, for its masks (veil.h); not sent */
+    bool digested;      /* it has come, and digest is its own */
 } message;
 
 enum {

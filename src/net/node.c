@@ -320,6 +320,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     const bool sums = m->kind == MESSAGE_UP || (m->kind == MESSAGE_ANSWER && plain.phase == NODE_PHASE_TRAIN);
     if (m->fixed != (sums && n->s.p->fixed))
         return node_refuse(n, why, NODE_REFUSED_KIND);
+    if (from == NODE_PARENT && !m->digested)
+        node_digest(n, &plain);
     if (!m->fixed && !numbers_take(n, &plain, why))
         return false;
     if (!question_of_phase(plain.phase))
@@ -342,11 +344,11 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
 
 /* ---- time ---- */
 
-enum { CHANNELS = 4 };
+enum { CHANNELS = 5 };
 
 static void channels_of(node *n, channel *all[CHANNELS])
 {
-    channel *const each[CHANNELS] = {&n->up, &n->answer.models, &n->down, &n->question.ask};
+    channel *const each[CHANNELS] = {&n->up, &n->answer.models, &n->down, &n->question.ask, &n->async.calls};
     memcpy(all, each, sizeof each);
 }
 
@@ -385,6 +387,7 @@ void node_repeat(node *n)
 size_t node_message_most(const node *n)
 {
     size_t most = 2 * n->s.M + 2 > node_answer_count(n) ? 2 * n->s.M + 2 : node_answer_count(n);
+    most = unit_down_count(n) > most ? unit_down_count(n) : most;
     for (size_t c = 0; c < n->s.n_children; c++) {
         const size_t part = node_part_size(n, n->s.children[c].nodes, 0);
         most = part > most ? part : most;
@@ -473,6 +476,8 @@ static bool next_to_parent(node *n, message *m)
 
 static message down_letter(node *n)
 {
+    if (n->async.down)
+        return unit_down(n);
     message m = node_letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->async.version : n->round) + 1);
     m.k = n->begun;
     m.count = n->s.M + n->a->down;
@@ -505,6 +510,8 @@ static bool next_to_children(node *n, message *m)
 {
     if (channel_take(&n->down, &n->status.repeated))
         *m = down_letter(n);
+    else if (unit_next_call(n, m))
+        return true;
     else if (channel_take(&n->question.ask, &n->status.repeated))
         *m = question_letter(n);
     else if (take_flag(&n->ack_part))
@@ -634,6 +641,11 @@ uint64_t node_life(const node *n)
 bool node_is_async(const node *n)
 {
     return n->s.async;
+}
+
+uint64_t node_said(const node *n)
+{
+    return n->up_round;
 }
 
 uint64_t node_begun(const node *n)

@@ -173,6 +173,8 @@ enum { NODE_PARENT = SIZE_MAX };
 /* Takes a message in. m and its numbers are the caller's. Returns whether it was news; if not, *why (may be
  * NULL) says why. Old ones are no fault: they come whenever a message is repeated. */
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
+/* Secure: the digest of a DOWN or ASK of the parent, in the message; several nodes may be handed it. */
+void node_digest(const node *n, message *m);
 /* Whether it should send a number that does not fit into fixed point, so that it cannot go on. */
 bool node_is_too_large(const node *n);
 /* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
@@ -289,6 +291,12 @@ bool node_child_lies(const node *n, size_t c);
 bool node_child_begin(node *n, size_t c, uint64_t life);
 /* Asynchronous, of a client: it leaves; likewise. Whether it is no member: it has left, or has not joined yet. */
 bool node_child_retire(node *n, size_t c, uint64_t life);
+/* Asynchronous, of a member of a cohort: whether it may leave now; the first child of the cohort and the one behind its
+ * last. */
+bool node_child_may_leave(const node *n, size_t c);
+void node_unit(const node *n, size_t c, size_t *first, size_t *end);
+/* The round of the last UP. */
+uint64_t node_said(const node *n);
 /* Whether the last figures are there, so that no node trains or joins any more. */
 bool node_is_over(const node *n);
 bool node_child_is_out(const node *n, size_t c);

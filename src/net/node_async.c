@@ -15,12 +15,13 @@ hfsad_status async_create(node *n, hfsad_error *err)
     n->async.held_w = alloc_zero(n->s.M, sizeof(double));
     n->question.own_numbers = alloc_zero(node_figures_count(n), sizeof(double));
     n->leaf.local_steps = n->s.leaf ? n->s.leaf->local_steps : 1;
-    return n->async.held_w && n->question.own_numbers ? HFSAD_OK
+    return n->async.held_w && n->question.own_numbers ? unit_create(n, err)
                                                       : error_memory(err, n->s.M * sizeof(double), "a node's vectors");
 }
 
 void async_free(node *n)
 {
+    unit_free(n);
     free(n->async.held_w);
     free(n->question.own_numbers);
     free(n->async.heard);
@@ -71,17 +72,33 @@ static void take_turn(node *n, uint64_t version, const double *w_parent)
     leaf_step(n, w_parent, (uint32_t)n->period * n->leaf.local_steps);
     n->sent_up++;
     n->up_round = version;
+    memcpy(n->up_digest, n->down_digest, sizeof n->up_digest);
     node_send(n, &n->up);
+}
+
+/* A member of a cohort. Its parent calls it when it has the UPs of all members, so the call acknowledges the last. */
+static bool answer_call(node *n, const message *m, node_refusal *why)
+{
+    if (m->round == n->down_round && memcmp(m->digest, n->down_digest, sizeof m->digest) != 0)
+        return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (m->round <= n->down_round || !unit_is_called(n, m) || n->async.turn_left || is_frozen(n))
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    channel_stop(&n->up);
+    memcpy(n->down_digest, m->digest, sizeof m->digest);
+    take_turn(n, m->round, m->values);
+    return true;
 }
 
 bool async_handle_down(node *n, const message *m, node_refusal *why)
 {
-    if (m->count != n->s.M)
+    if (m->count != unit_down_count(n))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round > versions(n))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (n->answer.round < 0) /* no version comes before the first row, so that went without this node */
         n->answer.round = 0;
+    if (unit_waits_for_call(n))
+        return answer_call(n, m, why);
     if (m->round <= n->down_round || m->round <= n->async.held || is_frozen(n))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (is_resting(n)) {
@@ -144,14 +161,19 @@ static bool is_asking_for_figures(const node *n)
 }
 
 /* In the record: the counter, after the life of the link. */
-static uint64_t async_lived(const child_state *child, uint64_t k)
+uint64_t async_lived(const child_state *child, uint64_t k)
 {
     return (child->life << 32) + k;
 }
 
-static bool note_heard(node *n, size_t c, uint64_t version, uint64_t k)
+static bool has_room_for_heard(node *n, size_t more)
 {
-    if (!alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + 1, sizeof *n->async.heard))
+    return alloc_grow((void **)&n->async.heard, &n->async.heard_room, n->async.n_heard + more, sizeof *n->async.heard);
+}
+
+bool async_note_heard(node *n, size_t c, uint64_t version, uint64_t k)
+{
+    if (!has_room_for_heard(n, 1))
         return false;
     n->async.heard[n->async.n_heard++] = (heard){(uint32_t)c, version, k};
     return true;
@@ -160,7 +182,9 @@ static bool note_heard(node *n, size_t c, uint64_t version, uint64_t k)
 bool async_leave_child(node *n, size_t c, uint64_t life)
 {
     child_state *child = &n->inner.child[c];
-    if (!note_heard(n, c, n->async.version + 1, (life << 32) + UINT32_MAX))
+    if (unit_end(n, c) - unit_first(n, c) > 1)
+        return unit_leave(n, c, life);
+    if (!async_note_heard(n, c, n->async.version + 1, (life << 32) + UINT32_MAX))
         return false;
     child->out = true;
     child->fresh = child->absent = false;
@@ -170,7 +194,7 @@ bool async_leave_child(node *n, size_t c, uint64_t life)
 bool async_begin_child(node *n, size_t c, uint64_t life)
 {
     child_state *child = &n->inner.child[c];
-    if (!note_heard(n, c, n->async.version + 1, life << 32))
+    if (!async_note_heard(n, c, n->async.version + 1, life << 32))
         return false;
     child->out = false;
     child->need = n->async.version;
@@ -192,7 +216,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
         n->ack_up = child->ack_up = true;
         return node_refuse(n, why, NODE_REFUSED_OLD);
     }
-    if (is_frozen(n) && !is_asking_for_figures(n))
+    if ((is_frozen(n) && !is_asking_for_figures(n)) || !unit_expects(n, c, m->round))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->k <= child->k) {
         n->ack_up = child->ack_up = child->is_behind = true;
@@ -202,17 +226,18 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (!bounds_of_turn(n, c, m->k - child->k) || !bounds_of_up(n, c, m))
         return node_refuse_lie(n, c, why);
-    if (!note_heard(n, c, m->round, async_lived(child, m->k)))
+    if (!has_room_for_heard(n, unit_entries(n, c)))
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
     child->turns++;
     child->need = m->round;
-    child->absent = false;
-    child->fresh = true;
     child->k = m->k;
-    child->sigma = m->sigma;
-    memcpy(n->inner.child_u + c * n->s.M, m->values, n->s.M * sizeof(double));
+    if (!unit_take(n, c, m))
+        return true;
+    unit_note(n, unit_first(n, c));
+    if (n->state == NODE_TRAINS)
+        unit_call(n);
     return true;
 }
 
@@ -228,6 +253,7 @@ void async_open(node *n)
     node_move(n, NODE_TRAINS);
     n->async.since = n->now;
     node_send(n, &n->down);
+    unit_call(n);
 }
 
 /* Steps by which a child may be behind: K_a global iterations. */
@@ -253,17 +279,17 @@ static bool somebody_is_stale(const node *n)
 static size_t count_fresh(const node *n)
 {
     size_t fresh = 0;
-    for (size_t c = 0; c < n->s.n_children; c++)
-        fresh += n->inner.child[c].fresh;
+    for (size_t c = 0; c < n->s.n_children; c = unit_end(n, c))
+        fresh += unit_is_fresh(n, c);
     return fresh;
 }
 
-static size_t count_absent(const node *n)
+static size_t count_present(const node *n)
 {
-    size_t absent = 0;
-    for (size_t c = 0; c < n->s.n_children; c++)
-        absent += n->inner.child[c].absent || n->inner.child[c].aside || n->inner.child[c].out;
-    return absent;
+    size_t present = 0;
+    for (size_t c = 0; c < n->s.n_children; c = unit_end(n, c))
+        present += !unit_is_absent(n, c);
+    return present;
 }
 
 /* Longer at nodes above others, which wait in turn: an edge must not be left out for a client of its own. */
@@ -305,11 +331,13 @@ void node_child_lives(node *n, size_t c, bool lives)
 bool async_is_ready(const node *n)
 {
     const size_t fresh = count_fresh(n);
+    if (n->async.steps_on)
+        return true;
     if (fresh == 0)
         return false;
     if (somebody_is_stale(n) && (n->s.pace.stale_waits || n->now - n->async.since < n->s.pace.stale_ms))
         return false;
-    return (double)fresh >= n->s.pace.quorum * (double)(n->s.n_children - count_absent(n)) ||
+    return (double)fresh >= n->s.pace.quorum * (double)count_present(n) ||
            n->now - n->async.since >= n->s.pace.deadline_ms;
 }
 
@@ -388,14 +416,18 @@ void async_step(node *n)
         n->inner.child[c].absent = n->inner.child[c].absent || async_is_stale(n, c);
     node_step(n);
     n->async.version++;
+    n->async.steps_on = false;
     node_move(n, NODE_RESTS);
     for (size_t c = 0; c < n->s.n_children; c++)
         n->inner.child[c].fresh = false;
+    const bool unsent = n->down.send; /* several messages have come in one turn */
     channel_stop(&n->down);
+    unit_remind(n, unsent);
     if (is_root(n) || --n->async.turn_left > 0)
         return;
     n->sent_up++;
     n->up_round = n->down_round;
+    memcpy(n->up_digest, n->down_digest, sizeof n->up_digest);
     node_send(n, &n->up);
 }
 
@@ -420,6 +452,7 @@ void async_end(node *n)
     char text[80];
     snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
     async_put(n, text);
+    unit_note_rest(n);
     put_heard(n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         n->inner.child[c].missed = !n->inner.child[c].answered;

@@ -6,17 +6,14 @@
 
 #include <string.h>
 
-void node_digest(const node *n, const message *m, uint64_t digest[4])
+void node_digest(const node *n, message *m)
 {
-    if (n->s.p->secure)
-        veil_digest(m->values, m->count, digest);
-}
-
-bool node_is_other(const node *n, const message *m, const uint64_t digest[4])
-{
-    uint64_t own[4] = {0};
-    node_digest(n, m, own);
-    return n->s.p->secure && memcmp(own, digest, sizeof own) != 0;
+    if (!n->s.p->secure || m->fixed || (m->kind != MESSAGE_DOWN && m->kind != MESSAGE_ASK))
+        return;
+    /* Behind the w of a DOWN are calls (node_unit.c), which may be others when it is repeated. */
+    const size_t most = m->kind == MESSAGE_DOWN ? n->s.M : SIZE_MAX;
+    veil_digest(m->values, m->count < most ? m->count : most, m->digest);
+    m->digested = true;
 }
 
 /* Among the children of its sort of its parent. */

@@ -94,6 +94,8 @@ static const uint64_t *tally_words_of(void *context, size_t slot, uint64_t *room
 {
     const node *n = context;
     (void)room;
+    if (!n->inner.child[slot].answered)
+        return NULL;
     return (const uint64_t *)(const void *)(n->inner.child_figures + slot * node_answer_count(n));
 }
 
@@ -394,7 +396,7 @@ static bool handle_down(node *n, const message *m, node_refusal *why)
     if (m->round > n->up_round)
         channel_stop(&n->up);
     n->down_round = m->round;
-    node_digest(n, m, n->down_digest);
+    memcpy(n->down_digest, m->digest, sizeof m->digest);
     memcpy(n->inner.w_parent, m->values, n->s.M * sizeof *n->inner.w_parent);
     if (n->a->take_down)
         n->a->take_down(n, m->values, m->values[n->s.M]);

@@ -195,7 +195,7 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
     if (m->count != n->s.M + n->a->down)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (m->round <= n->down_round || m->round <= n->round) {
-        if (m->round == n->down_round && node_is_other(n, m, n->down_digest))
+        if (m->round == n->down_round && memcmp(m->digest, n->down_digest, sizeof m->digest) != 0)
             return node_refuse(n, why, NODE_REFUSED_VALUE);
         if (m->round == n->down_round)
             node_greet(n, m->k);
@@ -207,7 +207,7 @@ bool leaf_handle_down(node *n, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     leaf_skip_to(n, before, last);
     n->down_round = m->round;
-    node_digest(n, m, n->down_digest);
+    memcpy(n->down_digest, m->digest, sizeof m->digest);
     channel_stop(&n->up);
     node_greet(n, m->k);
     if (play(n, m->round, m->values)) {

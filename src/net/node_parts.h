@@ -102,6 +102,15 @@ typedef struct {
     anew_where where;
     double *begin;  /* M: its model then, until it is admitted; NULL: not needed yet */
     uint64_t turns; /* asynchronous: UPs taken */
+    /* asynchronous, in a cohort (node_unit.c): the version that it is called for and its w, of the first member; the
+     * message that waits for those of the others */
+    size_t unit, unit_end;
+    uint64_t call;
+    double *call_w, *staged_u;
+    bool staged;
+    double staged_sigma;
+    uint64_t skipped, skipped_k; /* a turn that was said in a cohort that was never complete; 0: none */
+    bool leaving;                /* it is out when the others have made another step */
     double sigma;
     guard_strain strain;      /* of an inner child's link and all below */
     uint64_t strain_words[2]; /* fixed point: the same, as it came */
@@ -157,7 +166,11 @@ typedef struct {
     double *held_w;     /* M */
     heard *heard;       /* since the last step: at most the number of steps that a child was behind */
     size_t n_heard, heard_room;
-    char *lines; /* of the record */
+    double *down;  /* cohorts: room for a DOWN; NULL: there are none */
+    channel calls; /* of earlier versions */
+    bool steps_on; /* one step without news: a cohort waits for another version */
+    size_t saying; /* the next of them to be sent, from 1; 0: none */
+    char *lines;   /* of the record */
     size_t lines_size, lines_room;
 } async_part;
 
@@ -359,10 +372,6 @@ const double *fixed_shown(node *n, const message *m);
 /* A tally as it goes up. */
 void fixed_say_tally(node *n);
 void fixed_show_tally(const node *n, const double *words, double *numbers);
-/* Secure: the digest of what came from the parent. */
-void node_digest(const node *n, const message *m, uint64_t digest[4]);
-/* Whether it is another message than the one with this digest. */
-bool node_is_other(const node *n, const message *m, const uint64_t digest[4]);
 
 /* The first leaf among the children. */
 size_t inner_first_leaf(const node *n);
@@ -436,12 +445,52 @@ uint64_t async_due(const node *n);
 bool async_begin_child(node *n, size_t c, uint64_t life);
 /* The child's link counts no more, or not yet; false: no memory. */
 bool async_leave_child(node *n, size_t c, uint64_t life);
+/* A child's turn, for the record; false: no memory. The counter in it, after the life of the link. */
+bool async_note_heard(node *n, size_t c, uint64_t version, uint64_t k);
+uint64_t async_lived(const child_state *child, uint64_t k);
 /* A line of the record, with its newline. */
 void async_put(node *n, const char *text);
 /* The last line of the record: what was heard and not used. */
 void async_end(node *n);
 /* The same for children whose models are missing; none if all are there. */
 void async_models(node *n);
+
+/* cohorts in asynchronous training (node_unit.c) */
+bool unit_calls(const node *n);
+/* The first child of a child's unit, and the one behind its last. */
+size_t unit_first(const node *n, size_t c);
+size_t unit_end(const node *n, size_t c);
+bool unit_is_fresh(const node *n, size_t first);
+bool unit_is_absent(const node *n, size_t first);
+bool unit_has_answered(const node *n, size_t first);
+/* Whether a member has left its cohort: the others answer no questions any more. */
+bool unit_is_renewed(const node *n, size_t first);
+/* The cohort of child c has another message in force: what is said of it in the record; room for it is there. */
+size_t unit_entries(const node *n, size_t c);
+void unit_note(node *n, size_t first);
+/* Of the last line of the record. */
+void unit_note_rest(node *n);
+/* A child leaves its cohort; false: a member has not answered the last call yet, or another one is just leaving. */
+bool unit_leave(node *n, size_t c, uint64_t life);
+/* Answers of cohorts that are incomplete do not count. */
+void unit_drop_partial(node *n);
+hfsad_status unit_create(node *n, hfsad_error *err);
+void unit_free(node *n);
+/* Calls all cohorts whose members are idle for the version that is open. */
+void unit_call(node *n);
+/* Retransmits calls of earlier versions from now on, or after a while. */
+void unit_remind(node *n, bool now);
+message unit_down(node *n);
+bool unit_next_call(node *n, message *m);
+/* Whether the UP of a child may be of this version. */
+bool unit_expects(const node *n, size_t c, uint64_t round);
+/* The u of a child; true: that of its whole unit is in force. */
+bool unit_take(node *n, size_t c, const message *m);
+/* A child: numbers of a DOWN; whether it steps when called only; and whether it is. */
+size_t unit_down_count(const node *n);
+bool unit_waits_for_call(const node *n);
+bool unit_is_called(const node *n, const message *m);
+void unit_pass(const word_transfer *t, const node *n, size_t c);
 
 /* Goes on as far as it can. */
 void inner_advance(node *n);

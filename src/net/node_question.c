@@ -69,7 +69,7 @@ static bool answer_figures(node *n, const message *m, uint64_t number)
     }
     n->a->measure_leaf(n, m->values, n->s.depth == 1 ? m->values : m->values + M, &t);
     node_answer(n, &t, number);
-    node_digest(n, m, n->answer.digest);
+    memcpy(n->answer.digest, m->digest, sizeof m->digest);
     n->answer.k = n->k;
     return true;
 }
@@ -81,6 +81,7 @@ static void halt(node *n)
     n->async.turn_left = 0;
     n->changed = true;
     channel_stop(&n->down);
+    channel_stop(&n->async.calls);
     if (n->state != NODE_HALTED)
         node_move(n, NODE_HALTED);
 }
@@ -96,7 +97,7 @@ static bool begin_figures(node *n, const message *m, uint64_t number)
         channel_stop(&n->up);
     if (n->s.async && number == n->end_round)
         halt(n);
-    node_digest(n, m, n->question.digest);
+    memcpy(n->question.digest, m->digest, sizeof m->digest);
     memcpy(n->question.w, m->values, M * sizeof *m->values);
     memcpy(n->question.parent, m->values + (n->s.depth > 1 ? M : 0), M * sizeof *m->values);
     return true;
@@ -485,9 +486,9 @@ static bool all_answered(const node *n)
     for (size_t c = 0; c < n->s.n_children; c++) {
         const child_state *child = &n->inner.child[c];
         if (!child->answered && !child->aside && !child->out && !(models && child->missed) &&
-            !async_answers_without(n, c))
+            !(!models && unit_is_renewed(n, unit_first(n, c))) && !async_answers_without(n, c))
             return false;
-        any = any || child->answered;
+        any = any || (child->answered && unit_has_answered(n, unit_first(n, c)));
     }
     return any;
 }
@@ -495,8 +496,11 @@ static bool all_answered(const node *n)
 static void finish(node *n)
 {
     const question_row *row = n->question.row;
-    for (size_t c = 0; c < n->s.n_children; c++)
-        n->inner.child[c].absent = n->inner.child[c].absent || !n->inner.child[c].answered;
+    if (row->up == UP_TALLY)
+        unit_drop_partial(n);
+    for (size_t c = 0; c < n->s.n_children; c++) /* a new cohort answers no question, and trains */
+        n->inner.child[c].absent =
+            n->inner.child[c].absent || (!n->inner.child[c].answered && !unit_is_renewed(n, unit_first(n, c)));
     question_move(&n->question, QUESTION_NONE);
     n->changed = n->changed || row->kept;
     channel_stop(&n->question.ask);

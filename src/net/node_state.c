@@ -166,12 +166,14 @@ static void pass_async(const word_transfer *t, node *n)
     words_pass(t, &n->async.version);
     words_pass(t, &n->async.turn_left);
     words_pass_flag(t, &n->async.stopping);
+    words_pass_flag(t, &n->async.steps_on);
     pass_question(t, n);
     for (size_t c = 0; c < n->s.n_children; c++) {
         words_pass_flag(t, &n->inner.child[c].fresh);
         words_pass_flag(t, &n->inner.child[c].missed);
         words_pass_reals(t, &n->inner.child[c].sigma, 1);
         words_pass_reals(t, n->inner.child_u + c * n->s.M, n->s.M);
+        unit_pass(t, n, c);
     }
     uint64_t count = n->async.n_heard;
     words_pass(t, &count);
@@ -252,6 +254,8 @@ static void begin_again(node *n)
     n->async.since = n->now;
     if (n->state == NODE_TRAINS)
         node_send(n, &n->down);
+    if (n->s.async && n->s.inner && n->state != NODE_HALTED)
+        unit_remind(n, true);
     if (n->s.leaf && n->answer.final)
         node_send(n, &n->answer.models);
     if (n->s.inner) {

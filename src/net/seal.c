@@ -24,6 +24,14 @@ void seal_key_make(seal_key *key, const void *secret, size_t size)
     explicit_bzero(pad, sizeof pad);
 }
 
+void seal_digest(const void *bytes, size_t size, unsigned char digest[SEAL_DIGEST])
+{
+    SHA256_CTX hash;
+    SHA256_Init(&hash);
+    SHA256_Update(&hash, bytes, size);
+    SHA256_Final(digest, &hash);
+}
+
 static void finish(const seal_key *key, SHA256_CTX *inner, unsigned char mac[SEAL_DIGEST])
 {
     SHA256_CTX outer = key->outer;

@@ -23,6 +23,8 @@ typedef struct {
 } seal_key;
 
 void seal_key_make(seal_key *key, const void *secret, size_t size);
+/* SHA-256 of `size` bytes. */
+void seal_digest(const void *bytes, size_t size, unsigned char digest[SEAL_DIGEST]);
 /* HMAC-SHA256 of `size` bytes. */
 void seal_mac(const seal_key *key, const void *bytes, size_t size, unsigned char mac[SEAL_DIGEST]);
 

@@ -17,12 +17,11 @@
 
 #define SECRET_NAME "cohort.key"
 #define LIST_NAME "cohort.list"
-enum { LIST_MOST = 1 << 28 };
+enum { LIST_MOST = 1 << 28, VEIL_BLOCK = 16 };
 
 void veil_digest(const double *values, size_t count, uint64_t digest[4])
 {
-    unsigned size;
-    (void)EVP_Digest(values, count * sizeof *values, (unsigned char *)digest, &size, EVP_sha256(), NULL);
+    seal_digest(values, count * sizeof *values, (unsigned char *)digest);
 }
 
 /* ---- the process ---- */
@@ -34,16 +33,17 @@ static hfsad_status take_list(veil *v, hfsad_error *err)
         return error_memory(err, 0, "a file name");
     const int reason = path ? file_read(path, LIST_MOST, &text, &v->list_size) : ENOENT;
     hfsad_status status = HFSAD_OK;
-    if (!reason)
+    if (!reason) {
         v->list = (unsigned char *)text;
-    else if (reason != ENOENT) /* without it any list would be accepted */
+        veil_note_list(v);
+    } else if (reason != ENOENT) /* without it any list would be accepted */
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; restore the file", path, strerror(reason));
     free(path);
     return status;
 }
 
-hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_t run, hfsad_error *err)
+hfsad_status veil_create(veil **out, const char *folder, bool begun, const char *ca, uint64_t run, hfsad_error *err)
 {
     veil *v = alloc_zero(1, sizeof *v);
     *out = NULL;
@@ -55,9 +55,11 @@ hfsad_status veil_create(veil **out, const char *folder, const char *ca, uint64_
     if (!status && ca)
         status = veil_take_authority(v, ca, err);
     if (!status)
-        status = secret_take(v->folder, SECRET_NAME, false, v->secret, err);
-    if (!status)
         status = take_list(v, err);
+    if (!status)
+        status = veil_read_gone(v, err);
+    if (!status) /* with another key, another message would go out under the number of one that was said */
+        status = secret_take(v->folder, SECRET_NAME, begun || v->list, v->secret, err);
     if (status)
         veil_free(v);
     else
@@ -70,6 +72,8 @@ void veil_free(veil *v)
     if (!v)
         return;
     X509_STORE_free(v->authority);
+    X509_free(v->ca);
+    free(v->gone);
     OPENSSL_cleanse(v->secret, sizeof v->secret);
     OPENSSL_cleanse(v->mask, sizeof v->mask);
     free(v->folder);
@@ -97,26 +101,32 @@ bool veil_keep_list(veil *v, const unsigned char *list, size_t size, char why[VE
     memcpy(copy, list, size);
     v->list = copy;
     v->list_size = size;
+    veil_note_list(v);
     return true;
 }
 
 /* ---- masks ---- */
 
-static void put_head(unsigned char head[VEIL_HEAD], uint64_t run, const message *m)
+static void put_head(unsigned char head[VEIL_HEAD], const veil_member *of, const message *m)
 {
     const uint64_t phase = m->phase & ((UINT64_C(1) << NODE_LIFE_BIT) - 1); /* the life of a link is its own */
-    const uint64_t numbers[] = {run, phase, m->round, m->kind, m->count};
-    memcpy(head, "hfsad mask 1", 12);
+    const uint64_t numbers[] = {of->v->run, phase, m->round, m->kind, m->count, of->gone_print};
+    memcpy(head, "hfsad mask 2", 12);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put64(head + 12 + 8 * i, numbers[i]);
     memcpy(head + 12 + sizeof numbers, m->digest, sizeof m->digest);
+}
+
+static uint64_t le64(uint64_t word)
+{
+    return get64((const unsigned char *)&word);
 }
 
 /* The words of a chunk, added or subtracted; width: words of a number. */
 static void apply(uint64_t *words, uint64_t *mask, size_t count, size_t width, bool below)
 {
     for (size_t i = 0; i < count; i++)
-        mask[i] = get64((const unsigned char *)&mask[i]);
+        mask[i] = le64(mask[i]);
     if (width == 1) {
         for (size_t i = 0; i < count; i++)
             words[i] = below ? words[i] - mask[i] : words[i] + mask[i];
@@ -127,29 +137,62 @@ static void apply(uint64_t *words, uint64_t *mask, size_t count, size_t width, b
     fixed_add(words, mask, count / FIXED_WORDS);
 }
 
+static bool encrypt(const veil_pair *p, uint64_t *blocks, size_t count)
+{
+    int made;
+    unsigned char *bytes = (unsigned char *)blocks;
+    return EVP_EncryptUpdate(p->cipher, bytes, &made, bytes, (int)(count * VEIL_BLOCK)) == 1;
+}
+
+/*
+ * The first counter of a message: AES of one half of the head's digest plus AES of the other, which differ in a bit, so
+ * that only the pair knows which counters a message has, and no parent can look for questions whose counters meet.
+ */
+static bool first_counter(const veil_pair *p, const unsigned char digest[SEAL_DIGEST], uint64_t counter[2])
+{
+    uint64_t halves[4];
+    memcpy(halves, digest, sizeof halves);
+    halves[0] &= ~le64(1);
+    halves[2] |= le64(1);
+    const bool good = encrypt(p, halves, 2);
+    counter[0] = le64(halves[0] ^ halves[2]);
+    counter[1] = halves[1] ^ halves[3];
+    OPENSSL_cleanse(halves, sizeof halves);
+    return good;
+}
+
+/* The next words of the stream, whole blocks. */
+static bool draw(const veil_pair *p, uint64_t counter[2], uint64_t *mask, size_t blocks)
+{
+    for (size_t i = 0; i < blocks; i++) {
+        mask[2 * i] = le64(counter[0] + i);
+        mask[2 * i + 1] = counter[1];
+    }
+    counter[0] += blocks;
+    return encrypt(p, mask, blocks);
+}
+
 bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
 {
-    static const unsigned char zeros[VEIL_CHUNK * sizeof(uint64_t)], start[16];
     const size_t width = letter->kind == MESSAGE_ANSWER ? FIXED_WORDS : 1;
-    unsigned char head[VEIL_HEAD], key[VEIL_KEY];
+    unsigned char head[VEIL_HEAD], digest[SEAL_DIGEST];
+    uint64_t counter[2] = {0}, *mask = m->v->mask;
     bool good = true;
-    put_head(head, m->v->run, letter);
+    put_head(head, m, letter);
+    seal_digest(head, sizeof head, digest);
     for (size_t j = 0; j < m->count && good; j++) {
-        int made;
-        if (j == m->own)
+        const veil_pair *p = &m->pairs[j];
+        if (!p->cipher)
             continue;
-        seal_mac(&m->pairs[j], head, sizeof head, key);
-        good = EVP_EncryptInit_ex(m->cipher, NULL, NULL, key, start) == 1; /* the cipher itself is set: to look it up
-                                                                              takes longer than a short mask */
+        good = first_counter(p, digest, counter);
         for (size_t done = 0; done < letter->count && good; done += VEIL_CHUNK) {
             const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
-            const int bytes = (int)(count * sizeof *words);
-            good = EVP_EncryptUpdate(m->cipher, (unsigned char *)m->v->mask, &made, zeros, bytes) == 1 && made == bytes;
-            apply(words + done, m->v->mask, count, width, j < m->own);
+            good = draw(p, counter, mask, (count + 1) / 2);
+            apply(words + done, mask, count, width, j < m->own);
         }
     }
-    OPENSSL_cleanse(key, sizeof key);
-    OPENSSL_cleanse(m->v->mask, (letter->count < VEIL_CHUNK ? letter->count : VEIL_CHUNK) * sizeof *m->v->mask);
+    OPENSSL_cleanse(counter, sizeof counter);
+    OPENSSL_cleanse(mask, (letter->count < VEIL_CHUNK ? letter->count + 1 : VEIL_CHUNK) * sizeof *mask);
     return good;
 }
 

@@ -212,16 +212,43 @@ static bool check_cards(const veil_member *m, const card *found, const size_t *i
     return true;
 }
 
+/* The key of a node of this process. */
+static EVP_PKEY *key_of(const veil *v, const char *name, unsigned char public_key[VEIL_KEY])
+{
+    unsigned char secret[VEIL_KEY];
+    size_t size = VEIL_KEY;
+    unsigned made;
+    text t = text_of("hfsad cohort key 1", v->run);
+    add(&t, name, strlen(name) + 1);
+    const bool good = HMAC(EVP_sha256(), v->secret, VEIL_KEY, t.bytes, t.size, secret, &made) != NULL;
+    EVP_PKEY *key = good ? EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, secret, VEIL_KEY) : NULL;
+    OPENSSL_cleanse(secret, sizeof secret);
+    if (key && EVP_PKEY_get_raw_public_key(key, public_key, &size) == 1)
+        return key;
+    EVP_PKEY_free(key);
+    return NULL;
+}
+
+/* Whether the other has a key that only this process can have made. */
+static bool is_inside(const veil_member *m, const card *other, size_t j)
+{
+    unsigned char own[VEIL_KEY];
+    EVP_PKEY *key = key_of(m->v, m->names[j], own);
+    const bool same = key && memcmp(own, other->public_key, VEIL_KEY) == 0;
+    EVP_PKEY_free(key);
+    return same;
+}
+
 /* The key of a pair, from X25519 and everything that it depends on. */
 static bool make_pair(veil_member *m, const card *found, size_t j)
 {
     const size_t low = j < m->own ? j : m->own, high = j < m->own ? m->own : j;
-    unsigned char shared[VEIL_KEY], key[VEIL_KEY];
+    unsigned char shared[VEIL_KEY];
     size_t size = sizeof shared;
     unsigned made;
     EVP_PKEY *other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, found[j].public_key, VEIL_KEY);
     EVP_PKEY_CTX *derive = EVP_PKEY_CTX_new(m->key, NULL);
-    text t = text_of("hfsad cohort pair 1", m->v->run);
+    text t = text_of("hfsad cohort pair 2", m->v->run);
     add(&t, m->names[low], strlen(m->names[low]) + 1);
     add(&t, m->names[high], strlen(m->names[high]) + 1);
     add(&t, found[low].public_key, VEIL_KEY);
@@ -229,14 +256,48 @@ static bool make_pair(veil_member *m, const card *found, size_t j)
     /* OpenSSL refuses a shared secret of zeros, which keys of small order give */
     const bool good = other && derive && EVP_PKEY_derive_init(derive) == 1 &&
                       EVP_PKEY_derive_set_peer(derive, other) == 1 && EVP_PKEY_derive(derive, shared, &size) == 1 &&
-                      HMAC(EVP_sha256(), shared, (int)size, t.bytes, t.size, key, &made);
-    if (good)
-        seal_key_make(&m->pairs[j], key, sizeof key);
-    OPENSSL_cleanse(key, sizeof key);
+                      HMAC(EVP_sha256(), shared, (int)size, t.bytes, t.size, m->pairs[j].key, &made);
     OPENSSL_cleanse(shared, sizeof shared);
     EVP_PKEY_CTX_free(derive);
     EVP_PKEY_free(other);
     ERR_clear_error();
+    return good;
+}
+
+static void close_pairs(veil_member *m)
+{
+    for (size_t j = 0; j < m->count; j++) { /* OpenSSL wipes the keys */
+        EVP_CIPHER_CTX_free(m->pairs[j].cipher);
+        m->pairs[j].cipher = NULL;
+    }
+}
+
+/*
+ * With which members it shares masks: with all of other processes. Members of one process have no secrets from each
+ * other, so a chain of them is enough: of any part of the cohort, a mask between two neighbours of the chain, or with
+ * another process, does not cancel.
+ */
+bool veil_open_pairs(veil_member *m)
+{
+    bool good = true;
+    size_t below = m->count, above = m->count;
+    for (size_t j = 0; j < m->count; j++) {
+        if (!m->pairs[j].inside || m->pairs[j].gone)
+            continue;
+        if (j < m->own)
+            below = j;
+        else if (above == m->count)
+            above = j;
+    }
+    close_pairs(m);
+    for (size_t j = 0; j < m->count && good; j++) {
+        veil_pair *p = &m->pairs[j];
+        if (j == m->own || p->gone || (p->inside && j != below && j != above))
+            continue;
+        p->cipher = EVP_CIPHER_CTX_new();
+        good = p->cipher && EVP_EncryptInit_ex(p->cipher, EVP_aes_256_ecb(), NULL, p->key, NULL) == 1 &&
+               EVP_CIPHER_CTX_set_padding(p->cipher, 0) == 1;
+    }
     return good;
 }
 
@@ -252,9 +313,13 @@ static bool use_list(veil_member *m, const unsigned char *list, size_t size, boo
     if (good)
         remember_list(m->v, list, size);
     good = good && check_cards(m, found, index, known, why);
-    for (size_t j = 0; j < m->count && good; j++)
+    for (size_t j = 0; j < m->count && good; j++) {
+        m->pairs[j].inside = j != m->own && is_inside(m, &found[j], j);
         if (j != m->own && !make_pair(m, found, j))
             good = refuse(why, "not a usable key: ", m->names[j]);
+    }
+    if (good && !veil_open_pairs(m))
+        good = refuse(why, "no memory", "");
     free(found);
     free(index);
     return good;
@@ -278,26 +343,16 @@ bool veil_take_list(veil_member *m, const unsigned char *list, size_t size, char
 hfsad_status veil_take_authority(veil *v, const char *ca, hfsad_error *err)
 {
     v->authority = X509_STORE_new();
-    const bool good = v->authority && X509_STORE_load_file(v->authority, ca) == 1;
+    BIO *file = BIO_new_file(ca, "r");
+    v->ca = file ? PEM_read_bio_X509(file, NULL, NULL, NULL) : NULL;
+    BIO_free(file);
+    const bool good = v->authority && v->ca && X509_STORE_load_file(v->authority, ca) == 1;
     ERR_clear_error();
     return good ? HFSAD_OK
                 : error_set(err, HFSAD_ERROR_INPUT,
                             "%.300s is not the certificate of an authority; give that of `hfsad "
                             "keys`",
                             ca);
-}
-
-static bool make_key(veil_member *m)
-{
-    unsigned char secret[VEIL_KEY];
-    size_t size = VEIL_KEY;
-    unsigned made;
-    text t = text_of("hfsad cohort key 1", m->v->run);
-    add(&t, m->names[m->own], strlen(m->names[m->own]) + 1);
-    const bool good = HMAC(EVP_sha256(), m->v->secret, VEIL_KEY, t.bytes, t.size, secret, &made) != NULL;
-    m->key = good ? EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, secret, VEIL_KEY) : NULL;
-    OPENSSL_cleanse(secret, sizeof secret);
-    return m->key && EVP_PKEY_get_raw_public_key(m->key, m->public_key, &size) == 1;
 }
 
 static void put_part(unsigned char **at, const void *bytes, size_t size)
@@ -370,17 +425,19 @@ hfsad_status veil_join(veil *v, veil_member **out, const veil_place *place, hfsa
     if (m) {
         m->v = v;
         m->own = place->own;
+        m->least = place->least;
         m->names = alloc_zero(place->count, sizeof *m->names);
         m->pairs = alloc_zero(place->count, sizeof *m->pairs);
-        m->cipher = EVP_CIPHER_CTX_new();
         for (; m->names && m->count < place->count; m->count++)
             if (!(m->names[m->count] = strdup(place->names[m->count])))
                 break;
     }
-    hfsad_status status = !m || m->count < place->count || !m->pairs || !m->cipher || !make_key(m) ||
-                                  EVP_EncryptInit_ex(m->cipher, EVP_aes_256_ctr(), NULL, NULL, NULL) != 1
-                              ? error_memory(err, sizeof *m, "the keys of a cohort")
-                              : make_card(m, place, err);
+    if (m && m->count == place->count)
+        m->key = key_of(v, m->names[m->own], m->public_key);
+    hfsad_status status =
+        !m || !m->key || !m->pairs ? error_memory(err, sizeof *m, "the keys of a cohort") : make_card(m, place, err);
+    if (!status)
+        veil_recall_gone(m);
     if (!status && v->list)
         m->ready = use_list(m, v->list, v->list_size, true, why);
     if (!status && v->list && !m->ready)
@@ -401,10 +458,11 @@ void veil_leave(veil_member *m)
         return;
     for (size_t i = 0; m->names && i < m->count; i++)
         free(m->names[i]);
-    if (m->pairs)
+    if (m->pairs) {
+        close_pairs(m);
         OPENSSL_cleanse(m->pairs, m->count * sizeof *m->pairs);
+    }
     EVP_PKEY_free(m->key);
-    EVP_CIPHER_CTX_free(m->cipher);
     free(m->names);
     free(m->pairs);
     free(m->card);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OFTEN = 10, HISTORY = 4096, LAST_ROWS = 120 };
+enum { OFTEN = 10, HISTORY = 20480, LAST_ROWS = 120 };
 
 /* Rounds that Newton's method costs about as much as: some 100 exchanges, 25 of them second derivatives. A message
  * costs as much as the sending of 1000 numbers, and its numbers. */

@@ -100,9 +100,11 @@ static const char few_counts[] =
 
 /* Losses without a least value (logistic, and poisson of y = 0) are left at next to 0. NULL: there is a minimum, which
  * poisson with counts above 0 may also have at 0: then the last steps are quick and end far below that. */
-static const char *why_endless(const plan *p, const polish_result *found)
+static const char *why_endless(const plan *p, const dataset *d, const polish_result *found)
 {
     bool labels = true;
+    if (isfinite(box_of(p)) && !(p->level && features_weights(d) < d->M)) /* only an intercept may grow without end */
+        return NULL;
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
         if (!kind->endless)
@@ -141,7 +143,7 @@ bool polish_ties(const dataset *d, const plan *p, double nu_f)
 void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d, const plan *p, double nu_f,
                   double objective)
 {
-    const char *endless = found->finished ? why_endless(p, found) : NULL;
+    const char *endless = found->finished ? why_endless(p, d, found) : NULL;
     to->unbounded = endless != NULL;
     if (p->star) { /* what it has found is the run's model, however far that is */
         to->accepted = isfinite(found->after);

@@ -64,6 +64,9 @@ const uint64_t *measure_words(void *context, size_t slot, uint64_t *room)
 {
     const sim_cell *at = context;
     const inner_node *node = &at->s->d->inner[at->i];
+    if (slot < node->n_inner ? !inner_is_here(at->s, node->first_inner + slot)
+                             : !leaf_is_here(at->s, node->first_leaf + slot - node->n_inner))
+        return NULL;
     const tally t = slot < node->n_inner ? sim_tally_of(at->s, node->first_inner + slot)
                                          : leaf_tally(at->s, node->first_leaf + slot - node->n_inner, node->depth);
     fixed_tally_put(&t, at->s->d->depth, room);

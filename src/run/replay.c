@@ -92,6 +92,8 @@ static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const
         for (size_t leaf = first; leaf < first + s->runs[n].count; leaf++)
             if (leaf_is_here(s, leaf))
                 s->runs[n].dual += leaf_dual[leaf];
+        for (size_t leaf = first; leaf < first + s->runs[n].count && s->p->fixed; leaf++)
+            (s->leaf_dual ? s->leaf_dual : s->many.dual)[leaf] = leaf_dual[leaf];
     }
     if (s->d->rows.constant != 0)
         many_settle(s);
@@ -179,7 +181,7 @@ static void keep_model(replay *r, size_t i)
     const size_t M = r->s->M;
     double *kept = of->ring + of->steps % (of->lag + 1) * M;
     memcpy(kept, r->s->inner_w + i * M, M * sizeof *kept);
-    if (r->s->said)
+    if (r->s->said && !r->s->p->fixed)
         (void)wire_round(kept, M);
 }
 

@@ -52,7 +52,7 @@
     X(COLUMNS, TEXT, weight, "none", "",                                                                               \
       "name of the column with the weight of a row; none: weight, if it follows y directly")                           \
     X(COLUMNS, TEXT, features, "none", "list",                                                                         \
-      "names of the features, * and ? are wildcards; none: all other columns")                                         \
+      "names of the features, * and ? are wildcards, -name leaves a column out; none: all other columns")              \
     X(COLUMNS, TEXT, categorical, "none", "list",                                                                      \
       "names of the features that are categories, one-hot without the first level; region=north|south states the "     \
       "levels")                                                                                                        \

@@ -176,8 +176,8 @@ static hfsad_status check_privacy(const hfsad_spec *spec, hfsad_error *err)
     const char *what = secure ? "privacy.aggregation: secure" : "federation.wire: fixed", *why = NULL;
     if (fixed && algorithm_is_baseline(spec->top.algorithm))
         why = "cannot be used with fedavg and fedprox; use algorithm hfsad, star or auto";
-    else if (fixed && spec->federation.mode == MODE_ASYNC)
-        why = "needs federation.mode sync";
+    else if (fixed && spec->federation.mode == MODE_ASYNC && spec->federation.local_seconds > 0)
+        why = "cannot be used with federation.local_seconds: all members of a cohort make the same steps";
     else if (fixed && (spec->features.intercept == INTERCEPT_CLIENT || spec->features.intercept == INTERCEPT_EDGE))
         why = "cannot be used with features.intercept client and edge; use global or none";
     else if (secure && spec->top.personal == PERSONAL_GROUPS)
