@@ -60,7 +60,7 @@ chaos: ## random federations, killed, stopped, frozen, robbed of states, asynchr
 	@scripts/need test
 	@$(configure)
 	@$(compile) --target product
-	tests/random_federations.py --program $(BUILD)/hfsad --seconds $$(($(or $(MINUTES),60) * 12))
+	tests/random_federations.py --program $(BUILD)/hfsad --seconds $$(($(or $(MINUTES),60) * 6))
 
 bench: ## measure speed and memory, compared with the limits of the machine
 	@scripts/need bench

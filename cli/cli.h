@@ -32,6 +32,7 @@ int cmd_nodes(int argc, char **argv);
 int cmd_privacy(int argc, char **argv);
 int cmd_readmit(int argc, char **argv);
 int cmd_retire(int argc, char **argv);
+int cmd_admit(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_state(int argc, char **argv);
 int cmd_runs(int argc, char **argv);

@@ -446,6 +446,25 @@ static int enter_history(session *c)
     return CLI_GO;
 }
 
+/* The list of nodes has grown: this program again, with the same words and from its state folder. */
+static void begin_anew(void)
+{
+    char words[1 << 16], *argv[1024];
+    size_t count = 0;
+    FILE *f = fopen("/proc/self/cmdline", "r");
+    const size_t size = f ? fread(words, 1, sizeof words - 1, f) : 0;
+    if (f)
+        fclose(f);
+    words[size] = 0;
+    for (char *word = words; word < words + size && count + 1 < sizeof argv / sizeof *argv; word += strlen(word) + 1)
+        argv[count++] = word;
+    argv[count] = NULL;
+    fflush(NULL);
+    if (count)
+        execv("/proc/self/exe", argv);
+    fputs("hfsad: the list of nodes has grown: start this process again\n", stderr);
+}
+
 static int run_member(session *c)
 {
     hfsad_error err = {0};
@@ -462,10 +481,13 @@ static int run_member(session *c)
     cli_catch_interrupts();
     const hfsad_status status = hfsad_member_run(member, &stop, &err);
     progress_end(&c->progress);
+    const bool grown = !status && hfsad_member_has_grown(member);
     hfsad_member_free(member);
     const int ended = status ? fail_member(&err) : stop == HFSAD_STOP_INTERRUPTED ? 128 + cli_interrupted() : c->status;
     observe_end(c->watched);
     record_end(&c->record, ended, !status && stop == HFSAD_STOP_DIVERGED);
+    if (grown && !cli_interrupted())
+        begin_anew();
     return ended;
 }
 

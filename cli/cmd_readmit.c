@@ -1,4 +1,5 @@
-/* hfsad readmit: the operator replaces nodes whose state folders are lost. hfsad retire: clients leave. */
+/* hfsad readmit: the operator replaces nodes whose state folders are lost. hfsad retire: clients leave. hfsad admit:
+ * clients are added to the list. */
 #define _POSIX_C_SOURCE 200809L
 #include "cmd_member.h"
 
@@ -162,6 +163,51 @@ static int parse(int argc, char **argv, bool retires)
         status = carry_out(&s);
     free(s.sets.room);
     free(s.words);
+    return status;
+}
+
+/* ---- admit ---- */
+
+static int admit(const char **words, size_t count, const cli_texts *sets)
+{
+    hfsad_error err = {0};
+    hfsad_spec *spec = NULL;
+    int status = member_load(&spec, words[0], sets, "admit");
+    if (status == CLI_GO && count < 2)
+        status = cli_wrong("admit", "name the clients");
+    if (status == CLI_GO)
+        status = hfsad_admit(spec, words + 1, count - 1, &err) ? cli_fail(&err) : CLI_DONE;
+    for (size_t i = 1; i < count && status == CLI_DONE; i++)
+        printf("%s: in the list; it joins when its process speaks\n", words[i]);
+    hfsad_spec_free(spec);
+    return status == CLI_DONE ? cli_finish_stdout(CLI_DONE) : status;
+}
+
+int cmd_admit(int argc, char **argv)
+{
+    cli_texts sets = {.room = calloc((size_t)argc + 1, sizeof(char *))};
+    const char **words = calloc((size_t)argc + 1, sizeof(char *));
+    const cli_option options[] = {
+        {.name = "set", .kind = CLI_TEXTS, .value = &sets, .operand = "KEY=VALUE", .help = "a setting"}};
+    const cli_syntax syntax = {
+        .usage = "admit SPEC.yaml CLIENT...",
+        .about = "Adds clients to federation.nodes, the list of nodes of an asynchronous run that goes on. Processes\n"
+                 "above them notice the longer list and go on with it: run the command on the machine of the cloud,\n"
+                 "and copy the list to the machines of the edges above the client and of the client itself.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .least_words = 1,
+        .most_words = (size_t)argc,
+        .words = "a spec file and paths of new clients, such as edge1/client99",
+    };
+    int status = sets.room && words ? cli_parse(&syntax, argc, argv, words) : CLI_FAILED;
+    size_t count = 0;
+    while (status == CLI_GO && words[count])
+        count++;
+    if (status == CLI_GO)
+        status = admit(words, count, &sets);
+    free(sets.room);
+    free(words);
     return status;
 }
 

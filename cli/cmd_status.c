@@ -77,6 +77,15 @@ static void print_waits(const session *s)
     putchar('\n');
 }
 
+/* Clients then say nothing of their losses. */
+static bool has_noise(const hfsad_spec *spec)
+{
+    double epsilon = 0, rho = 0;
+    (void)hfsad_spec_get_real(spec, "privacy.epsilon", &epsilon, NULL);
+    (void)hfsad_spec_get_real(spec, "privacy.rho", &rho, NULL);
+    return epsilon > 0 || rho > 0;
+}
+
 static void print_all(const session *s)
 {
     const hfsad_seen cloud = seen_of(s, 0);
@@ -86,7 +95,11 @@ static void print_all(const session *s)
     print_node(s, 0, 0, s->watch && hfsad_observer_nodes(s->o) > NODES_DRAWN);
     print_waits(s);
     (void)hfsad_spec_get_whole(s->spec, "run.iterations", &iterations, NULL);
-    if (cloud.has_figures)
+    if (cloud.has_figures && has_noise(s->spec))
+        printf("\niteration %" PRIu64 " of %" PRId64
+               "; with a privacy budget objective and residuals are not computed\n",
+               cloud.iteration, iterations);
+    else if (cloud.has_figures)
         printf("\niteration %" PRIu64 " of %" PRId64 ", objective %.6g, residuals: primal %.3g, dual %.3g\n",
                cloud.iteration, iterations, cloud.objective, cloud.primal_residual, cloud.dual_residual);
 }

@@ -26,6 +26,7 @@ static const command commands[] = {
     {"state", cmd_state, "verify state folders, or print their content"},
     {"readmit", cmd_readmit, "replace a node whose state folder is lost, or let a client join again"},
     {"retire", cmd_retire, "let a client leave an asynchronous run"},
+    {"admit", cmd_admit, "add a client to the list of an asynchronous run"},
     {"nodes", cmd_nodes, "print the list of nodes for machines without data"},
     {"privacy", cmd_privacy, "print what a budget of differential privacy buys, by simulation"},
     {"keys", cmd_keys, "create certificates for broker and nodes, and the broker's access list"},

@@ -39,4 +39,34 @@ alike 1 squared 1e160 delta state.csv checkpoint.bin
 grep -q '"diverged"' up/summary.json || fail "the run has not diverged"
 echo "-- numbers that do not fit a float are sent as they are"
 alike 0 absolute 1e60 float state.csv checkpoint.bin
+echo "-- a model too small for a float, and a sigma that makes it large: no lie"
+cat >spec.yaml <<'SPEC'
+data: data.csv
+algorithm: hfsad
+loss: {kind: huber, solver: linearized}
+preset: paper
+aggregate: median
+features: {intercept: client, standardize: true}
+run: {iterations: 40, edge_rounds: 2, polish: false}
+schedule: {client: {c: 1.0e+95}}
+federation: {wire: float}
+SPEC
+rm -rf run up spec-state
+expect 0 run spec.yaml --out run --quiet
+expect 0 up spec.yaml --out up --quiet
+same_output run up || fail "the federation's output is another one"
+echo "-- intercepts of edges, larger than all coefficients: no lie either"
+awk -F, -v OFS=, 'NR > 1 { $3 += 1000 } 1' data.csv >far.csv
+cat >spec.yaml <<'SPEC'
+data: far.csv
+loss: {kind: squared}
+features: {intercept: edge}
+run: {iterations: 60, edge_rounds: 2, polish: false}
+federation: {mode: async}
+SPEC
+rm -rf run up spec-state
+expect 0 up spec.yaml --out up --quiet
+grep -q 'beyond the bounds' stderr.txt && fail "honest clients are refused: $(cat stderr.txt)"
+expect 0 run spec.yaml --replay up/record --out run --quiet
+same_output run up || fail "the replay is another run"
 finish

@@ -56,6 +56,13 @@ grep -q '"node":.*"edge1/client1"' out/summary.json && grep -q '"node":.*"edge2"
 expect 0 run spec.yaml "${sets[@]}" --out plain --quiet
 same_output plain out >/dev/null 2>&1 && fail "nothing has started anew"
 
+# Readmitted behind the last row: the models above are those of that row.
+own=("${sets[@]}" --set run.iterations=20 --set features.intercept=client)
+expect 0 run spec.yaml "${own[@]}" --out whole --quiet
+echo 'cloud admitted 21 40 1 edge1/client1' >late
+expect 0 run spec.yaml "${own[@]}" --replay late --out late.out --quiet
+[ "$(diff whole/model.csv late.out/model.csv | grep -c '^>')" = 1 ] || fail "a late readmission: $(diff whole/model.csv late.out/model.csv)"
+
 # The default: lost while it is asked, the star begins anew, and comes to the same bytes.
 
 expect 0 generate quantile --edges 2 --clients 2 --features 12 --rows 60 --out . --force --quiet

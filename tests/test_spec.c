@@ -447,6 +447,8 @@ static void test_words(void **state)
     assert_int_equal(spec->overrides[0].prior.penalty, HFSAD_PENALTY_L1);
     set_good(spec, "loss", "hinge");
     assert_int_equal(spec->loss.kind, HFSAD_LOSS_HINGE);
+    assert_int_equal(hfsad_spec_set_text(spec, "prior.edge", "l2", NULL), HFSAD_OK);
+    assert_int_equal(spec->prior_edge.penalty, HFSAD_PENALTY_L2);
     hfsad_spec_free(spec);
 }
 

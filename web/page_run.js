@@ -45,13 +45,15 @@ export function runPage(id) {
     const sent = known(last("bytes_up")) ? last("bytes_up") + last("bytes_down") : NaN;
     const part = h("div", number(run.iteration));
     if (run.iterations && run.status === "running") part.append(h("progress", {max: run.iterations, value: run.iteration || 0, "aria-label": "iterations"}));
-    const support = models?.length ? models.at(-1) : null;
+    const support = models?.length ? models.at(-1) : null, privacy = run.summary?.privacy;
     tiles.replaceChildren(...[
       tile("Objective", number(last("objective"), 8), `best ${number(run.best, 8)}`),
       tile("Iteration", part, run.iterations ? `of at most ${number(run.iterations)}` : ""),
       tile("Proven gap", known(last("gap_bound")) ? number(last("gap_bound"), 3) : "–", known(last("gap_bound")) ? `${number(last("gap_bound") / Math.abs(last("objective") || 1), 2)} of the objective` : "no bound so far"),
       tile("Consensus gap", number(last("consensus_gap"), 4), known(last("relative_error")) ? `error ${number(last("relative_error"), 3)}` : ""),
       tile("Non-zero", support ? number(support.nonzero) : "–", support ? `of ${number(support.width)} coefficients` : ""),
+      ...(privacy ? [tile("Privacy", `ε ${number(privacy.epsilon_spent, 4)}`, `ρ ${number(privacy.rho_spent, 4)} of ${number(privacy.rho, 4)}, δ ${number(privacy.delta, 2)}` +
+                                                                              (privacy.guaranteed ? "" : ", a simulation"))] : []),
       tile("Sent", bytes(sent), known(sent) ? `${bytes(last("bytes_up"))} up, ${bytes(last("bytes_down"))} down` : ""),
       tile("Time", seconds(run.ended ? (run.ended - run.started) / 1000 : last("seconds")), `training ${seconds(last("seconds"))}`)
     ]);

@@ -642,6 +642,35 @@ typedef enum { HFSAD_WITH_AUTO, HFSAD_WITH_CLIENT, HFSAD_WITH_EDGE, HFSAD_WITH_C
 HFSAD_API hfsad_status hfsad_result_predict(const hfsad_result *result, hfsad_data *data, hfsad_with with,
                                             double *prediction, hfsad_error *err);
 
+#define HFSAD_WITH_WORDS "auto", "client", "edge", "cloud" /* of hfsad_with */
+
+/* Part of a table, after `done` of `rows` rows; false: no more is wanted. */
+typedef bool hfsad_put(void *context, const char *text, size_t length, size_t done, size_t rows);
+/* The predictions for a file of rows by the models of an output folder, as `hfsad predict` prints them. Nothing is put
+ * before all rows are predicted. */
+HFSAD_API hfsad_status hfsad_predict_table(const char *folder, const char *data, hfsad_with with, hfsad_put *put,
+                                           void *context, hfsad_error *err);
+/* The group, the weights of all groups and the model of every client in a file of rows with y, as `hfsad assign` prints
+ * them, by the groups that a run with `personal: groups` left in the folder. */
+HFSAD_API hfsad_status hfsad_assign_table(const char *folder, const char *data, hfsad_put *put, void *context,
+                                          hfsad_error *err);
+
+/* What `hfsad evaluate` does with files. */
+typedef struct {
+    size_t size;        /* sizeof(hfsad_evaluate_settings), by the caller; members that do not apply are 0 */
+    const char *model;  /* output folder */
+    const char *data;   /* file of held-out rows */
+    hfsad_with with;    /* whose model a client gets */
+    const char *truth;  /* file with the true model */
+    const char *groups; /* CSV client,group; NULL: the groups that the run found */
+    const char *out;    /* folder for evaluation.csv and evaluation.json; NULL: no files */
+    void *context;
+    /* Asked after every client, and before the files take their places: false leaves the folder as it was. */
+    bool (*proceed)(void *context, size_t done, size_t clients);
+} hfsad_evaluate_settings;
+/* *table: the table that the program prints, to be freed by free. */
+HFSAD_API hfsad_status hfsad_evaluate_folder(const hfsad_evaluate_settings *settings, char **table, hfsad_error *err);
+
 /* Figures of the rows of a client, or of all clients below a node; NAN: there is no such figure. */
 typedef struct {
     size_t size; /* sizeof(hfsad_row_figures), by the caller */

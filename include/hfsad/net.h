@@ -188,6 +188,8 @@ HFSAD_API hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, 
 HFSAD_API hfsad_status hfsad_retire(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
                                     hfsad_error *err);
 HFSAD_API bool hfsad_readmit_is_pending(const char *state);
+/* Adds clients to federation.nodes of an asynchronous run that goes on. Processes above them read the list again. */
+HFSAD_API hfsad_status hfsad_admit(const hfsad_spec *spec, const char *const *names, size_t count, hfsad_error *err);
 
 /* Checks and opens everything: spec, tree, rows, certificates, state folder. Nothing is sent. The spec and the texts of
  * settings are copied; data must not change until the member is freed. */
@@ -198,6 +200,9 @@ HFSAD_API hfsad_status hfsad_member_create(hfsad_member **member, const hfsad_sp
  * HFSAD_STOP_ITERATIONS. A member runs once; a process that starts again with the same state folder continues the run.
  */
 HFSAD_API hfsad_status hfsad_member_run(hfsad_member *member, hfsad_stop *stop, hfsad_error *err);
+/* Whether hfsad_member_run has returned, with HFSAD_STOP_INTERRUPTED, because federation.nodes has more clients below
+ * this node: free the member, and create and run it again. */
+HFSAD_API bool hfsad_member_has_grown(const hfsad_member *member);
 /* Seconds that a cloud that was cancelled may take to gather the models of all nodes. */
 enum { HFSAD_MEMBER_LOOK_SECONDS = 3 };
 /* Ends hfsad_member_run within about a second. From any thread, and from a signal handler. */

@@ -49,6 +49,26 @@ class TheProgram(unittest.TestCase):
         np.testing.assert_array_equal(hfsad.run(SPEC, frame).models.array, hfsad.run(SPEC, data()).models.array)
 
 
+class Labels(unittest.TestCase):
+    """0 and 1, and booleans, are -1 and 1; the caller's array stays as it is."""
+
+    def test_same_models(self):
+        truth = Y > 0
+        digits = truth.astype(float)
+        for algorithm in "star", "hfsad":
+            spec = {"loss": "logistic", "prior": {"cloud": "l2"}, "algorithm": algorithm, "run": {"iterations": 5 if algorithm == "hfsad" else 300}}
+            models = [hfsad.run(spec, (X, y)).models["cloud"] for y in (2 * digits - 1, digits, truth)]
+            np.testing.assert_array_equal(models[0], models[1])
+            np.testing.assert_array_equal(models[0], models[2])
+        np.testing.assert_array_equal(digits, Y > 0)
+        with self.assertRaisesRegex(ValueError, "y is 0 in row .* and -1 in row"):
+            hfsad.run({"loss": "hinge"}, (X, np.sign(np.round(Y))))
+
+    def test_text(self):
+        with self.assertRaisesRegex(ValueError, "y: .*for text use codes by numpy.unique"):
+            hfsad.Data(X, np.where(Y > 0, "yes", "no"))
+
+
 class Specs(unittest.TestCase):
     def test_forms(self):
         spec = hfsad.Spec(SPEC, run={"seed": np.int64(3)}, **{"loss.tau": np.float32(0.25)})

@@ -412,3 +412,15 @@ void folder_unlock(int lock)
     if (lock >= 0)
         close(lock);
 }
+
+hfsad_status file_check_output(const char *output, const char *const *inputs, size_t count, hfsad_error *err)
+{
+    struct stat out, in;
+    if (stat(output, &out) != 0)
+        return HFSAD_OK;
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] && stat(inputs[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.300s is what is read and would be replaced; give another output", output);
+    return HFSAD_OK;
+}

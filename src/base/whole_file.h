@@ -46,6 +46,8 @@ hfsad_status whole_file_write(const char *folder, const char *name, const void *
 hfsad_status folder_check(const char *path, hfsad_error *err);
 /* Refuses an output, there or not, within a folder of data, where the next reader would take it for a client. A data
  * that is no folder is passed over, and so are names that begin with a dot. */
+/* Error if the output is the same file as one of the inputs; inputs that are NULL or missing are skipped. */
+hfsad_status file_check_output(const char *output, const char *const *inputs, size_t count, hfsad_error *err);
 hfsad_status folder_check_outside(const char *path, const char *data, hfsad_error *err);
 /* mkdir -p; HFSAD_ERROR_INPUT on failure, and then nothing is left of what was made. */
 hfsad_status folder_make(const char *path, hfsad_error *err);

@@ -138,10 +138,54 @@ size_t dataset_count_rows(const dataset *d)
     return rows;
 }
 
+bool dataset_make_later(dataset *d, size_t leaf)
+{
+    if (!d->later && !(d->later = alloc_zero(d->n_leaves, sizeof *d->later)))
+        return false;
+    d->n_later += !d->later[leaf];
+    d->later[leaf] = 1;
+    return true;
+}
+
+static size_t later_between(const dataset *d, size_t first, size_t end)
+{
+    size_t later = 0;
+    for (size_t leaf = first; d->later && leaf < end; leaf++)
+        later += d->later[leaf];
+    return later;
+}
+
+size_t dataset_counted(const dataset *d, size_t i)
+{
+    const inner_node *node = &d->inner[i];
+    return node->n_leaves - later_between(d, node->first_leaf, (size_t)node->first_leaf + node->n_leaves);
+}
+
+size_t dataset_links(const dataset *d)
+{
+    return d->n_inner + d->n_leaves - d->n_later - 1;
+}
+
+size_t dataset_number(const dataset *d, size_t leaf)
+{
+    return leaf - later_between(d, 0, leaf);
+}
+
+size_t dataset_leaf(const dataset *d, size_t number)
+{
+    size_t leaf = number;
+    if (!d->later)
+        return leaf;
+    for (leaf = 0; d->later[leaf] || number > 0; leaf++)
+        number -= !d->later[leaf];
+    return leaf;
+}
+
 void dataset_free(dataset *d)
 {
     if (!d)
         return;
+    free(d->later);
     free(d->absent);
     free(d->left);
     free(d->held);

@@ -84,16 +84,30 @@ typedef struct {
     double *centre, *scale; /* F each: what standardisation took off and divided by, or NULL */
     bool fixed;             /* sums over clients are in fixed point (base/fixed.h) */
     uint8_t *absent;        /* n_leaves: clients whose rows are not asked (run/replay.h); NULL: none */
-    uint8_t *left;          /* the same of those that are not asked after training */
-    uint8_t *held;          /* n_leaves: clients whose rows are in this process (part.h); NULL: all. The rows of others
-                               have their places, which nobody reads or writes */
-    hfsad_data *lender;     /* whose arrays rows.x may be, kept alive; NULL: nobody's */
+    uint8_t *later; /* n_leaves: clients that came to the list while the run went on; NULL: none. No plan counts them */
+    size_t n_later;
+    uint8_t *left;      /* the same of those that are not asked after training */
+    uint8_t *held;      /* n_leaves: clients whose rows are in this process (part.h); NULL: all. The rows of others
+                           have their places, which nobody reads or writes */
+    hfsad_data *lender; /* whose arrays rows.x may be, kept alive; NULL: nobody's */
 } dataset;
 
 static inline bool dataset_asks(const dataset *d, size_t leaf)
 {
     return !d->absent || !d->absent[leaf];
 }
+static inline bool dataset_is_later(const dataset *d, size_t leaf)
+{
+    return d->later && d->later[leaf];
+}
+/* false: no memory. */
+bool dataset_make_later(dataset *d, size_t leaf);
+/* Clients of inner node i, links of the tree, and the number of a leaf among the others, without those that came later.
+ */
+size_t dataset_counted(const dataset *d, size_t i);
+size_t dataset_links(const dataset *d);
+size_t dataset_number(const dataset *d, size_t leaf);
+size_t dataset_leaf(const dataset *d, size_t number); /* the inverse */
 static inline bool dataset_holds(const dataset *d, size_t leaf)
 {
     return !d->held || d->held[leaf];

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/words.h"
 #include "data/builder.h"
 #include "data/bytes.h"
 #include "data/features.h"
@@ -14,6 +15,9 @@
 #include <string.h>
 
 #define EXPECTED "a list of nodes: \"features 25\", then a client's path on every line, such as edge1/client7"
+
+/* Before the name of a client that came to the list while the run went on. */
+#define LATER "later "
 
 size_t nodes_name(const dataset *d, size_t number, char *buffer, size_t size)
 {
@@ -54,9 +58,12 @@ char *nodes_text(const dataset *d)
     put_table(f, d);
     for (size_t i = 1; i < d->n_inner; i++)
         fprintf(f, "%s/\n", d->inner[i].name);
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        dataset_leaf_name(d, leaf, name, sizeof name);
-        fprintf(f, "%s\n", name);
+    for (int later = 0; later <= (d->n_later > 0); later++) {
+        for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+            dataset_leaf_name(d, leaf, name, sizeof name);
+            if (dataset_is_later(d, leaf) == (later > 0))
+                fprintf(f, "%s%s\n", later ? LATER : "", name);
+        }
     }
     const bool failed = ferror(f) != 0;
     if (fclose(f) != 0 || failed) {
@@ -78,6 +85,7 @@ typedef struct {
     double *means;
     size_t n_means, means_room;
     size_t features_size, features_room;
+    bool later; /* the last client came later */
     hfsad_error *err;
 } reader;
 
@@ -185,8 +193,14 @@ static hfsad_status take_line(reader *r, slice line)
         return take_features(r, line);
     if (skip_word(&line, "feature "))
         return take_name(r, line);
-    if (line.text[line.length - 1] != '/')
+    const bool later = skip_word(&line, LATER);
+    if (r->later && !later)
+        return refuse(r, "clients of the start come before those that came later");
+    r->later = later;
+    if (line.length && line.text[line.length - 1] != '/')
         return take_client(r, line);
+    if (later)
+        return refuse(r, "only clients come later");
     return builder_add_inner(r->b, (slice){line.text, line.length - 1}, r->name, r->err);
 }
 
@@ -206,6 +220,36 @@ static hfsad_status take_text(reader *r, const char *text)
     if (r->named && r->named != r->F)
         return refuse(r, "the number of names differs from the number of features");
     return builder_rows(r->b) ? HFSAD_OK : refuse(r, "no client; expected at least one");
+}
+
+static bool mark_later(dataset *d, const char *text)
+{
+    bool done = true;
+    for (const char *line = text; line && done; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, LATER, strlen(LATER)) != 0)
+            continue;
+        line += strlen(LATER);
+        char path[HFSAD_TIERS_MAX * 256];
+        size_t length = strcspn(line, "\n");
+        while (length && (line[length - 1] == '\r' || line[length - 1] == ' '))
+            length--;
+        snprintf(path, sizeof path, "%.*s", (int)length, line);
+        const size_t number = nodes_find(d, path);
+        done = number == SIZE_MAX || number < d->n_inner || dataset_make_later(d, number - d->n_inner);
+    }
+    return done;
+}
+
+uint64_t nodes_print(const dataset *d)
+{
+    char *text = nodes_text(d);
+    uint64_t sum = 0;
+    const char *end = text ? strstr(text, "\n" LATER) : NULL;
+    for (const char *c = text; c && *c && c != (end ? end + 1 : NULL); c++)
+        sum = words_sum_add(sum, (unsigned char)*c);
+    free(text);
+    return text ? sum : 0;
 }
 
 hfsad_status nodes_parse(dataset **d, const char *text, const char *name, hfsad_error *err)
@@ -233,7 +277,11 @@ hfsad_status nodes_parse(dataset **d, const char *text, const char *name, hfsad_
     (*d)->labels = r.labels;
     (*d)->means = r.means;
     (*d)->n_means = r.n_means;
-    return HFSAD_OK;
+    if (mark_later(*d, text))
+        return HFSAD_OK;
+    dataset_free(*d);
+    *d = NULL;
+    return error_memory(err, 0, "the list of nodes");
 }
 
 hfsad_status nodes_read(dataset **d, const char *path, hfsad_error *err)
@@ -299,10 +347,10 @@ hfsad_status nodes_check_names(const dataset *d, hfsad_error *err)
     for (size_t number = 1; number < d->n_inner + d->n_leaves; number++) {
         const size_t length = nodes_name(d, number, name, sizeof name);
         if (strpbrk(name, "+#") || !strncmp(name, "feature ", 8) || !strncmp(name, "features ", 9) ||
-            (length && name[length - 1] == ' ') || has_dots(name))
+            !strncmp(name, LATER, strlen(LATER)) || (length && name[length - 1] == ' ') || has_dots(name))
             return error_set(err, HFSAD_ERROR_INPUT,
                              "%.300s cannot be a node's name in a federation: it must not contain + or #, end in a "
-                             "space, be . or .., or begin with the word feature or features; rename it",
+                             "space, be . or .., or begin with the word feature, features or later; rename it",
                              name);
     }
     return HFSAD_OK;

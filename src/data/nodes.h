@@ -16,6 +16,8 @@
 
 /* The text for the tree of d, to be freed; NULL: no memory. */
 char *nodes_text(const dataset *d);
+/* A number of the list as it was at the start, without the clients that came later; 0: no memory. */
+uint64_t nodes_print(const dataset *d);
 /* name: of the text in messages. */
 hfsad_status nodes_parse(dataset **d, const char *text, const char *name, hfsad_error *err);
 hfsad_status nodes_read(dataset **d, const char *path, hfsad_error *err);

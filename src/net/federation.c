@@ -30,19 +30,13 @@ static bool is_private(const char *key)
 static hfsad_status take_prints(federation *f, hfsad_error *err)
 {
     const size_t settings = spec_prints_count();
-    char *text = nodes_text(f->shape);
     f->n_prints = settings + 1;
     f->prints = alloc_zero(f->n_prints, sizeof *f->prints);
-    if (!text || !f->prints) {
-        free(text);
+    const uint64_t nodes = nodes_print(f->shape);
+    if (!nodes || !f->prints)
         return error_memory(err, f->n_prints * sizeof *f->prints, "the prints of the spec");
-    }
     spec_prints(f->spec, is_private, f->prints);
-    uint64_t sum = 0;
-    for (const char *c = text; *c; c++)
-        sum = words_sum_add(sum, (unsigned char)*c);
-    free(text);
-    f->prints[settings] = (double)(sum >> 12);
+    f->prints[settings] = (double)(nodes >> 12);
     f->run = 1;
     for (size_t i = 0; i < f->n_prints; i++)
         f->run = words_sum_add(f->run, (uint64_t)f->prints[i]);
@@ -83,6 +77,13 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
                               : error_memory(err, shape->n_leaves, "the clients");
     for (size_t leaf = 0; f->own && leaf < shape->n_leaves; leaf++)
         f->own[leaf] = SIZE_MAX;
+    for (size_t leaf = 0; !status && leaf < shape->n_leaves; leaf++)
+        f->absent[leaf] = dataset_is_later(shape, leaf);
+    if (!status && shape->n_later && (!federation_may_leave_out(f) || spec_is_fixed(spec)))
+        status = error_set(
+            err, HFSAD_ERROR_INPUT,
+            "the list of nodes: clients can come later only if federation.mode is async, with stale "
+            "go_on, federation.join_seconds above 0 and sums of doubles, without run.tries and a consensus start");
     if (!status)
         status = take_prints(f, err);
     if (status)
@@ -358,13 +359,13 @@ static bool answer(void *context, const inquiry_question *question, double *numb
         return false;
     const client_rows rows = rows_of(f, at->leaf, question);
     if (question->kind == INQUIRY_SHAPE) {
-        const size_t all = f->shape->n_leaves;
+        const size_t all = f->shape->n_leaves - f->shape->n_later;
         if (question->most != 2 || (question->sums != 1 && question->sums != 1 + all))
             return false;
         if (question->sums > 1)
             memset(numbers + 3, 0, all * sizeof *numbers);
-        if (question->sums > 1)
-            numbers[3 + at->leaf] = 1;
+        if (question->sums > 1 && !dataset_is_later(f->shape, at->leaf))
+            numbers[3 + dataset_number(f->shape, at->leaf)] = 1;
         const bool noise = spec_has_noise(f->spec); /* then the answer is the same for all rows */
         numbers[0] = noise || needs_table(f, &rows);
         numbers[1] = !noise && rows.start != NULL;
@@ -432,8 +433,8 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
     memcpy(f->result, result, count * sizeof *result);
     f->n_result = count;
     for (size_t i = own; i < count; i++)
-        if (result[i] >= 0 && result[i] < (double)f->shape->n_leaves)
-            federation_leave_out(f, (size_t)result[i]);
+        if (result[i] >= 0 && result[i] < (double)(f->shape->n_leaves - f->shape->n_later))
+            federation_leave_out(f, dataset_leaf(f->shape, (size_t)result[i]));
     f->outcome = (federation_result){
         .scales = {result[OMEGA], result[BEND], result[NOISE], fabs(result[LENGTH]), slope ? result[own - 1] : 0,
                    signbit(result[LENGTH])}, /* below 0: every y is the same */
@@ -460,7 +461,7 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
                   .average = links ? NULL : &f->rule,
                   .trial = links && f->spec->run.tries > 1 ? &f->trial : NULL,
                   .tries = (uint64_t)f->spec->run.tries,
-                  .out = f->n_absent ? f->absent : NULL,
+                  .out = f->n_absent || f->shape->n_later ? f->absent : NULL,
                   .polish = federation_end_numbers(f, f->p),
                   .noise = f->noises};
     return tree_settings(&f->t, f->spec, err);
@@ -480,6 +481,13 @@ hfsad_status federation_make(void *context, const char *path, const double *resu
         return error_set(err, HFSAD_ERROR_INPUT,
                          "%s: loss.kind: own, but its program supplies no loss (hfsad_spec_own_loss)", path);
     return tree_node(n, &f->t, number, err);
+}
+
+bool federation_knows(const void *context, const char *path)
+{
+    const federation *f = context;
+    const size_t number = nodes_find(f->shape, path);
+    return number != SIZE_MAX && number >= f->shape->n_inner;
 }
 
 void federation_note_life(void *context, const char *path, uint64_t life)
@@ -541,7 +549,8 @@ hfsad_status federation_inquiry(federation *f, size_t number, inquiry **q, void 
         .run = f->run,
         .n_children = tree_children(d, number),
         .n_inner = number < d->n_inner ? d->inner[number].n_inner : 0,
-        .first_leaf = number < d->n_inner ? d->inner[number].first_leaf : 0,
+        .first_leaf = number < d->n_inner ? dataset_number(d, d->inner[number].first_leaf) : 0,
+        .n_later = number < d->n_inner ? d->inner[number].n_leaves - dataset_counted(d, number) : 0,
         .answer_ms = number < d->n_inner ? tree_answer_ms(f->spec, d->depth - d->inner[number].depth) : 0,
         .join_ms = federation_may_leave_out(f) ? (uint32_t)(fmin(f->spec->federation.join_seconds, 1e6) * 1000) : 0,
         .most = message_most(f),

@@ -82,6 +82,8 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
 /* For host_settings.make: the node from the set-up's result. */
 hfsad_status federation_make(void *federation, const char *path, const double *result, size_t count, node **n,
                              hfsad_error *err);
+/* For host_settings.knows. */
+bool federation_knows(const void *context, const char *path);
 /* For host_settings.lived: the number of the readmission that a client's link began with. */
 void federation_note_life(void *federation, const char *path, uint64_t life);
 /* The result in force, once a node has been made. */

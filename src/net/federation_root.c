@@ -30,7 +30,7 @@ bool federation_may_leave_out(const federation *f)
     bool concave = lets_go(&s->link_client) || lets_go(&s->link_edge);
     for (size_t i = 0; i < s->n_overrides; i++)
         concave = concave || lets_go(&s->overrides[i].link);
-    return s->federation.mode == MODE_ASYNC && !spec_cohort(s) && s->federation.stale != STALE_WAIT &&
+    return s->federation.mode == MODE_ASYNC && !spec_is_fixed(s) && s->federation.stale != STALE_WAIT &&
            s->federation.join_seconds > 0 && s->run.tries <= 1 && !concave &&
            !(s->run.start && strcmp(s->run.start, "consensus") == 0);
 }
@@ -40,7 +40,7 @@ void federation_leave_out(federation *f, size_t leaf)
     if (f->absent[leaf])
         return;
     f->absent[leaf] = 1;
-    f->absent_list[f->n_absent++] = (double)leaf;
+    f->absent_list[f->n_absent++] = (double)dataset_number(f->shape, leaf);
 }
 
 /* ---- questions ---- */
@@ -135,7 +135,7 @@ static hfsad_status decide_members(asker *a, const double *there, hfsad_error *e
     hfsad_status status = HFSAD_OK;
     for (size_t leaf = 0; leaf <= f->shape->n_leaves && !f->decided && !status; leaf++) {
         const bool last = leaf == f->shape->n_leaves;
-        if (!last && there[leaf] > 0)
+        if (!last && (dataset_is_later(f->shape, leaf) || there[dataset_number(f->shape, leaf)] > 0))
             continue;
         if (!last)
             nodes_name(f->shape, f->shape->n_inner + leaf, name, sizeof name);
@@ -158,7 +158,7 @@ static hfsad_status decide_members(asker *a, const double *there, hfsad_error *e
 /* Into totals: 3 numbers. */
 static hfsad_status ask_clients(federation *f, asker *a, double *totals, hfsad_error *err)
 {
-    const size_t each = federation_may_leave_out(f) ? f->shape->n_leaves : 0;
+    const size_t each = federation_may_leave_out(f) ? f->shape->n_leaves - f->shape->n_later : 0;
     const inquiry_question shape = {
         .kind = INQUIRY_SHAPE, .most = 2, .sums = 1 + each, .count = f->n_prints, .values = f->prints};
     double *numbers = alloc_zero(3 + each, sizeof *numbers);
@@ -244,11 +244,7 @@ hfsad_status federation_set_up(federation *f, inquiry *q, const inquiry_turns *t
         alloc_zero(RESULT_HEAD + 2 * F + features_model(f->shape, 1) + 1 + f->shape->n_leaves, sizeof *numbers);
     if (!numbers)
         return error_memory(err, 3 * F * sizeof *numbers, "the result of the set-up");
-    asker a = {.f = f,
-               .q = q,
-               .turns = turns,
-               .links = f->shape->n_inner + f->shape->n_leaves - 1,
-               .columns = numbers + RESULT_HEAD};
+    asker a = {.f = f, .q = q, .turns = turns, .links = dataset_links(f->shape), .columns = numbers + RESULT_HEAD};
     hfsad_status status = ask_shape(f, &a, numbers, err);
     if (!status && !nodes_settle(f->shape, numbers[MANY] > 0, a.constant, (size_t)numbers[ROWS]))
         status = error_memory(err, f->shape->n_leaves, "the clients");
@@ -278,10 +274,48 @@ static void take_line(void *context, const char *line)
         federation_leave_out(f, number - f->shape->n_inner);
 }
 
+/* Clients that came to the list later: what the record says already. */
+typedef struct {
+    const federation *f;
+    uint8_t *noted; /* by leaf */
+} latecomers;
+
+static void take_later(void *context, const char *line)
+{
+    static const char later[] = "cloud later ";
+    const latecomers *l = context;
+    if (strncmp(line, later, sizeof later - 1) != 0)
+        return;
+    const size_t number = nodes_find(l->f->shape, line + sizeof later - 1);
+    if (number != SIZE_MAX && number >= l->f->shape->n_inner)
+        l->noted[number - l->f->shape->n_inner] = 1;
+}
+
+static hfsad_status note_later(const federation *f, host *h, hfsad_error *err)
+{
+    char name[HFSAD_TIERS_MAX * 256], line[sizeof name + 20];
+    const latecomers l = {f, alloc_zero(f->shape->n_leaves, 1)};
+    if (!f->shape->n_later || !l.noted) {
+        free(l.noted);
+        return f->shape->n_later ? error_memory(err, f->shape->n_leaves, "the clients") : HFSAD_OK;
+    }
+    hfsad_status status = host_get_lines(h, take_later, (void *)&l, err);
+    for (size_t leaf = 0; leaf < f->shape->n_leaves && !status; leaf++) {
+        if (!dataset_is_later(f->shape, leaf) || l.noted[leaf])
+            continue;
+        nodes_name(f->shape, f->shape->n_inner + leaf, name, sizeof name);
+        snprintf(line, sizeof line, "cloud later %s\n", name);
+        status = host_put_lines(h, line, err);
+    }
+    free(l.noted);
+    return status;
+}
+
 hfsad_status federation_play(federation *f, host *h, const inquiry_turns *turns, hfsad_error *err)
 {
-    if (host_node(h, 0))
-        return HFSAD_OK;
+    const hfsad_status noted = note_later(f, h, err);
+    if (noted || host_node(h, 0))
+        return noted;
     hfsad_status status = federation_may_leave_out(f) ? host_get_lines(h, take_line, f, err) : HFSAD_OK;
     f->lines = h;
     if (!status)

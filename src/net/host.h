@@ -78,6 +78,8 @@ typedef struct {
     void *maker;
     hfsad_status (*make)(void *maker, const char *path, const double *result, size_t count, node **n, hfsad_error *err);
     /* The life of a node's link: when the node is made, and when it is readmitted. NULL: not called. */
+    /* Whether a path is that of a client of the tree. */
+    bool (*knows)(const void *maker, const char *path);
     void (*lived)(void *maker, const char *path, uint64_t life);
     uint64_t process; /* a random number of this process; 0: no check for a second one */
     /* Tags of frames: by a secret that all nodes have, or by the certificate of each node (of its place, or this). */

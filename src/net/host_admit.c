@@ -93,6 +93,7 @@ static void take_order(hosted *at, uint64_t number, const char *path, bool retir
         channel_start(&o->way, clock_ms(), &patience);
         return;
     }
+    at->status_due = 0; /* it may be the last client here, or the first */
     conclude_order(o, node_child_readmission(at->n, child->slot));
     channel_start(&at->admit, clock_ms(), &patience);
 }
@@ -115,7 +116,8 @@ static void hear_wish(host *h, hosted *at, size_t from, const message *m)
     char path[PATH_MOST + 1];
     read_path(m, path);
     const child_name *child = way_to(at, path);
-    if (!child || child->slot != from || from >= at->n_inner || !at->n || !node_is_async(at->n))
+    if (!child || child->slot != from || from >= at->n_inner || !at->n || !node_is_async(at->n) ||
+        (h->s.knows && !h->s.knows(h->s.maker, path))) /* an edge could fill all orders with names that are none */
         return;
     host_wish(h, at, path);
 }

@@ -45,6 +45,7 @@ typedef struct {
 typedef struct {
     char *path;
     size_t slot;
+    bool deserted;        /* no client takes part below it, as it said itself */
     uint64_t lives_until; /* as it said itself; 0: it is gone or was never heard */
     double stateless;     /* process that has said it has no state though training has begun; 0: none */
     bool absent;          /* it was told that the node goes on without it */
@@ -178,6 +179,7 @@ hfsad_status host_wait(const host *h, int64_t timeout_ms, hfsad_error *err);
 void host_break_down(host *h, hfsad_status status, const hfsad_error *err);
 
 /* A child says that it lives, or its will that it is gone (host_watch.c). */
+bool host_has_members(const hosted *at);
 void host_note_child(host *h, hosted *at, const char *path, const message *m);
 /* Tells the node which children live, while it waits for answers. */
 void host_watch_children(hosted *at, uint64_t now);

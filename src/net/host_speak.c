@@ -41,7 +41,9 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
                           : !at->n ? NODE_PHASE_SETUP
                                    : NODE_PHASE_TRAIN,
                  .round = status.round,
-                 .k = lives,
+                 .k = !lives                                                           ? 0
+                      : at->n && at->parent && at->n_children && !host_has_members(at) ? 2
+                                                                                       : 1,
                  .values = values};
     if (!lives && !h->leaving)
         return m;

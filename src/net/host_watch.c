@@ -48,11 +48,21 @@ static void note_state(host *h, hosted *at, child_name *child, const message *m)
     child->behind = true;
 }
 
+/* An inner node below which no client takes part has no figures, and its parent does not wait for them. */
+bool host_has_members(const hosted *at)
+{
+    for (size_t c = 0; c < at->n_children; c++)
+        if (!at->children[c].deserted && node_child_counts(at->n, at->children[c].slot))
+            return true;
+    return false;
+}
+
 void host_note_child(host *h, hosted *at, const char *path, const message *m)
 {
     child_name *found = host_child_of(at, path);
     if (!found)
         return;
+    found->deserted = m->k == 2;
     found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : clock_ms() + 3 * (uint64_t)h->s.status_ms;
     if (at->n && m->run == h->s.run_id && m->count > HOST_STATUS_TERM)
         note_state(h, at, found, m);
@@ -63,7 +73,7 @@ void host_watch_children(hosted *at, uint64_t now)
     const bool asks = at->n && node_asks(at->n), over = at->n && at->q && node_is_async(at->n) && node_is_over(at->n);
     for (size_t c = 0; (asks || over) && c < at->n_children; c++) {
         const size_t slot = at->children[c].slot;
-        const bool lives = at->children[c].lives_until > now;
+        const bool lives = at->children[c].lives_until > now && !at->children[c].deserted;
         node_child_lives(at->n, slot, lives);
         if (at->q)
             inquiry_note_child(at->q, slot, lives, node_child_is_out(at->n, slot));

@@ -207,9 +207,11 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
     memset(q->without, 0, q->s.n_children * sizeof *q->without);
     for (size_t i = 0; i < from->n_absent; i++) {
         const double slot = from->absent[i] - (double)q->s.first_leaf + (double)q->s.n_inner;
-        if (slot >= (double)q->s.n_inner && slot < (double)q->s.n_children)
+        if (slot >= (double)q->s.n_inner && slot < (double)(q->s.n_children - q->s.n_later))
             q->heard[(size_t)slot] = q->without[(size_t)slot] = true;
     }
+    for (size_t c = q->s.n_children - q->s.n_later; c < q->s.n_children; c++)
+        q->heard[c] = q->without[c] = true;
     for (size_t c = 0; row_of(from)->in_order && c < q->s.n_children; c++)
         q->heard[c] = q->without[c] = q->out[c];
     return true;

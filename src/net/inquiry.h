@@ -61,6 +61,7 @@ typedef struct {
     size_t n_children;  /* inner ones first, in the order of their slots */
     size_t n_inner;     /* of these, inner nodes */
     size_t first_leaf;  /* number of the first client among all clients */
+    size_t n_later;     /* its last children came to the list while the run went on: the set-up goes without them */
     uint32_t answer_ms; /* asynchronous: a polish waits so long for a child, longer for one that lives; 0: for ever */
     uint32_t join_ms;   /* INQUIRY_SHAPE with a sum for every client goes without clients that have not answered then */
     size_t most;        /* numbers of a message, its head included; at least INQUIRY_HEAD + INQUIRY_WHY_MOST */

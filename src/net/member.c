@@ -158,7 +158,8 @@ static hfsad_status join_all(hfsad_member *m, hfsad_error *err)
         return join(m, m->number, err);
     const inner_node *edge = &d->inner[m->number];
     for (size_t leaf = edge->first_leaf; leaf < edge->first_leaf + edge->n_leaves && !status; leaf++)
-        status = join(m, d->n_inner + leaf, err);
+        if (!dataset_is_later(d, leaf) || federation_has_rows(m->f, leaf)) /* else another process has it */
+            status = join(m, d->n_inner + leaf, err);
     return status;
 }
 
@@ -230,6 +231,7 @@ static hfsad_status open_host(hfsad_member *m, hfsad_error *err)
         .maker = m->f,
         .make = federation_make,
         .lived = federation_note_life,
+        .knows = federation_knows,
         .process = draw_process(),
         .audit = m->audit ? member_on_audit : NULL,
         .secret = m->secret,
@@ -326,6 +328,8 @@ static hfsad_status turn(hfsad_member *m, int64_t timeout_ms, hfsad_error *err)
     }
     if (!status && m->s.role == HFSAD_ROLE_CLOUD)
         member_readmit(m);
+    if (!status && member_has_grown(m))
+        status = MEMBER_GROWN;
     (void)goes_on(m);
     return status;
 }
@@ -385,7 +389,7 @@ static hfsad_status serve(hfsad_member *m, hfsad_error *err)
 
 hfsad_status hfsad_member_run(hfsad_member *m, hfsad_stop *stop, hfsad_error *err)
 {
-    const hfsad_status status = serve(m, err);
+    const hfsad_status served = serve(m, err), status = served == MEMBER_GROWN ? HFSAD_OK : served;
     host_leave(m->h, LEAVE_MS);
     if (stop)
         *stop = m->stop;
@@ -427,6 +431,7 @@ static hfsad_status open_all(hfsad_member *m, hfsad_error *err)
 {
     dataset *shape;
     hfsad_status status = member_find_scratch(m, err);
+    member_note_list(m);
     if (!status)
         status = member_shape(&shape, m->spec, m->s.nodes, m->scratch, err);
     if (!status)

@@ -62,8 +62,11 @@ struct hfsad_member {
     char reason[600];       /* why another run is another */
     hfsad_error wrong;
     bool is_wrong;
-    bool is_up;        /* there is a connection */
-    bool is_dismissed; /* the cloud has ended because of an error in its files or in the data */
+    bool is_up;         /* there is a connection */
+    uint64_t list_seen; /* changes with the list of nodes */
+    double list_next;   /* when it is looked at again */
+    bool grown;         /* it has become longer below this node: the process is to begin anew */
+    bool is_dismissed;  /* the cloud has ended because of an error in its files or in the data */
 };
 
 /* One line of the log. text and topic may be "". */
@@ -89,6 +92,10 @@ const char *readmit_refusal(const hfsad_spec *spec, bool inner);
 void member_readmit(hfsad_member *m);
 /* Those of earlier lives, for trace and summary. */
 hfsad_status member_take_readmissions(hfsad_member *m, hfsad_error *err);
+/* The list of nodes as it is read now; and whether it has grown since. */
+void member_note_list(hfsad_member *m);
+bool member_has_grown(hfsad_member *m);
+#define MEMBER_GROWN ((hfsad_status)1001)
 /* The cloud's run from its node to its end, or until it is cancelled. */
 hfsad_status member_train(hfsad_member *m, const inquiry_turns *turns, hfsad_error *err);
 

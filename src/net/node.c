@@ -623,6 +623,11 @@ bool node_child_is_out(const node *n, size_t c)
     return n->inner.child[c].out;
 }
 
+bool node_child_counts(const node *n, size_t c)
+{
+    return !n->inner.child[c].out && !n->inner.child[c].aside;
+}
+
 bool node_child_trains(const node *n, size_t c)
 {
     return n->inner.child[c].need > 0;

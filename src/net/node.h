@@ -131,6 +131,7 @@ typedef struct {
     size_t number;            /* of the node, for a program's own loss */
     const inner_class *inner; /* NULL: a leaf */
     size_t n_children;
+    size_t n_later;             /* its last children came to the list while the run went on */
     const node_child *children; /* inner ones first, then the leaves, each in the order of their slots */
     size_t links;               /* of the whole tree; root only */
     bool absences;              /* a node of the tree may be absent; root only */
@@ -300,6 +301,7 @@ uint64_t node_said(const node *n);
 /* Whether the last figures are there, so that no node trains or joins any more. */
 bool node_is_over(const node *n);
 bool node_child_is_out(const node *n, size_t c);
+bool node_child_counts(const node *n, size_t c); /* it has not left and is not set aside */
 uint64_t node_child_life(const node *n, size_t c);
 /* When that was; without a path. */
 run_readmission node_child_readmission(const node *n, size_t c);

@@ -57,6 +57,8 @@ static bool take_begin(node *n, size_t c)
         return false;
     memcpy(child->begin, n->w, tied * sizeof *n->w);
     memset(child->begin + tied, 0, (n->s.M - tied) * sizeof *n->w);
+    if (n->s.async && n->s.p->rounds) /* the version that the record names is the one that its children hear */
+        (void)wire_round(child->begin, n->s.M);
     return true;
 }
 
@@ -121,6 +123,7 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
     if (n->s.async)
         return true;
     owe_round(n, c);
+    inner_advance(n); /* it may sit out the round that waited for the lost one only */
     return true;
 }
 

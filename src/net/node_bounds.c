@@ -13,10 +13,11 @@
 #include <float.h>
 #include <math.h>
 
-/* Of rounding, of floats on the wire, and of sums in another order. */
-static const double slack = 1e-6;
-/* Beyond it sums overflow: the run diverges, and every number may come. A plan with such a c has no bounds (tree.c). */
-static const double wild = 1e200;
+/* Of rounding, of floats on the wire, and of sums in another order; and of a w that is too small for a float. */
+static const double slack = 1e-6, smallest = FLT_TRUE_MIN;
+/* Beyond it sums of squares overflow: the run diverges, and every number may come. A plan with such a c has no bounds
+ * (tree.c). */
+static const double wild = 1e100;
 
 hfsad_link_rule child_rule(const node *n, size_t c)
 {
@@ -31,11 +32,20 @@ static double slope_of(const hfsad_penalty *p)
     return p->kind == HFSAD_PENALTY_NONE ? 0 : bounded ? p->lambda * p->weight : (double)INFINITY;
 }
 
+/* Coordinates that no link below ties are the children's own: what stands there in w says nothing. */
+static size_t tied_below(const node *n)
+{
+    size_t least = n->s.M;
+    for (size_t c = 0; c < n->s.n_children; c++)
+        least = n->s.children[c].rule.penalty.free < least ? n->s.children[c].rule.penalty.free : least;
+    return n->s.n_children ? n->s.M - least : n->s.M;
+}
+
 void bounds_reach(node *n)
 {
-    const bool own = n->s.intercept == INTERCEPT_CLIENT || n->s.intercept == INTERCEPT_EDGE;
+    const size_t tied = tied_below(n);
     double most = n->reach;
-    for (size_t m = 0; m < n->s.M - own; m++)
+    for (size_t m = 0; m < tied; m++)
         most = fabs(n->w[m]) > most || isnan(n->w[m]) ? fabs(n->w[m]) : most;
     n->reach = most;
 }
@@ -58,7 +68,7 @@ bool bounds_of_up(node *n, size_t c, const message *m)
     const hfsad_link_rule rule = child_rule(n, c);
     const double sigma = hfsad_schedule_sigma(&rule.schedule, m->k + 1),
                  before = m->k ? sigma / hfsad_schedule_sigma(&rule.schedule, m->k) : 0,
-                 within = slope_of(&rule.penalty) * (1 + 2 * before);
+                 within = slope_of(&rule.penalty) * (1 + 2 * before) + sigma * smallest;
     const size_t tied = n->s.M - rule.penalty.free; /* the others are the child's own */
     if (!n->s.tame || !(sigma * n->reach + within < wild) || !(n->reach < wild))
         return true;
@@ -98,6 +108,8 @@ bool bounds_of_tally(const node *n, size_t c, const double *numbers)
     const double vectors = (double)(n->end_round + 1) * (double)as->nodes * (double)(as->nodes + 1);
     double shown[TALLY_MOST];
     tally t;
+    if (!n->s.tame || !(n->reach < wild))
+        return true;
     if (n->s.p->fixed)
         fixed_show_tally(n, numbers, shown);
     tally_unpack(&t, n->s.tiers, n->s.p->fixed ? shown : numbers);

@@ -212,6 +212,15 @@ static bool is_ready(const node *n)
     return is_root(n) || (!n->talks && !takes_part_in(n, round)) || n->down_round == period_start(n, round);
 }
 
+/* Its children, but those that came to the list later and have not joined. */
+static size_t inner_heard(const node *n)
+{
+    size_t count = n->s.n_children;
+    for (size_t c = n->s.n_children - n->s.n_later; c < n->s.n_children; c++)
+        count -= n->inner.child[c].life == 0;
+    return count;
+}
+
 void node_step(node *n)
 {
     hfsad_link link = {n->z, n->q, n->k};
@@ -221,7 +230,7 @@ void node_step(node *n)
                          n->inner.sum, sigma, n->inner.w_parent, n->w);
     n->k = link.k;
     bounds_reach(n);
-    n->sent_down += n->s.n_children;
+    n->sent_down += inner_heard(n);
 }
 
 /* One round of an inner node, if it takes part. */

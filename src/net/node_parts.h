@@ -268,6 +268,7 @@ struct node {
     uint64_t down_round;         /* of the newest DOWN taken, 0: none */
     uint64_t up_round;           /* of the UP that corresponds to z, q and k */
     bool took_part;              /* in this period */
+    size_t stored_children;      /* of the state that is written or read */
     uint64_t sent_up, sent_down; /* vectors, as the trace counts them */
     channel up, down;
     bool ack_down;                  /* to be sent to the parent */

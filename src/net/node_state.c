@@ -94,7 +94,7 @@ static void pass_inner(const word_transfer *t, node *n)
     words_pass_reals(t, &n->inner.settled, 1);
     if (!is_root(n))
         words_pass_reals(t, n->inner.w_parent, n->s.M);
-    for (size_t c = 0; c < n->s.n_children; c++) {
+    for (size_t c = 0; c < n->stored_children; c++) {
         child_state *child = &n->inner.child[c];
         words_pass_32(t, &child->last);
         words_pass(t, &child->need);
@@ -168,7 +168,7 @@ static void pass_async(const word_transfer *t, node *n)
     words_pass_flag(t, &n->async.stopping);
     words_pass_flag(t, &n->async.steps_on);
     pass_question(t, n);
-    for (size_t c = 0; c < n->s.n_children; c++) {
+    for (size_t c = 0; c < n->stored_children; c++) {
         words_pass_flag(t, &n->inner.child[c].fresh);
         words_pass_flag(t, &n->inner.child[c].missed);
         words_pass_reals(t, &n->inner.child[c].sigma, 1);
@@ -207,7 +207,7 @@ static void pass_state(const word_transfer *t, node *n)
 static uint64_t print_of(const node *n)
 {
     uint64_t sum = words_sum_add(n->s.run, n->s.key);
-    const uint64_t shape[] = {n->s.M,     n->s.depth,        n->s.slot, n->s.n_children, n->s.leaf != NULL,
+    const uint64_t shape[] = {n->s.M,     n->s.depth,        n->s.slot, n->stored_children, n->s.leaf != NULL,
                               n->s.tiers, n->leaf.data_print};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         sum = words_sum_add(sum, shape[i]);
@@ -232,6 +232,7 @@ void node_keep(node *n)
 void node_pack(node *n, word_writer *w)
 {
     const word_transfer t = {.out = w};
+    n->stored_children = n->s.n_children;
     words_put(w, print_of(n));
     words_put(w, n->s.stage);
     pass_state(&t, n);
@@ -264,14 +265,27 @@ static void begin_again(node *n)
     }
 }
 
+/* Its last children may have come to the list since: they are no members yet. */
+static bool is_own(node *n, uint64_t print)
+{
+    for (size_t later = 0; later <= n->s.n_later; later++) {
+        n->stored_children = n->s.n_children - later;
+        if (print == print_of(n))
+            return true;
+    }
+    return false;
+}
+
 bool node_unpack(node *n, word_reader *r)
 {
     const word_transfer t = {.in = r};
-    if (words_get(r) != print_of(n))
+    if (!is_own(n, words_get(r)))
         return false;
+    const size_t stored = n->stored_children;
     const uint64_t stage = words_get(r);
     if (stage != n->s.stage && (stage >= n->s.stages || !stage_begin(n, stage, n->s.start)))
         return false;
+    n->stored_children = stored; /* of whatever stage */
     channel_stop(&n->question.ask);
     n->question.state = QUESTION_NONE; /* with the children's answers it is lost; one that is kept follows */
     pass_state(&t, n);

@@ -62,7 +62,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     report_of *r = &from->nodes[number];
     from->n_heard += !r->heard;
     from->all->heard++;
-    *r = (report_of){true, m.k == 1, m.count >= HOST_STATUS_ITERATION, m.run, m.phase, m.round, {0}};
+    *r = (report_of){true, m.k > 0, m.count >= HOST_STATUS_ITERATION, m.run, m.phase, m.round, {0}};
     memcpy(r->values, values, sizeof values);
 }
 

@@ -146,6 +146,7 @@ static hfsad_status inner_node_of(node **n, const tree *t, size_t number, node_s
     s->inner = &t->p->inner[number];
     s->depth = d->inner[number].depth;
     s->n_children = tree_children(d, number);
+    s->n_later = d->inner[number].n_leaves - dataset_counted(d, number);
     node_child *children = alloc_zero(s->n_children, sizeof *children);
     if (!children)
         return error_memory(err, s->n_children * sizeof *children, "a node's children");
@@ -247,7 +248,7 @@ static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage,
         .async = t.async,
         .pace = t.pace,
         .number = number,
-        .links = d->n_inner + d->n_leaves - 1,
+        .links = dataset_links(d),
         .absences = plan_leaves_sit_out(t.p) || plan_inner_sit_out(t.p, d->n_inner),
         .part = t.part,
         .polish = number ? 0 : t.polish,

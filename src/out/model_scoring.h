@@ -55,7 +55,4 @@ static inline double score_label(double score)
 /* What a score predicts of y; of a label the probability of 1 (logistic) or the margin (hinge). */
 double score_prediction(hfsad_loss_kind kind, double score);
 
-/* Error if the output is the same file as one of the inputs; inputs that are NULL or missing are skipped. */
-hfsad_status scoring_check_output(const char *output, const char *const *inputs, size_t count, hfsad_error *err);
-
 #endif

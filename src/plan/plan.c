@@ -92,7 +92,7 @@ static const double LAMBDA_SHARE = 0.05;
 
 static double eta(const preset *t, size_t i)
 {
-    const double n = t->d->inner[i].n_leaves;
+    const double n = (double)dataset_counted(t->d, i);
     if (i == 0)
         return t->edges ? n + 1 : n;
     return n > 0 ? n - 1 / (double)t->edges : 0;
@@ -232,7 +232,7 @@ void omega_0_by_depth(const dataset *d, double leaf_pull, double (*prior_pull)(c
         omega_0[depth] = 0;
     for (size_t i = d->n_inner; i-- > 1;) { /* breadth-first order: the deepest first */
         const inner_node *node = &d->inner[i];
-        const double below = node->n_leaves * leaf_pull + node->n_inner * omega_0[node->depth + 1];
+        const double below = (double)dataset_counted(d, i) * leaf_pull + node->n_inner * omega_0[node->depth + 1];
         omega_0[node->depth] = fmax(omega_0[node->depth], below + prior_pull(&p->inner[i].prior, p->length));
     }
 }
@@ -260,7 +260,7 @@ static leaf_class leaf_class_of(const preset *t, const override_settings *specia
 
 static size_t leaves_below(const dataset *d, size_t i)
 {
-    size_t sum = d->inner[i].n_leaves;
+    size_t sum = dataset_counted(d, i);
     for (size_t child = d->inner[i].first_inner; child < d->inner[i].first_inner + d->inner[i].n_inner; child++)
         sum += leaves_below(d, child);
     return sum;
@@ -376,7 +376,7 @@ static void find_inner_c(preset *t)
     for (size_t i = t->d->n_inner; i-- > 1;) {
         const inner_node *node = &t->d->inner[i];
         const double client = pick(t->spec->schedule_client.c, t->client_c);
-        const double below = node->n_leaves * client + node->n_inner * t->inner_c[node->depth + 1];
+        const double below = (double)dataset_counted(t->d, i) * client + node->n_inner * t->inner_c[node->depth + 1];
         const double rests = node->depth == 1 ? (double)spec_edge_rounds(t->spec) : 1;
         const double c = below * (t->sharp ? (t->far ? 0.1 : 0.4) : 0.1 * rests);
         t->inner_c[node->depth] = fmax(t->inner_c[node->depth], c);
@@ -632,7 +632,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->level = t->scales.level;
     p->own = spec->own;
     for (size_t i = 1; i < t->d->n_inner; i++)
-        t->edges += t->d->inner[i].n_leaves > 0;
+        t->edges += dataset_counted(t->d, i) > 0;
     hfsad_status status;
     if ((status = plan_leaves(p, t, err)) || (status = check_several(p, spec, err)) ||
         (status = plan_inner(p, t, err)) || (status = check_overrides(&t->choices, err)) ||

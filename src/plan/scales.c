@@ -176,7 +176,7 @@ hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const data
                               hfsad_error *err)
 {
     const hfsad_loss loss = loss_of(&spec->loss, NULL);
-    const double M = (double)d->M, clients = (double)d->n_leaves;
+    const double M = (double)d->M, clients = (double)(d->n_leaves - d->n_later);
     double centre, totals[6];
     const bool centred = spec->features.intercept != INTERCEPT_NONE && loss_kind_of(&loss)->start != LOSS_START_LOG;
     hfsad_status status = find_centre(&centre, centred, ask, err);

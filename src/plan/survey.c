@@ -462,7 +462,7 @@ static hfsad_status local_ask(void *context, const survey_question *q, double *t
 {
     local_survey *s = context;
     const hfsad_status status = s->d->held ? ask_ranks(s, q, err) : ask_below(s, 0, q, err);
-    const uint64_t links = s->d->n_inner - 1 + s->d->n_leaves;
+    const uint64_t links = dataset_links(s->d);
     s->cost.questions++;
     s->cost.bytes_down += links * q->count * sizeof *totals;
     s->cost.bytes_up += links * (q->most + q->sums) * sizeof *totals;

@@ -19,11 +19,16 @@ static size_t parent_of(const dataset *d, size_t node)
     return node < d->n_inner ? d->inner[node].parent : dataset_parent(d, node - d->n_inner);
 }
 
-void sim_anew_model(const sim *s, size_t node, const double *w_parent, double *w)
+static size_t tied_of(const sim *s, size_t node)
 {
     const size_t inner = s->d->n_inner;
     const hfsad_link_rule *rule = node < inner ? &s->p->inner[node].rule : &plan_leaf(s->p, node - inner)->rule;
-    const size_t tied = s->M - rule->penalty.free;
+    return s->M - rule->penalty.free;
+}
+
+void sim_anew_model(const sim *s, size_t node, const double *w_parent, double *w)
+{
+    const size_t tied = tied_of(s, node);
     memcpy(w, w_parent, tied * sizeof *w);
     memset(w + tied, 0, (s->M - tied) * sizeof *w);
 }
@@ -44,21 +49,30 @@ static void place_leaf(sim *s, size_t leaf, const double *w)
         s->leaf_dual[leaf] = 0;
 }
 
-void sim_place_anew(sim *s, size_t node, const double *w)
+/* A node begins with what all links on the way to it tie, and with 0 elsewhere. */
+static void place_below(sim *s, size_t node, const double *w, size_t tied)
 {
-    const size_t inner = s->d->n_inner;
+    const size_t inner = s->d->n_inner, here = tied_of(s, node) < tied ? tied_of(s, node) : tied;
+    double *own = s->spaces[0].rows + s->M; /* its first row may be w */
+    memcpy(own, w, here * sizeof *w);
+    memset(own + here, 0, (s->M - here) * sizeof *w);
     if (node >= inner) {
-        place_leaf(s, node - inner, w);
+        place_leaf(s, node - inner, own);
         return;
     }
     const inner_node *at = &s->d->inner[node];
-    sim_place(s, node, w);
+    sim_place(s, node, own);
     s->inner[node].k = 0;
     s->inner[node].dual = 0;
     for (size_t c = at->first_inner; c < at->first_inner + at->n_inner; c++)
-        sim_place_anew(s, c, w); /* no deeper than HFSAD_TIERS_MAX */
+        place_below(s, c, w, here); /* no deeper than HFSAD_TIERS_MAX */
     for (size_t leaf = at->first_leaf; leaf < at->first_leaf + at->n_leaves; leaf++)
-        sim_place_anew(s, inner + leaf, w);
+        place_below(s, inner + leaf, w, here);
+}
+
+void sim_place_anew(sim *s, size_t node, const double *w)
+{
+    place_below(s, node, w, s->M);
 }
 
 /* The last round's residuals, without those of links that have begun since. */
@@ -75,7 +89,7 @@ static void sum_duals(sim *s)
 
 void sim_begin_anew(sim *s, bool last)
 {
-    bool any = false;
+    bool any = false, before = false; /* the row */
     double *w = s->spaces[0].rows;
     for (; s->next_anew < s->n_anew && s->anew[s->next_anew].round == s->round &&
            (last || s->anew[s->next_anew].where == ANEW_BEFORE);
@@ -84,10 +98,12 @@ void sim_begin_anew(sim *s, bool last)
         sim_anew_model(s, node, s->inner_w + parent_of(s->d, node) * s->M, w);
         sim_place_anew(s, node, w);
         any = true;
+        before = before || s->anew[s->next_anew].where == ANEW_BEFORE;
     }
     if (any)
         sum_duals(s);
-    if (any && s->d->rows.constant != 0)
+    if (before &&
+        s->d->rows.constant != 0) /* otherwise the intercepts above stay those of the row, as in a federation */
         many_settle(s);
 }
 

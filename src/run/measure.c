@@ -131,7 +131,7 @@ void sim_measure(sim *s, hfsad_figures *f)
     f->bytes_up = s->bytes_up;
     f->bytes_down = s->bytes_down;
     guard_note(&s->guard, s->p, s->M, s->iteration, f->consensus_objective, s->inner_w);
-    stop_rule(&s->stop, s->p, &t, f, s->M, s->d->n_leaves + s->d->n_inner - 1, s->absences);
+    stop_rule(&s->stop, s->p, &t, f, s->M, dataset_links(s->d), s->absences);
 }
 
 bool sim_converged(const sim *s)

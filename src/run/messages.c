@@ -16,9 +16,15 @@ void messages_down(sim *s)
 
 static double leaf_message(const sim *s, size_t leaf, thread_space *space, double *u)
 {
-    const hfsad_link link = {space->rows + s->M, space->rows + 2 * s->M, s->k[leaf]};
-    dataset_gather(s->d, s->z, leaf, link.z);
-    dataset_gather(s->d, s->q, leaf, link.q);
+    hfsad_link link = {space->rows + s->M, space->rows + 2 * s->M, s->k[leaf]};
+    if (s->many.slope) { /* as they are: of many rows the numbers of a client follow each other */
+        const rows_leaf one = rows_view(s, leaf, space);
+        link.z = one.z;
+        link.q = one.q;
+    } else {
+        dataset_gather(s->d, s->z, leaf, link.z);
+        dataset_gather(s->d, s->q, leaf, link.q);
+    }
     const double sigma = hfsad_link_message(sim_leaf_rule(s, plan_leaf(s->p, leaf)), &link, s->M, u);
     if (s->said && !s->p->fixed)
         (void)wire_round(u, s->M);

@@ -5,6 +5,7 @@
 #include "base/read_file.h"
 #include "base/wire.h"
 #include "cell/client.h"
+#include "data/nodes.h"
 #include "run/anew.h"
 #include "run/save.h"
 
@@ -18,7 +19,7 @@ static void add_sent(const replay *r, size_t node, uint64_t *up, uint64_t *down)
 {
     const inner_node *as = &r->s->d->inner[node];
     const uint64_t steps = r->inner[node].steps, turn = as->depth == 1 ? r->s->p->edge_rounds : 1;
-    *down += steps * ((uint64_t)as->n_inner + as->n_leaves);
+    *down += r->inner[node].down;
     *up += node ? steps / turn : 0;
 }
 
@@ -62,7 +63,8 @@ static hfsad_status find_wanted(const replay *r, row *to)
     const dataset *d = r->s->d;
     const size_t nodes = nodes_of(r->s);
     for (size_t node = 1; node < nodes; node++) {
-        if (to->at[parent_of(d, node)] == ABSENT)
+        const bool unknown = node >= d->n_inner && dataset_is_later(d, node - d->n_inner) && to->at[node] == NO_LINE;
+        if (to->at[parent_of(d, node)] == ABSENT || unknown)
             to->at[node] = ABSENT;
     }
     to->wanted = 0;
@@ -257,6 +259,17 @@ static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *
     return HFSAD_OK;
 }
 
+/* All, but those that came to the list later and have not joined. */
+static uint64_t heard_children(const replay *r, size_t i)
+{
+    const dataset *d = r->s->d;
+    const inner_node *node = &d->inner[i];
+    uint64_t heard = (uint64_t)node->n_inner + node->n_leaves;
+    for (size_t leaf = node->first_leaf; d->later && leaf < (size_t)node->first_leaf + node->n_leaves; leaf++)
+        heard -= d->later[leaf] && r->leaf_k[leaf] >> 32 == 0;
+    return heard;
+}
+
 static hfsad_status play_line(replay *r, size_t i)
 {
     inner_record *of = &r->inner[i];
@@ -272,7 +285,8 @@ static hfsad_status play_line(replay *r, size_t i)
     if (of->ring)
         step_inner(r, i, w_parent);
     of->steps++;
-    r->down += (uint64_t)r->s->d->inner[i].n_inner + r->s->d->inner[i].n_leaves;
+    of->down += heard_children(r, i);
+    r->down += heard_children(r, i);
     if (!of->ring)
         return HFSAD_OK;
     keep_model(r, i);
@@ -337,13 +351,14 @@ static hfsad_status take_rings(replay *r)
         if (!of->ring)
             return error_memory(r->err, (of->lag + 1) * M * sizeof(double), "the models that late clients worked with");
         of->next = 0;
-        of->steps = 0;
+        of->steps = of->down = 0;
         keep_model(r, i);
         r->s->inner[i].last = 0;
     }
     memset(r->leaf_k, 0, r->s->d->n_leaves * sizeof *r->leaf_k);
     memset(r->turns, 0, r->s->d->n_leaves * sizeof *r->turns);
-    memset(r->out, 0, r->s->d->n_leaves);
+    for (size_t leaf = 0; leaf < r->s->d->n_leaves; leaf++)
+        r->out[leaf] = dataset_is_later(r->s->d, leaf);
     r->s->out = r->out;
     r->up = r->down = 0;
     return HFSAD_OK;
@@ -485,6 +500,8 @@ static hfsad_status find_first(sim *s, const char *text, size_t size, const char
     hfsad_status status = begin(&r, s, path, err);
     if (!status)
         status = replay_read(&r, text, size);
+    if (!status && s->d->later && !replay_row(&r, 0))
+        status = error_memory(err, nodes_of(s), "a row of the trace");
     if (!status && r.n_rows && r.rows[0].round == 0) {
         status = find_wanted(&r, &r.rows[0]);
         s->here = r.rows[0].here;
@@ -492,6 +509,23 @@ static hfsad_status find_first(sim *s, const char *text, size_t size, const char
     }
     free_all(&r);
     return status;
+}
+
+/* Which clients are members at the end: the cloud has noted each that joined or left, also if its edge, without another
+ * client, has made no step since. */
+static hfsad_status find_left(hfsad_run *r, hfsad_error *err)
+{
+    dataset *d = r->data;
+    for (size_t i = 0; i < r->n_readmitted; i++) {
+        const size_t node = nodes_find(d, r->readmitted[i].path);
+        const bool leaves = r->readmitted[i].where == ANEW_RETIRED;
+        if (node == SIZE_MAX || node < d->n_inner || (!leaves && !d->left))
+            continue;
+        if (!d->left && !(d->left = alloc_zero(d->n_leaves, sizeof *d->left)))
+            return error_memory(err, d->n_leaves, "the record");
+        d->left[node - d->n_inner] = leaves;
+    }
+    return HFSAD_OK;
 }
 
 static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, const char *path, const replay_rows *rows,
@@ -511,7 +545,7 @@ static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, con
     r->unpolished = r->sim->unpolished;
     r->data->left = r->sim->left;
     r->sim->left = NULL;
-    return status;
+    return status ? status : find_left(r, err);
 }
 
 hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met, hfsad_error *err)

@@ -49,7 +49,8 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
 hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows, bool *all, bool *met,
                         hfsad_error *err);
 
-/* Notes in the data the clients that were not there at the set-up, by lines `cloud without <path>` of the record. */
+/* Notes in the data the clients that were not there at the set-up, by lines `cloud without <path>` of the record, and
+ * those that came to the list later, by lines `cloud later <path>`. */
 hfsad_status replay_find_absent(dataset *d, const char *path, hfsad_error *err);
 
 #endif

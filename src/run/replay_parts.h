@@ -23,9 +23,9 @@ typedef struct {
 typedef struct {
     line *lines;
     size_t n_lines, room, next;
-    uint64_t steps;
-    size_t lag;   /* of the oldest version that is needed */
-    double *ring; /* lag + 1 models; NULL: the plan is only checked */
+    uint64_t steps, down; /* and vectors that it has sent down */
+    size_t lag;           /* of the oldest version that is needed */
+    double *ring;         /* lag + 1 models; NULL: the plan is only checked */
 } inner_record;
 
 /* A question between the first and the last. */
@@ -78,6 +78,8 @@ static inline size_t parent_of(const dataset *d, size_t node)
 }
 
 hfsad_status replay_bad_line(const replay *r, size_t number, const char *what);
+/* The row of a round, created if it is missing; NULL: no memory. */
+row *replay_row(replay *r, uint64_t round);
 /* The lines of a record. */
 hfsad_status replay_read(replay *r, const char *text, size_t size);
 

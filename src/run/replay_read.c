@@ -100,8 +100,7 @@ static hfsad_status read_entries(replay *r, const char *at, size_t i, line *l)
     return *at ? replay_bad_line(r, l->number, "text after its last number") : HFSAD_OK;
 }
 
-/* The row of a round, created if it is missing; NULL: no memory. */
-static row *find_row(replay *r, uint64_t round)
+row *replay_row(replay *r, uint64_t round)
 {
     size_t i = r->n_rows;
     while (i > 0 && r->rows[i - 1].round > round)
@@ -128,7 +127,7 @@ static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
     uint64_t round, step, slot, k;
     if (*at++ != ' ' || !read_number(&at, &round) || *at++ != ' ' || !read_number(&at, &step))
         return replay_bad_line(r, number, "expected a round and a step after row");
-    row *found = find_row(r, round);
+    row *found = replay_row(r, round);
     if (!found)
         return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
     if (found->at[i] != NO_LINE && found->at[i] != ABSENT)
@@ -175,7 +174,7 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
         at = strchr(at + 1, ' ');
     if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 ||
-                strncmp(text, "cloud begins ", 13) == 0))
+                strncmp(text, "cloud later ", 12) == 0 || strncmp(text, "cloud begins ", 13) == 0))
         return HFSAD_OK; /* of trace and summary (anew.h), and of the set-up */
     if (!at && strncmp(text, "cloud unpolished ", 17) == 0)
         return read_unpolished(r, text + 17, number);
@@ -235,7 +234,7 @@ hfsad_status replay_read(replay *r, const char *text, size_t size)
 
 hfsad_status replay_find_absent(dataset *d, const char *path, hfsad_error *err)
 {
-    static const char without[] = "cloud without ";
+    static const char without[] = "cloud without ", later[] = "cloud later ";
     char *text;
     size_t size;
     hfsad_status status = HFSAD_OK;
@@ -243,16 +242,20 @@ hfsad_status replay_find_absent(dataset *d, const char *path, hfsad_error *err)
         return HFSAD_OK; /* run_replay says so */
     for (char *from = text, *end; !status && (end = strchr(from, '\n')); from = end + 1) {
         *end = 0;
-        if (strncmp(from, without, sizeof without - 1) != 0)
+        const bool came = strncmp(from, later, sizeof later - 1) == 0;
+        if (!came && strncmp(from, without, sizeof without - 1) != 0)
             continue;
-        const size_t node = nodes_find(d, from + sizeof without - 1);
+        const char *name = from + (came ? sizeof later : sizeof without) - 1;
+        const size_t node = nodes_find(d, name);
         if (!d->absent)
             d->absent = alloc_zero(d->n_leaves, sizeof *d->absent);
         if (!d->absent)
             status = error_memory(err, d->n_leaves, "the record");
         else if (node == SIZE_MAX || node < d->n_inner)
             status = error_set(err, HFSAD_ERROR_INPUT, "%s: no client %s; a replay needs the same spec and data", path,
-                               from + sizeof without - 1);
+                               name);
+        else if (came && !dataset_make_later(d, node - d->n_inner))
+            status = error_memory(err, d->n_leaves, "the record");
         else
             d->absent[node - d->n_inner] = 1;
     }

@@ -131,7 +131,7 @@ hfsad_status hfsad_spec_set_text(hfsad_spec *spec, const char *key, const char *
     char why[SETTING_WHY_MAX];
     setting_at at;
     setting_value read;
-    const hfsad_status status = find(key, value, &at, err);
+    const hfsad_status status = settings_find_kind(&spec_schema, key, &at) ? HFSAD_OK : find(key, value, &at, err);
     if (status)
         return status;
     if (at.row->type != SETTING_TEXT && at.row->type != SETTING_CHOICE)

@@ -164,22 +164,11 @@ static hfsad_status read_pair(source *s, const target *t, const char *key, const
     return read_value(s, t, full, pair->value, line);
 }
 
-/* What a plain word for a mapping says: `loss: absolute` is `loss: {kind: absolute}`. */
-static bool find_kind(const settings_schema *schema, const char *key, setting_at *at)
-{
-    char full[SETTING_KEY_MAX];
-    snprintf(full, sizeof full, "%.40s.kind", key);
-    if (settings_find(schema, full, at))
-        return true;
-    snprintf(full, sizeof full, "%.40s.penalty", key);
-    return settings_find(schema, full, at);
-}
-
 static hfsad_status read_mapping(source *s, const target *t, const char *key, int id, size_t line)
 {
     const yaml_node_t *node = node_at(s, id);
     setting_at at;
-    if (node->type == YAML_SCALAR_NODE && !is_empty(node) && find_kind(t->schema, key, &at))
+    if (node->type == YAML_SCALAR_NODE && !is_empty(node) && settings_find_kind(t->schema, key, &at))
         return read_scalar(s, t, &at, id, line);
     if (node->type != YAML_MAPPING_NODE) {
         char example[SETTING_TEXT_MAX];

@@ -121,6 +121,16 @@ void settings_alias(const char *name, char key[SETTING_KEY_MAX])
         snprintf(key, SETTING_KEY_MAX, split ? "%s" : "columns.%s", name);
 }
 
+bool settings_find_kind(const settings_schema *schema, const char *key, setting_at *at)
+{
+    char full[SETTING_KEY_MAX];
+    snprintf(full, sizeof full, "%.40s.kind", key);
+    if (settings_find(schema, full, at))
+        return true;
+    snprintf(full, sizeof full, "%.40s.penalty", key);
+    return settings_find(schema, full, at);
+}
+
 size_t settings_count(const settings_schema *schema)
 {
     size_t count = 0;

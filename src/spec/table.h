@@ -49,6 +49,8 @@ typedef struct {
 /* The i-th setting in the order of the table; false behind the last one. */
 bool settings_at(const settings_schema *schema, size_t i, setting_at *at);
 bool settings_find(const settings_schema *schema, const char *key, setting_at *at);
+/* What a word in place of the mapping at key says: `loss: absolute` is `loss: {kind: absolute}`. */
+bool settings_find_kind(const settings_schema *schema, const char *key, setting_at *at);
 size_t settings_count(const settings_schema *schema);
 /* The key that `name` below `data` stands for: data, columns.NAME, or split and what is below it. */
 void settings_alias(const char *name, char key[SETTING_KEY_MAX]);
