@@ -17,6 +17,10 @@ says 'asynchronous edge'
 expect_line 2 readmit spec.yaml edge1/client1 --state nowhere
 says 'state folder'
 
+mkdir -m 700 asked
+for command in readmit retire; do "$HFSAD" $command --state asked --wait 0 edge1/client1 edge1/client2 >/dev/null 2>&1; done
+[ "$(grep -l retire asked/readmit-* | wc -l)" = 2 ] && [ "$(ls asked | wc -l)" = 2 ] || fail "an earlier request stays: $(ls asked)"
+
 # lose NAME...: while `up` stands still, processes end with their state folders; false: it is too late
 lose() {
     local name pid victim

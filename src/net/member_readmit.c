@@ -87,6 +87,25 @@ static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes
     return status;
 }
 
+/* What was asked of this node before counts no more: a node that was to come back and then to leave, leaves. */
+static void take_back(const char *state, const char *path)
+{
+    DIR *folder = opendir(state);
+    const size_t length = strcspn(path, "\n");
+    for (char *name; folder && (name = next_request(folder)); free(name)) {
+        char file[4400], *text;
+        size_t size;
+        snprintf(file, sizeof file, "%.4000s/%.300s", state, name);
+        if (file_read(file, 1 << 16, &text, &size) != 0)
+            continue;
+        if (strcspn(text, "\n") == length && memcmp(text, path, length) == 0)
+            (void)unlink(file);
+        free(text);
+    }
+    if (folder)
+        closedir(folder);
+}
+
 static hfsad_status leave_requests(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
                                    bool retires, hfsad_error *err)
 {
@@ -98,6 +117,7 @@ static hfsad_status leave_requests(const hfsad_spec *spec, const char *state, co
         char name[80], text[1200];
         snprintf(text, sizeof text, "%.1000s%s", nodes[i], retires ? retires_line : "");
         snprintf(name, sizeof name, READMIT_NAME "%ld-%llu-%zu", (long)getpid(), (unsigned long long)clock_ms(), i);
+        take_back(state, nodes[i]);
         status = whole_file_write(state, name, text, strlen(text), err);
     }
     return status;
