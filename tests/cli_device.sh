@@ -27,6 +27,7 @@ refused 'algorithm: hfsad' star.yaml
 refused 'loss.box' logistic.yaml
 refused 'aggregate: trimmed' phase.yaml --set aggregate=median
 refused 'run.participation' phase.yaml --set run.participation.client=0.5
+refused 'group-mcp and group-scad' phase.yaml --set link.edge.penalty=group-mcp
 
 if "$HFSAD" run phase.yaml --device cuda --out there --quiet 2>stderr.txt; then
     for loss in absolute quantile squared huber expectile smoothed-quantile; do

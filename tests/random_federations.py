@@ -179,7 +179,7 @@ def draw_spec(draw, folder, longer):
     if draw.random() < 0.3:
         spec["truth"] = "truth.csv"
     if draw.random() < 0.15:
-        spec["link"] = {tier: {"penalty": draw.choice(["tv", "mcp", "scad", "none"])} for tier in ("client", "edge")}
+        spec["link"] = {tier: {"penalty": draw.choice(["tv", "mcp", "scad", "none", "group-mcp", "group-scad"])} for tier in ("client", "edge")}
     if draw.random() < 0.2:
         spec["prior"] = {"cloud": {"penalty": draw.choice(["l1", "mcp", "scad"]), "lambda": 0.3}}
     if draw.random() < 0.15:

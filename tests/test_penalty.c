@@ -23,13 +23,20 @@ static double defined_value(const hfsad_penalty *p, double t, double mu)
     case HFSAD_PENALTY_ELASTIC_NET:
         return p->weight * l * (p->ratio * absolute(t, mu) + (1 - p->ratio) * t * t / 2);
     case HFSAD_PENALTY_MCP:
+    case HFSAD_PENALTY_GROUP_MCP: /* t: the norm */
         exact = a <= g * l ? l * a - t * t / (2 * g) : g * l * l / 2;
         break;
     case HFSAD_PENALTY_SCAD:
+    case HFSAD_PENALTY_GROUP_SCAD:
         exact = a <= l ? l * a : a <= g * l ? (2 * g * l * a - t * t - l * l) / (2 * (g - 1)) : l * l * (g + 1) / 2;
         break;
     }
     return p->weight * (exact - l * a + l * absolute(t, mu));
+}
+
+static bool is_scad(size_t kind)
+{
+    return kind == HFSAD_PENALTY_SCAD || kind == HFSAD_PENALTY_GROUP_SCAD;
 }
 
 typedef struct {
@@ -45,7 +52,7 @@ static double objective(const void *context, double x)
 
 static hfsad_penalty random_penalty(rng *r, size_t kind)
 {
-    const double least = kind == HFSAD_PENALTY_SCAD ? 2 : 1;
+    const double least = is_scad(kind) ? 2 : 1;
     const double weight = log_uniform(r, 1e-2, 1e2), lambda = log_uniform(r, 1e-2, 10);
     return (hfsad_penalty){
         (hfsad_penalty_kind)kind,         weight, lambda,
@@ -75,7 +82,7 @@ static void prox_is_the_global_minimiser(void **state)
         s.mu = i % 3 ? log_uniform(&r, 1e-4, 1e2) : 0;
         const double scale = s.p.gamma * s.p.lambda + s.step * s.p.weight * s.p.lambda + s.mu;
         s.v = uniform(&r, -1.5, 1.5) * scale;
-        const double kappa = s.p.kind == HFSAD_PENALTY_SCAD ? s.p.gamma - 1 : s.p.gamma;
+        const double kappa = is_scad(s.p.kind) ? s.p.gamma - 1 : s.p.gamma;
         not_convex += penalty_is_concave(&s.p) && s.step * s.p.weight / kappa > 1;
         check_prox(&s, "draw", i);
     }
@@ -164,12 +171,74 @@ static void infinite_smoothing(void **state)
     }
 }
 
+/* ---- links of norms ---- */
+
+enum { WIDE = 20 };
+
+static double norm_of(size_t M, const double *a, const double *b)
+{
+    double sum = 0;
+    for (size_t m = 0; m < M; m++)
+        sum += (a[m] - (b ? b[m] : 0)) * (a[m] - (b ? b[m] : 0));
+    return sqrt(sum);
+}
+
+/* step P(|e|) + |e - t|^2 / 2 */
+static double whole_objective(const setting *s, size_t M, const double *e, const double *t)
+{
+    const double far = norm_of(M, e, t);
+    return s->step * defined_value(&s->p, norm_of(M, e, NULL), s->mu) + far * far / 2;
+}
+
+/* The first step of a link, whose multiplier is 0: e = q - z is the prox at t = w_parent - w_child. Rivals: every
+ * length along t, and vectors drawn around e, around t and at random. */
+static void prox_of_a_norm(void **state)
+{
+    (void)state;
+    rng r = {rng_key(5, rng_stream("penalty")), 0};
+    size_t not_convex = 0, shrunk = 0;
+    for (uint64_t i = 0; i < 600; i++) {
+        const size_t M = 1 + below(&r, WIDE);
+        const hfsad_link_rule rule = {random_penalty(&r, i % 2 ? HFSAD_PENALTY_GROUP_MCP : HFSAD_PENALTY_GROUP_SCAD),
+                                      {.c = log_uniform(&r, 1e-2, 1e2), .alpha = log_uniform(&r, 1e-4, 1e2)}};
+        setting s = {rule.penalty, 0, 2 / rule.schedule.c, rule.schedule.alpha};
+        double z[WIDE], q[WIDE], child[WIDE], parent[WIDE], t[WIDE], e[WIDE], other[WIDE];
+        const double scale = s.p.gamma * s.p.lambda + s.step * s.p.weight * s.p.lambda + s.mu;
+        const double size = i % 10 ? uniform(&r, 0, 1.5) * scale / sqrt((double)M) : 0;
+        for (size_t m = 0; m < M; m++) {
+            z[m] = q[m] = uniform(&r, -1, 1);
+            child[m] = uniform(&r, -1, 1);
+            parent[m] = child[m] + uniform(&r, -size, size);
+            t[m] = parent[m] - child[m];
+        }
+        hfsad_link link = {z, q, 1};
+        hfsad_link_step(&rule, &link, M, child, parent);
+        for (size_t m = 0; m < M; m++)
+            e[m] = q[m] - z[m];
+        s.v = norm_of(M, t, NULL);
+        const double have = whole_objective(&s, M, e, t), reach = 1.01 * fmax(fmax(s.v, s.mu), s.p.gamma * s.p.lambda);
+        double least = brute_minimum(objective, &s, 0, reach);
+        for (int draw = 0; draw < 60; draw++) {
+            const double by = log_uniform(&r, 1e-6, 1) * scale;
+            for (size_t m = 0; m < M; m++)
+                other[m] = (draw % 3 == 0 ? e[m] : draw % 3 == 1 ? t[m] : 0) + uniform(&r, -by, by);
+            least = fmin(least, whole_objective(&s, M, other, t));
+        }
+        if (!(have <= least + 1e-8 * (fabs(least) + 1e-12 * scale * scale)))
+            fail_msg("draw %llu, kind %d, M %zu, |t| %g: e has %.17g, another vector %.17g", (unsigned long long)i,
+                     (int)s.p.kind, M, s.v, have, least);
+        not_convex += s.step * s.p.weight / (is_scad(s.p.kind) ? s.p.gamma - 1 : s.p.gamma) > 1;
+        shrunk += norm_of(M, e, NULL) < 0.5 * s.v;
+    }
+    assert_true(not_convex > 60 && shrunk > 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prox_is_the_global_minimiser), cmocka_unit_test(prox_at_breakpoints_and_ties),
         cmocka_unit_test(values_and_gradients),         cmocka_unit_test(prox_to_the_last_digits),
-        cmocka_unit_test(infinite_smoothing),
+        cmocka_unit_test(infinite_smoothing),           cmocka_unit_test(prox_of_a_norm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,10 +32,17 @@ static double sigma_of(const hfsad_link_rule *rule, uint64_t k)
 static void textbook_link(const textbook *t, five *l, const hfsad_link_rule *rule, const double *w_parent)
 {
     const double sigma = sigma_of(rule, l->k), mu = rule->schedule.alpha / root_of(&rule->schedule, l->k);
+    const bool group = penalty_kind_of(&rule->penalty)->group;
+    double norm = 0;
+    for (size_t m = 0; m < t->d->M && group; m++) {
+        const double relaxed = l->w[m] + rule->schedule.over * (l->w[m] - l->z[m]);
+        norm = hypot(norm, w_parent[m] + l->gamma[m] / sigma - relaxed - l->lambda[m] / sigma);
+    }
+    const double shrink = norm > 0 ? hfsad_penalty_prox(&rule->penalty, norm, 2 / sigma, mu) / norm : 0;
     for (size_t m = 0; m < t->d->M; m++) {
         const double relaxed = l->w[m] + rule->schedule.over * (l->w[m] - l->z[m]);
         const double a = relaxed + l->lambda[m] / sigma, b = w_parent[m] + l->gamma[m] / sigma;
-        const double e = hfsad_penalty_prox(&rule->penalty, b - a, 2 / sigma, mu);
+        const double e = group ? shrink * (b - a) : hfsad_penalty_prox(&rule->penalty, b - a, 2 / sigma, mu);
         l->z[m] = (a + b - e) / 2;
         l->q[m] = (a + b + e) / 2;
         l->lambda[m] = sigma * (a - l->z[m]);
@@ -201,7 +208,7 @@ static leaf_class random_leaf_class(rng *r, size_t kind, size_t link)
 static inner_class random_inner_class(rng *r, size_t link)
 {
     inner_class c = {.participation = 1};
-    c.prior = (hfsad_penalty){(hfsad_penalty_kind)below(r, HFSAD_PENALTY_COUNT), 1, 0.1, 2.4, 0, 0.5};
+    c.prior = (hfsad_penalty){(hfsad_penalty_kind)below(r, HFSAD_PENALTY_GROUP_MCP), 1, 0.1, 2.4, 0, 0.5};
     c.prior.weight = uniform(r, 0.1, 2);
     c.rule.penalty = (hfsad_penalty){(hfsad_penalty_kind)link, uniform(r, 5, 20), 1, 3, 0, 0};
     const double sigma = uniform(r, 5, 20);
@@ -223,9 +230,11 @@ static const struct {
 static void same_iterates(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 3 * LOSSES * 3; seed++) {
+    static const hfsad_penalty_kind links[] = {HFSAD_PENALTY_L1, HFSAD_PENALTY_MCP, HFSAD_PENALTY_SCAD,
+                                               HFSAD_PENALTY_GROUP_MCP, HFSAD_PENALTY_GROUP_SCAD};
+    for (uint64_t seed = 0; seed < 3 * LOSSES * 5; seed++) {
         rng r = {rng_key(seed, rng_stream("steps")), 0};
-        const size_t tree = seed % 3, kind = kind_at(seed / 3), link = 1 + seed / (3 * LOSSES) % 3;
+        const size_t tree = seed % 3, kind = kind_at(seed / 3), link = links[seed / (3 * LOSSES)];
         const bool labels = has_labels((hfsad_loss_kind)kind);
         dataset *d = random_dataset(&r, trees[tree].edges, trees[tree].paths, trees[tree].clients,
                                     1 + below(&r, M_MOST), labels);

@@ -70,14 +70,19 @@ HFSAD_API const char *hfsad_status_text(hfsad_status status);
 /* ---- penalties ---------------------------------------------------------------------------------------- */
 
 /* enumerator, prefix of its functions in src/math/penalty_<prefix>.h, name on a link, name as a prior, what gamma must
- * exceed (0: it has no gamma). The kinds of links come first; the others have no name on a link. */
-#define HFSAD_PENALTY_LIST(X)                                                                                          \
+ * exceed (0: it has no gamma). Of links and priors, then of priors only, then of links only. */
+#define HFSAD_PENALTY_BOTH(X)                                                                                          \
     X(NONE, none, "none", "none", 0)                                                                                   \
     X(L1, l1, "tv", "l1", 0)                                                                                           \
     X(MCP, mcp, "mcp", "mcp", 1)                                                                                       \
-    X(SCAD, scad, "scad", "scad", 2)                                                                                   \
+    X(SCAD, scad, "scad", "scad", 2)
+#define HFSAD_PENALTY_PRIORS(X)                                                                                        \
     X(L2, l2, NULL, "l2", 0)                                                                                           \
     X(ELASTIC_NET, elastic_net, NULL, "elastic-net", 0)
+#define HFSAD_PENALTY_LINKS(X)                                                                                         \
+    X(GROUP_MCP, group_mcp, "group-mcp", NULL, 1)                                                                      \
+    X(GROUP_SCAD, group_scad, "group-scad", NULL, 2)
+#define HFSAD_PENALTY_LIST(X) HFSAD_PENALTY_BOTH(X) HFSAD_PENALTY_PRIORS(X) HFSAD_PENALTY_LINKS(X)
 
 typedef enum {
 #define HFSAD_PENALTY_ENUM(KIND, prefix, link, prior, gamma_above) HFSAD_PENALTY_##KIND,
@@ -87,10 +92,9 @@ typedef enum {
 
 #define HFSAD_PENALTY_ONE(KIND, prefix, link, prior, gamma_above) +1
 enum { HFSAD_PENALTY_COUNT = HFSAD_PENALTY_LIST(HFSAD_PENALTY_ONE) };
-#undef HFSAD_PENALTY_ONE
 
 /* weight * P(t; lambda, gamma): lambda |t| for l1; gamma > 1 for mcp, > 2 for scad; lambda t^2 / 2 for l2;
- * lambda (ratio |t| + (1 - ratio) t^2 / 2) for elastic-net. */
+ * lambda (ratio |t| + (1 - ratio) t^2 / 2) for elastic-net. group-mcp and group-scad: t is the norm of a vector. */
 typedef struct {
     hfsad_penalty_kind kind;
     double weight, lambda, gamma;

@@ -425,6 +425,8 @@ VEC_FN vec row_cut(vec a, size_t m, size_t M)
 #include "core/linear_body.h"
 #include "core/rows_body.h"
 
+#include "core/group_body.h"
+
 /* If the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
 static bool row_box(const scalar_loss *law, size_t M, const double *x, double n, const double *centre, double most,
                     vec a, double sigma, double *w, double *scratch)
@@ -446,6 +448,8 @@ static double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, d
                        const double *w_child, const double *w_parent)
 {
     vec change = vec_zero();
+    if (p->group)
+        return group_link(c, p, M, z, q, w_child, w_parent);
     for (size_t m = 0; m < M; m += VEC_LANES) {
         const vec z_old = row_load(z, m, M), q_old = row_load(q, m, M);
         vec z_new = z_old, q_new;
@@ -499,6 +503,20 @@ VEC_FN double row_update(const row_half *h, const link_step_vec *step, const pen
     return vec_first(vec_mul(c.sigma, c.sigma)) * vec_sum(change);
 }
 
+/* The same with a link of norms, which needs w before the link step; own: M numbers. */
+static double group_update(const row_half *h, const link_step_vec *c, const penalty_vec *p, size_t M, double *own)
+{
+    for (size_t m = 0; m < M && !h->boxed; m += VEC_LANES)
+        row_store(own, vec_fma(h->a, row_load(h->x, m, M), row_load(h->centre, m, M)), m, M);
+    const double dual = group_link(c, p, M, h->z, h->q, own, h->w_parent);
+    const vec pull = group_pull(p, M, h->z, h->q, h->up_inv_mu);
+    for (size_t m = 0; m < M && h->sum; m += VEC_LANES) {
+        const vec u = row_up(p, pull, h->up_sigma, h->up_inv_mu, row_load(h->z, m, M), row_load(h->q, m, M));
+        row_store(h->sum, vec_add(row_load(h->sum, m, M), u), m, M);
+    }
+    return dual;
+}
+
 /* What a leaf's step on a row works with: centre and own have M numbers each. */
 typedef struct {
     double *centre, *own, *box;
@@ -523,9 +541,10 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
     const hfsad_schedule *schedule = &run->rule->schedule;
     const vec k = vec_set(++run->k[leaf]);
     const link_step_vec c = link_step_of(schedule, p, k);
+    const vec pull = group_pull(p, M, z, q, c.inv_mu_before);
     vec part = vec_zero(), most = vec_zero();
     for (size_t m = 0; m < M; m += VEC_LANES) {
-        const vec v = link_centre(&c, p, row_load(z, m, M), row_load(q, m, M));
+        const vec v = row_centre(&c, p, pull, row_load(z, m, M), row_load(q, m, M));
         row_store(space->centre, v, m, M);
         part = vec_fma(row_load(x, m, M), v, part);
         most = vec_max(most, row_cut(vec_abs(v), m, M));
@@ -553,7 +572,7 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
         h.boxed = true;
         h.w = prox;
     }
-    return row_update(&h, &c, p, M);
+    return p->group ? group_update(&h, &c, p, M, prox) : row_update(&h, &c, p, M);
 }
 
 /* u into, or added to, the M numbers at `to`; returns sigma(k+1). */
@@ -561,9 +580,9 @@ VEC_FN double row_message(const hfsad_schedule *schedule, const penalty_vec *p, 
                           double *to, bool added)
 {
     const vec k = vec_set(link->k), sigma = schedule_sigma(schedule, vec_add(k, vec_set(1)));
-    const vec inv_mu = schedule_inv_mu(schedule, k);
+    const vec inv_mu = schedule_inv_mu(schedule, k), pull = group_pull(p, M, link->z, link->q, inv_mu);
     for (size_t m = 0; m < M; m += VEC_LANES) {
-        const vec u = link_up(p, sigma, inv_mu, row_load(link->z, m, M), row_load(link->q, m, M));
+        const vec u = row_up(p, pull, sigma, inv_mu, row_load(link->z, m, M), row_load(link->q, m, M));
         row_store(to, added ? vec_add(row_load(to, m, M), u) : u, m, M);
     }
     return vec_first(sigma);
@@ -635,9 +654,77 @@ static void leaf_run_rows(leaf_run *run)
     }
 }
 
+/* Leaf i of a run in blocks as a run of one row, and back; rows: 4 M numbers. */
+static leaf_run leaf_out(const leaf_run *run, size_t i, double *rows)
+{
+    const size_t M = run->M, first = i - i % VEC_LANES, left = run->count - first;
+    const size_t width = left < VEC_LANES ? left : VEC_LANES, at = first * M + i - first;
+    leaf_run one = *run;
+    for (size_t m = 0; m < M; m++) {
+        rows[m] = run->x[at + m * width];
+        rows[M + m] = run->z[at + m * width];
+        rows[2 * M + m] = run->q[at + m * width];
+        rows[3 * M + m] = run->w ? run->w[at + m * width] : rows[M + m];
+    }
+    one.count = one.lanes = 1;
+    one.x = rows;
+    one.z = rows + M;
+    one.q = rows + 2 * M;
+    one.w = rows + 3 * M;
+    one.y += i;
+    one.n += i;
+    one.k += i;
+    return one;
+}
+
+static void leaf_back(leaf_run *run, size_t i, const leaf_run *one)
+{
+    const size_t M = run->M, first = i - i % VEC_LANES, left = run->count - first;
+    const size_t width = left < VEC_LANES ? left : VEC_LANES, at = first * M + i - first;
+    for (size_t m = 0; m < M; m++) {
+        run->z[at + m * width] = one->z[m];
+        run->q[at + m * width] = one->q[m];
+        if (run->w)
+            run->w[at + m * width] = one->w[m];
+    }
+}
+
+/* Links of norms: one leaf of a block after the other, added up as blocks are. */
+static void leaf_run_groups(leaf_run *run)
+{
+    const size_t M = run->M, row = M * VEC_LANES;
+    const penalty_vec p = penalty_vec_of(&run->rule->penalty);
+    double *sum = run->scratch, *rows = sum + row, *u = rows + 4 * M, sigma[VEC_LANES] = {0};
+    const row_space space = {u + M, u + 2 * M, run->scratch + 8 * row};
+    memset(sum, 0, row * sizeof *sum);
+    run->dual = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        leaf_run one = leaf_out(run, i, rows);
+        const hfsad_link link = {one.z, one.q, *one.k};
+        memset(u, 0, M * sizeof *u);
+        if (run->active && !run->active[i]) {
+            sigma[i % VEC_LANES] += row_message(&run->rule->schedule, &p, &link, M, u, true);
+        } else {
+            double dual = 0;
+            for (uint32_t step = 1; step <= run->local_steps; step++)
+                dual = row_leaf_step(&one, &p, 0, &space, one.w, step == run->local_steps ? u : NULL);
+            run->dual += dual;
+            sigma[i % VEC_LANES] += hfsad_schedule_sigma(&run->rule->schedule, (uint64_t)*one.k + 1);
+            leaf_back(run, i, &one);
+        }
+        for (size_t m = 0; m < M; m++)
+            sum[m * VEC_LANES + i % VEC_LANES] += u[m];
+    }
+    for (size_t m = 0; m < M; m++)
+        run->sum_u[m] = vec_sum(vec_load(sum + m * VEC_LANES));
+    run->sum_sigma = vec_sum(vec_load(sigma));
+}
+
 static void leaf_run_any(leaf_run *run)
 {
-    if (run->lanes == VEC_LANES && run->count > 1) /* a block of one leaf is a row */
+    if (run->lanes == VEC_LANES && run->count > 1 && penalty_kind_of(&run->rule->penalty)->group)
+        leaf_run_groups(run);
+    else if (run->lanes == VEC_LANES && run->count > 1) /* a block of one leaf is a row */
         leaf_run_blocks(run);
     else
         leaf_run_rows(run);
@@ -662,8 +749,9 @@ static void link_centres(const hfsad_link_rule *rule, const hfsad_link *link, si
     const penalty_vec p = penalty_vec_of(&rule->penalty);
     const link_step_vec c = link_step_of(&rule->schedule, &p, vec_set(link->k));
     const size_t tied = M - rule->penalty.free;
+    const vec pull = group_pull(&p, tied, link->z, link->q, c.inv_mu_before);
     for (size_t m = 0; m < tied; m += VEC_LANES)
-        row_store(centre, link_centre(&c, &p, row_load(link->z, m, tied), row_load(link->q, m, tied)), m, tied);
+        row_store(centre, row_centre(&c, &p, pull, row_load(link->z, m, tied), row_load(link->q, m, tied)), m, tied);
     for (size_t m = tied; m < M; m++) /* no penalty, no multiplier */
         centre[m] = link->z[m];
 }
@@ -680,13 +768,13 @@ static double rows_step(const rows_leaf *leaf)
 }
 
 /* The coordinates from `first` to M - 1 of inner_update. */
-VEC_FN void inner_part(const penalty_vec *own, const penalty_vec *p, const link_step_vec *c, const hfsad_link *link,
-                       size_t first, size_t M, const double *sum_u, vec scale, double *w)
+VEC_FN void inner_part(const penalty_vec *own, const penalty_vec *p, const link_step_vec *c, vec pull,
+                       const hfsad_link *link, size_t first, size_t M, const double *sum_u, vec scale, double *w)
 {
     for (size_t m = first; m < M; m += VEC_LANES) {
         vec r = row_load(sum_u, m, M);
         if (link) /* sigma z - Lambda = sigma (z - Lambda/sigma) */
-            r = vec_fma(c->sigma, link_centre(c, p, row_load(link->z, m, M), row_load(link->q, m, M)), r);
+            r = vec_fma(c->sigma, row_centre(c, p, pull, row_load(link->z, m, M), row_load(link->q, m, M)), r);
         /* so that no tiny number comes back to the links that have swept it away */
         row_store(w, link_cut(penalty_prox_exact(own, vec_mul(scale, r), scale), vec_set(LINK_TINY)), m, M);
     }
@@ -701,9 +789,10 @@ static void inner_update(const hfsad_penalty *prior, const hfsad_link_rule *rule
     const vec scale = vec_div(vec_set(1), link ? vec_add(c.sigma, vec_set(sum_sigma)) : vec_set(sum_sigma));
     const size_t tied = link ? M - rule->penalty.free : M, penalised = M - prior->free;
     const size_t common = tied < penalised ? tied : penalised;
-    inner_part(&own, &p, &c, link, 0, common, sum_u, scale, w);
+    const vec pull = link ? group_pull(&p, tied, link->z, link->q, c.inv_mu_before) : vec_zero();
+    inner_part(&own, &p, &c, pull, link, 0, common, sum_u, scale, w);
     if (common < M) /* an intercept: no prior, and tied or not */
-        inner_part(penalised == M ? &own : &none, tied == M ? &p : &none, &c, link, common, M, sum_u, scale, w);
+        inner_part(penalised == M ? &own : &none, tied == M ? &p : &none, &c, pull, link, common, M, sum_u, scale, w);
 }
 
 static double prior_value(const hfsad_penalty *prior, size_t M, const double *w)

@@ -109,22 +109,35 @@ VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec 
     return vec_fma(penalty_gradient(p, vec_sub(q, z), c->inv_mu_before), c->inv_sigma, z);
 }
 
-/* relaxes, sweeps: c's, or false if the caller knows that they are. */
-VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, bool sweeps, vec v, vec w_child,
-                        vec w_parent, vec *z, vec *q)
+/* Where e is the prox; *a as above. */
+VEC_FN vec link_target(const link_step_vec *c, bool relaxes, vec v, vec w_child, vec w_parent, vec z, vec *a)
 {
-    const vec shift = vec_sub(*z, v); /* Lambda/sigma */
-    const vec a = relaxes ? vec_fma(c->over, vec_sub(w_child, *z), w_child) : w_child;
-    const vec t = vec_fnma(vec_set(2), shift, vec_sub(w_parent, a)), half = vec_set(0.5);
-    const vec e = penalty_is_linear(p->form) ? penalty_prox_linear(t, c->pull, c->ratio)
-                                             : penalty_prox_bent(p, t, c->step, c->mu, c->inv_mu);
-    const vec middle = vec_mul(half, vec_add(a, w_parent));
+    const vec shift = vec_sub(z, v); /* Lambda/sigma */
+    *a = relaxes ? vec_fma(c->over, vec_sub(w_child, z), w_child) : w_child;
+    return vec_fnma(vec_set(2), shift, vec_sub(w_parent, *a));
+}
+
+/* z and q from e. */
+VEC_FN void link_place(const link_step_vec *c, bool sweeps, vec a, vec w_parent, vec e, vec *z, vec *q)
+{
+    const vec half = vec_set(0.5), middle = vec_mul(half, vec_add(a, w_parent));
     *z = vec_fnma(half, e, middle);
     *q = vec_fma(half, e, middle);
     if (sweeps) {
         *z = link_cut(*z, c->limit);
         *q = link_cut(*q, c->limit);
     }
+}
+
+/* relaxes, sweeps: c's, or false if the caller knows that they are. */
+VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, bool sweeps, vec v, vec w_child,
+                        vec w_parent, vec *z, vec *q)
+{
+    vec a;
+    const vec t = link_target(c, relaxes, v, w_child, w_parent, *z, &a);
+    const vec e = penalty_is_linear(p->form) ? penalty_prox_linear(t, c->pull, c->ratio)
+                                             : penalty_prox_bent(p, t, c->step, c->mu, c->inv_mu);
+    link_place(c, sweeps, a, w_parent, e, z, q);
 }
 
 /* u from the state alone: sigma = sigma(k+1), inv_mu = 1/mu(k) */

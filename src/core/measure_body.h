@@ -119,13 +119,13 @@ static void measure_block(const leaf_run *run, const penalty_vec *p, size_t firs
 static void link_measure(const hfsad_link_rule *rule, const hfsad_link *link, size_t M, const double *w_child,
                          const double *w_parent, const double *w0, link_sums *sums)
 {
-    const penalty_vec p = penalty_vec_of(&rule->penalty);
+    const penalty_vec p = penalty_vec_of(&rule->penalty), each = p.group ? penalty_vec_of(&no_penalty) : p;
     const vec k = vec_set(link->k), mu = measure_mu(&rule->schedule, k), inv_mu = schedule_inv_mu(&rule->schedule, k);
     measure_vec t = measure_zero();
     M -= rule->penalty.free; /* a coordinate that is not tied has no residual */
     for (size_t m = 0; m < M; m += VEC_LANES) {
         measure_vec part = measure_zero();
-        measure_element(&part, &p, mu, inv_mu, row_load(w_child, m, M), row_load(link->z, m, M),
+        measure_element(&part, &each, mu, inv_mu, row_load(w_child, m, M), row_load(link->z, m, M),
                         row_load(link->q, m, M), row_load(w_parent, m, M), row_load(w0, m, M));
         if (M - m < VEC_LANES) /* |0|_mu is mu/2, not 0: the numbers past the end do not count */
             measure_mask(&part, vec_mask((1u << (M - m)) - 1));
@@ -138,6 +138,13 @@ static void link_measure(const hfsad_link_rule *rule, const hfsad_link *link, si
                           vec_add(t.multiplier, part.multiplier)};
     }
     measure_add(&t, sums);
+    if (p.group) {
+        const vec apart = vec_set(group_norm(M, w_child, w_parent)), copies = vec_set(group_norm(M, link->q, link->z));
+        const double lambda = vec_first(penalty_gradient(&p, copies, inv_mu));
+        sums->penalty += vec_first(penalty_exact(&p, apart));
+        sums->smoothing += vec_first(penalty_smoothing(&p, apart, mu, inv_mu));
+        sums->size_multiplier += 2 * lambda * lambda;
+    }
 }
 
 static void measure_row(const leaf_run *run, size_t leaf, const double *w0, link_sums *sums)
@@ -160,7 +167,12 @@ static void measure_row(const leaf_run *run, size_t leaf, const double *w0, link
 static void leaf_measure(const leaf_run *run, const double *w0, link_sums *sums)
 {
     const penalty_vec p = penalty_vec_of(&run->rule->penalty);
-    if (run->lanes == VEC_LANES)
+    if (run->lanes == VEC_LANES && p.group)
+        for (size_t leaf = 0; leaf < run->count; leaf++) {
+            const leaf_run one = leaf_out(run, leaf, run->scratch);
+            measure_row(&one, 0, w0, sums);
+        }
+    else if (run->lanes == VEC_LANES)
         for (size_t first = 0; first < run->count; first += VEC_LANES)
             measure_block(run, &p, first, w0, sums);
     else

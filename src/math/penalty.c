@@ -14,9 +14,12 @@ const double penalty_gamma_above[] = {
 };
 
 const char *const penalty_names[] = {
-#define PENALTY_TABLE_NAME(KIND, prefix, link, prior, gamma_above) [HFSAD_PENALTY_##KIND] = prior,
-    HFSAD_PENALTY_LIST(PENALTY_TABLE_NAME)
-#undef PENALTY_TABLE_NAME
+#define PENALTY_TABLE_PRIOR(KIND, prefix, link, prior, gamma_above) [HFSAD_PENALTY_##KIND] = prior,
+#define PENALTY_TABLE_LINK(KIND, prefix, link, prior, gamma_above) [HFSAD_PENALTY_##KIND] = link,
+    HFSAD_PENALTY_BOTH(PENALTY_TABLE_PRIOR) HFSAD_PENALTY_PRIORS(PENALTY_TABLE_PRIOR)
+        HFSAD_PENALTY_LINKS(PENALTY_TABLE_LINK)
+#undef PENALTY_TABLE_PRIOR
+#undef PENALTY_TABLE_LINK
 };
 
 _Static_assert(sizeof penalty_kinds / sizeof *penalty_kinds == HFSAD_PENALTY_COUNT, "a row for every penalty");

@@ -24,13 +24,14 @@ typedef struct {
 
 typedef struct {
     penalty_form form;
+    bool group; /* of the norm of the vector, not of each coordinate */
     bool has_ratio;
     double gamma; /* of a spec without one */
 } penalty_kind;
 
 extern const penalty_kind *const penalty_kinds[];
 extern const double penalty_gamma_above[]; /* what gamma must exceed; 0: the penalty has none */
-extern const char *const penalty_names[];  /* of a prior */
+extern const char *const penalty_names[];  /* of a prior, or of a link that is none */
 
 static inline const penalty_kind *penalty_kind_of(const hfsad_penalty *p)
 {

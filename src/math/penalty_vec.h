@@ -10,6 +10,8 @@
 #define HFSAD_MATH_PENALTY_VEC_H
 
 #include "math/penalty_elastic_net.h"
+#include "math/penalty_group_mcp.h"
+#include "math/penalty_group_scad.h"
 #include "math/penalty_l1.h"
 #include "math/penalty_l2.h"
 #include "math/penalty_mcp.h"
@@ -19,7 +21,8 @@
 
 typedef struct {
     penalty_form form;
-    vec slope; /* omega lambda */
+    bool group; /* core/group_body.h */
+    vec slope;  /* omega lambda */
     vec omega, lambda, theta, inv_kappa;
     vec reach; /* gamma lambda: beyond it the penalty is flat */
     vec bend;  /* kappa lambda = reach - theta */
@@ -43,6 +46,7 @@ VEC_FN penalty_vec penalty_vec_of(const hfsad_penalty *p)
     const penalty_shape shape = penalty_shape_of(p);
     return (penalty_vec){
         .form = penalty_kind_of(p)->form,
+        .group = penalty_kind_of(p)->group,
         .slope = vec_set(shape.slope),
         .omega = vec_set(p->weight),
         .lambda = vec_set(p->lambda),

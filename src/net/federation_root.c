@@ -20,7 +20,7 @@
 
 static bool lets_go(const LINK_settings *link)
 {
-    return link->penalty == (int)HFSAD_PENALTY_MCP || link->penalty == (int)HFSAD_PENALTY_SCAD;
+    return link->penalty >= (int)HFSAD_PENALTY_MCP; /* and scad, and those of norms */
 }
 
 /* Stages before the run are in lock step, with all clients. */

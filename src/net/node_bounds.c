@@ -28,7 +28,7 @@ hfsad_link_rule child_rule(const node *n, size_t c)
 
 static double slope_of(const hfsad_penalty *p)
 {
-    const bool bounded = p->kind == HFSAD_PENALTY_L1 || p->kind == HFSAD_PENALTY_MCP || p->kind == HFSAD_PENALTY_SCAD;
+    const bool bounded = p->kind != HFSAD_PENALTY_L2 && p->kind != HFSAD_PENALTY_ELASTIC_NET;
     return p->kind == HFSAD_PENALTY_NONE ? 0 : bounded ? p->lambda * p->weight : (double)INFINITY;
 }
 

@@ -37,13 +37,16 @@ static size_t parent_of(const dataset *d, size_t node)
     return node < d->n_inner ? d->inner[node].parent : dataset_parent(d, node - d->n_inner);
 }
 
-/* Whether the model in s->w and that of the node differ by less than reach in every coordinate that the link ties. */
-static bool near(search *s, size_t node, double reach, size_t tied)
+/* Whether the model in s->w and that of the node differ by less than reach in every coordinate that the link ties, or
+ * of a link of norms all together. */
+static bool near(search *s, size_t node, double reach, size_t tied, bool group)
 {
     double most = 0;
     model_of(s->run, node, s->other);
-    for (size_t m = 0; m < tied; m++)
-        most = fmax(most, fabs(s->w[m] - s->other[m]));
+    for (size_t m = 0; m < tied; m++) {
+        const double d = fabs(s->w[m] - s->other[m]);
+        most = group ? hypot(most, d) : fmax(most, d);
+    }
     return most < reach;
 }
 
@@ -54,14 +57,15 @@ static void place(search *s, size_t node)
     const hfsad_penalty *link = link_penalty(s->run, node);
     const size_t tied = s->run->data->M - link->free;
     const double reach = link->gamma * link->lambda;
+    const bool group = penalty_kind_of(link)->group;
     g->group[node] = g->group[parent];
     if (!penalty_is_concave(link))
         return;
     model_of(s->run, node, s->w);
-    if (near(s, parent, reach, tied))
+    if (near(s, parent, reach, tied, group))
         return;
     uint32_t i = 0;
-    while (i < g->count && !near(s, s->first[i], reach, tied))
+    while (i < g->count && !near(s, s->first[i], reach, tied, group))
         i++;
     if (i == g->count && g->count < GROUPS_MOST)
         s->first[g->count++] = (uint32_t)node;

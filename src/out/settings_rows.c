@@ -217,9 +217,9 @@ char *links_text(const hfsad_run *run)
         fputs("differ between nodes: see settings.link in summary.json", o);
     else {
         const hfsad_penalty *client = &p->leaf_classes[0].rule.penalty;
-        put_penalty(o, "clients", client, names[client->kind]);
+        put_penalty(o, "clients", client, names[link_setting((int)client->kind)]);
         if (run->data->n_inner > 1)
-            put_penalty(o, "edges", &p->inner[1].rule.penalty, names[p->inner[1].rule.penalty.kind]);
+            put_penalty(o, "edges", &p->inner[1].rule.penalty, names[link_setting((int)p->inner[1].rule.penalty.kind)]);
     }
     return end_text(o, &text);
 }

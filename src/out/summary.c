@@ -43,8 +43,10 @@ size_t count_nonzero(const hfsad_run *run)
 }
 
 static const char *const algorithm_names[] = {ALGORITHM_NAMES};
-static const char *const link_names[] = {LINK_NAMES};
-static const char *const prior_names[] = {PRIOR_NAMES};
+#define LINK_NAME_AT(KIND, prefix, link, prior, gamma_above) [HFSAD_PENALTY_##KIND] = link,
+#define PRIOR_NAME_AT(KIND, prefix, link, prior, gamma_above) [HFSAD_PENALTY_##KIND] = prior,
+static const char *const link_names[] = {HFSAD_PENALTY_LIST(LINK_NAME_AT)};
+static const char *const prior_names[] = {HFSAD_PENALTY_LIST(PRIOR_NAME_AT)};
 static const char *const shape_names[] = {SHAPE_NAMES};
 enum { N_KINDS = HFSAD_PENALTY_COUNT, N_SHAPES = sizeof shape_names / sizeof *shape_names };
 

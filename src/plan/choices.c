@@ -12,7 +12,7 @@
 
 penalty_choice link_choice(const LINK_settings *s)
 {
-    return (penalty_choice){s->penalty, s->weight, s->lambda, s->gamma, NAN};
+    return (penalty_choice){link_kind(s->penalty), s->weight, s->lambda, s->gamma, NAN};
 }
 
 penalty_choice prior_choice(const PRIOR_settings *s)
@@ -108,7 +108,7 @@ static void lay_over(override_settings *merged, const override_settings *s)
 {
     const penalty_choice link = choice_over(link_choice(&merged->link), link_choice(&s->link));
     const penalty_choice prior = choice_over(prior_choice(&merged->prior), prior_choice(&s->prior));
-    merged->link = (LINK_settings){link.kind, link.weight, link.lambda, link.gamma};
+    merged->link = (LINK_settings){link_setting(link.kind), link.weight, link.lambda, link.gamma};
     merged->prior = (PRIOR_settings){prior.kind, prior.weight, prior.lambda, prior.gamma, prior.ratio};
     merged->loss.kind = pick_choice(s->loss.kind, merged->loss.kind);
 #define MERGE_PARAMETER(name) merged->loss.name = pick(s->loss.name, merged->loss.name);

@@ -144,8 +144,9 @@ static hfsad_status add_prior_weights(preset *t, hfsad_error *err)
 
 /* Defaults of a link. tv: weight lambda is the bound of Theorem 1. mcp and scad, for children that may keep their own
  * model: they let go at a third of the likely size of a coefficient, but not within four standard deviations of a
- * client's own estimate, and pull twice as hard as the noise of clients that follow the common law. own: the child has
- * its own intercept. */
+ * client's own estimate, and pull twice as hard as the noise of clients that follow the common law. Those of norms
+ * likewise: the norm of M such numbers is about sqrt(M) deviations, and hardly ever 2 or 3 more. own: the child has its
+ * own intercept. */
 typedef struct {
     double bound, noise, reach;
     bool own;
@@ -159,8 +160,12 @@ static hfsad_penalty link_of(const preset *t, const LINK_settings *s, const LINK
     if (t->consensus)
         c = (penalty_choice){HFSAD_PENALTY_L1, NAN, NAN, NAN, NAN};
     const bool concave = c.kind >= 0 && penalty_kinds[c.kind]->form == PENALTY_CONCAVE;
-    const double lambda = pick(c.lambda, concave && t->tuned ? from.reach / 3 : 1);
-    const double slope = concave && t->tuned ? 2 * from.noise : from.bound;
+    const bool group = concave && penalty_kinds[c.kind]->group;
+    const double root = sqrt((double)t->d->M - from.own), bend = t->scales.bend;
+    const double own = bend > 0 ? t->scales.noise / bend : 0;
+    const double reach = group ? fmax(0.3 * root * t->scales.length, (root + 3) * own) : from.reach;
+    const double lambda = pick(c.lambda, concave && t->tuned ? reach / 3 : 1);
+    const double slope = !concave || !t->tuned ? from.bound : (group ? root + 2 : 2) * from.noise;
     return penalty_of(c, (hfsad_penalty){.kind = HFSAD_PENALTY_L1,
                                          .weight = slope / lambda,
                                          .lambda = lambda,

@@ -177,6 +177,11 @@ void device_close(sim *s)
 static const char *refuse_inner(const sim *s)
 {
     const plan *p = s->p;
+    bool group = penalty_kind_of(&p->leaf_classes[0].rule.penalty)->group;
+    for (size_t i = 1; i < s->d->n_inner; i++)
+        group = group || penalty_kind_of(&p->inner[i].rule.penalty)->group;
+    if (group)
+        return "links group-mcp and group-scad are not supported";
     for (size_t i = 1; i < s->d->n_inner; i++) {
         const hfsad_schedule *a = &p->inner[i].rule.schedule, *b = &p->inner[1].rule.schedule;
         if (a->growth != b->growth || a->turn != b->turn)

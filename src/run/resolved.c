@@ -63,7 +63,8 @@ static void add_schedule(shared_schedule *s, const hfsad_schedule *r)
 
 static LINK_settings link_settings(const shared_penalty *s)
 {
-    return (LINK_settings){choice_of(&s->kind), number_of(&s->weight), number_of(&s->lambda), number_of(&s->gamma)};
+    return (LINK_settings){link_setting(choice_of(&s->kind)), number_of(&s->weight), number_of(&s->lambda),
+                           number_of(&s->gamma)};
 }
 
 static PRIOR_settings prior_settings(const shared_penalty *s)

@@ -102,8 +102,12 @@ static void add_link(smoothed_sum *sum, const hfsad_link_rule *rule, uint64_t st
                      const double *parent)
 {
     const double mu = hfsad_schedule_mu(&rule->schedule, steps), slope = hfsad_penalty_slope(&rule->penalty);
+    const bool group = penalty_kind_of(&rule->penalty)->group;
+    double d = 0;
     for (size_t m = 0; m + rule->penalty.free < M; m++) {
-        const double d = fabs(child[m] - parent[m]);
+        d = group ? hypot(d, child[m] - parent[m]) : fabs(child[m] - parent[m]);
+        if (group && m + rule->penalty.free + 1 < M)
+            continue;
         sum->full += d < mu ? slope * d : 0;
         sum->pulled += d < mu ? slope * d * d / mu : 0;
     }

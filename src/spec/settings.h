@@ -95,7 +95,8 @@
     X(FEATURES, FLAG, positive, "false", "", "no coefficient below 0 but the intercept; algorithm star")
 
 #define SETTINGS_LINK(X)                                                                                               \
-    X(LINK, CHOICE_LINK, penalty, "auto", "", "penalty on the difference between child and parent: R_c")               \
+    X(LINK, CHOICE_LINK, penalty, "auto", "",                                                                          \
+      "penalty on the difference between child and parent, R_c; group-mcp and group-scad: on its norm")                \
     X(LINK, REAL, weight, "auto", "[0,inf)", "factor of the penalty")                                                  \
     X(LINK, REAL, lambda, "auto", "(0,inf)", "slope of the penalty at 0")                                              \
     X(LINK, REAL, gamma, "auto", "(1,inf)", "the penalty is flat beyond gamma * lambda; mcp: above 1, scad: above 2")
@@ -296,8 +297,19 @@
 #define AGGREGATE_NAMES "mean", "trimmed", "median" /* index = AGGREGATE_xxx of core/robust.h */
 #define LINK_NAME(KIND, prefix, link, prior, gamma_above) link,
 #define PRIOR_NAME(KIND, prefix, link, prior, gamma_above) prior,
-#define LINK_NAMES HFSAD_PENALTY_LIST(LINK_NAME)   /* index = hfsad_penalty_kind; a link of kind none ties nothing */
-#define PRIOR_NAMES HFSAD_PENALTY_LIST(PRIOR_NAME) /* index = hfsad_penalty_kind */
+#define LINK_NAMES HFSAD_PENALTY_BOTH(LINK_NAME) HFSAD_PENALTY_LINKS(LINK_NAME) /* a link of kind none ties nothing */
+#define PRIOR_NAMES HFSAD_PENALTY_BOTH(PRIOR_NAME) HFSAD_PENALTY_PRIORS(PRIOR_NAME) /* index = hfsad_penalty_kind */
+
+/* The setting of a link, an index of LINK_NAMES, from and to a hfsad_penalty_kind; -1 stays. */
+enum { LINK_SKIPS = HFSAD_PENALTY_PRIORS(HFSAD_PENALTY_ONE) };
+static inline int link_kind(int setting)
+{
+    return setting >= (int)HFSAD_PENALTY_L2 ? setting + LINK_SKIPS : setting;
+}
+static inline int link_setting(int kind)
+{
+    return kind >= (int)HFSAD_PENALTY_GROUP_MCP ? kind - LINK_SKIPS : kind;
+}
 
 enum { PERSONAL_NONE, PERSONAL_GROUPS };
 enum { ALGORITHM_AUTO = -1, ALGORITHM_HFSAD, ALGORITHM_FEDAVG, ALGORITHM_FEDPROX, ALGORITHM_STAR };

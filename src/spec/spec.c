@@ -103,7 +103,7 @@ static hfsad_status check_gamma(const hfsad_spec *spec, int line, const char *ke
         HFSAD_PENALTY_LIST(GAMMA_ABOVE)
 #undef GAMMA_ABOVE
     };
-    static const char *const names[] = {PRIOR_NAMES};
+    static const char *const names[] = {PRIOR_NAMES HFSAD_PENALTY_LINKS(LINK_NAME)};
     char full[LABEL_MAX + SETTING_KEY_MAX], value[32];
     if (penalty < 0 || above[penalty] == 0 || isnan(gamma) || gamma > above[penalty])
         return HFSAD_OK;
@@ -119,7 +119,7 @@ static hfsad_status check_override(const hfsad_spec *spec, const override_settin
 {
     char key[LABEL_MAX];
     snprintf(key, sizeof key, "overrides[%.60s].link", o->node);
-    const hfsad_status status = check_gamma(spec, o->line, key, o->link.penalty, o->link.gamma, err);
+    const hfsad_status status = check_gamma(spec, o->line, key, link_kind(o->link.penalty), o->link.gamma, err);
     if (status)
         return status;
     snprintf(key, sizeof key, "overrides[%.60s].prior", o->node);
@@ -270,8 +270,8 @@ hfsad_status spec_check_settings(const hfsad_spec *spec, bool needs_data, hfsad_
         int penalty;
         double gamma;
     } pairs[] = {
-        {"link.client", spec->link_client.penalty, spec->link_client.gamma},
-        {"link.edge", spec->link_edge.penalty, spec->link_edge.gamma},
+        {"link.client", link_kind(spec->link_client.penalty), spec->link_client.gamma},
+        {"link.edge", link_kind(spec->link_edge.penalty), spec->link_edge.gamma},
         {"prior.edge", spec->prior_edge.penalty, spec->prior_edge.gamma},
         {"prior.cloud", spec->prior_cloud.penalty, spec->prior_cloud.gamma},
     };
