@@ -752,6 +752,53 @@ static void test_one_mask(void **state)
     assert_true(crashes > 500 && said > 5000);
 }
 
+/* A member that is to leave its cohort may live: from the moment at which the others are told, no sum has it. */
+static void test_closed_child(void **state)
+{
+    char text[1000];
+    const problem p = in_fixed_point(&pairs, 2, text);
+    const size_t edge = 1, slot = 1; /* of a cohort of three */
+    (void)state;
+    prepared made = prepare(&p, 2000);
+    tree t = tree_of(&made, &p, 77, (node_patience){20, 1000});
+    t.async = true;
+    t.pace = (node_pace){0.3, 50, false, 500, 1, 1000};
+    size_t refused = 0, first, end;
+    world *w = world_create(&t, (weather){.late = 0.1}, 2000);
+    for (size_t i = 0; i < w->nodes; i++)
+        commit_and_send(w, i);
+    node_unit(w->node[edge], slot, &first, &end);
+    assert_true(first == 0 && end == 3);
+    bool closed = false;
+    for (size_t step = 0; step < 100000 && refused < 3; step++) {
+        const uint64_t next = next_event(w);
+        w->sky.now = next > w->sky.now ? next : w->sky.now;
+        parcel q;
+        for (size_t i = 0; sky_take(&w->sky, &i, &q);) {
+            const bool of_closed = closed && q.to == edge && q.from == slot && q.m.kind == MESSAGE_UP;
+            node_tick(w->node[q.to], w->sky.now);
+            const bool taken = node_handle(w->node[q.to], q.from, &q.m, NULL);
+            assert_false(of_closed && taken);
+            refused += of_closed;
+            free(q.m.values);
+            if (!closed && node_child_trains(w->node[edge], slot) && node_child_may_leave(w->node[edge], slot)) {
+                node_child_close(w->node[edge], slot);
+                assert_false(node_child_may_leave(w->node[edge], 0)); /* one after another */
+                closed = true;
+                commit_and_send(w, edge);
+                restart(w, edge);
+            }
+        }
+        for (size_t i = 0; i < w->nodes; i++) {
+            node_tick(w->node[i], w->sky.now);
+            commit_and_send(w, i);
+        }
+    }
+    assert_true(refused >= 3);
+    world_free(w);
+    unprepare(&made);
+}
+
 /* A client that crashes draws the noise of a round again as it was. */
 static void test_noise(void **state)
 {
@@ -846,7 +893,7 @@ int main(void)
         cmocka_unit_test(test_diverged_async), cmocka_unit_test(test_chaos),           cmocka_unit_test(test_async),
         cmocka_unit_test(test_rounded),        cmocka_unit_test(test_fixed),           cmocka_unit_test(test_parts),
         cmocka_unit_test(test_look),           cmocka_unit_test(test_look_at_the_end), cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_one_mask),
+        cmocka_unit_test(test_one_mask),       cmocka_unit_test(test_closed_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
