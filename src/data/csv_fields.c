@@ -227,10 +227,11 @@ static hfsad_status refuse_text(const reader *r, size_t column, const char *show
     if ((role != COLUMN_FEATURE && role != COLUMN_Y) || !r->in->guesses)
         return HFSAD_ERROR_INPUT;
     if (role == COLUMN_FEATURE && !can_be_listed(r->columns[column]))
-        return csv_column_error(r, column,
-                                "\"%s\" is not a number, and the name of a category cannot hold a comma, an equals sign "
-                                "or spaces at its ends; rename the column",
-                                shown);
+        return csv_column_error(
+            r, column,
+            "\"%s\" is not a number, and the name of a category cannot hold a comma, an equals sign "
+            "or spaces at its ends; rename the column",
+            shown);
     r->in->again = true;
     const hfsad_status status =
         table_add_text(&r->in->memory, r->columns[column], role == COLUMN_Y, r->err ? r->err->message : "", r->err);
