@@ -196,6 +196,20 @@ for r in rows[1::3]:
 PYTHON
 done
 
+# spaces within quotes do not count: predict finds the labels and levels again; a name that no list can hold is refused
+sed 's/,"present",/," present ",/; s/,bonn$/,"bonn "/' text.csv >spaces.csv
+spec spaces spaces.csv logistic
+expect 0 run spaces.yaml --out spaces --quiet
+same signs spaces model.csv
+expect 0 predict --model spaces --data spaces.csv --out spaces-predicted.csv
+cmp -s text-predicted.csv spaces-predicted.csv || fail "spaces within quotes: other predictions"
+for name in '"to,wn"' to=wn '"town "'; do
+    sed "1s/,town$/,$name/" text.csv >names.csv
+    spec names names.csv logistic
+    expect_line 2 run names.yaml --out o-mixed
+    says 'names.csv:2: column 6 .*rename the column'
+done
+
 # a column that is left out
 spec but '{file: text.csv, features: [-town]}' logistic
 spec only '{file: text.csv, features: [a, b]}' logistic

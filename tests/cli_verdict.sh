@@ -95,6 +95,16 @@ for command in run up; do
         --set link.client.penalty=group-mcp --set link.edge.penalty=group-scad
 done
 cmp bent-run/model.csv bent-up/model.csv || fail "links of norms: up has another model"
+# Hard links hold the model at 0, where its own length says nothing; and clients that have let go make ten steps for each
+# step of the cloud, whose prior still moves it while nothing moves in their last step.
+bent run "False not converged: the nodes have stopped moving*" --set prior.cloud.penalty=mcp --set prior.cloud.lambda=1 --set run.polish=false \
+    --set run.start=zero --set run.iterations=5 --set schedule.client.c=1e7 --set schedule.edge.c=1e7
+printf 'client,y,x\na,3,1\na,2.9,1\na,-3.1,-1\nb,-3,1\nb,-3.1,1\nb,2.8,-1\n' >two.csv
+printf '{data: two.csv, loss: squared, link: {client: {penalty: scad, lambda: 0.1, gamma: 2.5, weight: 2}}, prior: {cloud: {penalty: l2, lambda: 0.3, weight: 1}},
+ run: {iterations: 20, local_steps: 10, start: start.csv}}\n' >two.yaml
+echo 1 >start.csv
+expect 0 run two.yaml --out two --quiet
+[[ $(verdict two) == "False not converged: "* ]] || fail "clients that have let go: $(verdict two)"
 
 # Without a polish the model is the best of all rows, here of one before the last.
 expect 0 generate phase-retrieval --clients 30 --snr-db 0 --out rough

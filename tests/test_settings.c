@@ -172,7 +172,7 @@ static void test_refused(void **state)
     hfsad_spec *spec = parsed("loss: {kind: squared}\n");
     says(hfsad_spec_set_real(spec, "loss.tua", 0.3, &err), &err, "loss.tua=0.3: unknown key 'loss.tua'");
     says(hfsad_spec_set_whole(spec, "run.iteration", 3, &err), &err, "did you mean 'run.iterations'?");
-    says(hfsad_spec_set_text(spec, "loss", "squared", &err), &err, "'loss' takes keys, not a value");
+    says(hfsad_spec_set_text(spec, "run", "squared", &err), &err, "'run' takes keys, not a value");
     says(hfsad_spec_get(spec, "nothing", text, sizeof text, NULL, &err), &err, "unknown key 'nothing'");
     says(hfsad_spec_get_real(spec, "run.seed", &real, &err), &err, "run.seed is a whole number, not a number");
     says(hfsad_spec_get_flag(spec, "loss.tau", &flag, &err), &err, "loss.tau is a number, not true or false");

@@ -13,7 +13,7 @@
 
 enum { NAME_MOST = 1024 /* bytes of a column's name that patterns are compared with */ };
 
-static slice trim(slice s)
+slice slice_trim(slice s)
 {
     while (s.length > 0 && s.text[0] == ' ')
         s.text++, s.length--;
@@ -29,7 +29,7 @@ static bool next_entry(const char **at, const char *end, char mark, slice *entry
         return false;
     const char *stop = memchr(*at, mark, (size_t)(end - *at));
     stop = stop ? stop : end;
-    *entry = trim((slice){*at, (size_t)(stop - *at)});
+    *entry = slice_trim((slice){*at, (size_t)(stop - *at)});
     *at = stop + 1;
     return true;
 }
@@ -95,7 +95,7 @@ void category_sort(category *c)
 static hfsad_status read_category(category *c, slice entry, hfsad_error *err)
 {
     const char *sign = memchr(entry.text, '=', entry.length), *end = entry.text + entry.length;
-    c->name = sign ? trim((slice){entry.text, (size_t)(sign - entry.text)}) : entry;
+    c->name = sign ? slice_trim((slice){entry.text, (size_t)(sign - entry.text)}) : entry;
     c->given = sign != NULL;
     hfsad_status status = HFSAD_OK;
     slice level;
@@ -341,7 +341,7 @@ bool columns_unmatched(const table_settings *t, const slice *header, size_t coun
         while (next_entry(&at, end, ',', name)) {
             const char *sign = i == 1 ? memchr(name->text, '=', name->length) : NULL;
             if (sign)
-                *name = trim((slice){name->text, (size_t)(sign - name->text)});
+                *name = slice_trim((slice){name->text, (size_t)(sign - name->text)});
             *key = lists[i].key;
             slice other = *name;
             const bool there = header_has(header, count, *name), out = i == 0 && leaves_out(&other);

@@ -74,6 +74,8 @@ const char *columns_name(const table_settings *t, column_role role, bool *stated
 bool columns_unmatched(const table_settings *t, const slice *header, size_t count, bool known, slice *name,
                        const char **key);
 
+/* Without the spaces at both ends, as entries of lists are read. */
+slice slice_trim(slice s);
 /* The level with this text; SIZE_MAX: there is none. */
 size_t category_find(const category *c, slice level);
 /* Adds it if it is new. */

@@ -101,12 +101,20 @@ static hfsad_status refuse_level(const reader *r, size_t column, const category 
                             what, k->texts.text + k->levels[0]);
 }
 
+/* Without the spaces around it, also within quotes: lists of levels have none. */
+static hfsad_status level_field(reader *r, size_t column, slice *field)
+{
+    const hfsad_status status = csv_text_field(r, column, field);
+    *field = slice_trim(*field);
+    return status;
+}
+
 /* The level's feature is 1, the others are 0. */
 static hfsad_status read_category(reader *r, const special *s, double *x)
 {
     const category *k = &r->in->memory.categories[s->category];
     slice field = {"", 0};
-    const hfsad_status status = csv_text_field(r, s->column, &field);
+    const hfsad_status status = level_field(r, s->column, &field);
     if (status)
         return status;
     const size_t level = category_find(k, field);
@@ -122,7 +130,7 @@ static hfsad_status read_label(reader *r, size_t column, double *y)
 {
     const category *k = &r->in->memory.labels;
     slice field = {"", 0};
-    const hfsad_status status = csv_text_field(r, column, &field);
+    const hfsad_status status = level_field(r, column, &field);
     if (status)
         return status;
     size_t label = category_find(k, field);
@@ -300,7 +308,7 @@ static hfsad_status scan_field(reader *r, const special *s, size_t column, size_
         }
         return status;
     }
-    const hfsad_status status = csv_text_field(r, column, &field);
+    const hfsad_status status = level_field(r, column, &field);
     category *k = scanned(r, s);
     return status || !k ? status : scan_level(r, column, k, field);
 }

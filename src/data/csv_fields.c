@@ -195,6 +195,13 @@ static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
                             what, holes, holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them");
 }
 
+/* Whether data.categorical can name it, as `hfsad predict` does later. */
+static bool can_be_listed(slice name)
+{
+    return !memchr(name.text, ',', name.length) && !memchr(name.text, '=', name.length) &&
+           slice_trim(name).length == name.length;
+}
+
 static hfsad_status refuse_text(const reader *r, size_t column, const char *shown, bool letter)
 {
     const column_role role = r->body ? role_of(r, column) : COLUMN_SKIPPED;
@@ -219,6 +226,12 @@ static hfsad_status refuse_text(const reader *r, size_t column, const char *show
         csv_column_error(r, column, "\"%s\" is not a number; " EXPECTED_NUMBER, shown);
     if ((role != COLUMN_FEATURE && role != COLUMN_Y) || !r->in->guesses)
         return HFSAD_ERROR_INPUT;
+    if (role == COLUMN_FEATURE && !can_be_listed(r->columns[column]))
+        return csv_column_error(
+            r, column,
+            "\"%s\" is not a number, and the name of a category cannot hold a comma, an equals sign "
+            "or spaces at its ends; rename the column",
+            shown);
     r->in->again = true;
     const hfsad_status status =
         table_add_text(&r->in->memory, r->columns[column], role == COLUMN_Y, r->err ? r->err->message : "", r->err);

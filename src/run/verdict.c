@@ -93,12 +93,12 @@ static bool is_relaxed(const hfsad_run *run)
 }
 
 /* Of links whose |d| = |w_child - w_parent| is below mu in a coordinate: slope |d|, and the pull there, which smoothing
- * lowers to slope |d|/mu, times |d|. */
+ * lowers to slope |d|/mu, times |d|. stale: sigma^2 of the links that step more than once before their parent does. */
 typedef struct {
-    double full, pulled;
-} smoothed_sum;
+    double full, pulled, stale;
+} link_total;
 
-static void add_link(smoothed_sum *sum, const hfsad_link_rule *rule, uint64_t steps, size_t M, const double *child,
+static void add_link(link_total *sum, const hfsad_link_rule *rule, uint64_t steps, size_t M, const double *child,
                      const double *parent)
 {
     const double mu = hfsad_schedule_mu(&rule->schedule, steps), slope = hfsad_penalty_slope(&rule->penalty);
@@ -114,7 +114,7 @@ static void add_link(smoothed_sum *sum, const hfsad_link_rule *rule, uint64_t st
 }
 
 /* false: a model is not here. */
-static bool add_links(const hfsad_run *run, smoothed_sum *sum)
+static bool add_links(const hfsad_run *run, link_total *sum)
 {
     const dataset *d = run->data;
     const engine *e = run->engine;
@@ -134,22 +134,26 @@ static bool add_links(const hfsad_run *run, smoothed_sum *sum)
             memcpy(child, e->inner_model(run, at), d->M * sizeof *child);
         memcpy(parent, e->inner_model(run, above), d->M * sizeof *child);
         const hfsad_link_rule *rule = leaf ? &plan_leaf(run->plan, at)->rule : &run->plan->inner[at].rule;
-        add_link(sum, rule, leaf ? steps * plan_leaf(run->plan, at)->local_steps : steps, d->M, child, parent);
+        const uint64_t local = leaf ? plan_leaf(run->plan, at)->local_steps : 1;
+        const double sigma = hfsad_schedule_sigma(&rule->schedule, steps * local + 1);
+        add_link(sum, rule, steps * local, d->M, child, parent);
+        sum->stale += local > 1 || (above == 0 && run->plan->edge_rounds > 1) ? sigma * sigma : 0;
     }
     free(child);
     return all;
 }
 
-/* By how much a convex model of the objective may fall within the length of the models, relative to it; *still: the
- * part that is due to smoothing. Each node is at the minimum of its own part. The sum of all nodes' subgradients is
- * what z and q moved in the last step, times sigma: at most sqrt(2 links) times the dual residual. One model for all:
- * the subgradients belong to the nodes' models, not to the cloud's. INFINITY: over-relaxed or absent nodes leave no
- * such sum, and the best model of an earlier row has none. */
+/* By how much a convex model of the objective may fall within `length`, relative to it; *still: the part that is due to
+ * smoothing. Each node is at the minimum of its own part. The sum of all nodes' subgradients is what z and q moved in
+ * the last step, times sigma: at most sqrt(2 links) times the dual residual. If a link steps several times before its
+ * parent does, q no longer moves in the last step; what the parent's step leaves is then sigma (w_parent - q), at most
+ * sigma times the primal residual. One model for all: the subgradients belong to the nodes' models, not to the cloud's.
+ * INFINITY: over-relaxed or absent nodes leave no such sum, and the best model of an earlier row has none. */
 static double fall_by_residuals(const hfsad_run *run, double length, double *still)
 {
     const hfsad_figures *f = &run->last;
     const double links = (double)(run->data->n_inner + run->data->n_leaves - 1);
-    smoothed_sum sum = {0, 0};
+    link_total sum = {0};
     *still = 0;
     if (run->polished || is_relaxed(run) || plan_leaves_sit_out(run->plan) ||
         plan_inner_sit_out(run->plan, run->data->n_inner) || run->spec->federation.mode == MODE_ASYNC ||
@@ -158,7 +162,8 @@ static double fall_by_residuals(const hfsad_run *run, double length, double *sti
     const bool apart = plan_why_apart(run->plan, run->data->n_inner) != NULL;
     *still = apart ? sum.full : fabs(f->consensus_objective - (f->objective - sum.full)) + sum.pulled;
     *still /= f->objective;
-    const double fall = sqrt(2 * links) * f->dual_residual * length / f->objective + *still;
+    const double pull = sqrt(2 * links) * f->dual_residual + sqrt(sum.stale) * f->primal_residual;
+    const double fall = pull * length / f->objective + *still;
     return fall >= 0 ? fall : INFINITY;
 }
 
@@ -176,7 +181,7 @@ static void judge_residuals(const hfsad_run *run, const char *apart, hfsad_verdi
     double length = 0;
     for (size_t m = 0; m < run->data->M; m++)
         length += w[m] * w[m];
-    length = sqrt(length);
+    length = fmax(sqrt(length), run->plan->length); /* a model that is still 0 has far to go */
     double still;
     const double fall = fall_by_residuals(run, length, &still);
     v->gap = NAN;
