@@ -187,9 +187,9 @@ static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
         return csv_column_error(r, column, "%s; expected %s", what, wanted);
     const size_t holes = count_holes(r, column);
     if (role == COLUMN_Y)
-        return csv_column_error(r, column, "%s; %zu row%s no value in this column; expected %s: fill %s, or leave %s out",
-                                what, holes, holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them",
-                                holes == 1 ? "the row" : "the rows");
+        return csv_column_error(
+            r, column, "%s; %zu row%s no value in this column; expected %s: fill %s, or leave %s out", what, holes,
+            holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them", holes == 1 ? "the row" : "the rows");
     return csv_column_error(r, column,
                             "%s; %zu row%s no value in this column; expected %s: fill %s, or set data.missing to mean",
                             what, holes, holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them");

@@ -38,9 +38,7 @@ static const char *penalty_why_idle(const char *name, bool link, const hfsad_pen
         return NULL;
     if (any && !strcmp(name, "gamma") && !gamma)
         return link ? "only mcp, scad, group-mcp and group-scad have it" : "only mcp and scad have it";
-    return !any                               ? "the penalty is none"
-           : !strcmp(name, "ratio") && !ratio ? "only elastic-net has it"
-                                              : NULL;
+    return !any ? "the penalty is none" : !strcmp(name, "ratio") && !ratio ? "only elastic-net has it" : NULL;
 }
 
 static const char *tier_why_idle(const hfsad_run *run, const setting_at *at)
