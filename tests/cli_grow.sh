@@ -22,6 +22,12 @@ expect_line 2 admit
 says 'is missing'
 expect_line 2 admit spec.yaml edge1/client4 --set federation.nodes=nodes.txt
 says 'lock step'
+# What no process could go on with must not come to the list.
+for set in federation.wire=fixed federation.stale=wait federation.join_seconds=0; do
+    expect_line 2 admit spec.yaml edge1/client4 "${sets[@]}" --set $set
+    says 'clients can come later only if'
+done
+! grep -q later nodes.txt || fail "the list has grown: $(cat nodes.txt)"
 begin() {
     setpriv --pdeathsig KILL "$HFSAD" "${@:2}" "${sets[@]}" --broker mqtt://localhost:$port --state "states/$1" 2>>"$1.log" >/dev/null &
     last=$!

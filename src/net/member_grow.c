@@ -39,13 +39,18 @@ static hfsad_status check_name(const dataset *now, const char *name, hfsad_error
 static hfsad_status check_growth(const hfsad_spec *spec, const dataset *now, const char *text, hfsad_error *err)
 {
     dataset *grown;
+    federation *f;
     hfsad_status status = member_shape(&grown, spec, text, NULL, err);
     if (status)
         return status;
-    if (nodes_print(grown) != nodes_print(now))
-        status =
-            error_set(err, HFSAD_ERROR_INPUT, "a client can be added below the nodes of the list, without a new edge");
-    dataset_free(grown);
+    if (nodes_print(grown) != nodes_print(now)) {
+        dataset_free(grown);
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "a client can be added below the nodes of the list, without a new edge");
+    }
+    status = federation_create(&f, spec, grown, err); /* what processes of the run will make of it */
+    if (!status)
+        federation_free(f);
     return status;
 }
 
