@@ -15,9 +15,11 @@ start_broker plain.conf
 sets=(--set federation.nodes=nodes.txt --set federation.mode=async --set run.iterations=3000 --set run.trace_every=100
     --set federation.deadline=2 --set output.every_seconds=0.05)
 expect_line 2 admit spec.yaml edge3/client4 "${sets[@]}"
-says 'without a new edge'
+says 'edge3/client4: the list has no edge edge3; .* without a new edge'
 expect_line 2 admit spec.yaml edge1/client1 "${sets[@]}"
-says 'listed twice'
+says 'edge1/client1 is in the list already'
+expect_line 2 admit
+says 'is missing'
 expect_line 2 admit spec.yaml edge1/client4 --set federation.nodes=nodes.txt
 says 'lock step'
 # What no process could go on with must not come to the list.
