@@ -42,11 +42,12 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .after = "The CSV has the columns edge, client, row (counted from 1 within the client),\n"
-                 "prediction, label (losses of labels), node (the node whose model was used) and\n"
-                 "y (if the data has it). The rows of a client keep the order of the data.\n\n"
+                 "prediction, label (losses of labels; as in the table that was trained on), a column\n"
+                 "for each of several classes or levels of tau (p0, p1, or q0.1, q0.9), node (the\n"
+                 "node whose model was used) and y (if the data has it), in the order of the data.\n\n"
                  "A prediction is <x,w>, plus the intercept if the model has one; its square for\n"
                  "phase-retrieval, the mean count exp(<x,w>) for poisson, the probability of the\n"
-                 "label 1 for logistic, the margin for hinge. The loss is that of the run, with\n"
+                 "positive class for logistic, the margin for hinge. The loss is that of the run, with\n"
                  "its overrides.\n\n"
                  "Exit status: 0 done, 1 the file could not be written, 2 the model, data or\n"
                  "arguments are wrong, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.\n"

@@ -68,7 +68,8 @@ static int readmit(const session *s, hfsad_spec *spec, const char *state, const 
     char **proven = calloc(count + 1, sizeof *proven);
     for (size_t i = 0; i < count && made == CLI_GO && s->cohort && proven; i++)
         if (!(proven[i] = with_proof(s->cohort, nodes[i])))
-            made = cli_wrong("retire", "%s has no line for %s; hfsad keys cohort prints it", s->cohort, nodes[i]);
+            made = cli_wrong("retire", "--cohort: %s cannot be read or has no line for %s; hfsad keys cohort prints it",
+                             s->cohort, nodes[i]);
     const char *const *list = s->cohort ? (const char *const *)proven : nodes;
     if (made == CLI_GO && (!proven || (s->retires ? hfsad_retire : hfsad_readmit)(spec, state, list, count, &err)))
         made = cli_fail(&err);
@@ -149,7 +150,7 @@ static int parse(int argc, char **argv, bool retires)
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
         .most_words = (size_t)argc,
-        .words = "a spec file and paths of nodes, such as edge1/client7",
+        .words = "a spec file, followed by paths of nodes such as edge1/client7,",
         .after = "Exit status: 0 done, 2 the arguments are wrong, 75 the cloud has not done it yet.",
     };
     int status = CLI_FAILED;
@@ -198,7 +199,10 @@ int cmd_admit(int argc, char **argv)
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,
         .most_words = (size_t)argc,
-        .words = "a spec file and paths of new clients, such as edge1/client99",
+        .words = "a spec file, followed by paths of new clients such as edge1/client99,",
+        .after =
+            "Exit status: 0 done, 1 the list could not be written, 2 the spec, the list or the arguments are wrong.\n"
+            "If the status is not 0, the list is unchanged.",
     };
     int status = sets.room && words ? cli_parse(&syntax, argc, argv, words) : CLI_FAILED;
     size_t count = 0;

@@ -78,7 +78,7 @@ static int parse_arguments(run_arguments *args, int argc, char **argv)
         {"force", CLI_FLAG, &args->force, 0, 0, NULL, NULL, "replace results of another spec in DIR"},
         {"device", CLI_CHOICE, &args->device, 0, 0, devices, "NAME",
          "cpu, the default, or cuda: HFSAD's rounds on a GPU, to\n"
-         "the same bits; one row per client"},
+         "the same bits; docs/scale.md lists what it can do"},
         {"quiet", CLI_FLAG, &args->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {

@@ -106,10 +106,13 @@ static void print_axis(FILE *out, double least, double most)
  * height that the labels of the x axis need beyond one line. */
 static void print_frame(FILE *out, const char *x_label, const char *y_label, size_t legend_rows, double tics)
 {
+    const double bottom = 0.16 + tics + 0.045 * (double)legend_rows;
+    /* The label is centred on the axis: shares of the height to the upper edge, and of one character. */
+    const double room = 2 - 0.975 - bottom, wide = 0.018 * (double)strlen(y_label);
     fprintf(out,
             "set datafile missing 'NaN'\n"
             "set xlabel '%s' offset 0,0.4\n"
-            "set ylabel '%s'\n"
+            "set ylabel '%s' font ',%.3g'\n"
             "set border 3 linewidth 0.7\n"
             "set tics nomirror out scale 0.6,0.3\n"
             "set grid ytics linewidth 0.5 linetype 1 linecolor rgb '#e4e4e4'\n"
@@ -117,7 +120,7 @@ static void print_frame(FILE *out, const char *x_label, const char *y_label, siz
             "set tmargin screen 0.975\n"
             "set bmargin screen %g\n"
             "set key at screen 0.53,0.015 bottom center vertical maxrows %zu Left reverse samplen 3.6 spacing 1.15\n",
-            x_label, y_label, 0.16 + tics + 0.045 * (double)legend_rows, legend_rows);
+            x_label, y_label, wide > room ? 8 * room / wide : 8, bottom, legend_rows);
 }
 
 static void print_x_range(FILE *out, double most)
@@ -186,6 +189,39 @@ static void print_plain(FILE *out, const char *text)
         fputc((unsigned char)*text < 0x20 || *text == 0x7f || strchr("'\"\\`@", *text) ? '?' : *text, out);
 }
 
+/* Bytes of a feature's name, of another label, and of one beside which a second fits. */
+enum { FEATURE_SHOWN = 32, LABEL_SHOWN = 56, LABEL_OF_TWO = 24 };
+
+static bool is_within_character(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* A text of more than `shown` bytes keeps its beginning and its end, which tells level, class or algorithm. */
+static void print_short(FILE *out, const char *text, size_t shown)
+{
+    char cut[LABEL_SHOWN + 8];
+    const size_t length = strlen(text);
+    if (length <= shown) {
+        print_plain(out, text);
+        return;
+    }
+    size_t begin = shown * 9 / 16, end = length - shown * 3 / 8;
+    while (begin > 0 && is_within_character(text[begin]))
+        begin--;
+    while (is_within_character(text[end]))
+        end++;
+    snprintf(cut, sizeof cut, "%.*s..%s", (int)begin, text, text + end);
+    print_plain(out, cut);
+}
+
+/* Rows of a legend of n labels: two columns, or one if a label is too long for half of the width. A column that does
+ * not fit is not drawn at all. */
+static size_t legend_rows(size_t n, size_t longest)
+{
+    return longest > LABEL_OF_TWO ? n : (n + 1) / 2;
+}
+
 static void print_curve(FILE *out, size_t number, const plot_curve *c)
 {
     const size_t stride = stride_of(c->points);
@@ -203,15 +239,17 @@ static void print_curve(FILE *out, size_t number, const plot_curve *c)
 void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const char *svg)
 {
     double least = INFINITY, most = 0, x_most = 0;
+    size_t longest = 0;
     for (size_t c = 0; c < p->n_curves; c++) {
         const plot_curve *curve = &p->curves[c];
+        longest = strlen(curve->label) > longest ? strlen(curve->label) : longest;
         for (size_t i = 0; i < curve->points; i++) {
             widen(height(curve->points, curve->y, i), &least, &most);
             x_most = isfinite(curve->x[i]) ? fmax(x_most, curve->x[i]) : x_most;
         }
         print_curve(out, c, curve);
     }
-    print_frame(out, p->x_label, p->y_label, (p->n_curves + 1) / 2, 0);
+    print_frame(out, p->x_label, p->y_label, legend_rows(p->n_curves, longest), 0);
     print_x_range(out, x_most > 0 ? x_most : 1);
     print_axis(out, least, most);
     fputs("draw = \"plot", out);
@@ -220,7 +258,7 @@ void curve_plot_script(FILE *out, const curve_plot *p, const char *png, const ch
                 "%s $curve%zu using 1:2 with linespoints linecolor rgb '#%s' linewidth 1.3 dashtype 1 pointtype %d "
                 "pointsize 0.5 pointinterval %zu title '",
                 c ? "," : "", c, LOOKS[c].colour, LOOKS[c].mark, mark_interval(p->curves[c].points));
-        print_plain(out, p->curves[c].label);
+        print_short(out, p->curves[c].label, LABEL_SHOWN);
         fputs("' noenhanced", out);
     }
     print_drawing(out, png, svg);
@@ -260,35 +298,15 @@ static size_t choose_lines(const lambda_plot *p, path_line *lines)
 }
 
 /* A feature's name, cut to what a legend holds; without names w_{1} and so on. */
-enum { FEATURE_SHOWN = 32 }; /* bytes of a name in a plot */
-
-static bool is_within_character(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-/* A longer name keeps its beginning and its end, which tells level or class. */
 static void print_feature(FILE *out, const char *names, size_t m)
 {
-    enum { BEGIN = 18, END = 12 };
-    char text[FEATURE_SHOWN + 8];
     if (!names) {
         fprintf(out, "w_{%zu}", m + 1);
         return;
     }
     while (m-- > 0)
         names += strlen(names) + 1;
-    const size_t length = strlen(names);
-    size_t begin = BEGIN, end = length - (length > END ? END : length);
-    while (begin > 0 && length > BEGIN && is_within_character(names[begin]))
-        begin--;
-    while (is_within_character(names[end]))
-        end++;
-    if (length <= FEATURE_SHOWN)
-        snprintf(text, sizeof text, "%s", names);
-    else
-        snprintf(text, sizeof text, "%.*s..%s", (int)begin, names, names + end);
-    print_plain(out, text);
+    print_short(out, names, FEATURE_SHOWN);
 }
 
 static size_t name_length(const char *names, size_t m)
@@ -368,8 +386,12 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
     enum { TICS_MOST = 30, TURNED_MOST = 20 };
     static const int shapes[PLOT_SERIES_MOST] = {1, 2, 3,
                                                  4, 6, 8}; /* open marks, so that the lines below are visible */
-    for (size_t b = 0; b < p->n_bundles; b++)
+    const size_t shown = p->n_bundles > PLOT_SERIES_MOST ? LABEL_OF_TWO : LABEL_SHOWN; /* the axes need room, too */
+    size_t label = 0;                                                                  /* the longest */
+    for (size_t b = 0; b < p->n_bundles; b++) {
         print_bundle(out, b, p->M, &p->bundles[b]);
+        label = strlen(p->bundles[b].label) > label ? strlen(p->bundles[b].label) : label;
+    }
     const bool named = p->names && p->M <= TICS_MOST;
     size_t longest = 0;
     const char *name = p->names;
@@ -380,7 +402,8 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
     /* Long names are smaller, so that the axis remains as high as its label is long. */
     const double size = longest > TURNED_MOST ? (double)TURNED_MOST / (double)longest : 1;
     print_frame(out, turned ? "" : "feature", p->standardized ? "standardized coefficient" : "coefficient",
-                (p->n_bundles + 1) / 2, turned ? 0.0175 * size * (double)longest - 0.05 : 0);
+                legend_rows(p->n_bundles, label < shown ? label : shown),
+                turned ? 0.0175 * size * (double)longest - 0.05 : 0);
     if (turned && size < 1)
         fprintf(out, "set xtics font ',%.2g'\n", 8 * size);
     fprintf(out, "set xrange [0.7:%g]\nset xzeroaxis linetype 1 linewidth 0.5 linecolor rgb '#808080'\n",
@@ -411,7 +434,7 @@ void model_plot_script(FILE *out, const model_plot *p, const char *png, const ch
         else
             fprintf(out, "points linecolor rgb '#000000' linewidth 1 pointtype %d pointsize 0.9", shapes[b->look]);
         fputs(" title '", out);
-        print_plain(out, b->label);
+        print_short(out, b->label, shown);
         fputs("' noenhanced", out);
     }
     print_drawing(out, png, svg);

@@ -112,6 +112,10 @@ row 'other settings       run.seed 7'
 tr -s ' \n' ' ' <stdout.txt >flat.txt
 mv flat.txt stdout.txt
 row "groups.most: personal is none; loss.tau: no client's loss has it; prior.edge.lambda: the penalty is none; prior.cloud.gamma: only mcp and scad have it"
+expect 0 run spec.yaml --out out --set algorithm=hfsad --set run.iterations=5 --set link.client.gamma=3
+tr -s ' \n' ' ' <stdout.txt >flat.txt
+mv flat.txt stdout.txt
+row "link.client.gamma: only mcp, scad, group-mcp and group-scad have it"
 expect 0 run spec.yaml --out out --set algorithm=hfsad --set run.iterations=5 --set prior.cloud.lambda=3
 python3 - <<'PYTHON' || fail "the polished figures are not first"
 import json

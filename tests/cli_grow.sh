@@ -15,11 +15,19 @@ start_broker plain.conf
 sets=(--set federation.nodes=nodes.txt --set federation.mode=async --set run.iterations=3000 --set run.trace_every=100
     --set federation.deadline=2 --set output.every_seconds=0.05)
 expect_line 2 admit spec.yaml edge3/client4 "${sets[@]}"
-says 'without a new edge'
+says 'edge3/client4: the list has no edge edge3; .* without a new edge'
 expect_line 2 admit spec.yaml edge1/client1 "${sets[@]}"
-says 'listed twice'
+says 'edge1/client1 is in the list already'
+expect_line 2 admit
+says 'is missing'
 expect_line 2 admit spec.yaml edge1/client4 --set federation.nodes=nodes.txt
 says 'lock step'
+# What no process could go on with must not come to the list.
+for set in federation.wire=fixed federation.stale=wait federation.join_seconds=0; do
+    expect_line 2 admit spec.yaml edge1/client4 "${sets[@]}" --set $set
+    says 'clients can come later only if'
+done
+! grep -q later nodes.txt || fail "the list has grown: $(cat nodes.txt)"
 begin() {
     setpriv --pdeathsig KILL "$HFSAD" "${@:2}" "${sets[@]}" --broker mqtt://localhost:$port --state "states/$1" 2>>"$1.log" >/dev/null &
     last=$!

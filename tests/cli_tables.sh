@@ -112,6 +112,15 @@ expect_line 2 run holes.yaml --out none
 says 'holes.csv:7: column 5 (age): "NA" is not finite; 2 rows have no value in this column'
 expect_line 2 run holes.yaml --out none
 says 'data.missing'
+# Rows without y are counted; a column of names is refused with the line that leaves it out.
+printf 'client,y,x,country\na,,1,Chad\na,2,2,"Gambia, The"\nb,NA,3,Mali\nb,1,4,Peru\n' >countries.csv
+spec countries countries.csv
+expect_line 2 run countries.yaml --out none
+says 'column 2 (y): empty field (a hole); 2 rows have no value in this column; expected a number: fill them, or leave the rows out'
+sed -i 's/a,,1/a,3,1/; s/b,NA/b,4/' countries.csv
+expect_line 2 run countries.yaml --out none
+says 'column 4 (country): the level of a category holds a comma'
+says 'features: \[-country\]'
 [ ! -e none ] || fail "something was written"
 printf 'client,y,x\na,1,2\nb,2,\n' >one-hole.csv
 expect_line 2 run holes.yaml --set data=one-hole.csv --out none

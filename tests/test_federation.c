@@ -7,6 +7,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "federation.h"
+#include "plan/cohort.h"
 #include "weather.h"
 
 #include <float.h>
@@ -15,10 +16,18 @@
 
 enum { REMEMBERED = 64 };
 
+/* What a mask is made of (veil.h), and the words under it. */
+typedef struct {
+    size_t number, first; /* the node, and the first of its cohort */
+    message m;
+} masked;
+
 typedef struct {
     const dataset *d;
     tree t;
-    uint64_t seed; /* of the weather */
+    uint64_t seed;  /* of the weather */
+    masked *masked; /* secure: what has been said under masks */
+    size_t n_masked, masked_room;
     sky sky;
     size_t nodes;
     node **node;
@@ -52,8 +61,41 @@ static node_letter on_wire(const world *w, const node_letter *letter)
     return by_frame;
 }
 
+static size_t cohort_begin(const world *w, size_t number)
+{
+    const inner_node *parent = &w->d->inner[tree_parent(w->d, number)];
+    const bool leaf = number >= w->d->n_inner;
+    const size_t base = leaf ? w->d->n_inner + parent->first_leaf : parent->first_inner;
+    return base + cohort_of(w->t.p, leaf ? parent->n_leaves : parent->n_inner, number - base);
+}
+
+/* Two messages under one mask give their difference away; masks of different questions do not cancel. */
+static void note_masked(world *w, size_t number, const message *m)
+{
+    const size_t first = cohort_begin(w, number);
+    bool there = false;
+    for (size_t i = 0; i < w->n_masked && !there; i++) {
+        const masked *old = &w->masked[i];
+        if (old->first != first || old->m.kind != m->kind || old->m.phase != m->phase || old->m.round != m->round)
+            continue;
+        if (memcmp(old->m.digest, m->digest, sizeof m->digest) != 0 || old->m.count != m->count)
+            fail_msg("weather %" PRIu64 ": nodes %zu and %zu answer different questions: kind %d, round %" PRIu64,
+                     w->seed, old->number, number, (int)m->kind, m->round);
+        there = old->number == number;
+        if (there && memcmp(old->m.values, m->values, m->count * sizeof *m->values) != 0)
+            fail_msg("weather %" PRIu64 ": node %zu says two things under one mask: kind %d, round %" PRIu64, w->seed,
+                     number, (int)m->kind, m->round);
+    }
+    if (there)
+        return;
+    assert_true(alloc_grow((void **)&w->masked, &w->masked_room, w->n_masked + 1, sizeof *w->masked));
+    w->masked[w->n_masked++] = (masked){number, first, copy_of(m)};
+}
+
 static void publish(world *w, size_t number, const node_letter *letter)
 {
+    if (letter->to_parent && letter->m.fixed && w->t.p->secure)
+        note_masked(w, number, &letter->m);
     sky_publish(&w->sky, number, letter);
     if (chance(&w->sky, 0.1)) {
         message *old = &w->remembered[w->n_remembered % REMEMBERED];
@@ -263,7 +305,7 @@ static void deliver(world *w, parcel p)
     node_tick(w->node[p.to], w->sky.now);
     if (p.from != NODE_PARENT && w->sky.weather.hostile > 0 && is_tame(&w->t) && below(&w->sky.r, 4) == 0)
         lie(w, &p);
-    if (w->t.async && p.to >= w->d->n_inner && below(&w->sky.r, 4) == 0)
+    if (w->t.async && !w->t.p->fixed && p.to >= w->d->n_inner && below(&w->sky.r, 4) == 0)
         node_set_local_steps(w->node[p.to], 1 + (uint32_t)below(&w->sky.r, 3));
     node_refusal why = NODE_REFUSED_OLD;
     if ((p.to != w->sleeper || w->sky.now >= w->wakes) && !node_handle(w->node[p.to], p.from, &p.m, &why) &&
@@ -350,6 +392,9 @@ static void world_free(world *w)
         free(w->lines[i].bytes);
     }
     sky_close(&w->sky);
+    for (size_t i = 0; i < w->n_masked; i++)
+        free(w->masked[i].m.values);
+    free(w->masked);
     for (size_t i = 0; i < REMEMBERED && i < w->n_remembered; i++)
         free(w->remembered[i].values);
     free(w->node);
@@ -642,6 +687,24 @@ static void test_rounded(void **state)
     assert_true(sum.crashes > 500);
 }
 
+/* Every edge has a cohort of two at least, and the edges are two cohorts of two. */
+static const char *const pair_paths[] = {"a", "b", "c", "d"};
+static const size_t pair_clients[] = {3, 2, 4, 2};
+static const problem pairs = {"pairs",
+                              4,
+                              pair_paths,
+                              pair_clients,
+                              4,
+                              5,
+                              0,
+                              false,
+                              "loss: {kind: absolute}\nrun: {iterations: 12, edge_rounds: 4, trace_every: 2}\n"};
+/* Without strangers: under masks no number is beyond its bounds. */
+static const weather dry[4] = {{.lose = 0.3, .twice = 0.2, .late = 0.1, .crash = 0.01},
+                               {.crash = 0.02},
+                               {.lose = 0.2, .twice = 0.3, .late = 0.2, .crash = 0.01},
+                               {.lose = 0.3, .late = 0.5, .crash = 0.03}};
+
 /* Fixed point: the simulator's sums are the federation's, with cohorts and without. */
 static void test_fixed(void **state)
 {
@@ -654,8 +717,86 @@ static void test_fixed(void **state)
         const problem p = in_fixed_point(&problems[i], problems[i].edges == 1 ? 3 : 0, text);
         run_problem(&p, foul, 2 * chaos_times(), 1500, 0, &sum);
     }
+    for (int cohort = 0; cohort <= 2; cohort += 2) {
+        const problem p = in_fixed_point(&pairs, cohort, text);
+        run_async(&p, dry, 12 * chaos_times(), 1600, &sum);
+    }
     print_message("%" PRIu64 " crashes, %" PRIu64 " messages\n", sum.crashes, sum.sent);
     assert_true(sum.crashes > 150);
+}
+
+/* Secure cohorts of clients and of edges: nobody says two things under one mask, and a cohort has one question. */
+static void test_one_mask(void **state)
+{
+    char text[1000];
+    const problem p = in_fixed_point(&pairs, 2, text);
+    static const node_pace paces[] = {{0.5, 500, true, 0, 1, 0}, {0.3, 50, false, 500, 1, 1000000}};
+    (void)state;
+    uint64_t crashes = 0;
+    size_t said = 0;
+    for (uint64_t seed = 1900; seed < 1900 + 24 * chaos_times(); seed++) {
+        prepared made = prepare(&p, seed);
+        made.p->secure = true;
+        made.p->at_least_every = 2;
+        tree t = tree_of(&made, &p, 77, (node_patience){20, 1000});
+        t.async = seed % 3 > 0;
+        t.pace = paces[seed % 3 - (seed % 3 > 0)];
+        world *w = world_create(&t, dry[seed % 4], seed);
+        play(w);
+        crashes += w->crashes;
+        said += w->n_masked;
+        world_free(w);
+        unprepare(&made);
+    }
+    print_message("%" PRIu64 " crashes, %zu messages under masks\n", crashes, said);
+    assert_true(crashes > 500 && said > 5000);
+}
+
+/* A member that is to leave its cohort may live: from the moment at which the others are told, no sum has it. */
+static void test_closed_child(void **state)
+{
+    char text[1000];
+    const problem p = in_fixed_point(&pairs, 2, text);
+    const size_t edge = 1, slot = 1; /* of a cohort of three */
+    (void)state;
+    prepared made = prepare(&p, 2000);
+    tree t = tree_of(&made, &p, 77, (node_patience){20, 1000});
+    t.async = true;
+    t.pace = (node_pace){0.3, 50, false, 500, 1, 1000};
+    size_t refused = 0, first, end;
+    world *w = world_create(&t, (weather){.late = 0.1}, 2000);
+    for (size_t i = 0; i < w->nodes; i++)
+        commit_and_send(w, i);
+    node_unit(w->node[edge], slot, &first, &end);
+    assert_true(first == 0 && end == 3);
+    bool closed = false;
+    for (size_t step = 0; step < 100000 && refused < 3; step++) {
+        const uint64_t next = next_event(w);
+        w->sky.now = next > w->sky.now ? next : w->sky.now;
+        parcel q;
+        for (size_t i = 0; sky_take(&w->sky, &i, &q);) {
+            const bool of_closed = closed && q.to == edge && q.from == slot && q.m.kind == MESSAGE_UP;
+            node_tick(w->node[q.to], w->sky.now);
+            const bool taken = node_handle(w->node[q.to], q.from, &q.m, NULL);
+            assert_false(of_closed && taken);
+            refused += of_closed;
+            free(q.m.values);
+            if (!closed && node_child_trains(w->node[edge], slot) && node_child_may_leave(w->node[edge], slot)) {
+                node_child_close(w->node[edge], slot);
+                assert_false(node_child_may_leave(w->node[edge], 0)); /* one after another */
+                closed = true;
+                commit_and_send(w, edge);
+                restart(w, edge);
+            }
+        }
+        for (size_t i = 0; i < w->nodes; i++) {
+            node_tick(w->node[i], w->sky.now);
+            commit_and_send(w, i);
+        }
+    }
+    assert_true(refused >= 3);
+    world_free(w);
+    unprepare(&made);
 }
 
 /* A client that crashes draws the noise of a round again as it was. */
@@ -752,6 +893,7 @@ int main(void)
         cmocka_unit_test(test_diverged_async), cmocka_unit_test(test_chaos),           cmocka_unit_test(test_async),
         cmocka_unit_test(test_rounded),        cmocka_unit_test(test_fixed),           cmocka_unit_test(test_parts),
         cmocka_unit_test(test_look),           cmocka_unit_test(test_look_at_the_end), cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_one_mask),       cmocka_unit_test(test_closed_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,37 @@ static void curves_with_x(void **state)
     free(text);
 }
 
+/* gnuplot draws no column of a legend that does not fit: two columns only if every label is short. A longer label than
+ * a line keeps its beginning and its end. */
+static void long_labels(void **state)
+{
+    (void)state;
+    const double x[] = {0, 1}, y[] = {8, 4}, *model = y;
+    const char *const long_name = "a-rather-long-name-of-a-spec-hfsad",
+                      *const endless =
+                          "0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz-fedavg";
+    for (size_t kind = 0; kind < 3; kind++) {
+        const char *const second = kind == 0 ? "short" : kind == 1 ? long_name : endless;
+        const plot_curve curves[] = {{"a", 2, x, y}, {second, 2, x, y}, {"b", 2, x, y}};
+        const plot_bundle bundles[] = {
+            {"a", BUNDLE_THIN, 0, 1, &model}, {second, BUNDLE_DASHED, 1, 1, &model}, {"b", BUNDLE_MARKS, 2, 1, &model}};
+        for (size_t models = 0; models < 2; models++) {
+            char *text = NULL;
+            size_t size;
+            FILE *out = open_memstream(&text, &size);
+            if (models)
+                model_plot_script(out, &(model_plot){2, 3, bundles, NULL, false}, "a.png", "a.svg");
+            else
+                curve_plot_script(out, &(curve_plot){"x", "y", 3, curves}, "a.png", "a.svg");
+            assert_int_equal(fclose(out), 0);
+            assert_non_null(strstr(text, kind ? "maxrows 3 " : "maxrows 2 "));
+            assert_non_null(
+                strstr(text, kind < 2 ? second : "0123456789abcdefghijklmnopqrstu..mnopqrstuvwxyz-fedavg'"));
+            free(text);
+        }
+    }
+}
+
 static size_t count_files(const char *place)
 {
     size_t n = 0;
@@ -288,13 +319,10 @@ static void no_temporary_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_and_last_point),
-        cmocka_unit_test(jumping_curves),
-        cmocka_unit_test(curves_with_x),
-        cmocka_unit_test(undrawable_values),
-        cmocka_unit_test(drawn),
-        cmocka_unit_test(missing_gnuplot),
-        cmocka_unit_test(no_temporary_file),
+        cmocka_unit_test(labels_and_last_point), cmocka_unit_test(jumping_curves),
+        cmocka_unit_test(curves_with_x),         cmocka_unit_test(undrawable_values),
+        cmocka_unit_test(long_labels),           cmocka_unit_test(drawn),
+        cmocka_unit_test(missing_gnuplot),       cmocka_unit_test(no_temporary_file),
         cmocka_unit_test(bundles_of_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

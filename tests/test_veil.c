@@ -4,6 +4,7 @@
 
 #include "base/fixed.h"
 #include "net/certificate.h"
+#include "net/store.h"
 #include "net/veil.h"
 
 #include <sys/stat.h>
@@ -383,6 +384,11 @@ static void test_renew(void **state)
     end_member(&c, 4);
     begin_member(&c, 4, "state", "ca");
     assert_false(veil_may_say(c.m[4], &m));
+    veil *lost;
+    assert_int_equal(rename("state4/cohort.gone", "gone"), 0);
+    assert_int_equal(veil_create(&lost, "state4", true, "ca.crt", RUN, &err), HFSAD_ERROR_INPUT);
+    assert_non_null(strstr(err.message, "cohort.gone"));
+    assert_int_equal(rename("gone", "state4/cohort.gone"), 0);
     m.round = 8;
     assert_true(veil_may_say(c.m[4], &m));
     const message answer = letter(MESSAGE_ANSWER, 8, 5);
@@ -393,13 +399,44 @@ static void test_renew(void **state)
     ok(veil_prove_gone("ca.pem", RUN, names[4], later, &err), &err);
     assert_true(renews(&c, 0, names[4], later, VEIL_REFUSED, "fewer than 3"));
     end(&c);
+    store_remove("state4"); /* what is left would be taken for the next run's */
+    assert_int_not_equal(access("state4/cohort.gone", F_OK), 0);
+}
+
+/* Two members are lost, and the others hear of them in different orders. */
+static void test_two_lost(void **state)
+{
+    (void)state;
+    char proofs[2][VEIL_PROOF];
+    hfsad_error err;
+    make_authority("ca");
+    cohort c = begin("two", "ca");
+    introduce(&c);
+    for (size_t k = 0; k < 2; k++)
+        ok(veil_prove_gone("ca.pem", RUN, names[2 + k], proofs[k], &err), &err);
+    for (size_t i = 0; i < MEMBERS; i++)
+        for (size_t k = 0; k < 2 && i != 2 && i != 3; k++)
+            assert_true(renews(&c, i, names[2 + (k ^ (i & 1))], proofs[k ^ (i & 1)], VEIL_TAKEN, NULL));
+    const message m = letter(MESSAGE_UP, 8, 5);
+    memset(sum, 0, sizeof sum);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        memset(words[i], 0, sizeof words[i]);
+        if (i != 2 && i != 3)
+            veil_mask(c.m[i], &m, words[i]);
+        add_up(MESSAGE_UP, sum, words[i]);
+    }
+    for (size_t w = 0; w < NUMBERS; w++)
+        assert_true(sum[w] == 0);
+    end(&c);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_processes),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks),
+                                       cmocka_unit_test(test_processes),
                                        cmocka_unit_test_setup_teardown(test_restart, enter, leave),
                                        cmocka_unit_test_setup_teardown(test_lists, enter, leave),
-                                       cmocka_unit_test_setup_teardown(test_renew, enter, leave)};
+                                       cmocka_unit_test_setup_teardown(test_renew, enter, leave),
+                                       cmocka_unit_test_setup_teardown(test_two_lost, enter, leave)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,8 +274,11 @@ static hfsad_status scan_level(reader *r, size_t column, category *k, slice fiel
     for (size_t i = 0; i < field.length; i++)
         if (field.text[i] == ',' || field.text[i] == '|' || (unsigned char)field.text[i] < ' ')
             return csv_column_error(r, column,
-                                    "the level of a category holds a comma, a bar or a control character; "
-                                    "rename it");
+                                    k == &r->in->memory.labels
+                                        ? "the label holds a comma, a bar or a control character; rename it"
+                                        : "the level of a category holds a comma, a bar or a control character; "
+                                          "rename it, or leave the column out, data: {features: [-%s]}",
+                                    excerpt(shown, k->name));
     if (k->n_levels < most || category_find(k, field) != SIZE_MAX)
         return category_add(k, field, r->err);
     if (!k->own)

@@ -165,11 +165,6 @@ static column_role role_of(const reader *r, size_t column)
     return COLUMN_FEATURE;
 }
 
-static bool is_feature(const reader *r, size_t column)
-{
-    return role_of(r, column) == COLUMN_FEATURE;
-}
-
 hfsad_status csv_missing_level(const reader *r, size_t column)
 {
     const size_t holes = count_holes(r, column);
@@ -187,9 +182,14 @@ static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
         snprintf(what, sizeof what, "empty field (a hole)");
     else
         snprintf(what, sizeof what, "\"%s\" is not finite", excerpt(shown, field));
-    if (!r->body || !is_feature(r, column))
+    const column_role role = r->body ? role_of(r, column) : COLUMN_SKIPPED;
+    if (role != COLUMN_FEATURE && role != COLUMN_Y)
         return csv_column_error(r, column, "%s; expected %s", what, wanted);
     const size_t holes = count_holes(r, column);
+    if (role == COLUMN_Y)
+        return csv_column_error(
+            r, column, "%s; %zu row%s no value in this column; expected %s: fill %s, or leave %s out", what, holes,
+            holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them", holes == 1 ? "the row" : "the rows");
     return csv_column_error(r, column,
                             "%s; %zu row%s no value in this column; expected %s: fill %s, or set data.missing to mean",
                             what, holes, holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them");

@@ -139,13 +139,23 @@ static void take_card(cohort_call *c, size_t from, const message *m)
     c->sizes[from] = size;
 }
 
+/* Whether an answer is about the member in hand: the broker remembers those about others. */
+static bool names_lost(const cohort_call *c, const message *m)
+{
+    size_t size;
+    unsigned char *path = get_bytes(m, &size);
+    const bool same = path && size == strcspn(c->lost_text, "\n") && memcmp(path, c->lost_text, size) == 0;
+    free(path);
+    return same;
+}
+
 static void hear_child(hosted *at, size_t from, const message *m, uint64_t now)
 {
     cohort_call *c = at->call;
     if (m->kind != MESSAGE_ANSWER || !c || !c->in[from])
         return;
     if (m->round == WITHOUT) {
-        c->without[from] = true;
+        c->without[from] = c->without[from] || names_lost(c, m);
         return;
     }
     if (m->round == LIST && c->list) {
@@ -170,12 +180,13 @@ bool host_cohort_without(hosted *at, size_t slot, const char *text)
 {
     cohort_call *c = at->call;
     size_t first, end;
+    node_child_close(at->n, slot); /* committed before the others hear of it */
     if (!c->renew.live || c->lost != slot) {
         c->lost = slot;
-        snprintf(c->lost_text, sizeof c->lost_text, "%s", text);
         memset(c->without, 0, at->n_children * sizeof *c->without);
         channel_start(&c->renew, clock_ms(), &c->patience);
     }
+    snprintf(c->lost_text, sizeof c->lost_text, "%s", text); /* perhaps with another proof */
     node_unit(at->n, slot, &first, &end);
     for (size_t i = first; i < end; i++)
         if (i != slot && !c->without[i] && !node_child_is_out(at->n, i))
@@ -242,7 +253,7 @@ static void hear_lost(host *h, hosted *at, const message *m)
         *proof++ = 0;
     const veil_answer answer = proof && at->n ? veil_renew(at->veil, text, proof, node_said(at->n), why) : VEIL_REFUSED;
     if (answer == VEIL_TAKEN)
-        say(h, at, WITHOUT, NULL, 0);
+        say(h, at, WITHOUT, bytes, strlen(text));
     else if (answer == VEIL_REFUSED)
         host_tell(h, HOST_COHORT_REFUSED, at->path, why, at->parent, NULL);
     free(bytes);

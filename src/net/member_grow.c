@@ -20,16 +20,37 @@
 
 /* ---- the operator ---- */
 
+/* Said of the operator's name, before a line of the longer list is wrong. */
+static hfsad_status check_name(const dataset *now, const char *name, hfsad_error *err)
+{
+    const char *slash = strrchr(name, '/');
+    char edge[HFSAD_TIERS_MAX * 256];
+    if (nodes_find(now, name) != SIZE_MAX)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is in the list already; name clients that are new", name);
+    snprintf(edge, sizeof edge, "%.*s", slash ? (int)(slash - name) : 0, name);
+    if (slash && nodes_find(now, edge) >= now->n_inner)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s: the list has no edge %.300s; a client can be added below the nodes of the list, "
+                         "without a new edge",
+                         name, edge);
+    return HFSAD_OK;
+}
+
 static hfsad_status check_growth(const hfsad_spec *spec, const dataset *now, const char *text, hfsad_error *err)
 {
     dataset *grown;
+    federation *f;
     hfsad_status status = member_shape(&grown, spec, text, NULL, err);
     if (status)
         return status;
-    if (nodes_print(grown) != nodes_print(now))
-        status =
-            error_set(err, HFSAD_ERROR_INPUT, "a client can be added below the nodes of the list, without a new edge");
-    dataset_free(grown);
+    if (nodes_print(grown) != nodes_print(now)) {
+        dataset_free(grown);
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "a client can be added below the nodes of the list, without a new edge");
+    }
+    status = federation_create(&f, spec, grown, err); /* what processes of the run will make of it */
+    if (!status)
+        federation_free(f);
     return status;
 }
 
@@ -64,6 +85,8 @@ hfsad_status hfsad_admit(const hfsad_spec *spec, const char *const *names, size_
     char *path = spec_find_file(spec, spec->federation.nodes), *text = NULL;
     dataset *now = NULL;
     hfsad_status status = path ? member_shape(&now, spec, NULL, NULL, err) : error_memory(err, 0, "a file name");
+    for (size_t i = 0; i < count && !status; i++)
+        status = check_name(now, names[i], err);
     if (!status)
         status = add_names(path, &text, names, count, err);
     if (!status)

@@ -296,6 +296,8 @@ bool node_child_retire(node *n, size_t c, uint64_t life);
  * last. */
 bool node_child_may_leave(const node *n, size_t c);
 void node_unit(const node *n, size_t c, size_t *first, size_t *end);
+/* The others are about to hear that it leaves. */
+void node_child_close(node *n, size_t c);
 /* The round of the last UP. */
 uint64_t node_said(const node *n);
 /* Whether the last figures are there, so that no node trains or joins any more. */

@@ -206,7 +206,7 @@ bool async_begin_child(node *n, size_t c, uint64_t life)
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
 {
     child_state *child = &n->inner.child[c];
-    if (child->aside || child->out)
+    if (child->aside || child->out || child->closing)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->count != n->s.M)
         return node_refuse(n, why, NODE_REFUSED_SIZE);

@@ -110,6 +110,7 @@ typedef struct {
     bool staged;
     double staged_sigma;
     uint64_t skipped, skipped_k; /* a turn that was said in a cohort that was never complete; 0: none */
+    bool closing;                /* the others are told to take it out of their masks: it is not heard any more */
     bool leaving;                /* it is out when the others have made another step */
     double sigma;
     guard_strain strain;      /* of an inner child's link and all below */

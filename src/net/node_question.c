@@ -460,7 +460,8 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (m->count != numbers_up(n, row, c, m->k))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (n->inner.child[c].aside || n->inner.child[c].out || (row == &QUESTION_MODELS && n->inner.child[c].missed))
+    if (n->inner.child[c].aside || n->inner.child[c].out || (row == &QUESTION_MODELS && n->inner.child[c].missed) ||
+        (row == &QUESTION_FIGURES && n->inner.child[c].closing))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);

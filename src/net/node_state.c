@@ -151,6 +151,8 @@ static void pass_question(const word_transfer *t, node *n)
     words_pass(t, &q->asked_version);
     words_pass_reals(t, q->w, 2 * n->s.M);
     words_pass_reals(t, q->parent, n->s.M);
+    for (size_t i = 0; i < 4 && n->s.p->secure; i++)
+        words_pass(t, &q->digest[i]);
     if (t->out)
         tally_pack(&q->own, n->s.tiers, q->own_numbers);
     words_pass_reals(t, q->own_numbers, node_figures_count(n));
@@ -239,6 +241,13 @@ void node_pack(node *n, word_writer *w)
     n->changed = false;
 }
 
+/* Whether z, q and k are still those of its last UP. In the middle of a turn they are not, and another UP under the
+ * number of the last would have its mask; the last one was acknowledged before the turn began. */
+static bool has_up(const node *n)
+{
+    return n->s.async ? n->up_round == n->down_round : !n->took_part;
+}
+
 /* Everything that was said may be lost: it is said again. */
 static void begin_again(node *n)
 {
@@ -250,7 +259,7 @@ static void begin_again(node *n)
         node_send(n, &n->question.ask);
     if (n->state == NODE_FINISHED && !is_root(n))
         return;
-    if (!is_root(n) && n->up_round > 0 && !n->took_part)
+    if (!is_root(n) && n->up_round > 0 && has_up(n))
         node_send(n, &n->up); /* asynchronous: no new turn before it is acknowledged (again) */
     n->async.since = n->now;
     if (n->state == NODE_TRAINS)

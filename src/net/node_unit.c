@@ -310,6 +310,7 @@ bool unit_leave(node *n, size_t c, uint64_t life)
         child->staged = false;
     }
     n->inner.child[c].leaving = true;
+    n->inner.child[c].closing = false;
     n->inner.child[c].absent = false;
     n->async.steps_on = n->state == NODE_TRAINS && n->inner.child[first].call == n->async.version + 1;
     if (n->state == NODE_TRAINS)
@@ -322,10 +323,27 @@ bool node_child_may_leave(const node *n, size_t c)
     const size_t first = unit_first(n, c), end = unit_end(n, c);
     for (size_t i = first; i < end; i++) {
         const child_state *child = &n->inner.child[i];
-        if (child->leaving || (i != c && !child->out && child->need < n->inner.child[first].call))
+        if (child->leaving || (i != c && child->closing) ||
+            (i != c && !child->out && child->need < n->inner.child[first].call))
             return false;
     }
     return true;
+}
+
+/* From the first member that takes it out of its masks on, no sum with it means anything: it may live, and answer. A
+ * cohort that would be too small refuses to go without it, and goes on with it. */
+void node_child_close(node *n, size_t c)
+{
+    child_state *child = &n->inner.child[c];
+    size_t left = 0;
+    for (size_t i = unit_first(n, c); i < unit_end(n, c); i++)
+        left += !is_gone(&n->inner.child[i]);
+    if (child->closing || left <= n->s.p->cohort)
+        return;
+    child->closing = true;
+    if (n->question.state == QUESTION_ASKED && n->question.row == &QUESTION_FIGURES)
+        child->answered = false; /* perhaps after a step that its parent will never hear of */
+    n->changed = true;
 }
 
 void node_unit(const node *n, size_t c, size_t *first, size_t *end)
@@ -379,6 +397,7 @@ void unit_pass(const word_transfer *t, const node *n, size_t c)
         return;
     words_pass(t, &child->skipped);
     words_pass(t, &child->skipped_k);
+    words_pass_flag(t, &child->closing);
     words_pass_flag(t, &child->leaving);
     words_pass_flag(t, &child->staged);
     words_pass_reals(t, &child->staged_sigma, 1);

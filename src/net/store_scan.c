@@ -375,7 +375,8 @@ void store_file_close(store_file *f)
 
 void store_file_remove(const char *folder)
 {
-    static const char *const names[] = {"state.new", "state", "mark", "cohort.key", "cohort.list", "noise.key"};
+    static const char *const names[] = {"state.new",   "state",       "mark",     "cohort.key",
+                                        "cohort.list", "cohort.gone", "noise.key"};
     char path[4200];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%.4000s/%s", folder, names[i]);

@@ -93,7 +93,8 @@ bool veil_keep_list(veil *v, const unsigned char *list, size_t size, char why[VE
     if (v->list)
         return true;
     unsigned char *copy = alloc_raw(size, 1);
-    if (!copy || (v->folder && whole_file_write(v->folder, LIST_NAME, list, size, &err))) {
+    if (!copy ||
+        (v->folder && (veil_begin_gone(v, &err) || whole_file_write(v->folder, LIST_NAME, list, size, &err)))) {
         snprintf(why, VEIL_WHY, "the list cannot be kept: %.200s", copy ? err.message : "no memory");
         free(copy);
         return false;

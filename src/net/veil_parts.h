@@ -53,6 +53,8 @@ struct veil_member {
 hfsad_status veil_take_authority(veil *v, const char *ca, hfsad_error *err);
 /* Members with which it shares masks; false: no memory. */
 bool veil_open_pairs(veil_member *m);
+/* The file of members that have left, before the list: a folder with a list has both. */
+hfsad_status veil_begin_gone(veil *v, hfsad_error *err);
 /* Members that have left before a restart. */
 hfsad_status veil_read_gone(veil *v, hfsad_error *err);
 void veil_recall_gone(veil_member *m);

@@ -6,7 +6,7 @@
  *
  *     proof      time in seconds since 1970, a space, the signature in hexadecimal
  *     signed     "hfsad cohort without 1", a zero, run (8 bytes), path, a zero, time (8 bytes)
- *     file       cohort.gone, a line for each: path of this node, floor, path of the other, proof
+ *     file       cohort.gone, a line for each: path of this node, floor, path of the other, proof; empty at first
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/veil_parts.h"
@@ -125,17 +125,22 @@ static size_t find_name(const veil_member *m, const char *path)
     return j;
 }
 
-/* Masks of another cohort are others. */
+/* Masks of another cohort are others, in whatever order its members have heard who left. */
 static void take_out(veil_member *m, size_t j, uint64_t floor)
 {
-    unsigned char before[8 + 300] = {0}, digest[SEAL_DIGEST];
-    const size_t length = strnlen(m->names[j], 299);
-    put64(before, m->gone_print);
-    memcpy(before + 8, m->names[j], length);
-    seal_digest(before, 8 + length, digest);
-    m->gone_print = get64(digest) | 1;
     m->pairs[j].gone = true;
     m->floor = floor > m->floor ? floor : m->floor;
+    m->gone_print = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        unsigned char before[8 + 300] = {0}, digest[SEAL_DIGEST];
+        const size_t length = strnlen(m->names[i], 299);
+        if (!m->pairs[i].gone)
+            continue;
+        put64(before, m->gone_print);
+        memcpy(before + 8, m->names[i], length);
+        seal_digest(before, 8 + length, digest);
+        m->gone_print = get64(digest) | 1;
+    }
 }
 
 static bool keep(veil_member *m, const char *path, const char *proof, uint64_t floor, char why[VEIL_WHY])
@@ -202,6 +207,11 @@ bool veil_may_say(const veil_member *m, const message *letter)
 
 /* ---- after a restart ---- */
 
+hfsad_status veil_begin_gone(veil *v, hfsad_error *err)
+{
+    return whole_file_write(v->folder, GONE_NAME, v->gone ? v->gone : "", v->gone ? strlen(v->gone) : 0, err);
+}
+
 hfsad_status veil_read_gone(veil *v, hfsad_error *err)
 {
     char *path = v->folder ? path_join(v->folder, GONE_NAME) : NULL;
@@ -210,7 +220,7 @@ hfsad_status veil_read_gone(veil *v, hfsad_error *err)
         return error_memory(err, 0, "a file name");
     const int reason = path ? file_read(path, GONE_MOST, &v->gone, &size) : ENOENT;
     hfsad_status status = HFSAD_OK;
-    if (reason && reason != ENOENT) /* without it, sums over the old cohort would be said again */
+    if (reason && (reason != ENOENT || v->list)) /* without it, masks would be those of the old cohort */
         status =
             error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; restore the file", path, strerror(reason));
     free(path);

@@ -26,7 +26,7 @@ static bool is_one_of(const char *key, const char *const *list)
 /* ---- settings without effect ---- */
 
 /* A parameter of penalties of which these are all that the run has. */
-static const char *penalty_why_idle(const char *name, const hfsad_penalty *const *list, size_t count)
+static const char *penalty_why_idle(const char *name, bool link, const hfsad_penalty *const *list, size_t count)
 {
     bool any = false, gamma = false, ratio = false;
     for (size_t i = 0; i < count; i++) {
@@ -36,10 +36,9 @@ static const char *penalty_why_idle(const char *name, const hfsad_penalty *const
     }
     if (!strcmp(name, "penalty"))
         return NULL;
-    return !any                               ? "the penalty is none"
-           : !strcmp(name, "gamma") && !gamma ? "only mcp and scad have it"
-           : !strcmp(name, "ratio") && !ratio ? "only elastic-net has it"
-                                              : NULL;
+    if (any && !strcmp(name, "gamma") && !gamma)
+        return link ? "only mcp, scad, group-mcp and group-scad have it" : "only mcp and scad have it";
+    return !any ? "the penalty is none" : !strcmp(name, "ratio") && !ratio ? "only elastic-net has it" : NULL;
 }
 
 static const char *tier_why_idle(const hfsad_run *run, const setting_at *at)
@@ -60,7 +59,7 @@ static const char *tier_why_idle(const hfsad_run *run, const setting_at *at)
         list[i] = client ? &p->leaf_classes[i].rule.penalty
                   : link ? &p->inner[first + i].rule.penalty
                          : &p->inner[first + i].prior;
-    const char *why = list ? penalty_why_idle(at->row->name, list, count) : NULL;
+    const char *why = list ? penalty_why_idle(at->row->name, link, list, count) : NULL;
     free(list);
     return why;
 }

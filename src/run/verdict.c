@@ -195,6 +195,12 @@ static void judge_residuals(const hfsad_run *run, const char *apart, hfsad_verdi
             "the nodes have stopped moving (primal residual %.1e), and the residuals do not show that the point is "
             "stationary (dual residual %.1e); try another run.start%s",
             run->last.primal_residual, run->last.dual_residual, advice);
+    else if (apart && fall - still <= HFSAD_VERDICT_GAP) /* smoothing falls with the root of the iterations only */
+        say(v, HFSAD_VERDICT_NOT_CONVERGED,
+            "the smoothing of the links may hide %.1e of the objective, and %.0e is asked for; try smaller "
+            "schedule.client.alpha and schedule.edge.alpha, such as a tenth of those in summary.json, or more "
+            "run.iterations",
+            still, HFSAD_VERDICT_GAP);
     else
         say(v, HFSAD_VERDICT_NOT_CONVERGED,
             "the residuals do not show a stationary point (primal %.1e, dual %.1e, smoothing %.1e of the objective); "
