@@ -57,7 +57,7 @@ static bool take_begin(node *n, size_t c)
         return false;
     memcpy(child->begin, n->w, tied * sizeof *n->w);
     memset(child->begin + tied, 0, (n->s.M - tied) * sizeof *n->w);
-    if (n->s.async && n->s.p->rounds) /* the version that the record names is the one that its children hear */
+    if (n->s.async && n->s.p->rounds && !n->s.p->fixed) /* the version that the record names is the one that its children hear */
         (void)wire_round(child->begin, n->s.M);
     return true;
 }
