@@ -57,7 +57,8 @@ static bool take_begin(node *n, size_t c)
         return false;
     memcpy(child->begin, n->w, tied * sizeof *n->w);
     memset(child->begin + tied, 0, (n->s.M - tied) * sizeof *n->w);
-    if (n->s.async && n->s.p->rounds && !n->s.p->fixed) /* the version that the record names is the one that its children hear */
+    /* The version that the record names is the one that its children hear; in fixed point only UPs are rounded. */
+    if (n->s.async && n->s.p->rounds && !n->s.p->fixed)
         (void)wire_round(child->begin, n->s.M);
     return true;
 }
