@@ -79,11 +79,18 @@ static int readmit(const session *s, hfsad_spec *spec, const char *state, const 
     if (made != CLI_GO)
         return made;
     const int status = wait_for_cloud(s, state);
-    for (size_t i = 0; i < count && status == CLI_DONE; i++)
-        printf(s->retires ? "%s: it has left, and its process ends\n"
-                          : "%s: its link starts anew; start its process with an empty state folder\n",
-               nodes[i]);
-    return status == CLI_DONE ? cli_finish_stdout(CLI_DONE) : status;
+    bool refused = false;
+    for (size_t i = 0; i < count && status == CLI_DONE; i++) {
+        const bool refuses = hfsad_readmit_was_refused(state, nodes[i]);
+        refused = refused || refuses;
+        if (refuses)
+            fprintf(stderr, "hfsad: %s: the cloud has refused it; check the node, the spec and the proof\n", nodes[i]);
+        else
+            printf(s->retires ? "%s: it has left, and its process ends\n"
+                              : "%s: its link starts anew; start its process with an empty state folder\n",
+                   nodes[i]);
+    }
+    return status == CLI_DONE ? cli_finish_stdout(refused ? CLI_FAILED : CLI_DONE) : status;
 }
 
 static int carry_out(const session *s)
@@ -151,7 +158,8 @@ static int parse(int argc, char **argv, bool retires)
         .least_words = 1,
         .most_words = (size_t)argc,
         .words = "a spec file, followed by paths of nodes such as edge1/client7,",
-        .after = "Exit status: 0 done, 2 the arguments are wrong, 75 the cloud has not done it yet.",
+        .after = "Exit status: 0 done, 1 the cloud has refused a node, 2 the arguments are wrong, 75 the cloud has not "
+                 "done it yet.",
     };
     int status = CLI_FAILED;
     if (s.sets.room && s.words)

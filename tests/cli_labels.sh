@@ -203,6 +203,19 @@ expect 0 run spaces.yaml --out spaces --quiet
 same signs spaces model.csv
 expect 0 predict --model spaces --data spaces.csv --out spaces-predicted.csv
 cmp -s text-predicted.csv spaces-predicted.csv || fail "spaces within quotes: other predictions"
+sed 's/,"present",/,"so ""present""",/' text.csv >quotes.csv
+spec quotes quotes.csv logistic
+expect 0 run quotes.yaml --out quotes --quiet
+same signs quotes model.csv
+expect 0 predict --model quotes --data quotes.csv --out quotes-predicted.csv
+python3 - <<'PYTHON' || fail "quotes in labels: predictions that no reader takes"
+import csv
+
+rows = [list(csv.DictReader(open(n + "-predicted.csv"))) for n in ("text", "quotes")]
+words = {"absent": "absent", "present": 'so "present"'}
+for a, b in zip(*rows):
+    assert (words[a["label"]], words[a["y"]]) == (b["label"], b["y"]), (a, b)
+PYTHON
 for name in '"to,wn"' to=wn '"town "'; do
     sed "1s/,town$/,$name/" text.csv >names.csv
     spec names names.csv logistic

@@ -188,6 +188,8 @@ HFSAD_API hfsad_status hfsad_readmit(const hfsad_spec *spec, const char *state, 
 HFSAD_API hfsad_status hfsad_retire(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
                                     hfsad_error *err);
 HFSAD_API bool hfsad_readmit_is_pending(const char *state);
+/* Whether the cloud has refused the last request for a node, as its log says; asked once. */
+HFSAD_API bool hfsad_readmit_was_refused(const char *state, const char *name);
 /* Adds clients to federation.nodes of an asynchronous run that goes on. Processes above them read the list again. */
 HFSAD_API hfsad_status hfsad_admit(const hfsad_spec *spec, const char *const *names, size_t count, hfsad_error *err);
 

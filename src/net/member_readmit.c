@@ -24,13 +24,21 @@
 
 /* ---- the operator ---- */
 
+/* A request that the cloud has refused, until the operator has read it. */
+#define REFUSED_NAME "refused-"
+
+static char *next_file(DIR *folder, const char *prefix)
+{
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            return strdup(entry->d_name);
+    return NULL;
+}
+
 /* The next request of a folder, to be freed; NULL: none. */
 static char *next_request(DIR *folder)
 {
-    for (const struct dirent *entry; (entry = readdir(folder));)
-        if (strncmp(entry->d_name, READMIT_NAME, strlen(READMIT_NAME)) == 0)
-            return strdup(entry->d_name);
-    return NULL;
+    return next_file(folder, READMIT_NAME);
 }
 
 bool hfsad_readmit_is_pending(const char *state)
@@ -87,23 +95,30 @@ static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes
     return status;
 }
 
-/* What was asked of this node before counts no more: a node that was to come back and then to leave, leaves. */
-static void take_back(const char *state, const char *path)
+/* Removes the files of this node; returns whether there was one. */
+static bool take_back(const char *state, const char *prefix, const char *path)
 {
     DIR *folder = opendir(state);
     const size_t length = strcspn(path, "\n");
-    for (char *name; folder && (name = next_request(folder)); free(name)) {
+    bool any = false;
+    for (char *name; folder && (name = next_file(folder, prefix)); free(name)) {
         char file[4400], *text;
         size_t size;
         snprintf(file, sizeof file, "%.4000s/%.300s", state, name);
         if (file_read(file, 1 << 16, &text, &size) != 0)
             continue;
         if (strcspn(text, "\n") == length && memcmp(text, path, length) == 0)
-            (void)unlink(file);
+            any = unlink(file) == 0 || any;
         free(text);
     }
     if (folder)
         closedir(folder);
+    return any;
+}
+
+bool hfsad_readmit_was_refused(const char *state, const char *name)
+{
+    return take_back(state, REFUSED_NAME, name);
 }
 
 static hfsad_status leave_requests(const hfsad_spec *spec, const char *state, const char *const *nodes, size_t count,
@@ -117,7 +132,9 @@ static hfsad_status leave_requests(const hfsad_spec *spec, const char *state, co
         char name[80], text[1200];
         snprintf(text, sizeof text, "%.1000s%s", nodes[i], retires ? retires_line : "");
         snprintf(name, sizeof name, READMIT_NAME "%ld-%llu-%zu", (long)getpid(), (unsigned long long)clock_ms(), i);
-        take_back(state, nodes[i]);
+        /* What was asked of this node before counts no more: a node that was to come back and then to leave, leaves. */
+        (void)take_back(state, READMIT_NAME, nodes[i]);
+        (void)take_back(state, REFUSED_NAME, nodes[i]);
         status = whole_file_write(state, name, text, strlen(text), err);
     }
     return status;
@@ -183,9 +200,13 @@ static void take_request(hfsad_member *m, const char *name)
         return;
     const bool retires = cut_request(path);
     if (!is_name(m, path, retires)) {
+        char refused[4400];
+        snprintf(refused, sizeof refused, "%.4000s/" REFUSED_NAME "%.300s", m->s.state, name + strlen(READMIT_NAME));
+        path[strcspn(path, "\n")] = 0; /* without the proof */
         member_log(m, HFSAD_LOG_ERROR, "cloud", retires ? "no client that can leave" : "no node that can be readmitted",
                    path, "");
-        (void)unlink(file);
+        if (rename(file, refused) != 0)
+            (void)unlink(file);
     } else {
         (void)host_readmit(m->h, path, retires);
     }

@@ -41,7 +41,7 @@ typedef struct {
     size_t leaf;  /* of the last row; line has `head` bytes that its rows begin with */
     size_t head;
     hfsad_loss_kind kind;
-    char line[3 * NAME_SIZE + (4 + SOFTMAX_CLASSES) * NUMBER_SIZE + 2 * LEVEL_BYTES];
+    char line[3 * NAME_SIZE + (4 + SOFTMAX_CLASSES) * NUMBER_SIZE + 2 * (LEVEL_BYTES + 2)];
 } writer;
 
 static void put_text(writer *w, const char *text, size_t length)
@@ -55,8 +55,14 @@ static char *put_label(const writer *w, char *at, size_t class, double number)
     slice label;
     if (!label_at(w->scoring->model->table.labels, class, &label))
         return at + number_write(at, number);
+    const bool quotes = memchr(label.text, '"', label.length) != NULL; /* doubled, as the table has them */
+    if (quotes)
+        *at++ = '"';
     memcpy(at, label.text, label.length);
-    return at + label.length;
+    at += label.length;
+    if (quotes)
+        *at++ = '"';
+    return at;
 }
 
 /* y as the table has it; its reader has put the places of labels. */
