@@ -121,6 +121,18 @@ sed -i 's/a,,1/a,3,1/; s/b,NA/b,4/' countries.csv
 expect_line 2 run countries.yaml --out none
 says 'column 4 (country): the level of a category holds a comma'
 says 'features: \[-country\]'
+printf 'client,y,x,size\na,1,1,gr\366\337er\na,2,2,small\nb,3,3,small\nb,1,4,gr\366\337er\n' >latin.csv
+spec latin latin.csv
+expect_line 2 run latin.yaml --out none
+says 'latin.csv:2: column 4 (size): "gr.xf6.xdfer" is not UTF-8; save the table as UTF-8'
+iconv -f latin1 -t utf-8 latin.csv >utf8.csv
+train utf8 utf8.csv
+expect 0 predict --model utf8 --data utf8.csv
+for kind in 'PAR1:a Parquet file' 'ARROW1:a Feather file' 'PK\003\004:an Excel or zip file'; do
+    printf '%b' "${kind%%:*}\\n\\0\\0" >binary
+    expect_line 2 run plain.yaml --set data=binary --out none
+    says "binary: ${kind#*:}, not text; save it as CSV"
+done
 [ ! -e none ] || fail "something was written"
 printf 'client,y,x\na,1,2\nb,2,\n' >one-hole.csv
 expect_line 2 run holes.yaml --set data=one-hole.csv --out none

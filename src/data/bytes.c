@@ -168,6 +168,18 @@ void bytes_forget(const file_bytes *f)
         (void)madvise(f->mapping, f->size, MADV_DONTNEED); /* posix_madvise does nothing here */
 }
 
+/* Files of pandas and Excel that are often tried; NULL: none of them. */
+static const char *binary_table(const char *text, size_t size)
+{
+    static const struct {
+        const char *begin, *kind;
+    } known[] = {{"PAR1", "a Parquet file"}, {"ARROW1", "a Feather file"}, {"PK\x03\x04", "an Excel or zip file"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (size >= strlen(known[i].begin) && memcmp(text, known[i].begin, strlen(known[i].begin)) == 0)
+            return known[i].kind;
+    return NULL;
+}
+
 hfsad_status text_begin(const char **at, const char *end, const char *name, const char *expected, hfsad_error *err)
 {
     if (end - *at >= 3 && memcmp(*at, "\xef\xbb\xbf", 3) == 0)
@@ -177,6 +189,13 @@ hfsad_status text_begin(const char **at, const char *end, const char *name, cons
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s: the file is empty; expected %s", NAME_SHOWN, name, expected);
     if (size >= 2 && (memcmp(*at, "\xff\xfe", 2) == 0 || memcmp(*at, "\xfe\xff", 2) == 0))
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s:1: text in UTF-16; save it as UTF-8", NAME_SHOWN, name);
+    const char *kind = binary_table(*at, size);
+    if (kind)
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%.*s: %s, not text; save it as CSV, such as in Python by pandas' read_parquet, read_feather or "
+            "read_excel and to_csv",
+            NAME_SHOWN, name, kind);
     /* Reads at most the first line, if there is one. */
     const char *cr = memchr(*at, '\n', size) ? NULL : memchr(*at, '\r', size);
     if (cr && end - cr > 1)

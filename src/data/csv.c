@@ -279,6 +279,9 @@ static hfsad_status scan_level(reader *r, size_t column, category *k, slice fiel
                                         : "the level of a category holds a comma, a bar or a control character; "
                                           "rename it, or leave the column out, data: {features: [-%s]}",
                                     excerpt(shown, k->name));
+    for (size_t i = 0, bytes; i < field.length; i += bytes) /* summary.json, which predict reads, could not hold it */
+        if (!(bytes = utf8_length(field.text + i, field.length - i)))
+            return csv_column_error(r, column, "\"%s\" is not UTF-8; save the table as UTF-8", excerpt(shown, field));
     if (k->n_levels < most || category_find(k, field) != SIZE_MAX)
         return category_add(k, field, r->err);
     if (!k->own)
