@@ -164,8 +164,9 @@ class Federation:
 
 
 def sample(f):
-    now = time.monotonic()
-    return now, f.edge.metrics(), f.clients[0].metrics()
+    client = await_that("metrics of a client", f.clients[0].metrics)
+    edge = await_that("metrics of the edge", f.edge.metrics)
+    return time.monotonic(), edge, client
 
 
 def measure(f):
@@ -176,9 +177,10 @@ def measure(f):
     time.sleep(a.seconds)
     key = 'hfsad_round{node="edge1"}'
     await_that("five rounds", lambda: (f.round() or 0) >= e0[key] + 5)
+    client = 'hfsad_round{node="edge1/client1"}'
+    await_that("a round of a client", lambda: (f.clients[0].metrics() or c0)[client] > c0[client])
     t1, e1, c1 = sample(f)
     here = a.clients if len(f.clients) == 1 else 1
-    client = 'hfsad_round{node="edge1/client1"}'
     moved = sum(c1[k] - c0[k] for k in ("hfsad_sent_bytes_total", "hfsad_received_bytes_total"))
     rounds = e1[key] - e0[key]
     commit = [(1000 * (y["hfsad_commit_seconds_total"] - x["hfsad_commit_seconds_total"]) / rounds,
