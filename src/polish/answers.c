@@ -351,6 +351,16 @@ static void answer_spread(const polish_client *o, const polish_question *q, doub
     }
 }
 
+/* beta 1: only the multipliers. */
+static void answer_forget(const polish_client *o, const polish_question *q)
+{
+    memset(o->multiplier, 0, o->rows.count * sizeof *o->multiplier);
+    if (q->beta == 1)
+        return;
+    star_client_free(*o->star);
+    *o->star = NULL;
+}
+
 void polish_answer(const polish_client *o, const polish_question *q, double *answer)
 {
     memset(answer, 0, polish_length(q->kind, o->M) * sizeof *answer);
@@ -405,11 +415,7 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         star_client_round(o, q, answer);
         break;
     case POLISH_FORGET:
-        memset(o->multiplier, 0, o->rows.count * sizeof *o->multiplier);
-        if (q->beta == 1)
-            break;
-        star_client_free(*o->star);
-        *o->star = NULL;
+        answer_forget(o, q);
         break;
     case POLISH_RESIDUALS:
         answer_residuals(o, q, answer);
