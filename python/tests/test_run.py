@@ -336,18 +336,22 @@ class Memory(unittest.TestCase):
         fits = int(os.environ.get("HFSAD_FITS", "150"))
         for _ in range(max(30, fits // 4)):
             once()
-        # Arenas of the allocators come and go: the lowest of a few figures counts.
-        resident, blocks = [], []
-        for _ in range(10):
-            for _ in range(fits // 10):
-                once()
-            gc.collect()
-            resident.append(self.resident())
-            blocks.append(sys.getallocatedblocks())
-        grown, kept = (min(of[5:]) - min(of[:5]) for of in (resident, blocks))
-        print(f"{fits} rounds: {grown / 1024:.0f} KiB of memory and {kept} blocks of Python more", file=sys.stderr)
-        self.assertLess(grown, 2 << 20, f"{grown} bytes more after {fits} rounds")
-        self.assertLess(kept, fits, f"{kept} blocks more after {fits} rounds")
+        # Arenas of the allocators come and go: the lowest of a few figures counts. A cache that fills grows in one
+        # stretch, a leak in every one.
+        for _ in range(3):
+            resident, blocks = [], []
+            for _ in range(10):
+                for _ in range(fits // 10):
+                    once()
+                gc.collect()
+                resident.append(self.resident())
+                blocks.append(sys.getallocatedblocks())
+            grown, kept = (min(of[5:]) - min(of[:5]) for of in (resident, blocks))
+            print(f"{fits} rounds: {grown / 1024:.0f} KiB of memory and {kept} blocks of Python more", file=sys.stderr)
+            if grown < 2 << 20 and kept < fits:
+                break
+        else:
+            self.fail(f"{grown} bytes and {kept} blocks more after {fits} rounds, three times in a row")
 
     def test_rows_are_borrowed(self):
         """A fit on contiguous rows keeps no copy of X: a few numbers for each row, here of 50. bench/python asserts it on 1 GB."""
