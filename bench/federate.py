@@ -197,14 +197,15 @@ def bare(port, processes, *more):
 
 
 def committed(folder):
-    """Bytes of a commit of those who have this state folder: the middle one of the last in their log."""
+    """Bytes of a commit of those who have this state folder: the middle one of the last in their log. Nothing if the
+    last commit was a snapshot."""
     sizes, at = [], 0
     with open(f"{folder}/state", "rb") as f:
         while True:
             f.seek(at)
             head = f.read(40)
             if len(head) < 40 or head[:3] != b"hfs":
-                return int(statistics.median(sizes[1:][-50:]))  # the first one is the snapshot
+                return sizes[1:] and int(statistics.median(sizes[1:][-50:]))  # the first one is the snapshot
             sizes.append(40 + struct.unpack_from("<Q", head, 24)[0] + 4)
             at += (sizes[-1] + 511) // 512 * 512
 
@@ -281,9 +282,11 @@ def measure_speed(port, broker, processes):
                 f"{count:.3g} commits")
         if a.recover and processes > 1 and durability == "power":
             recover(f, broker)
+        if durability == "power":
+            ours, edge = (await_that("a commit to the log", lambda: committed(folder) or None)
+                          for folder in (f.folders[2], f.folders[1]))
         f.stop()
         if durability == "power":
-            ours, edge = committed(f.folders[2]), committed(f.folders[1])
             synced = bare(port, processes, "--sync", ours, "--sync-edge", edge)
             say(name + "_synced", rate / synced, f"of the bare limit where a process of clients syncs {ours} bytes and "
                 f"the edge {edge} in a round, {synced:.5g}")

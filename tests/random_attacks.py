@@ -1,8 +1,8 @@
 """What random_federations.py does to a federation beside killing its processes: lies in the name of a client, damages of state folders, and
 jumps of the wall clock."""
-import glob, hashlib, hmac, os, random, shutil, socket, struct, subprocess, sys, threading
+import glob, os, random, shutil, socket, struct, subprocess, sys, threading
 
-from frames import checked
+from frames import checked, mac, tag
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -75,10 +75,6 @@ def old_copy(draw, state, copy):
 # ---- lies ----
 
 
-def mac(key, data):
-    return hmac.new(key, data, hashlib.sha256).digest()
-
-
 def packet(kind, body):
     length, head = len(body), bytes([kind])
     while True:
@@ -104,7 +100,7 @@ class Liar(threading.Thread):
 
     def connect(self):
         with open(glob.glob(os.path.join(self.state, "+secret"))[0], "rb") as file:
-            secret = mac(b"hfsad 1", file.read())
+            secret = mac(b"hfsad 2", file.read())
         with open(os.path.join(self.state, "+broker.conf")) as file:
             path = file.readline().split(" ", 2)[2].rstrip("\n")
         self.key = mac(secret, "\n".join(("up", self.run_name, self.parent, self.client, "")).encode() + b"\1")
@@ -157,7 +153,7 @@ class Liar(threading.Thread):
 
     def say(self, topic, frame):
         name = topic.rpartition("/")[2]
-        payload = frame + mac(self.key, frame + name.encode())[:8]
+        payload = frame + tag(self.key, name, frame)
         self.socket.sendall(packet(0x30 | self.draw.choice([0, 1]), text(topic) + payload))
         self.lies += 1
 

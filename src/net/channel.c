@@ -32,7 +32,7 @@ void channel_stop(channel *c)
     c->live = c->send = false;
 }
 
-void channel_tick(channel *c, uint64_t now, const node_patience *p)
+void channel_do_tick(channel *c, uint64_t now, const node_patience *p)
 {
     if (!c->live)
         learn(c, now, p);
@@ -43,21 +43,7 @@ void channel_tick(channel *c, uint64_t now, const node_patience *p)
     c->due = now + c->wait;
 }
 
-uint64_t channel_due(const channel *c)
-{
-    return c->live ? c->due : UINT64_MAX;
-}
-
 void channel_repeat(channel *c)
 {
     c->send = c->live;
-}
-
-bool channel_take(channel *c, uint64_t *repeated)
-{
-    if (!c->send)
-        return false;
-    *repeated += c->again;
-    c->send = false;
-    return c->again = true;
 }

@@ -26,12 +26,32 @@ typedef struct {
 void channel_start(channel *c, uint64_t now, const node_patience *p);
 /* It is acknowledged or overtaken. */
 void channel_stop(channel *c);
-void channel_tick(channel *c, uint64_t now, const node_patience *p);
+/* Whether a tick has something to do: every turn of a process asks each channel of each node. */
+static inline bool channel_wants_tick(const channel *c, uint64_t now)
+{
+    return c->live ? c->due <= now : c->open;
+}
+void channel_do_tick(channel *c, uint64_t now, const node_patience *p);
+static inline void channel_tick(channel *c, uint64_t now, const node_patience *p)
+{
+    if (channel_wants_tick(c, now))
+        channel_do_tick(c, now, p);
+}
 /* When the next tick is wanted; UINT64_MAX: never. */
-uint64_t channel_due(const channel *c);
+static inline uint64_t channel_due(const channel *c)
+{
+    return c->live ? c->due : UINT64_MAX;
+}
 /* The connection was lost and is back. */
 void channel_repeat(channel *c);
 /* Whether the value is to be sent now, which counts as done; *repeated counts those that were sent before. */
-bool channel_take(channel *c, uint64_t *repeated);
+static inline bool channel_take(channel *c, uint64_t *repeated)
+{
+    if (!c->send)
+        return false;
+    *repeated += c->again;
+    c->send = false;
+    return c->again = true;
+}
 
 #endif

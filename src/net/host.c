@@ -80,6 +80,7 @@ void host_free(host *h)
         free(at->parent);
     }
     veil_free(h->veil);
+    EVP_MAC_CTX_free(h->hasher);
     free(h->masked.bytes);
     free(h->all);
     free(h->whose[ABOVE]);

@@ -86,6 +86,7 @@ static void take_order(hosted *at, uint64_t number, const char *path, bool retir
     if (own && node_child_life(at->n, child->slot) < number &&
         !(retires ? node_child_retire : node_child_begin)(at->n, child->slot, number))
         return;
+    at->has_orders = true;
     o->number = number;
     o->retires = retires;
     snprintf(o->path, sizeof o->path, "%s", path);
@@ -323,7 +324,7 @@ void host_admit_resume(hosted *at)
 
 void host_admit_tick(hosted *at, uint64_t now)
 {
-    for (size_t i = 0; i < NODE_ORDERS; i++)
+    for (size_t i = 0; at->has_orders && i < NODE_ORDERS; i++)
         channel_tick(&at->orders[i].way, now, &patience);
     channel_tick(&at->admit, now, &patience);
 }
@@ -339,7 +340,7 @@ void host_admit_repeat(hosted *at)
 uint64_t host_admit_due(const hosted *at)
 {
     uint64_t due = channel_due(&at->admit);
-    for (size_t i = 0; i < NODE_ORDERS; i++)
+    for (size_t i = 0; at->has_orders && i < NODE_ORDERS; i++)
         due = channel_due(&at->orders[i].way) < due ? channel_due(&at->orders[i].way) : due;
     return due;
 }
@@ -382,7 +383,7 @@ hfsad_status host_admit_send(host *h, hosted *at, hfsad_error *err)
 {
     uint64_t repeated = 0;
     hfsad_status status = at->wish[0] ? send_wish(h, at, err) : HFSAD_OK;
-    for (size_t i = 0; i < NODE_ORDERS && !status; i++)
+    for (size_t i = 0; at->has_orders && i < NODE_ORDERS && !status; i++)
         if (at->orders[i].number)
             status = send_order(h, at, &at->orders[i], err);
     for (size_t c = 0; at->dismisses && c < at->n_children && !status; c++)

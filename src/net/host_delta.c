@@ -66,11 +66,13 @@ message_fault host_encode_difference(host *h, hosted *at, const message *m, size
     return fault;
 }
 
-message_fault host_decode_difference(host *h, const vector_before *before, const void *bytes, size_t size, message *m)
+message_fault host_decode_difference(host *h, const vector_before *before, bool genuine, const void *bytes, size_t size,
+                                     message *m)
 {
     const bool has = before && before->count && take_codec(h, before->count);
     const message_reference reference = has ? reference_to(before) : (message_reference){0};
-    return message_decode(has ? h->codec : NULL, bytes, size, has ? &reference : NULL, h->values, h->most, m);
+    return (genuine ? message_decode_genuine : message_decode)(has ? h->codec : NULL, bytes, size,
+                                                               has ? &reference : NULL, h->values, h->most, m);
 }
 
 void host_keep_heard(const host *h, vector_before *before, const message *m)

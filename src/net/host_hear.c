@@ -201,7 +201,8 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
         at->woke = node_get_status(at->n).round;
     }
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double before = clock_work_seconds(), began = h->s.local_seconds > 0 ? clock_seconds() : 0;
+    const double before = at->n && node_follows(at->n) ? clock_work_seconds() : 0, /* a system call */
+        began = h->s.local_seconds > 0 ? clock_seconds() : 0;
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
     const char *reason = !news && why == NODE_REFUSED_VALUE && at->q ? inquiry_why(at->q) : NULL;
     if (!news && !reason)
@@ -266,7 +267,7 @@ static void receive(void *context, size_t member, const char *topic, const void 
     }
     if (!is_genuine(h, at, topic, kind, &from, bytes, &size))
         return;
-    const message_fault fault = host_decode_difference(h, from.before, bytes, size, &m);
+    const message_fault fault = host_decode_difference(h, from.before, at->keys != NULL, bytes, size, &m);
     if (fault == MESSAGE_FAULT_REFERENCE && h->s.encoding == WIRE_DELTA) /* as if it were lost */
         return;
     if (fault) {

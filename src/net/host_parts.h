@@ -110,7 +110,8 @@ typedef struct {
     char *lines;                     /* of the record, with the path, not yet in the store; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
-    size_t slot; /* among its parent's children */
+    size_t slot;     /* among its parent's children */
+    bool has_orders; /* there was one in this life: otherwise a turn passes over them, which are large */
     host_order orders[NODE_ORDERS];
     channel admit;     /* host_admit.c: of a child */
     size_t admit_next; /* child to be asked next */
@@ -150,6 +151,7 @@ struct host {
     size_t whose_room[WAYS];
     double *values; /* of a message that comes */
     size_t most;
+    EVP_MAC_CTX *hasher; /* of tags; NULL: no node has keys */
     buffer out;
     message_codec *codec; /* of differences; NULL: not needed yet */
     size_t codec_most;
@@ -244,12 +246,14 @@ void vector_before_free(vector_before *v);
 /* Encodes an UP or a DOWN into h->out, which has room; as a difference if the spec says so and a reference exists. */
 message_fault host_encode_difference(host *h, hosted *at, const message *m, size_t *size);
 /* Into h->values. before: of this topic; NULL: it has no differences. */
-message_fault host_decode_difference(host *h, const vector_before *before, const void *bytes, size_t size, message *m);
+/* genuine: nothing of the frame was altered, as its tag shows. */
+message_fault host_decode_difference(host *h, const vector_before *before, bool genuine, const void *bytes, size_t size,
+                                     message *m);
 /* After a message that was news. */
 void host_keep_heard(const host *h, vector_before *before, const message *m);
 
 /* The node that came last: how it seals (host_seal.c). */
-hfsad_status host_take_keys(const host *h, hosted *at, const host_place *place, hfsad_error *err);
+hfsad_status host_take_keys(host *h, hosted *at, const host_place *place, hfsad_error *err);
 void host_free_keys(hosted *at);
 /* Adds the tags of a frame that is in h->out. */
 hfsad_status host_seal(host *h, const hosted *at, topic_kind topic, size_t *size, hfsad_error *err);

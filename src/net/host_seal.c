@@ -53,7 +53,7 @@ static hfsad_status take_secret(const host *h, const hosted *at, node_keys *keys
     return HFSAD_OK;
 }
 
-hfsad_status host_take_keys(const host *h, hosted *at, const host_place *place, hfsad_error *err)
+hfsad_status host_take_keys(host *h, hosted *at, const host_place *place, hfsad_error *err)
 {
     credential_files files = h->s.files;
     files.certificate = place->certificate ? place->certificate : files.certificate;
@@ -61,6 +61,9 @@ hfsad_status host_take_keys(const host *h, hosted *at, const host_place *place, 
     const bool certified = files.ca && files.certificate && files.key;
     if (!certified && !h->s.secret)
         return HFSAD_OK;
+    if (!h->hasher && !(h->hasher = seal_hasher()))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "tags need Poly1305, which this OpenSSL does not offer: allow its default provider");
     at->keys = alloc_zero(1, sizeof *at->keys);
     if (!at->keys)
         return error_memory(err, sizeof *at->keys, "the keys of a node");
@@ -102,10 +105,10 @@ typedef struct {
     seal_content of;
 } tags;
 
-static void add_tag(tags *t, bool known, const seal_key *key, bool down)
+static void add_tag(tags *t, bool known, const seal_key *key)
 {
-    if (known)
-        seal_tag(key, &t->of, down, t->to + SEAL_TAG * t->count++);
+    if (known && seal_tag(key, &t->of, t->to + SEAL_TAG * t->count))
+        t->count++;
 }
 
 /* Room for one tag of itself, and two of every neighbour. */
@@ -121,17 +124,17 @@ hfsad_status host_seal(host *h, const hosted *at, topic_kind topic, size_t *size
         return HFSAD_OK;
     if (!take_tags(h, at, *size))
         return error_memory(err, *size, "a message");
-    tags t = {h->out.bytes + *size, 0, {.topic = topic_name(topic), .frame = h->out.bytes, .size = *size}};
+    tags t = {h->out.bytes + *size, 0, {h->hasher, topic_name(topic), h->out.bytes, *size}};
     if (topic == TOPIC_STATUS)
-        add_tag(&t, true, &keys->own, false);
+        add_tag(&t, true, &keys->own);
     if (!topic_to_children(topic))
-        add_tag(&t, keys->above.now.known, &keys->above.now.up, false);
+        add_tag(&t, keys->above.now.known, &keys->above.now.up);
     else if (!keys->c)
-        add_tag(&t, true, &keys->down, true);
+        add_tag(&t, true, &keys->down);
     else
         for (size_t c = 0; c < at->n_children; c++)
             if (at->children[c].peer)
-                add_tag(&t, at->children[c].peer->now.known, &at->children[c].peer->now.down, true);
+                add_tag(&t, at->children[c].peer->now.known, &at->children[c].peer->now.down);
     *size = t.count ? *size + SEAL_TAG * t.count : 0; /* no neighbour could know it */
     return HFSAD_OK;
 }
@@ -146,13 +149,13 @@ hfsad_status host_send_hello(host *h, hosted *at, hfsad_error *err)
     if (!take_tags(h, at, size))
         return error_memory(err, size, "a message");
     memcpy(h->out.bytes, hello, size);
-    tags t = {h->out.bytes + size, 0, {.topic = topic_name(TOPIC_HELLO), .frame = hello, .size = size}};
-    add_tag(&t, above->now.known, &above->now.up, false);
-    add_tag(&t, above->next.known, &above->next.up, false);
+    tags t = {h->out.bytes + size, 0, {h->hasher, topic_name(TOPIC_HELLO), hello, size}};
+    add_tag(&t, above->now.known, &above->now.up);
+    add_tag(&t, above->next.known, &above->next.up);
     for (size_t c = 0; c < at->n_children; c++) {
         const seal_peer *peer = at->children[c].peer;
-        add_tag(&t, peer && peer->now.known, peer ? &peer->now.down : NULL, true);
-        add_tag(&t, peer && peer->next.known, peer ? &peer->next.down : NULL, true);
+        add_tag(&t, peer && peer->now.known, peer ? &peer->now.down : NULL);
+        add_tag(&t, peer && peer->next.known, peer ? &peer->next.down : NULL);
     }
     size += SEAL_TAG * t.count;
     at->keys->hello_due = false;
@@ -186,11 +189,11 @@ static void make_sure(hosted *at, seal_peer *peer, seal_pair *pair)
     at->status_due = 0;
 }
 
-static bool is_right(hosted *at, seal_peer *peer, bool down, seal_content *of, const unsigned char *list, size_t count)
+static bool is_right(hosted *at, seal_peer *peer, bool down, const seal_content *of, const unsigned char *list, size_t count)
 {
     seal_pair *const pairs[] = {&peer->now, &peer->next};
     for (size_t i = 0; i < 2; i++) {
-        if (!pairs[i]->known || !seal_among(down ? &pairs[i]->down : &pairs[i]->up, of, down, list, count))
+        if (!pairs[i]->known || !seal_among(down ? &pairs[i]->down : &pairs[i]->up, of, list, count))
             continue;
         if (!pairs[i]->sure)
             make_sure(at, peer, pairs[i]);
@@ -227,9 +230,9 @@ bool host_unseal(const host *h, hosted *at, topic_kind topic, child_name *child,
         return false;
     *size = frame;
     const bool down = topic_to_children(topic), own = topic == TOPIC_STATUS && !child;
-    seal_content of = {.topic = topic_name(topic), .frame = bytes, .size = frame};
+    const seal_content of = {h->hasher, topic_name(topic), bytes, frame};
     if (own)
-        return seal_among(&at->keys->own, &of, false, list, count);
+        return seal_among(&at->keys->own, &of, list, count);
     seal_peer *peer = peer_of(h, at, child);
     if (peer && is_right(at, peer, down, &of, list, count))
         return true;
@@ -276,7 +279,7 @@ const char *host_hear_hello(host *h, hosted *at, child_name *child, const void *
         explicit_bzero(&pair, sizeof pair);
         at->keys->hello_due = true;
     }
-    seal_content of = {.topic = topic_name(TOPIC_HELLO), .frame = bytes, .size = hello};
+    const seal_content of = {h->hasher, topic_name(TOPIC_HELLO), bytes, hello};
     (void)is_right(at, peer, !child, &of, (const unsigned char *)bytes + hello, count);
     return NULL;
 }

@@ -141,7 +141,7 @@ static hfsad_status on_heard(void *context, const void *frame, size_t size, cons
     replay *r = context;
     host *h = r->h;
     message m;
-    if (message_decode(NULL, frame, size, NULL, h->values, h->most, &m))
+    if (message_decode_genuine(NULL, frame, size, NULL, h->values, h->most, &m))
         return error_set(err, HFSAD_ERROR_INPUT,
                          "the state folder %.200s has a message of another spec: give another state folder",
                          store_folder(h->s.state));

@@ -62,10 +62,6 @@ static void pass_leaf(const word_transfer *t, node *n)
 
 static void pass_begin(const word_transfer *t, const node *n, child_state *child)
 {
-    bool waits = child->begin != NULL;
-    words_pass_flag(t, &waits);
-    if (!waits)
-        return;
     if (!child->begin)
         child->begin = alloc_zero(n->s.M, sizeof *child->begin);
     if (child->begin)
@@ -85,6 +81,53 @@ static void pass_order(const word_transfer *t, node_readmission *o)
     }
 }
 
+/* Most children have never been readmitted, and only asynchronous ones have turns: what is 0 is left out, because an
+ * edge writes all this in every round. */
+static void pass_child(const word_transfer *t, const node *n, child_state *child)
+{
+    enum { LIFE = 1, DUE = 2, TURNS = 4, STRAIN = 8, ADMITTED = 16, ASIDE = 32, OUT = 64, BEGIN = 128, ALL = 255 };
+    uint64_t has = 0;
+    if (t->out)
+        has =
+            (uint64_t)((child->life || child->begun_at || child->where ? LIFE : 0) | (child->due_k ? DUE : 0) |
+                       (child->turns ? TURNS : 0) | (child->strain.sum != 0 || child->strain.count != 0 ? STRAIN : 0) |
+                       (child->admitted ? ADMITTED : 0) | (child->aside ? ASIDE : 0) | (child->out ? OUT : 0) |
+                       (child->begin ? BEGIN : 0));
+    words_pass(t, &has);
+    if (t->in && has > ALL)
+        t->in->bad = true;
+    words_pass_32(t, &child->last);
+    words_pass(t, &child->need);
+    words_pass(t, &child->k);
+    if (t->in) {
+        child->admitted = has & ADMITTED;
+        child->aside = has & ASIDE;
+        child->out = has & OUT;
+        child->life = child->begun_at = child->due_k = child->turns = 0;
+        child->where = (anew_where)0;
+        child->strain.sum = child->strain.count = 0;
+    }
+    if (has & LIFE) {
+        uint32_t where = (uint32_t)child->where;
+        words_pass(t, &child->life);
+        words_pass(t, &child->begun_at);
+        words_pass_32(t, &where);
+        child->where = (anew_where)where;
+    }
+    if (has & DUE)
+        words_pass(t, &child->due_k);
+    if (has & TURNS)
+        words_pass(t, &child->turns);
+    if (has & STRAIN) {
+        words_pass_reals(t, &child->strain.sum, 1);
+        words_pass_reals(t, &child->strain.count, 1);
+    }
+    if (has & BEGIN)
+        pass_begin(t, n, child);
+    for (size_t i = 0; i < 2 && n->s.p->fixed; i++)
+        words_pass(t, &child->strain_words[i]);
+}
+
 static void pass_inner(const word_transfer *t, node *n)
 {
     words_pass_flag(t, &n->took_part);
@@ -94,27 +137,8 @@ static void pass_inner(const word_transfer *t, node *n)
     words_pass_reals(t, &n->inner.settled, 1);
     if (!is_root(n))
         words_pass_reals(t, n->inner.w_parent, n->s.M);
-    for (size_t c = 0; c < n->stored_children; c++) {
-        child_state *child = &n->inner.child[c];
-        words_pass_32(t, &child->last);
-        words_pass(t, &child->need);
-        words_pass(t, &child->k);
-        words_pass(t, &child->due_k);
-        words_pass(t, &child->life);
-        words_pass_flag(t, &child->admitted);
-        words_pass_flag(t, &child->aside);
-        words_pass_flag(t, &child->out);
-        words_pass(t, &child->begun_at);
-        uint32_t where = (uint32_t)child->where;
-        words_pass_32(t, &where);
-        child->where = (anew_where)where;
-        pass_begin(t, n, child);
-        words_pass(t, &child->turns);
-        words_pass_reals(t, &child->strain.sum, 1);
-        words_pass_reals(t, &child->strain.count, 1);
-        for (size_t i = 0; i < 2 && n->s.p->fixed; i++)
-            words_pass(t, &child->strain_words[i]);
-    }
+    for (size_t c = 0; c < n->stored_children; c++)
+        pass_child(t, n, &n->inner.child[c]);
     if (!is_root(n))
         return;
     words_pass(t, &n->root.stop.met_since);
@@ -209,8 +233,9 @@ static void pass_state(const word_transfer *t, node *n)
 static uint64_t print_of(const node *n)
 {
     uint64_t sum = words_sum_add(n->s.run, n->s.key);
-    const uint64_t shape[] = {n->s.M,     n->s.depth,        n->s.slot, n->stored_children, n->s.leaf != NULL,
-                              n->s.tiers, n->leaf.data_print};
+    enum { FORMAT = 2 }; /* of the words that follow; 1 was before pass_child left zeros out */
+    const uint64_t shape[] = {
+        FORMAT, n->s.M, n->s.depth, n->s.slot, n->stored_children, n->s.leaf != NULL, n->s.tiers, n->leaf.data_print};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         sum = words_sum_add(sum, shape[i]);
     return sum;

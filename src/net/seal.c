@@ -49,7 +49,7 @@ void seal_mac(const seal_key *key, const void *bytes, size_t size, unsigned char
 
 void seal_extract(seal_key *from, const void *secret, size_t size)
 {
-    static const char salt[] = "hfsad 1";
+    static const char salt[] = "hfsad 2";
     unsigned char mac[SEAL_DIGEST];
     seal_key_make(from, salt, sizeof salt - 1);
     seal_mac(from, secret, size, mac);
@@ -60,6 +60,7 @@ void seal_extract(seal_key *from, const void *secret, size_t size)
 void seal_expand(const seal_key *from, const seal_use *use, seal_key *key)
 {
     static const unsigned char first = 1;
+    static const char poly1305[] = "poly1305";
     const char *const words[] = {use->purpose, use->run, use->parent, use->child};
     unsigned char mac[SEAL_DIGEST];
     SHA256_CTX inner = from->inner;
@@ -71,40 +72,54 @@ void seal_expand(const seal_key *from, const seal_use *use, seal_key *key)
     SHA256_Update(&inner, &first, 1);
     finish(from, &inner, mac);
     seal_key_make(key, mac, sizeof mac);
+    seal_mac(key, poly1305, sizeof poly1305 - 1, mac); /* shorter than all that a tag is of */
+    memset(key->hash, 0, sizeof key->hash);
+    memcpy(key->hash, mac, SEAL_HASH);
     explicit_bzero(mac, sizeof mac);
     explicit_bzero(&inner, sizeof inner);
 }
 
-static void put_content(SHA256_CTX *to, const seal_content *of)
+EVP_MAC_CTX *seal_hasher(void)
 {
-    SHA256_Update(to, of->frame, of->size);
-    SHA256_Update(to, of->topic, strlen(of->topic));
+    EVP_MAC *poly1305 = EVP_MAC_fetch(NULL, "POLY1305", NULL);
+    EVP_MAC_CTX *hasher = poly1305 ? EVP_MAC_CTX_new(poly1305) : NULL;
+    EVP_MAC_free(poly1305); /* the context has a reference */
+    return hasher;
 }
 
-void seal_tag(const seal_key *key, seal_content *of, bool down, unsigned char tag[SEAL_TAG])
+/* The hash of all but the head, and a 1, which no topic ends with. */
+static bool hash_rest(const seal_key *key, const seal_content *of, unsigned char hash[SEAL_HASH + 1])
 {
-    unsigned char mac[SEAL_DIGEST];
-    SHA256_CTX inner;
-    if (down && !of->has_digest) {
-        SHA256_Init(&inner);
-        put_content(&inner, of);
-        SHA256_Final(of->digest, &inner);
-        of->has_digest = true;
-    }
-    inner = key->inner;
-    if (down)
-        SHA256_Update(&inner, of->digest, SEAL_DIGEST);
-    else
-        put_content(&inner, of);
+    size_t size;
+    hash[SEAL_HASH] = 1;
+    return EVP_MAC_init(of->hasher, key->hash, sizeof key->hash, NULL) &&
+           EVP_MAC_update(of->hasher, (const unsigned char *)of->frame + SEAL_HEAD, of->size - SEAL_HEAD) &&
+           EVP_MAC_final(of->hasher, hash, &size, SEAL_HASH);
+}
+
+bool seal_tag(const seal_key *key, const seal_content *of, unsigned char tag[SEAL_TAG])
+{
+    const bool is_long = of->size > SEAL_SHORT;
+    unsigned char mac[SEAL_DIGEST], hash[SEAL_HASH + 1];
+    if (is_long && !hash_rest(key, of, hash))
+        return false;
+    SHA256_CTX inner = key->inner;
+    SHA256_Update(&inner, of->frame, is_long ? SEAL_HEAD : of->size);
+    SHA256_Update(&inner, of->topic, strlen(of->topic));
+    if (is_long)
+        SHA256_Update(&inner, hash, sizeof hash);
     finish(key, &inner, mac);
     memcpy(tag, mac, SEAL_TAG);
+    explicit_bzero(hash, sizeof hash);
+    return true;
 }
 
-bool seal_among(const seal_key *key, seal_content *of, bool down, const unsigned char *tags, size_t count)
+bool seal_among(const seal_key *key, const seal_content *of, const unsigned char *tags, size_t count)
 {
     unsigned char right[SEAL_TAG];
     unsigned found = 0;
-    seal_tag(key, of, down, right);
+    if (!seal_tag(key, of, right))
+        return false;
     for (size_t i = 0; i < count; i++) {
         unsigned differs = 0;
         for (size_t b = 0; b < SEAL_TAG; b++)

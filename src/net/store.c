@@ -14,7 +14,7 @@ enum {
     /* The log may have this multiple of the size of the snapshot, so that writing the snapshot costs little in
        comparison. */
     SNAPSHOTS_IN_ROOM = 8,
-    ROOM_LEAST = 1 << 20,
+    ROOM_LEAST = 4 << 20,
     ROOM_MOST = 64 << 20, /* or twice the snapshot, if that is large */
 };
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -236,7 +237,7 @@ static int write_zeros(int fd, uint64_t from, uint64_t to)
 static int take_place(store_file *f, size_t size)
 {
     const uint64_t need = f->end + size, most = size < PIECE ? (need + PIECE - 1) / PIECE * PIECE : need;
-    if (need <= f->taken)
+    if (need <= f->taken || f->relaxed) /* without a sync the file grows by itself */
         return 0;
     int code;
     do
@@ -264,17 +265,32 @@ static bool write_direct(store_file *f, const unsigned char *bytes, size_t size)
     return false;
 }
 
+/* A write up to `end` has failed. What lies behind the end of the file was not written, and a full disk would have no
+ * room for zeros there. */
+static void note_dirt(store_file *f, uint64_t end)
+{
+    struct stat info;
+    if (!fstat(f->fd, &info) && (uint64_t)info.st_size < end)
+        end = (uint64_t)info.st_size;
+    if (f->dirty < end)
+        f->dirty = end;
+}
+
 static int write_record(store_file *f, const unsigned char *bytes, size_t size)
 {
     const bool alone = f->end + size <= f->taken || size >= PIECE; /* no zeros have to be synced with it */
     int code = take_place(f, size);
     if (code || (alone && f->dirty <= f->end && write_direct(f, bytes, size)))
-        return code;
+        return code; /* without a place nothing was written */
     if (f->dirty > f->end) /* what an unfinished write has left would be damage behind this record */
         code = write_zeros(f->fd, f->end, f->dirty);
     if (!code)
         code = write_all(f->fd, bytes, size, f->end);
-    return !code && !f->relaxed && fdatasync(f->fd) ? errno : code;
+    if (!code && !f->relaxed && fdatasync(f->fd))
+        code = errno;
+    if (code)
+        note_dirt(f, f->end + size);
+    return code;
 }
 
 /* The rename of a snapshot is in force only then. */
@@ -307,8 +323,6 @@ hfsad_status store_file_append(store_file *f, hfsad_error *err)
             f->dirty = 0;
             f->entries.kept = f->entries.count;
             (void)write_mark(f);
-        } else if (f->dirty < f->end + size) {
-            f->dirty = f->end + size;
         }
     }
     store_file_drop(f);
@@ -349,7 +363,7 @@ static int finish_snapshot(store_file *f, uint32_t *sum, uint64_t *taken)
     if (!f->trouble)
         f->trouble = write_all(f->fresh, head, STORE_HEAD, 0);
     *taken = f->written;
-    if (!f->trouble && f->written < FIRST_ROOM) { /* for the log: one sync does for both */
+    if (!f->trouble && !f->relaxed && f->written < FIRST_ROOM) { /* for the log: one sync does for both */
         f->trouble = write_zeros(f->fresh, f->written, f->written + FIRST_ROOM);
         *taken += FIRST_ROOM;
     }
