@@ -112,8 +112,9 @@ hfsad_status run_create_from(hfsad_run **run, const hfsad_spec *spec, dataset *d
 /* For run_replay: without the clients that were not there at the set-up of the federation. */
 hfsad_status run_create_replay(hfsad_run **run, const hfsad_spec *spec, const char *record, unsigned threads,
                                hfsad_error *err);
-/* hfsad_run_create without asking the data for anything: scales and what came of them are known from a run that was made
- * elsewhere. It trains in this process, and its state is put in afterwards (save.h); or it trains where `driver` is. */
+/* hfsad_run_create without asking the data for anything: scales and what came of them are known from a run that was
+ * made elsewhere. It trains in this process, and its state is put in afterwards (save.h); or it trains where `driver`
+ * is. */
 typedef struct {
     data_scales scales;
     double nu_f;
