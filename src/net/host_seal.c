@@ -189,7 +189,8 @@ static void make_sure(hosted *at, seal_peer *peer, seal_pair *pair)
     at->status_due = 0;
 }
 
-static bool is_right(hosted *at, seal_peer *peer, bool down, const seal_content *of, const unsigned char *list, size_t count)
+static bool is_right(hosted *at, seal_peer *peer, bool down, const seal_content *of, const unsigned char *list,
+                     size_t count)
 {
     seal_pair *const pairs[] = {&peer->now, &peer->next};
     for (size_t i = 0; i < 2; i++) {

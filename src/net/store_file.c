@@ -281,7 +281,7 @@ static int write_record(store_file *f, const unsigned char *bytes, size_t size)
     const bool alone = f->end + size <= f->taken || size >= PIECE; /* no zeros have to be synced with it */
     int code = take_place(f, size);
     if (code || (alone && f->dirty <= f->end && write_direct(f, bytes, size)))
-        return code; /* without a place nothing was written */
+        return code;       /* without a place nothing was written */
     if (f->dirty > f->end) /* what an unfinished write has left would be damage behind this record */
         code = write_zeros(f->fd, f->end, f->dirty);
     if (!code)
