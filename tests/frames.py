@@ -37,7 +37,7 @@ def mac(key, data):
 
 
 def tag(key, topic, frame):
-    """Section 9; the blocks of 16 bytes are a polynomial in r (Poly1305)."""
+    """The blocks of 16 bytes are a polynomial in r (Poly1305)."""
     if len(frame) <= 512:
         return mac(key, frame + topic.encode())[:8]
     r = int.from_bytes(mac(key, b"poly1305")[:16], "little") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF

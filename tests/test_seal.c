@@ -1,4 +1,4 @@
-/* Tags: a vector that another program has computed by docs/protocol.md, section 9 (tests/frames.py), and no altered
+/* Tags: a vector that another program has computed by docs/protocol.md (tests/frames.py), and no altered
  * bit, cut or other topic with the same tag. */
 #include "net/message.h"
 #include "net/seal.h"
