@@ -138,7 +138,8 @@ bool node_child_retire(node *n, size_t c, uint64_t life)
     child->begun_at = n->async.version;
     child->where = ANEW_RETIRED;
     child->k = 0;
-    child->admitted = true; /* there is nothing to be told but that it may end */
+    child->out = child->out || node_is_over(n); /* its last figures stay; its model is not waited for */
+    child->admitted = true;                     /* there is nothing to be told but that it may end */
     free(child->begin);
     child->begin = NULL;
     n->changed = true;
