@@ -118,8 +118,10 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
                                                           : ANEW_BEFORE;
     child->admitted = false;
     n->changed = true;
-    if (node_is_over(n))
+    if (node_is_over(n)) { /* the model that belongs to its last figures is lost */
+        child->out = child->out || n->s.async;
         return true;
+    }
     assume_anew(n, c);
     if (n->s.async)
         return true;
