@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "plan/owners.h"
 #include "run/anew.h"
 
 #include <math.h>
@@ -169,15 +170,15 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     if (*why)
         return HFSAD_OK;
     *found = federation_polish_result(numbers);
-    const double *model = numbers + FEDERATION_POLISH_HEAD, *first = model + r->data->M;
-    memcpy(w, model, r->data->M * sizeof *w);
+    const size_t M = owners_coordinates(r->plan, r->data);
+    const double *model = numbers + FEDERATION_POLISH_HEAD, *first = model + M;
+    memcpy(w, model, M * sizeof *w);
     if (r->plan->errors) {
         free(r->errors);
         r->errors = alloc_zero(r->data->M, sizeof *w);
         if (!r->errors)
             return error_memory(err, r->data->M * sizeof *w, "the standard errors");
-        memcpy(r->errors, numbers + federation_polish_numbers(r->plan, r->data->M) - r->data->M,
-               r->data->M * sizeof *w);
+        memcpy(r->errors, numbers + federation_polish_numbers(r->plan, M) - r->data->M, r->data->M * sizeof *w);
     }
     for (uint64_t i = 0; known && i < federation_polish_rows(numbers); i++) {
         const hfsad_figures row = kept_row(r, i + 1, first + i * FEDERATION_ROW);
@@ -199,7 +200,8 @@ static hfsad_status groups(hfsad_run *r, personal_result *found, const char **wh
     }
     const double *numbers = status ? NULL : node_get_polish(c->root);
     if (numbers)
-        *why = federation_groups_take(c->f, numbers + federation_polish_numbers(r->plan, r->data->M), found);
+        *why = federation_groups_take(
+            c->f, numbers + federation_polish_numbers(r->plan, owners_coordinates(r->plan, r->data)), found);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "data/part.h"
 #include "plan/fixed_answer.h"
 #include "plan/labels.h"
+#include "plan/owners.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
 #include "plan/tally.h"
@@ -424,7 +425,8 @@ void run_unpolish(hfsad_run *r)
     run_ungroup(r);
     free(r->polished);
     free(r->errors);
-    r->polished = r->errors = NULL;
+    free(r->owned);
+    r->polished = r->errors = r->owned = NULL;
     r->best = NAN;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
@@ -513,6 +515,8 @@ void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
     const personal_result *g = &r->personal.found;
     if (node >= r->data->n_inner && g->p)
         mixture_model(&(mixture){g->K, g->T, g->share, g->w}, r->data->M, g->p + (node - r->data->n_inner) * g->K, w);
+    else if (r->owned)
+        owners_model(r->plan, r->data, node, r->owned, w);
     else if (node < r->data->n_inner || r->polished)
         memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else

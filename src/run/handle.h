@@ -45,6 +45,7 @@ struct hfsad_run {
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
+    double *owned;                    /* polished: all coordinates, if nodes have intercepts of their own; or NULL */
     double best;                      /* objective of `polished`, if that is the best w_0 of all rows; NAN: it is not */
     double *errors;                   /* its standard errors in the units of the data; NULL: not known */
     void (*star_row)(void *context, const hfsad_figures *row); /* gets the rows of a star; NULL: no hook */
