@@ -311,7 +311,7 @@ loss, n = mean("levels/data.csv")
 bic = 2 * n * math.log(loss) + int(chosen["nonzero"]) * math.log(n)
 assert abs(bic - float(chosen["bic"])) < 1e-6, (bic, chosen)
 assert int(chosen["nonzero"]) >= 2, chosen
-assert list(chosen)[-4:] == ["w5", "intercept", "converged", "gap_bound"] and chosen["converged"] == "nan"
+assert list(chosen)[-4:] == ["w5", "intercept", "converged", "gap_bound"] and chosen["converged"] == "1"
 assert abs(float(chosen["intercept"]) - best["cloud"][-1]) < 1e-12
 PYTHON
 done

@@ -13,17 +13,17 @@ as() {
 # must outlast three deaths.
 chaos() {
     # shellcheck disable=SC2054 # commas of a broker
-    local options=(--set algorithm=hfsad --set run.polish=false --set run.iterations=${CLUSTER_ITERATIONS:-500} --set run.edge_rounds=4 --set output.every_seconds=0.1)
+    local options=(--set algorithm=hfsad --set run.polish=false --set "run.iterations=${CLUSTER_ITERATIONS:-500}" --set run.edge_rounds=4 --set output.every_seconds=0.1)
     local all=mqtts://localhost:$port,mqtts://localhost:$((port + 10)),mqtts://localhost:$((port + 20))
     local node process=() cloud i at
     expect 0 run spec.yaml "${options[@]}" --quiet --out sim
     for node in "edge --name edge1" "edge --name edge2" "client --name edge1/client1" "client --name edge1/client2" "client --all-of edge2"; do
         # shellcheck disable=SC2086 # words
-        "$HFSAD" ${node%% *} spec.yaml ${node#* } "${options[@]}" --set federation.retain=false --keys keys --broker $all --durability process --state "state/${node##*/}" >>nodes.log 2>&1 &
+        "$HFSAD" ${node%% *} spec.yaml ${node#* } "${options[@]}" --set federation.retain=false --keys keys --broker "$all" --durability process --state "state/${node##*/}" >>nodes.log 2>&1 &
         process+=($!)
         members="$members $!"
     done
-    "$HFSAD" cloud spec.yaml "${options[@]}" --set federation.retain=false --keys keys --broker $all --durability process --state state/cloud --out out --quiet >>nodes.log 2>&1 &
+    "$HFSAD" cloud spec.yaml "${options[@]}" --set federation.retain=false --keys keys --broker "$all" --durability process --state state/cloud --out out --quiet >>nodes.log 2>&1 &
     cloud=$!
     members="$members $cloud"
     rows() { cat out/trace.csv 2>/dev/null | wc -l; }

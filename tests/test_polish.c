@@ -279,8 +279,6 @@ static void refusals(void **state)
         {"link.client.penalty", "mcp", "link: mcp"},
         {"link.edge.weight", "0", "link: some nodes are not tied"},
         {"link.client.weight", "1e-3", "link: the run's own models"},
-        {"features.intercept", "client", "features.intercept"},
-        {"features.intercept", "edge", "features.intercept"},
         {"algorithm", "fedavg", "algorithm"},
     };
     problem p = make_problem(1, &s, 1);

@@ -11,6 +11,7 @@
 #include "process.h"
 #include "weather.h"
 
+#include "plan/owners.h"
 #include "run/handle.h"
 
 #include <limits.h>
@@ -31,6 +32,10 @@ static const problem polished[] = {
      "true, iterations: 2}\n"},
     {"algorithm star", 2, two, pair_clients, 3, 6, 0, false,
      "algorithm: star\nloss: {kind: absolute}\nrun: {iterations: 50}\n"},
+    {"intercepts of clients", 2, two, pair_clients, 2, 6, INTERCEPT_CLIENT, false,
+     "algorithm: star\nloss: {kind: absolute}\nfeatures: {intercept: client}\nrun: {iterations: 50}\n"},
+    {"intercepts of edges", 5, deep, deep_few, 2, 4, INTERCEPT_EDGE, false,
+     "loss: {kind: huber}\nfeatures: {intercept: edge}\nrun: {polish: true, iterations: 2}\n"},
 };
 enum { PROBLEMS_HERE = sizeof polished / sizeof *polished };
 
@@ -360,6 +365,11 @@ static void world_free(world *w)
 
 /* ---- the comparison ---- */
 
+static size_t coordinates(const expected *e)
+{
+    return owners_coordinates(e->run->plan, e->run->data);
+}
+
 static void compare_world(const world *w)
 {
     const expected *e = w->e;
@@ -371,7 +381,8 @@ static void compare_world(const world *w)
                  numbers ? federation_polish_failure(numbers) : "none");
     const polish_result found = federation_polish_result(numbers);
     if (!found.finished || !same(&found.after, &e->run->polish.objective_after, 1) ||
-        found.exchanges != e->run->polish.exchanges || !same(numbers + FEDERATION_POLISH_HEAD, e->run->polished, M))
+        found.exchanges != e->run->polish.exchanges ||
+        !same(numbers + FEDERATION_POLISH_HEAD, e->run->owned ? e->run->owned : e->run->polished, coordinates(e)))
         fail_msg("%s, weather %" PRIu64 ": polished to %.17g in %" PRIu64 " exchanges, not to %.17g in %" PRIu64,
                  e->p->name, w->seed, found.after, found.exchanges, e->run->polish.objective_after,
                  e->run->polish.exchanges);
@@ -449,7 +460,7 @@ static expected prepare_polish(const problem *p)
     w->stops = false;
     play(w);
     compare_world(w);
-    e.n_numbers = FEDERATION_POLISH_HEAD + e.run->data->M;
+    e.n_numbers = FEDERATION_POLISH_HEAD + coordinates(&e);
     e.numbers = alloc_zero(e.n_numbers, sizeof *e.numbers);
     memcpy(e.numbers, node_get_polish(w->all[0].n), e.n_numbers * sizeof *e.numbers);
     print_message("%s: %zu nodes, %" PRIu64 " exchanges, %" PRIu64 " messages\n", p->name, e.nodes,

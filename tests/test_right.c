@@ -5,20 +5,26 @@
  */
 #include "defined_losses.h"
 
-enum { ROWS = 64, COLUMNS = 24, CLIENTS = 8 };
+enum { ROWS = 64, COLUMNS = 24, CLIENTS = 8, EDGES = 3, UNKNOWNS = COLUMNS + CLIENTS };
+
+/* Whose intercepts there are. */
+typedef enum { NO_LEVEL, ONE_LEVEL, OF_CLIENTS, OF_EDGES } levels;
+static const char *const level_names[] = {"none", "global", "client", "edge"};
+static const char *const paths[CLIENTS] = {"a/1", "a/2", "b/3", "b/4", "b/5", "c/6", "a/7", "c/8"};
 
 /* A table and the problem on it: sum of c phi(y, <x, w> + b) + l1 |w|_1, |w_m| <= loss.box. */
 typedef struct {
     hfsad_loss loss;
-    size_t n, M; /* M: without the intercept */
-    bool intercept, weighted;
+    size_t n, M; /* M: without the intercepts */
+    levels intercept;
+    bool weighted;
     double l1;
     double x[ROWS][COLUMNS], y[ROWS], c[ROWS];
     int64_t client[ROWS];
 } table;
 
 typedef struct {
-    double w[COLUMNS + 1]; /* the intercept last */
+    double w[UNKNOWNS]; /* the intercepts last */
     double gap;
     hfsad_verdict_kind kind;
     char text[400];
@@ -30,6 +36,19 @@ static const hfsad_loss_kind kinds[] = {HFSAD_LOSS_QUANTILE,     HFSAD_LOSS_ABSO
                                         HFSAD_LOSS_SQUARED_HINGE};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+static size_t unknowns(const table *t)
+{
+    static const size_t owners[] = {0, 1, CLIENTS, EDGES};
+    return t->M + owners[t->intercept];
+}
+
+/* The coordinate of the intercept of a client's rows. */
+static size_t level_of(const table *t, int64_t client)
+{
+    const size_t edge = (size_t)(paths[client][0] - 'a');
+    return t->M + (t->intercept == OF_CLIENTS ? (size_t)client : t->intercept == OF_EDGES ? edge : 0);
+}
+
 static hfsad_spec *spec_of(const table *t, const char *more)
 {
     char text[600];
@@ -39,8 +58,8 @@ static hfsad_spec *spec_of(const table *t, const char *more)
                      t->loss.tau, t->loss.delta, t->loss.h);
     if (isfinite(t->loss.box))
         n += snprintf(text + n, sizeof text - (size_t)n, ", box: %.17g", t->loss.box);
-    n += snprintf(text + n, sizeof text - (size_t)n, "}\nfeatures: {intercept: %s}\n%s",
-                  t->intercept ? "global" : "none", more);
+    n += snprintf(text + n, sizeof text - (size_t)n, "}\nfeatures: {intercept: %s}\n%s", level_names[t->intercept],
+                  more);
     if (t->l1 > 0)
         n += snprintf(text + n, sizeof text - (size_t)n, "prior: {cloud: {penalty: l1, weight: 1, lambda: %.17g}}\n",
                       t->l1);
@@ -48,9 +67,25 @@ static hfsad_spec *spec_of(const table *t, const char *more)
     return spec;
 }
 
+/* The coefficients are the cloud's, which every client has. */
+static void take_models(const table *t, const hfsad_run *run, double *w)
+{
+    double model[COLUMNS + 1];
+    char name[40];
+    for (size_t node = 0; node < hfsad_run_nodes(run); node++) {
+        hfsad_run_node_model(run, node, model);
+        hfsad_run_node_name(run, node, name, sizeof name);
+        if (node == 0)
+            memcpy(w, model, (t->M + (t->intercept == ONE_LEVEL)) * sizeof *w);
+        assert_memory_equal(w, model, t->M * sizeof *w);
+        for (int64_t client = 0; client < CLIENTS && t->intercept; client++)
+            if (!strcmp(paths[client], name))
+                w[level_of(t, client)] = model[t->M];
+    }
+}
+
 static answer train_by(const table *t, const char *more)
 {
-    static const char *const paths[CLIENTS] = {"a/1", "a/2", "b/3", "b/4", "b/5", "c/6", "a/7", "c/8"};
     hfsad_error err;
     hfsad_data *data;
     hfsad_run *run;
@@ -66,7 +101,7 @@ static answer train_by(const table *t, const char *more)
     ok(hfsad_run_create_on(&run, spec, data, 1, &err), &err);
     ok(hfsad_run_train(run, NULL, NULL, &result, &err), &err);
     const hfsad_verdict *v = hfsad_result_verdict(result);
-    memcpy(a.w, hfsad_result_models(result), (t->M + t->intercept) * sizeof *a.w);
+    take_models(t, run, a.w);
     a.gap = v->gap;
     a.kind = v->kind;
     snprintf(a.text, sizeof a.text, "%s", v->text);
@@ -86,7 +121,7 @@ static double value_at(const table *t, const double *w)
 {
     long double sum = 0;
     for (size_t i = 0; i < t->n; i++) {
-        long double s = t->intercept ? w[t->M] : 0;
+        long double s = t->intercept ? w[level_of(t, t->client[i])] : 0;
         for (size_t m = 0; m < t->M; m++)
             s += (long double)t->x[i][m] * w[m];
         sum += (t->weighted ? t->c[i] : 1) * defined_loss(&t->loss, t->y[i], s);
@@ -134,8 +169,8 @@ static double nested(const table *t, double *w, size_t left)
 /* Lines through w: each gives a value not below the least, and finds a lower one if w is far from it. */
 static double along_lines(const table *t, const double *w, rng *r)
 {
-    const size_t N = t->M + t->intercept;
-    double best = value_at(t, w), from[COLUMNS + 1], d[COLUMNS + 1], scale[COLUMNS + 1], p[COLUMNS + 1];
+    const size_t N = unknowns(t);
+    double best = value_at(t, w), from[UNKNOWNS], d[UNKNOWNS], scale[UNKNOWNS], p[UNKNOWNS];
     memcpy(from, w, N * sizeof *w);
     for (size_t m = 0; m < N; m++) {
         double sum = 1e-30;
@@ -210,8 +245,10 @@ static void draw_table(uint64_t seed, table *t)
     const double unit = below(&r, 3) ? 1 : pow(10, uniform(&r, -4, 4)), spread = below(&r, 2) ? 3 : 0;
     const bool integers = below(&r, 5) == 0, moved = below(&r, 4) == 0;
     double scale[COLUMNS], w[COLUMNS], shift[COLUMNS];
-    *t = (table){
-        .M = 1 + below(&r, 4), .n = 1 + below(&r, 16), .intercept = below(&r, 2), .weighted = below(&r, 3) == 0};
+    *t = (table){.M = 1 + below(&r, 4),
+                 .n = 1 + below(&r, 16),
+                 .intercept = (levels)below(&r, 2),
+                 .weighted = below(&r, 3) == 0};
     for (size_t m = 0; m < t->M; m++) {
         scale[m] = pow(10, uniform(&r, -spread, spread));
         w[m] = below(&r, 3) ? rng_next_normal(&r) : 0;
@@ -233,6 +270,8 @@ static void draw_table(uint64_t seed, table *t)
     if (below(&r, 8) == 0)
         t->loss.box = unit * uniform(&r, 0.2, 2);
     t->l1 = largest_pull(t) * parts[below(&r, sizeof parts / sizeof *parts)];
+    if (t->intercept)
+        t->intercept = (levels)(ONE_LEVEL + below(&r, 3));
 }
 
 static void never_below_the_truth(void **state)
@@ -246,8 +285,8 @@ static void never_below_the_truth(void **state)
         draw_table(seed, &t);
         const answer a = train(&t);
         rng r = {rng_key(seed, rng_stream("right lines")), 0};
-        const size_t N = t.M + t.intercept;
-        double w[COLUMNS + 1], none[COLUMNS + 1] = {0};
+        const size_t N = unknowns(&t);
+        double w[UNKNOWNS], none[UNKNOWNS] = {0};
         memcpy(w, a.w, sizeof w);
         const double there = value_at(&t, a.w), zero = value_at(&t, none);
         const double least = N <= 2 ? nested(&t, w, N) : along_lines(&t, a.w, &r);
@@ -344,7 +383,7 @@ static bool is_endless(const table *t, const double *s, bad how)
 static void try_bad(hfsad_loss_kind kind, bad how, bool intercept, double l1)
 {
     rng r = {rng_key((uint64_t)kind, rng_stream("right bad")), 0};
-    double s[ROWS], w[COLUMNS + 1], none[COLUMNS + 1] = {0};
+    double s[ROWS], w[UNKNOWNS], none[UNKNOWNS] = {0};
     table t = {.loss = {kind, 0.7, 1, INFINITY, 0.5}, .n = 30, .M = 4, .intercept = intercept, .l1 = l1};
     for (size_t m = 0; m < COLUMNS; m++)
         w[m] = rng_next_normal(&r);
@@ -396,6 +435,8 @@ static bool applies(const table *t, change how)
     const bool units = !has_labels(t->loss.kind) && t->loss.kind != HFSAD_LOSS_POISSON;
     if (how == COLUMN_UP || how == COLUMN_DOWN)
         return t->l1 == 0;
+    if (how == SPLIT && t->intercept == OF_CLIENTS) /* they would have two intercepts */
+        return false;
     return how == SHIFT_Y ? units && t->intercept : how == Y_UP || how == Y_DOWN ? units : true;
 }
 
@@ -405,11 +446,24 @@ static double power_of(hfsad_loss_kind kind)
     return kind == HFSAD_LOSS_SQUARED || kind == HFSAD_LOSS_HUBER || kind == HFSAD_LOSS_EXPECTILE ? 2 : 1;
 }
 
+/* A client's new name, within its edge; the last one has no rows. */
+static int64_t renamed(int64_t client)
+{
+    static const int64_t names[CLIENTS] = {1, 6, 3, 4, 2, 7, 0, 5};
+    return names[client];
+}
+
+/* Where rows of a client are after the change: client 5 is cut in two, within its edge. */
+static int64_t client_after(change how, int64_t client, size_t row)
+{
+    return how == PERMUTE ? renamed(client) : how == SPLIT && client == 5 && row % 2 ? CLIENTS - 1 : client;
+}
+
 /* back: what the changed problem's w is to be multiplied by; the intercept less `offset`. */
 static void apply(table *t, change how, double *back, double *offset)
 {
     const double factor = how == COLUMN_UP || how == Y_UP ? 1e6 : 1e-6;
-    for (size_t m = 0; m <= t->M; m++)
+    for (size_t m = 0; m < UNKNOWNS; m++)
         back[m] = how == Y_UP || how == Y_DOWN ? 1 / factor : 1;
     if (how == COLUMN_UP || how == COLUMN_DOWN)
         back[0] = factor;
@@ -419,8 +473,7 @@ static void apply(table *t, change how, double *back, double *offset)
     for (size_t i = 0; i < t->n; i++) {
         t->x[i][0] *= how == COLUMN_UP || how == COLUMN_DOWN ? factor : 1;
         t->y[i] = t->y[i] * (how == Y_UP || how == Y_DOWN ? factor : 1) + *offset;
-        t->client[i] = how == PERMUTE ? (5 * t->client[i] + 2) % CLIENTS : t->client[i];
-        t->client[i] = how == SPLIT && t->client[i] == 0 && i % 2 ? CLIENTS - 1 : t->client[i];
+        t->client[i] = client_after(how, t->client[i], i);
     }
     if (how == Y_UP || how == Y_DOWN) {
         t->loss.delta *= factor;
@@ -440,19 +493,21 @@ static void try_changes(uint64_t seed)
         t.client[i] %= CLIENTS - 1; /* the last one is what a client is cut into */
     const answer before = train(&t);
     const double there = value_at(&t, before.w);
-    double none[COLUMNS + 1] = {0};
+    double none[UNKNOWNS] = {0};
     const bool exact = there <= 1e-6 * value_at(&t, none);
     if (before.kind != HFSAD_VERDICT_CONVERGED || (exact && t.loss.kind == HFSAD_LOSS_POISSON))
         return; /* no minimum, or as good as none */
     for (change how = 0; how < CHANGES; how++) {
         table u = t;
-        double back[COLUMNS + 1], offset, w[COLUMNS + 1];
+        double back[UNKNOWNS], offset, w[UNKNOWNS] = {0};
         if (!applies(&t, how) || (exact && how == SHIFT_Y)) /* of an exact fit the offset's rounding is left */
             continue;
         apply(&u, how, back, &offset);
         const answer after = train(&u);
-        for (size_t m = 0; m < t.M + t.intercept; m++)
-            w[m] = (after.w[m] - (m == t.M ? offset : 0)) * back[m];
+        for (size_t m = 0; m < t.M; m++)
+            w[m] = after.w[m] * back[m];
+        for (size_t i = 0; i < t.n && t.intercept; i++)
+            w[level_of(&t, t.client[i])] = (after.w[level_of(&u, u.client[i])] - offset) * back[t.M];
         const double now = value_at(&t, w), least = fmin(now, there), zero = value_at(&t, none);
         if (after.kind != HFSAD_VERDICT_CONVERGED || fabs(now - there) > 1.01e-4 * least + 1e-12 * zero)
             fail_msg("seed %llu, %s, %s: %.12g became %.12g; %s", (unsigned long long)seed, loss_names[t.loss.kind],

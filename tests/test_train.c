@@ -229,7 +229,7 @@ static void test_folder(void **state)
         "mcp}}\n"
         "run: {iterations: 200}\noverrides: [{node: e0/c0, loss: {kind: absolute, box: none}, local_steps: 2}]\n",
         "loss: {kind: squared}\nalgorithm: fedprox\nrun: {iterations: 9}\noutput: {clients: false}\n",
-        "loss: {kind: absolute}\nfeatures: {intercept: edge, standardize: true}\nrun: {iterations: 20}\n",
+        "loss: {kind: absolute}\nfeatures: {intercept: edge, standardize: true}\nrun: {iterations: 300}\n",
         "loss: {kind: squared}\nrun: {iterations: 20}\n",
     };
     sample_draw(&s, 6, true, false);
@@ -254,7 +254,7 @@ static void test_folder(void **state)
         assert_int_equal(hfsad_result_stop(read), hfsad_result_stop(made));
         assert_int_equal(hfsad_result_verdict(read)->kind, hfsad_result_verdict(made)->kind);
         assert_string_equal(hfsad_result_verdict(read)->text, hfsad_result_verdict(made)->text);
-        assert_int_equal(hfsad_result_verdict(made)->kind, i == 4   ? HFSAD_VERDICT_CONVERGED
+        assert_int_equal(hfsad_result_verdict(made)->kind, i >= 3   ? HFSAD_VERDICT_CONVERGED
                                                            : i == 1 ? HFSAD_VERDICT_NOT_CONVERGED
                                                                     : HFSAD_VERDICT_UNKNOWN);
         assert_int_equal(hfsad_result_groups(read), hfsad_result_groups(made));

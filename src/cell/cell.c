@@ -201,6 +201,24 @@ guard_strain cell_strain_up(const cell *c, const inner_class *class, const hfsad
     return (guard_strain){own.sum + below.sum, own.count + below.count};
 }
 
+/* ---- restart ---- */
+
+void cell_begin_anew(const cell_link *l, size_t M, const double *w, bool repaired)
+{
+    if (l->w) {
+        memmove(l->w, w, M * sizeof *w);
+        memcpy(l->z, l->w, M * sizeof *w);
+        memcpy(l->q, l->w, M * sizeof *w);
+    }
+    *l->k = 0;
+    if (l->dual)
+        *l->dual = repaired ? guard_dual(*l->dual) : 0;
+    if (l->slope)
+        memset(l->slope, 0, l->rows * sizeof *l->slope);
+    if (l->eta)
+        *l->eta = 0;
+}
+
 /* ---- intercepts ---- */
 
 bool cell_settle(const cell *c, intercept_owner owner, size_t leaves, double w, double *sum, double count, double *mean)

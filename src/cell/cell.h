@@ -71,6 +71,17 @@ typedef struct {
 } cell_node;
 tally cell_own_tally(const cell_node *n, size_t M, const double *w0);
 
+/* The link of a node to its parent, and what a client knows of its rows. */
+typedef struct {
+    double *w, *z, *q; /* M each; NULL: the caller sets them */
+    uint32_t *k;
+    double *dual; /* residual of the last step; NULL: it is not kept */
+    double *slope, *eta;
+    size_t rows; /* of slope; without one of them: NULL */
+} cell_link;
+/* It begins anew at w: after a repair of the safeguard, or because the node is readmitted. */
+void cell_begin_anew(const cell_link *l, size_t M, const double *w, bool repaired);
+
 /* Intercepts of clients or edges: the nodes above are not tied to them, and show the mean over the clients below. */
 typedef struct {
     bool client, edge; /* a client has its own; otherwise an edge */

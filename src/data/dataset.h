@@ -59,7 +59,14 @@ typedef struct {
     const double *x, *y, *weight;
     row_pages *pages; /* of x; NULL: in memory */
     double constant;
+    size_t beyond; /* the intercept is coordinate F + beyond: 0, but for nodes with their own (plan/owners.h) */
 } client_rows;
+
+/* The coordinate of the intercept. */
+static inline size_t rows_level(const client_rows *rows)
+{
+    return rows->F + rows->beyond;
+}
 
 typedef struct {
     size_t M;       /* numbers of a model: the features, and the intercept if there is one, for each class */

@@ -7,7 +7,7 @@
 
 double row_dot(const client_rows *rows, size_t r, const double *w)
 {
-    double sum = rows->constant != 0 ? rows->constant * w[rows->F] : 0;
+    double sum = rows->constant != 0 ? rows->constant * w[rows_level(rows)] : 0;
     if (!rows->start)
         return sum + dot8(rows->F, rows->x + row_from(rows, r), w);
     for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
@@ -18,7 +18,7 @@ double row_dot(const client_rows *rows, size_t r, const double *w)
 void row_add(const client_rows *rows, size_t r, double a, double *w)
 {
     if (rows->constant != 0)
-        w[rows->F] += a * rows->constant;
+        w[rows_level(rows)] += a * rows->constant;
     const double *x = rows->x + row_from(rows, r);
     if (rows->start)
         for (size_t i = rows->start[r]; i < rows->start[r + 1]; i++)
@@ -37,7 +37,7 @@ void row_add_scaled(const client_rows *rows, size_t r, double a, const double *s
         w[m] += a * rows->x[i] * scale[m];
     }
     if (rows->constant != 0)
-        w[rows->F] += a * rows->constant * scale[rows->F];
+        w[rows_level(rows)] += a * rows->constant * scale[rows_level(rows)];
 }
 
 void row_add_squares(const client_rows *rows, size_t r, double a, double *sum)
@@ -47,7 +47,7 @@ void row_add_squares(const client_rows *rows, size_t r, double a, double *sum)
     for (size_t i = first; i < end; i++)
         sum[rows->start ? rows->column[i] : i - first] += a * rows->x[i] * rows->x[i];
     if (rows->constant != 0)
-        sum[rows->F] += a * rows->constant * rows->constant;
+        sum[rows_level(rows)] += a * rows->constant * rows->constant;
 }
 
 double row_norm2(const client_rows *rows, size_t r)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "data/features.h"
+#include "plan/owners.h"
 #include "run/anew.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 struct cloud_driver {
-    hfsad_run run; /* data and plan are the federation's */
+    hfsad_run *run; /* data and plan are the federation's */
     federation *f;
     host *h;
     node *root;
@@ -155,15 +156,15 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     if (*why)
         return HFSAD_OK;
     *found = federation_polish_result(numbers);
-    const double *model = numbers + FEDERATION_POLISH_HEAD, *first = model + r->data->M;
-    memcpy(w, model, r->data->M * sizeof *w);
+    const size_t M = owners_coordinates(r->plan, r->data);
+    const double *model = numbers + FEDERATION_POLISH_HEAD, *first = model + M;
+    memcpy(w, model, M * sizeof *w);
     if (r->plan->errors) {
         free(r->errors);
         r->errors = alloc_zero(r->data->M, sizeof *w);
         if (!r->errors)
             return error_memory(err, r->data->M * sizeof *w, "the standard errors");
-        memcpy(r->errors, numbers + federation_polish_numbers(r->plan, r->data->M) - r->data->M,
-               r->data->M * sizeof *w);
+        memcpy(r->errors, numbers + federation_polish_numbers(r->plan, M) - r->data->M, r->data->M * sizeof *w);
     }
     for (uint64_t i = 0; known && i < federation_polish_rows(numbers); i++) {
         const hfsad_figures row = kept_row(r, i + 1, first + i * FEDERATION_ROW);
@@ -185,11 +186,32 @@ static hfsad_status groups(hfsad_run *r, personal_result *found, const char **wh
     }
     const double *numbers = status ? NULL : node_get_polish(c->root);
     if (numbers)
-        *why = federation_groups_take(c->f, numbers + federation_polish_numbers(r->plan, r->data->M), found);
+        *why = federation_groups_take(
+            c->f, numbers + federation_polish_numbers(r->plan, owners_coordinates(r->plan, r->data)), found);
     return status;
 }
 
+/* Room for models, and where each is among those that come. */
+static hfsad_status place_models(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+{
+    cloud_driver *c = r->driver;
+    const dataset *d = r->data;
+    (void)spec;
+    const size_t nodes = d->n_inner + d->n_leaves;
+    size_t *order = alloc_zero(nodes, sizeof *order);
+    c->place = alloc_zero(nodes, sizeof *c->place);
+    c->scratch = alloc_zero(d->M, sizeof *c->scratch);
+    if (order && c->place) {
+        tree_order(d, order);
+        for (size_t i = 0; i < nodes; i++)
+            c->place[order[i]] = i;
+    }
+    free(order);
+    return order && c->place && c->scratch ? HFSAD_OK : error_memory(err, nodes * sizeof *order, "the models");
+}
+
 static const engine cloud_engine = {
+    .create = place_models,
     .next_row = next_row,
     .measure = measure,
     .converged = converged,
@@ -204,61 +226,45 @@ static const engine cloud_engine = {
 
 /* ---- the run ---- */
 
-static hfsad_status place_models(cloud_driver *c, const dataset *d, hfsad_error *err)
-{
-    const size_t nodes = d->n_inner + d->n_leaves;
-    size_t *order = alloc_zero(nodes, sizeof *order);
-    c->place = alloc_zero(nodes, sizeof *c->place);
-    c->scratch = alloc_zero(d->M, sizeof *c->scratch);
-    if (order && c->place) {
-        tree_order(d, order);
-        for (size_t i = 0; i < nodes; i++)
-            c->place[order[i]] = i;
-    }
-    free(order);
-    return order && c->place && c->scratch ? HFSAD_OK : error_memory(err, nodes * sizeof *order, "the models");
-}
-
 hfsad_status cloud_create(cloud_driver **out, federation *f, host *h, const hfsad_spec *spec,
                           const inquiry_turns *turns, hfsad_error *err)
 {
     const federation_result *result = federation_outcome(f);
+    char *start_kind = federation_start_kind(f);
     cloud_driver *c = *out = alloc_zero(1, sizeof *c);
-    if (!c)
+    if (!c || !start_kind) {
+        free(start_kind);
         return error_memory(err, sizeof *c, "a run");
+    }
     c->f = f;
     c->h = h;
     c->root = host_node(h, 0);
     c->turns = turns;
     c->is_over = node_decided(c->root) != NODE_RUNNING;
-    c->run.data = (dataset *)federation_shape(f);
-    c->run.plan = federation_plan(f);
-    c->run.spec = (hfsad_spec *)spec;
-    c->run.scales = result->scales;
-    c->run.nu_f = result->nu_f;
-    c->run.algorithm = algorithm_of(spec);
-    c->run.engine = &cloud_engine;
-    c->run.rule = *federation_rule(f);
-    c->run.driver = c;
-    c->run.start = (double *)result->start;
-    c->run.start_kind = federation_start_kind(f);
-    c->sign_free = signs_are_free(c->run.plan, c->run.data->n_leaves);
     c->begun = clock_seconds();
-    hfsad_status status = c->run.start_kind ? place_models(c, c->run.data, err) : error_memory(err, 0, "a name");
+    const run_known known = {
+        .scales = result->scales,
+        .nu_f = result->nu_f,
+        .start_kind = start_kind,
+        .engine = &cloud_engine,
+        .driver = c,
+        .data = (dataset *)federation_shape(f),
+        .plan = federation_plan(f),
+        .start = result->start,
+        .rule = federation_rule(f),
+    };
+    const hfsad_status status = run_create_known(&c->run, spec, &known, err);
+    free(start_kind);
     if (!status)
-        status = run_read_truth(&c->run, spec, err);
-    return status ? status : pool_create(&c->run.threads, 1, err);
+        c->sign_free = signs_are_free(c->run->plan, c->run->data->n_leaves);
+    return status;
 }
 
 void cloud_free(cloud_driver *c)
 {
     if (!c)
         return;
-    pool_free(c->run.threads);
-    free(c->run.truth);
-    free(c->run.start_kind);
-    run_unpolish(&c->run);
-    run_free_readmissions(&c->run);
+    hfsad_run_free(c->run);
     free(c->place);
     free(c->scratch);
     free(c);
@@ -266,7 +272,7 @@ void cloud_free(cloud_driver *c)
 
 hfsad_run *cloud_run(cloud_driver *c)
 {
-    return &c->run;
+    return c->run;
 }
 
 void cloud_take_old_row(cloud_driver *c, const hfsad_figures *row)
@@ -280,8 +286,8 @@ void cloud_take_old_row(cloud_driver *c, const hfsad_figures *row)
 void cloud_finish_row(cloud_driver *c, const node *root, hfsad_figures *row)
 {
     row->seconds = c->before + clock_seconds() - c->begun;
-    if (c->run.truth)
-        row->relative_error = model_error(c->run.data, node_row_w(root), c->run.truth, c->sign_free, c->scratch);
+    if (c->run->truth)
+        row->relative_error = model_error(c->run->data, node_row_w(root), c->run->truth, c->sign_free, c->scratch);
 }
 
 void cloud_take_row(cloud_driver *c, const hfsad_figures *row)
@@ -311,22 +317,22 @@ static hfsad_status look(cloud_driver *c, hfsad_error *err)
 
 hfsad_status cloud_train(cloud_driver *c, const train_hooks *hooks, train_end *end, hfsad_error *err)
 {
-    hfsad_status status = run_train(&c->run, &(train_settings){.hooks = hooks}, end, err);
+    hfsad_status status = run_train(c->run, &(train_settings){.hooks = hooks}, end, err);
     if (status == HFSAD_ERROR_DIVERGED)
         status = HFSAD_OK;
     while (!status && end->stopped != STOP_INTERRUPTED && !host_ended(c->h))
         status = c->turns->turn(c->turns->context, err);
     if (status == CLOUD_INTERRUPTED)
         status = HFSAD_OK;
-    if (c->has_row && !c->run.has_star)
+    if (c->has_row && !c->run->has_star)
         end->figures = c->row;
     if (status || host_ended(c->h))
         return status;
     end->stopped = STOP_INTERRUPTED; /* an end without the models is none */
-    if (!c->run.has_star)
-        run_unpolish(&c->run);
+    if (!c->run->has_star)
+        run_unpolish(c->run);
     status = look(c, err);
-    if (!status && c->is_new && !next_row(&c->run, &(hfsad_stop){0}, err)) {
+    if (!status && c->is_new && !next_row(c->run, &(hfsad_stop){0}, err)) {
         end->figures = c->row;
         hooks->row(hooks->context, &c->row);
     }

@@ -33,9 +33,28 @@ bool federation_polishes(const federation *f, const plan *p)
            !plan_why_apart(p, n_inner);
 }
 
+static size_t scores_of(const federation *f)
+{
+    return f->shape->classes ? f->shape->classes : 1;
+}
+
+/* Intercepts of nodes beyond the first, before the plan is known. */
+static size_t most_owned(const federation *f)
+{
+    const dataset *d = f->shape;
+    const int intercept = f->spec->features.intercept;
+    const size_t nodes = intercept == INTERCEPT_CLIENT ? d->n_leaves : intercept == INTERCEPT_EDGE ? d->n_inner : 0;
+    return nodes <= OWNERS_NUMBERS_MOST / d->n_leaves ? nodes * scores_of(f) : 0;
+}
+
+static size_t coordinates(const federation *f)
+{
+    return owners_coordinates(f->p, f->shape);
+}
+
 size_t polish_message_most(const federation *f)
 {
-    const size_t M = features_model(f->shape, 1);
+    const size_t M = features_model(f->shape, 1) + most_owned(f);
     const bool may = algorithm_may_be_star(f->spec->top.algorithm) || f->spec->run.polish == 1 ||
                      (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
     return may ? INQUIRY_POLISH_HEAD + polish_longest(M, polish_direct(f->shape)) : 0;
@@ -60,11 +79,6 @@ client_rows federation_client_rows(const federation *f, size_t leaf)
     return rows;
 }
 
-static size_t scores_of(const federation *f)
-{
-    return f->shape->classes ? f->shape->classes : 1;
-}
-
 /* That a client keeps for a row: an anchor, and for each score multiplier and bend, or the probability of a class. */
 static size_t row_numbers(const federation *f)
 {
@@ -73,7 +87,7 @@ static size_t row_numbers(const federation *f)
 
 static polish_memory *memory_of(federation *f, size_t leaf, size_t rows)
 {
-    const size_t last = f->shape->M + STAR_NUMBERS;
+    const size_t last = coordinates(f) + STAR_NUMBERS;
     if (!f->polish)
         f->polish = alloc_zero(f->shape->n_leaves, sizeof(polish_memory *));
     if (f->polish && !f->polish[leaf] &&
@@ -98,15 +112,18 @@ static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t 
 bool polish_client_answer(const seat *at, const inquiry_question *question, double *numbers)
 {
     federation *f = at->f;
-    const size_t M = f->shape->M, kind = (size_t)(question->kind - INQUIRY_POLISH);
+    if (!f->result)
+        return false;
+    const size_t M = coordinates(f), kind = (size_t)(question->kind - INQUIRY_POLISH);
     const size_t count = INQUIRY_POLISH_HEAD + (kind < POLISH_KINDS ? polish_down((polish_kind)kind, M) : 0);
-    if (!f->result || kind >= POLISH_KINDS || question->count != count || question->most != 1 ||
+    if (kind >= POLISH_KINDS || question->count != count || question->most != 1 ||
         question->sums != polish_length((polish_kind)kind, M))
         return false;
     const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
     if (!(v[0] >= 0 && v[0] <= most && v[1] >= 1 && v[1] <= most))
         return false;
-    const client_rows rows = federation_client_rows(f, at->leaf);
+    client_rows rows = federation_client_rows(f, at->leaf);
+    rows.beyond = owners_of(f->p, f->shape, at->leaf);
     const leaf_class *class = plan_leaf(f->p, at->leaf);
     polish_memory *m = memory_of(f, at->leaf, rows.count);
     if (!m)
@@ -380,7 +397,7 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
     if (f->p->errors)
         solved = solved && (problem.variance = alloc_zero(a->M * (a->M + 1) / 2, sizeof *problem.variance));
     for (bool anew = true; anew && solved;) {
-        memcpy(numbers + FEDERATION_POLISH_HEAD, w, a->M * sizeof *w);
+        owners_spread(f->p, f->shape, w, numbers + FEDERATION_POLISH_HEAD);
         a->why = GOES_ON;
         a->forgets = false;
         solved = polish_solve(&problem, numbers + FEDERATION_POLISH_HEAD, &found);
@@ -398,7 +415,7 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
 hfsad_status federation_polish_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t life,
                                     const double *w, const federation_rows *rows, double *numbers, hfsad_error *err)
 {
-    const size_t M = f->shape->M;
+    const size_t M = coordinates(f);
     asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .rows = rows, .err = err};
     a.row = numbers + FEDERATION_POLISH_HEAD + M;
     const size_t longest = polish_longest(M, polish_direct(f->shape));
@@ -429,7 +446,8 @@ size_t federation_end_numbers(const federation *f, const plan *p)
     const size_t groups = federation_groups_numbers(f, p);
     if (!algorithm_of(f->spec)->links)
         return 0;
-    return groups || federation_polishes(f, p) ? federation_polish_numbers(p, f->shape->M) + groups : 0;
+    return groups || federation_polishes(f, p) ? federation_polish_numbers(p, owners_coordinates(p, f->shape)) + groups
+                                               : 0;
 }
 
 hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_turns *turns, node *root,
@@ -437,7 +455,7 @@ hfsad_status federation_polish(const federation *f, inquiry *q, const inquiry_tu
 {
     uint64_t life;
     const double *w = node_wants_polish(root, &life), no_memory = POLISH_NO_MEMORY;
-    const size_t count = federation_end_numbers(f, f->p), polish = federation_polish_numbers(f->p, f->shape->M);
+    const size_t count = federation_end_numbers(f, f->p), polish = federation_polish_numbers(f->p, coordinates(f));
     hfsad_status status = HFSAD_OK;
     if (!w)
         return HFSAD_OK;

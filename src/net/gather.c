@@ -57,7 +57,7 @@ static hfsad_status make_run(gathering *g, hfsad_error *err)
 {
     const federation_result *found = federation_outcome(g->f);
     char *kind = federation_start_kind(g->f);
-    const run_known known = {found->scales, found->nu_f, kind};
+    const run_known known = {.scales = found->scales, .nu_f = found->nu_f, .start_kind = kind};
     hfsad_status status =
         kind ? run_create_known(&g->run, g->spec, &known, err) : error_memory(err, 0, "the start's name");
     free(kind);

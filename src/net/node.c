@@ -223,16 +223,16 @@ void node_find_rule(node *n)
                          : guard_leaf_rule(n->s.p, &n->s.leaf->rule, n->s.star, n->repairs);
 }
 
-void node_begin_anew(node *n, const double *w)
+void node_begin_anew(node *n, const double *w, bool repaired)
 {
-    const size_t bytes = n->s.M * sizeof *w;
-    memmove(n->w, w, bytes);
-    memcpy(n->z, n->w, bytes);
-    memcpy(n->q, n->w, bytes);
+    cell_link l = {.w = n->w, .z = n->z, .q = n->q, .k = &n->k, .dual = &n->dual, .eta = &n->leaf.eta};
+    if (n->s.leaf && !n->s.x) {
+        l.slope = n->leaf.slope;
+        l.rows = n->s.rows.count;
+    }
+    cell_begin_anew(&l, n->s.M, w, repaired);
     bounds_reach(n);
-    n->k = 0;
-    n->dual = guard_dual(n->dual);
-    n->repairs++;
+    n->repairs += repaired;
     node_find_rule(n);
     n->took_part = false;
     n->changed = true;

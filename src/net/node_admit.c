@@ -264,7 +264,6 @@ static bool are_whole(const double *numbers, size_t count)
 
 static void admit_leaf(node *n, const double *numbers)
 {
-    leaf_begin_anew(n);
     if (!n->s.async)
         return;
     n->sent_up = (uint64_t)numbers[TURNS];
@@ -285,10 +284,7 @@ bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_be
     if (stage >= n->s.stages || (stage != n->s.stage && !stage_begin(n, stage, w)))
         return false;
     n->repairs = (uint64_t)numbers[REPAIRS];
-    node_begin_anew(n, w);
-    n->repairs--; /* it is none of the safeguard's */
-    node_find_rule(n);
-    n->dual = 0;
+    node_begin_anew(n, w, false);
     n->state = NODE_RESTS; /* of whatever it was in: its parent has no use for that */
     n->question.state = QUESTION_NONE;
     n->answer.say = NULL;

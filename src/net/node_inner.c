@@ -284,7 +284,7 @@ void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_li
 /* The messages of its children after a repair are known without asking. */
 void inner_begin_anew(node *n)
 {
-    node_begin_anew(n, n->question.w);
+    node_begin_anew(n, n->question.w, true);
     if (is_root(n))
         node_move(n, NODE_RESTS);
     memcpy(n->inner.w_parent, n->w, n->s.M * sizeof *n->w);

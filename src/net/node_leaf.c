@@ -88,14 +88,6 @@ void leaf_free(node *n)
     squared_free(n->leaf.squared);
 }
 
-/* The numbers of many rows are those of a new run. */
-void leaf_begin_anew(node *n)
-{
-    if (!n->s.x)
-        memset(n->leaf.slope, 0, n->s.rows.count * sizeof *n->leaf.slope);
-    n->leaf.eta = 0;
-}
-
 static leaf_run run_of(node *n, const double *w_parent)
 {
     return (leaf_run){

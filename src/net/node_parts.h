@@ -348,7 +348,6 @@ bool node_refuse_lie(node *n, size_t c, node_refusal *why);
 
 hfsad_status leaf_create(node *n, hfsad_error *err);
 void leaf_free(node *n);
-void leaf_begin_anew(node *n);
 bool leaf_handle_down(node *n, const message *m, node_refusal *why);
 
 hfsad_status inner_create(node *n, hfsad_error *err);
@@ -358,8 +357,8 @@ bool inner_handle(node *n, size_t from, const message *m, node_refusal *why); /*
 void node_step(node *n);
 /* The rule of its link after the repairs so far. */
 void node_find_rule(node *n);
-/* All of the safeguard's repair that a node has to do; for an inner one after its children. */
-void node_begin_anew(node *n, const double *w);
+/* A repair of the safeguard, or a readmission; an inner node after its children. */
+void node_begin_anew(node *n, const double *w, bool repaired);
 void inner_begin_anew(node *n);
 /* A child's message that its parent knows without being told, as it would have come. */
 void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link);

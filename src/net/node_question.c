@@ -258,8 +258,7 @@ static bool begin_repair(node *n, const message *m, uint64_t number)
         memcpy(n->question.w, m->values, n->s.M * sizeof *m->values);
         return true;
     }
-    node_begin_anew(n, m->values);
-    leaf_begin_anew(n);
+    node_begin_anew(n, m->values, true);
     return true;
 }
 

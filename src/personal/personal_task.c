@@ -22,8 +22,8 @@ const char *personal_why_not(const hfsad_spec *spec, const plan *p, size_t n_inn
     const char *why = plan_why_apart(p, n_inner);
     if (algorithm_is_baseline(spec->top.algorithm))
         return "algorithm: groups are not found with fedavg and fedprox";
-    if (why)
-        return why;
+    if (why || p->owners)
+        return why ? why : "features.intercept: clients or edges have intercepts of their own";
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const leaf_class *class = &p->leaf_classes[c];
         if (!loss_kind_of(&class->loss)->conjugate)

@@ -4,13 +4,13 @@
 
 #include <math.h>
 
-static const char *link_forbids(const hfsad_penalty *p)
+static const char *link_forbids(const plan *of, const hfsad_penalty *p)
 {
     if (penalty_is_concave(p))
         return "link: mcp and scad let nodes keep models of their own";
     if (!(hfsad_penalty_slope(p) > 0) || penalty_is_flat(p))
         return "link: some nodes are not tied to each other";
-    return p->free ? "features.intercept: clients or edges have intercepts of their own" : NULL;
+    return p->free && !of->owners ? "features.intercept: clients or edges have intercepts of their own" : NULL;
 }
 
 const char *plan_why_apart(const plan *p, size_t n_inner)
@@ -20,9 +20,9 @@ const char *plan_why_apart(const plan *p, size_t n_inner)
         if (p->leaf_classes[c].loss.kind == HFSAD_LOSS_OWN)
             return "loss.kind: nothing is known of a program's own loss but what it answers";
     for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
-        why = link_forbids(&p->leaf_classes[c].rule.penalty);
+        why = link_forbids(p, &p->leaf_classes[c].rule.penalty);
     for (size_t i = 1; i < n_inner && !why; i++) /* the cloud has no link */
-        why = link_forbids(&p->inner[i].rule.penalty);
+        why = link_forbids(p, &p->inner[i].rule.penalty);
     return why;
 }
 

@@ -19,6 +19,7 @@
 #include "plan/cohort.h"
 #include "plan/method.h"
 #include "plan/noise.h"
+#include "plan/owners.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -437,6 +438,8 @@ static hfsad_status plan_inner(plan *p, preset *t, hfsad_error *err)
             p->inner[i].watched = is_watched(t, i, &p->inner[i].rule.penalty);
             status = i ? check_rule(&p->inner[i].rule, d->inner[i].name, err) : HFSAD_OK;
         }
+    if (!status)
+        status = owners_find(p, t->spec, d, err);
     p->star_c = t->client_c;
     p->pace = t->pace;
     p->cycles = has_cycles(t, p);
@@ -499,6 +502,8 @@ static hfsad_status check_errors(plan *p, const preset *t, hfsad_error *err)
             why = "prior: a penalty with a kink at 0 selects features; use none or l2";
     for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
         why = isfinite(p->leaf_classes[c].loss.box) ? "loss.box: a model at its bound has none" : NULL;
+    if (!why && p->owners)
+        why = "features.intercept: clients or edges have intercepts of their own; use global";
     if (!why && p->positive)
         why = "features.positive: a model at its bound has none";
     if (!why && t->d->classes)
@@ -732,5 +737,6 @@ void plan_free(plan *p)
     free(p->leaf_classes);
     free(p->leaf_class_of);
     free(p->inner);
+    free(p->owner);
     free(p);
 }

@@ -66,6 +66,8 @@ typedef struct {
     double star_c;             /* the preset's c of clients, for the safeguard of a star */
     double length;             /* the likely size of a model */
     bool level;                /* data_scales.level */
+    size_t owners;             /* nodes with intercepts of their own that a polish can find (owners.h); 0: none */
+    uint32_t *owner;           /* n_inner: which of them an inner node is; NULL: the clients are */
     hfsad_own_loss own;        /* of the clients whose loss is their program's */
     score_losses scores;       /* of all clients */
     hfsad_own_loss scores_own; /* the same as functions of a client */

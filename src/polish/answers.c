@@ -278,7 +278,7 @@ static void add_sizes(const client_rows *rows, size_t r, double a, double *sum)
     for (size_t at = from; at < end; at++)
         sum[rows->start ? rows->column[at] : at - from] += a * fabs(rows->x[at]);
     if (rows->constant != 0)
-        sum[rows->F] += a * fabs(rows->constant);
+        sum[rows_level(rows)] += a * fabs(rows->constant);
 }
 
 static void answer_scales(const polish_client *o, double *answer)
@@ -320,7 +320,7 @@ void polish_add_square(const client_rows *rows, size_t r, double bend, double *t
     const uint32_t *column = rows->start ? rows->column + from : NULL;
     const double *x = rows->x + from;
     for (size_t i = 0; i < count + (rows->constant != 0); i++) {
-        const size_t m = i == count ? rows->F : column ? column[i] : i, pairs = i < count ? i + 1 : count;
+        const size_t m = i == count ? rows_level(rows) : column ? column[i] : i, pairs = i < count ? i + 1 : count;
         const double factor = bend * (i == count ? rows->constant : x[i]);
         double *line = triangle + m * (m + 1) / 2;
         if (column)

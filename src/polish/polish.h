@@ -58,7 +58,8 @@ typedef struct {
     bool whole_metric;           /* its metric is not the diagonal only */
     star_memory *memory;         /* NULL: nothing is kept */
     size_t clients;
-    double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
+    size_t owned; /* the last coordinates: intercepts that only some clients have; 0: none */
+    double gap;   /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
     uint64_t limit;   /* of rows; 0: none */
     double *variance; /* room for the lower triangle of V (errors.h), filled at the end; NULL: not wanted */
     double level;     /* of a quantile, for that; 0: the losses have no kink */

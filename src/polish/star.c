@@ -98,6 +98,33 @@ static void find_inflation(star *a)
     }
 }
 
+/* Asks with G. Of intercepts that only some clients have, which are the last coordinates, its other lines are the
+ * scatter around them, with 4 D on the diagonal (set_own_metric of star_client.c). */
+static bool send_metric(star *a)
+{
+    const size_t first = a->M - a->s->p->owned;
+    const polish_kind kind = a->diagonal ? POLISH_METRIC_DIAGONAL : POLISH_METRIC;
+    if (a->diagonal || first == a->M)
+        return polish_ask(a->s, kind, a->G, NULL);
+    double *S = alloc_zero(a->size, sizeof *S);
+    if (!S)
+        return false;
+    memcpy(S, a->G, a->size * sizeof *S);
+    for (size_t i = first; i < a->M; i++) {
+        const double *line = a->G + i * (i + 1) / 2;
+        for (size_t m = 0; m < first && line[i] > 0; m++)
+            for (size_t k = 0; k <= m && line[m] != 0; k++)
+                S[m * (m + 1) / 2 + k] -= line[m] / line[i] * line[k];
+    }
+    for (size_t m = 0; m < first; m++) {
+        const double g = a->G[diagonal_of(a, m)];
+        S[diagonal_of(a, m)] += 4 * (g > 0 ? a->tiny * g : 1);
+    }
+    const bool done = polish_ask(a->s, kind, S, NULL);
+    free(S);
+    return done;
+}
+
 /* G, and sigma to begin with: of the last star, if there is one. */
 static bool find_metric(star *a)
 {
@@ -119,7 +146,7 @@ static bool find_metric(star *a)
     s->kappa = spread;
     s->beta = a->total;
     s->step = a->tiny;
-    if (!polish_ask(s, a->diagonal ? POLISH_METRIC_DIAGONAL : POLISH_METRIC, a->G, NULL) || s->answer[0] < n_clients)
+    if (!send_metric(a) || s->answer[0] < n_clients)
         return false;
     a->sigma = s->sigma > 0 ? s->sigma : s->answer[1] / a->total; /* near a fit the spread says nothing */
     for (size_t m = 0; m < a->M; m++) {

@@ -16,6 +16,7 @@
  */
 struct star_client {
     size_t M, count;
+    size_t level; /* of the cloud's coordinates: the last of the client's, if it has not all of them */
     bool diagonal, begun;
     double sigma;    /* of the last round */
     double *B;       /* triangle, and then L: line by line with M numbers each, 0 right of the diagonal; or diagonal */
@@ -26,6 +27,7 @@ struct star_client {
     double *dual; /* sigma (s - z) of the last restart */
     double *pull; /* sum of a white */
     double *u, *v;
+    double *narrow; /* the cloud's vector in the client's coordinates */
     /* of several scores (score_answers.c): a star each, and nothing else */
     star_client **parts;
     double *room;
@@ -34,6 +36,22 @@ struct star_client {
 static double weight_of(const polish_client *o, size_t r)
 {
     return o->factor * row_weight(&o->rows, r);
+}
+
+/* Of nodes with intercepts of their own a client has the coefficients and one intercept, its last coordinate. */
+static bool is_narrow(const polish_client *o)
+{
+    return o->rows.constant != 0 && o->M > o->rows.F + 1;
+}
+
+static polish_client narrowed(const polish_client *o)
+{
+    polish_client one = *o;
+    if (is_narrow(o)) {
+        one.M = o->rows.F + 1;
+        one.rows.beyond = 0;
+    }
+    return one;
 }
 
 void star_client_free(star_client *c)
@@ -79,7 +97,7 @@ double *star_client_room(star_client *all)
 
 static star_client *make(const polish_client *o, bool diagonal)
 {
-    enum { VECTORS = 8 };
+    enum { VECTORS = 9 };
     const size_t M = o->M, count = o->rows.count, metric = diagonal ? M : M * M;
     star_client *c = alloc_zero(1, sizeof *c);
     if (!c)
@@ -94,7 +112,8 @@ static star_client *make(const polish_client *o, bool diagonal)
         star_client_free(c);
         return NULL;
     }
-    double **const vectors[VECTORS] = {&c->s, &c->anchor, &c->z, &c->dual, &c->pull, &c->u, &c->v, &c->inverse};
+    double **const vectors[VECTORS] = {&c->s, &c->anchor, &c->z,       &c->dual,  &c->pull,
+                                       &c->u, &c->v,      &c->inverse, &c->narrow};
     for (size_t i = 1; i < VECTORS; i++)
         *vectors[i] = c->s + i * M;
     c->reach = c->B + metric;
@@ -128,17 +147,30 @@ static void add_own(star_client *c, const polish_client *o)
                                   c->B + m * (m + 1) / 2);
 }
 
-bool star_client_gram(const polish_client *o, bool diagonal, double *answer)
+/* A number of the cloud's metric by the client's coordinates, of which k is not above m. */
+static size_t place(const star_client *c, size_t m, size_t k)
 {
-    const size_t size = diagonal ? o->M : o->M * (o->M + 1) / 2;
+    const size_t last = c->M - 1, line = m == last ? c->level : m;
+    if (c->diagonal)
+        return line;
+    return line * (line + 1) / 2 + (k == last ? c->level : k);
+}
+
+bool star_client_gram(const polish_client *all, bool diagonal, double *answer)
+{
+    const polish_client one = narrowed(all), *o = &one;
+    const size_t size = diagonal ? all->M : all->M * (all->M + 1) / 2;
     star_client_free(*o->star);
     star_client *c = *o->star = make(o, diagonal);
     for (size_t r = 0; r < o->rows.count; r++)
         answer[size] += weight_of(o, r);
     if (!c)
         return false;
+    c->level = is_narrow(all) ? rows_level(&all->rows) : c->M - 1;
     add_own(c, o);
-    memcpy(answer, c->B, size * sizeof *answer);
+    for (size_t m = 0, at = 0; m < c->M; m++)
+        for (size_t k = diagonal ? m : 0; k <= m; k++)
+            answer[place(c, m, k)] = c->B[at++];
     return true;
 }
 
@@ -151,6 +183,31 @@ static void set_metric(star_client *c, const double *G, double share, double tin
             c->B[line + k] = 0.75 * c->B[line + k] + share * 0.25 * G[line + k];
         c->B[line + width - 1] += share * (G[line + width - 1] > 0 ? tiny * G[line + width - 1] : 1);
     }
+}
+
+/* The same with an intercept that only some clients have: they share its line of G by their weights, and all of them
+ * the scatter around it, S, which G has in place of its other lines; 4 D is on its diagonal. */
+static void set_own_metric(star_client *c, const double *G, double share, double tiny)
+{
+    const size_t last = c->M - 1;
+    const double *line = G + place(c, last, 0), whole = G[place(c, last, last)];
+    const double part = c->B[last * (last + 1) / 2 + last] / whole;
+    for (size_t m = 0, at = 0; m < last; m++)
+        for (size_t k = 0; k <= m; k++, at++)
+            c->B[at] = 0.75 * c->B[at] + 0.25 * (share * G[at] + part * line[m] * line[k] / whole);
+    double *own = c->B + last * (last + 1) / 2;
+    for (size_t k = 0; k < last; k++)
+        own[k] = 0.75 * own[k] + 0.25 * part * line[k];
+    own[last] = (1 + tiny) * own[last];
+}
+
+/* The same, diagonal. */
+static void set_own_diagonal(star_client *c, const double *G, double share, double tiny)
+{
+    const size_t last = c->M - 1;
+    const double own = c->B[last];
+    set_metric(c, G, share, tiny);
+    c->B[last] = (1 + tiny) * own;
 }
 
 static void set_rows(star_client *c, const polish_client *o)
@@ -172,8 +229,9 @@ static void set_rows(star_client *c, const polish_client *o)
     }
 }
 
-void star_client_begin(const polish_client *o, const polish_question *q, double *answer)
+void star_client_begin(const polish_client *all, const polish_question *q, double *answer)
 {
+    const polish_client one = narrowed(all), *o = &one;
     double weight = 0;
     for (size_t r = 0; r < o->rows.count; r++)
         weight += weight_of(o, r);
@@ -186,7 +244,9 @@ void star_client_begin(const polish_client *o, const polish_question *q, double 
     }
     answer[0] = *o->star != NULL;
     if (*o->star) {
-        set_metric(*o->star, q->vector, weight / q->beta, q->step);
+        (!is_narrow(all)        ? set_metric
+         : (*o->star)->diagonal ? set_own_diagonal
+                                : set_own_metric)(*o->star, q->vector, weight / q->beta, q->step);
         set_rows(*o->star, o);
     }
 }
@@ -195,6 +255,11 @@ void star_client_begin(const polish_client *o, const polish_question *q, double 
 
 static void to_own(const star_client *c, const double *v, double *u)
 {
+    if (c->level != c->M - 1) {
+        memcpy(c->narrow, v, (c->M - 1) * sizeof *v);
+        c->narrow[c->M - 1] = v[c->level];
+        v = c->narrow;
+    }
     if (c->diagonal)
         memcpy(u, v, c->M * sizeof *u);
     else
@@ -285,20 +350,21 @@ static void ascend(star_client *c, const polish_client *o, const polish_question
         c->pull[m] = c->sigma * (c->v[m] - c->u[m]);
 }
 
-void star_client_resume(const polish_client *o, const double *w, double sigma, double *answer)
+void star_client_resume(const polish_client *all, const double *w, double sigma, double *answer)
 {
+    const polish_client one = narrowed(all), *o = &one;
     star_client *c = *o->star;
-    memset(answer, 0, o->M * sizeof *answer);
+    memset(answer, 0, all->M * sizeof *answer);
     if (!c)
         return;
     if (o->scores) {
-        scores_resume(o, w, sigma, answer);
+        scores_resume(all, w, sigma, answer);
         return;
     }
     for (size_t r = 0; r < c->count && loss_kind_of(o->loss)->bend; r++)
-        o->multiplier[r] = weight_of(o, r) * hfsad_loss_slope(o->loss, o->rows.y[r], row_dot(&o->rows, r, w));
+        o->multiplier[r] = weight_of(o, r) * hfsad_loss_slope(o->loss, o->rows.y[r], row_dot(&all->rows, r, w));
     for (size_t r = 0; r < c->count; r++)
-        row_add(&o->rows, r, o->multiplier[r], answer);
+        row_add(&all->rows, r, o->multiplier[r], answer);
     to_own(c, w, c->z);
     memset(c->u, 0, c->M * sizeof *c->u);
     for (size_t r = 0; r < c->count; r++)
@@ -310,9 +376,8 @@ void star_client_resume(const polish_client *o, const double *w, double sigma, d
 }
 
 /* What the rows say at z with their slopes: sum of a x, and numbers. */
-static void add_rows(const star_client *c, const polish_client *o, double *answer)
+static void add_rows(const star_client *c, const polish_client *o, double *answer, double *numbers)
 {
-    double *numbers = answer + c->M;
     for (size_t r = 0; r < c->count; r++) {
         const double weight = weight_of(o, r), y = o->rows.y[r];
         if (!(weight > 0))
@@ -325,18 +390,23 @@ static void add_rows(const star_client *c, const polish_client *o, double *answe
         square_lower(c->M, c->B, c->pull, answer);
     for (size_t m = 0; c->diagonal && m < c->M; m++)
         answer[m] = c->B[m] * c->pull[m];
+    if (c->level != c->M - 1) {
+        answer[c->level] = answer[c->M - 1];
+        answer[c->M - 1] = 0;
+    }
 }
 
-void star_client_round(const polish_client *o, const polish_question *q, double *answer)
+void star_client_round(const polish_client *all, const polish_question *q, double *answer)
 {
+    const polish_client one = narrowed(all), *o = &one;
     star_client *c = *o->star;
     if (!c)
         return;
     const size_t M = c->M;
-    double *numbers = answer + M;
+    double *numbers = answer + all->M;
     begin_round(c, q);
     ascend(c, o, q);
-    add_rows(c, o, answer);
+    add_rows(c, o, answer, numbers);
     const double old = 1 / (q->step + 2), new = (q->step + 1) / (q->step + 2);
     for (size_t m = 0; m < M; m++) {
         const double away = c->u[m] - c->z[m], metric = c->diagonal ? c->B[m] : 1;

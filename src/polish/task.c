@@ -35,7 +35,7 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
     if (spec->run.polish >= 0 || p->aggregate) /* its sums are over all clients: liars would have them again */
         return spec->run.polish == 1 && !p->aggregate;
     return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&
-           spec->run.iterations > 0 && M <= POLISH_DIRECT && !plan_why_apart(p, n_inner);
+           spec->run.iterations > 0 && M + p->owners <= POLISH_DIRECT && !plan_why_apart(p, n_inner);
 }
 
 /* The smallest of all clients, because they share one model. */
@@ -59,16 +59,18 @@ static double level_of(const plan *p)
     return level;
 }
 
-bool star_is_whole(const dataset *d)
+bool star_is_whole(const plan *p, const dataset *d)
 {
-    return d->M <= POLISH_DIRECT && d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST;
+    return owners_coordinates(p, d) <= POLISH_DIRECT &&
+           d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST;
 }
 
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d)
 {
     hfsad_penalty *priors = alloc_zero(d->n_inner, sizeof *priors);
     *problem = (polish_problem){
-        .M = d->M,
+        .M = owners_coordinates(p, d),
+        .owned = p->owners ? owners_coordinates(p, d) - features_weights(d) : 0,
         .boxed = features_weights(d),
         .box = box_of(p),
         .positive = p->positive,
@@ -81,19 +83,32 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .gap = p->gap,
         .level = level_of(p),
         .limit = p->limit,
-        .whole_metric = star_is_whole(d),
+        .whole_metric = star_is_whole(p, d),
         .anchored = is_anchored(p),
         .one_sided = is_one_sided(p),
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;
+    for (size_t i = 0; priors && i < d->n_inner && p->owners; i++)
+        priors[i].free = (uint32_t)problem->owned;
     return priors != NULL;
+}
+
+static bool has_priors(const plan *p, const dataset *d)
+{
+    bool any = false;
+    for (size_t i = 0; i < d->n_inner; i++)
+        any = any || (p->inner[i].prior.weight > 0 && !penalty_is_flat(&p->inner[i].prior));
+    return any;
 }
 
 static const char separable[] =
     "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum";
 static const char one_class[] =
     "all rows are of one class: the loss goes to 0 as the intercept grows and has no minimum";
+static const char parted[] =
+    "the intercepts of clients or edges alone separate the classes: the loss goes to 0 as they "
+    "grow and has no minimum";
 static const char no_counts[] = "all counts are 0: the loss goes to 0 as the model grows and has no minimum";
 static const char few_counts[] =
     "the model fits all counts above 0, and the loss of the others goes to 0 as it grows: there is no minimum";
@@ -113,6 +128,8 @@ static const char *why_endless(const plan *p, const dataset *d, const polish_res
     }
     if (!(found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after))
         return NULL;
+    if (labels && p->owners && has_priors(p, d)) /* which keep the coefficients from growing */
+        return parted;
     if (labels)
         return p->level ? one_class : separable;
     return p->level ? no_counts : found->after > 1e-11 * found->zero ? few_counts : NULL;

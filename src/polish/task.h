@@ -4,6 +4,7 @@
 #define HFSAD_POLISH_TASK_H
 
 #include "plan/method.h"
+#include "plan/owners.h"
 #include "polish/polish.h"
 
 /* Coordinates up to which a second derivative is sent; of several classes, which have no star before Newton's method
@@ -21,7 +22,7 @@ enum { STAR_NUMBERS_MOST = 1 << 27 };
  * start. */
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
 /* Whether the metric of a star is that of all columns together, not only its diagonal. */
-bool star_is_whole(const dataset *d);
+bool star_is_whole(const plan *p, const dataset *d);
 /* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
  */
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d);

@@ -33,20 +33,24 @@ void sim_anew_model(const sim *s, size_t node, const double *w_parent, double *w
     memset(w + tied, 0, (s->M - tied) * sizeof *w);
 }
 
-static void place_leaf(sim *s, size_t leaf, const double *w)
+void sim_restart(sim *s, size_t node, const double *w, bool repaired)
 {
-    const dataset *d = s->d;
-    sim_place(s, d->n_inner + leaf, w);
-    s->k[leaf] = 0;
-    if (s->many.slope) {
-        const client_rows rows = dataset_rows(d, leaf);
-        memset(s->many.slope + d->rows.first[leaf], 0, rows.count * sizeof *s->many.slope);
-        s->many.dual[leaf] = 0;
+    cell_link l = {0};
+    sim_place(s, node, w);
+    if (node < s->d->n_inner) {
+        l.k = &s->inner[node].k;
+        l.dual = &s->inner[node].dual;
+    } else {
+        const size_t leaf = node - s->d->n_inner;
+        l.k = &s->k[leaf];
+        l.dual = s->many.slope ? &s->many.dual[leaf] : s->leaf_dual ? &s->leaf_dual[leaf] : NULL;
+        l.eta = s->many.eta ? &s->many.eta[leaf] : NULL;
+        if (s->many.slope) {
+            l.slope = s->many.slope + s->d->rows.first[leaf];
+            l.rows = dataset_rows(s->d, leaf).count;
+        }
     }
-    if (s->many.eta)
-        s->many.eta[leaf] = 0;
-    if (s->leaf_dual)
-        s->leaf_dual[leaf] = 0;
+    cell_begin_anew(&l, s->M, w, repaired);
 }
 
 /* A node begins with what all links on the way to it tie, and with 0 elsewhere. */
@@ -56,14 +60,10 @@ static void place_below(sim *s, size_t node, const double *w, size_t tied)
     double *own = s->spaces[0].rows + s->M; /* its first row may be w */
     memcpy(own, w, here * sizeof *w);
     memset(own + here, 0, (s->M - here) * sizeof *w);
-    if (node >= inner) {
-        place_leaf(s, node - inner, own);
+    sim_restart(s, node, own, false);
+    if (node >= inner)
         return;
-    }
     const inner_node *at = &s->d->inner[node];
-    sim_place(s, node, own);
-    s->inner[node].k = 0;
-    s->inner[node].dual = 0;
     for (size_t c = at->first_inner; c < at->first_inner + at->n_inner; c++)
         place_below(s, c, w, here); /* no deeper than HFSAD_TIERS_MAX */
     for (size_t leaf = at->first_leaf; leaf < at->first_leaf + at->n_leaves; leaf++)

@@ -12,6 +12,7 @@
 #include "data/part.h"
 #include "plan/fixed_answer.h"
 #include "plan/labels.h"
+#include "plan/owners.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
 #include "plan/tally.h"
@@ -25,7 +26,8 @@
 #include <string.h>
 #include <unistd.h>
 
-hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
+/* The truth that the spec names, if it names one; r->data is there. */
+static hfsad_status read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
     if (!spec->top.truth || r->truth)
         return HFSAD_OK;
@@ -190,7 +192,12 @@ static hfsad_status take_known(hfsad_run *r, const hfsad_spec *spec, const run_k
     r->start_kind = strdup(known->start_kind);
     if (!r->start || !r->start_kind)
         return error_memory(err, r->data->M * sizeof *r->start, "the start vector");
-    return plan_resolve(&r->plan, spec, r->data, &r->scales, false, err);
+    if (!known->driver)
+        return plan_resolve(&r->plan, spec, r->data, &r->scales, false, err);
+    memcpy(r->start, known->start, r->data->M * sizeof *r->start);
+    r->plan = known->plan;
+    r->rule = *known->rule;
+    return HFSAD_OK;
 }
 
 /* Of several ranks each reads its part if all questions to the rows go through sums of the ranks. */
@@ -261,28 +268,48 @@ static hfsad_status check_rows(const dataset *d, const hfsad_spec *spec, hfsad_e
     return status;
 }
 
-static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
+/* Whether the spec can be run in this process. */
+static hfsad_status check_spec(const hfsad_run *r, const hfsad_spec *spec, bool files, hfsad_error *err)
 {
-    hfsad_status status = spec_check_settings(spec, !from->memory, err);
-    if (status)
+    hfsad_status status = spec_check_settings(spec, files, err);
+    if (status || (status = refusal_check(spec, err)))
         return status;
-    if ((status = refusal_check(spec, err)))
-        return status;
-    r->algorithm = algorithm_of(spec);
-    r->engine = engine_of(r->algorithm);
     if (r->algorithm->refuses(spec))
         return error_set(err, HFSAD_ERROR_INPUT, "%s", r->algorithm->refuses(spec));
     if (spec_is_fixed(spec) && ranks()->count > 1)
         return error_set(err, HFSAD_ERROR_INPUT, "federation.wire: fixed and secure aggregation need one process");
     if (spec->top.aggregate && ranks()->count > 1)
         return error_set(err, HFSAD_ERROR_INPUT, "aggregate: trimmed and median need one process");
-    if (!(status = take_data(r, spec, from->memory, from->record, err)) && !(status = run_read_truth(r, spec, err)) &&
+    return HFSAD_OK;
+}
+
+/* Everything that a run has before it is planned; where a driver trains, the data is not here. */
+static hfsad_status gather(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
+{
+    hfsad_status status;
+    r->algorithm = algorithm_of(spec);
+    r->engine = from->known && from->known->driver ? from->known->engine : engine_of(r->algorithm);
+    r->driver = from->known ? from->known->driver : NULL;
+    if (r->driver) {
+        r->data = from->known->data;
+        status = read_truth(r, spec, err);
+        return status ? status : pool_create(&r->threads, from->threads, err);
+    }
+    if ((status = check_spec(r, spec, !from->memory, err)))
+        return status;
+    if (!(status = take_data(r, spec, from->memory, from->record, err)) && !(status = read_truth(r, spec, err)) &&
         !(status = check_rows(r->data, spec, err)))
         status = pool_create(&r->threads, from->threads, err);
-    if ((status = ranks_compare(r, spec, status, err)) ||
-        (status = from->known ? take_known(r, spec, from->known, err) : survey(r, spec, err)))
-        return status;
-    status = r->engine->create(r, spec, err);
+    return ranks_compare(r, spec, status, err);
+}
+
+static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
+{
+    hfsad_status status = gather(r, spec, from, err);
+    if (!status)
+        status = from->known ? take_known(r, spec, from->known, err) : survey(r, spec, err);
+    if (!status)
+        status = r->engine->create(r, spec, err);
     if (!status)
         status = remember_spec(&r->spec, spec, err);
     return status ? status : run_resolve(r, err);
@@ -372,8 +399,10 @@ void hfsad_run_free(hfsad_run *r)
     sim_free(r->sim);
     baseline_free(r->baseline);
     pool_free(r->threads);
-    plan_free(r->plan);
-    dataset_free(r->data);
+    if (!r->driver) {
+        plan_free(r->plan);
+        dataset_free(r->data);
+    }
     free(r->truth);
     free(r->start);
     free(r->start_kind);
@@ -396,7 +425,8 @@ void run_unpolish(hfsad_run *r)
     run_ungroup(r);
     free(r->polished);
     free(r->errors);
-    r->polished = r->errors = NULL;
+    free(r->owned);
+    r->polished = r->errors = r->owned = NULL;
     r->best = NAN;
     r->has_star = false;
     r->polish = (hfsad_polish){0};
@@ -485,6 +515,8 @@ void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
     const personal_result *g = &r->personal.found;
     if (node >= r->data->n_inner && g->p)
         mixture_model(&(mixture){g->K, g->T, g->share, g->w}, r->data->M, g->p + (node - r->data->n_inner) * g->K, w);
+    else if (r->owned)
+        owners_model(r->plan, r->data, node, r->owned, w);
     else if (node < r->data->n_inner || r->polished)
         memcpy(w, run_inner_model(r, node), r->data->M * sizeof *w);
     else

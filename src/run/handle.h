@@ -27,7 +27,7 @@ struct hfsad_run {
     survey_cost before; /* what was sent before the first iteration */
     const algorithm_row *algorithm;
     const engine *engine;
-    void *driver;       /* of an engine that is neither of these */
+    void *driver;       /* of an engine that is neither of these; data and plan are then the caller's */
     sim *sim;           /* NULL: a baseline trains, or a federation */
     baseline *baseline; /* NULL: the simulator does */
     baseline_rule rule; /* of the baseline */
@@ -45,6 +45,7 @@ struct hfsad_run {
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* of save.h; 0: not taken yet */
     double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
+    double *owned;                    /* polished: all coordinates, if nodes have intercepts of their own; or NULL */
     double best;                      /* objective of `polished`, if that is the best w_0 of all rows; NAN: it is not */
     double *errors;                   /* its standard errors in the units of the data; NULL: not known */
     void (*star_row)(void *context, const hfsad_figures *row); /* gets the rows of a star; NULL: no hook */
@@ -112,16 +113,22 @@ hfsad_status run_create_from(hfsad_run **run, const hfsad_spec *spec, dataset *d
 /* For run_replay: without the clients that were not there at the set-up of the federation. */
 hfsad_status run_create_replay(hfsad_run **run, const hfsad_spec *spec, const char *record, unsigned threads,
                                hfsad_error *err);
-/* hfsad_run_create without asking the data for anything and without a start: scales and what came of them are known
- * from a run that was made elsewhere, and its state is put in afterwards (save.h). */
+/* hfsad_run_create without asking the data for anything: scales and what came of them are known from a run that was
+ * made elsewhere. It trains in this process, and its state is put in afterwards (save.h); or it trains where `driver`
+ * is. */
 typedef struct {
     data_scales scales;
     double nu_f;
     const char *start_kind;
+    /* Of a driver; otherwise all NULL. Data and plan belong to the caller and outlive the run; the rest is copied. */
+    const engine *engine;
+    void *driver;
+    dataset *data;
+    plan *plan;
+    const double *start;
+    const baseline_rule *rule;
 } run_known;
 hfsad_status run_create_known(hfsad_run **run, const hfsad_spec *spec, const run_known *known, hfsad_error *err);
-/* The truth that the spec names, if it names one, into r->truth; r->data is there. */
-hfsad_status run_read_truth(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err);
 /* Other settings of links and priors for the same run, whose state stays. */
 hfsad_status run_replan(hfsad_run *run, const hfsad_spec *spec, hfsad_error *err);
 

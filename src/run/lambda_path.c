@@ -15,6 +15,7 @@
 #include "data/memory.h"
 #include "data/split.h"
 #include "plan/labels.h"
+#include "plan/owners.h"
 #include "plan/read_table.h"
 #include "run/save.h"
 #include "spec/pack.h"
@@ -385,7 +386,9 @@ static const double *model_for(const path *p, uint32_t leaf, double *w)
 {
     const size_t M = p->run->data->M;
     memcpy(w, run_inner_model(p->run, 0), M * sizeof *w);
-    if (hfsad_run_intercept(p->run) && leaf != NO_NODE && !p->run->polished)
+    if (leaf != NO_NODE && p->run->owned)
+        owners_model(p->run->plan, p->run->data, p->run->data->n_inner + leaf, p->run->owned, w);
+    else if (hfsad_run_intercept(p->run) && leaf != NO_NODE && !p->run->polished)
         w[M - 1] = sim_intercept(p->run->sim, leaf);
     return w;
 }
@@ -559,8 +562,12 @@ static hfsad_status solve_star(path *p, hfsad_figures *f, path_ask stop, void *c
         status = error_set(err, HFSAD_ERROR_INPUT, "interrupted");
     if (!status)
         status = run_measure(p->run, f, err);
-    for (size_t i = 0; i < hfsad_run_nodes(p->run) && !status; i++)
-        sim_set_model(p->run->sim, i, p->run->polished);
+    for (size_t i = 0; i < hfsad_run_nodes(p->run) && !status; i++) {
+        memcpy(p->w, p->run->polished, p->run->data->M * sizeof *p->w);
+        if (p->run->owned)
+            owners_model(p->run->plan, p->run->data, i, p->run->owned, p->w);
+        sim_set_model(p->run->sim, i, p->w);
+    }
     return status;
 }
 

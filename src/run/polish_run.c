@@ -45,6 +45,12 @@ static size_t slopes_of(const hfsad_run *r)
     return plan_scores(r->plan) ? r->plan->scores.K : 1;
 }
 
+/* Numbers of the solver's model. */
+static size_t coordinates(const hfsad_run *r)
+{
+    return owners_coordinates(r->plan, r->data);
+}
+
 static void answer_leaf(void *context, size_t leaf, unsigned thread, double *answer)
 {
     asker *a = context;
@@ -54,7 +60,7 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
     polish_client client = {
         .loss = &class->loss,
         .rows = dataset_rows_any(d, leaf, a->row ? a->row + thread * d->M : NULL),
-        .M = d->M,
+        .M = coordinates(a->run),
         .factor = 1,
         .multiplier = a->multiplier + row * slopes_of(a->run),
         .bend = a->bend + row * (d->classes ? d->classes : 1),
@@ -62,6 +68,7 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
         .star = &a->star[leaf],
         .scores = plan_scores(a->run->plan),
     };
+    client.rows.beyond = owners_of(a->run->plan, d, leaf);
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
     if (a->resumed)
@@ -82,7 +89,7 @@ static bool ask(void *context, const polish_question *question, double *sum)
     if (ranks_any(a->proceed && !a->proceed(a->context, a->so_far)))
         return false;
     a->question = question;
-    return tree_sum_ask(&a->sum, polish_length(question->kind, a->run->data->M), sum);
+    return tree_sum_ask(&a->sum, polish_length(question->kind, coordinates(a->run)), sum);
 }
 
 static bool resume(void *context, const double *w, double sigma, double *sum)
@@ -90,7 +97,7 @@ static bool resume(void *context, const double *w, double sigma, double *sum)
     asker *a = context;
     a->resumed = w;
     a->sigma = sigma;
-    const bool done = tree_sum_ask(&a->sum, a->run->data->M, sum);
+    const bool done = tree_sum_ask(&a->sum, coordinates(a->run), sum);
     a->resumed = NULL;
     return done;
 }
@@ -101,7 +108,7 @@ hfsad_status run_star_keep(hfsad_run *r, hfsad_error *err)
     run_star *s = r->kept = alloc_zero(1, sizeof *s);
     if (!s)
         return error_memory(err, sizeof *s, "the star of a path");
-    const size_t size = star_metric_size(d->M, star_is_whole(d));
+    const size_t size = star_metric_size(coordinates(r), star_is_whole(r->plan, d));
     s->clients = d->n_leaves;
     s->slopes = alloc_zero(d->n_rows * slopes_of(r), sizeof *s->slopes);
     s->client = alloc_zero(d->n_leaves, sizeof(star_client *));
@@ -137,7 +144,7 @@ static bool take_room(asker *a)
         anchored = anchored || loss_kind_of(&plan_leaf(a->run->plan, leaf)->loss)->majorised;
     a->sum = (tree_sum){.d = d,
                         .threads = a->run->threads,
-                        .longest = polish_longest(d->M, polish_direct(d)),
+                        .longest = polish_longest(coordinates(a->run), polish_direct(d)),
                         .answer = answer_leaf,
                         .context = a};
     a->multiplier = kept ? kept->slopes : alloc_zero(d->n_rows * slopes_of(a->run), sizeof(double));
@@ -191,6 +198,23 @@ static bool solve(asker *a, double *w)
     return done;
 }
 
+/* The solver's model; inner nodes and clients with an intercept of their own have it in `owned`. */
+static void take_model(hfsad_run *r, const double *w)
+{
+    if (r->owned)
+        memcpy(r->owned, w, coordinates(r) * sizeof *w);
+    owners_model(r->plan, r->data, 0, w, r->polished);
+}
+
+/* Where the solver begins: the cloud's model, or on a path the models that the last point has left. */
+static void spread_start(const hfsad_run *r, double *w)
+{
+    const dataset *d = r->data;
+    owners_spread(r->plan, d, run_best(r), w);
+    for (size_t leaf = 0; leaf < d->n_leaves && r->kept && r->plan->owners && !d->classes; leaf++)
+        w[features_weights(d) + owners_of(r->plan, d, leaf)] = sim_intercept(r->sim, leaf);
+}
+
 static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *result)
 {
     polish_judge(result, &a->result, r->data, r->plan, r->nu_f, objective);
@@ -203,7 +227,7 @@ static void judge(hfsad_run *r, const asker *a, double objective, hfsad_polish *
 
 void run_take_star_figures(hfsad_run *r, const hfsad_figures *figures, const double *w)
 {
-    memcpy(r->polished, w, r->data->M * sizeof *w);
+    take_model(r, w);
     r->star = *figures;
     r->has_star = true;
     if (r->star_row)
@@ -247,21 +271,28 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
     hfsad_figures figures;
     const char *why = NULL;
     r->engine->measure(r, &figures);
+    double *w = alloc_zero(coordinates(r), sizeof *w);
+    r->owned = r->plan->owners ? alloc_zero(coordinates(r), sizeof *w) : NULL;
     r->polished = alloc_zero(r->data->M, sizeof *r->polished);
-    bool done = r->polished != NULL;
+    bool done = w && r->polished && (r->owned || !r->plan->owners);
     if (done)
-        memcpy(r->polished, run_best(r), r->data->M * sizeof *r->polished);
+        spread_start(r, w);
     if (r->unpolished) {
         why = polish_failure(r->unpolished);
         count(a);
     } else if (done && r->engine->polish) {
-        const hfsad_status status = r->engine->polish(r, r->polished, &a->result, &why, err);
-        if (status)
+        const hfsad_status status = r->engine->polish(r, w, &a->result, &why, err);
+        if (status) {
+            free(w);
             return status;
+        }
         count(a);
     } else {
-        done = done && solve_here(a, r->polished);
+        done = done && solve_here(a, w);
     }
+    if (done && !(why && r->has_star)) /* a star that was interrupted has left its last row */
+        take_model(r, w);
+    free(w);
     if (why)
         snprintf(result->reason, sizeof result->reason, "%s", why);
     if (why && r->has_star) { /* how far it has come */

@@ -4,8 +4,6 @@
 #include "base/fixed.h"
 #include "base/wire.h"
 
-#include <string.h>
-
 hfsad_link_rule sim_inner_rule(const sim *s, size_t i)
 {
     return guard_rule(s->p, &s->p->inner[i].rule, s->guard.repairs);
@@ -57,28 +55,14 @@ cell_strain sim_strain_of(sim *s, size_t i)
     return said;
 }
 
-/* All nodes at w, multipliers 0, counters 0. The clients' numbers of many rows are those of a new run. */
+/* All nodes begin anew at w. */
 static void begin_anew(sim *s, const double *w)
 {
-    const dataset *d = s->d;
-    for (size_t i = 0; i < d->n_inner + d->n_leaves; i++)
-        sim_place(s, i, w);
-    memset(s->k, 0, d->n_leaves * sizeof *s->k);
-    for (size_t i = 0; i < d->n_inner; i++)
-        s->inner[i].k = 0;
-    for (size_t i = 0; i < d->n_inner; i++)
-        s->inner[i].dual = guard_dual(s->inner[i].dual);
+    for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)
+        sim_restart(s, i, w, true);
     for (size_t r = 0; r < s->n_runs; r++)
         s->runs[r].dual = guard_dual(s->runs[r].dual);
-    for (size_t leaf = 0; leaf < d->n_leaves && s->p->fixed; leaf++) {
-        double *dual = s->leaf_dual ? &s->leaf_dual[leaf] : &s->many.dual[leaf];
-        *dual = guard_dual(*dual);
-    }
-    if (s->many.slope)
-        memset(s->many.slope, 0, d->n_rows * sizeof *s->many.slope);
-    if (s->many.eta)
-        memset(s->many.eta, 0, d->n_leaves * sizeof *s->many.eta);
-    if (d->rows.constant != 0)
+    if (s->d->rows.constant != 0)
         many_settle(s);
     sim_find_rules(s);
 }

@@ -227,8 +227,9 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
     *v = (hfsad_verdict){.gap = NAN};
     if (run->polish.unbounded)
         say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add %s", run->polish.reason,
-            run->plan->level ? "rows with another y, or train without intercept and with a prior (prior.cloud)"
-                             : "a prior (prior.cloud) or loss.box");
+            run->plan->owners && !run->plan->level ? "a prior (prior.cloud), with features.intercept=global"
+            : run->plan->level ? "rows with another y, or train without intercept and with a prior (prior.cloud)"
+                               : "a prior (prior.cloud) or loss.box");
     else if (run->polish.accepted && plan_is_convex(run->plan, n_inner))
         judge_polished(run, v);
     else if (run->polish.accepted)
