@@ -82,6 +82,8 @@ HFSAD_API hfsad_status hfsad_keys_broker(const char *keys, const hfsad_tree *tre
                                          hfsad_error *err);
 /* Whether the folder of keys is for a cluster of brokers. */
 HFSAD_API bool hfsad_keys_clustered(const char *keys);
+/* Of which: "nats" or "rabbitmq"; NULL: none. */
+HFSAD_API const char *hfsad_keys_cluster(const char *keys);
 
 /* ---- a process of a federation ---- */
 
