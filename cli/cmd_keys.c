@@ -26,7 +26,8 @@ static const char about[] =
     "and revoked.crl, an access list with the exact topics of every node, and a configuration whose\n"
     "limits for memory, connections and packets follow from the spec's tree and features. Give this\n"
     "folder, and no other, to the broker's user. Run the command again after issue --force and revoke.\n"
-    "After init --for nats it has a configuration for each node of the cluster, nats-1.conf and so on.\n\n"
+    "After init --for nats or rabbitmq it has a configuration for each node of the cluster, nats-1.conf or\n"
+    "rabbitmq-1.conf and so on.\n\n"
     "cohort signs that clients of an asynchronous run with privacy.cohort are lost for good, and prints a\n"
     "line for each; hfsad retire --cohort passes it to the others of their cohorts.\n\n"
     "A node needs ca.crt and its own files below nodes/. Keep ca.key secret: anyone who holds it can\n"
@@ -258,10 +259,13 @@ static int make_broker(const char *keys, const char *spec_path, const char *out,
     hfsad_spec_free(spec);
     if (status != CLI_GO)
         return status;
-    const bool clustered = hfsad_keys_clustered(keys);
-    printf("the broker's folder is %s; give it to the broker's user and start%s: %s -c %s/%s.conf\n", out,
-           clustered ? ", on the first node" : "", clustered ? "nats-server" : "mosquitto", place ? place : out,
-           clustered ? "nats-1" : "mosquitto");
+    const char *kind = hfsad_keys_cluster(keys), *at = place ? place : out;
+    printf("the broker's folder is %s; give it to the broker's user and start%s: ", out,
+           kind ? ", on the first node" : "");
+    if (kind && !strcmp(kind, "rabbitmq"))
+        printf("RABBITMQ_CONF_ENV_FILE=%s/rabbitmq-1.env rabbitmq-server\n", at);
+    else
+        printf("%s -c %s/%s.conf\n", kind ? "nats-server" : "mosquitto", at, kind ? "nats-1" : "mosquitto");
     return cli_finish_stdout(CLI_DONE);
 }
 
@@ -353,8 +357,8 @@ int cmd_keys(int argc, char **argv)
          "repeated; without it the broker accepts only this machine"},
         {"port", CLI_WHOLE, &port, 1, 65535, NULL, "N", "init: port of the broker (8883)"},
         {"for", CLI_TEXT, &a.broker, 0, 0, NULL, "BROKER",
-         "init: mosquitto (the default), or nats: a cluster with a node at\n"
-         "every --host, or three nodes on this machine"},
+         "init: mosquitto (the default), nats or rabbitmq: a cluster with a node\n"
+         "at every --host, or three nodes on this machine"},
         {"days", CLI_WHOLE, &days, 1, MOST_DAYS, NULL, "N",
          "validity of the certificates in days (init: 3650, issue: 365)"},
         {"nodes", CLI_TEXT, &b.nodes, 0, 0, NULL, "FILE",

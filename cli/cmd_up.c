@@ -349,15 +349,6 @@ static bool has_state(const session *s)
     return false;
 }
 
-/* The process of a node has a state folder no more: it was lost when the node's part was done. NULL: none was. */
-static const char *lost_folder(const session *s)
-{
-    for (size_t n = CLOUD; n < s->n_children; n++)
-        if (s->children[n].state && access(s->children[n].state, F_OK) != 0)
-            return s->children[n].state;
-    return NULL;
-}
-
 /* What the run leaves of its record: one file of all nodes. In lock step the cloud has all of it. */
 static hfsad_status gather_record(const session *s, hfsad_error *err)
 {
@@ -394,14 +385,8 @@ static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
         processes[n - CLOUD] = (hfsad_tree_process){s->children[n].state, s->children[n].first, s->children[n].count};
     const hfsad_status status = hfsad_tree_gather(s->tree, processes, s->n_children - CLOUD, s->out, &whole, err);
     free(processes);
-    const char *lost = lost_folder(s);
-    if (!status && !whole && done && lost)
-        fprintf(stderr, "hfsad: %s has no state.csv and checkpoint.bin: the state folder %s is gone\n", s->out, lost);
-    else if (!status && !whole && done)
-        fprintf(stderr,
-                "hfsad: %s has no state.csv and checkpoint.bin: federation.nodes and the data differ in nodes or their "
-                "order\n",
-                s->out);
+    if (!status && !whole && done)
+        fprintf(stderr, "hfsad: %s has no state.csv and checkpoint.bin: %s\n", s->out, err->message);
     return status;
 }
 

@@ -11,7 +11,7 @@ start_broker plain.conf
 # shellcheck disable=SC2206 # words
 sets=(--set federation.mode=async --set run.iterations=100000000 --set run.trace_every=50 --set run.polish=false --set federation.deadline=2)
 begin() {
-    setpriv --pdeathsig KILL "$HFSAD" "${@:2}" "${sets[@]}" --broker mqtt://localhost:$port --state "states/$1" 2>>"$1.log" >/dev/null &
+    setpriv --pdeathsig KILL "$HFSAD" "${@:2}" "${sets[@]}" --broker mqtt://localhost:$port --state "states/$1" 2>>"$1.log" >"$1.out" &
     last=$!
     members="$members $last"
 }
@@ -71,7 +71,7 @@ begin 1c3 client spec.yaml --name edge1/client3
 expect 0 retire --state states/cloud edge2/client10
 kill -KILL "$cloud" "$edge1"
 begin edge1 edge spec.yaml --name edge1 --record record.edge1
-begin cloud cloud spec.yaml --out out --quiet --record record.cloud
+begin cloud cloud spec.yaml --out out --record record.cloud
 cloud=$last
 joined() { grep -q 'edge1/client3: readmitted' cloud.log; }
 until_true 60 joined || fail "edge1/client3 does not join: $(cat cloud.log 1c3.log)"
@@ -85,6 +85,13 @@ grep -q 'goes on without: edge1/client1' edge1.log || fail "the absent is not na
 [ "$(last_row)" = 2500 ] && [ "$(wc -l <out/model.csv)" = 14 ] || fail "the output of a run without a client: $(last_row)"
 grep -q '^edge1 end .* 0:-' record.edge1 && grep -q '^edge2 end .* 4:-' record.edge2 || fail "records do not name the absent: $(tail -n 1 record.edge1 record.edge2)"
 grep -q 'a client is absent' out/summary.json || fail "polished without a client: $(grep -A 3 '"polish"' out/summary.json)"
+# names_absent FOLDER: the summary names these, and no others
+names_absent() {
+    python3 -c 'import json, sys; absent = json.load(open(sys.argv[1] + "/summary.json"))["absent"]
+sys.exit(absent != [dict(zip(("node", "why"), word.split("="))) for word in sys.argv[2:]])' "$@"
+}
+names_absent out "edge1/client1=did not answer" edge2/client10=left || fail "the summary does not name the absent: $(grep -A 9 '"absent"' out/summary.json)"
+tr -s ' \n' ' ' <cloud.out | grep -q 'absent edge1/client1 (did not answer), edge2/client10 (left)' || fail "the last lines do not name the absent: $(cat cloud.out)"
 grep -A 3 '"retired"' out/summary.json | grep -q edge2/client10 || fail "the summary does not say which client has left"
 cat record.cloud record.edge1 record.edge2 >record
 expect 0 run spec.yaml "${sets[@]}" --replay record --out again --quiet

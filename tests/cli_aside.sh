@@ -35,9 +35,9 @@ begin() {
 setpriv --pdeathsig KILL "$python" liar.py "$port" >liar.txt 2>liar.log &
 members="$members $!"
 until_true 60 grep -q ready liar.txt || fail "the liar is not ready: $(cat liar.log)"
-begin cloud "$HFSAD" cloud spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-cloud --out out --quiet --linger 1
+begin cloud "$HFSAD" cloud spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-cloud --out out --quiet --linger 1 --record record.cloud
 cloud=$last
-begin edge1 "$HFSAD" edge spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-edge --name edge1 --linger 1
+begin edge1 "$HFSAD" edge spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-edge --name edge1 --linger 1 --record record.edge1
 for i in 1 2 3 4; do
     begin c$i "$HFSAD" client spec.yaml "${sets[@]}" --broker mqtt://localhost:$port --state s-$i --name edge1/client$i
     [ $i != 1 ] || honest=$last
@@ -51,6 +51,12 @@ grep -q 'sets aside.*edge1/client1' edge1.log || fail "the liar is not set aside
 grep -q 'sets aside.*edge1/client[234]' edge1.log && fail "an honest client is set aside"
 [ "$(tail -n 1 out/trace.csv | cut -d, -f1)" = 400 ] || fail "the run has not come to its end"
 awk -F, 'NR > 1 && ($2 > 1e6 || $2 < -1e6) { exit 1 }' out/trace.csv || fail "the lies have moved the models"
+
+grep -A 3 '"absent"' out/summary.json | grep -q '"why":.*"set aside"' || fail "the summary does not name the liar: $(grep -A 5 '"absent"' out/summary.json)"
+until_true 60 test -s record.edge1 || fail "the edge does not end"
+cat record.cloud record.edge1 >record
+expect 0 run spec.yaml "${sets[@]}" --replay record --out again --quiet
+same_output again out || fail "the replay is another run"
 
 expect_line 2 run spec.yaml --out no --set aggregate=median --set algorithm=star
 says 'aggregate: trimmed and median need algorithm hfsad'

@@ -239,6 +239,7 @@ class Case:
         self.program, self.patience, self.mode, self.folder = options.program, options.patience, mode, folder
         self.draw = random.Random(f"{mode} {seed}")
         self.done = []  # what was done to it
+        self.lost = []  # state folders that were removed
         self.temporary = self.path("tmp")
         os.makedirs(self.temporary)
         self.data = draw_spec(self.draw, folder, mode != "plain")
@@ -523,6 +524,7 @@ class Case:
                 return self.wanted
         early = self.cut_off()
         if early is not None or not os.path.isdir(self.path("state")):
+            self.done.append("too early")
             return 0 if early is None else early
         spoiled = self.spoil()
         begun = time.monotonic()
@@ -532,7 +534,7 @@ class Case:
         if spoiled and found == 2:
             if not any(name in said or name.replace("+", "/") in said for name in spoiled):
                 raise Failure(f"{spoiled} is not named: {said}")
-            if time.monotonic() - begun > 45:
+            if time.monotonic() - begun > max(45, self.patience / 2):
                 raise Failure(f"refused after {time.monotonic() - begun:.0f} s")
             self.done.append("refused")
             return 0
@@ -540,8 +542,19 @@ class Case:
             return self.check_replay(found)
         if found != self.wanted:
             raise Failure(f"exit status {found} of up, {self.wanted} of run; after {self.mode} of {spoiled}: {said[-300:]}")
+        self.leave_state_out(said, spoiled or [])
         self.compare("up")
         return found
+
+    def leave_state_out(self, said, folders):
+        """A folder that was lost or replaced when its node had ended: the output has no state of it, and a line names the folder."""
+        if "has no state.csv" not in said:
+            return
+        if not any(f"the state folder state/{folder} " in said for folder in folders):
+            raise Failure(f"{folders} is not named: {said[-300:]}")
+        for name in ("state.csv", "checkpoint.bin"):
+            if os.path.exists(self.path("run", name)):
+                os.remove(self.path("run", name))
 
     def check_liar(self):
         """In lock step the bytes of `run`, or an end that names the client; asynchronous: an end, and the replay has the same bytes."""
@@ -612,6 +625,7 @@ class Case:
         finally:
             process.send_signal(signal.SIGCONT)
         self.done.append("lose")
+        self.lost.append(os.path.basename(state))
         self.order(process, "readmit", nodes)
 
     def check_lose(self):
@@ -635,10 +649,7 @@ class Case:
         self.wanted = self.call("run", "spec.yaml", *replay, "--out", "run", "--quiet", log="run.log")
         if found != self.wanted:
             raise Failure(f"exit status {found} of up, {self.wanted} of run; after {self.done}")
-        if "has no state.csv" in self.said("up.log"):  # a folder was lost when its node had ended
-            for name in ("state.csv", "checkpoint.bin"):
-                if os.path.exists(self.path("run", name)):
-                    os.remove(self.path("run", name))
+        self.leave_state_out(self.said("up.log"), self.lost)
         self.compare("up")
         return found
 

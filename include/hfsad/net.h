@@ -70,8 +70,8 @@ typedef struct {
 } hfsad_tree_process;
 /* Writes state.csv and checkpoint.bin of the run that these processes have trained into the folder with its other
  * files, if the spec asks for them. The cloud is the first process, and every node is in one of them. If the nodes are
- * not all at the cloud's last row, or the data has other nodes than the federation, *whole is false and nothing is
- * written. */
+ * not all at the cloud's last row, or the data has other nodes than the federation, *whole is false, nothing is written
+ * and err->message says why. */
 HFSAD_API hfsad_status hfsad_tree_gather(const hfsad_tree *tree, const hfsad_tree_process *processes, size_t count,
                                          const char *out, bool *whole, hfsad_error *err);
 
@@ -82,6 +82,8 @@ HFSAD_API hfsad_status hfsad_keys_broker(const char *keys, const hfsad_tree *tre
                                          hfsad_error *err);
 /* Whether the folder of keys is for a cluster of brokers. */
 HFSAD_API bool hfsad_keys_clustered(const char *keys);
+/* Of which: "nats" or "rabbitmq"; NULL: none. */
+HFSAD_API const char *hfsad_keys_cluster(const char *keys);
 
 /* ---- a process of a federation ---- */
 

@@ -34,20 +34,34 @@ static bool knows(const hfsad_run *r, size_t number)
     return number == 0 || cloud_has_models(r->driver);
 }
 
+/* Of a node below the cloud, as it has come. */
+static const double *model_below(const hfsad_run *r, size_t number)
+{
+    const cloud_driver *c = r->driver;
+    return node_models_below(c->root) + (c->place[number] - 1) * r->data->M;
+}
+
+static run_absence absence(const hfsad_run *r, size_t number)
+{
+    return number && cloud_has_models(r->driver) ? node_model_absence(model_below(r, number)) : ABSENCE_NONE;
+}
+
 static const double *inner_model(const hfsad_run *r, size_t i)
 {
     const cloud_driver *c = r->driver;
+    while (absence(r, i))
+        i = r->data->inner[i].parent;
     if (i > 0)
-        return node_models_below(c->root) + (c->place[i] - 1) * r->data->M;
+        return model_below(r, i);
     node_model(c->root, c->scratch);
     return c->scratch;
 }
 
 static void leaf_model(const hfsad_run *r, size_t leaf, double *w)
 {
-    const cloud_driver *c = r->driver;
-    const double *below = node_models_below(c->root);
-    memcpy(w, below + (c->place[r->data->n_inner + leaf] - 1) * r->data->M, r->data->M * sizeof *w);
+    const size_t number = r->data->n_inner + leaf;
+    const double *model = absence(r, number) ? inner_model(r, dataset_parent(r->data, leaf)) : model_below(r, number);
+    memcpy(w, model, r->data->M * sizeof *w);
 }
 
 static uint64_t repairs(const hfsad_run *r, uint64_t *last)
@@ -218,6 +232,7 @@ static const engine cloud_engine = {
     .inner_model = inner_model,
     .leaf_model = leaf_model,
     .knows = knows,
+    .absence = absence,
     .repairs = repairs,
     .best = best,
     .polish = polish,

@@ -9,6 +9,7 @@
 #include "plan/read_table.h"
 #include "run/save.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,14 @@ typedef struct {
     hfsad_figures row;
     double *w; /* M */
     bool whole;
+    char why[400]; /* it is not */
 } gathering;
+
+static void miss(gathering *g, const char *folder, const char *what)
+{
+    g->whole = false;
+    snprintf(g->why, sizeof g->why, "%s%.250s%s", *folder ? "the state folder " : "", folder, what);
+}
 
 static hfsad_status open_federation(gathering *g, const dataset *shape, hfsad_error *err)
 {
@@ -65,8 +73,8 @@ static hfsad_status make_run(gathering *g, hfsad_error *err)
         status = report_create(&g->report, g->run, g->spec, g->out, err);
     if (!status && !(g->w = alloc_zero(g->run->data->M, sizeof *g->w)))
         status = error_memory(err, g->run->data->M * sizeof *g->w, "a model");
-    if (!status)
-        g->whole = same_nodes(g->run->data, federation_shape(g->f));
+    if (!status && !same_nodes(g->run->data, federation_shape(g->f)))
+        miss(g, "", "federation.nodes and the data differ in nodes or their order");
     return status;
 }
 
@@ -143,7 +151,7 @@ static hfsad_status take_process(gathering *g, const hfsad_tree_process *p, hfsa
     store *state = NULL;
     host *h = NULL;
     if (access(p->folder, F_OK) != 0) { /* it has never begun; store_open would make one */
-        g->whole = false;
+        miss(g, p->folder, " is gone");
         return HFSAD_OK;
     }
     hfsad_status status = store_open(&state, p->folder, federation_run(g->f), err);
@@ -160,6 +168,8 @@ static hfsad_status take_process(gathering *g, const hfsad_tree_process *p, hfsa
         status = host_recall(h, err);
     if (!status)
         status = take_nodes(g, h, p, state, err);
+    if (!status && !g->whole && !g->why[0])
+        miss(g, p->folder, " is not at the last row: it is an old copy, or its node was absent");
     host_free(h);
     store_discard(state);
     return status;
@@ -179,6 +189,8 @@ hfsad_status gather_states(const hfsad_spec *spec, const dataset *shape, const h
     if (!status && g.whole)
         status = report_write_state(g.report, err);
     *whole = g.whole;
+    if (!status && !g.whole)
+        (void)error_set(err, HFSAD_OK, "%s", g.why);
     report_free(g.report);
     hfsad_run_free(g.run);
     federation_free(g.f);

@@ -181,7 +181,7 @@ hfsad_status keys_init(const keys_authority *a, hfsad_error *err)
     key_files files = {0};
     const bool there = access(a->dir, F_OK) == 0;
     bool clustered;
-    hfsad_status status = keys_cluster_kind(a->kind, &clustered, err);
+    hfsad_status status = keys_cluster_known(a->kind, &clustered, err);
     if (!status && clustered)
         status = keys_cluster_add(&files, a, err);
     if (!status)

@@ -33,8 +33,8 @@ typedef struct {
     int port;
     int days;         /* of the authority and the broker */
     bool force;       /* whatever is there is replaced; nodes need new certificates then */
-    const char *kind; /* of the broker: NULL or "mosquitto"; "nats": keys_broker_make writes for a cluster, a node at
-                         each host, or three on this machine */
+    const char *kind; /* of the broker: NULL or "mosquitto"; "nats" or "rabbitmq": keys_broker_make writes for a
+                         cluster, a node at each host, or three on this machine */
 } keys_authority;
 
 hfsad_status keys_init(const keys_authority *a, hfsad_error *err);
@@ -50,8 +50,8 @@ hfsad_status keys_revoke(const char *dir, const char *const *paths, size_t count
 
 /* The folder of a broker, for its user alone: ca.crt, broker.crt, broker.key and revoked.crl of the folder of keys, an
  * access list with the exact topics of every node, and a configuration whose limits follow from the tree. ca.key stays
- * where it is. Files that are there are replaced. If init was for NATS: a configuration for each node of the cluster
- * instead, nats-1.conf and so on, and users.conf. */
+ * where it is. Files that are there are replaced. If init was for a cluster: a configuration for each of its nodes
+ * instead, nats-1.conf and so on, and the access list in its form. */
 typedef struct {
     const char *keys, *folder;
     const char *place; /* of the folder on the broker's machine, for the configuration; NULL: here */
@@ -60,8 +60,9 @@ typedef struct {
     size_t n_nodes;
     size_t numbers; /* of the longest message */
 } keys_broker;
-/* Whether init was for a cluster. */
+/* Whether init was for a cluster, and the name of its kind, NULL: none. */
 bool keys_clustered(const char *keys);
+const char *keys_cluster_name(const char *keys);
 hfsad_status keys_broker_make(const keys_broker *b, hfsad_error *err);
 
 /* The names of a node's files; false: too long. */

@@ -157,6 +157,15 @@ bool keys_clustered(const char *keys)
     return access(name, F_OK) == 0;
 }
 
+const char *keys_cluster_name(const char *keys)
+{
+    hfsad_error ignored;
+    char *text = keys_clustered(keys) ? key_file_read(keys, KEYS_CLUSTER, &ignored) : NULL;
+    const cluster_kind *kind = text ? keys_cluster_kind(text) : NULL;
+    free(text);
+    return kind ? kind->name : NULL;
+}
+
 static hfsad_status make_at(const keys_broker *b, hfsad_error *err)
 {
     static const char *const copied[] = {"ca.crt", "broker.crt", "broker.key", "revoked.crl"};

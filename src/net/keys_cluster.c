@@ -1,64 +1,61 @@
-/*
- * The files of a cluster of nats-server. What differs from mosquitto:
- *
- * - A topic a/b/c is a subject a.b.c, and its access list holds subjects. A subscription with a wildcard needs a
- *   wildcard in the list; the topics that it covers are written by the children of that node alone.
- * - A user is the subject of a certificate, CN=edge1/client7 (verify_and_map).
- * - The nodes of the cluster find each other at the port after that of the clients, by TLS with the broker's
- *   certificate, and by a password, because every node of the federation has a certificate of the same authority.
- * - It reads no list of revoked certificates: a node without a certificate in the folder of keys is left out instead.
- */
+/* What the files of all clustered brokers have in common: their nodes, who may write and read what. */
 #include "net/keys_cluster.h"
 
 #include "base/error.h"
 #include "net/seal.h"
-#include "net/topic.h"
 
 #include <openssl/sha.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* On one machine, without a host: that many nodes, their ports so far apart. */
-enum { NODES_HERE = 3, PORTS_APART = 10, NODES_MOST = 32 };
-enum { CONNECTIONS_OF_NODE = 4, CONNECTIONS_MORE = 64, PAYLOAD_LEAST = 64 << 10 };
+enum { NODES_HERE = 3, PORTS_APART = 10 };
+enum { CONNECTIONS_MORE = 64, PAYLOAD_LEAST = 64 << 10 };
 
-typedef struct {
-    char host[254];
-    int port;
-} place;
+static const cluster_kind *const kinds[] = {&cluster_nats, &cluster_rabbitmq};
+enum { KINDS_OF_CLUSTER = sizeof kinds / sizeof *kinds };
 
-typedef struct {
-    place nodes[NODES_MOST];
-    size_t count;
-} places;
-
-hfsad_status keys_cluster_kind(const char *kind, bool *clustered, hfsad_error *err)
+static const cluster_kind *find(const char *kind, size_t length)
 {
-    *clustered = kind && strcmp(kind, "nats") == 0;
+    for (size_t i = 0; i < KINDS_OF_CLUSTER; i++)
+        if (strlen(kinds[i]->name) == length && strncmp(kinds[i]->name, kind, length) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+hfsad_status keys_cluster_known(const char *kind, bool *clustered, hfsad_error *err)
+{
+    *clustered = kind && find(kind, strlen(kind));
     if (!kind || *clustered || !strcmp(kind, "mosquitto"))
         return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "unknown broker '%.60s'; known: mosquitto, nats", kind);
+    return error_set(err, HFSAD_ERROR_INPUT, "unknown broker '%.60s'; known: mosquitto, nats, rabbitmq", kind);
 }
 
 /* ---- init ---- */
+
+static hfsad_status check(const keys_authority *a, size_t count, hfsad_error *err)
+{
+    const cluster_kind *kind = find(a->kind, strlen(a->kind));
+    if (count == 2 || count > CLUSTER_NODES_MOST)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "a cluster of %zu nodes; give 1 host, or 3 to %d: two cannot agree once one is gone", count,
+                         CLUSTER_NODES_MOST);
+    if (a->port + PORTS_APART * NODES_HERE > 65535)
+        return error_set(err, HFSAD_ERROR_INPUT, "port %d: a cluster needs the ports after it, too", a->port);
+    return kind->check ? kind->check(a, err) : HFSAD_OK;
+}
 
 hfsad_status keys_cluster_add(key_files *files, const keys_authority *a, hfsad_error *err)
 {
     char *text = NULL;
     size_t length = 0;
     const size_t count = a->n_hosts ? a->n_hosts : NODES_HERE;
-    if (count == 2 || count > NODES_MOST)
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "a cluster of %zu nodes; give 1 host, or 3 to %d: two cannot agree once one is gone", count,
-                         NODES_MOST);
-    if (a->port + PORTS_APART * NODES_HERE > 65535)
-        return error_set(err, HFSAD_ERROR_INPUT, "port %d: a cluster needs the ports after it, too", a->port);
-    FILE *f = open_memstream(&text, &length);
+    const hfsad_status status = check(a, count, err);
+    FILE *f = status ? NULL : open_memstream(&text, &length);
     if (!f)
-        return error_memory(err, 0, KEYS_CLUSTER);
-    fprintf(f, "nats\n");
+        return status ? status : error_memory(err, 0, KEYS_CLUSTER);
+    fprintf(f, "%s\n", a->kind);
     for (size_t i = 0; i < count; i++)
         fprintf(f, "%s %d\n", a->n_hosts ? a->hosts[i] : "127.0.0.1",
                 a->n_hosts ? a->port : a->port + PORTS_APART * (int)i);
@@ -70,23 +67,26 @@ hfsad_status keys_cluster_add(key_files *files, const keys_authority *a, hfsad_e
 
 /* ---- broker ---- */
 
-static hfsad_status read_places(places *p, const char *text, const char *dir, hfsad_error *err)
+const cluster_kind *keys_cluster_kind(const char *text)
 {
-    const char *line = strchr(text, '\n');
-    p->count = 0;
-    while (line && line[1] && p->count < NODES_MOST) {
-        place *at = &p->nodes[p->count];
-        if (sscanf(line + 1, "%253s %d", at->host, &at->port) != 2)
-            break;
-        p->count++;
-        line = strchr(line + 1, '\n');
-    }
-    if (strncmp(text, "nats\n", 5) == 0 && p->count && line && !line[1])
-        return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT, "%.300s/" KEYS_CLUSTER " is not as `hfsad keys init` writes it", dir);
+    return find(text, strcspn(text, "\n"));
 }
 
-/* Characters that mean nothing in a subject, in the name of a certificate and in the configuration. */
+static const cluster_kind *read_places(cluster *c, const char *text)
+{
+    const char *line = strchr(text, '\n');
+    while (line && line[1] && c->count < CLUSTER_NODES_MOST) {
+        cluster_place *at = &c->nodes[c->count];
+        if (sscanf(line + 1, "%253s %d", at->host, &at->port) != 2)
+            break;
+        c->count++;
+        line = strchr(line + 1, '\n');
+    }
+    return c->count && line && !line[1] ? keys_cluster_kind(text) : NULL;
+}
+
+/* Characters that mean nothing in a subject, in a regular expression, in the name of a certificate and in the
+ * configurations. */
 static bool is_plain(const char *name)
 {
     for (const char *p = name; *p; p++)
@@ -96,85 +96,65 @@ static bool is_plain(const char *name)
     return true;
 }
 
-static hfsad_status check_names(const keys_broker *b, hfsad_error *err)
+static hfsad_status check_names(const keys_broker *b, const cluster_kind *kind, hfsad_error *err)
 {
     const char *wrong = is_plain(b->run) ? NULL : b->run;
     for (size_t i = 0; i < b->n_nodes && !wrong; i++)
         wrong = is_plain(b->nodes[i]) ? NULL : b->nodes[i];
-    if (!wrong)
-        return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "'%.100s' cannot be a name at a NATS broker: use letters, digits, - and _ (no dots, no spaces)",
-                     wrong);
+    if (wrong)
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "'%.100s' cannot be a name at a %s broker: use letters, digits, - and _ (no dots, no spaces)",
+                         wrong, kind->title);
+    if (strpbrk(b->place, kind->never))
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s: quotes, backslashes, # and spaces cannot be in the path of a %s broker's folder",
+                         b->place, kind->title);
+    return HFSAD_OK;
 }
 
-static void put_subject(FILE *f, const char *run, const char *path, const char *level, topic_kind topic, bool *first)
+bool cluster_is_here(const cluster_place *p)
 {
-    fprintf(f, "%s\"hfsad.%s.", *first ? "" : ", ", run);
-    for (const char *p = path; *p; p++)
-        putc(*p == '/' ? '.' : *p, f);
-    fprintf(f, "%s%s%s\"", level, *path || *level ? "." : "", topic_name(topic));
-    *first = false;
+    return strcmp(p->host, "127.0.0.1") == 0;
 }
 
-/* What `path` may write. */
-static void put_writes(FILE *f, const keys_broker *b, const char *path, bool above, bool below)
+static bool has_children(const keys_broker *b, const char *path)
 {
-    bool first = true;
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < b->n_nodes; i++)
+        if (strncmp(b->nodes[i], path, length) == 0 && b->nodes[i][length] == '/')
+            return true;
+    return false;
+}
+
+void cluster_writes(const keys_broker *b, const char *path, cluster_put *put, void *context)
+{
+    char parent[TOPIC_MAX];
+    const bool below = topic_parent(path, parent), above = !below || has_children(b, path);
     for (int i = 0; i < TOPICS; i++)
         if (i == TOPIC_STATUS || i == TOPIC_HELLO || (topic_to_children((topic_kind)i) ? above : below))
-            put_subject(f, b->run, path, "", (topic_kind)i, &first);
+            put(context, path, false, (topic_kind)i);
 }
 
-/* What it may read: its own status, its parent, its children. The children of the cloud have no path before their
- * name. */
-static void put_reads(FILE *f, const keys_broker *b, const char *path, const char *parent, bool above)
+void cluster_reads(const keys_broker *b, const char *path, cluster_put *put, void *context)
 {
-    bool first = true;
-    const bool cloud = !parent;
-    put_subject(f, b->run, path, "", TOPIC_STATUS, &first);
-    for (int i = 0; i < TOPICS && parent; i++)
+    char parent[TOPIC_MAX];
+    const bool below = topic_parent(path, parent), above = !below || has_children(b, path);
+    put(context, path, false, TOPIC_STATUS);
+    for (int i = 0; i < TOPICS && below; i++)
         if (i == TOPIC_STATUS || i == TOPIC_HELLO || topic_to_children((topic_kind)i))
-            put_subject(f, b->run, parent, "", (topic_kind)i, &first);
+            put(context, parent, false, (topic_kind)i);
     for (int i = 0; i < TOPICS && above; i++)
         if (!topic_to_children((topic_kind)i))
-            put_subject(f, b->run, cloud ? "" : path, cloud ? "*" : ".*", (topic_kind)i, &first);
+            put(context, below ? path : "", true, (topic_kind)i);
 }
 
-static void put_node(FILE *f, const keys_broker *b, size_t number)
+bool cluster_lets_in(const keys_broker *b, const char *path)
 {
-    char parent[TOPIC_MAX], certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
-    const char *path = b->nodes[number];
-    const bool below = topic_parent(path, parent);
-    bool above = !below;
-    const size_t length = strlen(path);
-    if (!keys_node_files(b->keys, path, certificate, key) || access(certificate, F_OK) != 0)
-        return; /* revoked, or not issued yet */
-    for (size_t i = 0; i < b->n_nodes && !above; i++)
-        above = strncmp(b->nodes[i], path, length) == 0 && b->nodes[i][length] == '/';
-    fprintf(f, "  {user: \"CN=%s\", permissions: {publish: {allow: [", path);
-    put_writes(f, b, path, above, below);
-    fprintf(f, "]}, subscribe: {allow: [");
-    put_reads(f, b, path, below ? parent : NULL, above);
-    fprintf(f, "]}}}\n");
+    char certificate[KEYS_FILE_MAX], key[KEYS_FILE_MAX];
+    return keys_node_files(b->keys, path, certificate, key) && access(certificate, F_OK) == 0;
 }
 
-static void put_users(FILE *f, const keys_broker *b)
-{
-    char levels[2 * HFSAD_TIERS_MAX + 1] = "*";
-    bool first = true;
-    fprintf(f, "# Written by hfsad keys broker. A running nats-server rereads it on SIGHUP.\nusers: [\n");
-    fprintf(f, "  {user: \"CN=" KEYS_OBSERVER "\", permissions: {publish: {deny: [\">\"]}, subscribe: {allow: [");
-    for (int i = 0; i < HFSAD_TIERS_MAX; i++, strcat(levels, i < HFSAD_TIERS_MAX ? ".*" : ""))
-        put_subject(f, b->run, "", levels, TOPIC_STATUS, &first);
-    fprintf(f, "]}}}\n");
-    for (size_t i = 0; i < b->n_nodes; i++)
-        put_node(f, b, i);
-    fprintf(f, "]\n");
-}
-
-/* The same for all nodes of the cluster, and known to holders of broker.key alone. */
-static void make_password(char password[2 * SHA256_DIGEST_LENGTH + 1], const char *key)
+static void make_password(char password[CLUSTER_PASSWORD_SIZE], const char *key)
 {
     static const char use[] = "hfsad cluster";
     unsigned char digest[SHA256_DIGEST_LENGTH];
@@ -185,70 +165,43 @@ static void make_password(char password[2 * SHA256_DIGEST_LENGTH + 1], const cha
         sprintf(password + 2 * i, "%02x", digest[i]);
 }
 
-static void put_tls(FILE *f, const keys_broker *b, const char *more)
+static hfsad_status add_file(key_files *files, const cluster *c, const cluster_file *file, size_t node,
+                             hfsad_error *err)
 {
-    fprintf(f, "tls {cert_file: \"%s/broker.crt\", key_file: \"%s/broker.key\", ca_file: \"%s/ca.crt\"%s}", b->place,
-            b->place, b->place, more);
-}
-
-static void put_configuration(FILE *f, const keys_broker *b, const places *p, size_t number, const char *key)
-{
-    const place *at = &p->nodes[number];
-    char password[2 * SHA256_DIGEST_LENGTH + 1];
-    const bool here = strcmp(at->host, "127.0.0.1") == 0;
-    const size_t frame = message_bytes_most(b->numbers) + KEYS_AROUND_FRAME + SEAL_TAG * b->n_nodes,
-                 payload = frame > PAYLOAD_LEAST ? frame : PAYLOAD_LEAST;
-    make_password(password, key);
-    fprintf(f,
-            "# Written by hfsad keys broker, for node %zu of %zu. Start: nats-server -c THIS_FILE\n"
-            "server_name: hfsad-%zu\n"
-            "# Nodes of the federation come by MQTT. This listener cannot be left out; it asks for the same "
-            "certificates.\n"
-            "listen: \"127.0.0.1:-1\"\n"
-            "max_payload: %zu\nmax_pending: %zu\nmax_connections: %zu\n"
-            "jetstream {store_dir: \"%s/store-%zu\"}\n",
-            number + 1, p->count, number + 1, payload, 64 * payload,
-            CONNECTIONS_OF_NODE * b->n_nodes + CONNECTIONS_MORE, b->place, number + 1);
-    put_tls(f, b, ", verify_and_map: true");
-    fprintf(f, "\nmqtt {\n  listen: \"%s:%d\"\n  ", here ? at->host : "0.0.0.0", at->port);
-    put_tls(f, b, ", verify_and_map: true");
-    fprintf(f, "\n}\n");
-    if (p->count > 1) {
-        fprintf(f, "cluster {\n  name: hfsad\n  listen: \"%s:%d\"\n  ", here ? at->host : "0.0.0.0", at->port + 1);
-        put_tls(f, b, "");
-        fprintf(f, "\n  authorization {user: hfsad, password: \"%s\"}\n  routes: [\n", password);
-        for (size_t i = 0; i < p->count; i++)
-            fprintf(f, "    \"nats-route://hfsad:%s@%s%s%s:%d\"\n", password, strchr(p->nodes[i].host, ':') ? "[" : "",
-                    p->nodes[i].host, strchr(p->nodes[i].host, ':') ? "]" : "", p->nodes[i].port + 1);
-        fprintf(f, "  ]\n}\n");
+    char *made = NULL, name[40];
+    size_t length = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* a name of the table above */
+    snprintf(name, sizeof name, file->name, node + 1);
+#pragma GCC diagnostic pop
+    FILE *f = open_memstream(&made, &length);
+    if (!f)
+        return error_memory(err, 0, name);
+    file->put(f, c, node);
+    if (fclose(f) != 0) {
+        free(made);
+        return error_memory(err, length, name);
     }
-    fprintf(f, "accounts {hfsad {jetstream: enabled, include ./users.conf}}\n");
+    return key_files_add(files, c->b->folder, name, made, length, true, true, err);
 }
 
 hfsad_status keys_cluster_make(key_files *files, const keys_broker *b, const char *text, const char *key,
                                hfsad_error *err)
 {
-    places p;
-    hfsad_status status = check_names(b, err);
-    if (!status)
-        status = read_places(&p, text, b->keys, err);
-    for (size_t i = 0; !status && i <= p.count; i++) {
-        char *made = NULL, name[40] = "users.conf";
-        size_t length = 0;
-        FILE *f = open_memstream(&made, &length);
-        if (!f)
-            return error_memory(err, 0, name);
-        if (i < p.count) {
-            snprintf(name, sizeof name, "nats-%zu.conf", i + 1);
-            put_configuration(f, b, &p, i, key);
-        } else {
-            put_users(f, b);
-        }
-        if (fclose(f) != 0) {
-            free(made);
-            made = NULL;
-        }
-        status = key_files_add(files, b->folder, name, made, length, true, true, err);
+    const size_t frame = message_bytes_most(b->numbers) + KEYS_AROUND_FRAME + SEAL_TAG * b->n_nodes;
+    cluster c = {.b = b,
+                 .payload = frame > PAYLOAD_LEAST ? frame : PAYLOAD_LEAST,
+                 .connections = CLUSTER_CONNECTIONS_OF_NODE * b->n_nodes + CONNECTIONS_MORE};
+    const cluster_kind *kind = read_places(&c, text);
+    if (!kind)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s/" KEYS_CLUSTER " is not as `hfsad keys init` writes it",
+                         b->keys);
+    make_password(c.password, key);
+    hfsad_status status = check_names(b, kind, err);
+    for (const cluster_file *file = kind->files; file->name && !status; file++) {
+        const size_t count = strchr(file->name, '%') ? c.count : 1;
+        for (size_t i = 0; i < count && !status; i++)
+            status = add_file(files, &c, file, i, err);
     }
     return status;
 }

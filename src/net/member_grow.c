@@ -138,11 +138,34 @@ void member_note_list(hfsad_member *m)
     m->list_seen = look_at_list(m);
 }
 
+/* Whether a process that begins with the longer list could go on: a line written by hand may not fit the run. */
+static hfsad_status check_grown(const hfsad_member *m, bool *grown, hfsad_error *err)
+{
+    dataset *now;
+    federation *f;
+    hfsad_status status = member_shape(&now, m->spec, NULL, NULL, err);
+    if (status)
+        return status;
+    const dataset *before = federation_shape(m->f);
+    const bool same = nodes_print(now) == nodes_print(before);
+    *grown = same && count_later(m, now) > count_later(m, before);
+    if (!same)
+        status = error_set(err, HFSAD_ERROR_INPUT, "only lines `later PATH` may be added while the run goes on");
+    if (status || !*grown) {
+        dataset_free(now);
+        return status;
+    }
+    status = federation_create(&f, m->spec, now, err);
+    if (!status)
+        federation_free(f);
+    return status;
+}
+
 bool member_has_grown(hfsad_member *m)
 {
     static const double every = 0.5;
     hfsad_error err;
-    dataset *now;
+    bool grown = false;
     if (m->s.role == HFSAD_ROLE_CLIENT || clock_seconds() < m->list_next)
         return false;
     m->list_next = clock_seconds() + every;
@@ -150,17 +173,10 @@ bool member_has_grown(hfsad_member *m)
     if (!seen || seen == m->list_seen)
         return false;
     m->list_seen = seen;
-    if (member_shape(&now, m->spec, NULL, NULL, &err)) {
+    if (check_grown(m, &grown, &err)) {
         member_log(m, HFSAD_LOG_ERROR, m->s.name, "the list of nodes has changed, and is not used", err.message, "");
         return false;
     }
-    const dataset *before = federation_shape(m->f);
-    const bool same = nodes_print(now) == nodes_print(before),
-               grown = same && count_later(m, now) > count_later(m, before);
-    dataset_free(now);
-    if (!same)
-        member_log(m, HFSAD_LOG_ERROR, m->s.name, "the list of nodes has changed, and is not used",
-                   "only lines `later PATH` may be added while the run goes on", "");
     if (grown)
         member_log(m, HFSAD_LOG_INFO, m->s.name, "the list of nodes has grown", "", "");
     m->grown = m->grown || grown;

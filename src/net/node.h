@@ -266,6 +266,9 @@ void node_look(node *n);
 /* Root, once it has ended or looked: the models of all nodes below it, in the order that the head of this file says;
  * NULL if they never came. */
 const double *node_models_below(const node *n);
+/* Of one of these: whether the node was absent. Its numbers are then none; the output has the model of the node above.
+ */
+run_absence node_model_absence(const double *w);
 
 typedef struct {
     uint64_t round, k;

@@ -118,8 +118,10 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
                                                           : ANEW_BEFORE;
     child->admitted = false;
     n->changed = true;
-    if (node_is_over(n))
+    if (node_is_over(n)) { /* the model that belongs to its last figures is lost */
+        child->out = child->out || n->s.async;
         return true;
+    }
     assume_anew(n, c);
     if (n->s.async)
         return true;
@@ -138,7 +140,8 @@ bool node_child_retire(node *n, size_t c, uint64_t life)
     child->begun_at = n->async.version;
     child->where = ANEW_RETIRED;
     child->k = 0;
-    child->admitted = true; /* there is nothing to be told but that it may end */
+    child->out = child->out || node_is_over(n); /* its last figures stay; its model is not waited for */
+    child->admitted = true;                     /* there is nothing to be told but that it may end */
     free(child->begin);
     child->begin = NULL;
     n->changed = true;

@@ -369,11 +369,11 @@ uint64_t async_due(const node *n)
 
 /* ---- the record ---- */
 
-bool async_all_answered(const node *n)
+bool async_all_are_first(const node *n)
 {
     bool all = true;
     for (size_t c = 0; c < n->s.n_children; c++)
-        all = all && n->inner.child[c].answered;
+        all = all && n->inner.child[c].answered && n->inner.child[c].life == 0;
     return all;
 }
 
@@ -447,9 +447,23 @@ void async_row(node *n)
     async_put(n, "\n");
 }
 
+static void put_aside(node *n)
+{
+    bool any = false;
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        if (!n->inner.child[c].aside)
+            continue;
+        async_put(n, any ? "" : "aside");
+        put_absent(n, c);
+        any = true;
+    }
+    async_put(n, any ? "\n" : "");
+}
+
 void async_end(node *n)
 {
     char text[80];
+    put_aside(n);
     snprintf(text, sizeof text, "end %" PRIu64, n->down_round);
     async_put(n, text);
     unit_note_rest(n);

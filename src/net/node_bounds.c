@@ -18,6 +18,8 @@ static const double slack = 1e-6, smallest = FLT_TRUE_MIN;
 /* Beyond it sums of squares overflow: the run diverges, and every number may come. A plan with such a c has no bounds
  * (tree.c). */
 static const double wild = 1e100;
+/* A coordinate of the child's own may be as large as its data: sums of such numbers are still finite. */
+static const double own_most = 1e300;
 
 hfsad_link_rule child_rule(const node *n, size_t c)
 {
@@ -79,7 +81,7 @@ bool bounds_of_up(node *n, size_t c, const message *m)
     const bool of_this_w = !n->s.async && n->state == NODE_TRAINS && m->round == n->round + n->unit && m->k > 0;
     return (of_this_w ? all_within(u, n->w, tied, sigma, within)
                       : all_within(u, NULL, tied, 0, sigma * n->reach + within)) &&
-           all_within(u + tied, NULL, rule.penalty.free, 0, wild);
+           all_within(u + tied, NULL, rule.penalty.free, 0, own_most);
 }
 
 bool bounds_of_strain(const node *n, size_t c, double sum, double count)

@@ -17,6 +17,8 @@
 #define INFINITE (UINT64_C(0x7ff) << 52)
 #define HIDDEN (INFINITE - 2) /* the two largest numbers, and everything beyond */
 
+#define ABSENT (INFINITE - 3) /* of a model that is not there: set aside, if negative */
+
 /* Whether one of the numbers, by its bits without the sign, is `least` or more; without a branch, so that it becomes
  * vector code. */
 static bool any_from(uint64_t least, const double *v, size_t count)
@@ -85,4 +87,17 @@ bool numbers_take(node *n, message *m, node_refusal *why)
         n->shown[i] = number_show(m->values[i]);
     m->values = n->shown;
     return true;
+}
+
+void model_mark_absent(double *w, bool aside)
+{
+    const uint64_t bits = ABSENT | (aside ? SIGN_BIT : 0);
+    memcpy(w, &bits, sizeof bits);
+}
+
+run_absence node_model_absence(const double *w)
+{
+    uint64_t bits;
+    memcpy(&bits, w, sizeof bits);
+    return (bits & ~SIGN_BIT) != ABSENT ? ABSENCE_NONE : bits & SIGN_BIT ? ABSENCE_ASIDE : ABSENCE_SILENT;
 }

@@ -330,6 +330,8 @@ void node_greet(node *n, uint64_t begun);
 bool all_finite(const double *v, size_t count);
 double number_hide(double v);
 void numbers_hide(double *v, size_t count);
+/* Of a child that the models go without: its first number says so, and whether the child was set aside. */
+void model_mark_absent(double *w, bool aside);
 /* v, or in room what can be said of it. */
 double *numbers_to_say(double *room, double *v, size_t count);
 /* The numbers of a message that has come, as they are where they come from; false: it is refused. */
@@ -433,8 +435,8 @@ void async_row(node *n);
 bool async_may_open(const node *n);
 void async_open(node *n);
 bool async_is_ready(const node *n);
-/* Whether all children have answered the question in hand. */
-bool async_all_answered(const node *n);
+/* Whether all children have answered the question in hand, none of them in a later life of its link. */
+bool async_all_are_first(const node *n);
 /* Whether a child is so far behind that it may be waited for. */
 bool async_is_stale(const node *n, size_t c);
 /* Whether a question goes on without the answers that have not come. */

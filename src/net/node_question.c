@@ -120,7 +120,7 @@ static bool finish_figures(node *n)
     tally t = n->question.own;
     if (n->s.async && n->question.round == n->end_round)
         async_end(n);
-    else if (n->s.async && (n->question.round > 0 || !async_all_answered(n)))
+    else if (n->s.async && (n->question.round > 0 || !async_all_are_first(n)))
         async_row(n);
     const cell c = node_cell(n);
     cell_add_tallies(&c, n->s.tiers, &t);
@@ -160,9 +160,9 @@ static void begin_models(node *n)
 static bool gather_models(node *n)
 {
     node_model(n, n->inner.models);
-    for (size_t c = 0; c < n->s.n_children; c++) /* of the absent: the model that they were to be tied to */
+    for (size_t c = 0; c < n->s.n_children; c++)
         for (size_t i = 0; !n->inner.child[c].answered && i < n->s.children[c].nodes; i++)
-            memcpy(n->inner.models + models_before(n, c) + i * n->s.M, n->inner.models, n->s.M * sizeof(double));
+            model_mark_absent(n->inner.models + models_before(n, c) + i * n->s.M, n->inner.child[c].aside);
     n->inner.has_models = true;
     n->answer.part = 0;
     return true;

@@ -191,13 +191,18 @@ static const broker_url *place_of(const member *m)
     return &m->owner->at.list[m->address];
 }
 
+/* Closed by the other side before it has answered to our CONNECT. */
+static bool unanswered(const member *m, int code, int reason)
+{
+    return m->connack < 0 && (code == MOSQ_ERR_CONN_LOST || code == MOSQ_ERR_TLS ||
+                              (code == MOSQ_ERR_ERRNO && (reason == ECONNRESET || reason == EPIPE)));
+}
+
 /* The likely cause if a server accepts connections and closes them without a message; "": something else. */
 static const char *other_tongue(const member *m, int code, int reason)
 {
     const mqtt *t = m->owner;
-    const bool closed = code == MOSQ_ERR_CONN_LOST || code == MOSQ_ERR_TLS ||
-                        (code == MOSQ_ERR_ERRNO && (reason == ECONNRESET || reason == EPIPE));
-    if (m->connack >= 0 || !closed || !place_of(m)->port || m->attempts < PUZZLED_AFTER)
+    if (!unanswered(m, code, reason) || !place_of(m)->port || m->attempts < PUZZLED_AFTER)
         return "";
     return t->at.tls ? "; does it speak TLS at this port? If not, give mqtt://"
                      : "; does it require TLS at this port? Then give mqtts://";
@@ -242,6 +247,14 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
     return TRANSPORT_DOWN;
 }
 
+/* Nothing here needs more than MQTT 3.1.1. */
+static bool choose_version(member *m, bool older)
+{
+    m->older = older;
+    return mosquitto_int_option(m->handle, MOSQ_OPT_PROTOCOL_VERSION, older ? MQTT_PROTOCOL_V311 : MQTT_PROTOCOL_V5) ==
+           MOSQ_ERR_SUCCESS;
+}
+
 /* The handler hears of a trouble once, not of every attempt; but also of a refusal that first looked like less: a
  * broker that does not want us may close before its reason has reached us. */
 static void fall(member *m, int code, int reason)
@@ -262,6 +275,9 @@ static void fall(member *m, int code, int reason)
     char why[REASON_SIZE];
     const transport_event event = judge(m, code, reason, why);
     const bool puzzled = event == TRANSPORT_DOWN && m->attempts == PUZZLED_AFTER && other_tongue(m, code, reason)[0];
+    /* A broker without MQTT 5 may close without an answer: the next turn of the addresses tries the other version. */
+    if (unanswered(m, code, reason))
+        choose_version(m, m->attempts / (int)t->at.count % 2 != 0);
     m->address = (m->address + 1) % t->at.count;
     if (m->told == TRANSPORT_UP || (m->told == TRANSPORT_DOWN && event == TRANSPORT_REFUSED) || puzzled)
         tell(m, event, why);
@@ -293,13 +309,11 @@ static void connect_now(member *m)
         fall(m, code, errno);
 }
 
-/* A broker without MQTT 5 says so in its answer. Nothing here needs more than 3.1.1. */
+/* A broker without MQTT 5 that says so in its answer. */
 static bool step_down(member *m)
 {
-    if (m->older || m->connack != MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION ||
-        mosquitto_int_option(m->handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311) != MOSQ_ERR_SUCCESS)
+    if (m->older || m->connack != MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION || !choose_version(m, true))
         return false;
-    m->older = true;
     connect_now(m);
     return true;
 }

@@ -143,3 +143,8 @@ bool hfsad_keys_clustered(const char *keys)
 {
     return keys_clustered(keys);
 }
+
+const char *hfsad_keys_cluster(const char *keys)
+{
+    return keys_cluster_name(keys);
+}

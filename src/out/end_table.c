@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "data/features.h"
+#include "data/nodes.h"
 #include "math/normal.h"
 #include "out/groups.h"
 #include "out/settings_rows.h"
@@ -12,7 +13,7 @@
 #include "plan/labels.h"
 #include "plan/noise.h"
 #include "polish/task.h"
-#include "run/handle.h"
+#include "run/anew.h"
 #include "spec/table.h"
 
 #include <inttypes.h>
@@ -115,6 +116,25 @@ static void put_settings(FILE *o, const hfsad_run *run, const hfsad_spec *spec)
     put_made(o, "without effect", idle_text(run, spec));
 }
 
+/* Nodes that the end of an asynchronous run went without. */
+static void put_absent(FILE *o, const hfsad_run *run)
+{
+    enum { SHOWN = 4 };
+    char text[1200] = "", name[HFSAD_TIERS_MAX * 256];
+    size_t count = 0, at = 0;
+    for (size_t node = 1; node < run_may_be_absent(run); node++) {
+        const char *why = run_why_absent(run, node);
+        if (!why || count++ >= SHOWN)
+            continue;
+        nodes_name(run->data, node, name, sizeof name);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.200s (%s)", at ? ", " : "", name, why);
+    }
+    if (count > SHOWN)
+        snprintf(text + at, sizeof text - at, " and %zu more", count - SHOWN);
+    if (count)
+        put_row(o, "absent", text);
+}
+
 static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
 {
     static const char *const reasons[] = {
@@ -132,6 +152,7 @@ static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
     snprintf(text, sizeof text, "%" PRIu64 " in %.3g s, %.4g per second, %u thread%s", f->iteration, f->seconds,
              f->seconds > 0 ? (double)f->iteration / f->seconds : 0.0, threads, plural(threads));
     put_row(o, "iterations", text);
+    put_absent(o, run);
 }
 
 /* "25 clients share another model: edge1/client3, edge2/client7, ...", or with the number of a group that was looked

@@ -6,6 +6,7 @@
 #include "base/wire.h"
 #include "data/builder.h"
 #include "data/features.h"
+#include "data/nodes.h"
 #include "out/groups.h"
 #include "out/json.h"
 #include "personal/personal_task.h"
@@ -13,6 +14,7 @@
 #include "plan/guard.h"
 #include "plan/noise.h"
 #include "polish/task.h"
+#include "run/anew.h"
 #include "spec/table.h"
 
 #include <math.h>
@@ -597,6 +599,28 @@ static void add_changes(json *j, cJSON *root, const hfsad_run *run, const char *
         json_add_item(j, root, name, list);
 }
 
+/* Nodes that the end went without; none: no list. */
+static void add_absent(json *j, cJSON *root, const hfsad_run *run)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    cJSON *list = NULL;
+    for (size_t node = 1; node < run_may_be_absent(run); node++) {
+        const char *why = run_why_absent(run, node);
+        if (!why)
+            continue;
+        if (!list)
+            list = cJSON_CreateArray();
+        cJSON *one = cJSON_CreateObject();
+        nodes_name(run->data, node, name, sizeof name);
+        json_add_text(j, one, "node", name);
+        json_add_text(j, one, "why", why);
+        if (!one || !cJSON_AddItemToArray(list, one))
+            j->ok = false;
+    }
+    if (list)
+        json_add_item(j, root, "absent", list);
+}
+
 const char *summary_algorithm(const hfsad_run *run, const hfsad_spec *spec)
 {
     return algorithm_names[run->plan->star                         ? ALGORITHM_STAR
@@ -646,6 +670,7 @@ char *summary_text(const hfsad_run *run, const hfsad_spec *spec, const theorem_r
         json_add_whole(j, root, "start_kept", run->start_index + 1);
     add_changes(j, root, run, "readmitted", false);
     add_changes(j, root, run, "retired", true);
+    add_absent(j, root, run);
     add_shape(j, root, run->data, plan_has_noise(run->plan));
     add_errors(j, root, run);
     add_figures(j, root, run, figures);

@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "plan/tally.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,13 +142,26 @@ void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double l
         start[m] *= length / sqrt(size);
 }
 
+/* Of numbers whose squares overflow, too: a start that is not finite is none. */
+static double length_of(const double *v, size_t M)
+{
+    double square = 0, most = 0, part = 0;
+    for (size_t m = 0; m < M; m++) {
+        square += v[m] * v[m];
+        most = fmax(most, fabs(v[m]));
+    }
+    if (isfinite(square) || !isfinite(most))
+        return sqrt(square);
+    for (size_t m = 0; m < M; m++)
+        part += v[m] / most * (v[m] / most);
+    return fmin(most * sqrt(part), DBL_MAX);
+}
+
 void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely)
 {
-    double square = 0;
-    for (size_t m = 0; m < M; m++)
-        square += first[m] * first[m];
+    const double length = length_of(first, M);
     if (index)
-        start_draw(start, M, seed, index, square > 0 ? sqrt(square) : likely);
+        start_draw(start, M, seed, index, length > 0 && isfinite(length) ? length : likely);
     else
         memmove(start, first, M * sizeof *start);
 }

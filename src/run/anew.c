@@ -230,3 +230,29 @@ void run_free_readmissions(hfsad_run *run)
         free(run->readmitted[i].path);
     free(run->readmitted);
 }
+
+static bool has_left(const hfsad_run *run, size_t node)
+{
+    char name[HFSAD_TIERS_MAX * 256];
+    bool left = false;
+    nodes_name(run->data, node, name, sizeof name);
+    for (size_t i = 0; i < run->n_readmitted; i++)
+        if (strcmp(run->readmitted[i].path, name) == 0)
+            left = run->readmitted[i].where == ANEW_RETIRED;
+    return left;
+}
+
+size_t run_may_be_absent(const hfsad_run *run)
+{
+    const bool any = run->engine->absence && run->spec && run->spec->federation.mode == MODE_ASYNC;
+    return any ? run->data->n_inner + run->data->n_leaves : 0;
+}
+
+const char *run_why_absent(const hfsad_run *run, size_t node)
+{
+    const run_absence why = run->engine->absence(run, node);
+    const size_t parent = why ? parent_of(run->data, node) : 0;
+    if (!why || (parent && run->engine->absence(run, parent)))
+        return NULL;
+    return has_left(run, node) ? "left" : why == ABSENCE_ASIDE ? "set aside" : "did not answer";
+}

@@ -43,6 +43,12 @@ static const double *sim_engine_best(const hfsad_run *r, double *objective)
     return sim_best(r->sim, objective);
 }
 
+/* Of a replay. */
+static run_absence sim_engine_absence(const hfsad_run *r, size_t node)
+{
+    return sim_absence(r->sim, node);
+}
+
 static const engine sim_engine = {
     .saves = true,
     .create = sim_engine_create,
@@ -51,6 +57,7 @@ static const engine sim_engine = {
     .converged = sim_engine_converged,
     .inner_model = sim_engine_inner_model,
     .leaf_model = sim_engine_leaf_model,
+    .absence = sim_engine_absence,
     .repairs = sim_engine_repairs,
     .best = sim_engine_best,
 };

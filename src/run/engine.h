@@ -6,6 +6,7 @@
 #include "personal/grow.h"
 #include "polish/polish.h"
 #include "run/algorithm.h"
+#include "run/readmission.h"
 #include "spec/settings.h"
 
 typedef struct {
@@ -22,6 +23,8 @@ typedef struct {
     void (*leaf_model)(const hfsad_run *r, size_t leaf, double *w);
     /* Whether the node's model is here; NULL: always. */
     bool (*knows)(const hfsad_run *r, size_t node);
+    /* Whether the end of an asynchronous run went without the node, or without a node above it; NULL: never. */
+    run_absence (*absence)(const hfsad_run *r, size_t node);
     /* The safeguard's repairs so far; *last: the iteration of the last. Only of an algorithm with links. */
     uint64_t (*repairs)(const hfsad_run *r, uint64_t *last);
     /* The best w_0 of all rows and its objective; NULL: the last one is to be kept. A NULL function: always. */

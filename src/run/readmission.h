@@ -13,6 +13,9 @@ typedef enum {
     ANEW_RETIRED    /* likewise, and it is no readmission: the node has left */
 } anew_where;
 
+/* A node that the end of an asynchronous run went without. */
+typedef enum { ABSENCE_NONE, ABSENCE_SILENT, ABSENCE_ASIDE } run_absence;
+
 typedef struct {
     uint64_t iteration; /* the first whose row finds it so */
     uint64_t round;

@@ -398,7 +398,7 @@ static void find_gone(replay *r)
     for (size_t node = 1; r->n_lent && node < nodes_of(r->s); node++) {
         const size_t parent = parent_of(r->s->d, node);
         r->gone[node] = r->gone[node] || r->gone[parent];
-        r->lent[node] = r->lent[node] || r->lent[parent];
+        r->lent[node] = r->lent[parent] ? r->lent[parent] : r->lent[node];
     }
 }
 
@@ -493,6 +493,28 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
     return status;
 }
 
+/* A client that was readmitted before the first row has begun with what it heard of its parent's model, also if that is
+ * rounded; its entry follows. */
+static void begin_first(replay *r, const row *first)
+{
+    sim *s = r->s;
+    const size_t inner = s->d->n_inner, M = s->M;
+    bool any = false;
+    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
+        const uint64_t at = first->at[inner + leaf];
+        if (at == NO_LINE || at == ABSENT || at >> 32 == 0)
+            continue;
+        double *heard = s->spaces[0].rows;
+        memcpy(heard, s->inner_w + dataset_parent(s->d, leaf) * M, M * sizeof *heard);
+        if (s->said && !s->p->fixed)
+            (void)wire_round(heard, M);
+        begin_leaf(r, leaf, heard);
+        any = true;
+    }
+    if (any && s->d->rows.constant != 0)
+        many_settle(s);
+}
+
 /* The first row went without some nodes: the mask of the simulation. */
 static hfsad_status find_first(sim *s, const char *text, size_t size, const char *path, hfsad_error *err)
 {
@@ -504,6 +526,8 @@ static hfsad_status find_first(sim *s, const char *text, size_t size, const char
         status = error_memory(err, nodes_of(s), "a row of the trace");
     if (!status && r.n_rows && r.rows[0].round == 0) {
         status = find_wanted(&r, &r.rows[0]);
+        if (!status)
+            begin_first(&r, &r.rows[0]);
         s->here = r.rows[0].here;
         r.rows[0].here = NULL;
     }

@@ -22,7 +22,11 @@
  * answered at the same time.
  *
  * `slot:-` is a child that a row or the end was made without, with all nodes below it. The first row has a line only if
- * there is such a child.
+ * there is such a child, or one that was readmitted before.
+ *
+ *     path  aside  slot:- ...
+ *
+ * before the end are children that were set aside as liars. And
  *
  *     path  models  slot:- ...
  *

@@ -75,7 +75,7 @@ static bool read_gone(replay *r, const char **at, size_t i, bool end)
     const size_t node = read_absent(r, at, i);
     if (node == SIZE_MAX)
         return false;
-    r->lent[node] = 1;
+    r->lent[node] = r->lent[node] ? r->lent[node] : ABSENCE_SILENT;
     r->n_lent++;
     r->gone[node] = r->gone[node] || end;
     r->n_gone += end;
@@ -148,11 +148,24 @@ static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
     return *at ? replay_bad_line(r, number, "text after its last number") : HFSAD_OK;
 }
 
+/* Behind "models" and "aside". */
+static hfsad_status read_missing(replay *r, const char *at, size_t i, bool aside, size_t number)
+{
+    while (*at == ' ') {
+        const char *from = ++at;
+        const size_t node = read_absent(r, &from, i);
+        if (!read_gone(r, &at, i, false))
+            return replay_bad_line(r, number, "expected slot:-");
+        r->lent[node] = aside ? ABSENCE_ASIDE : r->lent[node];
+    }
+    return *at ? replay_bad_line(r, number, "text after its last number") : HFSAD_OK;
+}
+
 /* What stands behind the name of a node. */
 static bool begins_line(const char *text)
 {
     return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0 ||
-           strncmp(text, "models ", 7) == 0;
+           strncmp(text, "models ", 7) == 0 || strncmp(text, "aside ", 6) == 0;
 }
 
 /* Behind "unpolished". */
@@ -185,12 +198,8 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
         return replay_bad_line(r, number, "an earlier version has not noted which nodes are missing");
     if (strncmp(at, "row ", 4) == 0)
         return read_row(r, at + 3, i, number);
-    if (strncmp(at, "models ", 7) == 0) {
-        for (at += 6; *at == ' ';)
-            if (++at, !read_gone(r, &at, i, false))
-                return replay_bad_line(r, number, "expected slot:-");
-        return *at ? replay_bad_line(r, number, "text after its last number") : HFSAD_OK;
-    }
+    if (strncmp(at, "models ", 7) == 0 || strncmp(at, "aside ", 6) == 0)
+        return read_missing(r, strchr(at, ' '), i, *at == 'a', number);
     l.end = strncmp(at, "end ", 4) == 0;
     if (l.end)
         at += 3;

@@ -7,6 +7,7 @@
 
 #include "base/pool.h"
 #include "plan/plan.h"
+#include "run/readmission.h"
 
 typedef struct sim sim;
 
@@ -27,6 +28,8 @@ const char *sim_failure(const sim *s);
  * writes it. All ranks call it. */
 void sim_collect(sim *s);
 
+/* Of a replay: whether the end went without the node. */
+run_absence sim_absence(const sim *s, size_t node);
 const double *sim_cloud(const sim *s);                 /* w_0 */
 const double *sim_inner_model(const sim *s, size_t i); /* w of inner node i */
 /* The cloud's best w of all rows and its objective (plan/guard.h); NULL: none is kept. */

@@ -116,6 +116,11 @@ const double *sim_best(const sim *s, double *objective)
     return guard_best(&s->guard, s->p, s->iteration, NULL);
 }
 
+run_absence sim_absence(const sim *s, size_t node)
+{
+    return s->lent ? (run_absence)s->lent[node] : ABSENCE_NONE;
+}
+
 const double *sim_inner_model(const sim *s, size_t i)
 {
     while (s->lent && s->lent[i])
