@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "plan/client_terms.h"
+#include "polish/chosen.h"
 #include "polish/errors.h"
 #include "polish/star_client.h"
 #include "polish/task.h"
@@ -23,6 +24,7 @@ struct polish_memory {
     uint64_t life;            /* of the node that has answered; a new one says so once */
     double *last;             /* the last answer of a kind that cannot be made twice: commits, rounds, metrics */
     star_client *star;
+    polish_chosen *chosen;
     double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
 };
 
@@ -65,6 +67,7 @@ void polish_forget(federation *f)
     for (size_t leaf = 0; f->polish && leaf < f->shape->n_leaves; leaf++)
         if (f->polish[leaf]) {
             star_client_free(f->polish[leaf]->star);
+            free(f->polish[leaf]->chosen);
             free(f->polish[leaf]);
         }
     free(f->polish);
@@ -103,10 +106,18 @@ static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t 
         memset(m->rows, 0, numbers * sizeof *m->rows);
         star_client_free(m->star);
         m->star = NULL;
+        free(m->chosen);
+        m->chosen = NULL;
         m->attempt = attempt;
         m->number = 0;
     }
     return m->attempt == attempt && (m->number == number || m->number + 1 == number);
+}
+
+/* Whether a question has the lengths of one about M coordinates. */
+static bool is_about(const inquiry_question *q, polish_kind kind, size_t M)
+{
+    return q->count == INQUIRY_POLISH_HEAD + polish_down(kind, M) && q->sums == polish_length(kind, M);
 }
 
 bool polish_client_answer(const seat *at, const inquiry_question *question, double *numbers)
@@ -114,10 +125,8 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     federation *f = at->f;
     if (!f->result)
         return false;
-    const size_t M = coordinates(f), kind = (size_t)(question->kind - INQUIRY_POLISH);
-    const size_t count = INQUIRY_POLISH_HEAD + (kind < POLISH_KINDS ? polish_down((polish_kind)kind, M) : 0);
-    if (kind >= POLISH_KINDS || question->count != count || question->most != 1 ||
-        question->sums != polish_length((polish_kind)kind, M))
+    const size_t kind = (size_t)(question->kind - INQUIRY_POLISH), all = coordinates(f);
+    if (kind >= POLISH_KINDS || question->most != 1 || question->count < INQUIRY_POLISH_HEAD)
         return false;
     const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
     if (!(v[0] >= 0 && v[0] <= most && v[1] >= 1 && v[1] <= most))
@@ -128,9 +137,14 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     polish_memory *m = memory_of(f, at->leaf, rows.count);
     if (!m)
         return false; /* it will be asked again */
+    const bool whole = is_about(question, (polish_kind)kind, all);
+    const size_t M = whole ? all : chosen_coordinates(m->chosen, all - rows.F);
+    const bool lacks = !whole && question->values[1] != 1 && !m->chosen; /* restarted, it does not know the choice */
+    if (!whole && !lacks && !is_about(question, (polish_kind)kind, M))
+        return false;
     const uint64_t number = (uint64_t)v[1];
     const uint64_t life = f->lives[at->leaf];
-    const bool lost = !follows(m, (uint64_t)v[0], number, row_numbers(f) * rows.count) || m->life < life;
+    const bool lost = lacks || !follows(m, (uint64_t)v[0], number, row_numbers(f) * rows.count) || m->life < life;
     m->life = life;
     numbers[0] = lost ? 1 + (double)life : 0;
     memset(numbers + 1, 0, question->sums * sizeof *numbers);
@@ -139,15 +153,16 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     const polish_client client = {
         .loss = &class->loss,
         .rows = rows,
-        .M = M,
+        .M = all,
         .factor = client_factor(class, &rows),
         .multiplier = m->rows,
         .bend = m->rows + (1 + scores_of(f)) * rows.count,
         .anchor = m->rows + scores_of(f) * rows.count,
         .star = &m->star,
+        .chosen = &m->chosen,
         .scores = plan_scores(f->p),
     };
-    const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4]};
+    const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4], whole ? 0 : M};
     const bool moves =
         kind == POLISH_COMMIT || kind == POLISH_ROUND || kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL;
     if (moves && m->number == number)
@@ -166,6 +181,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
 typedef struct {
     polish_kind kind;
     double kappa, beta, step;
+    size_t M; /* coordinates that it is about */
     double *vectors;
 } asked;
 
@@ -219,14 +235,14 @@ _Static_assert(INQUIRY_POLISH + POLISH_KINDS <= INQUIRY_GROUPS, "a kind of quest
 
 static inquiry_question question_of(asker *a, const asked *q)
 {
-    const size_t count = polish_down(q->kind, a->M);
+    const size_t count = polish_down(q->kind, q->M);
     const double head[INQUIRY_POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta, q->step};
     memcpy(a->values, head, sizeof head);
     if (count)
         memcpy(a->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
     return (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
                               .most = 1,
-                              .sums = polish_length(q->kind, a->M),
+                              .sums = polish_length(q->kind, q->M),
                               .count = INQUIRY_POLISH_HEAD + count,
                               .values = a->values};
 }
@@ -237,16 +253,30 @@ static bool is_kept(polish_kind kind)
 {
     return kind == POLISH_ANCHOR || kind == POLISH_COMMIT || kind == POLISH_VALUE || kind == POLISH_METRIC ||
            kind == POLISH_METRIC_DIAGONAL || kind == POLISH_ROUND || kind == POLISH_GRAM ||
-           kind == POLISH_GRAM_DIAGONAL;
+           kind == POLISH_GRAM_DIAGONAL || kind == POLISH_CHOOSE;
+}
+
+/* All but the last choice of columns, which POLISH_FORGET leaves. */
+static void forget_steps(asker *a)
+{
+    size_t last = a->n_past;
+    while (last > 0 && a->past[last - 1].kind != POLISH_CHOOSE)
+        last--;
+    for (size_t i = 0; i < a->n_past; i++)
+        if (i + 1 != last)
+            free(a->past[i].vectors);
+    if (last > 0)
+        a->past[0] = a->past[last - 1];
+    a->n_past = last > 0;
 }
 
 static void keep(asker *a)
 {
     const polish_kind kind = a->current.kind;
-    const size_t count = polish_down(kind, a->M);
+    const size_t count = polish_down(kind, a->current.M);
     if (kind == POLISH_FORGET) {
-        forget_past(a);
-        a->again = 0;
+        forget_steps(a);
+        a->again = a->n_past;
     }
     if (a->forgets || !is_kept(kind))
         return;
@@ -303,9 +333,10 @@ static void ask_once(asker *a, const asked *q)
 static bool ask(void *context, const polish_question *q, double *sum)
 {
     asker *a = context;
-    const size_t points = polish_points(q->kind, a->M), count = polish_down(q->kind, a->M) - points;
+    const size_t M = q->chosen ? q->chosen : a->M;
+    const size_t points = polish_points(q->kind, M), count = polish_down(q->kind, M) - points;
     double *v = a->current.vectors;
-    a->current = (asked){q->kind, q->kappa, q->beta, q->step, v};
+    a->current = (asked){q->kind, q->kappa, q->beta, q->step, M, v};
     if (count)
         memcpy(v, q->vector, count * sizeof *v);
     if (points)
@@ -322,7 +353,7 @@ static bool ask(void *context, const polish_question *q, double *sum)
         return false;
     a->progress++;
     keep(a);
-    memcpy(sum, a->answer + 1, polish_length(q->kind, a->M) * sizeof *sum);
+    memcpy(sum, a->answer + 1, polish_length(q->kind, M) * sizeof *sum);
     return true;
 }
 

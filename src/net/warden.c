@@ -98,6 +98,7 @@ static bool polish_is_implied(const hfsad_spec *spec, int kind)
     case POLISH_ROUND:
     case POLISH_SPREAD:
     case POLISH_FORGET:
+    case POLISH_CHOOSE:
         return star;
     case POLISH_RESIDUALS:
     case POLISH_BREAD:
@@ -151,6 +152,7 @@ const char *warden_describe(int kind)
         [POLISH_RESIDUALS] = "errors: rows with a residual below thresholds",
         [POLISH_BREAD] = "errors: second derivative",
         [POLISH_MEAT] = "errors: squares of the slopes",
+        [POLISH_CHOOSE] = "star: columns of later questions",
     };
     static const char *const groups[] = {
         [MIXTURE_COLUMNS] = "groups: sums of squares of the columns",
@@ -292,7 +294,7 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
 static bool polish_has_model(int kind)
 {
     return kind != POLISH_METRIC && kind != POLISH_METRIC_DIAGONAL && kind != POLISH_LINE && kind != POLISH_PRODUCT &&
-           kind != POLISH_REPAIR;
+           kind != POLISH_REPAIR && kind != POLISH_CHOOSE;
 }
 
 /* Their numbers only grow (inquiry.c), so the last one is all that can come again. */

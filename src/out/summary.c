@@ -520,7 +520,7 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     if (run->truth)
         json_add_real(j, polish, "relative_error", p->relative_error);
     if (run->plan->star && (!run->data->classes || run->plan->scores.K))
-        json_add_text(j, polish, "metric", star_is_whole(run->plan, run->data) ? "whole" : "diagonal");
+        json_add_text(j, polish, "metric", star_metric_name(run->plan, run->data, run->kept != NULL));
     json_add_whole(j, polish, "exchanges", p->exchanges);
     json_add_whole(j, polish, "bytes_up", p->bytes_up);
     json_add_whole(j, polish, "bytes_down", p->bytes_down);

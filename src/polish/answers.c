@@ -1,6 +1,7 @@
 #include "polish/answers.h"
 
 #include "math/losses.h"
+#include "polish/chosen.h"
 #include "polish/score_answers.h"
 #include "polish/softmax_answers.h"
 #include "polish/star_client.h"
@@ -40,6 +41,7 @@ size_t polish_down(polish_kind kind, size_t M)
     case POLISH_RESIDUALS:
     case POLISH_BREAD:
     case POLISH_MEAT:
+    case POLISH_CHOOSE:
         break;
     }
     return M + polish_points(kind, M);
@@ -79,6 +81,7 @@ size_t polish_length(polish_kind kind, size_t M)
     case POLISH_ANCHOR:
     case POLISH_COMMIT:
     case POLISH_FORGET:
+    case POLISH_CHOOSE:
     case POLISH_KINDS:
         break;
     }
@@ -91,8 +94,9 @@ size_t polish_longest(size_t M, size_t direct)
     for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
         const bool squared = kind == POLISH_HESSIAN || kind == POLISH_GRAM || kind == POLISH_METRIC ||
                              kind == POLISH_BREAD || kind == POLISH_MEAT;
-        const size_t up = polish_length(kind, M), down = polish_down(kind, M), most = up > down ? up : down;
-        longest = (!squared || M <= direct) && most > longest ? most : longest;
+        const size_t columns = squared && M > direct ? direct : M;
+        const size_t up = polish_length(kind, columns), down = polish_down(kind, columns), most = up > down ? up : down;
+        longest = most > longest ? most : longest;
     }
     return longest;
 }
@@ -174,6 +178,16 @@ static row_part part_at(const polish_client *o, const polish_question *q, size_t
     return kinked_part(o->loss, c, y, s, o->multiplier[r], q->kappa, q->beta == POLISH_EASED);
 }
 
+static double slope_at(const polish_client *o, const polish_question *q, size_t r, double c, double s)
+{
+    const double y = o->rows.y[r], a = o->multiplier[r];
+    if (loss_kind_of(o->loss)->majorised)
+        return phase_part(c, y, s, a, o->anchor[r], q).slope;
+    if (is_smooth(o->loss))
+        return c * hfsad_loss_slope(o->loss, y, s);
+    return c * loss_row_slope(o->loss, y, s + a * q->kappa / c, q->kappa, s);
+}
+
 static row_part part_of(const polish_client *o, const polish_question *q, size_t r, double c)
 {
     return part_at(o, q, r, c, row_dot(&o->rows, r, q->vector));
@@ -210,8 +224,12 @@ static void answer_line(const polish_client *o, const polish_question *q, double
         if (!(c > 0))
             continue;
         const double s = row_dot(&o->rows, r, q->point), along = row_dot(&o->rows, r, q->vector);
-        for (size_t i = 0; i < POLISH_STEPS; i++)
-            answer[i] += along * part_at(o, q, r, c, s + polish_steps[i] * along).slope;
+        const double first = slope_at(o, q, r, c, s + polish_steps[0] * along);
+        const double last = slope_at(o, q, r, c, s + polish_steps[POLISH_STEPS - 1] * along);
+        answer[0] += along * first;
+        for (size_t i = 1; i < POLISH_STEPS - 1; i++) /* slopes rise: between two that are the same they are */
+            answer[i] += along * (first == last ? first : slope_at(o, q, r, c, s + polish_steps[i] * along));
+        answer[POLISH_STEPS - 1] += along * last;
     }
 }
 
@@ -343,11 +361,13 @@ static void answer_hessian(const polish_client *o, double *answer)
 
 static void answer_spread(const polish_client *o, const polish_question *q, double *answer)
 {
+    double limit[POLISH_LEVELS];
+    for (int i = 0; i < POLISH_LEVELS; i++)
+        limit[i] = ldexp(q->kappa, 2 * i - POLISH_LEVELS);
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r), away = fabs(o->rows.y[r] - row_dot(&o->rows, r, q->vector));
-        for (int i = 0; i < POLISH_LEVELS; i++)
-            if (away <= ldexp(q->kappa, 2 * i - POLISH_LEVELS))
-                answer[i] += c;
+        for (int i = POLISH_LEVELS - 1; i >= 0 && away <= limit[i]; i--)
+            answer[i] += c;
     }
 }
 
@@ -361,8 +381,9 @@ static void answer_forget(const polish_client *o, const polish_question *q)
     *o->star = NULL;
 }
 
-void polish_answer(const polish_client *o, const polish_question *q, double *answer)
+void polish_answer(const polish_client *all, const polish_question *q, double *answer)
 {
+    const polish_client one = q->chosen ? chosen_client(all) : *all, *o = &one;
     memset(answer, 0, polish_length(q->kind, o->M) * sizeof *answer);
     if (loss_kind_of(o->loss)->several) {
         softmax_answer(o, q, answer);
@@ -425,6 +446,9 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_MEAT:
         answer_meat(o, q, answer);
+        break;
+    case POLISH_CHOOSE:
+        chosen_make(o, q->vector, answer);
         break;
     case POLISH_KINDS:
         break;

@@ -42,6 +42,7 @@ typedef enum {
     POLISH_BREAD,           /* at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump
                                times a normal density of deviation kappa at the residual */
     POLISH_MEAT,            /* at `vector`; answer: sum of c^2 slope^2 x x' */
+    POLISH_CHOOSE,          /* vector: 1 for every feature that later questions are about (chosen.h), otherwise 0; answer: 1 */
     POLISH_KINDS
 } polish_kind;
 enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3 };
@@ -57,6 +58,7 @@ typedef struct {
     const double *vector;
     const double *point; /* POLISH_LINE and POLISH_REPAIR only */
     double step;         /* POLISH_METRIC and POLISH_ROUND only */
+    size_t chosen; /* coordinates, if it is about those of the last POLISH_CHOOSE, not POLISH_CHOOSE itself; 0: all */
 } polish_question;
 
 /* Falling. */
@@ -85,11 +87,13 @@ enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, 
 /* Numbers that go down with a question, and how many of them are `point`. */
 size_t polish_down(polish_kind kind, size_t M);
 size_t polish_points(polish_kind kind, size_t M);
-/* Length of an answer, and of the longest; direct: limit on the coordinates for POLISH_HESSIAN. */
+/* Length of an answer, and of the longest; direct: limit on the coordinates for POLISH_HESSIAN, which may be chosen
+ * ones. */
 size_t polish_length(polish_kind kind, size_t M);
 size_t polish_longest(size_t M, size_t direct);
 
 typedef struct star_client star_client;
+typedef struct polish_chosen polish_chosen;
 
 typedef struct {
     const hfsad_loss *loss;
@@ -101,6 +105,7 @@ typedef struct {
                            probabilities, classes times as many */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
     star_client **star; /* made by POLISH_METRIC; to be freed */
+    polish_chosen **chosen; /* made by POLISH_CHOOSE; to be freed; NULL: it is never asked */
     const score_losses *scores; /* several: multiplier and bend have count numbers for each; NULL: one */
 } polish_client;
 

@@ -21,7 +21,7 @@
  * If that is not small the slopes are repaired: moved where rows are in their kink, or bend, so that h meets its
  * limits.
  */
-#include "polish/inner.h"
+#include "polish/choice.h"
 
 #include <float.h>
 #include <math.h>
@@ -64,9 +64,10 @@ static double free_reach(const polish_state *s, size_t m, double w, double level
     return 2 * fabs(w) + far * fabs(level) / s->scale[m];
 }
 
-static double bound_of(polish_state *s, const double *w, double gap)
+/* beyond: what the columns that were not chosen add. */
+static double bound_of(polish_state *s, const double *w, double gap, choice_charge beyond)
 {
-    double level = s->model, base = fmax(gap, 0), worst = 0;
+    double level = s->model, base = fmax(gap, 0) + beyond.base, worst = beyond.worst;
     bool tilted = false;
     for (size_t m = 0; m < s->M; m++)
         level += s->l1[m] * fabs(w[m]) + s->ridge[m] / 2 * w[m] * w[m] - s->tilt[m] * w[m];
@@ -92,6 +93,7 @@ static double bound_of(polish_state *s, const double *w, double gap)
         return INFINITY;
     s->rounding = rounding_of(s, w, level);
     base = fmax(base, 0) + s->rounding;
+    s->charged = worst * level;
     if (tilted)
         return base + worst * fmax(level, 0);
     return base < level ? (base + worst * level) / (1 + worst) : base;
@@ -135,13 +137,30 @@ static bool set_repair(polish_state *s, const double *w)
     return any;
 }
 
+/* Of chosen columns: their bound is one of the problem itself only if the slopes also meet the limits of all others. */
+static double whole_bound(polish_state *s, const double *w, const double *shift, double chosen)
+{
+    double gap;
+    choice_charge beyond;
+    if (!isfinite(chosen) || !choice_look(s, w, shift, &gap, &beyond))
+        return INFINITY;
+    const double whole = bound_of(s, w, gap, beyond);
+    choice_judge(s->p->choice, chosen, whole);
+    return whole;
+}
+
 double polish_bound(polish_state *s, const double *w, double enough)
 {
     int repairs = s->direct ? 3 : 8;
+    const choice_charge none = {0};
+    bool gentle = false;
     for (size_t m = 0; m < s->M; m++)
-        repairs = is_gentle(s, m) ? 8 : repairs;
-    double best = bound_of(s, w, s->gap);
+        gentle = gentle || is_gentle(s, m);
+    repairs = gentle ? 8 : repairs;
+    double best = bound_of(s, w, s->gap, none);
+    double *kept = s->work; /* the shift of the best, for whole_bound */
     memset(s->shift, 0, s->M * sizeof *s->shift);
+    memset(kept, 0, s->M * sizeof *kept);
     for (int i = 0; i < repairs && best > enough; i++) {
         if (!set_repair(s, w) || !polish_direction(s))
             break;
@@ -150,7 +169,12 @@ double polish_bound(polish_state *s, const double *w, double enough)
         if (!polish_ask(s, POLISH_REPAIR, s->shift, w))
             break;
         memcpy(s->slopes, s->answer, s->M * sizeof *s->slopes);
-        best = fmin(best, bound_of(s, w, s->answer[s->M]));
+        const double now = bound_of(s, w, s->answer[s->M], none);
+        if (now < best && s->p->choice)
+            memcpy(kept, s->shift, s->M * sizeof *kept);
+        best = fmin(best, now);
+        if (gentle && s->charged <= 0.05 * now) /* all that such repairs reach */
+            break;
     }
-    return best;
+    return s->p->choice ? whole_bound(s, w, kept, best) : best;
 }

@@ -2,6 +2,7 @@
 #include "polish/inner.h"
 
 #include "math/dot.h"
+#include "polish/choice.h"
 #include "polish/triangle.h"
 
 #include <math.h>
@@ -9,8 +10,9 @@
 
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point)
 {
-    const polish_question q = {kind, s->kappa, s->beta, vector, point, s->step};
-    s->spent = s->result->exchanges >= POLISH_EXCHANGES;
+    const choice *c = s->p->choice;
+    const polish_question q = {kind, s->kappa, s->beta, vector, point, s->step, c ? s->M : 0};
+    s->spent = s->result->exchanges + choice_spent(c) >= POLISH_EXCHANGES;
     if (s->gone || s->spent || !s->p->ask(s->p->context, &q, s->answer)) {
         s->gone = !s->spent;
         return false;

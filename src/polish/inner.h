@@ -38,6 +38,7 @@ typedef struct {
     double *w, *trial, *direction;
     double *work;    /* 3 M */
     double rounding; /* part of the last bound that no step can take away */
+    double charged;  /* part of it for slopes beyond their l1 */
     double *shift;   /* of the rows' slopes: bend * <x, shift> */
     double *slopes;  /* sum over rows of slope * x */
     double
@@ -52,6 +53,8 @@ bool polish_direction(polish_state *s);
 /* How far the stage's model at w, the last point looked at, may be above its minimum; slopes are repaired as long as
  * that is above `enough`. INFINITY: there is no bound. Leaves g and bend changed. */
 double polish_bound(polish_state *s, const double *w, double enough);
+/* Whether a bound proves F to be within a relative gap of its minimum; zero: F at 0. */
+bool polish_is_within(double gap, double bound, double F, double zero);
 /* Newton's method from s->w until no derivative is above tolerance * scale; returns the steps, -1 where it got
  * nowhere near. */
 int polish_newton(polish_state *s, double tolerance);

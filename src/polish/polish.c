@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
 #include "polish/errors.h"
+#include "polish/choice.h"
 #include "polish/star.h"
 
 #include <math.h>
@@ -193,9 +194,14 @@ static double record(polish_state *s, stage *t)
     return bound + model - t->lowest;
 }
 
+bool polish_is_within(double gap, double bound, double F, double zero)
+{
+    return gap > 0 && bound <= gap * fmax(F - bound, as_good_as_zero * zero);
+}
+
 static bool is_close(const polish_state *s, const stage *t)
 {
-    return s->p->gap > 0 && t->bound <= s->p->gap * fmax(t->least - t->bound, as_good_as_zero * s->result->zero);
+    return polish_is_within(s->p->gap, t->bound, t->least, s->result->zero);
 }
 
 static void add_row(polish_state *s, const stage *t, double primal, double dual)
@@ -207,7 +213,7 @@ static void add_row(polish_state *s, const stage *t, double primal, double dual)
 
 static bool is_over(const polish_state *s, const stage *t)
 {
-    return s->gone || s->spent || is_close(s, t) || (s->p->limit && s->rows >= s->p->limit);
+    return s->gone || s->spent || is_close(s, t) || choice_is_too_small(s->p->choice) || (s->p->limit && s->rows >= s->p->limit);
 }
 
 /* Whether the star goes on where Newton's method has lost its way, which mostly needs about 100 exchanges: that
@@ -308,7 +314,19 @@ static bool certify(void *context, const double *w)
         return true;
     (void)record(s, a->t);
     s->beta = 0;
-    return is_close(s, a->t);
+    return is_close(s, a->t) || choice_is_too_small(s->p->choice);
+}
+
+/* As certify, for the slopes of columns that were not chosen. */
+static bool look_around(void *context, const double *w)
+{
+    const star_stage *a = context;
+    polish_state *s = a->s;
+    s->kappa = 1e4 * fmax(a->at->mean, 1e-300);
+    s->beta = POLISH_EASED;
+    const bool more = choice_needs_more(s, w);
+    s->beta = 0;
+    return more;
 }
 
 /* The rows' slopes become 0. */
@@ -325,7 +343,7 @@ static void forget(polish_state *s, const stage *t)
 static void solve_star(polish_state *s, const stage_scales *at, stage *t, bool alone)
 {
     star_stage a = {s, t, at, 0, alone || !s->p->whole_metric ? CHEAP_ROUNDS : 1};
-    const star_watch watch = {&a, see_round, certify, s->p->gap > 0 ? s->p->gap : enough, t->least, alone};
+    const star_watch watch = {&a, see_round, certify, s->p->choice ? look_around : NULL, s->p->gap > 0 ? s->p->gap : enough, t->least, alone};
     const double kappa = s->kappa;
     s->theta = 0;
     memcpy(s->w, t->best, s->M * sizeof *s->w);
@@ -356,6 +374,7 @@ static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const doubl
     t->shift = prior_value(s->p, w) - prior_model(s, w);
     t->positive = !has_concave_priors(s->p);
     t->lower = t->positive ? 0 : -INFINITY;
+    t->lower = fmax(t->lower, choice_lower(s->p->choice));
     t->bound = t->smallest = INFINITY;
     s->theta = 1e-2;
     s->stiff = 1;
@@ -422,13 +441,14 @@ static double *take_room(polish_state *s, stage_scales *at, stage *t)
     return room;
 }
 
-bool polish_solve(const polish_problem *problem, double *w, polish_result *result)
+bool polish_solve_columns(const polish_problem *problem, double *w, polish_result *result)
 {
     polish_state s = {.p = problem, .result = result, .M = problem->M, .kappa = 1, .beta = 0.1};
     stage_scales at = {0};
     stage t = {0};
     *result = (polish_result){.bound = NAN, .residual = NAN};
     s.direct = s.M <= problem->direct;
+    s.sigma = choice_sigma(problem->choice);
     double *room = take_room(&s, &at, &t);
     if (!room)
         return false;
@@ -448,6 +468,12 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
         if (problem->variance && result->finished)
             polish_errors(&s, w);
     }
+    choice_keep(problem->choice, &s, t.lower);
     free(room);
     return true;
+}
+
+bool polish_solve(const polish_problem *problem, double *w, polish_result *result)
+{
+    return (choice_pays(problem) ? choice_solve : polish_solve_columns)(problem, w, result);
 }

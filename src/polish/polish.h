@@ -43,6 +43,8 @@ static inline size_t star_metric_size(size_t columns, bool whole)
     return whole ? columns * (columns + 1) / 2 : columns;
 }
 
+typedef struct choice choice;
+
 typedef struct {
     size_t M;
     size_t boxed;  /* number of leading coordinates that are bounded */
@@ -56,7 +58,10 @@ typedef struct {
     bool star;                   /* the problem is convex, and this is all of the run */
     bool rounds;                 /* begin with star.h */
     bool whole_metric;           /* its metric is not the diagonal only */
+    size_t whole_most;           /* coordinates up to which it may be */
     star_memory *memory;         /* NULL: nothing is kept */
+    bool may_choose;             /* clients know POLISH_CHOOSE, and have the memory for it */
+    choice *choice;              /* NULL: the coordinates are all that there are (choice.h) */
     size_t clients;
     size_t owned; /* the last coordinates: intercepts that only some clients have; 0: none */
     double gap;   /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */

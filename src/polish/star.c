@@ -23,6 +23,8 @@ static double newton_price(size_t M)
 /* A bound is asked for where the estimate is at most this times the goal, and again where it has fallen by this much:
  * the bound repairs the slopes, so that it is often the better. */
 static const double hopeful = 10, again = 0.3;
+/* Relative estimate at which columns that are left out show by their slopes that they matter. */
+static const double rough = 2e-2;
 
 typedef struct {
     polish_state *s;
@@ -38,9 +40,11 @@ typedef struct {
     double first, last;    /* residual: of the first round since the restart, of the last round */
     uint64_t since, round; /* rounds since the restart, and in all */
     double certified;      /* estimate at the last attempt to certify */
+    double repaired;       /* that part at the last attempt that hoped for repairs of the columns */
     uint64_t denied_at;    /* round of the first bound that was not what the estimate promised, or the last before it */
     double lowest[HISTORY]; /* estimate, least so far, by round */
     double latest[HISTORY]; /* estimate of each round */
+    double gaps[HISTORY];   /* the rows' part of it, least so far */
 } star;
 
 static double prior_at(const polish_state *s, const double *w)
@@ -254,7 +258,10 @@ static bool is_worth(const star *a)
     const double rounds = fmin(newton_price(a->M), rounds_left(a)), last = a->latest[a->round];
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
     const double recent = a->diagonal ? 0 : log(a->latest[a->round - OFTEN] / last) / OFTEN;
-    return rate * rounds >= log(now / goal) || recent * rounds >= log(last / goal);
+    /* The rest of an estimate may be repaired (iterate) when the rows' part is small. */
+    const double rows = a->gaps[a->round], falls = log(a->gaps[half] / rows) / (double)(a->round - half);
+    return rate * rounds >= log(now / goal) || recent * rounds >= log(last / goal) ||
+           (!a->diagonal && rows > goal && falls * rounds >= log(rows / goal));
 }
 
 /* One exchange. false: end. */
@@ -279,6 +286,7 @@ static bool play_round(star *a)
         memcpy(a->best, a->z, a->M * sizeof *a->best);
     }
     a->latest[a->round] = guess;
+    a->gaps[a->round] = fmin(fmax(numbers[STAR_GAP], 0), a->gaps[a->round - 1]);
     a->lowest[a->round] = fmin(guess, a->lowest[a->round - 1]);
     if (a->since == 0) {
         a->first = residual;
@@ -301,14 +309,23 @@ static bool iterate(star *a)
     if (!resume(a))
         return false;
     memcpy(a->anchor, a->m, a->M * sizeof *a->m);
-    a->lowest[0] = a->certified = INFINITY;
-    bool promised = false;
+    a->lowest[0] = a->gaps[0] = a->certified = a->repaired = INFINITY;
+    bool promised = false, looks = watch->look;
     while (a->round + 1 < HISTORY && play_round(a)) {
         const double now = a->lowest[a->round], goal = watch->gap * fabs(a->least);
+        if (looks && now <= rough * fabs(a->least)) {
+            looks = false;
+            if (watch->look(watch->context, a->best))
+                return true;
+        }
         /* An estimate that promises the goal while the bound denies it is wrong: z drifts where the losses are flat. */
         const bool doubtful = now <= 0.5 * goal && 2 * a->round >= 3 * a->denied_at + 4 * OFTEN;
-        if ((now <= hopeful * goal && now <= again * a->certified) || doubtful) {
-            a->certified = now;
+        /* The bound repairs the columns' part of an estimate if many rows are in their kinks, not the rows' part. */
+        const double rows = a->gaps[a->round];
+        const bool repairable = rows <= 0.5 * goal && rows <= again * a->repaired;
+        if ((now <= hopeful * goal && now <= again * a->certified) || repairable || doubtful) {
+            a->certified = fmin(a->certified, now);
+            a->repaired = rows;
             if (watch->certify(watch->context, a->best))
                 return true;
             if (!promised || doubtful)

@@ -24,6 +24,8 @@ typedef struct {
     bool (*round)(void *context, const double *w, double objective, double primal, double dual);
     /* Asks for a bound at w; whether it is small enough. */
     bool (*certify)(void *context, const double *w);
+    /* Once, on the way: whether other columns are needed, so that it ends; NULL: there are no others. */
+    bool (*look)(void *context, const double *w);
     double gap;   /* relative: the goal */
     double least; /* F at the start */
     bool alone;   /* Newton's method would be no better: losses with kinks and too many coordinates for its matrix */

@@ -2,9 +2,11 @@
 
 #include "base/alloc.h"
 #include "data/features.h"
+#include "polish/choice.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Whether some client's loss is phase retrieval's. */
 static bool is_anchored(const plan *p)
@@ -59,10 +61,25 @@ static double level_of(const plan *p)
     return level;
 }
 
+static size_t whole_most(const dataset *d)
+{
+    size_t most = POLISH_DIRECT;
+    while (most > 0 && d->n_rows * most + d->n_leaves * most * most / 2 > STAR_NUMBERS_MOST)
+        most--;
+    return most;
+}
+
 bool star_is_whole(const plan *p, const dataset *d)
 {
-    return owners_coordinates(p, d) <= POLISH_DIRECT &&
-           d->n_rows * d->M + d->n_leaves * d->M * d->M / 2 <= STAR_NUMBERS_MOST;
+    return owners_coordinates(p, d) <= whole_most(d);
+}
+
+const char *star_metric_name(const plan *p, const dataset *d, bool on_path)
+{
+    polish_problem problem;
+    const bool chooses = polish_problem_make(&problem, p, d) && !on_path && !p->errors && choice_pays(&problem);
+    free((hfsad_penalty *)problem.priors);
+    return chooses ? "chosen" : star_is_whole(p, d) ? "whole" : "diagonal";
 }
 
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d)
@@ -84,6 +101,8 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .level = level_of(p),
         .limit = p->limit,
         .whole_metric = star_is_whole(p, d),
+        .whole_most = whole_most(d),
+        .may_choose = p->star && !d->classes && d->n_rows * d->M <= STAR_NUMBERS_MOST,
         .anchored = is_anchored(p),
         .one_sided = is_one_sided(p),
     };

@@ -23,6 +23,8 @@ enum { STAR_NUMBERS_MOST = 1 << 27 };
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
 /* Whether the metric of a star is that of all columns together, not only its diagonal. */
 bool star_is_whole(const plan *p, const dataset *d);
+/* The columns of that metric: all ("whole"), those chosen ("chosen", choice.h), each by itself ("diagonal"). */
+const char *star_metric_name(const plan *p, const dataset *d, bool on_path);
 /* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
  */
 bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *d);

@@ -20,6 +20,7 @@ typedef struct {
     hfsad_run *run;
     double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
     star_client **star;                 /* n_leaves */
+    polish_chosen **chosen;             /* n_leaves */
     double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
     tree_sum sum;
     const polish_question *question;
@@ -66,6 +67,7 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
         .bend = a->bend + row * (d->classes ? d->classes : 1),
         .anchor = a->anchor ? a->anchor + row : NULL,
         .star = &a->star[leaf],
+        .chosen = &a->chosen[leaf],
         .scores = plan_scores(a->run->plan),
     };
     client.rows.beyond = owners_of(a->run->plan, d, leaf);
@@ -89,7 +91,7 @@ static bool ask(void *context, const polish_question *question, double *sum)
     if (ranks_any(a->proceed && !a->proceed(a->context, a->so_far)))
         return false;
     a->question = question;
-    return tree_sum_ask(&a->sum, polish_length(question->kind, coordinates(a->run)), sum);
+    return tree_sum_ask(&a->sum, polish_length(question->kind, question->chosen ? question->chosen : coordinates(a->run)), sum);
 }
 
 static bool resume(void *context, const double *w, double sigma, double *sum)
@@ -151,8 +153,9 @@ static bool take_room(asker *a)
     a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = kept ? kept->client : alloc_zero(d->n_leaves, sizeof(star_client *));
+    a->chosen = alloc_zero(d->n_leaves, sizeof(polish_chosen *));
     a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
-    return tree_sum_take(&a->sum) && a->star && a->multiplier && a->bend && (a->anchor || !anchored) &&
+    return tree_sum_take(&a->sum) && a->star && a->chosen && a->multiplier && a->bend && (a->anchor || !anchored) &&
            (a->row || d->rows.first);
 }
 
@@ -160,6 +163,9 @@ static void give_back(asker *a)
 {
     for (size_t leaf = 0; a->star && !a->run->kept && leaf < a->run->data->n_leaves; leaf++)
         star_client_free(a->star[leaf]);
+    for (size_t leaf = 0; a->chosen && leaf < a->run->data->n_leaves; leaf++)
+        free(a->chosen[leaf]);
+    free(a->chosen);
     if (!a->run->kept) {
         free(a->star);
         free(a->multiplier);
