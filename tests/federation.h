@@ -164,7 +164,7 @@ TOOL dataset *make_data(const problem *p, rng *r)
     hfsad_error err;
     dataset_builder *b;
     dataset *d;
-    double x[32];
+    double x[96];
     ok(dataset_builder_create(&b, p->M, &err), &err);
     for (size_t e = 0, number = 0; e < p->edges; e++)
         for (size_t c = 0; c < p->clients[e]; c++) {

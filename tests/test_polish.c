@@ -403,14 +403,14 @@ static void answers_fit_together(void **state)
                 w[m] = rng_next_normal(&r);
                 d[m] = rng_next_normal(&r);
             }
-            polish_question q = {POLISH_ANCHOR, 0.7, 0.3, d, NULL, 0};
+            polish_question q = {POLISH_ANCHOR, 0.7, 0.3, d, NULL, 0, 0};
             ask_crowd(c, &q, v);
-            q = (polish_question){POLISH_COMMIT, 0.7, 0.3, d, NULL, 0}; /* some multipliers */
+            q = (polish_question){POLISH_COMMIT, 0.7, 0.3, d, NULL, 0, 0}; /* some multipliers */
             ask_crowd(c, &q, v);
             const double e = 1e-5;
             for (size_t m = 0; m < M; m++)
                 there[m] = w[m] + e * d[m];
-            q = (polish_question){POLISH_VALUE, 0.7, 0.3, there, NULL, 0};
+            q = (polish_question){POLISH_VALUE, 0.7, 0.3, there, NULL, 0, 0};
             ask_crowd(c, &q, high);
             for (size_t m = 0; m < M; m++)
                 there[m] = w[m] - e * d[m];
@@ -422,11 +422,11 @@ static void answers_fit_together(void **state)
             if (!(fabs(slope - dot(v, d)) <= 1e-4 * size && v[M + POLISH_GAP] >= -1e-12 * size))
                 fail_msg("loss %d, seed %llu: slope %g, %g by differences, gap %g", (int)losses[i].kind, SEED(seed),
                          dot(v, d), slope, v[M + POLISH_GAP]);
-            q = (polish_question){POLISH_HESSIAN, 0.7, 0.3, w, NULL, 0};
+            q = (polish_question){POLISH_HESSIAN, 0.7, 0.3, w, NULL, 0, 0};
             ask_crowd(c, &q, h);
-            q = (polish_question){POLISH_PRODUCT, 0.7, 0.3, d, NULL, 0};
+            q = (polish_question){POLISH_PRODUCT, 0.7, 0.3, d, NULL, 0, 0};
             ask_crowd(c, &q, g);
-            q = (polish_question){POLISH_DIAGONAL, 0.7, 0.3, w, NULL, 0};
+            q = (polish_question){POLISH_DIAGONAL, 0.7, 0.3, w, NULL, 0, 0};
             ask_crowd(c, &q, low);
             for (size_t m = 0; m < M; m++) {
                 double sum = 0;
@@ -435,12 +435,12 @@ static void answers_fit_together(void **state)
                 assert_true(fabs(sum - g[m]) <= 1e-9 * (1 + fabs(sum)));
                 assert_true(fabs(h[m * (m + 1) / 2 + m] - low[m]) <= 1e-9 * (1 + low[m]));
             }
-            q = (polish_question){POLISH_LINE, 0.7, 0.3, d, w, 0};
+            q = (polish_question){POLISH_LINE, 0.7, 0.3, d, w, 0, 0};
             ask_crowd(c, &q, line);
             for (size_t k = 0; k < POLISH_STEPS; k++) {
                 for (size_t m = 0; m < M; m++)
                     there[m] = w[m] + polish_steps[k] * d[m];
-                q = (polish_question){POLISH_VALUE, 0.7, 0.3, there, NULL, 0};
+                q = (polish_question){POLISH_VALUE, 0.7, 0.3, there, NULL, 0, 0};
                 ask_crowd(c, &q, v);
                 assert_true(fabs(dot(v, d) - line[k]) <= 1e-9 * (1 + fabs(line[k])) * size);
                 assert_true(k == 0 || line[k] <= line[k - 1] + 1e-9 * size); /* convex */

@@ -34,6 +34,10 @@ static const problem polished[] = {
      "algorithm: star\nloss: {kind: absolute}\nrun: {iterations: 50}\n"},
     {"intercepts of clients", 2, two, pair_clients, 2, 6, INTERCEPT_CLIENT, false,
      "algorithm: star\nloss: {kind: absolute}\nfeatures: {intercept: client}\nrun: {iterations: 50}\n"},
+    {"chosen columns", 2, two, pair_clients, 70, 6, INTERCEPT_GLOBAL, false,
+     "algorithm: star\nloss: {kind: absolute}\nprior: {cloud: {penalty: l1, weight: 1, lambda: 4}}\nfeatures: "
+     "{intercept: "
+     "global}\nrun: {iterations: 50}\n"},
     {"intercepts of edges", 5, deep, deep_few, 2, 4, INTERCEPT_EDGE, false,
      "loss: {kind: huber}\nfeatures: {intercept: edge}\nrun: {polish: true, iterations: 2}\n"},
 };
@@ -61,7 +65,7 @@ static dataset *data_of(const problem *p, bool rows)
     hfsad_error err;
     dataset_builder *b;
     dataset *d;
-    double x[8];
+    double x[96];
     ok(dataset_builder_create(&b, p->M, &err), &err);
     for (size_t e = 0, number = 0; e < p->edges; e++)
         for (size_t c = 0; c < p->clients[e]; c++) {
@@ -390,7 +394,7 @@ static void compare_world(const world *w)
         fail_msg("%s, weather %" PRIu64 ": the polish is not the undisturbed one's", e->p->name, w->seed);
     tree_order(e->d, order);
     for (size_t i = 0; i < e->nodes; i++) {
-        double own[16];
+        double own[96];
         node_model(w->all[order[i]].n, own);
         const double *wanted = e->models + order[i] * M;
         if (!same(own, wanted, M) || (i && !same(models + (i - 1) * M, wanted, M)))

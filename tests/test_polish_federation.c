@@ -19,6 +19,8 @@ static const problem polished[] = {
      "loss: {kind: phase-retrieval, box: 5}\nrun: {polish: true}\n"},
     {"star", 3, two, two_clients, 6, 12, 0, false,
      "algorithm: star\nloss: {kind: quantile, tau: 0.7}\nprior: {cloud: {penalty: l1, weight: 1, lambda: 0.5}}\n"},
+    {"chosen columns", 3, two, two_clients, 90, 12, 0, false,
+     "algorithm: star\nloss: {kind: absolute}\nprior: {cloud: {penalty: l1, weight: 1, lambda: 12}}\n"},
 };
 
 typedef struct {
@@ -38,7 +40,7 @@ typedef struct {
     bool once;                                   /* then there is memory again */
     uint64_t asked;                              /* the root's questions */
     uint64_t attempts;                           /* those that were the first of an attempt */
-    double numbers[FEDERATION_POLISH_HEAD + 16]; /* of the polish */
+    double numbers[FEDERATION_POLISH_HEAD + 96]; /* of the polish */
 } world;
 
 static dataset *data_of(const world *w)
@@ -176,7 +178,7 @@ static const double *polish(world *w, uint64_t life)
     const inquiry_turns turns = {w, play};
     const process *root = &w->all[0];
     hfsad_error err;
-    assert_true(federation_shape(root->f)->M <= 16);
+    assert_true(federation_shape(root->f)->M <= 96);
     w->asked = w->attempts = 0;
     limit(w, 0);
     const hfsad_status status = federation_polish_from(root->f, root->q, &turns, life,

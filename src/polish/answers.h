@@ -42,7 +42,7 @@ typedef enum {
     POLISH_BREAD,           /* at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump
                                times a normal density of deviation kappa at the residual */
     POLISH_MEAT,            /* at `vector`; answer: sum of c^2 slope^2 x x' */
-    POLISH_CHOOSE,          /* vector: 1 for every feature that later questions are about (chosen.h), otherwise 0; answer: 1 */
+    POLISH_CHOOSE, /* vector: 1 for every feature that later questions are about (chosen.h), otherwise 0; answer: 1 */
     POLISH_KINDS
 } polish_kind;
 enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3 };
@@ -105,7 +105,7 @@ typedef struct {
                            probabilities, classes times as many */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
     star_client **star; /* made by POLISH_METRIC; to be freed */
-    polish_chosen **chosen; /* made by POLISH_CHOOSE; to be freed; NULL: it is never asked */
+    polish_chosen **chosen;     /* made by POLISH_CHOOSE; to be freed; NULL: it is never asked */
     const score_losses *scores; /* several: multiplier and bend have count numbers for each; NULL: one */
 } polish_client;
 

@@ -32,7 +32,7 @@ struct choice {
     polish_result now;    /* of this choice */
     polish_result *total; /* of this and all earlier ones */
     polish_result earlier;
-    uint64_t rows, last;  /* of the trace: before this choice, and of it */
+    uint64_t rows, last; /* of the trace: before this choice, and of it */
 };
 
 /* Every feature has the same l1, because priors are of nodes. */
@@ -48,9 +48,11 @@ static void take_prior(choice *c)
 bool choice_pays(const polish_problem *p)
 {
     choice c = {.whole = p};
-    for (size_t i = 0; i < p->n_priors; i++)
-        if (penalty_is_concave(&p->priors[i]) || p->M - p->priors[i].free != p->boxed)
+    for (size_t i = 0; i < p->n_priors; i++) {
+        const hfsad_penalty *prior = &p->priors[i];
+        if (!penalty_is_flat(prior) && (penalty_is_concave(prior) || p->M - prior->free != p->boxed))
             return false;
+    }
     take_prior(&c);
     return p->may_choose && p->rounds && !p->memory && !p->variance && p->boxed >= LEAST && c.l1 > 0;
 }
@@ -92,8 +94,7 @@ static void charge(const choice *c, size_t m, choice_charge *to)
 {
     const double excess = excess_of(c, m), box = c->whole->box;
     if (c->ridge > 0)
-        to->base +=
-            excess <= c->ridge * box ? excess * excess / (2 * c->ridge) : box * (excess - c->ridge * box / 2);
+        to->base += excess <= c->ridge * box ? excess * excess / (2 * c->ridge) : box * (excess - c->ridge * box / 2);
     else if (isfinite(box))
         to->base += excess * box;
     else

@@ -1,10 +1,11 @@
 /*
- * Sparse problems by the columns that matter. With l1 on every feature most coefficients end at 0, and a star or a polish
- * of the others is cheaper by the square of the columns left out. The cloud chooses the columns of the steepest slopes,
- * tells the clients (POLISH_CHOOSE, chosen.h), and solves the problem of these columns, all others at 0. Whenever that has
- * a bound, all columns are asked for the slopes of the same rows (POLISH_REPAIR): a column whose slope is within its l1
- * keeps its 0, and the bound is one of the whole problem; columns beyond it are chosen too, and it begins again from the
- * point reached. If more than half of all columns would be chosen, it goes on without a choice.
+ * Sparse problems by the columns that matter. With l1 on every feature most coefficients end at 0, and a star or a
+ * polish of the others is cheaper by the square of the columns left out. The cloud chooses the columns of the steepest
+ * slopes, tells the clients (POLISH_CHOOSE, chosen.h), and solves the problem of these columns, all others at 0.
+ * Whenever that has a bound, all columns are asked for the slopes of the same rows (POLISH_REPAIR): a column whose
+ * slope is within its l1 keeps its 0, and the bound is one of the whole problem; columns beyond it are chosen too, and
+ * it begins again from the point reached. If more than half of all columns would be chosen, it goes on without a
+ * choice.
  */
 #ifndef HFSAD_POLISH_CHOICE_H
 #define HFSAD_POLISH_CHOICE_H
@@ -20,8 +21,8 @@ bool choice_pays(const polish_problem *problem);
 /* As polish_solve. */
 bool choice_solve(const polish_problem *problem, double *w, polish_result *result);
 
-/* Slopes of all columns, those of the rows moved by `shift`, at w: both of chosen columns. Leaves s->slopes of these. gap: of the
- * rows. false: no answer. */
+/* Slopes of all columns, those of the rows moved by `shift`, at w: both of chosen columns. Leaves s->slopes of these.
+ * gap: of the rows. false: no answer. */
 bool choice_look(polish_state *s, const double *w, const double *shift, double *gap, choice_charge *beyond);
 /* Whether, at a rough w, other columns have slopes that say they matter; also if there is no answer. */
 bool choice_needs_more(polish_state *s, const double *w);

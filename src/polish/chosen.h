@@ -1,5 +1,5 @@
-/* A client's rows with the columns that the cloud has chosen (choice.h): a dense copy, behind which the client keeps its
- * intercepts as they are. The multipliers of the rows are the same for all choices. */
+/* A client's rows with the columns that the cloud has chosen (choice.h): a dense copy, behind which the client keeps
+ * its intercepts as they are. The multipliers of the rows are the same for all choices. */
 #ifndef HFSAD_POLISH_CHOSEN_H
 #define HFSAD_POLISH_CHOSEN_H
 

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
-#include "polish/errors.h"
 #include "polish/choice.h"
+#include "polish/errors.h"
 #include "polish/star.h"
 
 #include <math.h>
@@ -213,7 +213,8 @@ static void add_row(polish_state *s, const stage *t, double primal, double dual)
 
 static bool is_over(const polish_state *s, const stage *t)
 {
-    return s->gone || s->spent || is_close(s, t) || choice_is_too_small(s->p->choice) || (s->p->limit && s->rows >= s->p->limit);
+    return s->gone || s->spent || is_close(s, t) || choice_is_too_small(s->p->choice) ||
+           (s->p->limit && s->rows >= s->p->limit);
 }
 
 /* Whether the star goes on where Newton's method has lost its way, which mostly needs about 100 exchanges: that
@@ -343,7 +344,8 @@ static void forget(polish_state *s, const stage *t)
 static void solve_star(polish_state *s, const stage_scales *at, stage *t, bool alone)
 {
     star_stage a = {s, t, at, 0, alone || !s->p->whole_metric ? CHEAP_ROUNDS : 1};
-    const star_watch watch = {&a, see_round, certify, s->p->choice ? look_around : NULL, s->p->gap > 0 ? s->p->gap : enough, t->least, alone};
+    const star_watch watch = {
+        &a, see_round, certify, s->p->choice ? look_around : NULL, s->p->gap > 0 ? s->p->gap : enough, t->least, alone};
     const double kappa = s->kappa;
     s->theta = 0;
     memcpy(s->w, t->best, s->M * sizeof *s->w);

@@ -91,7 +91,8 @@ static bool ask(void *context, const polish_question *question, double *sum)
     if (ranks_any(a->proceed && !a->proceed(a->context, a->so_far)))
         return false;
     a->question = question;
-    return tree_sum_ask(&a->sum, polish_length(question->kind, question->chosen ? question->chosen : coordinates(a->run)), sum);
+    return tree_sum_ask(&a->sum,
+                        polish_length(question->kind, question->chosen ? question->chosen : coordinates(a->run)), sum);
 }
 
 static bool resume(void *context, const double *w, double sigma, double *sum)

@@ -1,0 +1,148 @@
+/*
+ * Columns that the cloud chooses (polish/choice.h): sparse problems with more columns than a choice begins with, every
+ * convex loss, l1 and elastic-net, with box, weights and intercepts. The judge is the polish of all columns, which
+ * chooses none: no objective above it by more than the gap that was reported, and the same to 1e-4 where the verdict is
+ * "converged".
+ */
+#include "defined_losses.h"
+
+#include "base/alloc.h"
+
+enum { ROWS = 60, COLUMNS = 100, CLIENTS = 5 };
+
+typedef struct {
+    hfsad_loss loss;
+    double lambda; /* of the value at which the model is 0 */
+    const char *penalty, *intercept, *more;
+} setting;
+
+typedef struct {
+    setting s;
+    double x[ROWS][COLUMNS], y[ROWS], c[ROWS];
+    int64_t client[ROWS];
+    double l1;
+} table;
+
+typedef struct {
+    double value, gap;
+    bool converged;
+} answer;
+
+static const char *const paths[CLIENTS] = {"a/1", "a/2", "b/3", "b/4", "b/5"};
+
+static void draw(table *t, uint64_t seed)
+{
+    rng r = {rng_key(seed, rng_stream("choice")), 0};
+    double slopes[COLUMNS] = {0}, most = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        double s = 0;
+        for (size_t m = 0; m < COLUMNS; m++) {
+            t->x[i][m] = rng_next_normal(&r) * (m % 7 == 3 ? 5 : 1);
+            s += m < 5 ? t->x[i][m] : 0;
+        }
+        t->c[i] = 0.5 + rng_next_exponential(&r);
+        t->client[i] = (int64_t)(i % CLIENTS);
+        t->y[i] = observation_near(&r, t->s.loss.kind, t->s.loss.kind == HFSAD_LOSS_POISSON ? s / 4 : s);
+        for (size_t m = 0; m < COLUMNS; m++)
+            slopes[m] += t->c[i] * defined_slope(&t->s.loss, t->y[i], 0, 1) * t->x[i][m];
+    }
+    for (size_t m = 0; m < COLUMNS; m++)
+        most = fmax(most, fabs(slopes[m]));
+    t->l1 = t->s.lambda * most;
+}
+
+/* F by its definition, from the models of the clients. */
+static double value_at(const table *t, const hfsad_run *run)
+{
+    const double ratio = strcmp(t->s.penalty, "l1") ? 0.5 : 1;
+    double model[COLUMNS + 1] = {0};
+    long double sum = 0;
+    char name[40];
+    for (size_t node = 0; node < hfsad_run_nodes(run); node++) {
+        hfsad_run_node_model(run, node, model);
+        hfsad_run_node_name(run, node, name, sizeof name);
+        for (size_t m = 0; m < COLUMNS && node == 0; m++)
+            sum += fabs(model[m]) <= t->s.loss.box
+                       ? t->l1 * (ratio * fabs(model[m]) + (1 - ratio) / 2 * model[m] * model[m])
+                       : INFINITY;
+        for (size_t i = 0; i < ROWS; i++) {
+            long double s = strcmp(t->s.intercept, "none") ? model[COLUMNS] : 0;
+            for (size_t m = 0; m < COLUMNS; m++)
+                s += (long double)t->x[i][m] * model[m];
+            if (!strcmp(paths[t->client[i]], name))
+                sum += t->c[i] * defined_loss(&t->s.loss, t->y[i], s);
+        }
+    }
+    return (double)sum;
+}
+
+static answer train(const table *t, const char *more)
+{
+    hfsad_error err;
+    hfsad_data *data;
+    hfsad_run *run;
+    hfsad_result *result;
+    hfsad_spec *spec;
+    char text[800], box[40] = "";
+    answer a = {0};
+    if (isfinite(t->s.loss.box))
+        snprintf(box, sizeof box, ", box: %.17g", t->s.loss.box);
+    const int n = snprintf(text, sizeof text,
+                           "loss: {kind: %s, tau: 0.7%s}\nfeatures: {intercept: %s}\n"
+                           "prior: {cloud: {penalty: %s, weight: 1, lambda: %.17g}}\n%s%s",
+                           loss_names[t->s.loss.kind], box, t->s.intercept, t->s.penalty, t->l1, t->s.more, more);
+    ok(hfsad_spec_parse(&spec, text, (size_t)n, &err), &err);
+    ok(hfsad_data_create(&data, ROWS, COLUMNS, HFSAD_BORROW, &err), &err);
+    ok(hfsad_data_dense(data, t->x[0], COLUMNS, 1, &err), &err);
+    ok(hfsad_data_y(data, t->y, 1, &err), &err);
+    ok(hfsad_data_codes(data, t->client, paths, CLIENTS, &err), &err);
+    ok(hfsad_data_weights(data, t->c, 1, &err), &err);
+    ok(hfsad_run_create_on(&run, spec, data, 1, &err), &err);
+    ok(hfsad_run_train(run, NULL, NULL, &result, &err), &err);
+    const hfsad_verdict *v = hfsad_result_verdict(result);
+    a.gap = v->gap;
+    a.converged = v->kind == HFSAD_VERDICT_CONVERGED;
+    a.value = value_at(t, run);
+    hfsad_result_free(result);
+    hfsad_run_free(run);
+    hfsad_data_free(data);
+    hfsad_spec_free(spec);
+    return a;
+}
+
+static void same_as_all_columns(void **state)
+{
+    (void)state;
+    static const char *const intercepts[] = {"none", "global", "client"};
+    static const double lambdas[] = {0.05, 0.3, 1.1, 0.6};
+    size_t converged = 0, number = 0;
+    table *t = alloc_zero(1, sizeof *t);
+    for (size_t i = 0; i < 2 * LOSSES; i++) {
+        const hfsad_loss_kind kind = kind_at(i);
+        if (kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+            continue;
+        t->s = (setting){.loss = {.kind = kind, .tau = 0.7, .delta = 1, .h = 1, .box = i % 5 == 4 ? 0.5 : INFINITY},
+                         .lambda = lambdas[i % 4],
+                         .penalty = i % 6 == 5 ? "elastic-net" : "l1",
+                         .intercept = intercepts[i % 3],
+                         .more = ""};
+        draw(t, i);
+        const answer chosen = train(t, ""), all = train(t, "algorithm: hfsad\nrun: {iterations: 3, polish: true}\n");
+        if (chosen.value - all.value > chosen.gap + 1e-9 * all.value)
+            fail_msg("%s, %zu: %.17g, gap %g, and %.17g by all columns", loss_names[kind], i, chosen.value, chosen.gap,
+                     all.value);
+        if (chosen.converged && chosen.value - all.value > 1.01e-4 * all.value)
+            fail_msg("%s, %zu: converged to %.17g, not to %.17g", loss_names[kind], i, chosen.value, all.value);
+        converged += chosen.converged;
+        number++;
+    }
+    free(t);
+    if (converged < number)
+        fail_msg("%zu of %zu converged", converged, number);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_all_columns)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
