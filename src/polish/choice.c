@@ -295,12 +295,14 @@ static bool solve_part(choice *c, double *w)
     const bool done = polish_solve_columns(&p, v, &c->now);
     spread(c, v, w);
     free(v);
-    *total = c->now;
+    if (first.stages == 0 || c->now.stages > 0) /* otherwise nothing was answered any more */
+        *total = c->now;
+    total->finished = c->now.finished;
     add_up(c, &c->earlier);
     if (first.stages > 0) {
         total->before = first.before;
         total->zero = first.zero;
-        total->stages += first.stages;
+        total->stages = first.stages + c->now.stages;
     }
     c->rows += c->last;
     c->now = (polish_result){0};
