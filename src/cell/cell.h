@@ -47,8 +47,6 @@ typedef struct {
 /* A child's message as words: u becomes them; `members` of them will be added. noise: a client's source of noise, which
  * is in step k of its link, or NULL. false: a number does not fit. */
 bool cell_words(const plan *p, size_t M, double sigma, size_t members, const word_source *noise, uint64_t k, double *u);
-/* The number of runs of the clients. */
-size_t cell_runs(const cell *c);
 /* The sum of the messages of one run, into sum; returns that of sigma. */
 double cell_sum_run(const cell *c, size_t run, double *sum);
 /* The sum of all children's messages, into sum; returns that of sigma. */

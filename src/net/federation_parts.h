@@ -59,12 +59,7 @@ typedef struct {
 /* Whether the set-up may go without clients; and the client `leaf` is none. */
 bool federation_may_leave_out(const federation *f);
 void federation_leave_out(federation *f, size_t leaf);
-/* What a plan's run begins from, as the spec names it. */
-const char *federation_kind_of(const federation *f, const plan *p);
-bool federation_is_consensus(const federation *f, const plan *p);
 
-/* Of the polish: whether there is one, the most numbers of a message, and a client's answer. */
-bool federation_polishes(const federation *f, const plan *p);
 /* Numbers that the root keeps of polish and groups; 0: there is neither. */
 size_t federation_end_numbers(const federation *f, const plan *p);
 size_t polish_message_most(const federation *f);

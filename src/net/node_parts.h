@@ -464,10 +464,8 @@ void async_end(node *n);
 /* Appends a line that names the children without models, if there are any. */
 void async_models(node *n);
 
-/* Cohorts of secure aggregation in asynchronous training (node_unit.c). A unit is a cohort, or a child without one.
- * unit_calls: whether this node calls cohorts. */
-bool unit_calls(const node *n);
-/* The unit of child c is the children unit_first to unit_end - 1. */
+/* Cohorts of secure aggregation in asynchronous training (node_unit.c). A unit is a cohort, or a child without one: the
+ * unit of child c is the children unit_first to unit_end - 1. */
 size_t unit_first(const node *n, size_t c);
 size_t unit_end(const node *n, size_t c);
 bool unit_is_fresh(const node *n, size_t first);

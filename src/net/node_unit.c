@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool unit_calls(const node *n)
+/* Whether this node calls cohorts. */
+static bool unit_calls(const node *n)
 {
     return n->s.async && n->s.p->fixed && n->s.p->cohort >= COHORT_LEAST;
 }

@@ -126,9 +126,6 @@ hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec
                          hfsad_error *err);
 /* The index-th further start: a direction drawn, of that length. */
 void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length);
-/* Start number `index` of run.tries: the first itself, the others drawn, of its length, or of the likely one where that
- * is 0. */
-void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely);
 /* Stages before the run that find its start: iterations of a consensus start, with all nodes tied, and of each of
  * run.tries. The try with the smallest consensus objective is kept, the earliest of equal ones. The run is the last
  * stage. */
@@ -148,8 +145,6 @@ void start_search_begin(const start_search *s, uint64_t stage, double *w);
 void start_search_conclude(start_search *s, uint64_t stage, const hfsad_figures *f, const double *w);
 /* What a driver keeps of it. */
 void start_search_pass(const word_transfer *t, start_search *s);
-/* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
-hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err);
 
 /* Whether Theorem 1's conditions hold for the numbers in p. */
 typedef struct {

@@ -34,8 +34,6 @@ void sim_rest_guard(sim *s);
 uint64_t sim_iteration(const sim *s);
 bool sim_dual_known(const sim *s);
 
-/* Names, tree and every number of the rows. */
-uint64_t dataset_fingerprint(const dataset *d);
 /* Puts the fingerprints of data and truth into r. */
 void run_take_prints(hfsad_run *r);
 
