@@ -6,6 +6,7 @@
 - a file name is there once, and no function is longer than FUNCTION_LINES
 - files and functions of the tables in docs/algorithm.md and docs/walk.md exist, the function in one of the row's files
 - no text of src/ names an option of the program
+- sources that a comment names exist
 - the recorded interface names sources by their place in the tree, not on a machine
 - links between pages, quoted headings, paths in backticks and pages named in comments exist
 
@@ -15,7 +16,7 @@ import functools, os, re, subprocess, sys
 
 FUNCTION_LINES = 80
 SOURCES = ("include", "src", "lab", "dash", "cli")  # what CONTRIBUTING's table is about
-ROOT_FOLDERS = (*SOURCES, "web", "python", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
+ROOT_FOLDERS = (*SOURCES, "web", "python", "mpi", "cuda", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".abi")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
@@ -32,7 +33,7 @@ LIBRARIES = {
 }
 LIBC_HEADERS = re.compile(r"^((arpa|linux|net|netinet|sys)/\w+|assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|fnmatch|ftw|getopt|glob|"
                           r"immintrin|inttypes|limits|locale|math|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|std\w+|"
-                          r"strings?|termios|threads|time|unistd|wchar)\.h$")
+                          r"strings?|sysexits|termios|threads|time|unistd|wchar)\.h$")
 NO_LIBRARY = re.compile(r"^(libc|libm|libpthread|librt|libdl|libgcc_s|ld-linux.*|lib[a-z]+san|libclang_rt.*)\.so")  # sanitizers' too
 
 
@@ -302,6 +303,20 @@ def check_references(tree):
                 yield f"{path}: names section {numbers}, which {page or 'it'} does not have"
 
 
+def check_comments(tree):
+    """Sources that a comment names are there: folder/file.h from src/ or from the root, file.h anywhere."""
+    names = {os.path.basename(path) for path in tree.names}
+    for path, text in sorted(tree.sources((*SOURCES, "mpi")).items()):
+        for comment in findall(r"(?s)/\*.*?\*/", text):
+            for name in findall(r"(?<![\w/<.])((?:[a-z_]+/)*[a-z_0-9]{3,}\.[ch])\b", comment):
+                there = [f"{top}{name}" in tree.names for top in ("", "src/", "include/", "tests/")]
+                if not (any(there) if "/" in name else name in names or LIBC_HEADERS.search(name)):
+                    yield f"{path}: a comment names {name}, which is not there"
+            for name in findall(r"(?<![\w/.])(src/[a-z]+)\b(?!/)", comment):
+                if name not in tree.names:
+                    yield f"{path}: a comment names {name}, which is not there"
+
+
 def check_options(tree):
     """No text of the libraries names an option of the program, which other callers do not have."""
     for path, text in sorted(tree.texts.items()):
@@ -318,7 +333,7 @@ def check_recorded(tree):
                 yield f"{path}: the path of a machine: {name}"
 
 
-RULES = (check_recorded, check_options, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
+RULES = (check_recorded, check_options, check_comments, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
 
 
 def complaints(tree, linked):
@@ -355,6 +370,8 @@ BREACHES = [
     ("src/base/rng.c", None, "/* section 4 */\n", "names section 4"),
     ("docs/protocol.md", None, "\nSee section 77.\n", "names section 77"),
     ("docs/data.md", None, "\nSee [x](protocol.md), section 78.\n", "names section 78"),
+    ("src/base/rng.c", None, "/* sim/replay.h */\n", "a comment names sim/replay.h"),
+    ("src/base/rng.c", None, "/* the steps of src/admm */\n", "a comment names src/admm"),
     ("src/base/rng.c", None, '/* docs/algorithm.md, "No\n * such heading" */\n', 'no heading "No such heading"'),
 ]
 

@@ -1,6 +1,6 @@
 /*
- * The in-process driver: Algorithm 1 over a tree in memory. It owns the state of all links and calls the steps;
- * the mathematics is in src/admm and src/math.
+ * The in-process driver: Algorithm 1 over a tree in memory. It owns the state of all links and calls the steps
+ * of src/core and src/math.
  */
 #ifndef HFSAD_RUN_SIM_H
 #define HFSAD_RUN_SIM_H
