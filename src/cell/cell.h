@@ -53,7 +53,8 @@ double cell_sum_run(const cell *c, size_t run, double *sum);
 double cell_sum(const cell *c, double *sum);
 /* Adds the answers of all children to the node's own part of the figures. */
 void cell_add_tallies(const cell *c, size_t tiers, tally *t);
-/* What the links below come to for the safeguard; and with the node's own link, which its parent hears. */
+/* The strain of the links below, for the safeguard; and the same with the node's own link, which is sent to its parent.
+ */
 guard_strain cell_strain_below(const cell *c);
 guard_strain cell_strain_up(const cell *c, const inner_class *class, const hfsad_link_rule *rule,
                             const hfsad_link *link);

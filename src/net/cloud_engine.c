@@ -343,7 +343,7 @@ hfsad_status cloud_train(cloud_driver *c, const train_hooks *hooks, train_end *e
         end->figures = c->row;
     if (status || host_ended(c->h))
         return status;
-    end->stopped = STOP_INTERRUPTED; /* an end without the models is none */
+    end->stopped = STOP_INTERRUPTED; /* without the models the run has not ended */
     if (!c->run->has_star)
         run_unpolish(c->run);
     status = look(c, err);

@@ -213,7 +213,7 @@ void node_greet(node *n, uint64_t begun)
     if (begun <= n->parent_begun)
         return;
     n->parent_begun = begun;
-    if (!n->took_part) /* otherwise an UP will follow, and its link has left the last one's state */
+    if (!n->took_part) /* otherwise the link has already advanced; the next UP replaces this one */
         node_send(n, &n->up);
 }
 
