@@ -138,7 +138,7 @@ typedef struct {
     double
         *first;   /* M numbers of the driver: start of the first stage, then the start from which the tries are drawn */
     double least; /* objective of the best try; INFINITY at first */
-    uint64_t kept, bytes_up, bytes_down; /* bytes of all stages */
+    uint64_t kept, bytes_up, bytes_down; /* bytes of all stages that count */
 } start_search;
 /* The start of a stage; w may be `first`. */
 void start_search_begin(const start_search *s, uint64_t stage, double *w);
