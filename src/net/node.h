@@ -307,8 +307,13 @@ bool node_child_retire(node *n, size_t c, uint64_t life);
  * children *first to *end - 1. */
 bool node_child_may_leave(const node *n, size_t c);
 void node_unit(const node *n, size_t c, size_t *first, size_t *end);
-/* Marks a child as leaving; the other members of its cohort are told next. */
+/* Notes that a child has to leave: its cohort is not called for a while, so that the child may leave. */
+void node_child_wish(node *n, size_t c);
+/* Marks a child as leaving, together with all members of its cohort that have to leave; the others are told next. */
 void node_child_close(node *n, size_t c);
+bool node_child_is_closing(const node *n, size_t c);
+/* Whether it is a member of its cohort and is not about to leave it. */
+bool node_child_stays(const node *n, size_t c);
 /* The round of the last UP. */
 uint64_t node_said(const node *n);
 /* Whether the last figures have arrived: no node trains or joins from then on. */

@@ -75,6 +75,12 @@ typedef struct {
     channel models;          /* retransmits the final models until the cloud has them */
 } answer;
 
+/* An UP of a member of a cohort that is part of no sum. */
+typedef struct {
+    uint64_t round, k;
+} unit_skip;
+enum { UNIT_SKIPS = 8 };
+
 /* What a parent knows about a child during training. */
 typedef struct {
     uint32_t last;     /* iteration in which the child last took part */
@@ -111,9 +117,11 @@ typedef struct {
     double *call_w, *staged_u;
     bool staged;
     double staged_sigma;
-    uint64_t skipped, skipped_k; /* an UP that was never used because its cohort stayed incomplete; 0: none */
-    bool closing;                /* ignored: the other members are being told to remove its masks */
-    bool leaving;                /* out as soon as the other members have made another step */
+    size_t n_skipped; /* UPs that were never used because their cohort stayed incomplete */
+    unit_skip skipped[UNIT_SKIPS];
+    uint64_t wanted_until; /* the child has to leave: its cohort is not called before this time; not stored */
+    bool closing;          /* ignored: the other members are being told to remove its masks */
+    bool leaving;          /* out as soon as the other members have made another step */
     double sigma;
     guard_strain strain;      /* inner child: strain of its link and of all links below */
     uint64_t strain_words[2]; /* fixed point: the same as received */
@@ -478,7 +486,7 @@ size_t unit_entries(const node *n, size_t c);
 void unit_note(node *n, size_t first);
 /* Writes the entries of unused messages into the last line of the record. */
 void unit_note_rest(node *n);
-/* Removes a child from its cohort; false: a member has not answered the last call yet, or another member is leaving. */
+/* Removes a child from its cohort; false: a member that stays has not answered the last call yet. */
 bool unit_leave(node *n, size_t c, uint64_t life);
 /* Discards the answers of incomplete cohorts. */
 void unit_drop_partial(node *n);
