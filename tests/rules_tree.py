@@ -7,14 +7,16 @@
 - files and functions of the tables in docs/algorithm.md and docs/walk.md exist, the function in one of the row's files
 - no text of src/ names an option of the program
 - sources that a comment names exist
+- the lines of CONTRIBUTING's "Size" are those of the tree, to a twentieth
 - the recorded interface names sources by their place in the tree, not on a machine
 - links between pages, quoted headings, paths in backticks and pages named in comments exist
 
 Then it breaks each rule in a copy of the tree, held in memory, and must notice that. Exit status: 0 or 1.
 """
-import functools, os, re, subprocess, sys
+import fnmatch, functools, os, re, subprocess, sys
 
 FUNCTION_LINES = 80
+SIZE_TOLERANCE = 0.05
 SOURCES = ("include", "src", "lab", "dash", "cli")  # what CONTRIBUTING's table is about
 ROOT_FOLDERS = (*SOURCES, "web", "python", "mpi", "cuda", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".abi")
@@ -333,7 +335,35 @@ def check_recorded(tree):
                 yield f"{path}: the path of a machine: {name}"
 
 
-RULES = (check_recorded, check_options, check_comments, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
+def check_size(tree):
+    """The lines of CONTRIBUTING's "Size" are those of the tree, to SIZE_TOLERANCE."""
+    part = tree.texts["CONTRIBUTING.md"].split("\n### Size\n", 1)[1].split("\n## ", 1)[0]
+    lines = {path: text.count("\n") for path, text in tree.sources().items()}
+    total = 0
+    for row in re.findall(r"^\|(.+)\|$", part, re.M):
+        cells = [cell.strip() for cell in row.split("|")]
+        said, names = cells[-1].replace(",", ""), re.findall(r"`([^`]+)`", cells[-2])
+        if not said.isdigit():
+            continue
+        if not names:  # the sum
+            found = total
+        elif any(name.endswith("/") for name in names):  # a folder, then patterns of names in it; without them all of it
+            found, folder, whole = 0, "", False
+            for name, after in zip(names, [*names[1:], "/"]):
+                if name.endswith("/"):
+                    folder, whole = name, after.endswith("/")
+                found += sum(count for path, count in lines.items()
+                             if os.path.dirname(path) + "/" == folder and (whole or not name.endswith("/")
+                             and fnmatch.fnmatch(os.path.basename(path).rsplit(".", 1)[0], name)))
+        else:
+            folders = [name if name in tree.names else f"src/{name}" for name in names]
+            found = sum(count for path, count in lines.items() if os.path.dirname(path) in folders)
+            total += found
+        if abs(found - int(said)) > SIZE_TOLERANCE * int(said):
+            yield f"CONTRIBUTING.md: \"Size\": {cells[-2] or 'the sum'}: {found} lines, not {said}"
+
+
+RULES = (check_size, check_recorded, check_options, check_comments, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
 
 
 def complaints(tree, linked):
@@ -359,6 +389,7 @@ BREACHES = [
     ("CONTRIBUTING.md", "| math, base | libzip, cJSON |", "| math, base | libzip, zstd |", "src/data/ does not call zstd"),
     ("CONTRIBUTING.md", "| math, base | libzip, cJSON |", "| math, base | – |", "links libzip"),
     ("CONTRIBUTING.md", ", zstd, OpenSSL 3", ", OpenSSL 3", "does not list zstd"),
+    ("cli/cli.c", None, "/* long */\n" * 2000, "\"Size\": `cli`"),
     ("CONTRIBUTING.md", "| `lab/` |", "| `laboratory/` |", "there is no laboratory/"),
     ("docs/algorithm.md", "`groups_find`", "`groups_seek`", "groups_seek is not in src/out/groups.c"),
     ("docs/algorithm.md", "`src/out/groups.c`", "`src/out/gruppen.c`", "there is no src/out/gruppen.c"),
