@@ -476,6 +476,8 @@ void async_models(node *n);
  * unit of child c is the children unit_first to unit_end - 1. */
 size_t unit_first(const node *n, size_t c);
 size_t unit_end(const node *n, size_t c);
+/* Whether this node calls cohorts. */
+bool unit_calls(const node *n);
 bool unit_is_fresh(const node *n, size_t first);
 bool unit_is_absent(const node *n, size_t first);
 bool unit_has_answered(const node *n, size_t first);

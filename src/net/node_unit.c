@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Whether this node calls cohorts. */
-static bool unit_calls(const node *n)
+bool unit_calls(const node *n)
 {
     return n->s.async && n->s.p->fixed && n->s.p->cohort >= COHORT_LEAST;
 }
