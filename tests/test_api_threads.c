@@ -92,8 +92,8 @@ static void *cancel(void *context)
     return NULL;
 }
 
-/* Long enough never to end by itself. */
-#define ENDLESS "loss: {kind: squared}\nrun: {iterations: 1000000, trace_every: 10}\n"
+/* Long enough never to end by itself, as the star would, before a row of the trace is due. */
+#define ENDLESS "algorithm: hfsad\nloss: {kind: squared}\nrun: {iterations: 1000000, trace_every: 10}\n"
 
 static void test_cancel(void **state)
 {

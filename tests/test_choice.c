@@ -40,7 +40,7 @@ static void draw(table *t, uint64_t seed)
             t->x[i][m] = rng_next_normal(&r) * (m % 7 == 3 ? 5 : 1);
             s += m < 5 ? t->x[i][m] : 0;
         }
-        t->c[i] = 0.5 + rng_next_exponential(&r);
+        t->c[i] = 0.5 + fabs(rng_next_normal(&r));
         t->client[i] = (int64_t)(i % CLIENTS);
         t->y[i] = observation_near(&r, t->s.loss.kind, t->s.loss.kind == HFSAD_LOSS_POISSON ? s / 4 : s);
         for (size_t m = 0; m < COLUMNS; m++)

@@ -322,7 +322,7 @@ static bool iterate(star *a)
         const bool doubtful = now <= 0.5 * goal && 2 * a->round >= 3 * a->denied_at + 4 * OFTEN;
         /* The bound repairs the columns' part of an estimate if many rows are in their kinks, not the rows' part. */
         const double rows = a->gaps[a->round];
-        const bool repairable = rows <= 0.5 * goal && rows <= again * a->repaired;
+        const bool repairable = !a->diagonal && rows <= 0.5 * goal && rows <= again * a->repaired;
         if ((now <= hopeful * goal && now <= again * a->certified) || repairable || doubtful) {
             a->certified = fmin(a->certified, now);
             a->repaired = rows;
