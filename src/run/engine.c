@@ -1,5 +1,6 @@
 #include "run/engine.h"
 
+#include "run/anew.h"
 #include "run/handle.h"
 
 static hfsad_status sim_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
@@ -21,6 +22,14 @@ static void sim_engine_measure(hfsad_run *r, hfsad_figures *figures)
 static bool sim_engine_converged(const hfsad_run *r)
 {
     return sim_converged(r->sim);
+}
+
+/* Links that restart after the last row are part of the end. */
+static void sim_engine_settle(hfsad_run *r, bool last)
+{
+    if (last)
+        sim_begin_anew(r->sim, true);
+    sim_collect(r->sim);
 }
 
 static const double *sim_engine_inner_model(const hfsad_run *r, size_t i)
@@ -55,6 +64,7 @@ static const engine sim_engine = {
     .iterate = sim_engine_iterate,
     .measure = sim_engine_measure,
     .converged = sim_engine_converged,
+    .settle = sim_engine_settle,
     .inner_model = sim_engine_inner_model,
     .leaf_model = sim_engine_leaf_model,
     .absence = sim_engine_absence,

@@ -19,6 +19,8 @@ typedef struct {
     hfsad_status (*next_row)(hfsad_run *r, hfsad_stop *stop, hfsad_error *err);
     void (*measure)(hfsad_run *r, hfsad_figures *figures);
     bool (*converged)(const hfsad_run *r);
+    /* Completes the state of all links before it is read; last: after the last row. NULL: nothing to do. */
+    void (*settle)(hfsad_run *r, bool last);
     const double *(*inner_model)(const hfsad_run *r, size_t i);
     void (*leaf_model)(const hfsad_run *r, size_t leaf, double *w);
     /* Whether the engine has the node's model; NULL: always. */
