@@ -1,5 +1,6 @@
 #include "run/engine.h"
 
+#include "base/error.h"
 #include "run/anew.h"
 #include "run/handle.h"
 
@@ -14,9 +15,12 @@ static void sim_engine_iterate(hfsad_run *r)
     sim_iterate(r->sim);
 }
 
-static void sim_engine_measure(hfsad_run *r, hfsad_figures *figures)
+static hfsad_status sim_engine_measure(hfsad_run *r, hfsad_figures *figures, hfsad_error *err)
 {
     sim_measure(r->sim, figures);
+    if (sim_failure(r->sim))
+        return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
+    return sim_too_large(r->sim) ? run_too_large(r, sim_too_large(r->sim) - 1, err) : HFSAD_OK;
 }
 
 static bool sim_engine_converged(const hfsad_run *r)
@@ -83,9 +87,11 @@ static void baseline_engine_iterate(hfsad_run *r)
     baseline_iterate(r->baseline);
 }
 
-static void baseline_engine_measure(hfsad_run *r, hfsad_figures *figures)
+static hfsad_status baseline_engine_measure(hfsad_run *r, hfsad_figures *figures, hfsad_error *err)
 {
+    (void)err;
     baseline_measure(r->baseline, figures);
+    return HFSAD_OK;
 }
 
 /* Sub-gradient methods have no residual by which to stop. */
