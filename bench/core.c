@@ -190,8 +190,8 @@ static void federation_close(federation *f)
     pool_free(f->threads);
 }
 
-/* Seconds per round: the best of many short stretches, because these machines are shared. A stretch has at least as many
- * rounds as lie between two sweeps of small numbers. */
+/* Seconds per round: the best of many short stretches, because these machines are shared. A stretch has at least as
+ * many rounds as lie between two sweeps of small numbers. */
 static double round_seconds(federation *f, double least)
 {
     enum { FEWEST = 40, STRETCHES = 400, ROUNDS = 16 };
