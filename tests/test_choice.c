@@ -88,7 +88,7 @@ static answer train(const table *t, const char *more)
     if (isfinite(t->s.loss.box))
         snprintf(box, sizeof box, ", box: %.17g", t->s.loss.box);
     const int n = snprintf(text, sizeof text,
-                           "loss: {kind: %s, tau: 0.7%s}\nfeatures: {intercept: %s}\n"
+                           "loss: {kind: %s, tau: 0.7, delta: 1, h: 1%s}\nfeatures: {intercept: %s}\n"
                            "prior: {cloud: {penalty: %s, weight: 1, lambda: %.17g}}\n%s%s",
                            loss_names[t->s.loss.kind], box, t->s.intercept, t->s.penalty, t->l1, t->s.more, more);
     ok(hfsad_spec_parse(&spec, text, (size_t)n, &err), &err);
