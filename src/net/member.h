@@ -88,7 +88,7 @@ void member_close_out(hfsad_member *m);
 /* The operator's files in the cloud's state folder begin so: nodes that are to be readmitted (member_readmit.c). */
 #define READMIT_NAME "readmit-"
 /* Why a node of this kind cannot be readmitted; NULL: it can. */
-const char *readmit_refusal(const hfsad_spec *spec, bool inner);
+const char *readmit_refusal(const hfsad_spec *spec, bool above);
 void member_readmit(hfsad_member *m);
 /* Those of earlier lives, for trace and summary. */
 hfsad_status member_take_readmissions(hfsad_member *m, hfsad_error *err);

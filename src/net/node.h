@@ -307,6 +307,8 @@ uint64_t node_said(const node *n);
 bool node_is_over(const node *n);
 bool node_child_is_out(const node *n, size_t c);
 bool node_child_counts(const node *n, size_t c); /* it has not left and is not set aside */
+/* Whether it has not answered the question in hand, and is not waited for any more. */
+bool node_child_is_mute(const node *n, size_t c);
 uint64_t node_child_life(const node *n, size_t c);
 /* When that was; without a path. */
 run_readmission node_child_readmission(const node *n, size_t c);
@@ -314,7 +316,9 @@ run_readmission node_child_readmission(const node *n, size_t c);
 bool node_child_is_admitted(const node *n, size_t c);
 void node_child_confirm(node *n, size_t c, uint64_t life);
 /* What the child must know: NODE_ADMISSION numbers and a model. */
-enum { NODE_ADMISSION = 7 };
+enum { NODE_ADMISSION = 8 };
+/* Most numbers of a RECORD. */
+enum { NODE_RECORD_NUMBERS = 4096 };
 size_t node_admission_count(const node *n);
 void node_admission(node *n, size_t c, double *numbers);
 /* The child begins its life with that; more numbers may follow. parent_begun: of node_begun. false: it cannot. */

@@ -74,31 +74,52 @@ typedef struct {
     channel models;          /* these, which are repeated until the cloud has them */
 } answer;
 
+/* Lines of the record that the parent of an asynchronous node may not have (node_record.c). */
+typedef struct {
+    char *text;
+    size_t size, room;
+    uint64_t base;   /* bytes of this life before `text` */
+    uint64_t mark;   /* the last UP follows from the bytes before it */
+    uint64_t said;   /* bytes before the next message; not kept */
+    double *numbers; /* room for a message */
+} record_copy;
+
+/* What a parent has of them. */
+typedef struct {
+    uint64_t bytes;  /* of whole lines of this life */
+    uint64_t steps;  /* lines of steps, in all lives */
+    uint64_t before; /* the same when this life began */
+    char *tail;      /* of a line that is not whole; not kept, as what follows */
+    size_t n_tail, room;
+    size_t unpaid; /* bytes since its last UP or answer */
+} child_copy;
+
 /* What a parent has of a child. */
 typedef struct {
-    uint32_t last;     /* iteration in which it last took part */
-    uint64_t need;     /* the round whose UP its parent works with */
-    uint64_t k;        /* of its last UP */
-    uint64_t due_k;    /* in lock step: k of the UP of `need` */
-    unsigned lies;     /* messages beyond the bounds; not kept over a crash */
-    bool has;          /* that UP is there; not kept over a crash */
-    bool told;         /* it has acknowledged the DOWN of the open round */
-    bool answered;     /* the question in hand */
-    uint64_t parts;    /* of its models that have come */
-    uint64_t answer_k; /* asynchronous: its counter when it answered */
-    bool ack_up;       /* to be told that it has come, ... */
-    bool is_behind;    /* ... or that its state is older than what its parent has seen */
-    bool ack_part;     /* to be told which part is wanted */
-    bool fresh;        /* asynchronous: it has sent something since the last step */
-    bool lives;        /* asynchronous: its process says so; not kept */
-    bool silent;       /* asynchronous: its process does not; neither of the two: that is not known */
-    bool missed;       /* asynchronous: the last figures, or the models, went without it; so does the output */
-    bool absent;       /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
-    uint64_t life;     /* of its link: number of the readmission that began it, 0: none */
-    bool admitted;     /* it has begun that life, too */
-    bool out;          /* asynchronous: it is no member: not yet, or not any more */
-    bool aside;        /* asynchronous: it has lied too often, and is not heard any more */
-    uint64_t begun_at; /* round, asynchronous: step, after which that life began; and where */
+    uint32_t last;  /* iteration in which it last took part */
+    uint64_t need;  /* the round whose UP its parent works with */
+    uint64_t k;     /* of its last UP */
+    uint64_t due_k; /* in lock step: k of the UP of `need` */
+    unsigned lies;  /* messages beyond the bounds; not kept over a crash */
+    bool has;       /* that UP is there; not kept over a crash */
+    bool told;      /* it has acknowledged the DOWN of the open round */
+    bool answered;  /* the question in hand */
+    uint64_t parts; /* of its models that have come */
+    uint64_t answer_k,
+        answer_version; /* asynchronous: its counter when it answered, and the version of its last step */
+    bool ack_up;        /* to be told that it has come, ... */
+    bool is_behind;     /* ... or that its state is older than what its parent has seen */
+    bool ack_part;      /* to be told which part is wanted */
+    bool fresh;         /* asynchronous: it has sent something since the last step */
+    bool lives;         /* asynchronous: its process says so; not kept */
+    bool silent;        /* asynchronous: its process does not; neither of the two: that is not known */
+    bool missed;        /* asynchronous: the last figures, or the models, went without it; so does the output */
+    bool absent;        /* asynchronous: it was waited for in vain, and is not until it speaks again; not kept */
+    uint64_t life;      /* of its link: number of the readmission that began it, 0: none */
+    bool admitted;      /* it has begun that life, too */
+    bool out;           /* asynchronous: it is no member: not yet, or not any more */
+    bool aside;         /* asynchronous: it has lied too often, and is not heard any more */
+    uint64_t begun_at;  /* round, asynchronous: step, after which that life began; and where */
     anew_where where;
     double *begin;  /* M: its model then, until it is admitted; NULL: not needed yet */
     uint64_t turns; /* asynchronous: UPs taken */
@@ -115,6 +136,7 @@ typedef struct {
     double sigma;
     guard_strain strain;      /* of an inner child's link and all below */
     uint64_t strain_words[2]; /* fixed point: the same, as it came */
+    child_copy copied;        /* asynchronous, an inner child */
 } child_state;
 
 /* Asynchronous: a child's turn that its parent has heard of and not used yet. */
@@ -173,6 +195,7 @@ typedef struct {
     size_t saying; /* the next of them to be sent, from 1; 0: none */
     char *lines;   /* of the record */
     size_t lines_size, lines_room;
+    record_copy copy;
 } async_part;
 
 /* A readmission that the root has ordered. */
@@ -418,6 +441,8 @@ hfsad_status async_create(node *n, hfsad_error *err);
 void async_free(node *n);
 /* What a child that was never heard of would have said. */
 void async_start(node *n);
+/* Steps beyond those of the run that a node which has begun so often may count. */
+uint64_t async_extra(const node *n, uint64_t begun);
 bool async_handle_down(node *n, const message *m, node_refusal *why);
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why);
 /* The parent has the last UP. */
@@ -451,12 +476,36 @@ bool async_leave_child(node *n, size_t c, uint64_t life);
 /* A child's turn, for the record; false: no memory. The counter in it, after the life of the link. */
 bool async_note_heard(node *n, size_t c, uint64_t version, uint64_t k);
 uint64_t async_lived(const child_state *child, uint64_t k);
-/* A line of the record, with its newline. */
+/* A line of the record, with its newline; async_put_own: of which its parent needs no copy. */
 void async_put(node *n, const char *text);
+void async_put_own(node *n, const char *text);
 /* The last line of the record: what was heard and not used. */
 void async_end(node *n);
 /* The same for children whose models are missing; none if all are there. */
 void async_models(node *n);
+
+/* copies of records (node_record.c) */
+bool record_is_copied(const node *n);
+void record_add(node *n, const char *text);
+/* The next UP follows from all lines so far; the parent has it. */
+void record_mark(node *n);
+void record_acknowledged(node *n);
+/* The link begins anew: of this life nothing was said. */
+void record_begin_anew(node *n);
+/* Bytes of this life. */
+uint64_t record_size(const node *n);
+/* The next message of lines; the next time all that are not acknowledged are said again. */
+bool record_next_letter(node *n, message *m);
+void record_repeat(node *n);
+/* Whether the lines that led to an UP of this counter, or so many bytes, are here. */
+bool record_has_steps(const node *n, size_t c, uint64_t k);
+bool record_has_bytes(const node *n, size_t c, double bytes);
+bool record_take(node *n, size_t c, const message *m, node_refusal *why);
+/* An UP or an answer was taken. */
+void record_pay(node *n, size_t c);
+void record_child_begins(node *n, size_t c);
+void record_pass(const word_transfer *t, node *n);
+void record_free(node *n);
 
 /* cohorts in asynchronous training (node_unit.c) */
 bool unit_calls(const node *n);

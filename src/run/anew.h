@@ -33,6 +33,8 @@ hfsad_status run_note_readmission(hfsad_run *run, const run_readmission *done, h
 /* The lines of a record that say so. *only, if not NULL: there are some, and no others. */
 hfsad_status run_take_readmissions(hfsad_run *run, const char *text, size_t size, bool *only, hfsad_error *err);
 void run_free_readmissions(hfsad_run *run);
+/* Refused: a readmission in a stage before the run. path: of the record, for messages. */
+hfsad_status run_check_early(const hfsad_run *run, const char *path, hfsad_error *err);
 /* Number of nodes, if the run is one that goes on without absent nodes; otherwise 0. */
 size_t run_may_be_absent(const hfsad_run *run);
 /* Of such a run: why the end of the run went without this node; NULL: it did not, or a node above it is named instead.

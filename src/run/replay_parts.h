@@ -15,6 +15,8 @@ typedef struct {
 typedef struct {
     size_t number; /* in the file */
     bool end;
+    bool heard;    /* entries alone: no step */
+    uint64_t life; /* above 0: its link begins anew after `step` steps */
     uint64_t step, version;
     size_t first, count; /* of its entries */
 } line;
@@ -23,19 +25,29 @@ typedef struct {
 typedef struct {
     line *lines;
     size_t n_lines, room, next;
-    uint64_t steps, down; /* and vectors that it has sent down */
-    size_t lag;           /* of the oldest version that is needed */
-    double *ring;         /* lag + 1 models; NULL: the plan is only checked */
+    uint64_t steps, down;               /* and vectors that it has sent down */
+    uint64_t read_steps, read_life;     /* of the lines so far */
+    uint64_t life;                      /* of its link */
+    uint64_t told;                      /* of its last message to its parent: counter, and life above 32 bits */
+    uint64_t turns, turns_before, base; /* messages to its parent; the same, and its steps, when this life began */
+    bool owned;                         /* the record has lines of its own, */
+    uint64_t owned_from;                /* from this life on; 0: from the first */
+    bool copied;                        /* copies of its parent's were read up to there */
+    bool over;                          /* it was readmitted after the end: what follows counts for nothing */
+    size_t lag;                         /* of the oldest version that is needed */
+    double *ring;                       /* lag + 1 models; NULL: the plan is only checked */
 } inner_record;
 
 /* A question between the first and the last. */
 typedef struct {
     uint64_t round;
-    uint64_t *at;  /* of every node, inner ones first: its steps, or its link's counter; or NO_LINE, ABSENT */
-    sim *shown;    /* the nodes as they were asked; NULL: not open, or done */
-    size_t filled; /* nodes that are there */
-    size_t wanted; /* nodes that are not absent */
-    uint8_t *here; /* of every node whether it is wanted; NULL: all are */
+    uint64_t *at; /* of every node, inner ones first: its steps, or its link's counter, with the life above 32 bits; or
+                     NO_LINE, ABSENT */
+    uint64_t *version; /* of every leaf: that of its last step */
+    sim *shown;        /* the nodes as they were asked; NULL: not open, or done */
+    size_t filled;     /* nodes that are there */
+    size_t wanted;     /* nodes that are not absent */
+    uint8_t *here;     /* of every node whether it is wanted; NULL: all are */
     uint64_t up, down;
     double *leaf_dual;
 } row;
