@@ -204,8 +204,8 @@ static void test_model(void **state)
         a[m] = 100 * rng_next_normal(&r);
         c[m] = -a[m];
     }
-    noise_model(&b, &words, 3, M, parent, a, steps);
-    noise_model(&b, &words, 3, M, parent, c, steps);
+    noise_model(&b, &words, 3, 1, M, parent, a, steps);
+    noise_model(&b, &words, 3, 1, M, parent, c, steps);
     double apart = 0, square = 0;
     for (size_t m = 0; m < M; m++) {
         apart += (a[m] - c[m]) * (a[m] - c[m]);

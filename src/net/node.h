@@ -177,6 +177,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* Secure: the digest of a DOWN or ASK of the parent, in the message; several nodes may be handed it. */
 void node_digest(const node *n, message *m);
 /* Whether it should send a number that does not fit into fixed point, so that it cannot go on. */
+bool node_protects_rows(const node *n); /* the budget of its noise is one for each row */
 bool node_is_too_large(const node *n);
 /* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
  */
