@@ -49,8 +49,8 @@ static int train(const session *s, const hfsad_spec *spec, hfsad_result **result
     return cli_interrupted() ? 128 + cli_interrupted() : status ? cli_fail(&err) : CLI_GO;
 }
 
-static const char *const without[] = {"privacy.epsilon", "none", "privacy.rho",    "none",
-                                      "privacy.clip",    "none", "privacy.record", "none", NULL};
+static const char *const without[] = {"privacy.epsilon", "none", "privacy.rho", "none", "privacy.clip", "none",
+                                      "privacy.record",  "none", NULL};
 
 /* The objective of the cloud's model of a result, by the rows themselves. */
 static int judge(const hfsad_spec *plain, const hfsad_result *result, double *objective)

@@ -157,8 +157,8 @@ static void test_steps(void **state)
     assert_true(beyond > 60);
 }
 
-/* Clipped and in whole steps, two neighbours are no farther apart than the variance says: (steps apart)^2 / (2 variance)
- * is the price of a round. */
+/* Clipped and in whole steps, two neighbours are no farther apart than the variance says: (steps apart)^2 / (2
+ * variance) is the price of a round. */
 static void test_price(void **state)
 {
     (void)state;

@@ -351,7 +351,8 @@ static double duality_gap(const rows_problem *p, const double *u)
     return sum;
 }
 
-/* Sweeps until the gap proves that u is as close to the solution as it must be, whatever the solver's own limits are. */
+/* Sweeps until the gap proves that u is as close to the solution as it must be, whatever the solver's own limits are.
+ */
 static void certify(const rows_problem *p, const rows_state *at, const double *v)
 {
     const uint32_t most = UINT32_C(1) << 20;

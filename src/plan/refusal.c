@@ -96,10 +96,11 @@ static hfsad_status check_lengths(double most, const char *path, const client_ro
         return error_set(err, HFSAD_ERROR_INPUT, "%.200s: privacy.record: rows with weights are not supported", path);
     for (size_t r = 0; r < rows->count; r++)
         if (!(sqrt(row_norm2(rows, r)) <= most))
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.200s: its row %zu is longer than privacy.record, %g: shorten it, leave it out, or scale "
-                             "the columns with public numbers",
-                             path, r + 1, most);
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "%.200s: its row %zu is longer than privacy.record, %g: shorten it, leave it out, or scale "
+                "the columns with public numbers",
+                path, r + 1, most);
     return HFSAD_OK;
 }
 
