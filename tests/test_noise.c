@@ -319,6 +319,8 @@ static void test_refused(void **state)
         {"run.tries=3", "run.tries"},
         {"run.stop.relative=0.1", "run.stop"},
         {"run.local_steps=2", "run.local_steps"},
+        {"federation.mode=async", NULL},
+        {"federation.mode=async;federation.local_seconds=0.5", "federation.local_seconds"},
         {"run.participation.client=0.5", NULL},
         {"prior.cloud.penalty=l1", "prior"},
         {"privacy.epsilon=1", "both"},

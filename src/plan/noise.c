@@ -222,6 +222,8 @@ static const char *excluded(const hfsad_spec *s)
            : s->stop.absolute > 0 || s->stop.relative > 0
                ? "run.stop: residuals are not computed from the rows; leave absolute and relative out"
            : steps ? "run.local_steps: steps between two messages have no noise; set 1"
+           : s->federation.local_seconds > 0 ? "federation.local_seconds: the budget is divided over a known number of "
+                                               "steps; leave it out"
                    : NULL;
 }
 
