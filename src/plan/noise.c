@@ -221,10 +221,10 @@ static const char *excluded(const hfsad_spec *s)
            : s->run.tries > 1 ? "run.tries: starts are compared by figures without noise; set 1"
            : s->stop.absolute > 0 || s->stop.relative > 0
                ? "run.stop: residuals are not computed from the rows; leave absolute and relative out"
-           : steps ? "run.local_steps: steps between two messages have no noise; set 1"
+           : steps                           ? "run.local_steps: steps between two messages have no noise; set 1"
            : s->federation.local_seconds > 0 ? "federation.local_seconds: the budget is divided over a known number of "
                                                "steps; leave it out"
-                   : NULL;
+                                             : NULL;
 }
 
 /* Far beyond any use; outside of them steps and variances underflow, and a rho of 0 would be no noise at all. */
