@@ -120,6 +120,8 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
                           hfsad_error *err);
 /* What a spec without run.start begins from, where no link lets go. */
 const char *start_default(const hfsad_spec *spec);
+/* Steps by which two starts of phase retrieval are compared, of each. */
+enum { START_STEPS = 60 };
 /* start_vector, and the intercept where a regression has one. Phase retrieval with run.cycles: or the robust start, if
  * that has the smaller loss. */
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
