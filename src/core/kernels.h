@@ -11,7 +11,7 @@
 
 #include "core/rows_prox.h"
 
-/* Consecutive leaves of one parent and of one class, in the block layout of model/dataset.h. */
+/* Consecutive leaves of one parent and of one class, in the block layout of data/dataset.h. */
 typedef struct {
     size_t M, count;
     uint32_t lanes; /* 8 or 1 */

@@ -19,7 +19,7 @@ static uint64_t add_reals(uint64_t sum, const double *v, size_t count)
     return sum;
 }
 
-/* Of every number of its rows: a state is one of these and of no others. */
+/* A fingerprint of all rows: a stored state is valid only with the same rows. */
 static uint64_t print_of_rows(const node_setup *s)
 {
     const client_rows *rows = &s->rows;

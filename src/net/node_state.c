@@ -273,7 +273,7 @@ static bool has_up(const node *n)
     return n->s.async ? n->up_round == n->down_round : !n->took_part;
 }
 
-/* Everything that was said may be lost: it is said again. */
+/* Every message sent before may be lost, so all are sent again. */
 static void begin_again(node *n)
 {
     n->begun++;
@@ -299,7 +299,7 @@ static void begin_again(node *n)
     }
 }
 
-/* Its last children may have come to the list since: they are no members yet. */
+/* Children may have been added to the end of the list since; they have not joined yet. */
 static bool is_own(node *n, uint64_t print)
 {
     for (size_t later = 0; later <= n->s.n_later; later++) {

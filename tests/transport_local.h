@@ -1,7 +1,10 @@
 /*
- * The transport within a process: a sent frame waits in a slot of each subscribed member, and the next wait delivers
- * it. See transport.h.
+ * A transport within a process, for tests: a sent frame waits in a slot of each subscribed member, and the next wait
+ * delivers it. See net/transport.h.
  */
+#ifndef HFSAD_TESTS_TRANSPORT_LOCAL_H
+#define HFSAD_TESTS_TRANSPORT_LOCAL_H
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "net/slots.h"
@@ -233,7 +236,7 @@ static hfsad_status local_wait(transport *t, int64_t timeout_ms, hfsad_error *er
     return HFSAD_OK;
 }
 
-hfsad_status transport_local_create(transport **t, const transport_handler *handler, hfsad_error *err)
+static hfsad_status transport_local_create(transport **t, const transport_handler *handler, hfsad_error *err)
 {
     static const transport_ops ops = {local_free, local_join, local_leave, local_send, local_wait, NULL};
     local *l = calloc(1, sizeof *l);
@@ -247,3 +250,5 @@ hfsad_status transport_local_create(transport **t, const transport_handler *hand
     *t = &l->front;
     return HFSAD_OK;
 }
+
+#endif
