@@ -74,9 +74,11 @@ static const double *best(const hfsad_run *r, double *objective)
     return node_best(((const cloud_driver *)r->driver)->root, objective);
 }
 
-static void measure(hfsad_run *r, hfsad_figures *figures)
+static hfsad_status measure(hfsad_run *r, hfsad_figures *figures, hfsad_error *err)
 {
+    (void)err;
     *figures = ((const cloud_driver *)r->driver)->row;
+    return HFSAD_OK;
 }
 
 static bool converged(const hfsad_run *r)

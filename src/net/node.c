@@ -54,7 +54,12 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
         return error_memory(err, sizeof *n, "a node");
     n->s = *setup;
     n->a = setup->average ? &ALGORITHM_AVERAGING : &ALGORITHM_LINKS;
-    n->talks = n->a->talks || setup->guarded;
+    n->s.tame = setup->tame && n->a->links;
+    n->s.guarded = setup->guarded && n->a->links;
+    n->s.keeps = setup->keeps && n->a->links;
+    n->s.star = setup->star && n->a->links;
+    n->s.keeps_w = setup->keeps_w || !n->a->links;
+    n->talks = n->a->talks || n->s.guarded;
     if (!n->s.part)
         n->s.part = setup->M > NODE_PART ? setup->M : NODE_PART;
     n->K = setup->p->edge_rounds;
@@ -82,7 +87,7 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     hfsad_link_start(&link, setup->M, n->s.start);
     node_find_rule(n);
     bounds_reach(n);
-    n->root.guard.star = setup->star;
+    n->root.guard.star = n->s.star;
     if (n->root.guard.calm)
         guard_begin(&n->root.guard, n->root.guard.calm, setup->M, n->s.start);
     if (setup->async && setup->inner)

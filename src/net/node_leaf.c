@@ -70,7 +70,7 @@ hfsad_status leaf_create(node *n, hfsad_error *err)
     n->leaf.data_print = print_of_rows(s);
     if (!s->x) {
         n->leaf.factor = client_factor(s->leaf, &s->rows);
-        if (!s->average && client_is_factored(s->leaf, &s->rows, s->M))
+        if (n->a->links && client_is_factored(s->leaf, &s->rows, s->M))
             n->leaf.squared = squared_create(&s->rows, s->M, n->leaf.factor);
     }
     return HFSAD_OK;

@@ -218,6 +218,7 @@ typedef struct {
 
 /* The steps of an algorithm at the nodes of a federation: one row for HFSAD, one for FedAvg and FedProx. */
 typedef struct {
+    bool links;  /* links have multipliers: bounds of messages, the safeguard and factored squared losses apply */
     bool talks;  /* inner nodes process every DOWN and send UP in every period, whether they take part or not */
     size_t down; /* count of numbers after w in a DOWN */
     /* A client's round, if it takes part; an inner node's round, which draws participation itself; the root's step
@@ -238,6 +239,8 @@ typedef struct {
     void (*take_tally)(node *n, tally *t);
     void (*make_figures)(const node *n, const tally *t, uint64_t iteration, hfsad_figures *f);
     bool (*is_finite)(const hfsad_figures *f);
+    /* Stores or restores the algorithm's own state. NULL: it has none. */
+    void (*pass)(const word_transfer *t, node *n);
 } algorithm_steps;
 extern const algorithm_steps ALGORITHM_LINKS, ALGORITHM_AVERAGING;
 /* Two of HFSAD's steps: a client's part of the figures, and an inner node's round. */

@@ -43,16 +43,6 @@ static void pass_link(const word_transfer *t, node *n)
     }
 }
 
-static void pass_average(const word_transfer *t, node *n)
-{
-    words_pass_reals(t, &n->average.seen, 1);
-    words_pass_reals(t, &n->average.since, 1);
-    words_pass_reals(t, &n->average.mass, 1);
-    words_pass_32(t, &n->average.drawn);
-    words_pass_flag(t, &n->average.moved);
-    words_pass_flag(t, &n->average.sends);
-}
-
 static void pass_leaf(const word_transfer *t, node *n)
 {
     words_pass_32(t, &n->leaf.local_steps);
@@ -223,8 +213,8 @@ static void pass_state(const word_transfer *t, node *n)
         pass_leaf(t, n);
     else
         pass_inner(t, n);
-    if (n->s.average)
-        pass_average(t, n);
+    if (n->a->pass)
+        n->a->pass(t, n);
     if (n->s.async && n->s.inner)
         pass_async(t, n);
 }

@@ -17,8 +17,11 @@ typedef struct {
     /* Instead of `iterate`: trains to the next row of the trace, whose figures `measure` then returns. *stop:
      * HFSAD_STOP_RUNNING, or why this row is the last; HFSAD_STOP_INTERRUPTED: there is no new row. */
     hfsad_status (*next_row)(hfsad_run *r, hfsad_stop *stop, hfsad_error *err);
-    void (*measure)(hfsad_run *r, hfsad_figures *figures);
+    /* An error: the state is not valid; the figures are set nevertheless. */
+    hfsad_status (*measure)(hfsad_run *r, hfsad_figures *figures, hfsad_error *err);
     bool (*converged)(const hfsad_run *r);
+    /* Completes the state of all links before it is read; last: after the last row. NULL: nothing to do. */
+    void (*settle)(hfsad_run *r, bool last);
     const double *(*inner_model)(const hfsad_run *r, size_t i);
     void (*leaf_model)(const hfsad_run *r, size_t leaf, double *w);
     /* Whether the engine has the node's model; NULL: always. */

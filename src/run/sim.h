@@ -21,7 +21,7 @@ void sim_measure(sim *s, hfsad_figures *figures);
 bool sim_converged(const sim *s);
 /* Moves the rounds to the device of this name (device.h); call it before the first round. NULL for s is an error. */
 hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err);
-/* The reason for a failure of the device, after which the state is not valid; NULL: no failure. */
+/* The reason for a failure of the device, after which the state is not valid; NULL: no failure. s may be NULL. */
 const char *sim_failure(const sim *s);
 /* Several ranks: copies the state of the inner nodes to every rank, and that of the clients to rank 0, which writes it.
  * All ranks must call it. */
