@@ -8,11 +8,11 @@
 expect 0 generate quantile --edges 2 --clients 2 --features 3 --rows 8 --out . --quiet
 "$HFSAD" nodes spec.yaml >all.txt
 grep -v 'edge1/client2' all.txt >nodes.txt
-sets=(--set federation.nodes=nodes.txt --set federation.mode=async --set run.iterations=2500 --set run.trace_every=100 --set algorithm=hfsad
-    --set run.polish=false --set federation.deadline=1 --set output.every_seconds=0.05)
+echo 'federation: {nodes: nodes.txt, mode: async, deadline: 1}' >>spec.yaml
+sets=(--set run.iterations=2500 --set run.trace_every=100 --set algorithm=hfsad --set run.polish=false --set output.every_seconds=0.05)
 expect 0 keys init --host localhost
 expect 0 keys issue --nodes nodes.txt
-expect 0 keys broker spec.yaml --out broker "${sets[@]}"
+expect 0 keys broker spec.yaml --out broker
 ! grep -q 'edge1/client2' broker/acl || fail "the access list knows the client before it is admitted"
 start_broker broker/mosquitto.conf
 begin() {
@@ -31,7 +31,7 @@ expect 0 admit spec.yaml edge1/client2 "${sets[@]}"
 # A name without a certificate is nobody.
 expect_line 2 client spec.yaml --name edge1/client2 "${sets[@]}" --keys keys --broker "mqtts://localhost:$port" --state states/nobody
 expect 0 keys issue --nodes nodes.txt
-expect 0 keys broker spec.yaml --out broker "${sets[@]}"
+expect 0 keys broker spec.yaml --out broker
 grep -q 'edge1/client2' broker/acl || fail "the access list does not know the client"
 kill -HUP "$broker"
 begin 1c2 client spec.yaml --name edge1/client2

@@ -198,7 +198,10 @@ says 'old/state.db is a state of an earlier version'
 expect_line 2 state check old
 says 'old/state.db is a state of an earlier version'
 echo "-- a client has ended the run, all others have old copies"
-rm -rf old whole killed
+sed -i 's/async.yaml/spec.yaml/' killed.py
+rm -rf old whole killed good
+python3 killed.py good 60 || fail "up is killed"
+until_true 20 unused
 cp -r good old && rm -f old/+*
 expect 0 up spec.yaml --out ended --state good --keep-state --quiet
 mkdir whole && cp -r old/* whole/
