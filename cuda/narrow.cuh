@@ -3,19 +3,15 @@
  * client has the features m with m mod 8 = j or j + 4: the lanes of dot8, so that its sums keep the processor's order.
  * A client's numbers are read once, by whole lines, and stay in registers. A client whose prox leaves the box, which is
  * rare, is left to boxed_kernel, together with the sums of its run. The bits are those of leaf_kernel.
+ *
+ * narrow_kernel has four warps for a run, which add up in turns; small_kernel has a warp for a run and adds up in its
+ * registers, because a thread has the same lane of the sum in every block.
  */
 enum { NARROW_WARPS = 4, NARROW_TILES = 4 };
 
-/* The coefficients of this round, the same for all clients: made by step_kernel, then copied to where reading them costs
- * no register. */
-static __constant__ link_step_vec narrow_step;
-
-__global__ void step_kernel(const leaf_work a, link_step_vec *to)
-{
-    penalty_vec p = penalty_here(&a.rule.penalty);
-    p.form = PENALTY_LINEAR;
-    *to = link_step_by(&a.rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before);
-}
+/* The coefficients of this round, if they are the same for all clients: copied from leaf_work.steps to where reading
+ * them costs no register. */
+static __constant__ leaf_step narrow_step;
 
 /* As vec_sum adds: p0 + p4 of a thread, then those of the others. */
 static __device__ __forceinline__ double sum_of_client(double low, double high)
@@ -32,9 +28,10 @@ static __device__ __forceinline__ double most_of_client(double a)
 }
 
 /* The step of one client in its box, by one thread. */
-static __device__ void boxed_step(const leaf_work &a, const penalty_vec &p, const device_run &r, unsigned i)
+static __device__ void boxed_step(const leaf_work &a, const leaf_step &step, const device_run &r, unsigned i)
 {
-    const link_step_vec &c = narrow_step;
+    const link_step_vec &c = step.link;
+    const penalty_vec &p = step.penalty;
     const size_t M = a.M, first = r.at + (size_t)(i / 8) * 8 * M + i % 8;
     const unsigned rest = r.count - i / 8 * 8, wide = rest < 8 ? rest : 8;
     const double *parent = a.inner_w + (size_t)r.parent * M;
@@ -65,21 +62,20 @@ __global__ void boxed_kernel(const leaf_work a)
     const device_run r = a.runs[blockIdx.x];
     if (!a.late[blockIdx.x])
         return;
-    penalty_vec p = penalty_here(&a.rule.penalty);
-    p.form = PENALTY_LINEAR;
+    const leaf_step &step = a.steps[r.rule];
+    const penalty_vec &p = step.penalty;
     for (unsigned i = threadIdx.x; i < r.count; i += blockDim.x)
         if (a.leaves[r.leaf + i]) {
-            boxed_step(a, p, r, i);
+            boxed_step(a, step, r, i);
             a.leaves[r.leaf + i] = 0;
         }
     __syncthreads();
-    const double up_sigma = vec_mul(a.rule.schedule.c, a.clock.next);
     for (size_t m = threadIdx.x; m < a.M; m += blockDim.x) {
         double sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         for (unsigned i = 0; i < r.count; i++) {
             const unsigned rest = r.count - i / 8 * 8, wide = rest < 8 ? rest : 8;
             const size_t o = r.at + (size_t)(i / 8) * 8 * a.M + i % 8 + m * wide;
-            sum[i % 8] = vec_add(sum[i % 8], link_up(&p, up_sigma, narrow_step.inv_mu, a.z[o], a.q[o]));
+            sum[i % 8] = vec_add(sum[i % 8], link_up(&p, step.up_sigma, step.link.inv_mu, a.z[o], a.q[o]));
         }
         a.run_u[blockIdx.x * a.M + m] = sum_lanes(sum);
     }
@@ -90,20 +86,106 @@ __global__ void boxed_kernel(const leaf_work a)
 /* KIND: of the loss, for the compiler; ANY_LOSS: a.loss.kind. */
 enum { ANY_LOSS = -1 };
 
+/* The step of a block, and the messages of its clients: u[n] of feature n / 2 * 8 + n % 2 * 4 + j; 0 past the end. */
+template <int TILES, bool want_dual, int KIND, bool BOX>
+static __device__ __forceinline__ void step_block(const leaf_work &a, const leaf_step &step, const device_run &r,
+                                                  size_t run, unsigned block, double *u)
+{
+    enum { N = 2 * TILES };
+    const link_step_vec &c = step.link;
+    const penalty_vec &p = step.penalty;
+    const unsigned j = threadIdx.x % 32 / 8, slot = threadIdx.x % 8, M = (unsigned)a.M;
+    const unsigned rest = r.count - block * 8, wide = rest < 8 ? rest : 8, i = block * 8 + slot;
+    const double *parent = a.inner_w + (size_t)r.parent * M;
+    const bool is_there = slot < wide;
+    const size_t first = r.at + (size_t)block * 8 * M + (is_there ? slot : 0);
+    double x[N], z[N], v[N], low = 0, high = 0, dual[2] = {0, 0};
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
+        const size_t o = first + (size_t)m * wide;
+        const bool has = is_there && m < M;
+        z[n] = has ? __ldcs(a.z + o) : 0;
+        v[n] = has ? __ldcs(a.q + o) : 0;
+        x[n] = has ? __ldcs(a.x + o) : 0;
+    }
+    const double y = is_there ? a.y[r.leaf + i] : 0, norm = is_there ? a.n[r.leaf + i] : 0;
+    double q_old[want_dual ? N : 1];
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        if (want_dual)
+            q_old[n] = v[n];
+        v[n] = link_centre(&c, &p, z[n], v[n]); /* 0 past the end, which adds nothing */
+        double &part = n % 2 ? high : low;
+        part = vec_fma(x[n], v[n], part);
+    }
+    hfsad_loss loss = a.loss;
+    if (KIND != ANY_LOSS)
+        loss.kind = (hfsad_loss_kind)KIND;
+    const double by = loss_coefficient(&loss, y, norm, sum_of_client(low, high), c.inv_sigma);
+    bool stays = is_there;
+    if (BOX) {
+        double reach = 0;
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            reach = vec_max(reach, vec_abs(vec_fma(by, x[n], v[n])));
+        reach = most_of_client(reach);
+        if (is_there && loss.box < reach) {
+            stays = false;
+            a.leaves[r.leaf + i] = a.late[run] = 1;
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
+        u[n] = 0;
+        if (m >= M)
+            continue;
+        const size_t o = first + (size_t)m * wide;
+        const double w = vec_fma(by, x[n], v[n]);
+        double at = z[n], q;
+        link_copies(&c, &p, false, c.sweeps, v[n], w, parent[m], &at, &q);
+        if (want_dual) {
+            const double dz = vec_sub(at, z[n]), dq = vec_sub(q, q_old[n]);
+            dual[n % 2] = vec_add(dual[n % 2], vec_fma(dz, dz, vec_mul(dq, dq)));
+        }
+        if (is_there)
+            u[n] = link_up(&p, step.up_sigma, c.inv_mu, at, q);
+        if (stays) {
+            __stcs(a.z + o, at);
+            __stcs(a.q + o, q);
+            if (a.w)
+                __stcs(a.w + o, w);
+        }
+    }
+    if (want_dual) {
+        const double change = sum_of_client(dual[0], dual[1]);
+        if (stays && j == 0)
+            a.dual[r.leaf + i] = vec_mul(vec_mul(c.sigma, c.sigma), change);
+    }
+}
+
+/* The sum of up_sigma over the clients of a run, by a warp. */
+static __device__ __forceinline__ void add_sigmas(const leaf_work &a, const leaf_step &step, const device_run &r,
+                                                  size_t run)
+{
+    double all = 0;
+    for (unsigned i = threadIdx.x % 8; i < r.count; i += 8)
+        all = vec_add(all, step.up_sigma);
+    all = sum_of_eight(all);
+    if (threadIdx.x % 32 == 0)
+        a.run_sigma[run] = all;
+}
+
 template <int TILES, bool want_dual, int KIND, bool BOX>
 __global__ void __launch_bounds__(NARROW_WARPS * 32, BOX ? 4 : 5) narrow_kernel(const __grid_constant__ leaf_work a)
 {
-    extern __shared__ double room[];
+    SHARED_ROOM(room);
     enum { N = 2 * TILES };
     const unsigned T = blockDim.x, tid = threadIdx.x, warps = T / 32, warp = tid / 32, j = tid % 32 / 8, slot = tid % 8;
     const unsigned M = (unsigned)a.M;
     double *tiles = room; /* two turns of a tile per warp: the messages of eight clients, by features */
-    penalty_vec p = penalty_here(&a.rule.penalty);
-    p.form = PENALTY_LINEAR;
     const device_run r = a.runs[blockIdx.x];
-    const double *parent = a.inner_w + (size_t)r.parent * M;
-    const link_step_vec &c = narrow_step;
-    const double up_sigma = vec_mul(a.rule.schedule.c, a.clock.next);
     const unsigned blocks = (r.count + 7) / 8;
     double sum[TILES]; /* of feature (tid + n T) / 8 and the lane tid mod 8 of the clients; T is at least 64 */
 #pragma unroll
@@ -111,104 +193,68 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32, BOX ? 4 : 5) narrow_kernel(
         sum[n] = 0;
     unsigned turn = 0;
     for (unsigned base = 0; base < blocks; base += warps, turn ^= 1) {
-        const unsigned block = base + warp, rest = r.count - block * 8, wide = rest < 8 ? rest : 8;
-        const unsigned i = block * 8 + slot;
+        const unsigned block = base + warp;
         double *tile = tiles + (size_t)(turn * warps + warp) * 8 * M;
         if (block < blocks) {
-            const bool is_there = slot < wide;
-            const size_t first = r.at + (size_t)block * 8 * M + (is_there ? slot : 0);
-            double x[N], z[N], v[N], low = 0, high = 0, dual[2] = {0, 0};
+            double u[N];
+            step_block<TILES, want_dual, KIND, BOX>(a, narrow_step, r, blockIdx.x, block, u);
 #pragma unroll
             for (int n = 0; n < N; n++) {
                 const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
-                const size_t o = first + (size_t)m * wide;
-                const bool has = is_there && m < M;
-                z[n] = has ? __ldcs(a.z + o) : 0;
-                v[n] = has ? __ldcs(a.q + o) : 0;
-                x[n] = has ? __ldcs(a.x + o) : 0;
-            }
-            const double y = is_there ? a.y[r.leaf + i] : 0, norm = is_there ? a.n[r.leaf + i] : 0;
-            double q_old[want_dual ? N : 1];
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                if (want_dual)
-                    q_old[n] = v[n];
-                v[n] = link_centre(&c, &p, z[n], v[n]); /* 0 past the end, which adds nothing */
-                double &part = n % 2 ? high : low;
-                part = vec_fma(x[n], v[n], part);
-            }
-            hfsad_loss loss = a.loss;
-            if (KIND != ANY_LOSS)
-                loss.kind = (hfsad_loss_kind)KIND;
-            const double by = loss_coefficient(&loss, y, norm, sum_of_client(low, high), c.inv_sigma);
-            bool stays = is_there;
-            if (BOX) {
-                double reach = 0;
-#pragma unroll
-                for (int n = 0; n < N; n++)
-                    reach = vec_max(reach, vec_abs(vec_fma(by, x[n], v[n])));
-                reach = most_of_client(reach);
-                if (is_there && loss.box < reach) {
-                    stays = false;
-                    a.leaves[r.leaf + i] = a.late[blockIdx.x] = 1;
-                }
-            }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
-                if (m >= M)
-                    continue;
-                const size_t o = first + (size_t)m * wide;
-                const double w = vec_fma(by, x[n], v[n]);
-                double at = z[n], q;
-                link_copies(&c, &p, false, c.sweeps, v[n], w, parent[m], &at, &q);
-                if (want_dual) {
-                    const double dz = vec_sub(at, z[n]), dq = vec_sub(q, q_old[n]);
-                    dual[n % 2] = vec_add(dual[n % 2], vec_fma(dz, dz, vec_mul(dq, dq)));
-                }
-                tile[m * 8 + slot] = link_up(&p, up_sigma, c.inv_mu, at, q);
-                if (stays) {
-                    __stcs(a.z + o, at);
-                    __stcs(a.q + o, q);
-                    if (a.w)
-                        __stcs(a.w + o, w);
-                }
-            }
-            if (want_dual) {
-                const double change = sum_of_client(dual[0], dual[1]);
-                if (stays && j == 0)
-                    a.dual[r.leaf + i] = vec_mul(vec_mul(c.sigma, c.sigma), change);
+                if (m < M)
+                    tile[m * 8 + slot] = u[n];
             }
         }
         __syncthreads(); /* also: the tiles of two turns ago have been added */
-        const unsigned here = blocks - base < warps ? blocks - base : warps, last = r.count - (base + here - 1) * 8;
+        const unsigned here = blocks - base < warps ? blocks - base : warps;
 #pragma unroll
         for (int n = 0; n < TILES; n++) {
             const unsigned s = tid + n * T;
             if (s < 8 * M)
                 for (unsigned from = 0; from < here; from++)
-                    if (from + 1 < here || base + here < blocks || tid % 8 < last)
-                        sum[n] = vec_add(sum[n], tiles[(turn * warps + from) * 8 * M + s]);
+                    sum[n] = vec_add(sum[n], tiles[(turn * warps + from) * 8 * M + s]);
         }
     }
 #pragma unroll
     for (int n = 0; n < TILES; n++) {
         const unsigned s = tid + n * T;
-        double all = s < 8 * M ? sum[n] : 0;
-        all = vec_add(all, __shfl_xor_sync(0xffffffffu, all, 4));
-        all = vec_add(all, __shfl_xor_sync(0xffffffffu, all, 2));
-        all = vec_add(all, __shfl_xor_sync(0xffffffffu, all, 1));
+        const double all = sum_of_eight(s < 8 * M ? sum[n] : 0);
         if (s < 8 * M && s % 8 == 0)
             a.run_u[blockIdx.x * (size_t)M + s / 8] = all;
     }
-    if (warp == 0) {
-        double all = 0;
-        for (unsigned i = slot; i < r.count; i += 8)
-            all = vec_add(all, up_sigma);
-        all = vec_add(all, __shfl_xor_sync(0xffffffffu, all, 4));
-        all = vec_add(all, __shfl_xor_sync(0xffffffffu, all, 2));
-        all = vec_add(all, __shfl_xor_sync(0xffffffffu, all, 1));
-        if (tid == 0)
-            a.run_sigma[blockIdx.x] = all;
+    if (warp == 0)
+        add_sigmas(a, narrow_step, r, blockIdx.x);
+}
+
+/* MANY: runs have different rules. */
+template <int TILES, bool want_dual, int KIND, bool BOX, bool MANY>
+__global__ void __launch_bounds__(NARROW_WARPS * 32, 4) small_kernel(const __grid_constant__ leaf_work a)
+{
+    enum { N = 2 * TILES };
+    const size_t run = blockIdx.x * (size_t)NARROW_WARPS + threadIdx.x / 32;
+    const unsigned j = threadIdx.x % 32 / 8, M = (unsigned)a.M;
+    if (run >= a.n_runs)
+        return;
+    const device_run r = a.runs[run];
+    const leaf_step &step = MANY ? a.steps[r.rule] : narrow_step;
+    const unsigned blocks = (r.count + 7) / 8;
+    double sum[N];
+#pragma unroll
+    for (int n = 0; n < N; n++)
+        sum[n] = 0;
+    for (unsigned block = 0; block < blocks; block++) {
+        double u[N];
+        step_block<TILES, want_dual, KIND, BOX>(a, step, r, run, block, u);
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            sum[n] = vec_add(sum[n], u[n]);
     }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
+        const double all = sum_of_eight(sum[n]);
+        if (m < M && threadIdx.x % 8 == 0)
+            a.run_u[run * M + m] = all;
+    }
+    add_sigmas(a, step, r, run);
 }

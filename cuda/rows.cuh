@@ -20,13 +20,12 @@ struct rows_work {
     size_t M, n_leaves, n_runs;
     unsigned lanes; /* of the sum of a run */
     hfsad_loss loss;
-    device_rule rule;
+    const device_rule *rules;
     device_clock clock;
     unsigned long long *visits;
 };
 
-enum { WARP = 32, ROWS_WARPS = 4, SHORT_SWEEPS = 10 };
-static const unsigned everyone = 0xffffffffu;
+enum { ROWS_WARPS = 4, SHORT_SWEEPS = 10 };
 
 static __device__ double device_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
@@ -38,14 +37,6 @@ static __device__ double device_row_slope(const hfsad_loss *loss, double y, doub
 #undef LOSS_CASE
     }
     return 0;
-}
-
-/* vec_sum of lanes that are the same in all groups of eight. */
-static __device__ __forceinline__ double sum_of_eight(double a)
-{
-    a = vec_add(a, __shfl_xor_sync(everyone, a, 4));
-    a = vec_add(a, __shfl_xor_sync(everyone, a, 2));
-    return vec_add(a, __shfl_xor_sync(everyone, a, 1));
 }
 
 /* As dense_facts ends: (s0 + s1) + (s2 + s3), then vec_sum. */
@@ -255,8 +246,9 @@ template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel
         return;
     const device_run run = a.runs[a.run_of[leaf]];
     const size_t at = run.at + (leaf - run.leaf) * a.M;
-    const penalty_vec p = penalty_here(&a.rule.penalty);
-    const link_step_vec step = link_step_by(&a.rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before);
+    const device_rule rule = a.rules[run.rule];
+    const penalty_vec p = penalty_here(&rule.penalty);
+    const link_step_vec step = link_step_by(&rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before);
     rows_client<K> c;
     c.a = &a;
     c.first = a.rows.first[leaf];
@@ -297,8 +289,9 @@ template <int K> __global__ void norms_kernel(const rows_work a, size_t n_rows)
 __global__ void messages_kernel(const rows_work a)
 {
     const device_run run = a.runs[blockIdx.x];
-    const penalty_vec p = penalty_here(&a.rule.penalty);
-    const double sigma = vec_mul(a.rule.schedule.c, a.clock.next), inv_mu = vec_div(a.clock.root, a.rule.schedule.alpha);
+    const device_rule rule = a.rules[run.rule];
+    const penalty_vec p = penalty_here(&rule.penalty);
+    const double sigma = vec_mul(rule.schedule.c, a.clock.next), inv_mu = vec_div(a.clock.root, rule.schedule.alpha);
     for (size_t m = threadIdx.x; m < a.M; m += blockDim.x) {
         double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         for (unsigned slot = 0; slot < run.count; slot += a.lanes)

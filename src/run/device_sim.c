@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/module.h"
+#include "base/ranks.h"
 #include "core/draw.h"
 #include "core/link_vec.h"
 #include "math/loss_kind.h"
@@ -21,12 +22,16 @@ struct sim_device {
     device_problem problem;
     device_run *runs;
     device_node *inner;
-    double *inner_dual, *dual, *cloud; /* cloud: its w, which the device has older */
-    uint32_t k;                        /* of all clients' links, and of all inner nodes' */
-    bool changed;                      /* the state here is newer than the device's */
-    bool ahead;                        /* the other way round, of the clients */
-    bool dual_wanted;
-    char failure[300]; /* of the device, after which nothing is asked of it; "": none */
+    device_rule *rules;
+    device_figures *figures;
+    double *inner_dual, *dual;
+    size_t *first;                /* of the rows of its clients */
+    size_t leaf_first, leaf_end;  /* the clients that are there */
+    device_round round;           /* the last */
+    uint32_t k;                   /* of all clients' links, and of all inner nodes' */
+    bool changed;                 /* the state here is newer than the device's */
+    bool ahead;                   /* the other way round */
+    char failure[300];            /* of the device, after which nothing is asked of it; "": none */
 };
 
 static device_penalty penalty_for(const hfsad_penalty *p)
@@ -45,7 +50,7 @@ static device_rule rule_for(const hfsad_link_rule *rule)
 /* Rules may change with the safeguard's repairs. */
 static void find_rules(sim *s, struct sim_device *v)
 {
-    v->problem.rule = rule_for(sim_leaf_rule(s, &s->p->leaf_classes[0]));
+    v->rules[0] = rule_for(sim_leaf_rule(s, &s->p->leaf_classes[0]));
     for (size_t i = 0; i < s->d->n_inner; i++) {
         const hfsad_link_rule rule = sim_inner_rule(s, i);
         v->inner[i].rule = rule_for(&rule);
@@ -82,12 +87,11 @@ void device_play(sim *s)
         v->changed = false;
     }
     v->k++;
-    const hfsad_schedule *inner = s->d->n_inner > 1 ? &v->inner[1].rule.schedule : &v->problem.rule.schedule;
+    const hfsad_schedule *inner = s->d->n_inner > 1 ? &v->inner[1].rule.schedule : &v->rules[0].schedule;
     const uint32_t k = s->d->n_inner > 1 ? ++s->inner[1].k : 0;
-    const device_round round = {clock_of(&v->problem.rule.schedule, v->k), clock_of(inner, k ? k : 1), s->want_dual};
+    v->round = (device_round){clock_of(&v->rules[0].schedule, v->k), clock_of(inner, k ? k : 1), s->want_dual};
     if (!v->failure[0])
-        note(v, v->table->round(v->device, &round, why, sizeof why), why);
-    v->dual_wanted = s->want_dual;
+        note(v, v->table->round(v->device, &v->round, why, sizeof why), why);
     v->ahead = true;
     for (size_t r = 0; r < s->n_runs; r++) {
         s->runs[r].stepped = s->runs[r].count;
@@ -106,16 +110,28 @@ void device_play(sim *s)
     s->round++;
 }
 
-/* Inner nodes alone; of a cloud with clients of its own also what these say. */
-void device_settle(sim *s)
+static void take_inner_duals(sim *s)
+{
+    for (size_t i = 1; i < s->d->n_inner; i++)
+        s->inner[i].dual = s->device->inner_dual[i];
+}
+
+/* The cloud of several ranks steps here, on the messages of all; of one rank there. The safeguard needs the edges' links
+ * after every iteration. */
+bool device_step_cloud(sim *s)
 {
     struct sim_device *v = s->device;
     char why[300] = "";
     if (!v || v->failure[0])
-        return;
-    note(v, v->table->fetch(v->device, &v->problem, false, why, sizeof why), why);
-    for (size_t i = 1; i < s->d->n_inner; i++)
-        s->inner[i].dual = v->inner_dual[i];
+        return false;
+    const bool there = !s->unit_u, guarded = s->guard.calm && plan_is_guarded(s->p, s->d->n_inner);
+    if (there)
+        note(v, v->table->step_roots(v->device, &v->round, s->inner_w, why, sizeof why), why);
+    if (!v->failure[0] && (!there || guarded)) {
+        note(v, v->table->fetch(v->device, &v->problem, false, why, sizeof why), why);
+        take_inner_duals(s);
+    }
+    return there;
 }
 
 void device_tell_cloud(sim *s)
@@ -126,24 +142,53 @@ void device_tell_cloud(sim *s)
         note(v, v->table->put_cloud(v->device, s->inner_w, why, sizeof why), why);
 }
 
+/* exp and log of these losses' values are libm's. */
+static bool measures(const hfsad_loss *loss)
+{
+    return loss->kind != HFSAD_LOSS_LOGISTIC && loss->kind != HFSAD_LOSS_POISSON;
+}
+
+bool device_measure(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    if (!v || !v->ahead || v->failure[0] || s->here || !measures(&v->problem.loss))
+        return false;
+    note(v, v->table->measure(v->device, &v->problem, &v->round, v->figures, why, sizeof why), why);
+    take_inner_duals(s);
+    for (size_t r = 0; r < s->n_runs; r++) {
+        const device_figures *f = &v->figures[r];
+        s->run_sums[r] = (link_sums){.loss = f->loss,
+                                     .consensus_loss = f->consensus_loss,
+                                     .penalty = f->penalty,
+                                     .smoothing = f->smoothing,
+                                     .primal = f->primal,
+                                     .gap = f->gap,
+                                     .size_w = f->size_w,
+                                     .size_zq = f->size_zq,
+                                     .size_multiplier = f->size_multiplier};
+        s->runs[r].dual = v->round.want_dual || s->many.dual ? f->dual : 0;
+    }
+    return true;
+}
+
 void device_collect(sim *s)
 {
     struct sim_device *v = s->device;
     char why[300] = "";
     if (!v || !v->ahead || v->failure[0])
         return;
-    memcpy(v->cloud, s->inner_w, s->M * sizeof *v->cloud);
     note(v, v->table->fetch(v->device, &v->problem, true, why, sizeof why), why);
-    memcpy(s->inner_w, v->cloud, s->M * sizeof *v->cloud);
-    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++)
+    take_inner_duals(s);
+    for (size_t leaf = v->leaf_first; leaf < v->leaf_end; leaf++)
         s->k[leaf] = v->k;
-    for (size_t leaf = 0; s->many.dual && leaf < s->d->n_leaves; leaf++)
-        s->many.dual[leaf] = v->dual[leaf];
-    for (size_t r = 0; r < s->n_runs && (v->dual_wanted || s->many.dual); r++) {
-        const size_t first = run_first_leaf(s, &s->runs[r]);
+    for (size_t leaf = v->leaf_first; s->many.dual && leaf < v->leaf_end; leaf++)
+        s->many.dual[leaf] = v->dual[leaf - v->leaf_first];
+    for (size_t r = 0; r < s->n_runs && (v->round.want_dual || s->many.dual); r++) {
+        const double *dual = v->dual + v->runs[r].leaf;
         s->runs[r].dual = 0;
-        for (size_t i = 0; i < s->runs[r].count; i++)
-            s->runs[r].dual += v->dual[first + i];
+        for (size_t i = 0; i < v->runs[r].count; i++)
+            s->runs[r].dual += dual[i];
     }
     v->ahead = false;
 }
@@ -157,17 +202,24 @@ void device_changed(sim *s)
     s->device->changed = true;
 }
 
+static void free_arrays(struct sim_device *v)
+{
+    free(v->runs);
+    free(v->inner);
+    free(v->rules);
+    free(v->figures);
+    free(v->inner_dual);
+    free(v->dual);
+    free(v->first);
+}
+
 void device_close(sim *s)
 {
     struct sim_device *v = s->device;
     if (!v)
         return;
     v->table->close(v->device);
-    free(v->runs);
-    free(v->inner);
-    free(v->inner_dual);
-    free(v->dual);
-    free(v->cloud);
+    free_arrays(v);
     free(v);
     s->device = NULL;
 }
@@ -212,8 +264,6 @@ static const char *refuse(const sim *s)
     const hfsad_link_rule *rule = &p->leaf_classes[0].rule;
     if (p->star)
         return "algorithm: star does not run there; set algorithm: hfsad";
-    if (s->unit_u)
-        return "several ranks are not supported";
     if (!s->d->rows.first && s->d->lanes != 8)
         return "a client's one row must have at most a few hundred features";
     if (p->n_leaf_classes != 1 || s->absences || p->leaf_classes[0].local_steps != 1)
@@ -234,69 +284,131 @@ static const char *refuse(const sim *s)
     return reason ? reason : refuse_inner(s);
 }
 
-static device_rows rows_for(sim *s)
+/* The rows of the clients that are there; they begin at row `from` of the data. */
+static device_rows rows_for(sim *s, const struct sim_device *v)
 {
     const row_table *rows = &s->d->rows;
     if (!rows->first)
         return (device_rows){0};
     const rows_solver *solver = &s->p->leaf_classes[0].solver;
-    return (device_rows){.n_rows = s->d->n_rows,
-                         .first = rows->first,
-                         .x = rows->x,
-                         .y = rows->y,
-                         .weight = rows->weight,
-                         .factor = s->many.factor,
-                         .slope = s->many.slope,
+    const size_t from = rows->first[v->leaf_first];
+    return (device_rows){.n_rows = rows->first[v->leaf_end] - from,
+                         .first = v->first,
+                         .x = rows->x + from * s->M,
+                         .y = rows->y + from,
+                         .weight = rows->weight ? rows->weight + from : NULL,
+                         .factor = s->many.factor + v->leaf_first,
+                         .slope = s->many.slope + from,
                          .tolerance = solver->tolerance,
                          .sweeps = solver->sweeps,
                          .lanes = tree_lanes(s->M),
                          .visits = &s->spaces[0].visits};
 }
 
+/* The place of a run's first number. */
+static size_t run_place(const sim *s, const run_of_leaves *run)
+{
+    return s->d->inner[run->parent].base + (size_t)run->first_slot * s->M;
+}
+
+/* Of several ranks, each has on its device what lies between the first and the last of its own clients. Returns the
+ * place of the first number; *count: of numbers. */
+static size_t find_share(const sim *s, struct sim_device *v, size_t *count)
+{
+    size_t from = SIZE_MAX, to = 0;
+    v->leaf_first = SIZE_MAX;
+    v->leaf_end = 0;
+    for (const run_of_leaves *run = s->runs; run < s->runs + s->n_runs; run++) {
+        const size_t leaf = run_first_leaf(s, run), at = run_place(s, run), end = at + run->count * s->M;
+        if (!run->mine)
+            continue;
+        from = at < from ? at : from;
+        to = end > to ? end : to;
+        v->leaf_first = leaf < v->leaf_first ? leaf : v->leaf_first;
+        v->leaf_end = leaf + run->count > v->leaf_end ? leaf + run->count : v->leaf_end;
+    }
+    if (from == SIZE_MAX)
+        from = v->leaf_first = 0;
+    *count = s->unit_u ? to - from : s->d->leaf_doubles;
+    return s->unit_u ? from : 0;
+}
+
+/* Of this process on its machine. */
+static uint32_t local_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+    for (size_t i = 0; ranks()->count > 1 && i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            return (uint32_t)strtoul(getenv(names[i]), NULL, 10);
+    return ranks()->rank;
+}
+
+static bool take_arrays(const sim *s, struct sim_device *v)
+{
+    const size_t leaves = v->leaf_end - v->leaf_first;
+    v->runs = alloc_zero(s->n_runs, sizeof *v->runs);
+    v->inner = alloc_zero(s->d->n_inner, sizeof *v->inner);
+    v->rules = alloc_zero(1, sizeof *v->rules);
+    v->figures = alloc_zero(s->n_runs, sizeof *v->figures);
+    v->inner_dual = alloc_zero(s->d->n_inner, sizeof *v->inner_dual);
+    v->dual = alloc_zero(leaves + 1, sizeof *v->dual);
+    v->first = s->d->rows.first ? alloc_zero(leaves + 1, sizeof *v->first) : NULL;
+    for (size_t i = 0; v->first && i <= leaves; i++)
+        v->first[i] = s->d->rows.first[v->leaf_first + i] - s->d->rows.first[v->leaf_first];
+    return v->runs && v->inner && v->rules && v->figures && v->inner_dual && v->dual &&
+           (v->first || !s->d->rows.first);
+}
+
 static bool fill(sim *s, struct sim_device *v)
 {
     const dataset *d = s->d;
-    v->runs = alloc_zero(s->n_runs, sizeof *v->runs);
-    v->inner = alloc_zero(d->n_inner, sizeof *v->inner);
-    v->inner_dual = alloc_zero(d->n_inner, sizeof *v->inner_dual);
-    v->dual = alloc_zero(d->n_leaves, sizeof *v->dual);
-    v->cloud = alloc_zero(s->M, sizeof *v->cloud);
-    if (!v->runs || !v->inner || !v->inner_dual || !v->dual || !v->cloud)
+    size_t numbers;
+    const size_t from = find_share(s, v, &numbers);
+    if (!take_arrays(s, v))
         return false;
     for (size_t r = 0; r < s->n_runs; r++) {
         const run_of_leaves *run = &s->runs[r];
-        v->runs[r] = (device_run){d->inner[run->parent].base + (size_t)run->first_slot * s->M, run->parent,
-                                  (uint32_t)run_first_leaf(s, run), run->count};
+        v->runs[r].parent = run->parent;
+        if (run->mine)
+            v->runs[r] = (device_run){.at = run_place(s, run) - from,
+                                      .parent = run->parent,
+                                      .leaf = (uint32_t)(run_first_leaf(s, run) - v->leaf_first),
+                                      .count = run->count};
     }
     for (size_t i = 0; i < d->n_inner; i++)
         v->inner[i] = (device_node){.parent = d->inner[i].parent,
                                     .first_inner = d->inner[i].first_inner,
                                     .n_inner = d->inner[i].n_inner,
+                                    .mine = s->inner[i].mine,
                                     .first_run = s->inner[i].first_run,
                                     .n_runs = s->inner[i].n_runs,
                                     .prior = penalty_for(&s->p->inner[i].prior)};
     v->problem = (device_problem){.M = s->M,
-                                  .n_leaves = d->n_leaves,
-                                  .leaf_doubles = d->leaf_doubles,
+                                  .n_leaves = v->leaf_end - v->leaf_first,
+                                  .leaf_doubles = numbers,
                                   .n_runs = s->n_runs,
                                   .n_inner = d->n_inner,
+                                  .n_roots = 1,
+                                  .n_rules = 1,
                                   .depth = d->depth,
+                                  .rank = local_rank(),
                                   .level = s->level,
                                   .loss = s->p->leaf_classes[0].loss,
-                                  .x = d->x,
-                                  .y = d->y,
-                                  .n = d->n,
+                                  .rules = v->rules,
+                                  .x = d->x ? d->x + from : NULL,
+                                  .y = d->y ? d->y + v->leaf_first : NULL,
+                                  .n = d->n ? d->n + v->leaf_first : NULL,
                                   .runs = v->runs,
                                   .inner = v->inner,
-                                  .z = s->z,
-                                  .q = s->q,
-                                  .w = s->w,
+                                  .z = s->z + from,
+                                  .q = s->q + from,
+                                  .w = s->w ? s->w + from : NULL,
                                   .inner_w = s->inner_w,
                                   .inner_z = s->inner_z,
                                   .inner_q = s->inner_q,
                                   .inner_dual = v->inner_dual,
                                   .dual = v->dual,
-                                  .rows = rows_for(s)};
+                                  .rows = rows_for(s, v)};
     find_rules(s, v);
     return true;
 }
@@ -320,6 +432,8 @@ hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err)
         return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, why);
     struct sim_device *v = alloc_zero(1, sizeof *v);
     if (!v || !fill(s, v)) {
+        if (v)
+            free_arrays(v);
         free(v);
         return error_memory(err, s->d->n_leaves * sizeof(double), "the device");
     }

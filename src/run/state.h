@@ -145,11 +145,12 @@ static inline double *unit_message(const sim *s, size_t unit)
 {
     return s->unit_u + unit * (s->M + sizeof(unit_rest) / sizeof(double));
 }
-/* On a device: a round; the end of an iteration, before the cloud's step and after it; the clients' state comes here;
- * or has changed here. */
+/* On a device: a round; the cloud's step, whether it was done there; the cloud's w after a step here; the figures of all
+ * runs and the inner nodes' state, whether they came from there; all state comes here; or has changed here. */
 void device_play(sim *s);
-void device_settle(sim *s);
+bool device_step_cloud(sim *s);
 void device_tell_cloud(sim *s);
+bool device_measure(sim *s);
 void device_collect(sim *s);
 void device_changed(sim *s);
 void device_close(sim *s);
