@@ -30,7 +30,8 @@ static __device__ double box_loss(const hfsad_loss *loss, double y, double s)
 #define RUN_THREADS 128
 #endif
 
-enum { TILE = 8, WARP = 32 };
+enum { TILE = 8 };
+static const unsigned WARP = 32;
 static const unsigned everyone = 0xffffffffu;
 
 /* The coefficients of a round, made from a rule by step_kernel. */

@@ -86,10 +86,11 @@ __global__ void boxed_kernel(const leaf_work a)
 /* KIND: of the loss, for the compiler; ANY_LOSS: a.loss.kind. */
 enum { ANY_LOSS = -1 };
 
-/* The step of a block, and the messages of its clients: u[n] of feature n / 2 * 8 + n % 2 * 4 + j; 0 past the end. */
-template <int TILES, bool want_dual, int KIND, bool BOX>
+/* The step of a block; say(n, m, u) gets the messages of its clients, 0 of one that is not there: u[n] of feature
+ * m = n / 2 * 8 + n % 2 * 4 + j. */
+template <int TILES, bool want_dual, int KIND, bool BOX, typename Say>
 static __device__ __forceinline__ void step_block(const leaf_work &a, const leaf_step &step, const device_run &r,
-                                                  size_t run, unsigned block, double *u)
+                                                  size_t run, unsigned block, Say say)
 {
     enum { N = 2 * TILES };
     const link_step_vec &c = step.link;
@@ -138,7 +139,6 @@ static __device__ __forceinline__ void step_block(const leaf_work &a, const leaf
 #pragma unroll
     for (int n = 0; n < N; n++) {
         const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
-        u[n] = 0;
         if (m >= M)
             continue;
         const size_t o = first + (size_t)m * wide;
@@ -149,8 +149,7 @@ static __device__ __forceinline__ void step_block(const leaf_work &a, const leaf
             const double dz = vec_sub(at, z[n]), dq = vec_sub(q, q_old[n]);
             dual[n % 2] = vec_add(dual[n % 2], vec_fma(dz, dz, vec_mul(dq, dq)));
         }
-        if (is_there)
-            u[n] = link_up(&p, step.up_sigma, c.inv_mu, at, q);
+        say(n, m, is_there ? link_up(&p, step.up_sigma, c.inv_mu, at, q) : 0);
         if (stays) {
             __stcs(a.z + o, at);
             __stcs(a.q + o, q);
@@ -181,8 +180,7 @@ template <int TILES, bool want_dual, int KIND, bool BOX>
 __global__ void __launch_bounds__(NARROW_WARPS * 32, BOX ? 4 : 5) narrow_kernel(const __grid_constant__ leaf_work a)
 {
     SHARED_ROOM(room);
-    enum { N = 2 * TILES };
-    const unsigned T = blockDim.x, tid = threadIdx.x, warps = T / 32, warp = tid / 32, j = tid % 32 / 8, slot = tid % 8;
+    const unsigned T = blockDim.x, tid = threadIdx.x, warps = T / 32, warp = tid / 32, slot = tid % 8;
     const unsigned M = (unsigned)a.M;
     double *tiles = room; /* two turns of a tile per warp: the messages of eight clients, by features */
     const device_run r = a.runs[blockIdx.x];
@@ -195,16 +193,9 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32, BOX ? 4 : 5) narrow_kernel(
     for (unsigned base = 0; base < blocks; base += warps, turn ^= 1) {
         const unsigned block = base + warp;
         double *tile = tiles + (size_t)(turn * warps + warp) * 8 * M;
-        if (block < blocks) {
-            double u[N];
-            step_block<TILES, want_dual, KIND, BOX>(a, narrow_step, r, blockIdx.x, block, u);
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
-                if (m < M)
-                    tile[m * 8 + slot] = u[n];
-            }
-        }
+        if (block < blocks)
+            step_block<TILES, want_dual, KIND, BOX>(a, narrow_step, r, blockIdx.x, block,
+                                                    [&](int, unsigned m, double u) { tile[m * 8 + slot] = u; });
         __syncthreads(); /* also: the tiles of two turns ago have been added */
         const unsigned here = blocks - base < warps ? blocks - base : warps;
 #pragma unroll
@@ -228,7 +219,7 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32, BOX ? 4 : 5) narrow_kernel(
 
 /* MANY: runs have different rules. */
 template <int TILES, bool want_dual, int KIND, bool BOX, bool MANY>
-__global__ void __launch_bounds__(NARROW_WARPS * 32, 4) small_kernel(const __grid_constant__ leaf_work a)
+__global__ void __launch_bounds__(NARROW_WARPS * 32, 3) small_kernel(const __grid_constant__ leaf_work a)
 {
     enum { N = 2 * TILES };
     const size_t run = blockIdx.x * (size_t)NARROW_WARPS + threadIdx.x / 32;
@@ -242,13 +233,9 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32, 4) small_kernel(const __gri
 #pragma unroll
     for (int n = 0; n < N; n++)
         sum[n] = 0;
-    for (unsigned block = 0; block < blocks; block++) {
-        double u[N];
-        step_block<TILES, want_dual, KIND, BOX>(a, step, r, run, block, u);
-#pragma unroll
-        for (int n = 0; n < N; n++)
-            sum[n] = vec_add(sum[n], u[n]);
-    }
+    for (unsigned block = 0; block < blocks; block++)
+        step_block<TILES, want_dual, KIND, BOX>(a, step, r, run, block,
+                                                [&](int n, unsigned, double u) { sum[n] = vec_add(sum[n], u); });
 #pragma unroll
     for (int n = 0; n < N; n++) {
         const unsigned m = n / 2 * 8 + n % 2 * 4 + j;

@@ -25,7 +25,7 @@ struct rows_work {
     unsigned long long *visits;
 };
 
-enum { ROWS_WARPS = 4, SHORT_SWEEPS = 10 };
+static const unsigned ROWS_WARPS = 4, SHORT_SWEEPS = 10;
 
 static __device__ double device_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {

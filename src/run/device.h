@@ -4,7 +4,7 @@
  * the mathematics of src/math and src/core/link_vec.h for the device, and sums in the order of kernels.h: the bits are
  * those of the processor.
  *
- * A problem is a forest: the first n_roots inner nodes are clouds. A run has one; a batch (batch.h) has many, all of one
+ * A problem is a forest: the first n_roots inner nodes are clouds. A run has one; a batch (device_batch.h) has many, all of one
  * shape.
  */
 #ifndef HFSAD_RUN_DEVICE_H

@@ -1,16 +1,13 @@
 /* A run whose rounds are a device's: see device.h. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/module.h"
 #include "base/ranks.h"
 #include "core/draw.h"
-#include "core/link_vec.h"
 #include "math/loss_kind.h"
-#include "run/device.h"
+#include "run/device_parts.h"
 #include "run/handle.h"
 #include "run/state.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,19 +31,6 @@ struct sim_device {
     char failure[300];            /* of the device, after which nothing is asked of it; "": none */
 };
 
-static device_penalty penalty_for(const hfsad_penalty *p)
-{
-    const penalty_vec v = penalty_vec_of(p);
-    return (device_penalty){(int)v.form,         vec_first(v.slope), vec_first(v.omega),
-                            vec_first(v.lambda), vec_first(v.theta), vec_first(v.inv_kappa),
-                            vec_first(v.reach),  vec_first(v.bend),  vec_first(v.ridge)};
-}
-
-static device_rule rule_for(const hfsad_link_rule *rule)
-{
-    return (device_rule){rule->schedule, penalty_for(&rule->penalty)};
-}
-
 /* Rules may change with the safeguard's repairs. */
 static void find_rules(sim *s, struct sim_device *v)
 {
@@ -68,12 +52,6 @@ static void note(struct sim_device *v, bool done, const char *why)
 const char *sim_failure(const sim *s)
 {
     return s && s->device && s->device->failure[0] ? s->device->failure : NULL;
-}
-
-static device_clock clock_of(const hfsad_schedule *s, uint32_t k)
-{
-    return (device_clock){k, hfsad_schedule_root(s, k), hfsad_schedule_root(s, k - 1),
-                          hfsad_schedule_root(s, (uint64_t)k + 1)};
 }
 
 void device_play(sim *s)
@@ -254,8 +232,7 @@ static const char *refuse_rows(const sim *s)
     return s->many.squared ? "the squared loss is not supported with many rows per client" : NULL;
 }
 
-/* NULL, or why the run cannot go to a device. */
-static const char *refuse(const sim *s)
+const char *device_refuses(const sim *s)
 {
     if (!s)
         return "algorithm: only hfsad runs there";
@@ -420,14 +397,11 @@ hfsad_status run_use_device(hfsad_run *run, const char *name, hfsad_error *err)
 
 hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err)
 {
-    char why[300], file[64];
-    const char *reason = refuse(s);
+    char why[300];
+    const char *reason = device_refuses(s);
     if (reason)
         return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, reason);
-    snprintf(file, sizeof file, "hfsad-%s.so", name);
-    snprintf(why, sizeof why, "its module %s is missing; build with nvcc of CUDA", file);
-    void *module = module_open(file, why, sizeof why);
-    const device_table *table = module ? dlsym(module, DEVICE_TABLE) : NULL;
+    const device_table *table = device_table_of(name, why, sizeof why);
     if (!table)
         return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, why);
     struct sim_device *v = alloc_zero(1, sizeof *v);
