@@ -15,19 +15,26 @@ struct figures_work {
     bool has_dual;
 };
 
-/* mu and its inverse after the last step. */
+/* mu and its inverse after the last step; the loss is a member's, or that of all. */
 struct figures_link {
     penalty_vec penalty;
     double mu, inv_mu;
+    const hfsad_loss *loss;
 };
 
-static __device__ figures_link figures_link_of(const figures_work &f, unsigned number)
+static __device__ figures_link figures_link_of(const figures_work &f, const members_work &g, const hfsad_loss *loss,
+                                               unsigned rule, size_t leaf)
 {
-    const device_rule rule = f.rules[number];
+    const bool single = g.m.n_classes > 0;
+    const device_class *own = single ? &g.m.classes[g.m.class_of ? g.m.class_of[leaf] : 0] : NULL;
+    const device_rule at = single ? own->rule : f.rules[rule];
+    const double k = single ? g.m.k[leaf] : f.clock.k;
+    const double root = single ? g.m.roots[own->pace * g.m.n_roots + g.m.k[leaf]] : f.clock.root;
     figures_link l;
-    l.penalty = penalty_here(&rule.penalty);
-    l.mu = f.clock.k > 0 ? vec_div(rule.schedule.alpha, f.clock.root) : 0;
-    l.inv_mu = vec_div(f.clock.root, rule.schedule.alpha);
+    l.penalty = penalty_here(&at.penalty);
+    l.mu = k > 0 ? vec_div(at.schedule.alpha, root) : 0;
+    l.inv_mu = vec_div(root, at.schedule.alpha);
+    l.loss = single ? &own->loss : loss;
     return l;
 }
 
@@ -57,12 +64,13 @@ static __device__ double gap_of_client(double low, double high, unsigned slot)
 }
 
 /* Of the eight clients of a block, by a warp; to: FIGURES for each, 0 of those that are not there. */
-static __device__ void measure_block(const leaf_work &a, const figures_work &f, const figures_link &l,
+static __device__ void measure_block(const leaf_work &a, const figures_work &f, const members_work &g,
                                      const device_run &r, unsigned block, double *to)
 {
     const unsigned j = threadIdx.x % 32 / 8, slot = threadIdx.x % 8;
     const unsigned rest = r.count - block * 8, wide = rest < 8 ? rest : 8, i = block * 8 + slot;
     const bool is_there = slot < wide;
+    const figures_link l = figures_link_of(f, g, &a.loss, r.rule, (size_t)r.leaf + (is_there ? i : 0));
     const size_t M = a.M, first = r.at + (size_t)block * 8 * M + (is_there ? slot : 0);
     const double *parent = a.inner_w + (size_t)r.parent * M, *ws = a.w ? a.w : a.z;
     measure_vec part[2] = {measure_zero(), measure_zero()}, t;
@@ -90,7 +98,7 @@ static __device__ void measure_block(const leaf_work &a, const figures_work &f, 
         return;
     if (is_there) {
         const double y = a.y[r.leaf + i];
-        put_figures(t, loss_value(&a.loss, y, at), loss_value(&a.loss, y, at0), f.has_dual ? a.dual[r.leaf + i] : 0,
+        put_figures(t, loss_value(l.loss, y, at), loss_value(l.loss, y, at0), f.has_dual ? a.dual[r.leaf + i] : 0,
                     to + slot * FIGURES);
     } else {
         for (int n = 0; n < FIGURES; n++)
@@ -98,17 +106,17 @@ static __device__ void measure_block(const leaf_work &a, const figures_work &f, 
     }
 }
 
-__global__ void __launch_bounds__(NARROW_WARPS * 32) figures_kernel(const leaf_work a, const figures_work f)
+__global__ void __launch_bounds__(NARROW_WARPS * 32) figures_kernel(const leaf_work a, const figures_work f,
+                                                                      const members_work g)
 {
     __shared__ double room[NARROW_WARPS * 8 * FIGURES];
     const device_run r = a.runs[blockIdx.x];
-    const figures_link l = figures_link_of(f, r.rule);
     const unsigned warp = threadIdx.x / 32, n = threadIdx.x, blocks = (r.count + 7) / 8;
     double sum = 0;
     for (unsigned base = 0; base < blocks; base += NARROW_WARPS) {
         const unsigned here = blocks - base < NARROW_WARPS ? blocks - base : NARROW_WARPS;
         if (warp < here)
-            measure_block(a, f, l, r, base + warp, room + warp * 8 * FIGURES);
+            measure_block(a, f, g, r, base + warp, room + warp * 8 * FIGURES);
         __syncthreads();
         for (unsigned b = 0; b < here && n < FIGURES; b++) {
             const double *of = room + b * 8 * FIGURES + n;
@@ -139,13 +147,14 @@ static __device__ __forceinline__ double add_around(double sum, double term, uns
     return sum;
 }
 
-template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_figures_kernel(const rows_work a, const figures_work f)
+template <int K>
+__global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_figures_kernel(const rows_work a, const figures_work f)
 {
     const size_t leaf = blockIdx.x * (size_t)ROWS_WARPS + threadIdx.x / WARP;
     if (leaf >= a.n_leaves)
         return;
     const device_run run = a.runs[a.run_of[leaf]];
-    const figures_link l = figures_link_of(f, run.rule);
+    const figures_link l = figures_link_of(f, a.members, &a.loss, run.rule, leaf);
     const size_t at = run.at + (leaf - run.leaf) * a.M, first = a.rows.first[leaf], end = a.rows.first[leaf + 1];
     const unsigned lane = threadIdx.x % WARP;
     const double *parent = a.inner_w + (size_t)run.parent * a.M, *ws = a.w ? a.w : a.z;
@@ -156,8 +165,8 @@ template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_figure
         double x[K];
         load_vector<K>(a.rows.x + row * a.M, a.M, lane, x);
         const double weight = a.rows.weight ? a.rows.weight[row] : 1, y = a.rows.y[row];
-        loss += weight * loss_value(&a.loss, y, dot_of<K>(x, w));
-        consensus_loss += weight * loss_value(&a.loss, y, dot_of<K>(x, w0));
+        loss += weight * loss_value(l.loss, y, dot_of<K>(x, w));
+        consensus_loss += weight * loss_value(l.loss, y, dot_of<K>(x, w0));
     }
     measure_vec t = measure_zero();
 #pragma unroll

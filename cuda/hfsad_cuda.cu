@@ -1,19 +1,56 @@
 /*
  * The rounds of HFSAD on a GPU (run/device.h). Here: clients with one row of many features, one thread each, and the
  * host's side. The second pass over a client's numbers finds them in the cache, so that memory sees x, z and q once and
- * the new z and q once. narrow.cuh: one row of few features; rows.cuh: many rows; inner.cuh: the nodes above;
+ * the new z and q once. narrow.cuh: one row of few features; general.cuh: one row,
+ * any settings; rows.cuh: many rows; inner.cuh: the nodes above;
  * figures.cuh: the figures of a row of the trace.
  */
 #define HFSAD_VEC_CUDA 1
 #include "core/link_vec.h"
 #include "core/measure_vec.h"
 #include "math/losses.h"
+#include "core/draw.h"
 #include "run/device.h"
 
 #define BOX_FN static __device__
 static __device__ double box_loss(const hfsad_loss *loss, double y, double s)
 {
     return loss_value(loss, y, s);
+}
+
+static __device__ double box_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
+{
+    switch (loss->kind) {
+#define LOSS_CASE(KIND, prefix, name)                                                                                  \
+    case HFSAD_LOSS_##KIND:                                                                                            \
+        return prefix##_row_slope(loss, y, s0, kappa, now);
+        HFSAD_LOSS_LIST(LOSS_CASE)
+#undef LOSS_CASE
+    }
+    return 0;
+}
+
+/* Of losses without exp: with one there is no box here (device_sim.c). */
+static __device__ double box_slope(const hfsad_loss *loss, double y, double s)
+{
+    switch (loss->kind) {
+    case HFSAD_LOSS_QUANTILE:
+        return quantile_slope(loss, y, s);
+    case HFSAD_LOSS_SMOOTHED_QUANTILE:
+        return smoothed_quantile_slope(loss, y, s);
+    case HFSAD_LOSS_EXPECTILE:
+        return expectile_slope(loss, y, s);
+    case HFSAD_LOSS_SQUARED:
+        return squared_slope(loss, y, s);
+    case HFSAD_LOSS_HUBER:
+        return huber_slope(loss, y, s);
+    case HFSAD_LOSS_HINGE:
+        return hinge_slope(loss, y, s);
+    case HFSAD_LOSS_SQUARED_HINGE:
+        return squared_hinge_slope(loss, y, s);
+    default:
+        return absolute_slope(loss, y, s);
+    }
 }
 #include "math/box_body.h"
 
@@ -239,7 +276,9 @@ template <bool want_dual> __global__ void __launch_bounds__(RUN_THREADS, BLOCKS_
         a.run_sigma[blockIdx.x] = sum_lanes(tile);
 }
 
+#include "members.cuh"
 #include "narrow.cuh"
+#include "general.cuh"
 #include "rows.cuh"
 #include "inner.cuh"
 #include "figures.cuh"
@@ -251,6 +290,9 @@ struct device {
     rows_work rows; /* in place of leaf; its rows.first is NULL if clients have one row */
     inner_work inner;
     figures_work figures;
+    members_work members;
+    device_clock *clocks; /* of all inner nodes */
+    unsigned char *steps;
     size_t n_roots, n_leaves, leaf_doubles, n_runs, n_inner;
     uint32_t depth;
     size_t level[HFSAD_TIERS_MAX + 2];
@@ -292,7 +334,8 @@ static bool has_room(const device_problem *p, char *why, size_t size)
     if (!fine(cudaMemGetInfo(&left, &all), "memory", why, size))
         return false;
     const double vectors = p->w ? 4 : 3, spare = 300e6;
-    const double needed = 8.0 * (vectors * (double)p->leaf_doubles + 3.0 * (double)p->n_leaves +
+    const double each = p->members.n_classes ? 2 + 4 + 4 + 8 + 1 : 0; /* bytes of device_members */
+    const double needed = each * (double)p->n_leaves + 8.0 * (vectors * (double)p->leaf_doubles + 3.0 * (double)p->n_leaves +
                                  (double)p->rows.n_rows * (double)(p->M + 5) +
                                  (p->rows.first ? (double)FIGURES * (double)p->n_leaves : 0) +
                                  (double)p->n_runs * (double)(p->M + 4 + FIGURES) + 4.0 * (double)(p->n_inner * p->M)) +
@@ -307,6 +350,18 @@ static bool has_room(const device_problem *p, char *why, size_t size)
     return false;
 }
 
+static bool put_members(const device *d, const device_problem *p, char *why, size_t size)
+{
+    const device_members *from = &p->members, *to = &d->members.m;
+    const size_t counters = p->n_leaves * sizeof(uint32_t);
+    return !from->n_classes ||
+           (fine(cudaMemcpy((void *)to->classes, from->classes, from->n_classes * sizeof *from->classes,
+                            cudaMemcpyHostToDevice),
+                 "a copy", why, size) &&
+            fine(cudaMemcpy(to->k, from->k, counters, cudaMemcpyHostToDevice), "a copy", why, size) &&
+            (!from->last || fine(cudaMemcpy(to->last, from->last, counters, cudaMemcpyHostToDevice), "a copy", why, size)));
+}
+
 static bool put(void *context, const device_problem *p, char *why, size_t size)
 {
     device *d = (device *)context;
@@ -315,7 +370,8 @@ static bool put(void *context, const device_problem *p, char *why, size_t size)
                                           cudaMemcpyHostToDevice),
                                "a copy", why, size))
         return false;
-    return fine(cudaMemcpy(d->leaf.z, p->z, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
+    return put_members(d, p, why, size) &&
+           fine(cudaMemcpy(d->leaf.z, p->z, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
            fine(cudaMemcpy(d->leaf.q, p->q, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
            (!p->w || fine(cudaMemcpy(d->leaf.w, p->w, leaves, cudaMemcpyHostToDevice), "a copy", why, size)) &&
            fine(cudaMemcpy(d->inner.w, p->inner_w, inner, cudaMemcpyHostToDevice), "a copy", why, size) &&
@@ -394,6 +450,27 @@ static bool set_up_rows(device *d, const device_problem *p, char *why, size_t si
     return fine(cudaGetLastError(), "the rows", why, size);
 }
 
+static bool set_up_members(device *d, const device_problem *p, char *why, size_t size)
+{
+    const device_members *from = &p->members;
+    device_members *m = &d->members.m;
+    const size_t n = p->n_leaves;
+    *m = *from;
+    if (!take(d, &d->clocks, (const device_clock *)NULL, p->n_inner, why, size) ||
+        !take(d, &d->steps, (const unsigned char *)NULL, p->n_inner, why, size))
+        return false;
+    if (!from->n_classes)
+        return true;
+    return take(d, (device_class **)&m->classes, from->classes, from->n_classes, why, size) &&
+           (!from->class_of || take(d, (uint16_t **)&m->class_of, from->class_of, n, why, size)) &&
+           take(d, &m->k, from->k, n, why, size) && (!from->last || take(d, &m->last, from->last, n, why, size)) &&
+           (!from->last || take(d, (uint64_t **)&m->key, from->key, n, why, size)) &&
+           take(d, (double **)&m->roots, from->roots, from->n_paces * from->n_roots, why, size) &&
+           take(d, &d->members.active, (const unsigned char *)NULL, n, why, size) &&
+           take(d, &d->members.heard, (const unsigned long long *)NULL, 1, why, size) &&
+           fine(cudaMemset(d->members.heard, 0, sizeof *d->members.heard), "memory", why, size);
+}
+
 static bool set_up(device *d, const device_problem *p, char *why, size_t size)
 {
     leaf_work *l = &d->leaf;
@@ -451,6 +528,9 @@ static bool set_up(device *d, const device_problem *p, char *why, size_t size)
     d->inner.run_sigma = l->run_sigma;
     d->figures.rules = l->rules;
     d->figures.cloud = d->inner.w;
+    if (!set_up_members(d, p, why, size))
+        return false;
+    d->rows.members = d->members;
     return (!p->rows.first || set_up_rows(d, p, why, size)) && put(d, p, why, size);
 }
 
@@ -541,29 +621,49 @@ static bool play_narrow(device *d, bool want_dual, char *why, size_t size)
     return fine(cudaGetLastError(), "a round", why, size);
 }
 
-static bool play(void *context, const device_round *r, char *why, size_t size)
+/* The steps of all clients and the sums of their runs. */
+static bool play_leaves(device *d, const device_round *r, char *why, size_t size)
 {
-    device *d = (device *)context;
     const size_t shared = (8 * d->inner.M + TILE * d->threads) * sizeof(double);
-    d->leaf.clock = r->leaf;
-    void (*const kernel)(const leaf_work) = r->want_dual ? leaf_kernel<true> : leaf_kernel<false>;
-    d->inner.clock = r->inner;
-    if (!d->rows.rows.first)
-        LAUNCH(step_kernel, (d->leaf.n_rules + 127) / 128, 128, 0, d->leaf);
-    if (!d->rows.rows.first && shared > 48 << 10 &&
+    const leaf_function kernel = r->want_dual ? leaf_kernel<true> : leaf_kernel<false>;
+    const bool members = d->members.m.n_classes > 0;
+    d->leaf.clock = d->rows.clock = r->leaf;
+    d->members.round = r->number;
+    if (members)
+        LAUNCH(draw_kernel, d->n_runs, 128, 0, d->members, d->leaf.runs);
+    if (d->rows.rows.first) {
+        ROWS_CALL(rows_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows);
+        LAUNCH(messages_kernel, d->n_runs, 128, 0, d->rows);
+        return true;
+    }
+    if (members) {
+        LAUNCH(general_kernel, d->n_runs, NARROW_WARPS * 32, 0, d->leaf, d->members);
+        LAUNCH(general_sums_kernel, d->n_runs, 256, 0, d->leaf, d->members);
+        return true;
+    }
+    LAUNCH(step_kernel, (d->leaf.n_rules + 127) / 128, 128, 0, d->leaf);
+    if (d->inner.M <= 8 * NARROW_TILES)
+        return play_narrow(d, r->want_dual, why, size);
+    if (shared > 48 << 10 &&
         !fine(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), "memory", why,
               size))
         return false;
-    if (d->rows.rows.first) {
-        d->rows.clock = r->leaf;
-        ROWS_CALL(rows_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows);
-        LAUNCH(messages_kernel, d->n_runs, 128, 0, d->rows);
-    } else if (d->inner.M <= 8 * NARROW_TILES) {
-        if (!play_narrow(d, r->want_dual, why, size))
-            return false;
-    } else {
-        LAUNCH(kernel, d->n_runs, d->threads, shared, d->leaf);
-    }
+    LAUNCH(kernel, d->n_runs, d->threads, shared, d->leaf);
+    return true;
+}
+
+static bool play(void *context, const device_round *r, char *why, size_t size)
+{
+    device *d = (device *)context;
+    if (!play_leaves(d, r, why, size))
+        return false;
+    d->inner.clock = r->inner;
+    d->inner.clocks = r->clocks ? d->clocks : NULL;
+    d->inner.steps = r->clocks ? d->steps : NULL;
+    if (r->clocks && !(fine(cudaMemcpy(d->clocks, r->clocks, d->n_inner * sizeof *d->clocks, cudaMemcpyHostToDevice),
+                            "a round", why, size) &&
+                       fine(cudaMemcpy(d->steps, r->steps, d->n_inner, cudaMemcpyHostToDevice), "a round", why, size)))
+        return false;
     for (uint32_t depth = d->depth; depth-- > 1;) {
         d->inner.first = d->level[depth];
         d->inner.end = d->level[depth + 1];
@@ -577,7 +677,7 @@ static bool play(void *context, const device_round *r, char *why, size_t size)
 static bool step_roots(void *context, const device_round *r, double *w, char *why, size_t size)
 {
     device *d = (device *)context;
-    d->inner.clock = r->inner;
+    (void)r; /* the clocks are those of its round */
     LAUNCH(root_kernel, d->n_roots, ROOT_THREADS, 0, d->inner);
     return fine(cudaGetLastError(), "a round", why, size) &&
            fine(cudaMemcpy(w, d->inner.w, d->n_roots * d->inner.M * sizeof *w, cudaMemcpyDeviceToHost), "a round", why,
@@ -611,7 +711,7 @@ static bool measure(void *context, const device_problem *p, const device_round *
         ROWS_CALL(rows_figures_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows, d->figures);
         LAUNCH(rows_sums_kernel, d->n_runs, 32, 0, d->rows, d->figures);
     } else {
-        LAUNCH(figures_kernel, d->n_runs, NARROW_WARPS * 32, 0, d->leaf, d->figures);
+        LAUNCH(figures_kernel, d->n_runs, NARROW_WARPS * 32, 0, d->leaf, d->figures, d->members);
     }
     return fine(cudaGetLastError(), "the figures", why, size) &&
            fine(cudaMemcpy(figures, d->figures.runs, d->n_runs * sizeof *figures, cudaMemcpyDeviceToHost), "the figures",
@@ -626,6 +726,12 @@ static bool fetch(void *context, const device_problem *p, bool all, char *why, s
     const bool done = fetch_inner(d, p, why, size);
     if (!done || !all)
         return done;
+    const size_t counters = p->n_leaves * sizeof(uint32_t);
+    if (p->members.n_classes &&
+        !(fine(cudaMemcpy(p->members.k, d->members.m.k, counters, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+          (!p->members.last ||
+           fine(cudaMemcpy(p->members.last, d->members.m.last, counters, cudaMemcpyDeviceToHost), "a copy", why, size))))
+        return false;
     if (p->rows.first) {
         unsigned long long visits = 0;
         if (!fine(cudaMemcpy(p->rows.slope, d->rows.rows.slope, p->rows.n_rows * sizeof(double),
@@ -642,6 +748,12 @@ static bool fetch(void *context, const device_problem *p, bool all, char *why, s
            (!p->w || fine(cudaMemcpy(p->w, d->leaf.w, leaves, cudaMemcpyDeviceToHost), "a copy", why, size)) &&
            fine(cudaMemcpy(p->dual, d->leaf.dual, p->n_leaves * sizeof(double), cudaMemcpyDeviceToHost), "a copy", why,
                 size);
+}
+
+static bool heard(void *context, uint64_t *count, char *why, size_t size)
+{
+    const device *d = (const device *)context;
+    return fine(cudaMemcpy(count, d->members.heard, sizeof *count, cudaMemcpyDeviceToHost), "a round", why, size);
 }
 
 /* For benchmarks: bytes that a copy on the device reads and writes in a second. */
@@ -671,4 +783,4 @@ static double copy_rate(void)
 }
 
 extern "C" __attribute__((visibility("default"))) const device_table hfsad_device = {
-    open_device, close_device, put, put_cloud, play, step_roots, measure, fetch, copy_rate};
+    open_device, close_device, put, put_cloud, play, step_roots, measure, heard, fetch, copy_rate};

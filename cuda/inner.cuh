@@ -5,21 +5,29 @@ struct inner_work {
     double *w, *z, *q, *dual;
     const double *run_u, *run_sigma;
     device_clock clock;
+    const device_clock *clocks; /* of each node, if they differ */
+    const unsigned char *steps; /* likewise */
 };
+
+static __device__ device_clock clock_here(const inner_work &a, size_t i)
+{
+    return a.clocks ? a.clocks[i] : a.clock;
+}
 
 __global__ void inner_kernel(const inner_work a)
 {
     const size_t i = a.first + (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / 8, M = a.M;
     const unsigned lane = threadIdx.x % 8;
-    const bool is_there = i < a.end && a.nodes[i].mine;
+    const bool exists = i < a.end, is_there = exists && a.nodes[i].mine && (!a.steps || a.steps[i]);
     double change = 0, sigma = 0;
     if (is_there) {
         const device_node node = a.nodes[i];
         const penalty_vec own = penalty_here(&node.prior), p = penalty_here(&node.rule.penalty);
-        const link_step_vec c = link_step_by(&node.rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before);
+        const device_clock clock = clock_here(a, i);
+        const link_step_vec c = link_step_by(&node.rule.schedule, &p, clock.k, clock.root, clock.before);
         double weights = 0;
         for (size_t k = node.first_inner; k < node.first_inner + (size_t)node.n_inner; k++)
-            weights = vec_add(weights, vec_mul(a.nodes[k].rule.schedule.c, a.clock.next));
+            weights = vec_add(weights, vec_mul(a.nodes[k].rule.schedule.c, clock_here(a, k).next));
         for (size_t k = node.first_run; k < node.first_run + node.n_runs; k++)
             weights = vec_add(weights, a.run_sigma[k]);
         const double scale = vec_div(1, vec_add(c.sigma, weights));
@@ -29,8 +37,9 @@ __global__ void inner_kernel(const inner_work a)
             for (size_t k = node.first_inner; k < node.first_inner + (size_t)node.n_inner; k++) {
                 const device_rule *rule = &a.nodes[k].rule;
                 const penalty_vec child = penalty_here(&rule->penalty);
-                r = vec_add(r, link_up(&child, vec_mul(rule->schedule.c, a.clock.next),
-                                       vec_div(a.clock.root, rule->schedule.alpha), a.z[k * M + m], a.q[k * M + m]));
+                const device_clock at = clock_here(a, k);
+                r = vec_add(r, link_up(&child, vec_mul(rule->schedule.c, at.next),
+                                       vec_div(at.root, rule->schedule.alpha), a.z[k * M + m], a.q[k * M + m]));
             }
             for (size_t k = node.first_run; k < node.first_run + node.n_runs; k++)
                 r = vec_add(r, a.run_u[k * M + m]);
@@ -50,7 +59,7 @@ __global__ void inner_kernel(const inner_work a)
     change = vec_add(change, __shfl_down_sync(0xffffffff, change, 4, 8));
     change = vec_add(change, __shfl_down_sync(0xffffffff, change, 2, 8));
     change = vec_add(change, __shfl_down_sync(0xffffffff, change, 1, 8));
-    if (is_there && lane == 0)
+    if (exists && lane == 0)
         a.dual[i] = vec_mul(vec_mul(sigma, sigma), change);
 }
 
@@ -63,11 +72,12 @@ static __device__ double said_by(const inner_work &a, const device_node &cloud, 
     }
     const size_t k = cloud.first_inner + slot;
     const device_rule *rule = &a.nodes[k].rule;
-    const double sigma = vec_mul(rule->schedule.c, a.clock.next);
+    const device_clock clock = clock_here(a, k);
+    const double sigma = vec_mul(rule->schedule.c, clock.next);
     if (m == a.M)
         return sigma;
     const penalty_vec p = penalty_here(&rule->penalty);
-    return link_up(&p, sigma, vec_div(a.clock.root, rule->schedule.alpha), a.z[k * a.M + m], a.q[k * a.M + m]);
+    return link_up(&p, sigma, vec_div(clock.root, rule->schedule.alpha), a.z[k * a.M + m], a.q[k * a.M + m]);
 }
 
 enum { ROOT_THREADS = 256, ROOT_WIDE = 64, ROOT_TILE = 64 };

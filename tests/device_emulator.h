@@ -18,6 +18,7 @@
 #include <vector>
 
 #define HFSAD_DEVICE_EMULATED 1
+#define __CUDACC__ 1
 #define __device__
 #define __host__
 #define __global__ static

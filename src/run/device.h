@@ -27,6 +27,7 @@ typedef struct {
     size_t at;                    /* the first number of its clients */
     uint32_t parent, leaf, count; /* leaf: the first; count: 0 if its clients are another rank's */
     uint32_t rule;                /* of its clients' links */
+    bool below_inner;             /* its parent is not a cloud */
 } device_run;
 
 typedef struct {
@@ -51,6 +52,28 @@ typedef struct {
     uint64_t *visits; /* rows read are added; NULL: not wanted */
 } device_rows;
 
+typedef struct {
+    device_rule rule;
+    hfsad_loss loss;
+    double participation, tolerance; /* tolerance and sweeps: of rows_solver */
+    uint32_t local_steps, sweeps;
+    uint32_t pace; /* which table of r(k) */
+} device_class;
+
+/* Clients that differ, sit out or step several times. */
+typedef struct {
+    size_t n_classes; /* 0: all clients have the rule of their run, and take one step in every round */
+    const device_class *classes;
+    const uint16_t *class_of; /* n_leaves; NULL: all are of class 0 */
+    uint32_t most_steps;
+    uint32_t *k;                        /* n_leaves; state */
+    uint32_t *last;                     /* likewise, of draw_takes_part; NULL: nobody sits out */
+    const uint64_t *key;                /* likewise */
+    uint32_t edge_rounds, at_least_every;
+    size_t n_paces, n_roots; /* n_roots: numbers of each table */
+    const double *roots;     /* r(0), r(1), … of each pace */
+} device_members;
+
 /* Pointers are the caller's; what is not const is the state, in both directions. */
 typedef struct {
     size_t M, n_leaves, leaf_doubles, n_runs, n_inner, n_roots, n_rules;
@@ -65,6 +88,7 @@ typedef struct {
     double *inner_w, *inner_z, *inner_q, *inner_dual;
     double *dual; /* n_leaves: of the last round that wanted it */
     device_rows rows;
+    device_members members;
 } device_problem;
 
 /* r(k) of a round for the counter after it, before it and the next one. */
@@ -75,6 +99,9 @@ typedef struct {
 typedef struct {
     device_clock leaf, inner;
     bool want_dual;
+    uint64_t number;             /* from 1 */
+    const device_clock *clocks;  /* of every inner node, if they differ; NULL: inner */
+    const unsigned char *steps;  /* likewise: whether it takes part */
 } device_round;
 
 /* Of a run's clients: link_sums (core/kernels.h) and the dual residual of the last round that wanted it. */
@@ -95,6 +122,9 @@ typedef struct {
     /* The figures of every run after a round of this clock, and the inner nodes' state. */
     bool (*measure)(void *device, const device_problem *p, const device_round *r, device_figures *figures, char *why,
                     size_t size);
+    /* Messages of members so far: one for every step of a client, but of one below a cloud only the first of an iteration.
+     */
+    bool (*heard)(void *device, uint64_t *count, char *why, size_t size);
     /* The inner nodes' state; of all clients, too. */
     bool (*fetch)(void *device, const device_problem *p, bool all, char *why, size_t size);
     /* Bytes per second that a copy on the device reads and writes, for benchmarks. */

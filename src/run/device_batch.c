@@ -36,6 +36,8 @@ const char *device_batch_refuses(const sim *s)
         return reason;
     if (s->d->rows.first || s->w)
         return "a batch is of clients with one row, whose models are not kept";
+    if (device_has_members(s) || s->absences)
+        return "the nodes of a batch step in every round, and its clients have one class";
     if (s->unit_u)
         return "a batch is not shared by several ranks";
     return s->guard.calm && plan_is_guarded(s->p, s->d->n_inner) ? "a batch has no safeguard" : NULL;
@@ -46,11 +48,6 @@ static size_t place_of(const sim *s, size_t n, size_t t, size_t i)
 {
     const uint32_t depth = s->d->inner[i].depth;
     return n * s->level[depth] + t * (s->level[depth + 1] - s->level[depth]) + i - s->level[depth];
-}
-
-static bool same_pace(const hfsad_schedule *a, const hfsad_schedule *b)
-{
-    return a->growth == b->growth && a->turn == b->turn;
 }
 
 static bool same_shape(const sim *a, const sim *b)
@@ -110,7 +107,8 @@ static void add_tree(forest *f, const sim *s, size_t n, size_t t)
                          .parent = (uint32_t)place_of(s, n, t, run->parent),
                          .leaf = (uint32_t)(t * d->n_leaves + run_first_leaf(s, run)),
                          .count = run->count,
-                         .rule = (uint32_t)t};
+                         .rule = (uint32_t)t,
+                         .below_inner = run->parent != 0};
     }
     for (size_t i = 0; i < d->n_inner; i++) {
         const inner_node *node = &d->inner[i];
@@ -218,7 +216,7 @@ hfsad_status device_batch_iterate(device_batch *b, hfsad_error *err)
     bool done = true;
     for (uint32_t i = 0; i < b->edge_rounds && done; i++) {
         b->k++;
-        round = (device_round){clock_of(&b->leaf, b->k), clock_of(&b->inner, b->k), false};
+        round = (device_round){.leaf = clock_of(&b->leaf, b->k), .inner = clock_of(&b->inner, b->k), .number = b->k};
         done = b->table->round(b->device, &round, why, sizeof why);
     }
     if (!done || !b->table->step_roots(b->device, &round, b->cloud, why, sizeof why))

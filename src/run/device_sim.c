@@ -4,6 +4,7 @@
 #include "base/ranks.h"
 #include "core/draw.h"
 #include "math/loss_kind.h"
+#include "plan/client_terms.h"
 #include "run/device_parts.h"
 #include "run/handle.h"
 #include "run/state.h"
@@ -20,6 +21,11 @@ struct sim_device {
     device_run *runs;
     device_node *inner;
     device_rule *rules;
+    device_class *classes; /* of clients that differ; NULL: none do */
+    double *roots;
+    device_clock *clocks;  /* of inner nodes that differ or sit out; NULL: none do */
+    unsigned char *steps;
+    uint64_t heard;
     device_figures *figures;
     double *inner_dual, *dual;
     size_t *first;                /* of the rows of its clients */
@@ -35,6 +41,8 @@ struct sim_device {
 static void find_rules(sim *s, struct sim_device *v)
 {
     v->rules[0] = rule_for(sim_leaf_rule(s, &s->p->leaf_classes[0]));
+    for (size_t c = 0; v->classes && c < s->p->n_leaf_classes; c++)
+        v->classes[c].rule = rule_for(sim_leaf_rule(s, &s->p->leaf_classes[c]));
     for (size_t i = 0; i < s->d->n_inner; i++) {
         const hfsad_link_rule rule = sim_inner_rule(s, i);
         v->inner[i].rule = rule_for(&rule);
@@ -54,38 +62,69 @@ const char *sim_failure(const sim *s)
     return s && s->device && s->device->failure[0] ? s->device->failure : NULL;
 }
 
+/* Which inner nodes take part, and their clocks. */
+static void draw_inner(sim *s, struct sim_device *v)
+{
+    for (size_t i = 1; i < s->d->n_inner; i++) {
+        inner_state *state = &s->inner[i];
+        const uint32_t before = state->last;
+        state->stepped = draw_takes_part(s->p->inner[i].participation, state->key, s->round + 1, s->p->edge_rounds,
+                                         s->p->at_least_every, &state->last);
+        state->first_time = state->stepped && before < s->iteration;
+        state->k += state->stepped;
+        if (v->clocks) {
+            v->clocks[i] = clock_of(&v->inner[i].rule.schedule, state->k);
+            v->steps[i] = state->stepped;
+        }
+    }
+}
+
 void device_play(sim *s)
 {
     struct sim_device *v = s->device;
     char why[300] = "";
     if (v->changed) {
-        v->k = s->k[0];
+        v->k = s->k[v->leaf_first];
         find_rules(s, v);
         note(v, v->table->put(v->device, &v->problem, why, sizeof why), why);
         v->changed = false;
     }
     v->k++;
+    const device_members *m = &v->problem.members;
+    if (m->n_classes && (s->round + 1) * m->most_steps + 2 > m->n_roots)
+        note(v, false, "the device was told of fewer rounds (run.iterations)");
+    draw_inner(s, v);
     const hfsad_schedule *inner = s->d->n_inner > 1 ? &v->inner[1].rule.schedule : &v->rules[0].schedule;
-    const uint32_t k = s->d->n_inner > 1 ? ++s->inner[1].k : 0;
-    v->round = (device_round){clock_of(&v->rules[0].schedule, v->k), clock_of(inner, k ? k : 1), s->want_dual};
+    const uint32_t k = s->d->n_inner > 1 ? s->inner[1].k : 1;
+    v->round = (device_round){.leaf = clock_of(&v->rules[0].schedule, v->k),
+                              .inner = clock_of(inner, k),
+                              .want_dual = s->want_dual,
+                              .number = s->round + 1,
+                              .clocks = v->clocks,
+                              .steps = v->steps};
     if (!v->failure[0])
         note(v, v->table->round(v->device, &v->round, why, sizeof why), why);
     v->ahead = true;
     for (size_t r = 0; r < s->n_runs; r++) {
-        s->runs[r].stepped = s->runs[r].count;
-        s->runs[r].first_time = s->first_round ? s->runs[r].count : 0;
+        s->runs[r].stepped = v->classes ? 0 : s->runs[r].count; /* the device counts members */
+        s->runs[r].first_time = s->first_round ? s->runs[r].stepped : 0;
         s->runs[r].dual = 0;
-    }
-    for (size_t i = 1; i < s->d->n_inner; i++) {
-        inner_state *state = &s->inner[i];
-        const uint32_t before = state->last;
-        state->k = k;
-        state->stepped =
-            draw_takes_part(1, state->key, s->round + 1, s->p->edge_rounds, s->p->at_least_every, &state->last);
-        state->first_time = before < s->iteration;
     }
     count_round(s);
     s->round++;
+}
+
+/* What members have sent in this iteration. */
+static void count_members(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    uint64_t count = v->heard;
+    if (!v->classes || v->failure[0])
+        return;
+    note(v, v->table->heard(v->device, &count, why, sizeof why), why);
+    s->round_up += s->M * sizeof(double) * (count - v->heard);
+    v->heard = count;
 }
 
 static void take_inner_duals(sim *s)
@@ -102,6 +141,7 @@ bool device_step_cloud(sim *s)
     char why[300] = "";
     if (!v || v->failure[0])
         return false;
+    count_members(s);
     const bool there = !s->unit_u, guarded = s->guard.calm && plan_is_guarded(s->p, s->d->n_inner);
     if (there)
         note(v, v->table->step_roots(v->device, &v->round, s->inner_w, why, sizeof why), why);
@@ -121,16 +161,24 @@ void device_tell_cloud(sim *s)
 }
 
 /* exp and log of these losses' values are libm's. */
-static bool measures(const hfsad_loss *loss)
+static bool has_exp(const hfsad_loss *loss)
 {
-    return loss->kind != HFSAD_LOSS_LOGISTIC && loss->kind != HFSAD_LOSS_POISSON;
+    return loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_POISSON;
+}
+
+static bool measures(const sim *s)
+{
+    for (size_t c = 0; c < s->p->n_leaf_classes; c++)
+        if (has_exp(&s->p->leaf_classes[c].loss))
+            return false;
+    return true;
 }
 
 bool device_measure(sim *s)
 {
     struct sim_device *v = s->device;
     char why[300] = "";
-    if (!v || !v->ahead || v->failure[0] || s->here || !measures(&v->problem.loss))
+    if (!v || !v->ahead || v->failure[0] || s->here || !measures(s))
         return false;
     note(v, v->table->measure(v->device, &v->problem, &v->round, v->figures, why, sizeof why), why);
     take_inner_duals(s);
@@ -158,7 +206,7 @@ void device_collect(sim *s)
         return;
     note(v, v->table->fetch(v->device, &v->problem, true, why, sizeof why), why);
     take_inner_duals(s);
-    for (size_t leaf = v->leaf_first; leaf < v->leaf_end; leaf++)
+    for (size_t leaf = v->leaf_first; leaf < v->leaf_end && !v->classes; leaf++)
         s->k[leaf] = v->k;
     for (size_t leaf = v->leaf_first; s->many.dual && leaf < v->leaf_end; leaf++)
         s->many.dual[leaf] = v->dual[leaf - v->leaf_first];
@@ -185,6 +233,10 @@ static void free_arrays(struct sim_device *v)
     free(v->runs);
     free(v->inner);
     free(v->rules);
+    free(v->classes);
+    free(v->roots);
+    free(v->clocks);
+    free(v->steps);
     free(v->figures);
     free(v->inner_dual);
     free(v->dual);
@@ -204,27 +256,29 @@ void device_close(sim *s)
 
 /* ---- what a device can do ---- */
 
-static const char *refuse_inner(const sim *s)
+static bool is_group(const hfsad_link_rule *rule)
+{
+    return penalty_kind_of(&rule->penalty)->group;
+}
+
+static const char *refuse_links(const sim *s)
 {
     const plan *p = s->p;
-    bool group = penalty_kind_of(&p->leaf_classes[0].rule.penalty)->group;
+    bool group = false;
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        group = group || is_group(&p->leaf_classes[c].rule);
     for (size_t i = 1; i < s->d->n_inner; i++)
-        group = group || penalty_kind_of(&p->inner[i].rule.penalty)->group;
+        group = group || is_group(&p->inner[i].rule);
     if (group)
         return "links group-mcp and group-scad are not supported";
-    for (size_t i = 1; i < s->d->n_inner; i++) {
-        const hfsad_schedule *a = &p->inner[i].rule.schedule, *b = &p->inner[1].rule.schedule;
-        if (a->growth != b->growth || a->turn != b->turn)
-            return "all edges must have the same schedule";
-    }
-    return s->d->inner[0].n_leaves ? "clients directly below the cloud are not supported" : NULL;
+    return s->unit_u && s->d->inner[0].n_leaves ? "several ranks with clients directly below the cloud are not supported"
+                                                : NULL;
 }
 
 /* Many rows per client. */
-static const char *refuse_rows(const sim *s)
+static const char *refuse_rows(const sim *s, const leaf_class *class)
 {
     enum { FEATURES_MOST = 512 };
-    const leaf_class *class = &s->p->leaf_classes[0];
     if (s->d->rows.start || s->d->rows.pages || s->d->rows.constant != 0 || s->d->classes || s->M > FEATURES_MOST)
         return "rows must be dense and in memory, of at most 512 features, without an intercept";
     if (class->loss.box < INFINITY || rows_anchored(&class->loss) || class->solver.method != ROWS_EXACT)
@@ -232,33 +286,54 @@ static const char *refuse_rows(const sim *s)
     return s->many.squared ? "the squared loss is not supported with many rows per client" : NULL;
 }
 
+static const char *refuse_class(const sim *s, const leaf_class *class)
+{
+    if (class->loss.kind == HFSAD_LOSS_OWN)
+        return "own losses are not supported";
+    if (class->loss.box < INFINITY && has_exp(&class->loss))
+        return "loss.box is not supported for logistic and poisson";
+    return s->d->rows.first ? refuse_rows(s, class) : NULL;
+}
+
+enum { ROOTS_MOST = 10000000 };
+
+static double most_steps(const plan *p)
+{
+    uint32_t most = 1;
+    for (size_t c = 0; c < p->n_leaf_classes; c++)
+        most = p->leaf_classes[c].local_steps > most ? p->leaf_classes[c].local_steps : most;
+    return most;
+}
+
+bool device_has_members(const sim *s)
+{
+    const leaf_class *class = &s->p->leaf_classes[0];
+    const bool bent = penalty_vec_of(&class->rule.penalty).form > PENALTY_LINEAR || class->rule.schedule.over != 0;
+    const bool boxed = class->loss.box < INFINITY && !loss_kind_of(&class->loss)->majorised;
+    return s->p->n_leaf_classes > 1 || s->last || class->local_steps > 1 || (!s->d->rows.first && (bent || boxed));
+}
+
 const char *device_refuses(const sim *s)
 {
     if (!s)
         return "algorithm: only hfsad runs there";
     const plan *p = s->p;
-    const hfsad_loss *loss = &p->leaf_classes[0].loss;
-    const hfsad_link_rule *rule = &p->leaf_classes[0].rule;
     if (p->star)
         return "algorithm: star does not run there; set algorithm: hfsad";
     if (!s->d->rows.first && s->d->lanes != 8)
         return "a client's one row must have at most a few hundred features";
-    if (p->n_leaf_classes != 1 || s->absences || p->leaf_classes[0].local_steps != 1)
-        return "overrides, run.participation below 1 and run.local_steps above 1 are not supported";
-    if (loss->kind == HFSAD_LOSS_OWN)
-        return "own losses are not supported";
-    if (loss->box < INFINITY && !loss_kind_of(loss)->majorised)
-        return "loss.box is supported for phase-retrieval only";
-    if (!s->d->rows.first && (penalty_vec_of(&rule->penalty).form > PENALTY_LINEAR || rule->schedule.over != 0))
-        return "links of clients with one row must be tv";
     if (p->aggregate)
         return "aggregate: trimmed and median are not supported";
     if (s->said || p->fixed)
         return "federation.wire must be double or delta";
-    const char *reason = s->d->rows.first ? refuse_rows(s) : NULL;
+    const char *reason = NULL;
+    for (size_t c = 0; c < p->n_leaf_classes && !reason; c++)
+        reason = refuse_class(s, &p->leaf_classes[c]);
     if (!reason && p->cycles)
         return "new cycles are not supported; set run.cycles: false";
-    return reason ? reason : refuse_inner(s);
+    if (!reason && device_has_members(s) && (double)p->iterations * p->edge_rounds * most_steps(p) > ROOTS_MOST)
+        return "overrides, participation below 1 and the like are supported for at most 10^7 steps of a client";
+    return reason ? reason : refuse_links(s);
 }
 
 /* The rows of the clients that are there; they begin at row `from` of the data. */
@@ -336,6 +411,66 @@ static bool take_arrays(const sim *s, struct sim_device *v)
            (v->first || !s->d->rows.first);
 }
 
+/* The pace of a class: the first with the same r(k). */
+static uint32_t pace_of(const plan *p, size_t class)
+{
+    const hfsad_schedule *own = &p->leaf_classes[class].rule.schedule;
+    for (size_t c = 0; c < class; c++)
+        if (same_pace(&p->leaf_classes[c].rule.schedule, own))
+            return (uint32_t)c;
+    return (uint32_t)class;
+}
+
+static bool fill_members(sim *s, struct sim_device *v)
+{
+    const plan *p = s->p;
+    const uint32_t steps = (uint32_t)most_steps(p);
+    const size_t n = p->n_leaf_classes, rounds = (size_t)p->iterations * p->edge_rounds * steps + 3;
+    if (!device_has_members(s))
+        return true;
+    v->classes = alloc_zero(n, sizeof *v->classes);
+    v->roots = alloc_zero(n * rounds, sizeof *v->roots);
+    if (!v->classes || !v->roots)
+        return false;
+    for (size_t c = 0; c < n; c++) {
+        const leaf_class *class = &p->leaf_classes[c];
+        v->classes[c] = (device_class){.loss = class->loss,
+                                       .participation = class->participation,
+                                       .tolerance = class->solver.tolerance,
+                                       .sweeps = class->solver.sweeps,
+                                       .local_steps = class->local_steps,
+                                       .pace = pace_of(p, c)};
+        for (size_t k = 0; k < rounds && v->classes[c].pace == c; k++)
+            v->roots[c * rounds + k] = hfsad_schedule_root(&class->rule.schedule, k);
+    }
+    v->problem.members = (device_members){.n_classes = n,
+                                          .classes = v->classes,
+                                          .class_of = p->leaf_class_of ? p->leaf_class_of + v->leaf_first : NULL,
+                                          .most_steps = steps,
+                                          .k = s->k + v->leaf_first,
+                                          .last = s->last ? s->last + v->leaf_first : NULL,
+                                          .key = s->key ? s->key + v->leaf_first : NULL,
+                                          .edge_rounds = p->edge_rounds,
+                                          .at_least_every = (uint32_t)p->at_least_every,
+                                          .n_paces = n,
+                                          .n_roots = rounds,
+                                          .roots = v->roots};
+    return true;
+}
+
+/* One clock is enough for inner nodes of one pace that take part in every round. */
+static bool take_clocks(const sim *s, struct sim_device *v)
+{
+    bool same = !plan_inner_sit_out(s->p, s->d->n_inner);
+    for (size_t i = 2; i < s->d->n_inner; i++)
+        same = same && same_pace(&s->p->inner[i].rule.schedule, &s->p->inner[1].rule.schedule);
+    if (same)
+        return true;
+    v->clocks = alloc_zero(s->d->n_inner, sizeof *v->clocks);
+    v->steps = alloc_zero(s->d->n_inner, 1);
+    return v->clocks && v->steps;
+}
+
 static bool fill(sim *s, struct sim_device *v)
 {
     const dataset *d = s->d;
@@ -350,7 +485,8 @@ static bool fill(sim *s, struct sim_device *v)
             v->runs[r] = (device_run){.at = run_place(s, run) - from,
                                       .parent = run->parent,
                                       .leaf = (uint32_t)(run_first_leaf(s, run) - v->leaf_first),
-                                      .count = run->count};
+                                      .count = run->count,
+                                      .below_inner = run->parent != 0};
     }
     for (size_t i = 0; i < d->n_inner; i++)
         v->inner[i] = (device_node){.parent = d->inner[i].parent,
@@ -386,6 +522,8 @@ static bool fill(sim *s, struct sim_device *v)
                                   .inner_dual = v->inner_dual,
                                   .dual = v->dual,
                                   .rows = rows_for(s, v)};
+    if (!fill_members(s, v) || !take_clocks(s, v))
+        return false;
     find_rules(s, v);
     return true;
 }
