@@ -406,6 +406,11 @@ static void bench_device(const char *label, size_t edges, size_t clients, double
     say(name, best / (double)f.d->n_leaves * 1e9, "ns per client update");
     snprintf(name, sizeof name, "gpu_fraction_of_copy_%s", label);
     say(name, must_move(&f) / best / bandwidth, "of the device's copy bandwidth (aim: 0.7)");
+    hfsad_figures figures;
+    const double start = now();
+    sim_measure(f.s, &figures);
+    snprintf(name, sizeof name, "gpu_row_ms_%s", label);
+    say(name, (now() - start) * 1e3, "ms for the figures of a row of the trace");
     federation_close(&f);
 }
 

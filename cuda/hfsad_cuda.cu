@@ -58,6 +58,8 @@ static __device__ double box_slope(const hfsad_loss *loss, double y, double s)
 #include <cstdlib>
 
 #if !defined(HFSAD_DEVICE_EMULATED) /* by tests/device_emulator.h */
+#include <cuda_pipeline.h>
+
 #define LAUNCH(kernel, blocks, threads, shared, ...) (kernel)<<<(unsigned)(blocks), threads, shared>>>(__VA_ARGS__)
 #define SHARED_ROOM(name) extern __shared__ double name[]
 #endif
@@ -595,6 +597,14 @@ template <bool MANY> static leaf_function small_for(const hfsad_loss *loss, bool
                                              : small_kernel<4, false, ANY_LOSS, true, MANY>;
 }
 
+template <bool MANY> static leaf_function staged_for(const hfsad_loss *loss)
+{
+    if (loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
+        return staged_kernel<HFSAD_LOSS_PHASE_RETRIEVAL, true, MANY>;
+    return loss->kind == HFSAD_LOSS_ABSOLUTE ? staged_kernel<HFSAD_LOSS_ABSOLUTE, false, MANY>
+                                             : staged_kernel<ANY_LOSS, true, MANY>;
+}
+
 /* Runs of at most so many clients get a warp each. */
 #ifndef SMALL_MOST
 #define SMALL_MOST 64
@@ -608,6 +618,12 @@ static bool play_narrow(device *d, bool want_dual, char *why, size_t size)
                                                cudaMemcpyDeviceToDevice),
                        "a round", why, size))
         return false;
+#ifdef STAGED_MOST
+    if (!want_dual && d->most <= STAGED_MOST) {
+        const leaf_function kernel = many ? staged_for<true>(&d->leaf.loss) : staged_for<false>(&d->leaf.loss);
+        LAUNCH(kernel, d->n_runs, 32, 3 * 32 * M * sizeof(double), d->leaf);
+    } else
+#endif
     if (many || d->most <= SMALL_MOST) {
         const leaf_function kernel =
             many ? small_for<true>(&d->leaf.loss, want_dual) : small_for<false>(&d->leaf.loss, want_dual);

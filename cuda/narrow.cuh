@@ -245,3 +245,110 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32, 3) small_kernel(const __gri
     }
     add_sigmas(a, step, r, run);
 }
+
+/*
+ * A warp for a run, and 32 clients at a time, whose numbers come to shared memory: their coefficients, which cost most
+ * for phase retrieval, are then found by one thread each, not four times as in step_block.
+ */
+static __device__ void stage(double *to, const double *from, size_t count)
+{
+    const unsigned lane = threadIdx.x % 32;
+    const size_t pairs = ((size_t)from / 8) % 2 ? 0 : count / 2;
+    for (size_t i = lane; i < pairs; i += 32)
+        __pipeline_memcpy_async(to + 2 * i, from + 2 * i, 16);
+    for (size_t i = 2 * pairs + lane; i < count; i += 32)
+        __pipeline_memcpy_async(to + i, from + i, 8);
+}
+
+template <int KIND, bool BOX, bool MANY> __global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf_work a)
+{
+    SHARED_ROOM(room);
+    enum { N = 2 * NARROW_TILES };
+    const unsigned lane = threadIdx.x, j = lane / 8, slot = lane % 8, M = (unsigned)a.M;
+    const device_run r = a.runs[blockIdx.x];
+    const leaf_step &step = MANY ? a.steps[r.rule] : narrow_step;
+    const link_step_vec &c = step.link;
+    const penalty_vec &p = step.penalty;
+    double *xs = room, *zs = xs + 32 * M, *qs = zs + 32 * M;
+    double sum[N], parent[N];
+    hfsad_loss loss = a.loss;
+    if (KIND != ANY_LOSS)
+        loss.kind = (hfsad_loss_kind)KIND;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
+        sum[n] = 0;
+        parent[n] = m < M ? a.inner_w[(size_t)r.parent * M + m] : 0;
+    }
+    for (unsigned done = 0; done < r.count; done += 32) {
+        const unsigned here = r.count - done < 32 ? r.count - done : 32, blocks = (here + 7) / 8;
+        const size_t base = r.at + (size_t)done * M, leaf = (size_t)r.leaf + done;
+        __syncwarp();
+        stage(xs, a.x + base, (size_t)here * M);
+        stage(zs, a.z + base, (size_t)here * M);
+        stage(qs, a.q + base, (size_t)here * M);
+        __pipeline_commit();
+        const double y = lane < here ? a.y[leaf + lane] : 0, norm = lane < here ? a.n[leaf + lane] : 0;
+        __pipeline_wait_prior(0);
+        __syncwarp();
+        double own = 0; /* <x, v> of client done + lane */
+#pragma unroll 1
+        for (unsigned b = 0; b < blocks; b++) {
+            const unsigned rest = here - b * 8, wide = rest < 8 ? rest : 8, at = b * 8 * M + slot;
+            double part[2] = {0, 0};
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                const unsigned m = n / 2 * 8 + n % 2 * 4 + j, o = at + m * wide;
+                if (m < M && slot < wide)
+                    part[n % 2] = vec_fma(xs[o], link_centre(&c, &p, zs[o], qs[o]), part[n % 2]);
+            }
+            const double s = sum_of_client(part[0], part[1]);
+            own = j == b ? s : own;
+        }
+        const double coefficient = loss_coefficient(&loss, y, norm, own, c.inv_sigma);
+#pragma unroll 1
+        for (unsigned b = 0; b < blocks; b++) {
+            const unsigned rest = here - b * 8, wide = rest < 8 ? rest : 8, at = b * 8 * M + slot;
+            const double by = __shfl_sync(everyone, coefficient, b * 8 + slot);
+            bool stays = slot < wide;
+            if (BOX) {
+                double reach = 0;
+#pragma unroll
+                for (int n = 0; n < N; n++) {
+                    const unsigned m = n / 2 * 8 + n % 2 * 4 + j, o = at + m * wide;
+                    if (m < M && slot < wide)
+                        reach = vec_max(reach, vec_abs(vec_fma(by, xs[o], link_centre(&c, &p, zs[o], qs[o]))));
+                }
+                reach = most_of_client(reach);
+                if (stays && loss.box < reach) {
+                    stays = false;
+                    a.leaves[leaf + b * 8 + slot] = a.late[blockIdx.x] = 1;
+                }
+            }
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                const unsigned m = n / 2 * 8 + n % 2 * 4 + j, o = at + m * wide;
+                if (m >= M || slot >= wide)
+                    continue;
+                const double v = link_centre(&c, &p, zs[o], qs[o]), w = vec_fma(by, xs[o], v);
+                double z = zs[o], q;
+                link_copies(&c, &p, false, c.sweeps, v, w, parent[n], &z, &q);
+                sum[n] = vec_add(sum[n], link_up(&p, step.up_sigma, c.inv_mu, z, q));
+                if (stays) {
+                    __stcs(a.z + base + o, z);
+                    __stcs(a.q + base + o, q);
+                    if (a.w)
+                        __stcs(a.w + base + o, w);
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
+        const double all = sum_of_eight(sum[n]);
+        if (m < M && slot == 0)
+            a.run_u[blockIdx.x * (size_t)M + m] = all;
+    }
+    add_sigmas(a, step, r, blockIdx.x);
+}

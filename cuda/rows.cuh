@@ -268,30 +268,35 @@ template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel
     c.x = a.rows.x + c.first * a.M;
     c.lane = threadIdx.x % WARP;
     c.factor = a.rows.factor[leaf];
-    if (a.members.m.n_classes == 0) {
-        const device_rule rule = a.rules[run.rule];
-        const penalty_vec p = penalty_here(&rule.penalty);
+    const bool single = a.members.m.n_classes > 0;
+    member own;
+    if (single) {
+        own = member_of(a.members, leaf);
+        c.loss = own.own->loss;
+        c.tolerance = own.own->tolerance;
+        c.sweeps = own.own->sweeps;
+    } else {
+        own.schedule = a.rules[run.rule].schedule;
+        own.penalty = penalty_here(&a.rules[run.rule].penalty);
         c.loss = a.loss;
         c.tolerance = a.rows.tolerance;
         c.sweeps = a.rows.sweeps;
-        step_rows<K>(c, link_step_by(&rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before), p, leaf, at, parent);
-        return;
     }
-    member own = member_of(a.members, leaf);
-    c.loss = own.own->loss;
-    c.tolerance = own.own->tolerance;
-    c.sweeps = own.own->sweeps;
-    if (!a.members.active[leaf]) {
+    if (single && !a.members.active[leaf]) {
         if (c.lane == 0)
             a.dual[leaf] = 0;
         return;
     }
-    for (unsigned n = 0; n < own.own->local_steps; n++) {
-        own.k++;
-        step_rows<K>(c, member_step(own, own.k), own.penalty, leaf, at, parent);
+    const unsigned steps = single ? own.own->local_steps : 1;
+#pragma unroll 1
+    for (unsigned n = 0; n < steps; n++) {
+        const link_step_vec step =
+            single ? member_step(own, ++own.k)
+                   : link_step_by(&own.schedule, &own.penalty, a.clock.k, a.clock.root, a.clock.before);
+        step_rows<K>(c, step, own.penalty, leaf, at, parent);
         __syncwarp();
     }
-    if (c.lane == 0)
+    if (single && c.lane == 0)
         a.members.m.k[leaf] = own.k;
 }
 

@@ -241,6 +241,20 @@ template <typename T> static inline void __stcs(T *p, T a)
 {
     *p = a;
 }
+static inline void __pipeline_memcpy_async(void *to, const void *from, size_t size)
+{
+    if ((size_t)to % size || (size_t)from % size) {
+        fprintf(stderr, "device emulator: a copy of %zu bytes is not aligned\n", size);
+        abort();
+    }
+    memcpy(to, from, size);
+}
+static inline void __pipeline_commit()
+{
+}
+static inline void __pipeline_wait_prior(int)
+{
+}
 template <typename T> static inline void atomicAdd(T *p, T a)
 {
     *p += a;
