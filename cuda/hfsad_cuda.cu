@@ -566,35 +566,15 @@ static bool put_cloud(void *context, const double *w, char *why, size_t size)
 
 typedef void (*leaf_function)(const leaf_work);
 
-/* Measured rounds are few; only phase retrieval has a box here. */
-static leaf_function narrow_for(size_t M, const hfsad_loss *loss, bool want_dual)
-{
-    const bool boxed = loss->box < INFINITY;
-    if (want_dual || (boxed && loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL))
-        return narrow_kernel<4, true, ANY_LOSS, true>;
-    if (boxed)
-        return M <= 16 ? narrow_kernel<2, false, HFSAD_LOSS_PHASE_RETRIEVAL, true>
-                       : narrow_kernel<4, false, HFSAD_LOSS_PHASE_RETRIEVAL, true>;
-    if (M <= 16)
-        return M <= 8 ? narrow_kernel<1, false, ANY_LOSS, false> : narrow_kernel<2, false, ANY_LOSS, false>;
-    switch (loss->kind) {
-    case HFSAD_LOSS_ABSOLUTE:
-        return narrow_kernel<4, false, HFSAD_LOSS_ABSOLUTE, false>;
-    case HFSAD_LOSS_QUANTILE:
-        return narrow_kernel<4, false, HFSAD_LOSS_QUANTILE, false>;
-    default:
-        return narrow_kernel<4, false, ANY_LOSS, false>;
-    }
-}
-
-template <bool MANY> static leaf_function small_for(const hfsad_loss *loss, bool want_dual)
+/* Measured rounds are few. */
+static leaf_function narrow_for(const hfsad_loss *loss, bool want_dual)
 {
     if (want_dual)
-        return small_kernel<4, true, ANY_LOSS, true, MANY>;
+        return narrow_kernel<4, true, ANY_LOSS, true>;
     if (loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
-        return small_kernel<4, false, HFSAD_LOSS_PHASE_RETRIEVAL, true, MANY>;
-    return loss->kind == HFSAD_LOSS_ABSOLUTE ? small_kernel<4, false, HFSAD_LOSS_ABSOLUTE, false, MANY>
-                                             : small_kernel<4, false, ANY_LOSS, true, MANY>;
+        return narrow_kernel<4, false, HFSAD_LOSS_PHASE_RETRIEVAL, true>;
+    return loss->kind == HFSAD_LOSS_ABSOLUTE ? narrow_kernel<4, false, HFSAD_LOSS_ABSOLUTE, false>
+                                             : narrow_kernel<4, false, ANY_LOSS, false>;
 }
 
 template <bool MANY> static leaf_function staged_for(const hfsad_loss *loss)
@@ -602,35 +582,29 @@ template <bool MANY> static leaf_function staged_for(const hfsad_loss *loss)
     if (loss->kind == HFSAD_LOSS_PHASE_RETRIEVAL)
         return staged_kernel<HFSAD_LOSS_PHASE_RETRIEVAL, true, MANY>;
     return loss->kind == HFSAD_LOSS_ABSOLUTE ? staged_kernel<HFSAD_LOSS_ABSOLUTE, false, MANY>
-                                             : staged_kernel<ANY_LOSS, true, MANY>;
+                                             : staged_kernel<ANY_LOSS, false, MANY>;
 }
 
-/* Runs of at most so many clients get a warp each. */
-#ifndef SMALL_MOST
-#define SMALL_MOST 64
+/* A warp for a run, if runs are small or so many that they fill the device. */
+#ifndef STAGED_RUNS
+#define STAGED_RUNS 2048
+#define STAGED_MOST 64
 #endif
 
 static bool play_narrow(device *d, bool want_dual, char *why, size_t size)
 {
-    const size_t M = d->inner.M, warps = NARROW_WARPS, shared = 2 * warps * 8 * M * sizeof(double);
+    const size_t M = d->inner.M, shared = 2 * NARROW_WARPS * 8 * M * sizeof(double);
     const bool many = d->leaf.n_rules > 1;
     if (!many && !fine(cudaMemcpyToSymbolAsync(narrow_step, d->leaf.steps, sizeof *d->leaf.steps, 0,
                                                cudaMemcpyDeviceToDevice),
                        "a round", why, size))
         return false;
-#ifdef STAGED_MOST
-    if (!want_dual && d->most <= STAGED_MOST) {
+    if (many || (!want_dual && (d->most <= STAGED_MOST || d->n_runs >= STAGED_RUNS))) {
         const leaf_function kernel = many ? staged_for<true>(&d->leaf.loss) : staged_for<false>(&d->leaf.loss);
         LAUNCH(kernel, d->n_runs, 32, 3 * 32 * M * sizeof(double), d->leaf);
-    } else
-#endif
-    if (many || d->most <= SMALL_MOST) {
-        const leaf_function kernel =
-            many ? small_for<true>(&d->leaf.loss, want_dual) : small_for<false>(&d->leaf.loss, want_dual);
-        LAUNCH(kernel, (d->n_runs + NARROW_WARPS - 1) / NARROW_WARPS, NARROW_WARPS * 32, 0, d->leaf);
     } else {
-        const leaf_function kernel = narrow_for(M, &d->leaf.loss, want_dual);
-        LAUNCH(kernel, d->n_runs, (unsigned)warps * 32, shared, d->leaf);
+        const leaf_function kernel = narrow_for(&d->leaf.loss, want_dual);
+        LAUNCH(kernel, d->n_runs, NARROW_WARPS * 32, shared, d->leaf);
     }
     if (d->leaf.loss.box < INFINITY)
         LAUNCH(boxed_kernel, d->n_runs, 64, 0, d->leaf);

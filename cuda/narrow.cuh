@@ -4,8 +4,7 @@
  * A client's numbers are read once, by whole lines, and stay in registers. A client whose prox leaves the box, which is
  * rare, is left to boxed_kernel, together with the sums of its run. The bits are those of leaf_kernel.
  *
- * narrow_kernel has four warps for a run, which add up in turns; small_kernel has a warp for a run and adds up in its
- * registers, because a thread has the same lane of the sum in every block.
+ * narrow_kernel has four warps for a run, which add up in turns, for few large runs. staged_kernel has a warp for a run.
  */
 enum { NARROW_WARPS = 4, NARROW_TILES = 4 };
 
@@ -217,38 +216,10 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32, BOX ? 4 : 5) narrow_kernel(
         add_sigmas(a, narrow_step, r, blockIdx.x);
 }
 
-/* MANY: runs have different rules. */
-template <int TILES, bool want_dual, int KIND, bool BOX, bool MANY>
-__global__ void __launch_bounds__(NARROW_WARPS * 32, 3) small_kernel(const __grid_constant__ leaf_work a)
-{
-    enum { N = 2 * TILES };
-    const size_t run = blockIdx.x * (size_t)NARROW_WARPS + threadIdx.x / 32;
-    const unsigned j = threadIdx.x % 32 / 8, M = (unsigned)a.M;
-    if (run >= a.n_runs)
-        return;
-    const device_run r = a.runs[run];
-    const leaf_step &step = MANY ? a.steps[r.rule] : narrow_step;
-    const unsigned blocks = (r.count + 7) / 8;
-    double sum[N];
-#pragma unroll
-    for (int n = 0; n < N; n++)
-        sum[n] = 0;
-    for (unsigned block = 0; block < blocks; block++)
-        step_block<TILES, want_dual, KIND, BOX>(a, step, r, run, block,
-                                                [&](int n, unsigned, double u) { sum[n] = vec_add(sum[n], u); });
-#pragma unroll
-    for (int n = 0; n < N; n++) {
-        const unsigned m = n / 2 * 8 + n % 2 * 4 + j;
-        const double all = sum_of_eight(sum[n]);
-        if (m < M && threadIdx.x % 8 == 0)
-            a.run_u[run * M + m] = all;
-    }
-    add_sigmas(a, step, r, run);
-}
-
 /*
  * A warp for a run, and 32 clients at a time, whose numbers come to shared memory: their coefficients, which cost most
- * for phase retrieval, are then found by one thread each, not four times as in step_block.
+ * for phase retrieval, are then found by one thread each, not by four as in step_block. The sums are in registers, because
+ * a thread has the same lane of the sum in every block. MANY: runs have different rules.
  */
 static __device__ void stage(double *to, const double *from, size_t count)
 {
@@ -260,7 +231,8 @@ static __device__ void stage(double *to, const double *from, size_t count)
         __pipeline_memcpy_async(to + i, from + i, 8);
 }
 
-template <int KIND, bool BOX, bool MANY> __global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf_work a)
+template <int KIND, bool BOX, bool MANY>
+__global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf_work a)
 {
     SHARED_ROOM(room);
     enum { N = 2 * NARROW_TILES };
