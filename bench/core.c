@@ -445,7 +445,8 @@ static void bench_device_rows(size_t edges, size_t clients, size_t rows, size_t 
     say("gpu_rows_times_cpu", seconds[0] / seconds[1], "as fast as all cores of this machine");
 }
 
-static void bench_gpu(size_t most)
+/* brief: no other comparisons than those of rounds */
+static void bench_gpu(size_t most, bool brief)
 {
     char why[300] = "hfsad-cuda.so is missing";
     void *module = module_open("hfsad-cuda.so", why, sizeof why);
@@ -458,11 +459,15 @@ static void bench_gpu(size_t most)
         return;
     }
     say("gpu_copy_gb_per_s", bandwidth / 1e9, "GB/s read and written");
-    bench_bits();
+    const unsigned cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    if (!brief) {
+        bench_bits();
+        bench_device_rows(10, most < 10000000 ? 100 : 10000, 100, 100, cores, bandwidth);
+    }
     static const struct {
         const char *label;
         size_t edges, clients;
-    } sizes[] = {{"1e6", 1000, 1000}, {"1e7", 10000, 1000}, {"1e7_of_50", 200000, 50}, {"1e8", 100000, 1000}};
+    } sizes[] = {{"1e6", 1000, 1000}, {"2e6", 2000, 1000}, {"2e6_of_50", 40000, 50}, {"1e7", 10000, 1000}, {"1e7_of_50", 200000, 50}, {"1e8", 100000, 1000}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int phase = 1; phase >= 0; phase--) {
             char label[64];
@@ -472,8 +477,6 @@ static void bench_gpu(size_t most)
             snprintf(label, sizeof label, "%s_%s", sizes[i].label, phase ? "phase" : "absolute");
             bench_device(label, sizes[i].edges, sizes[i].clients, bandwidth);
         }
-    const unsigned cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    bench_device_rows(10, most < 10000000 ? 100 : 10000, 100, 100, cores, bandwidth);
 }
 
 int main(int argc, char **argv)
@@ -488,8 +491,8 @@ int main(int argc, char **argv)
             only = argv[++i];
         else if (!strcmp(argv[i], "--clients") && i + 1 < argc)
             most = (size_t)strtoull(argv[++i], NULL, 10);
-    if (only && !strcmp(only, "gpu")) {
-        bench_gpu(most);
+    if (only && !strncmp(only, "gpu", 3)) {
+        bench_gpu(most, !strcmp(only, "gpu-rounds"));
         return 0;
     }
     const double one = copy_bandwidth(1), two = copy_bandwidth(2);

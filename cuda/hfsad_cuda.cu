@@ -64,10 +64,7 @@ static __device__ double box_slope(const hfsad_loss *loss, double y, double s)
 #define SHARED_ROOM(name) extern __shared__ double name[]
 #endif
 
-#ifndef BLOCKS_AT_ONCE
-#define BLOCKS_AT_ONCE 4
-#define RUN_THREADS 128
-#endif
+enum { BLOCKS_AT_ONCE = 4, RUN_THREADS = 128 };
 
 enum { TILE = 8 };
 static const unsigned WARP = 32;
@@ -293,6 +290,8 @@ struct device {
     inner_work inner;
     figures_work figures;
     members_work members;
+    double *columns, *sums; /* of the messages to a cloud with many children; NULL: it has few */
+    size_t children;
     device_clock *clocks; /* of all inner nodes */
     unsigned char *steps;
     size_t n_roots, n_leaves, leaf_doubles, n_runs, n_inner;
@@ -340,7 +339,7 @@ static bool has_room(const device_problem *p, char *why, size_t size)
     const double needed = each * (double)p->n_leaves + 8.0 * (vectors * (double)p->leaf_doubles + 3.0 * (double)p->n_leaves +
                                  (double)p->rows.n_rows * (double)(p->M + 5) +
                                  (p->rows.first ? (double)FIGURES * (double)p->n_leaves : 0) +
-                                 (double)p->n_runs * (double)(p->M + 4 + FIGURES) + 4.0 * (double)(p->n_inner * p->M)) +
+                                 (double)p->n_runs * (double)(p->M + 4 + FIGURES) + 5.0 * (double)(p->n_inner * p->M)) +
                           (double)p->n_inner * sizeof(device_node) +
                           (double)p->n_rules * (sizeof(device_rule) + sizeof(leaf_step));
     if (needed + spare <= (double)left)
@@ -530,6 +529,11 @@ static bool set_up(device *d, const device_problem *p, char *why, size_t size)
     d->inner.run_sigma = l->run_sigma;
     d->figures.rules = l->rules;
     d->figures.cloud = d->inner.w;
+    d->children = (size_t)p->inner[0].n_inner + p->inner[0].n_runs;
+    if (d->children >= ROOT_LARGE && p->n_roots == 1 &&
+        (!take(d, &d->columns, (const double *)NULL, d->children * (p->M + 1), why, size) ||
+         !take(d, &d->sums, (const double *)NULL, p->M + 1, why, size)))
+        return false;
     if (!set_up_members(d, p, why, size))
         return false;
     d->rows.members = d->members;
@@ -586,10 +590,14 @@ template <bool MANY> static leaf_function staged_for(const hfsad_loss *loss)
 }
 
 /* A warp for a run, if runs are small or so many that they fill the device. */
-#ifndef STAGED_RUNS
-#define STAGED_RUNS 2048
-#define STAGED_MOST 64
-#endif
+enum { STAGED_RUNS = 2000, STAGED_MOST = 64 };
+
+/* For a kernel whose threads go on to other items. */
+static unsigned blocks_for(size_t items, unsigned threads)
+{
+    const size_t blocks = (items + threads - 1) / threads;
+    return (unsigned)(blocks < 1024 ? blocks : 1024);
+}
 
 static bool play_narrow(device *d, bool want_dual, char *why, size_t size)
 {
@@ -601,13 +609,13 @@ static bool play_narrow(device *d, bool want_dual, char *why, size_t size)
         return false;
     if (many || (!want_dual && (d->most <= STAGED_MOST || d->n_runs >= STAGED_RUNS))) {
         const leaf_function kernel = many ? staged_for<true>(&d->leaf.loss) : staged_for<false>(&d->leaf.loss);
-        LAUNCH(kernel, d->n_runs, 32, 3 * 32 * M * sizeof(double), d->leaf);
+        LAUNCH(kernel, d->n_runs, 32, 3 * STAGED_CLIENTS * M * sizeof(double), d->leaf);
     } else {
         const leaf_function kernel = narrow_for(&d->leaf.loss, want_dual);
         LAUNCH(kernel, d->n_runs, NARROW_WARPS * 32, shared, d->leaf);
     }
     if (d->leaf.loss.box < INFINITY)
-        LAUNCH(boxed_kernel, d->n_runs, 64, 0, d->leaf);
+        LAUNCH(boxed_kernel, blocks_for(d->n_runs, BOXED_THREADS), BOXED_THREADS, 0, d->leaf);
     return fine(cudaGetLastError(), "a round", why, size);
 }
 
@@ -622,7 +630,10 @@ static bool play_leaves(device *d, const device_round *r, char *why, size_t size
     if (members)
         LAUNCH(draw_kernel, d->n_runs, 128, 0, d->members, d->leaf.runs);
     if (d->rows.rows.first) {
-        ROWS_CALL(rows_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows);
+        if (members)
+            ROWS_CALL(rows_members_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows);
+        else
+            ROWS_CALL(rows_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows);
         LAUNCH(messages_kernel, d->n_runs, 128, 0, d->rows);
         return true;
     }
@@ -668,7 +679,13 @@ static bool step_roots(void *context, const device_round *r, double *w, char *wh
 {
     device *d = (device *)context;
     (void)r; /* the clocks are those of its round */
-    LAUNCH(root_kernel, d->n_roots, ROOT_THREADS, 0, d->inner);
+    if (d->columns) {
+        LAUNCH(root_messages_kernel, blocks_for(d->children * (d->inner.M + 1), 256), 256, 0, d->inner, d->columns, d->children);
+        LAUNCH(root_columns_kernel, d->inner.M + 1, COLUMN_THREADS, 0, d->columns, d->children, d->sums);
+        LAUNCH(root_end_kernel, 1, 256, 0, d->inner, d->sums);
+    } else {
+        LAUNCH(root_kernel, d->n_roots, ROOT_THREADS, 0, d->inner);
+    }
     return fine(cudaGetLastError(), "a round", why, size) &&
            fine(cudaMemcpy(w, d->inner.w, d->n_roots * d->inner.M * sizeof *w, cudaMemcpyDeviceToHost), "a round", why,
                 size);

@@ -112,3 +112,48 @@ __global__ void __launch_bounds__(ROOT_THREADS) root_kernel(const inner_work a)
         __syncthreads();
     }
 }
+
+/* The same for a cloud with so many children that one block of threads would take long to fetch their messages: all are
+ * written down by columns, then a block of threads adds a column. */
+enum { ROOT_LARGE = 4096, COLUMN_THREADS = 256, COLUMN_TILE = 2048 };
+
+__global__ void root_messages_kernel(const inner_work a, double *columns, size_t children)
+{
+    const device_node cloud = a.nodes[0];
+    for (size_t o = blockIdx.x * (size_t)blockDim.x + threadIdx.x; o < children * (a.M + 1);
+         o += gridDim.x * (size_t)blockDim.x)
+        columns[o % (a.M + 1) * children + o / (a.M + 1)] = said_by(a, cloud, o / (a.M + 1), o % (a.M + 1));
+}
+
+/* Thread 0 adds a tile while the others fetch the next. */
+__global__ void __launch_bounds__(COLUMN_THREADS) root_columns_kernel(const double *columns, size_t children, double *sums)
+{
+    __shared__ double tile[2][COLUMN_TILE];
+    const double *column = columns + blockIdx.x * children;
+    double sum = 0;
+    for (unsigned i = threadIdx.x; i < COLUMN_TILE; i += blockDim.x)
+        tile[0][i] = i < children ? column[i] : 0;
+    unsigned turn = 0;
+    for (size_t first = 0; first < children; first += COLUMN_TILE, turn ^= 1) {
+        __syncthreads();
+        const size_t next = first + COLUMN_TILE;
+        if (threadIdx.x >= 32)
+            for (size_t i = threadIdx.x - 32; i < COLUMN_TILE && next + i < children; i += blockDim.x - 32)
+                tile[turn ^ 1][i] = column[next + i];
+        const unsigned here = (unsigned)(children - first < COLUMN_TILE ? children - first : COLUMN_TILE);
+        if (threadIdx.x == 0)
+#pragma unroll 16
+            for (unsigned i = 0; i < here; i++)
+                sum = vec_add(sum, tile[turn][i]);
+    }
+    if (threadIdx.x == 0)
+        sums[blockIdx.x] = sum;
+}
+
+__global__ void root_end_kernel(const inner_work a, const double *sums)
+{
+    const penalty_vec own = penalty_here(&a.nodes[0].prior);
+    const double scale = vec_div(1, sums[a.M]);
+    for (size_t m = threadIdx.x; m < a.M; m += blockDim.x)
+        a.w[m] = link_cut(penalty_prox_exact(&own, vec_mul(scale, sums[m]), scale), LINK_TINY);
+}

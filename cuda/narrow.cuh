@@ -12,6 +12,14 @@ enum { NARROW_WARPS = 4, NARROW_TILES = 4 };
  * them costs no register. */
 static __constant__ leaf_step narrow_step;
 
+/* Links are linear here, which the compiler must know. */
+static __device__ __forceinline__ penalty_vec linear_of(const leaf_step &step)
+{
+    penalty_vec p = step.penalty;
+    p.form = PENALTY_LINEAR;
+    return p;
+}
+
 /* As vec_sum adds: p0 + p4 of a thread, then those of the others. */
 static __device__ __forceinline__ double sum_of_client(double low, double high)
 {
@@ -30,7 +38,7 @@ static __device__ __forceinline__ double most_of_client(double a)
 static __device__ void boxed_step(const leaf_work &a, const leaf_step &step, const device_run &r, unsigned i)
 {
     const link_step_vec &c = step.link;
-    const penalty_vec &p = step.penalty;
+    const penalty_vec p = linear_of(step);
     const size_t M = a.M, first = r.at + (size_t)(i / 8) * 8 * M + i % 8;
     const unsigned rest = r.count - i / 8 * 8, wide = rest < 8 ? rest : 8;
     const double *parent = a.inner_w + (size_t)r.parent * M;
@@ -56,13 +64,11 @@ static __device__ void boxed_step(const leaf_work &a, const leaf_step &step, con
 }
 
 /* Of runs with clients that left their box: their steps, and the sums of the run from the new state. */
-__global__ void boxed_kernel(const leaf_work a)
+static __device__ void finish_run(const leaf_work &a, size_t run)
 {
-    const device_run r = a.runs[blockIdx.x];
-    if (!a.late[blockIdx.x])
-        return;
+    const device_run r = a.runs[run];
     const leaf_step &step = a.steps[r.rule];
-    const penalty_vec &p = step.penalty;
+    const penalty_vec p = linear_of(step);
     for (unsigned i = threadIdx.x; i < r.count; i += blockDim.x)
         if (a.leaves[r.leaf + i]) {
             boxed_step(a, step, r, i);
@@ -76,10 +82,26 @@ __global__ void boxed_kernel(const leaf_work a)
             const size_t o = r.at + (size_t)(i / 8) * 8 * a.M + i % 8 + m * wide;
             sum[i % 8] = vec_add(sum[i % 8], link_up(&p, step.up_sigma, step.link.inv_mu, a.z[o], a.q[o]));
         }
-        a.run_u[blockIdx.x * a.M + m] = sum_lanes(sum);
+        a.run_u[run * a.M + m] = sum_lanes(sum);
     }
     if (threadIdx.x == 0)
-        a.late[blockIdx.x] = 0;
+        a.late[run] = 0;
+}
+
+enum { BOXED_THREADS = 64 };
+
+/* Looks at as many runs at once as there are threads in a block. */
+__global__ void __launch_bounds__(BOXED_THREADS) boxed_kernel(const leaf_work a)
+{
+    __shared__ unsigned char late[BOXED_THREADS];
+    for (size_t first = blockIdx.x * (size_t)BOXED_THREADS; first < a.n_runs; first += gridDim.x * (size_t)BOXED_THREADS) {
+        __syncthreads();
+        late[threadIdx.x] = first + threadIdx.x < a.n_runs && a.late[first + threadIdx.x];
+        __syncthreads();
+        for (unsigned i = 0; i < BOXED_THREADS; i++)
+            if (late[i])
+                finish_run(a, first + i);
+    }
 }
 
 /* KIND: of the loss, for the compiler; ANY_LOSS: a.loss.kind. */
@@ -93,7 +115,7 @@ static __device__ __forceinline__ void step_block(const leaf_work &a, const leaf
 {
     enum { N = 2 * TILES };
     const link_step_vec &c = step.link;
-    const penalty_vec &p = step.penalty;
+    const penalty_vec p = linear_of(step);
     const unsigned j = threadIdx.x % 32 / 8, slot = threadIdx.x % 8, M = (unsigned)a.M;
     const unsigned rest = r.count - block * 8, wide = rest < 8 ? rest : 8, i = block * 8 + slot;
     const double *parent = a.inner_w + (size_t)r.parent * M;
@@ -217,8 +239,8 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32, BOX ? 4 : 5) narrow_kernel(
 }
 
 /*
- * A warp for a run, and 32 clients at a time, whose numbers come to shared memory: their coefficients, which cost most
- * for phase retrieval, are then found by one thread each, not by four as in step_block. The sums are in registers, because
+ * A warp for a run, and STAGED_CLIENTS at a time, whose numbers come to shared memory: their coefficients, which cost most
+ * for phase retrieval, are then found at once, not eight at a time as in step_block. The sums are in registers, because
  * a thread has the same lane of the sum in every block. MANY: runs have different rules.
  */
 static __device__ void stage(double *to, const double *from, size_t count)
@@ -231,6 +253,24 @@ static __device__ void stage(double *to, const double *from, size_t count)
         __pipeline_memcpy_async(to + i, from + i, 8);
 }
 
+/* 16 clients at a time measured best: with 32 too few warps have room, with 8 all threads solve for all. */
+enum { STAGED_CLIENTS = 16 };
+
+static __device__ void stage_chunk(const leaf_work &a, const device_run &r, unsigned done, double *to)
+{
+    const unsigned left = r.count - done, here = left < STAGED_CLIENTS ? left : STAGED_CLIENTS;
+    const size_t base = r.at + (size_t)done * a.M, count = (size_t)here * a.M, room = STAGED_CLIENTS * a.M;
+    stage(to, a.x + base, count);
+    stage(to + room, a.z + base, count);
+    stage(to + 2 * room, a.q + base, count);
+    __pipeline_commit();
+}
+
+/* The numbers of a thread in a block of eight clients, of which `wide` are there. */
+#define STAGED_EACH(n, m, o)                                                                                           \
+    _Pragma("unroll") for (int n = 0; n < 2 * NARROW_TILES; n++)                                                       \
+        if (const unsigned m = n / 2 * 8 + n % 2 * 4 + j, o = at + m * wide; m < M && slot < wide)
+
 template <int KIND, bool BOX, bool MANY>
 __global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf_work a)
 {
@@ -240,8 +280,7 @@ __global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf
     const device_run r = a.runs[blockIdx.x];
     const leaf_step &step = MANY ? a.steps[r.rule] : narrow_step;
     const link_step_vec &c = step.link;
-    const penalty_vec &p = step.penalty;
-    double *xs = room, *zs = xs + 32 * M, *qs = zs + 32 * M;
+    const penalty_vec p = linear_of(step);
     double sum[N], parent[N];
     hfsad_loss loss = a.loss;
     if (KIND != ANY_LOSS)
@@ -252,14 +291,12 @@ __global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf
         sum[n] = 0;
         parent[n] = m < M ? a.inner_w[(size_t)r.parent * M + m] : 0;
     }
-    for (unsigned done = 0; done < r.count; done += 32) {
-        const unsigned here = r.count - done < 32 ? r.count - done : 32, blocks = (here + 7) / 8;
+    const double *xs = room, *zs = xs + STAGED_CLIENTS * M, *qs = zs + STAGED_CLIENTS * M;
+    for (unsigned done = 0; done < r.count; done += STAGED_CLIENTS) {
+        const unsigned left = r.count - done, here = left < STAGED_CLIENTS ? left : STAGED_CLIENTS, blocks = (here + 7) / 8;
         const size_t base = r.at + (size_t)done * M, leaf = (size_t)r.leaf + done;
         __syncwarp();
-        stage(xs, a.x + base, (size_t)here * M);
-        stage(zs, a.z + base, (size_t)here * M);
-        stage(qs, a.q + base, (size_t)here * M);
-        __pipeline_commit();
+        stage_chunk(a, r, done, room);
         const double y = lane < here ? a.y[leaf + lane] : 0, norm = lane < here ? a.n[leaf + lane] : 0;
         __pipeline_wait_prior(0);
         __syncwarp();
@@ -268,12 +305,8 @@ __global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf
         for (unsigned b = 0; b < blocks; b++) {
             const unsigned rest = here - b * 8, wide = rest < 8 ? rest : 8, at = b * 8 * M + slot;
             double part[2] = {0, 0};
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                const unsigned m = n / 2 * 8 + n % 2 * 4 + j, o = at + m * wide;
-                if (m < M && slot < wide)
-                    part[n % 2] = vec_fma(xs[o], link_centre(&c, &p, zs[o], qs[o]), part[n % 2]);
-            }
+            STAGED_EACH(n, m, o)
+                part[n % 2] = vec_fma(xs[o], link_centre(&c, &p, zs[o], qs[o]), part[n % 2]);
             const double s = sum_of_client(part[0], part[1]);
             own = j == b ? s : own;
         }
@@ -285,23 +318,16 @@ __global__ void __launch_bounds__(32) staged_kernel(const __grid_constant__ leaf
             bool stays = slot < wide;
             if (BOX) {
                 double reach = 0;
-#pragma unroll
-                for (int n = 0; n < N; n++) {
-                    const unsigned m = n / 2 * 8 + n % 2 * 4 + j, o = at + m * wide;
-                    if (m < M && slot < wide)
-                        reach = vec_max(reach, vec_abs(vec_fma(by, xs[o], link_centre(&c, &p, zs[o], qs[o]))));
-                }
+                STAGED_EACH(n, m, o)
+                    reach = vec_max(reach, vec_abs(vec_fma(by, xs[o], link_centre(&c, &p, zs[o], qs[o]))));
                 reach = most_of_client(reach);
                 if (stays && loss.box < reach) {
                     stays = false;
                     a.leaves[leaf + b * 8 + slot] = a.late[blockIdx.x] = 1;
                 }
             }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
-                const unsigned m = n / 2 * 8 + n % 2 * 4 + j, o = at + m * wide;
-                if (m >= M || slot >= wide)
-                    continue;
+            STAGED_EACH(n, m, o)
+            {
                 const double v = link_centre(&c, &p, zs[o], qs[o]), w = vec_fma(by, xs[o], v);
                 double z = zs[o], q;
                 link_copies(&c, &p, false, c.sweeps, v, w, parent[n], &z, &q);

@@ -43,7 +43,7 @@ template <int K> struct rows_client {
     unsigned count, lane;
     double factor, inv_sigma, tolerance;
     unsigned sweeps;
-    hfsad_loss loss;
+    const hfsad_loss *loss;
     double u[K], v[K];
     unsigned long long visited; /* rows */
 };
@@ -94,7 +94,7 @@ template <int K> static __device__ __forceinline__ double visit_row(rows_client<
     if (!(n > 0))
         return 0;
     const double lift = n * c.inv_sigma;
-    const double slope = weight * box_row_slope(&c.loss, a->rows.y[row], s + before * lift, weight * lift, s);
+    const double slope = weight * box_row_slope(c.loss, a->rows.y[row], s + before * lift, weight * lift, s);
     const double step = (before - slope) * c.inv_sigma;
     if (step == 0)
         return 0;
@@ -193,7 +193,7 @@ template <int K> static __device__ void single_row(rows_client<K> &c, double sig
                 s += at * v;
                 n += at * at;
             }
-    const double t = -loss_coefficient(&c.loss, a->rows.y[c.first], n, s, weight_of(a, c.first, c.factor) / sigma);
+    const double t = -loss_coefficient(c.loss, a->rows.y[c.first], n, s, weight_of(a, c.first, c.factor) / sigma);
 #pragma unroll
     for (int k = 0; k < K; k++)
         c.u[k] = c.v[k] - t * x[k];
@@ -253,14 +253,8 @@ static __device__ void step_rows(rows_client<K> &c, const link_step_vec &step, c
     end_rows<K>(c, step, p, leaf, at, parent);
 }
 
-template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel(const rows_work a)
+template <int K> static __device__ rows_client<K> rows_client_of(const rows_work &a, size_t leaf)
 {
-    const size_t leaf = blockIdx.x * (size_t)ROWS_WARPS + threadIdx.x / WARP;
-    if (leaf >= a.n_leaves)
-        return;
-    const device_run run = a.runs[a.run_of[leaf]];
-    const size_t at = run.at + (leaf - run.leaf) * a.M;
-    const double *parent = a.inner_w + (size_t)run.parent * a.M;
     rows_client<K> c;
     c.a = &a;
     c.first = a.rows.first[leaf];
@@ -268,35 +262,50 @@ template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel
     c.x = a.rows.x + c.first * a.M;
     c.lane = threadIdx.x % WARP;
     c.factor = a.rows.factor[leaf];
-    const bool single = a.members.m.n_classes > 0;
-    member own;
-    if (single) {
-        own = member_of(a.members, leaf);
-        c.loss = own.own->loss;
-        c.tolerance = own.own->tolerance;
-        c.sweeps = own.own->sweeps;
-    } else {
-        own.schedule = a.rules[run.rule].schedule;
-        own.penalty = penalty_here(&a.rules[run.rule].penalty);
-        c.loss = a.loss;
-        c.tolerance = a.rows.tolerance;
-        c.sweeps = a.rows.sweeps;
-    }
-    if (single && !a.members.active[leaf]) {
+    c.tolerance = a.rows.tolerance;
+    c.sweeps = a.rows.sweeps;
+    c.loss = &a.loss;
+    return c;
+}
+
+template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel(const rows_work a)
+{
+    const size_t leaf = blockIdx.x * (size_t)ROWS_WARPS + threadIdx.x / WARP;
+    if (leaf >= a.n_leaves)
+        return;
+    const device_run run = a.runs[a.run_of[leaf]];
+    const device_rule rule = a.rules[run.rule];
+    const penalty_vec p = penalty_here(&rule.penalty);
+    rows_client<K> c = rows_client_of<K>(a, leaf);
+    step_rows<K>(c, link_step_by(&rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before), p, leaf,
+                 run.at + (leaf - run.leaf) * a.M, a.inner_w + (size_t)run.parent * a.M);
+}
+
+/* The same for members (members.cuh). */
+template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_members_kernel(const rows_work a)
+{
+    const size_t leaf = blockIdx.x * (size_t)ROWS_WARPS + threadIdx.x / WARP;
+    if (leaf >= a.n_leaves)
+        return;
+    const device_run run = a.runs[a.run_of[leaf]];
+    rows_client<K> c = rows_client_of<K>(a, leaf);
+    member own = member_of(a.members, leaf);
+    c.loss = &own.own->loss;
+    c.tolerance = own.own->tolerance;
+    c.sweeps = own.own->sweeps;
+    if (!a.members.active[leaf]) {
         if (c.lane == 0)
             a.dual[leaf] = 0;
         return;
     }
-    const unsigned steps = single ? own.own->local_steps : 1;
 #pragma unroll 1
-    for (unsigned n = 0; n < steps; n++) {
-        const link_step_vec step =
-            single ? member_step(own, ++own.k)
-                   : link_step_by(&own.schedule, &own.penalty, a.clock.k, a.clock.root, a.clock.before);
-        step_rows<K>(c, step, own.penalty, leaf, at, parent);
+    for (unsigned n = 0; n < own.own->local_steps; n++) {
+        own.k++;
+        step_rows<K>(c, member_step(own, own.k), own.penalty, leaf, run.at + (leaf - run.leaf) * a.M,
+                     a.inner_w + (size_t)run.parent * a.M);
         __syncwarp();
     }
-    if (single && c.lane == 0)
+    if (c.lane == 0)
         a.members.m.k[leaf] = own.k;
 }
 
