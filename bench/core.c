@@ -469,7 +469,8 @@ static void bench_gpu(size_t most, bool brief)
     static const struct {
         const char *label;
         size_t edges, clients;
-    } sizes[] = {{"1e6", 1000, 1000}, {"2e6", 2000, 1000}, {"2e6_of_50", 40000, 50}, {"1e7", 10000, 1000}, {"1e7_of_50", 200000, 50}, {"1e8", 100000, 1000}};
+    } sizes[] = {{"1e6", 1000, 1000},  {"2e6", 2000, 1000},       {"2e6_of_50", 40000, 50},
+                 {"1e7", 10000, 1000}, {"1e7_of_50", 200000, 50}, {"1e8", 100000, 1000}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int phase = 1; phase >= 0; phase--) {
             char label[64];

@@ -1,14 +1,14 @@
 /*
  * A device of which every thread is a fiber of this processor, so that tests run the kernels of cuda/ where there is no
- * GPU: `g++ -x c++ -include tests/device_emulator.h cuda/hfsad_cuda.cu`. Blocks run one after the other; the threads of a
- * block take turns at its barriers and at the exchanges of a warp, so that a kernel whose threads do not all reach a
+ * GPU: `g++ -x c++ -include tests/device_emulator.h cuda/hfsad_cuda.cu`. Blocks run one after the other; the threads of
+ * a block take turns at its barriers and at the exchanges of a warp, so that a kernel whose threads do not all reach a
  * barrier stops with a message. Memory of the device is memory of the heap, filled with NaN when it is taken.
  */
 #ifndef HFSAD_TESTS_DEVICE_EMULATOR_H
 #define HFSAD_TESTS_DEVICE_EMULATOR_H
 
-#include <csetjmp>
 #include <cmath>
+#include <csetjmp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -265,7 +265,7 @@ template <typename T> static inline void atomicAdd(T *p, T a)
 typedef int cudaError_t;
 typedef struct {
     int unused;
-} *cudaEvent_t;
+} * cudaEvent_t;
 enum { cudaSuccess, cudaErrorMemoryAllocation };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaLimitMallocHeapSize, cudaFuncAttributeMaxDynamicSharedMemorySize };

@@ -4,8 +4,8 @@
  * the mathematics of src/math and src/core/link_vec.h for the device, and sums in the order of kernels.h: the bits are
  * those of the processor.
  *
- * A problem is a forest: the first n_roots inner nodes are clouds. A run has one; a batch (device_batch.h) has many, all of one
- * shape.
+ * A problem is a forest: the first n_roots inner nodes are clouds. A run has one; a batch (device_batch.h) has many,
+ * all of one shape.
  */
 #ifndef HFSAD_RUN_DEVICE_H
 #define HFSAD_RUN_DEVICE_H
@@ -66,9 +66,9 @@ typedef struct {
     const device_class *classes;
     const uint16_t *class_of; /* n_leaves; NULL: all are of class 0 */
     uint32_t most_steps;
-    uint32_t *k;                        /* n_leaves; state */
-    uint32_t *last;                     /* likewise, of draw_takes_part; NULL: nobody sits out */
-    const uint64_t *key;                /* likewise */
+    uint32_t *k;         /* n_leaves; state */
+    uint32_t *last;      /* likewise, of draw_takes_part; NULL: nobody sits out */
+    const uint64_t *key; /* likewise */
     uint32_t edge_rounds, at_least_every;
     size_t n_paces, n_roots; /* n_roots: numbers of each table */
     const double *roots;     /* r(0), r(1), … of each pace */
@@ -99,9 +99,9 @@ typedef struct {
 typedef struct {
     device_clock leaf, inner;
     bool want_dual;
-    uint64_t number;             /* from 1 */
-    const device_clock *clocks;  /* of every inner node, if they differ; NULL: inner */
-    const unsigned char *steps;  /* likewise: whether it takes part */
+    uint64_t number;            /* from 1 */
+    const device_clock *clocks; /* of every inner node, if they differ; NULL: inner */
+    const unsigned char *steps; /* likewise: whether it takes part */
 } device_round;
 
 /* Of a run's clients: link_sums (core/kernels.h) and the dual residual of the last round that wanted it. */
@@ -122,7 +122,8 @@ typedef struct {
     /* The figures of every run after a round of this clock, and the inner nodes' state. */
     bool (*measure)(void *device, const device_problem *p, const device_round *r, device_figures *figures, char *why,
                     size_t size);
-    /* Messages of members so far: one for every step of a client, but of one below a cloud only the first of an iteration.
+    /* Messages of members so far: one for every step of a client, but of one below a cloud only the first of an
+     * iteration.
      */
     bool (*heard)(void *device, uint64_t *count, char *why, size_t size);
     /* The inner nodes' state; of all clients, too. */

@@ -11,8 +11,8 @@ typedef struct device_batch device_batch;
 
 /* Why a run like s cannot be part of a batch; NULL: it can. */
 const char *device_batch_refuses(const sim *s);
-/* sims: before their first iteration, n of them, of the same tree, features, loss and number of edge rounds. Their state
- * is copied; they and their data need not stay. */
+/* sims: before their first iteration, n of them, of the same tree, features, loss and number of edge rounds. Their
+ * state is copied; they and their data need not stay. */
 hfsad_status device_batch_create(device_batch **b, sim *const *sims, size_t n, const char *device, hfsad_error *err);
 /* One global iteration of all runs. */
 hfsad_status device_batch_iterate(device_batch *b, hfsad_error *err);

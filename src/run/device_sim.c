@@ -23,18 +23,18 @@ struct sim_device {
     device_rule *rules;
     device_class *classes; /* of clients that differ; NULL: none do */
     double *roots;
-    device_clock *clocks;  /* of inner nodes that differ or sit out; NULL: none do */
+    device_clock *clocks; /* of inner nodes that differ or sit out; NULL: none do */
     unsigned char *steps;
     uint64_t heard;
     device_figures *figures;
     double *inner_dual, *dual;
-    size_t *first;                /* of the rows of its clients */
-    size_t leaf_first, leaf_end;  /* the clients that are there */
-    device_round round;           /* the last */
-    uint32_t k;                   /* of all clients' links, and of all inner nodes' */
-    bool changed;                 /* the state here is newer than the device's */
-    bool ahead;                   /* the other way round */
-    char failure[300];            /* of the device, after which nothing is asked of it; "": none */
+    size_t *first;               /* of the rows of its clients */
+    size_t leaf_first, leaf_end; /* the clients that are there */
+    device_round round;          /* the last */
+    uint32_t k;                  /* of all clients' links, and of all inner nodes' */
+    bool changed;                /* the state here is newer than the device's */
+    bool ahead;                  /* the other way round */
+    char failure[300];           /* of the device, after which nothing is asked of it; "": none */
 };
 
 /* Rules may change with the safeguard's repairs. */
@@ -133,8 +133,8 @@ static void take_inner_duals(sim *s)
         s->inner[i].dual = s->device->inner_dual[i];
 }
 
-/* The cloud of several ranks steps here, on the messages of all; of one rank there. The safeguard needs the edges' links
- * after every iteration. */
+/* The cloud of several ranks steps here, on the messages of all; of one rank there. The safeguard needs the edges'
+ * links after every iteration. */
 bool device_step_cloud(sim *s)
 {
     struct sim_device *v = s->device;
@@ -271,8 +271,9 @@ static const char *refuse_links(const sim *s)
         group = group || is_group(&p->inner[i].rule);
     if (group)
         return "links group-mcp and group-scad are not supported";
-    return s->unit_u && s->d->inner[0].n_leaves ? "several ranks with clients directly below the cloud are not supported"
-                                                : NULL;
+    return s->unit_u && s->d->inner[0].n_leaves
+               ? "several ranks with clients directly below the cloud are not supported"
+               : NULL;
 }
 
 /* Many rows per client. */
@@ -407,8 +408,7 @@ static bool take_arrays(const sim *s, struct sim_device *v)
     v->first = s->d->rows.first ? alloc_zero(leaves + 1, sizeof *v->first) : NULL;
     for (size_t i = 0; v->first && i <= leaves; i++)
         v->first[i] = s->d->rows.first[v->leaf_first + i] - s->d->rows.first[v->leaf_first];
-    return v->runs && v->inner && v->rules && v->figures && v->inner_dual && v->dual &&
-           (v->first || !s->d->rows.first);
+    return v->runs && v->inner && v->rules && v->figures && v->inner_dual && v->dual && (v->first || !s->d->rows.first);
 }
 
 /* The pace of a class: the first with the same r(k). */
@@ -418,7 +418,7 @@ static uint32_t pace_of(const plan *p, size_t class)
     for (size_t c = 0; c < class; c++)
         if (same_pace(&p->leaf_classes[c].rule.schedule, own))
             return (uint32_t)c;
-    return (uint32_t)class;
+    return (uint32_t) class;
 }
 
 static bool fill_members(sim *s, struct sim_device *v)
