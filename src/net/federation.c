@@ -527,7 +527,8 @@ size_t federation_message_most(const federation *f)
                  models = nodes * M < NODE_PART ? nodes * M
                           : M > NODE_PART       ? M
                                                 : NODE_PART;
-    const size_t all[] = {message_most(f), 2 * M + 2, models, 2 * nodes + 1, tally_numbers(d->depth)};
+    const size_t records = f->spec->federation.mode == MODE_ASYNC ? NODE_RECORD_NUMBERS : 0,
+                 all[] = {message_most(f), 2 * M + 2, models, 2 * nodes + 1, tally_numbers(d->depth), records};
     size_t most = HOST_STATUS_NUMBERS;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         most = all[i] > most ? all[i] : most;
@@ -643,8 +644,7 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
     inquiry *q;
     void *context = NULL;
     size_t first, other;
-    const size_t members = cohort_at(f, number, &first), answers = message_most(f),
-                 most = spec_is_fixed(f->spec) ? inquiry_words_most(answers) : answers, cards = cards_most(f);
+    const size_t members = cohort_at(f, number, &first);
     char **names = members > 1 ? names_from(f->shape, first, members) : NULL;
     bool *in = alloc_zero(place->n_children + 1, sizeof *in), any = false;
     const veil_place cohort = {(const char *const *)names, members,      number - first,
@@ -657,7 +657,7 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
     place->in_cohort = any ? in : NULL;
     place->ca = files->signs && files->signs_key ? files->ca : NULL;
     if (!status && !(status = federation_inquiry(f, number, &q, &context, err)))
-        status = host_enter(h, q, context, most > cards ? most : cards, place, err);
+        status = host_enter(h, q, context, federation_message_most(f), place, err); /* room is never moved */
     else
         free(context);
     free_names(names, members);

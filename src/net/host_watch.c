@@ -52,7 +52,8 @@ static void note_state(host *h, hosted *at, child_name *child, const message *m)
 bool host_has_members(const hosted *at)
 {
     for (size_t c = 0; c < at->n_children; c++)
-        if (!at->children[c].deserted && node_child_counts(at->n, at->children[c].slot))
+        if (!at->children[c].deserted && node_child_counts(at->n, at->children[c].slot) &&
+            !node_child_is_mute(at->n, at->children[c].slot))
             return true;
     return false;
 }

@@ -133,10 +133,14 @@ static hfsad_status search_start(hfsad_run *r, const hfsad_spec *spec, bool cons
     hfsad_status status = tried && w ? HFSAD_OK : error_memory(err, most * M * sizeof *w, "the starts");
     for (size_t i = 0; i < most && !status; i++)
         tried[i].w = w + i * M;
-    if (!status && consensus && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err)))
+    if (!status && consensus && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err))) {
+        tied->iterations = tied->trace_every = START_CONSENSUS_ITERATIONS;
         status = run_stages(&(trials){r, tied, START_CONSENSUS_ITERATIONS, tried}, &search, 0, 1, err);
+    }
+    plan brief = *r->plan;
+    brief.iterations = brief.trace_every = START_TRY_ITERATIONS;
     if (!status && tries)
-        status = run_stages(&(trials){r, r->plan, START_TRY_ITERATIONS, tried}, &search, consensus, tries, err);
+        status = run_stages(&(trials){r, &brief, START_TRY_ITERATIONS, tried}, &search, consensus, tries, err);
     start_search_begin(&search, search.stages - 1, r->start);
     r->before.bytes_up += search.bytes_up;
     r->before.bytes_down += search.bytes_down;
