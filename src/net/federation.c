@@ -293,7 +293,8 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
         if (number == SIZE_MAX || number < f->shape->n_inner)
             continue;
         f->own[number - f->shape->n_inner] = leaf;
-        status = refusal_check_rows(f->spec, path, dataset_rows(rows, leaf).count, err);
+        const client_rows own = dataset_rows(rows, leaf);
+        status = refusal_check_rows(f->spec, path, &own, err);
         if (status)
             return status;
         status = check_labels(f, number - f->shape->n_inner, path, &found, err);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "net/host_parts.h"
 #include "plan/fixed_answer.h"
+#include "plan/noise.h"
 
 #include "base/error.h"
 
@@ -176,7 +177,10 @@ void host_meet_liar(host *h, hosted *at, const char *path, size_t slot)
 void host_end_too_large(host *h, hosted *at)
 {
     char why[INQUIRY_WHY_MOST];
-    snprintf(why, sizeof why, FIXED_TOO_LARGE, at->path);
+    if (at->n && node_protects_rows(at->n))
+        snprintf(why, sizeof why, NOISE_INEXACT, at->path);
+    else
+        snprintf(why, sizeof why, FIXED_TOO_LARGE, at->path);
     end_run(h, at, why);
 }
 

@@ -426,6 +426,11 @@ message node_letter_of(const node *n, message_kind kind, uint64_t phase, uint64_
     return m;
 }
 
+bool node_protects_rows(const node *n)
+{
+    return n->s.p->noise.row > 0;
+}
+
 bool node_is_too_large(const node *n)
 {
     return n->too_large;

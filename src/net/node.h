@@ -182,7 +182,10 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* Secure aggregation: stores the digest of a parent's DOWN or ASK in the message. The digest is the same for all nodes
  * that receive the message. */
 void node_digest(const node *n, message *m);
-/* Whether a number that the node has to send does not fit into fixed point; the node then cannot continue. */
+/* Whether the budget of the noise is one for each row. */
+bool node_protects_rows(const node *n);
+/* Whether a number that the node has to send does not fit into fixed point, or a step was not solved as closely as the
+ * noise needs; the node then cannot continue. */
 bool node_is_too_large(const node *n);
 /* Sets the node's clock: milliseconds of a monotonic clock. Call it before node_handle and at the time node_due
  * returns. */

@@ -100,7 +100,7 @@ static bool answer_call(node *n, const message *m, node_refusal *why)
 /* A parent that asks for more steps than the budget of the noise was divided over. */
 static bool is_spent(const node *n)
 {
-    return n->s.leaf && plan_has_noise(n->s.p) && n->k + n->period > n->s.p->noise.rounds;
+    return n->s.leaf && plan_has_noise(n->s.p) && n->k + n->period * n->leaf.local_steps > n->s.p->noise.rounds;
 }
 
 bool async_handle_down(node *n, const message *m, node_refusal *why)

@@ -35,6 +35,8 @@ typedef struct {
     double round_rho;        /* of each of `rounds` rounds of a client */
     uint64_t rounds, each;   /* rounds: largest number of rounds of a client; each: rounds of a global iteration */
     bool ahead;              /* a client may have begun the next iteration */
+    double row;              /* the budget is one for each row: the most by which a row pulls; 0: for each client */
+    double sigma;            /* then: the least of a client's first step */
 } noise_budget;
 
 /* Everything that a run needs besides data and start: presets and overrides resolved to numbers. */
@@ -122,8 +124,10 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
                           hfsad_error *err);
 /* The default of run.start if no link lets go. */
 const char *start_default(const hfsad_spec *spec);
+/* Number of steps from each of two starts of phase retrieval, after which they are compared. */
+enum { START_STEPS = 60 };
 /* start_vector with the intercept of a regression. Phase retrieval with run.cycles: the robust start instead, if that
- * has the smaller loss. */
+ * leads to a smaller loss. */
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                          hfsad_error *err);
 /* Draws further start number index: a random direction with this length. */

@@ -12,6 +12,7 @@
 #include "data/part.h"
 #include "plan/fixed_answer.h"
 #include "plan/labels.h"
+#include "plan/noise.h"
 #include "plan/owners.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
@@ -265,9 +266,11 @@ static hfsad_status check_rows(const dataset *d, const hfsad_spec *spec, hfsad_e
 {
     char path[HFSAD_TIERS_MAX * 256];
     hfsad_status status = HFSAD_OK;
-    for (size_t leaf = 0; leaf < d->n_leaves && spec->privacy.least_rows > 1 && !status; leaf++) {
+    const bool checked = spec->privacy.least_rows > 1 || !isnan(spec->privacy.record);
+    for (size_t leaf = 0; leaf < d->n_leaves && checked && !status; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
         dataset_leaf_name(d, leaf, path, sizeof path);
-        status = refusal_check_rows(spec, path, dataset_rows(d, leaf).count, err);
+        status = refusal_check_rows(spec, path, &rows, err);
     }
     return status;
 }
@@ -455,7 +458,8 @@ hfsad_status run_too_large(const hfsad_run *r, size_t node, hfsad_error *err)
 {
     char name[NODE_NAME_SIZE];
     nodes_name(r->data, node, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT, FIXED_TOO_LARGE, name);
+    return r->plan->noise.row > 0 ? error_set(err, HFSAD_ERROR_INPUT, NOISE_INEXACT, name)
+                                  : error_set(err, HFSAD_ERROR_INPUT, FIXED_TOO_LARGE, name);
 }
 
 hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
