@@ -408,6 +408,11 @@ static void bench_device(const char *label, size_t edges, size_t clients, double
     say(name, best / (double)f.d->n_leaves * 1e9, "ns per client update");
     snprintf(name, sizeof name, "gpu_fraction_of_copy_%s", label);
     say(name, must_move(&f) / best / bandwidth, "of the device's copy bandwidth (aim: 0.7)");
+    hfsad_figures figures;
+    const double start = now();
+    sim_measure(f.s, &figures);
+    snprintf(name, sizeof name, "gpu_row_ms_%s", label);
+    say(name, (now() - start) * 1e3, "ms for the figures of a row of the trace");
     federation_close(&f);
 }
 
@@ -442,7 +447,8 @@ static void bench_device_rows(size_t edges, size_t clients, size_t rows, size_t 
     say("gpu_rows_times_cpu", seconds[0] / seconds[1], "as fast as all cores of this machine");
 }
 
-static void bench_gpu(size_t most)
+/* brief: no other comparisons than those of rounds */
+static void bench_gpu(size_t most, bool brief)
 {
     char why[300] = "hfsad-cuda.so is missing";
     void *module = module_open("hfsad-cuda.so", why, sizeof why);
@@ -455,11 +461,16 @@ static void bench_gpu(size_t most)
         return;
     }
     say("gpu_copy_gb_per_s", bandwidth / 1e9, "GB/s read and written");
-    bench_bits();
+    const unsigned cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    if (!brief) {
+        bench_bits();
+        bench_device_rows(10, most < 10000000 ? 100 : 10000, 100, 100, cores, bandwidth);
+    }
     static const struct {
         const char *label;
         size_t edges, clients;
-    } sizes[] = {{"1e6", 1000, 1000}, {"1e7", 10000, 1000}, {"1e7_of_50", 200000, 50}, {"1e8", 100000, 1000}};
+    } sizes[] = {{"1e6", 1000, 1000},  {"2e6", 2000, 1000},       {"2e6_of_50", 40000, 50},
+                 {"1e7", 10000, 1000}, {"1e7_of_50", 200000, 50}, {"1e8", 100000, 1000}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int phase = 1; phase >= 0; phase--) {
             char label[64];
@@ -469,8 +480,6 @@ static void bench_gpu(size_t most)
             snprintf(label, sizeof label, "%s_%s", sizes[i].label, phase ? "phase" : "absolute");
             bench_device(label, sizes[i].edges, sizes[i].clients, bandwidth);
         }
-    const unsigned cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    bench_device_rows(10, most < 10000000 ? 100 : 10000, 100, 100, cores, bandwidth);
 }
 
 int main(int argc, char **argv)
@@ -485,8 +494,8 @@ int main(int argc, char **argv)
             only = argv[++i];
         else if (!strcmp(argv[i], "--clients") && i + 1 < argc)
             most = (size_t)strtoull(argv[++i], NULL, 10);
-    if (only && !strcmp(only, "gpu")) {
-        bench_gpu(most);
+    if (only && !strncmp(only, "gpu", 3)) {
+        bench_gpu(most, !strcmp(only, "gpu-rounds"));
         return 0;
     }
     const double one = copy_bandwidth(1), two = copy_bandwidth(2);

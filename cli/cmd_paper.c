@@ -16,12 +16,13 @@ typedef struct {
     int scenario; /* 0, 1, 2; 3: all */
     int64_t trials, iterations, seed, threads;
     double snr_db;
-    int start;
+    int start, device;
     const char *seed_text, *out;
     bool one_snr, no_plot, tune, quiet;
 } paper_arguments;
 
 static const char *const SCENARIOS[] = {"1", "2", "3", "all", NULL};
+static const char *const DEVICES[] = {"cpu", "cuda", NULL};
 static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
 
 /* Every trial's seed, those of --tune too, is one that `generate` takes. */
@@ -55,6 +56,9 @@ static int parse_arguments(paper_arguments *a, int argc, char **argv)
         {"threads", CLI_WHOLE, &a->threads, 0, 1024, NULL, "N",
          "number of threads; 0, the default: one per core.\n"
          "The files do not depend on it"},
+        {"device", CLI_CHOICE, &a->device, 0, 0, DEVICES, "NAME",
+         "cpu, the default, or cuda: HFSAD's trials on a GPU, many\n"
+         "at once, to the same files; docs/scale.md"},
         {"out", CLI_TEXT, &a->out, 0, 0, NULL, "DIR", "output folder (paper-out)"},
         {"no-plot", CLI_FLAG, &a->no_plot, 0, 0, NULL, NULL, "no plots; gnuplot is then not needed"},
         {"tune", CLI_FLAG, &a->tune, 0, 0, NULL, NULL,
@@ -116,7 +120,8 @@ static paper_book make_book(const paper_arguments *a)
                                      .trials = (size_t)a->trials,
                                      .iterations = (uint32_t)a->iterations,
                                      .start = STARTS[a->start],
-                                     .threads = (unsigned)a->threads};
+                                     .threads = (unsigned)a->threads,
+                                     .device = a->device ? DEVICES[a->device] : NULL};
     book.settings.data.seed = (uint64_t)a->seed;
     for (int i = 0; i < PAPER_SCENARIOS; i++)
         book.wanted[i] = a->scenario == i || a->scenario == PAPER_SCENARIOS;

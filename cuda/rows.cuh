@@ -20,33 +20,13 @@ struct rows_work {
     size_t M, n_leaves, n_runs;
     unsigned lanes; /* of the sum of a run */
     hfsad_loss loss;
-    device_rule rule;
+    const device_rule *rules;
     device_clock clock;
     unsigned long long *visits;
+    members_work members;
 };
 
-enum { WARP = 32, ROWS_WARPS = 4, SHORT_SWEEPS = 10 };
-static const unsigned everyone = 0xffffffffu;
-
-static __device__ double device_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
-{
-    switch (loss->kind) {
-#define LOSS_CASE(KIND, prefix, name)                                                                                  \
-    case HFSAD_LOSS_##KIND:                                                                                            \
-        return prefix##_row_slope(loss, y, s0, kappa, now);
-        HFSAD_LOSS_LIST(LOSS_CASE)
-#undef LOSS_CASE
-    }
-    return 0;
-}
-
-/* vec_sum of lanes that are the same in all groups of eight. */
-static __device__ __forceinline__ double sum_of_eight(double a)
-{
-    a = vec_add(a, __shfl_xor_sync(everyone, a, 4));
-    a = vec_add(a, __shfl_xor_sync(everyone, a, 2));
-    return vec_add(a, __shfl_xor_sync(everyone, a, 1));
-}
+static const unsigned ROWS_WARPS = 4, SHORT_SWEEPS = 10;
 
 /* As dense_facts ends: (s0 + s1) + (s2 + s3), then vec_sum. */
 static __device__ __forceinline__ double sum_of_warp(double a)
@@ -61,7 +41,9 @@ template <int K> struct rows_client {
     const double *x; /* of its first row */
     size_t first;    /* row */
     unsigned count, lane;
-    double factor, inv_sigma;
+    double factor, inv_sigma, tolerance;
+    unsigned sweeps;
+    const hfsad_loss *loss;
     double u[K], v[K];
     unsigned long long visited; /* rows */
 };
@@ -112,7 +94,7 @@ template <int K> static __device__ __forceinline__ double visit_row(rows_client<
     if (!(n > 0))
         return 0;
     const double lift = n * c.inv_sigma;
-    const double slope = weight * device_row_slope(&a->loss, a->rows.y[row], s + before * lift, weight * lift, s);
+    const double slope = weight * box_row_slope(c.loss, a->rows.y[row], s + before * lift, weight * lift, s);
     const double step = (before - slope) * c.inv_sigma;
     if (step == 0)
         return 0;
@@ -166,8 +148,8 @@ template <int K> static __device__ double sweep_rows(rows_client<K> &c, unsigned
 
 template <int K> static __device__ void sweep_all_rows(rows_client<K> &c)
 {
-    const double tolerance2 = c.a->rows.tolerance * c.a->rows.tolerance;
-    unsigned left = c.a->rows.sweeps;
+    const double tolerance2 = c.tolerance * c.tolerance;
+    unsigned left = c.sweeps;
     for (unsigned number = 0; left > 0; number++) {
         unsigned n = 0;
         left--;
@@ -211,7 +193,7 @@ template <int K> static __device__ void single_row(rows_client<K> &c, double sig
                 s += at * v;
                 n += at * at;
             }
-    const double t = -loss_coefficient(&a->loss, a->rows.y[c.first], n, s, weight_of(a, c.first, c.factor) / sigma);
+    const double t = -loss_coefficient(c.loss, a->rows.y[c.first], n, s, weight_of(a, c.first, c.factor) / sigma);
 #pragma unroll
     for (int k = 0; k < K; k++)
         c.u[k] = c.v[k] - t * x[k];
@@ -248,22 +230,12 @@ static __device__ void end_rows(const rows_client<K> &c, const link_step_vec &st
         a->dual[leaf] = vec_mul(step.sigma, step.sigma) * change;
 }
 
-template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel(const rows_work a)
+/* One step of a client. */
+template <int K>
+static __device__ void step_rows(rows_client<K> &c, const link_step_vec &step, const penalty_vec &p, size_t leaf, size_t at,
+                                 const double *parent)
 {
-    const size_t leaf = blockIdx.x * (size_t)ROWS_WARPS + threadIdx.x / WARP;
-    if (leaf >= a.n_leaves)
-        return;
-    const device_run run = a.runs[a.run_of[leaf]];
-    const size_t at = run.at + (leaf - run.leaf) * a.M;
-    const penalty_vec p = penalty_here(&a.rule.penalty);
-    const link_step_vec step = link_step_by(&a.rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before);
-    rows_client<K> c;
-    c.a = &a;
-    c.first = a.rows.first[leaf];
-    c.count = (unsigned)(a.rows.first[leaf + 1] - c.first);
-    c.x = a.rows.x + c.first * a.M;
-    c.lane = threadIdx.x % WARP;
-    c.factor = a.rows.factor[leaf];
+    const rows_work &a = *c.a;
     c.inv_sigma = step.inv_sigma;
 #pragma unroll
     for (int k = 0; k < K; k++) {
@@ -278,7 +250,63 @@ template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel
         if (c.lane == 0)
             atomicAdd(a.visits, c.visited);
     }
-    end_rows<K>(c, step, p, leaf, at, a.inner_w + (size_t)run.parent * a.M);
+    end_rows<K>(c, step, p, leaf, at, parent);
+}
+
+template <int K> static __device__ rows_client<K> rows_client_of(const rows_work &a, size_t leaf)
+{
+    rows_client<K> c;
+    c.a = &a;
+    c.first = a.rows.first[leaf];
+    c.count = (unsigned)(a.rows.first[leaf + 1] - c.first);
+    c.x = a.rows.x + c.first * a.M;
+    c.lane = threadIdx.x % WARP;
+    c.factor = a.rows.factor[leaf];
+    c.tolerance = a.rows.tolerance;
+    c.sweeps = a.rows.sweeps;
+    c.loss = &a.loss;
+    return c;
+}
+
+template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_kernel(const rows_work a)
+{
+    const size_t leaf = blockIdx.x * (size_t)ROWS_WARPS + threadIdx.x / WARP;
+    if (leaf >= a.n_leaves)
+        return;
+    const device_run run = a.runs[a.run_of[leaf]];
+    const device_rule rule = a.rules[run.rule];
+    const penalty_vec p = penalty_here(&rule.penalty);
+    rows_client<K> c = rows_client_of<K>(a, leaf);
+    step_rows<K>(c, link_step_by(&rule.schedule, &p, a.clock.k, a.clock.root, a.clock.before), p, leaf,
+                 run.at + (leaf - run.leaf) * a.M, a.inner_w + (size_t)run.parent * a.M);
+}
+
+/* The same for members (members.cuh). */
+template <int K> __global__ void __launch_bounds__(ROWS_WARPS *WARP) rows_members_kernel(const rows_work a)
+{
+    const size_t leaf = blockIdx.x * (size_t)ROWS_WARPS + threadIdx.x / WARP;
+    if (leaf >= a.n_leaves)
+        return;
+    const device_run run = a.runs[a.run_of[leaf]];
+    rows_client<K> c = rows_client_of<K>(a, leaf);
+    member own = member_of(a.members, leaf);
+    c.loss = &own.own->loss;
+    c.tolerance = own.own->tolerance;
+    c.sweeps = own.own->sweeps;
+    if (!a.members.active[leaf]) {
+        if (c.lane == 0)
+            a.dual[leaf] = 0;
+        return;
+    }
+#pragma unroll 1
+    for (unsigned n = 0; n < own.own->local_steps; n++) {
+        own.k++;
+        step_rows<K>(c, member_step(own, own.k), own.penalty, leaf, run.at + (leaf - run.leaf) * a.M,
+                     a.inner_w + (size_t)run.parent * a.M);
+        __syncwarp();
+    }
+    if (c.lane == 0)
+        a.members.m.k[leaf] = own.k;
 }
 
 template <int K> __global__ void norms_kernel(const rows_work a, size_t n_rows)
@@ -293,27 +321,34 @@ template <int K> __global__ void norms_kernel(const rows_work a, size_t n_rows)
         a.norm2[row] = n;
 }
 
+/* What a client says: number m of its message, or its weight if m is M. */
+static __device__ __forceinline__ double said_by_rows(const rows_work &a, const device_run &run, const device_rule &rule,
+                                                      unsigned slot, size_t m)
+{
+    const size_t o = run.at + slot * a.M + m;
+    if (a.members.m.n_classes) {
+        const member c = member_of(a.members, (size_t)run.leaf + slot);
+        const double sigma = member_sigma(c);
+        return m == a.M ? sigma : link_up(&c.penalty, sigma, member_inv_mu(c), a.z[o], a.q[o]);
+    }
+    const double sigma = vec_mul(rule.schedule.c, a.clock.next);
+    const penalty_vec p = penalty_here(&rule.penalty);
+    return m == a.M ? sigma : link_up(&p, sigma, vec_div(a.clock.root, rule.schedule.alpha), a.z[o], a.q[o]);
+}
+
 /* The messages of a run's clients, added as core/fold.c does. */
 __global__ void messages_kernel(const rows_work a)
 {
     const device_run run = a.runs[blockIdx.x];
-    const penalty_vec p = penalty_here(&a.rule.penalty);
-    const double sigma = vec_mul(a.rule.schedule.c, a.clock.next), inv_mu = vec_div(a.clock.root, a.rule.schedule.alpha);
-    for (size_t m = threadIdx.x; m < a.M; m += blockDim.x) {
+    const device_rule rule = a.rules[run.rule];
+    for (size_t m = threadIdx.x; m <= a.M; m += blockDim.x) {
         double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         for (unsigned slot = 0; slot < run.count; slot += a.lanes)
 #pragma unroll
             for (unsigned i = 0; i < 8; i++)
-                if (i < a.lanes && slot + i < run.count) {
-                    const size_t o = run.at + (slot + i) * a.M + m;
-                    lane[i] = vec_add(lane[i], link_up(&p, sigma, inv_mu, a.z[o], a.q[o]));
-                }
-        a.run_u[blockIdx.x * a.M + m] = 0 + sum_lanes(lane);
-    }
-    if (threadIdx.x == 0) {
-        double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        for (unsigned slot = 0; slot < run.count; slot++)
-            lane[slot % a.lanes] = vec_add(lane[slot % a.lanes], sigma);
-        a.run_sigma[blockIdx.x] = 0 + sum_lanes(lane);
+                if (i < a.lanes && slot + i < run.count)
+                    lane[i] = vec_add(lane[i], said_by_rows(a, run, rule, slot + i, m));
+        double *to = m == a.M ? &a.run_sigma[blockIdx.x] : &a.run_u[blockIdx.x * a.M + m];
+        *to = 0 + sum_lanes(lane);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "run/device_batch.h"
 #include "run/sim.h"
 #include "spec/table.h"
 
@@ -71,34 +72,43 @@ static hfsad_status find_start(const trial *k, double *start, const char *kind, 
 }
 
 /* HFSAD through the same plan and driver as `hfsad run`. */
-static hfsad_status run_hfsad(campaign *c, size_t method, size_t t, trial *k, hfsad_error *err)
+static hfsad_status make_sim(const paper_method *m, trial *k, plan **p, sim **s, hfsad_error *err)
 {
-    const paper_method *m = &c->methods[method];
     const double *start = k->start;
     k->spec->top.preset = m->tuned ? PRESET_TUNED : PRESET_PAPER;
     k->spec->run.edge_rounds = m->edge_rounds;
     k->spec->participation.client = m->participation;
-    plan *p;
-    hfsad_status status = plan_create(&p, k->spec, k->observations, err);
+    hfsad_status status = plan_create(p, k->spec, k->observations, err);
     if (status)
         return status;
     if (m->tuned) {
         start = k->w;
         status = find_start(k, k->w, start_default(k->spec), err);
     }
-    sim *s;
     if (!status)
-        status = sim_create(&s, k->observations, p, start, NULL, k->single, err);
-    if (!status) {
-        for (size_t i = 0; i < c->result->points && !must_stop(c); i++) {
-            if (i)
-                sim_iterate(s);
-            record(c, method, i, t, k, sim_cloud(s));
-        }
-        sim_free(s);
+        status = sim_create(s, k->observations, *p, start, NULL, k->single, err);
+    if (status) {
+        plan_free(*p);
+        *p = NULL;
     }
-    plan_free(p);
     return status;
+}
+
+static hfsad_status run_hfsad(campaign *c, size_t method, size_t t, trial *k, hfsad_error *err)
+{
+    plan *p;
+    sim *s;
+    const hfsad_status status = make_sim(&c->methods[method], k, &p, &s, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < c->result->points && !must_stop(c); i++) {
+        if (i)
+            sim_iterate(s);
+        record(c, method, i, t, k, sim_cloud(s));
+    }
+    sim_free(s);
+    plan_free(p);
+    return HFSAD_OK;
 }
 
 static void run_central(campaign *c, size_t method, size_t t, trial *k)
@@ -183,6 +193,53 @@ static void trial_free(trial *k)
     free(k->truth);
 }
 
+static bool is_refused(const paper_method *m, trial *k)
+{
+    hfsad_error err;
+    plan *p;
+    sim *s;
+    if (make_sim(m, k, &p, &s, &err))
+        return true; /* for the reason that the processor gives */
+    const bool refused = device_batch_refuses(s) != NULL;
+    sim_free(s);
+    plan_free(p);
+    return refused;
+}
+
+static void note_failure(campaign *c, size_t t, const hfsad_error *err)
+{
+    pthread_mutex_lock(&c->lock);
+    if (t < c->failed_trial) {
+        c->failed_trial = t;
+        c->failure = *err;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void note_done(campaign *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->done++;
+    if (c->hooks->done && !atomic_load_explicit(&c->stopped, memory_order_relaxed))
+        c->hooks->done(c->hooks->context, c->done);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* All methods, but those in `elsewhere`. */
+static hfsad_status run_methods(campaign *c, size_t t, trial *k, const bool *elsewhere, hfsad_error *err)
+{
+    hfsad_status status = HFSAD_OK;
+    for (size_t method = 0; method < c->result->methods && !status; method++) {
+        if (c->methods[method].skip || (elsewhere && elsewhere[method]))
+            continue;
+        if (c->methods[method].central)
+            run_central(c, method, t, k);
+        else
+            status = run_hfsad(c, method, t, k, err);
+    }
+    return status;
+}
+
 static void run_trial(void *context, size_t t, unsigned thread)
 {
     campaign *c = context;
@@ -192,24 +249,128 @@ static void run_trial(void *context, size_t t, unsigned thread)
     hfsad_error err;
     trial k;
     hfsad_status status = trial_create(&k, c, t, &err);
-    for (size_t method = 0; method < c->result->methods && !status; method++) {
-        if (c->methods[method].skip)
-            continue;
-        if (c->methods[method].central)
-            run_central(c, method, t, &k);
-        else
-            status = run_hfsad(c, method, t, &k, &err);
-    }
+    if (!status)
+        status = run_methods(c, t, &k, NULL, &err);
     trial_free(&k);
-    pthread_mutex_lock(&c->lock);
-    if (status && t < c->failed_trial) {
-        c->failed_trial = t;
-        c->failure = err;
+    if (status)
+        note_failure(c, t, &err);
+    else
+        note_done(c);
+}
+
+/* ---- on a device: some thousand trials at once, which fill it; their number bounds the memory ---- */
+
+enum { TOGETHER = 4096 };
+
+typedef struct {
+    campaign *c;
+    size_t first, count; /* trials */
+    trial *trials;
+    plan **plans;
+    sim **sims;
+    const bool *there; /* methods that the device takes */
+    size_t method;
+} group;
+
+static void create_trial(void *context, size_t i, unsigned thread)
+{
+    group *g = context;
+    hfsad_error err;
+    (void)thread;
+    if (trial_create(&g->trials[i], g->c, g->first + i, &err))
+        note_failure(g->c, g->first + i, &err);
+}
+
+static void create_sim(void *context, size_t i, unsigned thread)
+{
+    group *g = context;
+    hfsad_error err;
+    (void)thread;
+    if (make_sim(&g->c->methods[g->method], &g->trials[i], &g->plans[i], &g->sims[i], &err))
+        note_failure(g->c, g->first + i, &err);
+}
+
+static void free_sim(void *context, size_t i, unsigned thread)
+{
+    group *g = context;
+    (void)thread;
+    sim_free(g->sims[i]);
+    plan_free(g->plans[i]);
+    g->sims[i] = NULL;
+    g->plans[i] = NULL;
+}
+
+static void run_here(void *context, size_t i, unsigned thread)
+{
+    group *g = context;
+    hfsad_error err;
+    (void)thread;
+    if (must_stop(g->c))
+        return;
+    if (run_methods(g->c, g->first + i, &g->trials[i], g->there, &err))
+        note_failure(g->c, g->first + i, &err);
+    else
+        note_done(g->c);
+}
+
+static hfsad_status run_there(group *g, pool *threads, hfsad_error *err)
+{
+    campaign *c = g->c;
+    device_batch *b = NULL;
+    pool_run(threads, g->count, create_sim, g);
+    hfsad_status status = HFSAD_OK;
+    if (c->failed_trial == SIZE_MAX)
+        status = device_batch_create(&b, g->sims, g->count, c->settings->device, err);
+    pool_run(threads, g->count, free_sim, g);
+    for (size_t i = 0; b && i < c->result->points && !status && !must_stop(c); i++) {
+        if (i)
+            status = device_batch_iterate(b, err);
+        for (size_t t = 0; t < g->count && !status; t++)
+            record(c, g->method, i, g->first + t, &g->trials[t], device_batch_cloud(b, t));
     }
-    c->done++;
-    if (!status && c->hooks->done && !atomic_load_explicit(&c->stopped, memory_order_relaxed))
-        c->hooks->done(c->hooks->context, c->done);
-    pthread_mutex_unlock(&c->lock);
+    device_batch_free(b);
+    return status;
+}
+
+static hfsad_status run_group(group *g, pool *threads, bool *there, hfsad_error *err)
+{
+    campaign *c = g->c;
+    hfsad_status status = HFSAD_OK;
+    pool_run(threads, g->count, create_trial, g);
+    for (size_t m = 0; m < c->result->methods && c->failed_trial == SIZE_MAX && g->first == 0; m++)
+        there[m] = !c->methods[m].skip && !c->methods[m].central && !is_refused(&c->methods[m], &g->trials[0]);
+    for (g->method = 0; g->method < c->result->methods && !status && c->failed_trial == SIZE_MAX; g->method++)
+        if (there[g->method])
+            status = run_there(g, threads, err);
+    if (!status && c->failed_trial == SIZE_MAX)
+        pool_run(threads, g->count, run_here, g);
+    for (size_t i = 0; i < g->count; i++)
+        trial_free(&g->trials[i]);
+    return status;
+}
+
+static hfsad_status run_on_device(campaign *c, pool *threads, hfsad_error *err)
+{
+    const size_t most = c->settings->trials < TOGETHER ? c->settings->trials : TOGETHER;
+    bool *there = alloc_zero(c->result->methods, sizeof *there);
+    group g = {.c = c,
+               .trials = alloc_zero(most, sizeof(trial)),
+               .plans = alloc_zero(most, sizeof(plan *)),
+               .sims = alloc_zero(most, sizeof(sim *)),
+               .there = there};
+    hfsad_status status = HFSAD_OK;
+    if (!there || !g.trials || !g.plans || !g.sims)
+        status = error_memory(err, most * sizeof(trial), "the trials");
+    for (; !status && g.first < c->settings->trials && c->failed_trial == SIZE_MAX && !must_stop(c); g.first += most) {
+        const size_t left = c->settings->trials - g.first;
+        g.count = left < most ? left : most;
+        status = run_group(&g, threads, there, err);
+    }
+    free(there);
+    free(g.trials);
+    free(g.plans);
+    free(g.sims);
+    return status;
 }
 
 static paper_result *result_create(size_t methods, const paper_settings *s)
@@ -249,10 +410,13 @@ hfsad_status paper_run(paper_result **out, const paper_settings *s, const paper_
     hfsad_status status = pool_create(&threads, s->threads, err);
     if (!status) {
         pthread_mutex_init(&c.lock, NULL);
-        pool_run(threads, s->trials, run_trial, &c);
+        if (s->device)
+            status = run_on_device(&c, threads, err);
+        else
+            pool_run(threads, s->trials, run_trial, &c);
         pthread_mutex_destroy(&c.lock);
         pool_free(threads);
-        if (c.failed_trial != SIZE_MAX)
+        if (!status && c.failed_trial != SIZE_MAX)
             status = error_set(err, c.failure.status, "trial %zu: %s", c.failed_trial + 1, c.failure.message);
     }
     if (status || c.stopped) {

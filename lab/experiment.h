@@ -26,8 +26,9 @@ typedef struct {
     phase_retrieval data; /* seed: of trial 0 */
     size_t trials;
     uint32_t iterations;
-    const char *start; /* of all methods but the tuned ones, as start_vector takes it */
-    unsigned threads;  /* 0: one per core */
+    const char *start;  /* of all methods but the tuned ones, as start_vector takes it */
+    unsigned threads;   /* 0: one per core */
+    const char *device; /* "cuda": HFSAD's trials run there, many at once, if it can do the method; NULL: here */
 } paper_settings;
 
 /* The relative error of every method, iteration (the start is 0) and trial; not finite values are INFINITY. */

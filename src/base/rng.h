@@ -12,25 +12,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline uint64_t rng_mix(uint64_t h)
+/* A device compiles the draws of clients, too. */
+#if defined(__CUDACC__)
+#define RNG_FN static inline __host__ __device__
+#else
+#define RNG_FN static inline
+#endif
+
+RNG_FN uint64_t rng_mix(uint64_t h)
 {
     h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
     return h ^ (h >> 31);
 }
 
-static inline uint64_t rng_key(uint64_t seed, uint64_t stream)
+RNG_FN uint64_t rng_key(uint64_t seed, uint64_t stream)
 {
     return rng_mix(rng_mix(seed + UINT64_C(0x9e3779b97f4a7c15)) + stream);
 }
 
-static inline uint64_t rng_u64(uint64_t key, uint64_t counter)
+RNG_FN uint64_t rng_u64(uint64_t key, uint64_t counter)
 {
     return rng_mix(key + (counter + 1) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* Uniform in [0, 1), 53 bits. */
-static inline double rng_uniform(uint64_t key, uint64_t counter)
+RNG_FN double rng_uniform(uint64_t key, uint64_t counter)
 {
     return (double)(rng_u64(key, counter) >> 11) * 0x1p-53;
 }

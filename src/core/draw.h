@@ -9,8 +9,8 @@
 /* A draw keyed by (seed, node, round). Rounds count from 1 over the whole run, K to a global iteration. *last is the
  * iteration in which the node last took part, and moves with it. If that was at_least_every iterations ago, the node
  * takes part in the last round of the iteration. */
-static inline bool draw_takes_part(double probability, uint64_t key, uint64_t round, uint64_t K,
-                                   uint64_t at_least_every, uint32_t *last)
+RNG_FN bool draw_takes_part(double probability, uint64_t key, uint64_t round, uint64_t K, uint64_t at_least_every,
+                            uint32_t *last)
 {
     const uint64_t iteration = (round - 1) / K + 1;
     const bool overdue = round % K == 0 && iteration - *last >= at_least_every;

@@ -1,5 +1,5 @@
 /* The search of box.c, for the processor and for a device: the including file defines BOX_FN, how its functions are
- * declared, and box_loss, the loss of a row. */
+ * declared, and box_loss, box_slope and box_row_slope, of a loss. A device has no majorants. */
 #ifndef HFSAD_MATH_BOX_BODY_H
 #define HFSAD_MATH_BOX_BODY_H
 
@@ -83,22 +83,20 @@ BOX_FN void try_t(const scalar_loss *law, double sigma, segment g, double t, ans
         *best = (answer){t, value};
 }
 
-#if !defined(HFSAD_VEC_CUDA)
 /* t of a convex loss if it lies in the segment: the slope at the minimiser of the scalar problem, divided by sigma. If
  * no coordinate is free, s is constant, and the smallest slope there is used. */
 BOX_FN double convex_t(const scalar_loss *law, double sigma, segment g)
 {
-    if (!law->anchor) {
-        if (g.n > 0)
-            return loss_row_slope(law->loss, law->y, g.s, g.n / sigma, g.s) / sigma;
-        return hfsad_loss_slope(law->loss, law->y, nextafter(g.s, -INFINITY)) / sigma;
-    }
-    if (g.n > 0)
+#if !defined(HFSAD_VEC_CUDA)
+    if (law->anchor && g.n > 0)
         return majorant_row_slope(law->y, *law->anchor, g.s, g.n / sigma) / sigma;
-    return majorant_least_slope(law->y, *law->anchor, g.s) / sigma;
-}
-
+    if (law->anchor)
+        return majorant_least_slope(law->y, *law->anchor, g.s) / sigma;
 #endif
+    if (g.n > 0)
+        return box_row_slope(law->loss, law->y, g.s, g.n / sigma, g.s) / sigma;
+    return box_slope(law->loss, law->y, nextafter(g.s, -INFINITY)) / sigma;
+}
 
 /* The stationary t of phase retrieval's scalar problem (s, n), not cut; returns how many. */
 BOX_FN size_t stationary(const scalar_loss *law, double sigma, segment g, double t[4])
@@ -162,33 +160,25 @@ BOX_FN double search_box(const scalar_loss *law, size_t M, size_t boxed, const d
         sum_add(&sums.n, x[m] * x[m]);
     }
     sort_events(events, n);
-#if defined(HFSAD_VEC_CUDA)
-    const bool convex = false; /* a device has a box for phase retrieval only */
-#else
-    const bool convex = law->anchor || !loss_kind_of(law->loss)->majorised;
-#endif
+    const bool convex = law->anchor || law->loss->kind != HFSAD_LOSS_PHASE_RETRIEVAL;
     answer best = {0, INFINITY};
     double from = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         const segment g = segment_of(&sums);
-        if (!convex)
+        if (!convex) {
             try_segment(law, sigma, g, from, events[i].at, &best);
-#if !defined(HFSAD_VEC_CUDA)
-        else {
+        } else {
             const double t = convex_t(law, sigma, g);
             if (t <= events[i].at)
                 return fmax(t, from);
         }
-#endif
         from = events[i].at;
         const size_t which = (size_t)events[i].m, m = which / 2;
         const bool leaves = which & 1;
         move(&sums, x[m], v[m], (x[m] > 0) != leaves ? bound : -bound, leaves ? -1 : 1);
     }
-#if !defined(HFSAD_VEC_CUDA)
     if (convex)
         return fmax(convex_t(law, sigma, segment_of(&sums)), from);
-#endif
     try_segment(law, sigma, segment_of(&sums), from, INFINITY, &best);
     return best.t;
 }

@@ -95,6 +95,7 @@ void sim_begin_anew(sim *s, bool last)
            (last || s->anew[s->next_anew].where == ANEW_BEFORE);
          s->next_anew++) {
         const size_t node = s->anew[s->next_anew].node;
+        device_collect(s);
         sim_anew_model(s, node, s->inner_w + parent_of(s->d, node) * s->M, w);
         sim_place_anew(s, node, w);
         any = true;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "run/anew.h"
 #include "run/handle.h"
+#include "run/state.h"
 
 static hfsad_status sim_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
@@ -36,13 +37,17 @@ static void sim_engine_settle(hfsad_run *r, bool last)
     sim_collect(r->sim);
 }
 
+/* Of a device only the cloud's model is here after every iteration. */
 static const double *sim_engine_inner_model(const hfsad_run *r, size_t i)
 {
+    if (i > 0)
+        device_collect(r->sim);
     return sim_inner_model(r->sim, i);
 }
 
 static void sim_engine_leaf_model(const hfsad_run *r, size_t leaf, double *w)
 {
+    device_collect(r->sim);
     sim_leaf_model(r->sim, leaf, w);
 }
 

@@ -118,13 +118,15 @@ tally sim_tally_of(sim *s, size_t i)
 
 void sim_measure(sim *s, hfsad_figures *f)
 {
-    device_collect(s);
-    if (s->p->fixed) {
+    const bool measured = device_measure(s);
+    if (!measured)
+        device_collect(s);
+    if (s->p->fixed)
         for_each(s, 0, s->d->n_leaves, s->d->n_rows, measure_leaf);
-    } else {
+    else if (!measured)
         for_each(s, 0, s->n_runs, s->d->n_rows, measure_run);
+    if (!s->p->fixed)
         ranks_measure(s);
-    }
     const tally t = sim_tally_of(s, 0);
     tally_figures(&t, s->M, s->d->depth, s->iteration, s->dual_known || s->iteration == 0, f);
     f->relative_error = s->truth ? model_error(s->d, s->inner_w, s->truth, s->sign_free, s->spaces[0].rows) : NAN;

@@ -177,10 +177,12 @@ void sim_iterate(sim *s)
         s->want_dual = measured && s->last_round;
         play_round(s);
     }
-    device_settle(s);
+    const bool stepped = device_step_cloud(s);
     ranks_exchange(s);
-    sim_step_inner(s, 0, &s->spaces[0], NULL);
-    device_tell_cloud(s);
+    if (!stepped) {
+        sim_step_inner(s, 0, &s->spaces[0], NULL);
+        device_tell_cloud(s);
+    }
     if (s->d->rows.constant != 0)
         many_settle(s);
     s->bytes_down += s->M * sizeof(double) * children(&s->d->inner[0]);

@@ -149,11 +149,13 @@ static inline double *unit_message(const sim *s, size_t unit)
 {
     return s->unit_u + unit * (s->M + sizeof(unit_rest) / sizeof(double));
 }
-/* On a device: one round; the end of an iteration, before and after the cloud's step; copy the clients' state from the
- * device; copy it to the device. */
+/* On a device: one round; the cloud's step, and whether the device took it; copy the cloud's w to the device; copy the
+ * figures of all runs and the inner nodes' state from the device, and whether it has them; copy all state from the
+ * device; note that the state here has changed. */
 void device_play(sim *s);
-void device_settle(sim *s);
+bool device_step_cloud(sim *s);
 void device_tell_cloud(sim *s);
+bool device_measure(sim *s);
 void device_collect(sim *s);
 void device_changed(sim *s);
 void device_close(sim *s);
