@@ -99,7 +99,10 @@ static inline bool plan_has_noise(const plan *p)
 /* By what the u of a link is multiplied before it is rounded: a power of two. */
 double plan_up_factor(const plan *p, double sigma);
 
-/* Resolves preset and overrides against the data. */
+/* Asks for the scales, which are settled unless the star is to solve the problem, and resolves preset and overrides. */
+hfsad_status plan_find(plan **p, data_scales *scales, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                       hfsad_error *err);
+/* The same of data in memory. */
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
 /* The same from what the clients' rows come to. Of d only the tree, the names and, to check the labels of two classes,
  * y are looked at. consensus: with tv links everywhere, for what all clients together would find. */
@@ -120,10 +123,10 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
                           hfsad_error *err);
 /* What a spec without run.start begins from, where no link lets go. */
 const char *start_default(const hfsad_spec *spec);
-/* start_vector, and the intercept where a regression has one. Phase retrieval with run.cycles: or the robust start, if
- * that has the smaller loss. */
-hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
-                         hfsad_error *err);
+/* start_vector, and the intercept where a regression has one: by the scales if these are settled, and otherwise a mean.
+ * Phase retrieval with run.cycles: or the robust start, if that has the smaller loss. */
+hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d,
+                         const data_scales *scales, const surveyor *ask, hfsad_error *err);
 /* The index-th further start: a direction drawn, of that length. */
 void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length);
 /* Start number `index` of run.tries: the first itself, the others drawn, of its length, or of the likely one where that
