@@ -166,7 +166,8 @@ static hfsad_status find_slope(data_scales *t, const hfsad_loss *loss, const dat
     double *w = alloc_zero(2 * M, sizeof *w), level = 0;
     if (!w)
         return error_memory(err, 2 * M * sizeof *w, "a gradient");
-    hfsad_status status = d->rows.constant != 0 && !classes ? level_find(&level, NULL, M, centre, spread, ask, err) : HFSAD_OK;
+    hfsad_status status =
+        d->rows.constant != 0 && !classes ? level_find(&level, NULL, M, centre, spread, ask, err) : HFSAD_OK;
     if (d->rows.constant != 0 && !classes)
         w[F] = level / d->rows.constant;
     const survey_question q = {SURVEY_GRADIENT, M, w, 0, M};

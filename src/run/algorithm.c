@@ -77,8 +77,7 @@ hfsad_status run_begin(run_beginning *b, const hfsad_spec *spec, const dataset *
 {
     hfsad_status status;
     *b = (run_beginning){0};
-    if (!(status = plan_find(&b->plan, &b->scales, spec, d, ask, err)) &&
-        !(status = theorem_bound(&b->nu_f, ask, err)))
+    if (!(status = plan_find(&b->plan, &b->scales, spec, d, ask, err)) && !(status = theorem_bound(&b->nu_f, ask, err)))
         status = find_start(b, spec, d, ask, start, err);
     return status;
 }
