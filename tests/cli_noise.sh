@@ -36,6 +36,22 @@ expect 0 run spec.yaml "${secure[@]}" --threads 1 --out run-one --quiet
 same_output run-secure run-one || fail "another number of threads"
 cmp -s run/model.csv run-secure/model.csv && fail "a share of the noise is all of it"
 
+# ---- asynchronously: the record gives the same run, and no client steps more often than its budget says ----
+for one in plain secure; do
+    async=(--set federation.mode=async --set "privacy.aggregation=$one")
+    [ $one = secure ] && async+=(--set privacy.cohort=3)
+    expect 0 up spec.yaml "${async[@]}" --out async-$one --quiet
+    expect 0 run spec.yaml "${async[@]}" --replay async-$one/record --out again-$one --quiet
+    cmp -s async-$one/model.csv again-$one/model.csv || fail "asynchronous, $one: the replay has another model"
+    python3 - async-$one <<'PYTHON' || fail "the account of an asynchronous run, $one"
+import csv, json, sys
+p = json.load(open(sys.argv[1] + "/summary.json"))["privacy"]
+rho = [float(r["rho"]) for r in csv.DictReader(open(sys.argv[1] + "/trace.csv"))]
+assert p["rounds"] == 12 and p["rho_spent"] == 50, p
+assert rho[0] == 0 and abs(rho[1] - 50 * 4 / 12) < 1e-12 and rho[-1] == 50, rho  # those that are ahead have begun the second iteration
+PYTHON
+done
+
 # ---- the account ----
 python3 - <<'PYTHON' || fail "the account"
 import csv, json

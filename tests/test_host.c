@@ -151,10 +151,11 @@ static uint64_t number_at(const unsigned char *at)
  * of the commit before. */
 static void tear_state(rng *r)
 {
-    static unsigned char all[1 << 22];
+    static unsigned char all[8 << 20]; /* a log of 4 MiB and its snapshot */
     FILE *f = fopen(in_folder("state/state"), "r+");
     assert_non_null(f);
     const size_t size = fread(all, 1, sizeof all, f);
+    assert_true(size < sizeof all);
     size_t next = 0, last = 0;
     while (next + 40 < size && !memcmp(all + next, "hfs", 3)) {
         last = next;

@@ -320,7 +320,6 @@ static void test_refused(void **state)
         {"run.stop.relative=0.1", "run.stop"},
         {"run.local_steps=2", "run.local_steps"},
         {"run.participation.client=0.5", NULL},
-        {"federation.mode=async", "federation.mode"},
         {"prior.cloud.penalty=l1", "prior"},
         {"privacy.epsilon=1", "both"},
         {"privacy.clip=none", "clip is missing"},

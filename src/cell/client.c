@@ -25,10 +25,8 @@ static double step_with_noise(const rows_leaf *leaf, client_noise *noise, bool *
 double client_steps(const rows_leaf *leaf, uint32_t times, client_noise *noise, bool *too_large)
 {
     double dual = 0;
-    if (noise)
-        return step_with_noise(leaf, noise, too_large);
     for (; times > 0; times--)
-        dual = kernels()->rows_step(leaf);
+        dual = noise ? step_with_noise(leaf, noise, too_large) : kernels()->rows_step(leaf);
     return dual;
 }
 

@@ -83,7 +83,7 @@ static void take_order(hosted *at, uint64_t number, const char *path, bool retir
     if (!own && node_child_life(at->n, child->slot) > 0 && !node_child_is_admitted(at->n, child->slot))
         return; /* in its old life it would begin a link that its new one begins again; the order is repeated */
     if (own && at->call && at->call->in[child->slot] && node_child_life(at->n, child->slot) < number &&
-        !(retires && node_child_may_leave(at->n, child->slot) && host_cohort_without(at, child->slot, path)))
+        !(retires && host_cohort_without(at, child->slot, path)))
         return; /* the order is repeated */
     if (own && node_child_life(at->n, child->slot) < number &&
         !(retires ? node_child_retire : node_child_begin)(at->n, child->slot, number))

@@ -180,7 +180,12 @@ bool host_cohort_without(hosted *at, size_t slot, const char *text)
 {
     cohort_call *c = at->call;
     size_t first, end;
+    node_child_wish(at->n, slot);
+    if (!node_child_may_leave(at->n, slot))
+        return false;
     node_child_close(at->n, slot); /* committed before the others hear of it */
+    if (c->renew.live && c->lost != slot && node_child_is_closing(at->n, c->lost))
+        return false; /* one after another; the order is repeated */
     if (!c->renew.live || c->lost != slot) {
         c->lost = slot;
         memset(c->without, 0, at->n_children * sizeof *c->without);
@@ -189,7 +194,7 @@ bool host_cohort_without(hosted *at, size_t slot, const char *text)
     snprintf(c->lost_text, sizeof c->lost_text, "%s", text); /* perhaps with another proof */
     node_unit(at->n, slot, &first, &end);
     for (size_t i = first; i < end; i++)
-        if (i != slot && !c->without[i] && !node_child_is_out(at->n, i))
+        if (i != slot && !c->without[i] && node_child_stays(at->n, i))
             return false;
     channel_stop(&c->renew);
     return true;

@@ -361,8 +361,11 @@ void node_tick(node *n, uint64_t now_ms)
     channels_of(n, all);
     for (size_t i = 0; i < CHANNELS; i++)
         channel_tick(all[i], now_ms, &n->s.patience);
-    if (n->s.async && n->s.inner)
+    if (n->s.async && n->s.inner) {
+        if (unit_calls(n) && n->state == NODE_TRAINS)
+            unit_call(n); /* one that was held may not be any more */
         inner_advance(n);
+    }
 }
 
 uint64_t node_due(const node *n)

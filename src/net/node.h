@@ -299,8 +299,13 @@ bool node_child_retire(node *n, size_t c, uint64_t life);
  * last. */
 bool node_child_may_leave(const node *n, size_t c);
 void node_unit(const node *n, size_t c, size_t *first, size_t *end);
-/* The others are about to hear that it leaves. */
+/* It is to leave: its cohort is not called for a while, so that a moment comes at which it may. */
+void node_child_wish(node *n, size_t c);
+/* The others are about to hear that it leaves, with all members of its cohort that are to leave. */
 void node_child_close(node *n, size_t c);
+bool node_child_is_closing(const node *n, size_t c);
+/* Whether it is a member of its cohort and is not about to leave it. */
+bool node_child_stays(const node *n, size_t c);
 /* The round of the last UP. */
 uint64_t node_said(const node *n);
 /* Whether the last figures are there, so that no node trains or joins any more. */

@@ -89,11 +89,17 @@ static bool answer_call(node *n, const message *m, node_refusal *why)
     return true;
 }
 
+/* A parent that asks for more steps than the budget of the noise was divided over. */
+static bool is_spent(const node *n)
+{
+    return n->s.leaf && plan_has_noise(n->s.p) && n->k + n->period > n->s.p->noise.rounds;
+}
+
 bool async_handle_down(node *n, const message *m, node_refusal *why)
 {
     if (m->count != unit_down_count(n))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    if (m->round > versions(n))
+    if (m->round > versions(n) || (m->round > n->down_round && is_spent(n)))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (n->answer.round < 0) /* no version comes before the first row, so that went without this node */
         n->answer.round = 0;

@@ -74,6 +74,12 @@ typedef struct {
     channel models;          /* these, which are repeated until the cloud has them */
 } answer;
 
+/* A turn of a member of a cohort that no sum has. */
+typedef struct {
+    uint64_t round, k;
+} unit_skip;
+enum { UNIT_SKIPS = 8 };
+
 /* What a parent has of a child. */
 typedef struct {
     uint32_t last;     /* iteration in which it last took part */
@@ -109,9 +115,11 @@ typedef struct {
     double *call_w, *staged_u;
     bool staged;
     double staged_sigma;
-    uint64_t skipped, skipped_k; /* a turn that was said in a cohort that was never complete; 0: none */
-    bool closing;                /* the others are told to take it out of their masks: it is not heard any more */
-    bool leaving;                /* it is out when the others have made another step */
+    size_t n_skipped; /* turns that were said in cohorts that were never complete */
+    unit_skip skipped[UNIT_SKIPS];
+    uint64_t wanted_until; /* it is to leave, so that its cohort is not called before this time; not kept */
+    bool closing;          /* the others are told to take it out of their masks: it is not heard any more */
+    bool leaving;          /* it is out when the others have made another step */
     double sigma;
     guard_strain strain;      /* of an inner child's link and all below */
     uint64_t strain_words[2]; /* fixed point: the same, as it came */
@@ -473,7 +481,7 @@ size_t unit_entries(const node *n, size_t c);
 void unit_note(node *n, size_t first);
 /* Of the last line of the record. */
 void unit_note_rest(node *n);
-/* A child leaves its cohort; false: a member has not answered the last call yet, or another one is just leaving. */
+/* A child leaves its cohort; false: a member that stays has not answered the last call yet. */
 bool unit_leave(node *n, size_t c, uint64_t life);
 /* Answers of cohorts that are incomplete do not count. */
 void unit_drop_partial(node *n);

@@ -57,6 +57,34 @@ static bool is_gone(const child_state *child)
     return child->out || child->leaving;
 }
 
+bool node_child_stays(const node *n, size_t c)
+{
+    return !is_gone(&n->inner.child[c]) && !n->inner.child[c].closing;
+}
+
+/* Whether a cohort is large enough to go on without another member. */
+static bool may_shrink(const node *n, size_t c)
+{
+    size_t left = 0;
+    for (size_t i = unit_first(n, c); i < unit_end(n, c); i++)
+        left += node_child_stays(n, i);
+    return left > n->s.p->cohort;
+}
+
+static bool is_wanted(const node *n, size_t c)
+{
+    return n->now < n->inner.child[c].wanted_until && node_child_stays(n, c) && may_shrink(n, c);
+}
+
+/* A member is about to leave: the others answer the last call, and are not called again before it has left. */
+static bool is_held(const node *n, size_t first)
+{
+    for (size_t c = first; c < unit_end(n, first); c++)
+        if (n->inner.child[c].closing || is_wanted(n, c))
+            return true;
+    return false;
+}
+
 bool unit_is_renewed(const node *n, size_t first)
 {
     bool gone = false;
@@ -146,7 +174,7 @@ void unit_call(node *n)
     const uint64_t version = n->async.version + 1;
     for (size_t first = 0; first < n->s.n_children; first = unit_end(n, first)) {
         child_state *child = &n->inner.child[first];
-        if (!child->call_w || child->call >= version || is_pending(n, first))
+        if (!child->call_w || child->call >= version || is_pending(n, first) || is_held(n, first))
             continue;
         child->call = version;
         memcpy(child->call_w, n->w, n->s.M * sizeof *n->w);
@@ -245,15 +273,15 @@ bool unit_take(node *n, size_t c, const message *m)
 
 size_t unit_entries(const node *n, size_t c)
 {
-    return 3 * (unit_end(n, c) - unit_first(n, c));
+    return (2 + UNIT_SKIPS) * (unit_end(n, c) - unit_first(n, c));
 }
 
 static void note_skipped(node *n, size_t c)
 {
     child_state *child = &n->inner.child[c];
-    if (child->skipped)
-        (void)async_note_heard(n, c, child->skipped, child->skipped_k);
-    child->skipped = 0;
+    for (size_t i = 0; i < child->n_skipped; i++)
+        (void)async_note_heard(n, c, child->skipped[i].round, child->skipped[i].k);
+    child->n_skipped = 0;
 }
 
 static void note_left(node *n, size_t c)
@@ -303,12 +331,11 @@ bool unit_leave(node *n, size_t c, uint64_t life)
         return false;
     for (size_t i = first; i < end; i++) {
         child_state *child = &n->inner.child[i];
-        if (child->staged && i != c) {
-            child->skipped = child->need;
-            child->skipped_k = async_lived(child, child->k);
-        }
+        if (child->staged && i != c)
+            child->skipped[child->n_skipped++] = (unit_skip){child->need, async_lived(child, child->k)};
         child->staged = false;
     }
+    n->inner.child[c].n_skipped = 0;
     n->inner.child[c].leaving = true;
     n->inner.child[c].closing = false;
     n->inner.child[c].absent = false;
@@ -318,32 +345,51 @@ bool unit_leave(node *n, size_t c, uint64_t life)
     return true;
 }
 
+/* All that stay have answered the last call, so that they have the same step before them. Members that are to leave
+ * with this one are not waited for. */
 bool node_child_may_leave(const node *n, size_t c)
 {
     const size_t first = unit_first(n, c), end = unit_end(n, c);
     for (size_t i = first; i < end; i++) {
         const child_state *child = &n->inner.child[i];
-        if (child->leaving || (i != c && child->closing) ||
-            (i != c && !child->out && child->need < n->inner.child[first].call))
+        if (child->n_skipped == UNIT_SKIPS) /* the cohort must speak first */
+            return false;
+        if (i != c && node_child_stays(n, i) && !is_wanted(n, i) && child->need < n->inner.child[first].call)
             return false;
     }
-    return true;
+    return !is_gone(&n->inner.child[c]);
+}
+
+void node_child_wish(node *n, size_t c)
+{
+    enum { HOLD_MS = 10000 }; /* the order is repeated every second */
+    n->inner.child[c].wanted_until = n->now + HOLD_MS;
+}
+
+bool node_child_is_closing(const node *n, size_t c)
+{
+    return n->inner.child[c].closing;
+}
+
+static void close_child(node *n, size_t c)
+{
+    child_state *child = &n->inner.child[c];
+    if (!node_child_stays(n, c) || !may_shrink(n, c))
+        return;
+    child->closing = true;
+    if (n->question.state == QUESTION_ASKED && n->question.row == &QUESTION_FIGURES)
+        child->answered = false; /* perhaps after a step that its parent will never hear of */
+    n->changed = true;
 }
 
 /* From the first member that takes it out of its masks on, no sum with it means anything: it may live, and answer. A
  * cohort that would be too small refuses to go without it, and goes on with it. */
 void node_child_close(node *n, size_t c)
 {
-    child_state *child = &n->inner.child[c];
-    size_t left = 0;
+    close_child(n, c);
     for (size_t i = unit_first(n, c); i < unit_end(n, c); i++)
-        left += !is_gone(&n->inner.child[i]);
-    if (child->closing || left <= n->s.p->cohort)
-        return;
-    child->closing = true;
-    if (n->question.state == QUESTION_ASKED && n->question.row == &QUESTION_FIGURES)
-        child->answered = false; /* perhaps after a step that its parent will never hear of */
-    n->changed = true;
+        if (is_wanted(n, i))
+            close_child(n, i);
 }
 
 void node_unit(const node *n, size_t c, size_t *first, size_t *end)
@@ -395,8 +441,13 @@ void unit_pass(const word_transfer *t, const node *n, size_t c)
     }
     if (!child->staged_u)
         return;
-    words_pass(t, &child->skipped);
-    words_pass(t, &child->skipped_k);
+    uint64_t skipped = child->n_skipped;
+    words_pass(t, &skipped);
+    child->n_skipped = skipped < UNIT_SKIPS ? (size_t)skipped : UNIT_SKIPS;
+    for (size_t i = 0; i < child->n_skipped; i++) {
+        words_pass(t, &child->skipped[i].round);
+        words_pass(t, &child->skipped[i].k);
+    }
     words_pass_flag(t, &child->closing);
     words_pass_flag(t, &child->leaving);
     words_pass_flag(t, &child->staged);

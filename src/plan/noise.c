@@ -67,6 +67,7 @@ noise_budget noise_budget_of(const hfsad_spec *spec)
     b.round_rho = b.rho / most;
     b.clip = spec->privacy.clip;
     b.each = (uint64_t)spec_edge_rounds(spec);
+    b.ahead = spec->federation.mode == MODE_ASYNC; /* clients may have stepped on the model that is open */
     return b;
 }
 
@@ -77,8 +78,8 @@ void noise_count_rounds(plan *p, const dataset *d)
     const uint64_t all = p->iterations * p->edge_rounds;
     uint64_t most = 0;
     char name[NODE_NAME_SIZE];
-    if (!plan_has_noise(p) || (double)all * (double)d->n_leaves > worth)
-        return;
+    if (!plan_has_noise(p) || p->async || (double)all * (double)d->n_leaves > worth)
+        return; /* asynchronously, a client steps at most once on each model of its parent */
     for (size_t leaf = 0; leaf < d->n_leaves && most < all; leaf++) {
         const inner_node *node = &d->inner[dataset_parent(d, leaf)];
         const size_t first = node->first_leaf + cohort_of(p, node->n_leaves, leaf - node->first_leaf);
@@ -134,7 +135,7 @@ hfsad_status noise_check_budget(const plan *p, hfsad_error *err)
 
 double noise_spent(const noise_budget *b, uint64_t iterations)
 {
-    const uint64_t rounds = iterations * b->each; /* at most */
+    const uint64_t rounds = (iterations + (b->ahead && iterations)) * b->each; /* at most */
     return rounds < b->rounds ? b->rho * ((double)rounds / (double)b->rounds) : b->rho;
 }
 
@@ -202,8 +203,6 @@ hfsad_status noise_check_spec(const hfsad_spec *s, hfsad_error *err)
         why = "clip is not between 1e-100 and 1e+100; scale the columns";
     else if (!(noise_budget_of(s).round_rho >= RHO_LEAST))
         why = "the budget of a round is below 1e-40; raise epsilon, delta or rho, or lower run.iterations";
-    else if (s->federation.mode == MODE_ASYNC)
-        why = "federation.mode: async is not supported; use sync";
     else if (open && s->top.preset == PRESET_TUNED)
         why = "prior: lambda is found from the rows without noise; give lambda";
     else
@@ -253,7 +252,8 @@ void noise_words(const plan *p, const word_source *words, uint64_t k, size_t mem
 {
     const noise_lattice l = lattice_of_words(p, sigma);
     const int64_t unit = (int64_t)(l.step * plan_up_factor(p, sigma));
-    const uint64_t share = (l.variance + members - 1) / members;
+    const uint64_t sharers = p->async && p->cohort ? p->cohort : members; /* that are left if members leave */
+    const uint64_t share = (l.variance + sharers - 1) / sharers;
     words->begin(words->context, k);
     for (size_t m = 0; m < M; m++) {
         const int64_t steps = (u[m] + (u[m] < 0 ? -unit : unit) / 2) / unit;

@@ -629,6 +629,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->rounds = p->fixed || spec->federation.wire == WIRE_FLOAT;
     p->secure = spec_is_secure(spec);
     p->cohort = spec_cohort(spec);
+    p->async = spec->federation.mode == MODE_ASYNC;
     p->noise = noise_budget_of(spec);
     p->fraction = choose_fraction(spec, fmax(t->scales.length, noise_size(&p->noise)));
     p->stop_absolute = spec->stop.absolute;

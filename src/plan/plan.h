@@ -34,6 +34,7 @@ typedef struct {
     double rho, delta, clip; /* rho: of the whole run */
     double round_rho;        /* of each of `rounds` rounds of a client */
     uint64_t rounds, each;   /* rounds: the most of a client; each: of a global iteration */
+    bool ahead;              /* a client may have begun the next iteration */
 } noise_budget;
 
 /* Everything a run needs besides data and start: presets and overrides resolved to numbers. */
@@ -53,6 +54,7 @@ typedef struct {
     bool secure;          /* and masked */
     int fraction;         /* fixed: bits after the binary point of u/sigma */
     size_t cohort;        /* fixed: least size of a cohort (plan/cohort.h); 0: every child by itself */
+    bool async;           /* nodes do not wait for all others, and members may leave their cohorts */
     noise_budget noise;
     double stop_absolute, stop_relative;
     bool cycles;               /* phase retrieval: a run that has frozen begins a new cycle (guard.h) */

@@ -48,23 +48,29 @@ rows_leaf rows_view(const sim *s, size_t leaf, thread_space *space)
     };
 }
 
-static void step_leaf(void *context, size_t leaf, unsigned thread)
+double many_step(sim *s, size_t leaf, const double *w_parent, uint32_t steps, thread_space *space)
 {
-    sim *s = context;
-    s->many.dual[leaf] = 0; /* active: of no leaf of another rank */
-    if (!s->many.active[leaf])
-        return;
-    rows_leaf one = rows_view(s, leaf, &s->spaces[thread]);
-    one.w_parent = w_heard(s, one.w_parent);
-    double *rows = s->spaces[thread].rows;
+    rows_leaf one = rows_view(s, leaf, space);
+    one.w_parent = w_parent;
+    double *rows = space->rows;
     seeded_words seeded = {s->many.noise ? s->many.noise[leaf] : 0, 0, 0};
     client_noise noise = {s->p, seeded_words_source(&seeded), rows + s->M, rows + 2 * s->M,
                           (int64_t *)(void *)(rows + 4 * s->M)};
     bool too_large = false;
-    s->many.dual[leaf] =
-        client_steps(&one, plan_leaf(s->p, leaf)->local_steps, s->many.noise ? &noise : NULL, &too_large);
+    const double dual = client_steps(&one, steps, s->many.noise ? &noise : NULL, &too_large);
     if (too_large) /* any of them is named */
         s->over = 1 + s->d->n_inner + leaf;
+    return dual;
+}
+
+static void step_leaf(void *context, size_t leaf, unsigned thread)
+{
+    sim *s = context;
+    const double *w_parent = s->inner_w + (size_t)dataset_parent(s->d, leaf) * s->M;
+    s->many.dual[leaf] = 0; /* active: of no leaf of another rank */
+    if (s->many.active[leaf])
+        s->many.dual[leaf] =
+            many_step(s, leaf, w_heard(s, w_parent), plan_leaf(s->p, leaf)->local_steps, &s->spaces[thread]);
 }
 
 static void sum_run(void *context, size_t index, unsigned thread)

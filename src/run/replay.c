@@ -192,9 +192,7 @@ static void step_leaf(replay *r, size_t leaf, uint32_t parent, uint32_t steps, c
     sim *s = r->s;
     thread_space *space = &s->spaces[0];
     if (s->many.slope) {
-        rows_leaf one = rows_view(s, leaf, space);
-        one.w_parent = w_parent;
-        r->leaf_dual[leaf] = client_steps(&one, steps, NULL, NULL);
+        r->leaf_dual[leaf] = many_step(s, leaf, w_parent, steps, space);
         return;
     }
     leaf_run one = leaf_view(s, leaf, parent, space);

@@ -131,6 +131,8 @@ hfsad_status many_create(sim *s, hfsad_error *err);
 void many_free(sim *s);
 /* The round of all clients with many rows: the steps, and the sums of every run. */
 void many_round(sim *s);
+/* Steps of a client on this w, with its noise if there is any; the result is its part of the dual residual. */
+double many_step(sim *s, size_t leaf, const double *w_parent, uint32_t steps, thread_space *space);
 /* The link of a node begins anew at w (anew.c). */
 void sim_restart(sim *s, size_t node, const double *w, bool repaired);
 /* Gives nodes that are not tied to their children's intercepts the mean of those. */
