@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Models of clients do not depend on units: columns and y times 10^±6, y and a column shifted if there is an intercept, clients with other names, a
-# client cut in two. By links that let go, by personal: groups, and with clients that are often absent. Needs HFSAD, the path of the program.
+# client cut in two. By links that let go and by personal: groups (one model for all: test_right.c). Needs HFSAD, the path of the program.
 # shellcheck source=tests/shell.sh
 . "$(dirname "$0")/shell.sh"
 
@@ -8,7 +8,7 @@ cat >units.py <<'PYTHON'
 """units.py HFSAD: trains tables in other units, and compares the models in the first ones."""
 import csv, json, math, os, random, subprocess, sys
 
-M, CLIENTS, TOLERANCE = 4, 24, 1e-3
+M, CLIENTS, TOLERANCE = 4, 12, 1e-3
 
 
 def draw(seed, outliers):
@@ -17,10 +17,10 @@ def draw(seed, outliers):
     other = [b + g.choice((-2, 2)) for b in base]
     rows = []
     for j in range(CLIENTS):
-        for i in range(40):
+        for i in range(30):
             x = [g.gauss(0, 1) for _ in range(M)]
-            y = sum(a * b for a, b in zip(x, other if j % 6 == 0 else base)) + 0.5 * g.gauss(0, 1) + 3
-            rows.append(["e%d" % (j % 3), "c%02d" % j, 1e5 * y if outliers and j % 8 == 1 and i == 0 else y] + x)
+            y = sum(a * b for a, b in zip(x, other if j % 4 == 0 else base)) + 0.5 * g.gauss(0, 1) + 3
+            rows.append(["e%d" % (j % 3), "c%02d" % j, 1e5 * y if outliers and j % 5 == 1 and i == 0 else y] + x)
     return rows
 
 
@@ -39,7 +39,7 @@ def train(rows, spec, out):
 
 
 def renamed(name):
-    return name if "/c" not in name else name[:4] + "%02d" % ((int(name[4:]) + 6) % CLIENTS)
+    return name if "/c" not in name else name[:4] + "%02d" % ((int(name[4:]) + 3) % CLIENTS)
 
 
 def changes(rows):
@@ -67,12 +67,10 @@ def compare(spec, rows, cuts):
 
 
 intercept = "features: {intercept: global}\n"
-for kind in "squared", "absolute", "huber":
+for kind, links in ("squared", "group-scad"), ("quantile", "mcp"):
     rows = draw(5, kind != "squared")
-    for links in "mcp", "group-scad":
-        compare("loss: {kind: %s}\nlink: {client: {penalty: %s}}\nrun: {iterations: 1000, trace_every: 100}\n" % (kind, links) + intercept, rows, False)
+    compare("loss: {kind: %s}\nlink: {client: {penalty: %s}}\nrun: {iterations: 600, trace_every: 100}\n" % (kind, links) + intercept, rows, False)
     compare("loss: {kind: %s}\npersonal: groups\n" % kind + intercept, rows, True)
-    compare("loss: {kind: %s}\nrun: {participation: {client: 0.3}}\n" % kind + intercept, rows, True)
 PYTHON
 python3 units.py "$HFSAD" || fail "a model depends on units"
 finish
